@@ -111,14 +111,14 @@ def test_metadata_is_a_table_in_a_notebook_and_printed(tmp_path, monkeypatch):
     assert names.split()[:2] == ["path", "size"]
     assert types.split()[:2] == ["varchar", "bigint"]
     assert set(rule) == {"-", " "}
-    assert note == "(40 of 41 rows; to_arrow() has all)"
+    assert note == "(40 of 41 rows; to_arrow() returns all)"
     assert max(map(len, rows)) <= 80
     html = files._repr_html_()
     assert "<th>num_records</th>" in html
     assert "<td><code>bigint</code></td>" in html
     assert html.count("<tr>") == 42
     assert "<td><code>NULL</code></td>" in html
-    assert html.endswith("<p>(40 of 41 rows; to_arrow() has all)</p>")
+    assert html.endswith("<p>(40 of 41 rows; to_arrow() returns all)</p>")
 
     found = table.snapshots()
     assert found == table._source.snapshots()

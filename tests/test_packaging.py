@@ -213,4 +213,4 @@ def test_a_package_that_was_overwritten_names_the_other_distribution(tmp_path, o
     ended = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
     last = ended.stderr.strip().splitlines()[-1]
     assert last.startswith("ImportError: Cannot import harness: ")
-    assert f"other-harness 1.2 owns {next(iter(overwritten))}: install lakeharness in an environment of its own" in last
+    assert f"other-harness 1.2 owns {next(iter(overwritten))}: install lakeharness in a separate environment" in last

@@ -26,7 +26,7 @@ MODULES = (harness, harness.errors, harness.testing, harness.types)
 SPECIAL = ("__call__", "__enter__", "__getitem__", "__iter__", "__next__")
 
 
-class Names(dict[str, Any]):
+class ModuleNames(dict[str, Any]):
     """The names of a module, also those that it imports for type checkers alone."""
 
     def __init__(self, module: ModuleType) -> None:
@@ -55,11 +55,11 @@ class Names(dict[str, Any]):
                 return names_of(imported)[found] if module.startswith("harness.") else getattr(imported, found)
 
 
-NAMES: dict[str, Names] = {}
+NAMES: dict[str, ModuleNames] = {}
 
 
-def names_of(module: ModuleType) -> Names:
-    return NAMES.setdefault(module.__name__, Names(module))
+def names_of(module: ModuleType) -> ModuleNames:
+    return NAMES.setdefault(module.__name__, ModuleNames(module))
 
 
 def classes(annotation: Any, module: str) -> Iterator[type]:

@@ -39,7 +39,7 @@ ON_SPARK = {
 
 
 @dataclass(frozen=True, slots=True)
-class Case:
+class TypeCase:
     """A row of the table: a value of a type, and what it is in each output; on Spark `on_spark` stands for it."""
 
     type: str
@@ -56,7 +56,7 @@ class Case:
     on_spark: str = ""
 
 
-def cases() -> Iterator[Case]:
+def cases() -> Iterator[TypeCase]:
     """The rows that are about this version of DuckDB."""
     for line in TABLE.read_text("utf-8").strip().splitlines()[2:]:
         type_, sql, *outputs = line.strip("| ").split(" | ")
@@ -66,7 +66,7 @@ def cases() -> Iterator[Case]:
             file = texts[5][-1]
             sql = texts[0][0]
             on_spark = ON_SPARK.get(sql) or ON_SPARK.get(name) or sql
-            yield Case(name, *(text for text, *_ in texts), file=file, on_spark=on_spark)
+            yield TypeCase(name, *(text for text, *_ in texts), file=file, on_spark=on_spark)
 
 
 HERE = [*cases()]
@@ -92,7 +92,7 @@ NAMES = [f"{case.type}: {case.sql}".replace(" ", "_") for case in HERE]
 each = pytest.mark.parametrize("case", HERE, ids=NAMES)
 
 
-def query(case: Case) -> str:
+def query(case: TypeCase) -> str:
     return f"SELECT {case.sql} AS v"
 
 

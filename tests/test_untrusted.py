@@ -29,13 +29,13 @@ def lying_checksum(directory: Path) -> str:
     table = DeltaTable.create(directory, {"id": "long"})
     table.append(table.write_data([{"id": 1}]))
     (directory / "_delta_log" / f"{table.version:020d}.crc").write_text('{"numFiles": 3}')
-    return "says numFiles 3, the log says 1"
+    return "records numFiles 3, the log has 1"
 
 
 @pytest.mark.parametrize("build", [wrong_count, foreign_columns, lying_checksum])
 def test_what_a_table_says_and_is_not_so_is_an_error(tmp_path, build):
     said = build(tmp_path / "t")
-    with pytest.raises(InvalidTableError, match=f"{said}.*; of an untrusted table that is an error") as told:
+    with pytest.raises(InvalidTableError, match=f"{said}.*; in an untrusted table, this is an error") as told:
         harness.open_table(str(tmp_path / "t"), untrusted=True).snapshot().to_arrow()
     assert told.value.cause == "Distrusted"
 

@@ -130,9 +130,9 @@ class UnionArm:
     def values(self) -> dict[str, ColumnValue]:
         """Return the values to read from the files, by label.
 
-        The labels `c0`, `c1`, … stand for `columns`; the label of `_deleted` is skipped because the engine computes it.
-        `e0`, `e1`, … stand for `roots`. If the deletes are pooled, `sq` is the data sequence number of the row's file
-        and `sp` is the index of its partition.
+        The labels `c0`, `c1`, … are for `columns`; the label of `_deleted` is skipped because the engine computes this
+        column. The labels `e0`, `e1`, … are for `roots`. If the deletes are pooled, `sq` is the data sequence number of
+        the row's file and `sp` is the index of its partition.
         """
         partitions = self.files.partition_values(self.group.members)
         resolved = column_values(self.fields, self.group.sources, partitions)
@@ -207,7 +207,8 @@ def union_arms(
         plan: The plan.
         columns: The columns that each arm yields.
         inspector: Groups and checks the files.
-        deletes: The plan's equality delete files. Their footers are read together with those of the data files.
+        deletes: The plan's equality delete files. Their footers are read at the same time as the footers of the data
+            files.
 
     Raises:
         HarnessError: A file cannot be read. The error names the file.

@@ -1,13 +1,13 @@
-"""Cases of published suites: tables in a directory, with reads and what these must give.
+"""Cases of published suites: tables in a directory, with reads and their expected results.
 
     suite.json                        a suite that `harness scenarios build` wrote
-    NAME/test_case_info.json          a case of Delta's acceptance tests (DAT): `delta/`, and for each reading
-    NAME/expected/latest, expected/vN `table_content/*.parquet` and `table_version_metadata.json`
-    NAME/specs/CASE.json              a case of the acceptance workloads: `delta/`, and rows of a read in
-    NAME/expected/CASE/expected_data  Parquet files
+    NAME/test_case_info.json          a case of Delta's acceptance tests (DAT): the table is `delta/`, and for each read
+    NAME/expected/latest, expected/vN there are `table_content/*.parquet` and `table_version_metadata.json`
+    NAME/specs/CASE.json              a case of the acceptance workloads: the table is `delta/`, and the rows of a read
+    NAME/expected/CASE/expected_data  are in Parquet files
 
-Names that begin with `.` or `_` are Spark's own and hold no rows. Whatever a case asks that harness does not know is
-counted by kind, and not run.
+Files and folders whose names begin with `.` or `_` come from Spark and hold no rows. Cases with features that harness
+does not know are counted by kind and not run.
 """
 
 from __future__ import annotations
@@ -34,14 +34,19 @@ _DAT, _WORKLOADS = "test_case_info.json", "specs"
 _SNAPSHOTS = ("snapshot", "snapshotConstruction", "snapshot_construction")
 _KNOWN_KEYS = {"type", "name", "description", "version", "timestamp", "predicate", "columns", "expected", "error"}
 _FILE_NUMBERS = ("fileCount", "filesSkipped")
-"""Numbers of files, which bind no reader."""
+"""Expected numbers of files, which readers do not have to match."""
 _BATCH_ROWS = 1024
-"""Rows of Parquet that are decoded before their size is checked: a long text may be the value of each."""
+"""The number of rows that are decoded before their size is checked, because a long text may be repeated in each row."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cases:
-    """The cases of a directory. not_run: by kind of cases, their number in words. features: meanings by name."""
+    """The cases of a directory.
+
+    Attributes:
+        not_run: The number of cases that are not run, in words, by kind.
+        features: The meanings of features by name.
+    """
 
     directory: Path
     cases: tuple[TableCase, ...]
@@ -63,18 +68,23 @@ _FACTS: Mapping[str, Callable[[Any], object]] = {
     "partitionColumns": lambda state: list(state.metadata.partition_columns),
     "configuration": lambda state: dict(state.metadata.configuration),
 }
-"""The facts of a version that cases say, and where harness has them."""
+"""The facts about a version that cases state, and how to read them from harness."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetadataRead(ResolvedExpectation):
-    """A read of a version's protocol and metadata in place of its rows, which only harness's own readers do.
+    """A read of a version's protocol and metadata instead of its rows. Only harness's own readers support it.
 
-    expected: a row of `name` and `value` for each fact, values as JSON.
+    Attributes:
+        expected: One row per fact with columns `name` and `value`. Values are JSON.
     """
 
     def rows(self, location: str) -> pa.Table:
-        """The facts as harness reads them. Raises as `harness.open_table` and `Table.snapshot`."""
+        """Return the facts as harness reads them.
+
+        Raises:
+            HarnessError: As for `harness.open_table` and `Table.snapshot`.
+        """
         snapshot: Any = open_table(location).snapshot(self.at.moment)
         state = snapshot._selection.snapshot.state
         assert isinstance(self.expected, pa.Table)
@@ -87,14 +97,14 @@ def _facts(known: Mapping[str, object]) -> pa.Table:
 
 
 class _UnknownKind(Exception):
-    """The kind of a case that is not run."""
+    """A case of a kind that is not run. The text is the kind."""
 
 
 def load_cases(directory: Path) -> Cases:
-    """The cases of a directory, by name.
+    """Return the cases of a directory, sorted by name.
 
     Raises:
-        RequestError: there is no case, or a file of one cannot be read.
+        RequestError: There is no case, or a file of a case cannot be read.
     """
     if (directory / INDEX).exists():
         suite = load_suite(directory)
@@ -113,9 +123,7 @@ def load_cases(directory: Path) -> Cases:
         raise RequestError(
             f"No cases: expected {INDEX}, folders with {_DAT}, or folders {_WORKLOADS}", file=str(directory)
         )
-    unknown_kinds = {
-        kind: f"{counted(number, 'case')} of a kind that is not known" for kind, number in sorted(not_run.items())
-    }
+    unknown_kinds = {kind: f"{counted(number, 'case')} of an unknown kind" for kind, number in sorted(not_run.items())}
     return Cases(
         directory=directory,
         cases=tuple(cases_by_name[name] for name in sorted(cases_by_name)),
@@ -154,11 +162,8 @@ def _object(path: Path, directory: Path) -> dict[str, Any]:
     return document
 
 
-# Delta's acceptance tests.
-
-
 def _dat_cases(file: Path, directory: Path) -> Iterator[TableCase]:
-    """A case of the rows, and a case of what the versions' metadata says."""
+    """Yield a case for the rows and a case for the metadata of the versions."""
     folder, info = file.parent, _object(file, directory)
     name = folder.name if folder == directory else folder.relative_to(directory).as_posix()
     rows: list[ResolvedExpectation] = []
@@ -184,7 +189,7 @@ def _dat_cases(file: Path, directory: Path) -> Iterator[TableCase]:
 
 
 def _rows(folder: Path, directory: Path) -> pa.Table:
-    """The rows of a folder of Parquet files, below the directory of the cases."""
+    """Return the rows of a folder of Parquet files below the directory of the cases."""
     parts = [path.relative_to(folder).parts for path in folder.rglob("*.parquet")]
     files = [folder.joinpath(*each) for each in sorted(parts) if not any(part[0] in "._" for part in each)]
     if not files:
@@ -193,7 +198,7 @@ def _rows(folder: Path, directory: Path) -> pa.Table:
 
 
 def _file_rows(path: Path, directory: Path) -> pa.Table:
-    """The rows of a file of Spark's, whose INT96 are instants and lack the mark for it."""
+    """Return the rows of a Parquet file from Spark. Its INT96 timestamps are unmarked instants."""
     data = read_below(directory, str(path.relative_to(directory)))
     with open_parquet(pa.BufferReader(data)) as file:
         rows, leaves = _read_batches(file, path), [file.schema.column(i) for i in range(len(file.schema))]
@@ -205,7 +210,11 @@ def _file_rows(path: Path, directory: Path) -> pa.Table:
 
 
 def _read_batches(file: Any, path: Path) -> pa.Table:
-    """The rows of a Parquet file. Raises RequestError: they take more than a limit."""
+    """Return the rows of a Parquet file.
+
+    Raises:
+        RequestError: The rows exceed a limit.
+    """
     batches, size = [], 0
     if file.metadata.num_rows > MAX_ROWS:
         raise RequestError(f"Cannot read file: it has more than {MAX_ROWS:,} rows", file=str(path))
@@ -218,7 +227,7 @@ def _read_batches(file: Any, path: Path) -> pa.Table:
 
 
 def _with_utc_timestamps(type_: pa.DataType) -> pa.DataType:
-    """The type with its timestamps in UTC."""
+    """Return the type with its timestamps in UTC."""
     if pa.types.is_timestamp(type_):
         return pa.timestamp("us", "UTC")
     if pa.types.is_struct(type_):
@@ -228,9 +237,6 @@ def _with_utc_timestamps(type_: pa.DataType) -> pa.DataType:
     if pa.types.is_map(type_):
         return pa.map_(_with_utc_timestamps(type_.key_type), _with_utc_timestamps(type_.item_type))
     return type_
-
-
-# The acceptance workloads.
 
 
 def _workload_cases(file: Path, directory: Path) -> Iterator[TableCase]:
@@ -251,14 +257,14 @@ def _workload_cases(file: Path, directory: Path) -> Iterator[TableCase]:
     arguments["columns"] = None if columns is None else tuple(columns)
     refusal = _refusal(spec)
     if refusal is not None:
-        # A version that cannot be had has no rows either, so any reader can be asked.
+        # A version that does not exist has no rows either, so this read works with every reader.
         read = ResolvedExpectation(**arguments, expected=refusal)
     elif "expected" not in spec:
         raise _UnknownKind(f"{kind} without an expectation")
     elif kind == "read":
         rows = _rows(folder / "expected" / file.stem / "expected_data", directory)
         if rows.num_rows != expected.get("rowCount", rows.num_rows):
-            raise _UnknownKind("read whose rowCount is not that of its expected rows")
+            raise _UnknownKind("read with a rowCount that differs from its expected rows")
         read = ResolvedExpectation(**arguments, expected=rows)
     else:
         read = MetadataRead(**arguments, expected=_facts(_stated_facts(expected)))
@@ -266,12 +272,12 @@ def _workload_cases(file: Path, directory: Path) -> Iterator[TableCase]:
 
 
 def _refusal(spec: Mapping[str, Any]) -> ExpectedError | None:
-    """The error that a case asks for, of whatever class a reader has for it."""
+    """Return the expected error of a case. Readers may use any error class."""
     version = spec.get("version")
     if "error" not in spec and not (isinstance(version, int) and version < 0):
         return None
-    code = str((spec.get("error") or {}).get("errorCode", "a version that cannot be"))
-    # A reader that declines such a table does as it must.
+    code = str((spec.get("error") or {}).get("errorCode", "a version that cannot exist"))
+    # A reader that declines such a table is correct.
     declined = any(word in code.upper() for word in ("UNSUPPORTED", "FEATURE", "PROTOCOL"))
     return ExpectedError("UnsupportedError" if declined else "HarnessError", match=code)
 
@@ -283,13 +289,13 @@ def _selector(spec: Mapping[str, Any]) -> ResolvedSelector:
     try:
         moment = datetime.fromisoformat(text)
     except ValueError:
-        raise _UnknownKind("timestamp in another form than ISO 8601") from None
+        raise _UnknownKind("timestamp that is not ISO 8601") from None
     moment = moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
     return ResolvedSelector(timestamp_ms=round(moment.timestamp() * 1000))
 
 
 def _condition(predicate: str | None) -> str | None:
-    """A predicate of Spark as DuckDB says it."""
+    """Translate a predicate from Spark's SQL to DuckDB's."""
     if predicate is None:
         return None
     try:
@@ -299,7 +305,7 @@ def _condition(predicate: str | None) -> str | None:
 
 
 def _stated_facts(expected: Mapping[str, Any]) -> dict[str, Any]:
-    """The facts of a snapshot that a case says. The time of creation is none: a copy has another."""
+    """Return the facts about a snapshot that a case states, except the creation time, which a copy does not keep."""
     protocol, metadata = expected.get("protocol") or {}, expected.get("metadata") or {}
     facts = {
         **protocol,

@@ -1,4 +1,4 @@
-"""Commands by which a person reads a table with a reader: code for Python, or a script of SQL."""
+"""Commands that read a table with a reader: Python code, or a script of SQL."""
 
 from __future__ import annotations
 
@@ -15,11 +15,17 @@ from harness.suite.readers import PINNED
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _CommandTemplate:
-    """The form of a reader's commands.
+    """The template of a reader's commands. Placeholders are in braces.
 
-    code: with `place` (metadata file or directory), `location`, `metadata` (name of the file), and the parts below.
-    columns: of `names`; every: for all columns. where: of `text`, in a dialect of SQL. at: by kind of a point of
-    history, of `value` and `moment`. quote: stands around names.
+    Attributes:
+        code: The command, with `place` (metadata file or directory), `location`, `metadata` (file name), and the parts
+            below.
+        columns: The selected columns, with `names` or `columns_text`.
+        where: The filter, with `text`, a condition in `dialect`.
+        every: The text for all columns.
+        dialect: The SQL dialect of the filter.
+        quote: The quotation mark around names.
+        at: For each kind of a point in history, its text with `value` and `moment`.
     """
 
     code: str
@@ -161,9 +167,14 @@ _TEMPLATES: Mapping[str, Mapping[str, _CommandTemplate]] = {
 
 
 def commands(table: TableAt, columns: tuple[str, ...] | None, where: str | None) -> dict[str, str]:
-    """The command of each reader that has words for the read, by the reader's name.
+    """Return the command of each reader that can express the read, by the reader's name.
 
-    where: a boolean expression in DuckDB's dialect. Code for Python ends with a `print` of the rows, or Spark's `show`.
+    Python code ends with a `print` of the rows, or with Spark's `show`.
+
+    Args:
+        table: The table.
+        columns: The selected columns. None means all.
+        where: A boolean expression in DuckDB's dialect. None means every row.
     """
     templates = _TEMPLATES[table.format].items()
     return {
@@ -194,7 +205,7 @@ def _fill(template: _CommandTemplate, table: TableAt, columns: tuple[str, ...] |
 
 
 def _moment(at: At) -> str:
-    """The time in UTC of a point of history that is a time."""
+    """Return the UTC time of a point in history, or an empty text if it is not a time."""
     if at.kind != "timestamp_ms":
         return ""
     return datetime.fromtimestamp(int(at.value) / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S.%f")

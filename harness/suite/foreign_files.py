@@ -1,6 +1,6 @@
-"""Files that other programs wrote: a suite, the results of a reader, the rows that a reader answers with.
+"""Files that other programs wrote: a suite, the results of a reader, or the rows in a reader's answer.
 
-Each file is a regular file below the folder that its reader was given, reached without links, and of bounded length.
+Each file must be a regular file below a given folder, reached without symbolic links, and of bounded length.
 """
 
 from __future__ import annotations
@@ -15,28 +15,28 @@ from harness.metadata.files.documents import count_values
 from harness.storage.gate import is_possible_name, open_regular
 
 MAX_BYTES = 1 << 30
-"""Bytes of a file, and of its rows once they are decoded."""
+"""The largest file, and the largest size of its decoded rows, in bytes."""
 MAX_ROWS = MAX_BYTES // 8
-"""Rows of all columns of a file: a comparison takes 8 bytes for each, even if the file has none for them."""
+"""The largest number of values. A comparison uses 8 bytes per value, even if the file stores none."""
 MAX_JSON_BYTES = 1 << 28
 MAX_JSON_VALUES = 1 << 25
-"""Bytes and values of a JSON file. A value takes up to 90 bytes of memory."""
+"""The limits for a JSON file. Each value may use up to 90 bytes of memory."""
 _MAX_LENGTH = 4096
-"""Characters of a name below a folder."""
+"""The longest name of a file below a folder, in characters."""
 _SHOWN = 100
-"""Characters of such a name that a message shows."""
+"""The number of characters of a name that messages show."""
 
 
 def path_below(folder: Path, name: str, what: str = "the file") -> Path:
     """Return the path of a file or directory below a folder.
 
     Args:
-        folder: A folder that the user named. A link may lead there.
-        name: A path from the folder on, which a program wrote.
-        what: The content of the file, for messages.
+        folder: A folder that the user named. It may be a symbolic link.
+        name: A path relative to the folder, written by another program.
+        what: A description of the file for messages.
 
     Raises:
-        RequestError: The name is empty, absolute, or no possible name, it has a part `..`, or a part of it is a link.
+        RequestError: The name is empty, absolute, or invalid, contains `..`, or passes through a symbolic link.
     """
     parts = {*name.replace(os.sep, "/").split("/")}
     is_absolute = os.path.isabs(name) or bool(os.path.splitdrive(name)[0])
@@ -49,10 +49,11 @@ def path_below(folder: Path, name: str, what: str = "the file") -> Path:
 
 
 def read_below(folder: Path, name: str, what: str = "the file", most_bytes: int = MAX_BYTES) -> bytes:
-    """Return the content of a regular file below a folder. Arguments as for `path_below`.
+    """Return the content of a regular file below a folder. The arguments are those of `path_below`.
 
     Raises:
-        RequestError: As for `path_below`; the file cannot be read, is no regular file, or has more than `most_bytes`.
+        RequestError: As for `path_below`; or the file cannot be read, is not regular, or has more than `most_bytes`
+            bytes.
     """
     path = path_below(folder, name, what)
     try:
@@ -70,10 +71,10 @@ def read_below(folder: Path, name: str, what: str = "the file", most_bytes: int 
 
 
 def read_json_text(folder: Path, name: str, what: str = "the file") -> str:
-    """Return the text of a JSON file, or of JSON lines, that stays below a limit of memory when it is parsed.
+    """Return the text of a JSON or JSON lines file whose values fit into memory.
 
     Raises:
-        RequestError: As for `read_below`; the file is not UTF-8, or has more than `MOST_JSON_VALUES`.
+        RequestError: As for `read_below`; or the file is not UTF-8 or has more than `MAX_JSON_VALUES` values.
     """
     data = read_below(folder, name, what, MAX_JSON_BYTES)
     try:
@@ -85,7 +86,11 @@ def read_json_text(folder: Path, name: str, what: str = "the file") -> str:
 
 
 def read_json(folder: Path, name: str, what: str = "the file") -> Any:
-    """Return the value of a JSON file. Raises RequestError: as for `read_json_text`, or the file is no JSON."""
+    """Return the value of a JSON file.
+
+    Raises:
+        RequestError: As for `read_json_text`; or the file is not JSON.
+    """
     text = read_json_text(folder, name, what)
     try:
         return json.loads(text)

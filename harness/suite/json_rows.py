@@ -1,9 +1,9 @@
-"""Rows in files, as Arrow IPC or as JSON lines: expected rows of the suite, answers of readers, results of programs.
+"""Rows as Arrow IPC or JSON lines: expected rows of the suite, answers of readers, and results of programs.
 
-A row of JSON is an object by the names of columns, null as null. Dates, times and timestamps are whole numbers in the
-unit of the column (days, microseconds, nanoseconds since 1970-01-01 UTC), integers are whole numbers beyond 2^53 too,
-decimals and UUIDs are text, binary is hex text, structs are objects, maps are lists of [key, value], NaN and infinities
-are the texts NaN, Infinity and -Infinity. The order of rows means nothing.
+A JSON row is an object with a key for each column. Null is null. Dates, times and timestamps are integers in the unit
+of the column (days, microseconds, or nanoseconds since 1970-01-01 UTC). Integers are JSON numbers, also beyond 2^53.
+Decimals and UUIDs are text, binary is hex text, structs are objects, maps are lists of [key, value], and NaN and
+infinities are the texts NaN, Infinity and -Infinity. The order of rows has no meaning.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from harness.untrusted.arrow_messages import read_stream
 
 
 def json_lines_of(rows: pa.Table) -> str:
-    """The rows, one a line; `json_lines_table` reads them."""
+    """Return the rows as JSON lines, one row per line. `json_lines_table` reads them."""
     values = [[json_value(scalar) for scalar in column] for column in rows.columns]
     records = (dict(zip(rows.column_names, row, strict=True)) for row in zip(*values, strict=True))
     return "".join(f"{json_text(record)}\n" for record in records)
 
 
 def json_value(scalar: pa.Scalar) -> object:
-    """An Arrow value as JSON; None is null."""
+    """Return an Arrow value as JSON. None is null."""
     if not scalar.is_valid:
         return None
     kind = scalar.type
@@ -60,12 +60,12 @@ def read_rows(folder: Path, name: str, schema: pa.Schema | None = None, *, is_js
 
     Args:
         folder: The folder.
-        name: The path of the file from the folder on.
-        schema: The types of JSON, see `json_lines_table`.
-        is_json: Whether the rows are JSON lines.
+        name: The path of the file relative to the folder.
+        schema: The column types for JSON lines, see `json_lines_table`.
+        is_json: Whether the file contains JSON lines.
 
     Raises:
-        RequestError: The rows cannot be read, or take more than a limit.
+        RequestError: The rows cannot be read or exceed a limit.
     """
     try:
         if is_json:
@@ -77,16 +77,19 @@ def read_rows(folder: Path, name: str, schema: pa.Schema | None = None, *, is_js
 
 
 def json_lines_table(text: str, schema: pa.Schema | None) -> pa.Table:
-    """The table of rows that are JSON objects, one a line, with values as `json_lines_of` writes them.
+    """Return the table of JSON lines, with values as `json_lines_of` writes them.
 
-    schema: the types of the columns, by name. A column without one is JSON text.
+    Args:
+        text: The lines.
+        schema: The types of the columns by name. A column without a type becomes JSON text.
 
-    Raises ValueError, TypeError, ArithmeticError, pyarrow.ArrowException: a line is no object, or a value does not fit
-    its type.
+    Raises:
+        ValueError: A line is not an object, or lacks a column that another line has. TypeError, ArithmeticError, or
+            pyarrow.ArrowException if a value does not fit its type.
     """
     rows = [json.loads(line) for line in text.split("\n") if line.strip()]
     if wrong := [row for row in rows if not isinstance(row, dict)]:
-        raise ValueError(f"a row is {excerpt(wrong[0])}, not an object by the names of columns")
+        raise ValueError(f"a row is {excerpt(wrong[0])}, not an object with a key for each column")
     typed = [] if schema is None else schema.names
     names = list(dict.fromkeys([*(rows[0] if rows else typed), *(name for row in rows for name in row)]))
     columns = {}
@@ -98,7 +101,7 @@ def json_lines_table(text: str, schema: pa.Schema | None) -> pa.Table:
 
 
 def _raise_missing(name: str, row: Mapping[str, object]) -> object:
-    raise ValueError(f"the row {excerpt(row)} has no {name!r}, which another row has; null is written as null")
+    raise ValueError(f"the row {excerpt(row)} has no {name!r}, which another row has; write null explicitly")
 
 
 def _array(values: list[Any], type_: pa.DataType) -> pa.Array:
@@ -109,7 +112,7 @@ def _array(values: list[Any], type_: pa.DataType) -> pa.Array:
 
 
 def _value(value: Any, type_: pa.DataType) -> object:
-    """A value of `json_value` as `pyarrow.array` takes it."""
+    """Convert a value of `json_value` to the form that `pyarrow.array` accepts."""
     kind = pa.types
     if value is None:
         return None
@@ -129,5 +132,5 @@ def _value(value: Any, type_: pa.DataType) -> object:
 
 
 def excerpt(value: object) -> str:
-    """The start of a value as JSON, for messages."""
+    """Return the start of a value as JSON, for messages."""
     return json.dumps(value)[:60]

@@ -1,8 +1,8 @@
-"""The oracle as an engine: requests of harness become plain values, and the oracle returns the rows.
+"""The oracle as an engine of harness: requests become plain values, and the oracle returns the rows.
 
-The oracle (`harness.suite.oracle`) imports nothing of harness but the errors. `read_apart` hands over a location and
-a request, and the oracle reads metadata and data for itself. `to_arrow` hands over a plan of harness's, for
-slices, comparisons and plans of tests: files, positions and the scope of deletes are then the plan's.
+The oracle (`harness.suite.oracle`) imports only the error classes of harness. `read_with_oracle` passes a location and
+a request, and the oracle reads metadata and data by itself. `to_arrow` passes a plan that harness made, for slices,
+comparisons, and tests of plans. Files, positions, and the scope of deletes then come from the plan.
 """
 
 from __future__ import annotations
@@ -49,21 +49,26 @@ def read_with_oracle(
     allowed_roots: Sequence[str] = (),
     outside: Outside | None = None,
 ) -> pa.Table:
-    """The rows of a table as the oracle reads them for itself: no file is skipped, and nothing of harness plans.
+    """Read a table with the oracle, which plans by itself and skips no file.
 
     Args:
-        location: a table's directory or, for Iceberg, a metadata file.
-        snapshot_id, version: a snapshot of an Iceberg table; a version of a Delta table, which either may name.
-        timestamp_ms: the state at a time, in milliseconds since 1970-01-01 UTC, inclusive.
-        ref: a branch or tag of an Iceberg table.
-        changes: the first and the last version whose changes are read instead of rows, of a Delta table.
-        columns: names in the order wanted; None: all of the schema.
-        where: a boolean SQL expression.
-        path_map: prefixes of recorded paths and where they are now.
-        max_version, ratified, published_only, allowed_roots: as for `harness.open_table`.
-        outside: as for `harness.open_table`; None: files of this computer are opened wherever they are.
+        location: The table's directory or, for Iceberg, a metadata file.
+        snapshot_id: A snapshot id of an Iceberg table, or a version of a Delta table.
+        version: A version of a Delta table.
+        timestamp_ms: A time in milliseconds since 1970-01-01 UTC, inclusive.
+        ref: A branch or tag of an Iceberg table.
+        changes: The first and last version of a Delta table whose changes are read instead of rows.
+        columns: Column names in output order. None means all columns of the schema.
+        where: A boolean SQL expression.
+        path_map: Prefixes of recorded paths, with the prefixes of the current locations.
+        max_version: As for `harness.open_table`.
+        ratified: As for `harness.open_table`.
+        published_only: As for `harness.open_table`.
+        allowed_roots: As for `harness.open_table`.
+        outside: As for `harness.open_table`. None opens local files everywhere.
 
-    Raises HarnessError: as opening, planning and reading raise; the messages are the oracle's own.
+    Raises:
+        HarnessError: The same classes as opening, planning, and reading raise, with the oracle's own messages.
     """
     answer = catalog_answer(max_version, ratified, published_only=published_only)
     commits = () if answer is None else answer.ratified
@@ -84,7 +89,7 @@ def read_with_oracle(
     places = (location, *request.path_map.values(), *allowed_roots)
     if outside is None and not allowed_roots and all(map(is_local, places)):
         return read(request)
-    roots = Roots.of(location, places[1:], outside=outside or Outside.WARN)
+    roots = Roots.for_table(location, places[1:], outside=outside or Outside.WARN)
     storage = Storage(roots=roots)
     if storage.exists(PhysicalPath(location)):
         storage = storage.including_table(location, location)
@@ -98,13 +103,13 @@ def read_with_oracle(
         rows = rows_of(scan)
     except HarnessError as error:
         raise error.within(table=location) from error.__cause__
-    if (sentence := gate.told()) is not None:
+    if (sentence := gate.outside_notice()) is not None:
         warn(f"Table {redact(location)}: {sentence}")
     return rows
 
 
 def to_arrow(plan: PlannedScan) -> pa.Table:
-    """All rows of a plan of harness's: files, deletes and positions are the plan's, all else is the oracle's.
+    """Return all rows of a plan that harness made. The oracle reads the files and applies the deletes of the plan.
 
     Raises:
         HarnessError: A file cannot be read.
@@ -121,7 +126,7 @@ ENGINE = Engine(name="oracle", version=lambda: f"Python {platform.python_version
 
 @dataclasses.dataclass(frozen=True)
 class _StorageFiles(Files):
-    """The oracle's way to the bytes of a storage, which holds every path against the roots of the table."""
+    """The oracle's access to a storage, which checks every path against the roots of the table."""
 
     storage: Storage
 
@@ -150,7 +155,7 @@ class _StorageFiles(Files):
 
 
 def _scan(plan: PlannedScan) -> oracle.Scan:
-    """A plan in the oracle's own words."""
+    """Return a plan as a scan of the oracle."""
     rows = plan.files.to_pylist()
     loaded = plan.load_positions(range(len(rows)))
     equality = [_equality_delete(delete, plan) for delete in plan.equality_deletes]
@@ -186,7 +191,7 @@ def _scan(plan: PlannedScan) -> oracle.Scan:
 
 
 def _applies_to(plan: PlannedScan, index: int, row: Mapping[str, Any]) -> bool:
-    """Tells whether an equality delete of a file's set hits the file (iceberg 4.6)."""
+    """Return whether an equality delete of a file's delete set applies to the file (iceberg 4.6)."""
     delete, sequence_number = plan.equality_deletes[index], row["sequence_number"]
     is_later = sequence_number is not None and sequence_number < delete.sequence_number
     return is_later and delete.partition in (None, row["partition"])
@@ -217,7 +222,7 @@ def _filter(plan: PlannedScan) -> oracle.Filter | None:
 
 
 def _condition(where: str) -> oracle.Condition:
-    """Return the function that makes the filter of a table from a text of DuckDB's SQL.
+    """Return the function that makes a table's filter from an expression in DuckDB's SQL.
 
     Raises:
         RequestError: The text is not a condition on one row.
@@ -232,7 +237,7 @@ def _condition(where: str) -> oracle.Condition:
 
 
 def _matches(where: str, rows: pa.Table) -> list[int]:
-    """Return the numbers of the rows that match a filter, in order. DuckDB defines what a filter means.
+    """Return the numbers of the rows that match a filter, in ascending order. DuckDB defines the meaning of filters.
 
     Raises:
         EngineError: DuckDB cannot evaluate the filter on these rows.
@@ -246,7 +251,7 @@ def _matches(where: str, rows: pa.Table) -> list[int]:
     numbered = rows.append_column(number, from_numpy(np.arange(rows.num_rows)))
     try:
         with instance.cursor() as connection:
-            # A projection, because DuckDB pushes a filter into the scan of an Arrow table, where pyarrow evaluates it.
+            # A projection, because DuckDB pushes a filter on an Arrow table into the scan, where pyarrow evaluates it.
             evaluated = connection.from_arrow(numbered).select(f"{sqltext.name(number)}, CAST(({where}) AS BOOLEAN)")
             return sorted(place for place, matches in evaluated.fetchall() if matches)
     except (duckdb.Error, pa.ArrowException, OverflowError) as error:
@@ -254,12 +259,12 @@ def _matches(where: str, rows: pa.Table) -> list[int]:
 
 
 def _oracle_value(value: Any) -> Any:
-    """Types, fields and name mappings of harness as the oracle's, which have the same names and parts."""
+    """Convert a type, field, or name mapping of harness to the oracle's class with the same name and parts."""
     if isinstance(value, tuple):
         return tuple(map(_oracle_value, value))
     if not dataclasses.is_dataclass(value):
         return value
     kind = getattr(types, type(value).__name__, None)
-    if kind is None:  # a type without parameters, or of a geometry
+    if kind is None:  # a type without parameters, or a geometry
         return (types.GeoType if "(" in str(value) else types.SimpleType)(str(value))
     return kind(**{part.name: _oracle_value(getattr(value, part.name)) for part in dataclasses.fields(kind)})

@@ -1,9 +1,9 @@
-"""Other projects' readers. `python worker.py other_readers.py NAME [SETTING=VALUE ...]` serves one.
+"""Readers of other projects. `python worker.py other_readers.py NAME [SETTING=VALUE ...]` serves one of them.
 
-This script imports nothing of harness, and of the engines only the named one: their packages clash with harness's and
-with each other's. Each reader asks its engine for the rows as its documentation shows, without work-arounds and with
-the engine's default settings. Another setting is given by name. `docs/suite/readers.md` lists what is set
-all the same, with reasons.
+This script imports nothing of harness and only the named engine, because the packages of the engines conflict with each
+other and with those of harness. Each reader reads rows as the engine's documentation shows, without workarounds and
+with the engine's default settings. Other settings are passed by name. `docs/suite/readers.md` lists the settings that
+are needed anyway, with reasons.
 """
 
 from __future__ import annotations
@@ -27,24 +27,24 @@ if TYPE_CHECKING:
 
 
 class Unsupported(Exception):
-    """The engine has no call for it."""
+    """The engine has no API for the read."""
 
 
 class SparkRefusal(Exception):
-    """The message of a data source of Spark, without the exceptions that carried it."""
+    """The message of a Spark data source, without the exceptions that wrap it."""
 
 
 _ReadRows: TypeAlias = "Callable[..., Any]"
-"""The rows of a table, columns and a condition; options of the protocol by keyword."""
+"""Returns the rows of a table, with columns and a condition. Options of the protocol are keyword arguments."""
 _Select: TypeAlias = "Callable[[list[str]], str]"
-"""The statement over tables, which are named so in it."""
+"""Returns the SQL statement over tables with the given names."""
 _Count: TypeAlias = "Callable[[SimpleNamespace, str | None], int]"
 _ReaderCalls: TypeAlias = "tuple[str, _ReadRows, _Count, tuple[str, ...]]"
-"""An engine, imported: its version with that of its files' reader, functions of rows and of a count, and options."""
+"""An imported engine: its version with that of its file reader, functions for rows and for a count, and its options."""
 
 
 def _pyiceberg() -> _ReaderCalls:
-    """PyIceberg, over a table's metadata file."""
+    """Return the calls of PyIceberg, which opens a table's metadata file."""
     import pyarrow as pa
     import pyiceberg
     from pyiceberg.expressions import AlwaysTrue
@@ -56,8 +56,8 @@ def _pyiceberg() -> _ReaderCalls:
         opened = StaticTable.from_metadata(table.metadata_path)
         try:
             condition = AlwaysTrue() if where is None else parse(where)
-        except Exception as error:  # of the parser library beneath it
-            raise Unsupported(f"PyIceberg's filters have no such expression: {where}") from error
+        except Exception as error:  # from the parser library that PyIceberg uses
+            raise Unsupported(f"PyIceberg's filters do not support this expression: {where}") from error
         at, snapshot_id = table.at, None
         if at is not None and at.kind != "snapshot_id":
             found = opened.snapshot_by_name(at.value) if at.kind == "ref" else opened.snapshot_as_of_timestamp(at.value)
@@ -87,7 +87,7 @@ def _pyiceberg() -> _ReaderCalls:
 
 
 def _pyiceberg_core() -> _ReaderCalls:
-    """iceberg-rust in pyiceberg-core, asked by DataFusion, over a table that PyIceberg opens."""
+    """Return the calls of iceberg-rust in pyiceberg-core. DataFusion queries a table that PyIceberg opens."""
     import datafusion
     import pyiceberg_core.datafusion  # noqa: F401  # not installed: said at once
     from pyiceberg.table import StaticTable
@@ -97,10 +97,10 @@ def _pyiceberg_core() -> _ReaderCalls:
         for number, table in enumerate(tables):
             _check_format(table, "iceberg", "pyiceberg-core")
             if table.at is not None:
-                raise Unsupported("pyiceberg-core gives DataFusion the current snapshot alone")
+                raise Unsupported("pyiceberg-core only provides the current snapshot to DataFusion")
             opened = StaticTable.from_metadata(f"file://{table.metadata_path}")
             if "://" not in opened.location():
-                raise Unsupported("pyiceberg-core reads tables whose recorded paths are URLs")
+                raise Unsupported("pyiceberg-core only reads tables whose recorded paths are URLs")
             context.register_table(f"t{number}", opened)
         return context.sql(select([f"t{number}" for number in range(len(tables))])).to_arrow_table()
 
@@ -108,7 +108,7 @@ def _pyiceberg_core() -> _ReaderCalls:
 
 
 def _deltalake() -> _ReaderCalls:
-    """delta-rs: a query that DataFusion runs inside deltalake."""
+    """Return the calls of delta-rs: queries that DataFusion runs inside deltalake."""
     import deltalake
 
     def query(tables: list[SimpleNamespace], select: _Select, settings: dict[str, int]) -> Any:
@@ -126,7 +126,7 @@ def _deltalake() -> _ReaderCalls:
 
 
 def _polars_iceberg() -> _ReaderCalls:
-    """Polars as its extra `iceberg` installs it, with a planner of its own, for tables of Iceberg alone."""
+    """Return the calls of Polars with its extra `iceberg`, which has its own planner for Iceberg tables."""
     import polars_iceberg  # noqa: F401  # not installed: said at once
 
     version, read, count, options = _polars(("iceberg",))
@@ -134,14 +134,14 @@ def _polars_iceberg() -> _ReaderCalls:
 
 
 def _polars(formats: tuple[str, ...] = ("iceberg", "delta")) -> _ReaderCalls:
-    """Polars: its own reader over what PyIceberg plans, or deltalake."""
+    """Return the calls of Polars, whose own reader reads the files that PyIceberg or deltalake plans."""
     import polars as pl
 
     def scan(table: SimpleNamespace, where: str | None) -> Any:
         if table.format not in formats:
-            raise Unsupported(f"This reads tables of {' and '.join(formats)} alone")
-        if where is not None and "::BLOB" in where:  # of which its SQL makes the bytes of the text
-            raise Unsupported("Polars has no literal of bytes as DuckDB writes it")
+            raise Unsupported(f"This reader only reads {' and '.join(formats)} tables")
+        if where is not None and "::BLOB" in where:  # Polars' SQL would read the literal as the bytes of its text
+            raise Unsupported("Polars does not support DuckDB's literals of bytes")
         frame: Any
         if table.format == "delta":
             frame = pl.scan_delta(table.location, **_at_arguments("Polars", table))
@@ -173,11 +173,11 @@ def _polars(formats: tuple[str, ...] = ("iceberg", "delta")) -> _ReaderCalls:
 
 
 def _daft() -> _ReaderCalls:
-    """Daft: files that PyIceberg or deltalake plan, read by Daft."""
+    """Return the calls of Daft, which reads files that PyIceberg or deltalake plans."""
     import daft
 
     def ref_arguments(table: SimpleNamespace) -> dict[str, object]:
-        """Arguments of Daft's reader for a branch or a tag."""
+        """Return the arguments of Daft's reader for a branch or tag."""
         from pyiceberg.table import StaticTable
 
         found = StaticTable.from_metadata(table.metadata_path).refs().get(table.at.value)
@@ -228,11 +228,11 @@ _ARGUMENTS: Mapping[str, Mapping[str, tuple[str, Callable[[Any], object]]]] = {
     "delta": {"version": ("version", int), "timestamp_ms": ("version", _moment)},
     "iceberg": {"snapshot_id": ("snapshot_id", int)},
 }
-"""Arguments of readers in Python for a point of history, by format and kind of point."""
+"""The arguments of Python readers for a point in history, by format and kind of point."""
 
 
 def _at_arguments(engine: str, table: SimpleNamespace) -> dict[str, object]:
-    """Arguments of a reader in Python for the table's point of history."""
+    """Return the arguments of a Python reader for the table's point in history."""
     if table.at is None:
         return {}
     if table.at.kind not in _ARGUMENTS[table.format]:
@@ -242,7 +242,10 @@ def _at_arguments(engine: str, table: SimpleNamespace) -> dict[str, object]:
 
 
 def _duckdb(format: str, extensions: tuple[str, ...], settings: Mapping[str, str]) -> _ReaderCalls:
-    """DuckDB's own extension for a format, from its package and not from the network. settings: for `SET`."""
+    """Return the calls of DuckDB's own extension for a format.
+
+    The extension is loaded from its Python package, not from the network. `settings` are the arguments of `SET`.
+    """
     import duckdb
 
     files: list[str] = []
@@ -253,15 +256,15 @@ def _duckdb(format: str, extensions: tuple[str, ...], settings: Mapping[str, str
 
     @cache
     def load_connection(threads: int | None) -> Any:
-        """An instance with the extensions, whose loading takes ten times as long as a read."""
+        """Return an instance with the extensions. Loading them takes ten times as long as a read."""
         connection = duckdb.connect(config={} if threads is None else {"threads": threads})
         for file in files:
             connection.load_extension(file)
-        for name, value in settings.items():  # some are those of the extensions
+        for name, value in settings.items():  # some settings belong to the extensions
             connection.execute(f"SET {_quoted(name)} = {_literal(value)}")
         return connection
 
-    if settings:  # wrong ones show at once
+    if settings:  # so that wrong settings fail at once
         load_connection(None)
 
     def table_function(table: SimpleNamespace) -> str:
@@ -273,7 +276,7 @@ def _duckdb(format: str, extensions: tuple[str, ...], settings: Mapping[str, str
         try:
             connection = load_connection(options.get("threads"))
             return connection.sql(select([table_function(table) for table in tables])).to_arrow_table()
-        except duckdb.Error:  # some end the instance
+        except duckdb.Error:  # some errors end the instance
             load_connection.cache_clear()
             raise
 
@@ -310,9 +313,9 @@ def _check_format(table: SimpleNamespace, format: str, engine: str) -> None:
 
 
 def _by_sql(query: Callable[[list[SimpleNamespace], _Select, dict[str, int]], object]) -> tuple[_ReadRows, _Count]:
-    """The functions of an engine that runs SQL.
+    """Return the functions for rows and counts of an engine that runs SQL.
 
-    query: the rows of a statement over tables, under settings of the protocol's names.
+    `query` returns the rows of a statement over tables, with settings under the protocol's names.
     """
 
     def select(shown: str, conditions: list[str | None], sources: list[str], limit: int | None) -> str:
@@ -347,9 +350,12 @@ _CLICKHOUSE = {
     "iceberg": ("icebergLocal", {"snapshot_id": "iceberg_snapshot_id", "timestamp_ms": "iceberg_timestamp_ms"}),
     "delta": ("deltaLakeLocal", {"version": "delta_lake_snapshot_version"}),
 }
-"""ClickHouse's table functions, and its settings for a point of history by kind."""
+"""ClickHouse's table functions, and its settings for each kind of point in history."""
 _CLICKHOUSE_COLUMNS = {"iceberg": {"_file"}, "delta": {"_file", "_row_id"}}
-"""Virtual columns of ClickHouse that are no metadata columns of the format: a file's name, row ids of Iceberg alone."""
+"""Virtual columns of ClickHouse that hide metadata columns.
+
+`_file` is only a file name, and `_row_id` exists for Iceberg only.
+"""
 _CLICKHOUSE_SETTINGS = {"threads": "max_threads", "batch_rows": "max_block_size"}
 
 
@@ -357,15 +363,21 @@ _MOMENT = re.compile(r"TIMESTAMP(?:TZ)? '([^']*)'")
 
 
 def _clickhouse_moment(literal: re.Match[str]) -> str:
-    """A literal of microseconds in UTC. TIMESTAMP '...' of ClickHouse has whole seconds, and none before 1970."""
+    """Return a literal of microseconds in UTC.
+
+    ClickHouse's TIMESTAMP '...' has whole seconds, and no time before 1970.
+    """
     moment = datetime.fromisoformat(literal[1])
     since = moment.replace(tzinfo=moment.tzinfo or UTC) - datetime(1970, 1, 1, tzinfo=UTC)
     return f"fromUnixTimestamp64Micro({since // timedelta(microseconds=1)}, 'UTC')"
 
 
 def _chdb(settings: Mapping[str, str]) -> _ReaderCalls:
-    """chDB: ClickHouse in this process, by its table functions. settings: of its queries."""
-    os.chdir("/")  # it reads files below the directory that it starts in, and no other
+    """Return the calls of chDB: ClickHouse in this process, with its table functions.
+
+    `settings` apply to its queries.
+    """
+    os.chdir("/")  # chDB reads files below its start directory only
     import chdb
 
     chosen = {name: _clickhouse_text(value) for name, value in settings.items()}
@@ -374,7 +386,7 @@ def _chdb(settings: Mapping[str, str]) -> _ReaderCalls:
         settings_text = ", ".join(f"{name} = {value}" for name, value in values.items())
         return chdb.query(f"{text} SETTINGS {settings_text}" if settings_text else text, "ArrowTable")
 
-    run_query("SELECT 1", chosen)  # wrong settings show at once
+    run_query("SELECT 1", chosen)  # so that wrong settings fail at once
 
     def table_function(table: SimpleNamespace) -> str:
         settings_text = ""
@@ -392,10 +404,10 @@ def _chdb(settings: Mapping[str, str]) -> _ReaderCalls:
         for table in tables:
             function, points = _CLICKHOUSE[table.format]
             if reserved := set(re.findall(r"\w+", text)) & _CLICKHOUSE_COLUMNS[table.format]:
-                raise Unsupported(f"{function} has columns of its own by the names {', '.join(sorted(reserved))}")
+                raise Unsupported(f"{function} has its own columns named {', '.join(sorted(reserved))}")
             if table.at is None:
                 continue
-            if table.at.kind not in points or len(tables) > 1:  # the settings are those of the whole query
+            if table.at.kind not in points or len(tables) > 1:  # the settings apply to the whole query
                 raise Unsupported(f"{function} does not read by {table.at.kind}")
             settings_by_name[points[table.at.kind]] = int(table.at.value)
         text = _MOMENT.sub(_clickhouse_moment, select(list(map(table_function, tables))))
@@ -405,13 +417,13 @@ def _chdb(settings: Mapping[str, str]) -> _ReaderCalls:
 
 
 def _sail() -> _ReaderCalls:
-    """Sail: its server of Spark Connect, in this process, and PySpark's client."""
+    """Return the calls of Sail: its Spark Connect server runs in this process, with PySpark as the client."""
     from pysail.spark import SparkConnectServer
     from pyspark.sql import SparkSession
 
     server = SparkConnectServer()
     server.start()
-    atexit.register(server.stop)  # and so it lives until then
+    atexit.register(server.stop)  # this reference also keeps the server alive
     _, port = server.listening_address
     spark = SparkSession.builder.remote(f"sc://localhost:{port}").getOrCreate()
 
@@ -448,33 +460,35 @@ def _backquoted(name: str) -> str:
     return f"`{name.replace('`', '``')}`"
 
 
-# The reference implementations' own readers for Spark. Their jars, pinned in `jars.json`, are fetched when Spark
-# starts.
+# Iceberg's and Delta Lake's own readers for Spark. Spark downloads their jars, pinned in `jars.json`, when it starts.
 
 _PINNED = json.loads(Path(__file__).with_name("jars.json").read_text(encoding="utf-8"))
 
 _LINEAGE = {"_row_id": "_metadata.row_id", "_row_commit_version": "_metadata.row_commit_version"}
-"""Columns of row tracking, and where Delta Lake has them."""
+"""The columns of row tracking, and their names in Delta Lake."""
 
 _SETTINGS = {
     "spark.ui.enabled": "false",  # opens no port
     "spark.driver.host": "127.0.0.1",  # needs no network
     "spark.driver.bindAddress": "127.0.0.1",
-    "spark.sql.session.timeZone": "UTC",  # times without an offset in filters of the suite
-    "spark.databricks.delta.snapshotPartitions": "2",  # a log of some lines takes 50 tasks otherwise
+    "spark.sql.session.timeZone": "UTC",  # for times without an offset in filters of the suite
+    "spark.databricks.delta.snapshotPartitions": "2",  # a short log would take 50 tasks otherwise
 }
 _SPLITS = {
     "split_bytes": "spark.sql.files.maxPartitionBytes",
     "batch_rows": "spark.sql.parquet.columnarReaderBatchSize",
 }
 _ICEBERG_SPLITS = {"split_bytes": "split-size", "batch_rows": "batch-size"}
-"""Spark's settings, and Iceberg's options of a read, by names of the protocol."""
+"""Spark's settings and Iceberg's read options, by the names of the protocol."""
 
 
 class SparkReference:
-    """The data source of one format.
+    """The data source of one format for Spark.
 
-    session: a session with its jars; None: one is started when first needed. settings: of the session that is started.
+    Args:
+        format: `iceberg` or `delta`.
+        session: A session with the jars. None starts a session when it is first needed.
+        settings: Settings of the session that is started.
     """
 
     def __init__(
@@ -485,7 +499,7 @@ class SparkReference:
         self._format, self._session_or_none, self._settings = format, session, settings or {}
 
     def version(self) -> str:
-        """Spark's version and the runtime's. Starts Spark, so that a failing download shows at once."""
+        """Return the versions of Spark and of the runtime. This starts Spark, so a failing download shows at once."""
         return f"{self._session.version}, {_PINNED[self._format]['packages'][0].rpartition(':')[2]}"
 
     def read(
@@ -498,7 +512,7 @@ class SparkReference:
         limit: int | None = None,
         **settings: int,
     ) -> Any:
-        """The rows, of Iceberg from the metadata file, of Delta from the table's folder."""
+        """Return the rows. Iceberg tables are read from the metadata file, Delta tables from the table's folder."""
 
         def rows() -> Any:
             frame = self._frame(table, columns, where, settings)
@@ -516,14 +530,14 @@ class SparkReference:
                 self._session.conf.unset(name)
 
     def count(self, table: SimpleNamespace, *, where: str | None) -> int:
-        """The number of rows."""
+        """Return the number of rows."""
         return int(_run(lambda: self._frame(table, None, where, {}).count()))
 
     def _frame(
         self, table: SimpleNamespace, columns: tuple[str, ...] | None, where: str | None, settings: Mapping[str, int]
     ) -> DataFrame:
         if table.format != self._format:
-            raise Unsupported(f"This reads {self._format} tables only")
+            raise Unsupported(f"This reader only reads {self._format} tables")
         reader = self._session.read.format(self._format)
         for name, value in _options(self._format, table.at).items():
             reader = reader.option(name, value)
@@ -543,7 +557,7 @@ class SparkReference:
 
 
 def _run(action: Callable[[], object]) -> Any:
-    """The result of an action of Spark, or the exception of Java that began its failure."""
+    """Return the result of a Spark action. Raise SparkRefusal with the Java exception that caused a failure."""
     from py4j.protocol import Py4JJavaError
 
     try:
@@ -561,12 +575,12 @@ def _options(format: str, at: SimpleNamespace | None) -> dict[str, Any]:
     if at.kind == "timestamp_ms":
         return {"timestampAsOf": _moment(at.value).strftime("%Y-%m-%d %H:%M:%S.%f")}
     if format == "iceberg" or at.kind == "version":
-        return {"versionAsOf": at.value}  # of Iceberg a snapshot's id, or the name of a branch or tag
-    raise Unsupported(f"Delta tables are not read by {at.kind}")
+        return {"versionAsOf": at.value}  # for Iceberg, a snapshot id or the name of a branch or tag
+    raise Unsupported(f"Delta tables cannot be read by {at.kind}")
 
 
 _QUOTED = re.compile(r"'(?:[^']|'')*'|\"((?:[^\"]|\"\")+)\"")
-"""A text, or a name in double quotes, which is a text for Sail: it heeds no setting that makes it a name."""
+"""A text, or a name in double quotes. Sail reads double quotes as text, whatever the settings are."""
 
 
 def _filter(frame: DataFrame, where: str | None) -> DataFrame:
@@ -581,14 +595,14 @@ def _filter(frame: DataFrame, where: str | None) -> DataFrame:
 
 
 def spark_condition(where: str) -> str:
-    """A condition of DuckDB's dialect in Spark's words."""
+    """Return a condition in DuckDB's dialect as Spark's SQL."""
     quoted = _QUOTED.sub(lambda part: _backquoted(part[1].replace('""', '"')) if part[1] else part[0], where)
     return re.sub(r"\bstarts_with\(", "startswith(", quoted).replace("TIMESTAMPTZ '", "TIMESTAMP '")
 
 
 @cache
 def _start_session(format: str, settings: tuple[tuple[str, str], ...] = ()) -> SparkSession:
-    """A session with the format's jars, and further settings."""
+    """Return a session with the format's jars and further settings."""
     import pyspark
     from pyspark.sql import SparkSession
 
@@ -596,13 +610,13 @@ def _start_session(format: str, settings: tuple[tuple[str, str], ...] = ()) -> S
     if not pyspark.__version__.startswith(f"{pinned}."):
         raise ImportError(f"the jars are for pyspark {pinned}, and {pyspark.__version__} is installed")
     if unknown := [name for name, _ in settings if not name.startswith("spark.")]:
-        raise ValueError(f"{unknown[0]} is no setting of Spark: their names begin with spark.")
+        raise ValueError(f"{unknown[0]} is not a setting of Spark: their names begin with spark.")
     builder = SparkSession.builder.config("spark.jars.packages", ",".join(_PINNED[format]["packages"]))
     for name, value in {**_SETTINGS, **_PINNED[format]["settings"], **dict(settings)}.items():
         builder = builder.config(name, value)
     session = builder.getOrCreate()
     for name, value in settings:
-        if session.conf.isModifiable(name):  # and then its value is checked
+        if session.conf.isModifiable(name):  # Spark then checks the value
             session.conf.set(name, value)
     return session
 
@@ -633,15 +647,15 @@ _WITH_SETTINGS: Mapping[str, Callable[[Mapping[str, str]], _ReaderCalls]] = {
     "spark-iceberg": partial(_spark, "iceberg"),
     "spark-delta": partial(_spark, "delta"),
 }
-"""Readers, and readers whose engines take settings by name."""
+"""Readers, and readers whose engines accept settings by name."""
 
 
 def _open_reader(name: str, *pairs: str) -> _ReaderCalls:
-    """The reader of a name. pairs: `SETTING=VALUE`."""
+    """Return the calls of the reader with a name. `pairs` are settings as `SETTING=VALUE`."""
     if name in _WITH_SETTINGS:
         return _WITH_SETTINGS[name]({setting: value for setting, _, value in (pair.partition("=") for pair in pairs)})
     if pairs:
-        raise ValueError(f"{name} takes no settings; those that do: {', '.join(_WITH_SETTINGS)}")
+        raise ValueError(f"{name} accepts no settings; readers that do: {', '.join(_WITH_SETTINGS)}")
     return _READERS[name]()
 
 
@@ -649,5 +663,5 @@ if __name__ == "harness_worker":
     _version, read, count, OPTIONS = _open_reader(*sys.argv[1:])
 
     def version() -> str:
-        """The engine's version."""
+        """Return the engine's version."""
         return _version

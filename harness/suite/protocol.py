@@ -1,8 +1,8 @@
-"""Protocol 1 between the suite and a reader under test, in whatever language the reader is written.
+"""Version 1 of the protocol between the suite and a reader under test in any language.
 
-The reader is a program that gets a JSON object a line on standard input and answers each by a line on standard output.
-`protocol.json` is the schema of both, and every answer is held to it. `docs/suite/reader-protocol.md` shows whole
-readers.
+The reader is a program. It reads JSON objects from standard input, one per line, and answers each with a line on
+standard output. `protocol.json` is the schema of requests and answers, and every answer is validated.
+`docs/suite/reader-protocol.md` contains complete readers.
 """
 
 from __future__ import annotations
@@ -39,24 +39,28 @@ _TYPES: Mapping[str, tuple[type, ...]] = {
 
 
 def message_fault(message: object, kind: str) -> str | None:
-    """The first fault of a message, in words; None: the message is as the protocol has it.
+    """Return the first fault of a message in words, or None if the message conforms to the protocol.
 
-    kind: `read answer`, and so on: a name of the schema's definitions.
+    `kind` is the name of a definition in the schema, for example `read answer`.
     """
     return schema_fault(message, kind, schema(), "the answer" if kind.endswith("answer") else "the request")
 
 
 @cache
 def schema() -> dict[str, Any]:
-    """The JSON schema of all messages."""
+    """Return the JSON schema of all messages."""
     document: dict[str, object] = json.loads(_SCHEMA.read_text("utf-8"))
     return document
 
 
 def schema_fault(value: object, kind: str, schema: Mapping[str, Any], place: str) -> str | None:
-    """The first fault of a value by a definition of a JSON schema, in words; None: there is none.
+    """Return the first fault of a value in words, or None if it conforms to a definition of a JSON schema.
 
-    schema: of no other keywords than that of the protocol. place: what the value is called.
+    Args:
+        value: The value.
+        kind: The name of the definition.
+        schema: A JSON schema that uses only the keywords of the protocol's schema.
+        place: The name of the value in the message.
     """
     return _fault(value, schema["$defs"][kind], schema["$defs"], place)
 
@@ -84,31 +88,28 @@ def _fault(value: object, rule: Mapping[str, Any], known: Mapping[str, Any], pla
         return f"{place} has no {missing[0]!r}"
     unknown = sorted(value.keys() - properties.keys())
     if unknown and rule.get("additionalProperties") is False:
-        return f"{place} has a key {unknown[0]!r}, which the protocol does not know"
+        return f"{place} has a key {unknown[0]!r}, which the protocol does not define"
     value_faults = (
         _fault(value[name], properties[name], known, f"{name!r} of {place}") for name in value if name in properties
     )
     return next(filter(None, value_faults), None)
 
 
-# Classes of refusals, in words that no reader owns.
-
-
 UNSUPPORTED = "unsupported-feature"
 ERROR_CLASSES: Mapping[str, str] = {
-    UNSUPPORTED: "legal, and the reader does not read it",
-    "corrupt-metadata": "the metadata cannot be decoded, or breaks the specification",
+    UNSUPPORTED: "legal, but the reader does not support it",
+    "corrupt-metadata": "the metadata cannot be decoded, or violates the specification",
     "corrupt-data": "a data file cannot be decoded, or is not the file that the metadata describes",
     "corrupt-deletes": "a delete file or deletion vector is damaged, or contradicts the data",
-    "schema-mismatch": "the columns of a file cannot become those of the table",
-    "missing-file": "the metadata names a file that is not there",
-    "not-found": "no such table, snapshot, version, branch or tag, or none at that time",
-    "invalid-request": "the table has no such column, or no answer to such a read",
-    "forbidden-file": "the metadata names a file that the table may not read",
-    "limit": "the table asks for more than the reader gives",
+    "schema-mismatch": "the columns of a file cannot be converted to those of the table",
+    "missing-file": "the metadata names a file that does not exist",
+    "not-found": "the table, snapshot, version, branch or tag does not exist, or not at that time",
+    "invalid-request": "the table does not have the column or does not support the read",
+    "forbidden-file": "the metadata names a file outside the allowed directories",
+    "limit": "the table exceeds a limit of the reader",
     "failed": "any other error",
 }
-"""The classes of errors by which a case says what is wrong, and their meaning. A reader may have its own."""
+"""The classes of errors that cases expect, with their meanings. A reader may use other classes."""
 _CLASS_BY_CAUSE = {
     "CorruptDataFile": "corrupt-data",
     "CorruptDeletionVector": "corrupt-deletes",
@@ -131,7 +132,10 @@ _CLASS_BY_TYPE: Mapping[type[errors.HarnessError], str] = {
 
 
 def error_class(kind: str, cause: str | None = None) -> str:
-    """The neutral class of a class of `harness.errors`, by name and perhaps with its cause; a neutral class stays."""
+    """Return the neutral class for a class of `harness.errors`, by its name and optionally its cause.
+
+    A neutral class is returned unchanged.
+    """
     if kind in ERROR_CLASSES:
         return kind
     bases: tuple[type, ...] = getattr(errors, kind).__mro__
@@ -149,20 +153,25 @@ _COMPARISONS: Mapping[type[exp.Expr], str] = {
 }
 _MIRRORED = {"lt": "gt", "lt-eq": "gt-eq", "gt": "lt", "gt-eq": "lt-eq"}
 _SAME_TEXT = (exp.DataType.Type.DATE, exp.DataType.Type.DECIMAL, exp.DataType.Type.UUID)
-"""Types whose literals are the same text in SQL and in JSON."""
+"""Types whose literals have the same text in SQL and in JSON."""
 _MOMENTS = {False: exp.DataType.Type.TIMESTAMPNTZ, True: exp.DataType.Type.TIMESTAMPTZ}
-"""The types of TIMESTAMP and TIMESTAMPTZ in DuckDB's dialect."""
+"""The types of TIMESTAMP (False) and TIMESTAMPTZ (True) in DuckDB's dialect."""
 _BYTES = re.compile(r"(?:\\x[0-9a-fA-F]{2})*")
 
 
 class _NotExpressible(Exception):
-    """A part that Iceberg's expressions have no word for."""
+    """A part of a filter that Iceberg's expressions cannot represent."""
 
 
 def predicate(where: str | None, columns: Schema | None = None) -> dict[str, object] | None:
-    """The filter as JSON of Iceberg's REST catalog (`Expression`); None: no filter, or none that JSON can say.
+    """Return the filter as JSON of Iceberg's REST catalog (`Expression`).
 
-    where: a boolean expression in DuckDB's dialect. columns: the types of columns, by which JSON says times and bytes.
+    Args:
+        where: A boolean expression in DuckDB's dialect.
+        columns: The columns, whose types are needed to write times and bytes.
+
+    Returns:
+        The expression, or None if there is no filter or JSON cannot represent it.
     """
     if where is None:
         return None
@@ -189,18 +198,18 @@ def _expression(node: exp.Expr, types: Mapping[str, dt.Type], negated: bool = Fa
             return _expression(exp.And(this=low, expression=high), types, negated)
         case _:
             expression = _column_test(node, types)
-    negated = negated != bool(node.args.get("negate"))  # of NOT LIKE
+    negated = negated != bool(node.args.get("negate"))  # for NOT LIKE
     if expression["type"] == "is-null":
         return {"type": "not", "child": expression} if negated else expression
     if not negated and expression["type"] != "not-eq":
         return expression
-    # SQL drops null here. An expression of Iceberg is true of null where it is not equal, or not true.
+    # SQL drops nulls here, but Iceberg's `not-eq` and `not` are true for null.
     known = {"type": "not", "child": {"type": "is-null", "term": expression["term"]}}
     return {"type": "and", "left": {"type": "not", "child": expression} if negated else expression, "right": known}
 
 
 def _column_test(node: exp.Expr, types: Mapping[str, dt.Type]) -> dict[str, object]:
-    """The expression of one column."""
+    """Return the expression for a test of one column."""
     match node:
         case exp.Column() if isinstance(types.get(_term(node)), dt.BooleanType):
             return {"type": "eq", "term": _term(node), "value": True}
@@ -235,7 +244,7 @@ def _term(node: exp.Expr) -> str:
 
 
 def _prefix(pattern: exp.Expr) -> str:
-    """The text before the only sign of a LIKE, which stands at the end."""
+    """Return the text before the only wildcard of a LIKE pattern, which must be at its end."""
     text = pattern.name if isinstance(pattern, exp.Literal) and pattern.is_string else ""
     if not text.endswith("%") or any(sign in text[:-1] for sign in "%_"):
         raise _NotExpressible
@@ -252,7 +261,7 @@ def _literal(node: exp.Expr, type_: dt.Type | None) -> Any:
             return node.name
         case exp.Literal():
             value = int(node.name) if node.name.isdigit() else float(node.name)
-            if Decimal(repr(value)) != Decimal(node.name):  # of more digits than a double has
+            if Decimal(repr(value)) != Decimal(node.name):  # it has more digits than a double
                 raise _NotExpressible
             return value
         case exp.Cast(this=exp.Literal(is_string=True) as text):
@@ -262,7 +271,7 @@ def _literal(node: exp.Expr, type_: dt.Type | None) -> Any:
 
 
 def _cast(text: str, sql: object, type_: dt.Type | None) -> str:
-    """A literal of a named type, as Iceberg writes single values."""
+    """Return a literal of a named type in the form of Iceberg's single-value serialization."""
     if sql in _SAME_TEXT:
         return text
     if (

@@ -1,4 +1,7 @@
-"""Harness's own engines as readers under test: they run in this process, without a time limit."""
+"""The interface of a reader under test, and harness's own engines as readers.
+
+Harness's own engines run in this process, without a time limit.
+"""
 
 from __future__ import annotations
 
@@ -22,10 +25,12 @@ AtKind: TypeAlias = Literal["snapshot_id", "version", "timestamp_ms", "ref"]
 
 @dataclass(frozen=True, slots=True)
 class At:
-    """A point of a table's history.
+    """A point in a table's history.
 
-    kind, value: `snapshot_id` (Iceberg) and `version` (Delta) with a number, `timestamp_ms` with the milliseconds since
-        1970-01-01 UTC at which it was current, `ref` with the name of a branch or tag.
+    Attributes:
+        kind: `snapshot_id` (Iceberg), `version` (Delta), `timestamp_ms`, or `ref`.
+        value: The number of the snapshot or version, a time in milliseconds since 1970-01-01 UTC, or the name of a
+            branch or tag.
     """
 
     kind: AtKind
@@ -34,11 +39,12 @@ class At:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableAt:
-    """A table at a point of its history.
+    """A table at a point in its history.
 
-    location: the table's directory, a local path.
-    metadata_path: Iceberg: the current metadata file, a local path; Delta: None.
-    at: None: the current snapshot.
+    Attributes:
+        location: The table's directory, a local path.
+        metadata_path: The current metadata file of an Iceberg table, a local path. None for Delta.
+        at: The point in the table's history. None means the current snapshot.
     """
 
     format: Literal["iceberg", "delta"]
@@ -48,14 +54,14 @@ class TableAt:
 
 
 class ArrowStream(Protocol):
-    """Rows: anything that exports an Arrow stream, such as a table of pyarrow or Polars, or a DuckDB relation."""
+    """Rows: any object that exports an Arrow stream, for example a table of pyarrow or Polars, or a DuckDB relation."""
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
-        """The rows, from the first one."""
+        """Return the rows as an Arrow stream that starts at the first row."""
 
 
 class Reader(Protocol):
-    """An engine that the suite is run on.
+    """An engine that the suite runs on.
 
         class Engine:
             name = "mine"
@@ -71,40 +77,43 @@ class Reader(Protocol):
                     raise Unsupported("Delta tables are not read")
                 return mine.scan(table.metadata_path).to_arrow()
 
-    `harness scenarios run --engines my_module:Engine` runs it. A package that declares it as an entry point (see
-    `finding`) makes it known by that name. Either way it runs in a process of its own (see `workers`), so that it may
-    crash or hang. An engine that cannot live beside harness's own packages is a script instead, in another interpreter:
-    see `worker`.
+    `harness scenarios run --engines my_module:Engine` runs it. A package can also register it by name with an entry
+    point (see `readers`). In both cases it runs in a process of its own (see `workers`), so it may crash or hang. An
+    engine whose packages conflict with those of harness can be a script that runs in another interpreter: see `worker`.
     """
 
     @property
     def name(self) -> str:
-        """The name in reports, and in lists of expected failures."""
+        """The name in reports and in lists of expected failures."""
 
     def version(self) -> str:
-        """The version of the reader, as exactly as known: results hold for it alone."""
+        """Return the version of the reader, as precisely as possible. Results apply only to this version."""
 
     def capabilities(self) -> frozenset[str] | None:
-        """The features that the engine claims to read (`harness.suite.scenarios.features`); None: all.
+        """Return the features that the engine claims to read (`harness.suite.scenarios.features`). None means all.
 
-        A scenario with another feature is UNSUPPORTED, unread. Prefer None, and refuse what cannot be read: a claim is
-        not checked, a read is.
+        A scenario with another feature is UNSUPPORTED without being read. Prefer None, and raise `Unsupported` for what
+        cannot be read: reads are checked, claims are not.
         """
 
     def read(self, table: TableAt, *, columns: tuple[str, ...] | None, where: str | None) -> ArrowStream:
-        """The rows of a table.
+        """Return the rows of a table.
+
+        A reader with an attribute `options` also receives these options as keyword arguments; see
+        `docs/suite/reader-protocol.md`. A reader may also have the methods `count(table, *, where)`, which returns the
+        number of rows, and `changes(table, first, last, *, columns)`, which returns the changes of the Delta versions
+        `first` to `last`.
 
         Args:
-            columns: names of top-level columns, in the order wanted; None: all.
-            where: a boolean SQL expression in DuckDB's dialect, over all columns; None: every row.
-
-        A reader with an attribute `options`, names of `docs/suite/reader-protocol.md`, gets these by keyword too. A
-        reader may also have `count(table, *, where)`, the number of rows, and
-        `changes(table, first, last, *, columns)`, the changes of Delta's versions `first` to `last`.
+            table: The table.
+            columns: Names of top-level columns in output order. None means all.
+            where: A boolean SQL expression in DuckDB's dialect, over all columns. None means every row.
 
         Raises:
-            Unsupported, NotImplementedError: the engine does not do this. UNSUPPORTED, with the message.
-            Any other Exception: the engine refuses to read: right if the table is broken, else ERROR.
+            Unsupported: The engine does not support the read. The outcome is UNSUPPORTED with the message.
+                NotImplementedError has the same meaning.
+            Exception: The engine refuses to read the table. This is correct if the table is broken, otherwise the
+                outcome is ERROR.
         """
 
 
@@ -113,24 +122,29 @@ ORACLE = "oracle"
 
 @dataclass(frozen=True, slots=True)
 class HarnessReader:
-    """Harness's planner and one of its engines; for the oracle, a read that shares no code with harness's.
+    """Harness's planner with one of its engines. The oracle plans by itself and shares no code with harness.
 
-    within: a directory that tables may read files in, and nowhere else; None: elsewhere they do with a warning.
+    Attributes:
+        within: The only directory from which tables may read files. None also allows other files, with a warning.
     """
 
     name: str
     within: str | None = None
 
     def version(self) -> str:
-        """The version of the library that runs the plans."""
+        """Return the version of the library that executes the plans."""
         return find_engine(self.name).version()
 
     def capabilities(self) -> frozenset[str] | None:
-        """None: what harness does not read, it refuses."""
+        """Return None: harness raises an error for everything that it does not support."""
         return None
 
     def answer(self, address: str, expectation: ResolvedExpectation) -> pa.Table:
-        """The rows of a read of the table at an address. Raises whatever opening, planning and reading raise."""
+        """Return the rows of a read of the table at an address.
+
+        Raises:
+            HarnessError: Opening, planning, or reading fails.
+        """
         roots = () if self.within is None else (self.within,)
         outside = Outside.WARN if self.within is None else Outside.REFUSE
         if self.name != ORACLE:

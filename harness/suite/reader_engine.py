@@ -1,7 +1,7 @@
-"""Readers of other projects as engines: `harness diff TABLE --engines duckdb,polars` and `harness.compare`.
+"""Readers of other projects as engines for `harness diff TABLE --engines duckdb,polars` and `harness.compare`.
 
-An engine of harness runs a plan. These readers plan for themselves, so that each gets the table, the point of its
-history, the columns and the filter of a plan, and none of its files or deletes.
+Engines of harness execute a plan. These readers plan by themselves: each receives the table, the point in its history,
+the columns and the filter of a plan, but not the plan's files and deletes.
 """
 
 from __future__ import annotations
@@ -40,12 +40,14 @@ atexit.register(_WORKERS.close)
 
 @cache
 def reader_engine(name: str) -> ReaderEngine:
-    """The reader of that name, started once in this process; it ends with it.
+    """Return the reader with a name. It is started once in this process and ends with the process.
 
-    Raises RequestError: there is no such engine, or it is not installed; EngineError: it does not start.
+    Raises:
+        RequestError: The engine is unknown or not installed.
+        EngineError: The engine does not start.
     """
     worker = open_engine(name, ReaderOptions(), _WORKERS)
-    assert isinstance(worker, Worker), "engines that run plans are found first"
+    assert isinstance(worker, Worker), "engines that execute plans are found first"
     return ReaderEngine(worker)
 
 
@@ -57,28 +59,33 @@ class ReaderEngine:
 
     @property
     def name(self) -> str:
-        """The name that the reader goes by."""
+        """The name of the reader."""
         return self.worker.name
 
     def version(self) -> str:
-        """The version that the reader says."""
+        """Return the version that the reader reports."""
         return self.worker.version()
 
     def to_arrow(self, plan: PlannedScan) -> pa.Table:
-        """The rows as the reader gives them, in its own types; UUIDs that are text, and maps that are lists, as ours.
+        """Return the rows in the reader's own types, except that UUIDs as text and maps as lists are converted.
 
-        Raises RequestError: the table is not on this machine, or is held to its roots. UnsupportedError: the reader
-        declines, or the plan is of changes, or of a table before its first snapshot that has one now. EngineError: the
-        reader refuses the table, crashes, hangs, or gives no rows that Arrow can read.
+        Raises:
+            RequestError: The table is not local, or must not read files outside its roots.
+            UnsupportedError: The reader declines the read, the plan reads changes, or it reads the state before the
+                first snapshot of a table that has a snapshot now.
+            EngineError: The reader refuses the table, crashes, hangs, or returns rows that Arrow cannot read.
         """
         return self.read(plan, {})
 
     def options(self) -> frozenset[str]:
-        """The options that the reader says it takes."""
+        """Return the options that the reader supports."""
         return self.worker.options()
 
     def read(self, plan: PlannedScan, options: Mapping[str, Any]) -> pa.Table:
-        """The rows, under options of the protocol; `union` holds plans. Raises as `to_arrow`."""
+        """Return the rows with options of the reader protocol.
+
+        The option `union` contains plans. Raises the same errors as `to_arrow`.
+        """
         columns = tuple(field.name for field in plan.columns)
         schema = pa.schema([arrow_field(field) for field in plan.columns])
         chosen = dict(options)
@@ -94,30 +101,33 @@ class ReaderEngine:
         return {"at": None if at is None else asdict(at), "where": where, "predicate": predicate(where)}
 
     def count(self, plan: PlannedScan) -> int:
-        """The number of rows, as the reader counts them. Raises as `to_arrow`."""
+        """Return the number of rows, as the reader counts them. Raises the same errors as `to_arrow`."""
         return self.worker.count(self._table(plan), where=_with_plain_names(plan.filter))
 
     def _table(self, plan: PlannedScan) -> TableAt:
-        """The table of a plan at its snapshot. The current one is not named: some readers know no other."""
+        """Return the table of a plan at its snapshot.
+
+        The current snapshot is not named, because some readers support no other snapshot.
+        """
         if not is_local(plan.table):
             raise RequestError(
-                f"Cannot read {redact(plan.table)} by {self.name}: readers of other projects get local tables; "
+                f"Cannot read {redact(plan.table)} with {self.name}: readers of other projects read local tables only; "
                 "copy it first with harness pull",
                 table=plan.table,
             )
         roots = plan.storage.roots
         if roots is not None and roots.outside is Outside.REFUSE:
             raise RequestError(
-                f"Cannot read {redact(plan.table)} by {self.name}: nothing holds a reader of another project to the "
-                "table's own files, as untrusted and outside='refuse' ask; take duckdb or spark",
+                f"Cannot read {redact(plan.table)} with {self.name}: a reader of another project cannot be restricted "
+                "to the table's own files, as untrusted and outside='refuse' require; use duckdb or spark",
                 table=plan.table,
             )
         if CHANGES["_change_type"] in plan.schema.fields:
-            raise UnsupportedError(f"Cannot read changes by {self.name}: only duckdb and spark do", table=plan.table)
+            raise UnsupportedError(f"Cannot read changes with {self.name}: use duckdb or spark", table=plan.table)
         source = open_table(plan.table)._source
         if plan.snapshot is None and source.current is not None:
             raise UnsupportedError(
-                f"Cannot read {redact(plan.table)} by {self.name} as it was before its first snapshot: open it again",
+                f"Cannot read {redact(plan.table)} with {self.name} as it was before its first snapshot: open it again",
                 table=plan.table,
             )
         at = None
@@ -134,7 +144,7 @@ _SIMPLE = re.compile(r"[a-z_][a-z0-9_]*")
 
 
 def _with_plain_names(filter_: Filter | None) -> str | None:
-    """The filter's text, with quotes only around names that need them: few readers know quoted names."""
+    """Return the filter with quotes only around names that need them, because some readers support no quotes."""
     if filter_ is None:
         return None
     try:

@@ -1,12 +1,12 @@
-"""Readers by name: harness's engines, other projects' readers, entry points, `module:attribute`, `NAME=exec:COMMAND`.
+"""Readers by name: engines of harness, other projects' readers, entry points, `module:attribute`, `NAME=exec:COMMAND`.
 
-A reader of another project runs with its default settings, in an interpreter of its own. `NAME:SETTING=VALUE` is the
-reader with another setting, and reports call it by this whole name.
+A reader of another project runs with its default settings in an interpreter of its own. `NAME:SETTING=VALUE` is the
+reader with another setting; reports show this whole name.
 
-`python -m harness.suite.readers DIR [NAME ...]` makes a virtual environment DIR/NAME for each named reader, or for
-each reader that has none yet, installs what the reader needs (pip asks the package index that it is set up for), and
-prints `NAME=PATH` lines for `harness scenarios run --python`. The variable HARNESS_READERS=DIR makes the environments
-known to every command. A reader that cannot be installed is reported on standard error and left out.
+`python -m harness.suite.readers DIR [NAME ...]` makes a virtual environment DIR/NAME for each named reader, or for each
+reader that does not have one yet. It installs the reader's packages from the package index that pip is configured for,
+and prints `NAME=PATH` lines for `harness scenarios run --python`. The environment variable HARNESS_READERS=DIR makes
+all commands use these environments. A reader that cannot be installed is reported on standard error and left out.
 """
 
 from __future__ import annotations
@@ -32,19 +32,20 @@ from harness.suite.reader import HarnessReader, Reader
 from harness.suite.workers import NOT_INSTALLED, Worker
 
 PINNED = json.loads(Path(__file__).with_name("jars.json").read_text(encoding="utf-8"))
-"""The pyspark, packages and settings of the reference implementations, by format."""
+"""The version of pyspark, the packages, and the settings of the reference implementations, by format."""
 SCRIPT = Path(__file__).with_name("other_readers.py")
 _CARRIER = "pyarrow"
-"""The package that `harness.suite.worker` needs beside every reader."""
+"""The package that `harness.suite.worker` needs in addition to the reader."""
 
 
 @dataclass(frozen=True, slots=True)
 class OtherReader:
-    """A reader that `other_readers.py` has by this name.
+    """A reader that `other_readers.py` provides under this name.
 
-    modules: what must be importable for it; where all are in this interpreter, this one serves.
-    install: what to install for it, as words after `pip install`.
-    keeps_files: whether it keeps files by their path between reads, so that each table gets a process of its own.
+    Attributes:
+        modules: The modules that it needs. If this interpreter has all of them, it serves the reader.
+        install: The arguments of `pip install`.
+        keeps_files: Whether the reader caches files by path between reads, so that each table needs its own process.
     """
 
     name: str
@@ -90,30 +91,33 @@ READERS: Mapping[str, OtherReader] = {reader.name: reader for reader in _OTHER_R
 
 
 PROGRAMS = ("iceberg-java", "delta-kernel-java", "delta-kernel-rust", "iceberg-go", "iceberg-rust")
-"""Readers that are programs of ours over a library in another language, which `nox -s readers -- native` builds."""
+"""Readers that are programs of harness over libraries in other languages. `nox -s readers -- native` builds them."""
 
 
 def program_of(name: str) -> str:
-    """The program of `PROGRAMS` that HARNESS_READERS has.
+    """Return the path of a program of `PROGRAMS` in HARNESS_READERS.
 
     Raises:
-        RequestError: it is not built; of cause `NOT_INSTALLED`.
+        RequestError: It is not built. The cause is `NOT_INSTALLED`.
     """
     folder = os.environ.get("HARNESS_READERS")
     if folder and (built := Path(folder).resolve() / name / "reader").is_file():
         return str(built)
     raise RequestError(
-        f"Cannot use the engine {name}: it is not built; build it in a checkout of harness: "
-        "nox -s readers -- native, and set HARNESS_READERS=.nox/readers",
+        f"Cannot use the engine {name}: it is not built; run "
+        "nox -s readers -- native in a checkout of harness and set HARNESS_READERS=.nox/readers",
         cause=NOT_INSTALLED,
     )
 
 
 def interpreter_of(reader: OtherReader, pythons: Mapping[str, str]) -> str:
-    """The Python that runs a reader: the one given, HARNESS_PYTHON_<NAME>, one in HARNESS_READERS, or this one.
+    """Return the Python interpreter that runs a reader.
+
+    The first of these that exists: the given one, HARNESS_PYTHON_<NAME>, one in HARNESS_READERS, and this interpreter
+    if it has the reader's modules.
 
     Raises:
-        RequestError: there is none; of cause `NOT_INSTALLED`.
+        RequestError: There is none. The cause is `NOT_INSTALLED`.
     """
     variable = "HARNESS_PYTHON_" + reader.name.upper().replace("-", "_")
     python = pythons.get(reader.name) or os.environ.get(variable)
@@ -125,8 +129,8 @@ def interpreter_of(reader: OtherReader, pythons: Mapping[str, str]) -> str:
     missing = [name for name in reader.modules if importlib.util.find_spec(name) is None]
     if missing:
         raise RequestError(
-            f"Cannot use the engine {reader.name}: {', '.join(missing)} is not installed; name an interpreter that has "
-            f"it by {variable}, or make one: python -m {__name__} DIR {reader.name}, and set HARNESS_READERS=DIR",
+            f"Cannot use the engine {reader.name}: {', '.join(missing)} is not installed; set {variable} to an "
+            f"interpreter that has it, or run python -m {__name__} DIR {reader.name} and set HARNESS_READERS=DIR",
             cause=NOT_INSTALLED,
         )
     return sys.executable
@@ -137,7 +141,7 @@ def _python(environment: Path) -> Path:
 
 
 def interpreters(directory: Path, readers: Mapping[str, OtherReader]) -> dict[str, Path]:
-    """The interpreters by name of the reader, without those that cannot be installed."""
+    """Make an environment for each reader, and return the interpreters of those that could be installed by name."""
     installed = {}
     for reader in readers.values():
         place = directory.resolve() / reader.name
@@ -154,26 +158,27 @@ def interpreters(directory: Path, readers: Mapping[str, OtherReader]) -> dict[st
     return installed
 
 
-# A reader that is opened by its name.
-
-
 GROUP = "harness.readers"
-"""Of the entry points by which packages register readers for the suite; engines that run plans have their own."""
+"""The entry point group in which packages register readers for the suite.
+
+Engines that execute plans have another group.
+"""
 TIME_LIMIT_S = 60.0
 SERVER = Path(__file__).with_name("worker.py")
-"""The script that serves a reader in Python, in the reader's interpreter."""
+"""The script that serves a Python reader in the reader's interpreter."""
 _NEXT_SETTING = re.compile(r":(?=[\w.]+=)")
 _PROGRAM = re.compile(r"(?:(?P<name>[^=:]+)=)?exec:(?P<command>.*\S.*)", re.DOTALL)
-"""A reader that is a program: the name that reports give it, and its command line."""
+"""A reader that is a program: its name in reports, and its command line."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReaderOptions:
-    """Places and time limits of engines.
+    """Interpreters, time limits, and directories of engines.
 
-    pythons: by name of an engine, the interpreter that has it.
-    time_limit_s: seconds that one read may take, in a worker.
-    tables: the directory that harness's own engines may read files in, and nowhere else; None: see `HarnessReader`.
+    Attributes:
+        pythons: Interpreters by the name of the engine.
+        time_limit_s: The time limit of a read in a worker, in seconds.
+        tables: The only directory from which harness's own engines may read files. None: see `HarnessReader`.
     """
 
     pythons: Mapping[str, str] = field(default_factory=dict)
@@ -182,15 +187,15 @@ class ReaderOptions:
 
 
 def reader_names() -> tuple[str, ...]:
-    """The names of all engines that can be asked for by name."""
+    """Return the names of all engines that are available by name."""
     return tuple(dict.fromkeys([*engine_names(), *READERS, *PROGRAMS, *sorted(_entry_points())]))
 
 
 def split_settings(name: str) -> tuple[str, tuple[str, ...]]:
-    """The name of an engine and its settings: `duckdb-iceberg:threads=1:memory_limit=1GB` has two.
+    """Split an engine's name from its settings: `duckdb-iceberg:threads=1:memory_limit=1GB` has two settings.
 
     Raises:
-        RequestError: a setting of an engine that is known by name has no value.
+        RequestError: A setting has no value.
     """
     base, mark, rest = name.partition(":")
     if not mark or base not in reader_names():
@@ -202,23 +207,23 @@ def split_settings(name: str) -> tuple[str, tuple[str, ...]]:
 
 
 def check_names(names: Mapping[str, object]) -> None:
-    """Refuses names that no engine has. Raises RequestError if there is none; the message names the nearest."""
+    """Raise RequestError for the first name that no engine has. The message suggests the nearest name."""
     for name in names:
-        if name not in reader_names() and ":" not in name:  # a module's attribute, or a program
+        if name not in reader_names() and ":" not in name:  # an attribute of a module, or a program
             raise _unknown_engine(name)
 
 
 def open_engine(name: str, places: ReaderOptions, resources: ExitStack) -> Reader | HarnessReader:
-    """An engine, ready to read until `resources` are closed.
+    """Return an engine that is ready to read until `resources` are closed.
 
     Raises:
-        RequestError: there is no such engine, the message names the nearest; its engine has no such setting or none at
-            all; or, of cause `NOT_INSTALLED`, it, or what it needs, is not installed.
-        EngineError: its worker crashes at once, or does not get ready in time.
+        RequestError: The engine is unknown, or does not accept the settings. If the engine or one of its requirements
+            is not installed, the cause is `NOT_INSTALLED`.
+        EngineError: The worker crashes at the start, or is not ready within the time limit.
     """
     argument, (name, settings) = name, split_settings(name)
     if settings and name not in READERS:
-        raise RequestError(f"Cannot use the engine {argument}: {name} takes no settings")
+        raise RequestError(f"Cannot use the engine {argument}: {name} accepts no settings")
     if name in engine_names():
         try:
             start_engines([name])
@@ -241,7 +246,7 @@ def open_engine(name: str, places: ReaderOptions, resources: ExitStack) -> Reade
         if target is None:
             raise _unknown_engine(name)
         command = [places.pythons.get(name, sys.executable), str(SERVER), target]
-        # The worker finds what this process finds, and what lies in the working directory.
+        # The worker can import everything that this process can import, and modules in the working directory.
         environment["PYTHONPATH"] = os.pathsep.join([each or os.getcwd() for each in sys.path] + [os.getcwd()])
     label, limit = argument if settings else name, places.time_limit_s
     try:
@@ -249,7 +254,7 @@ def open_engine(name: str, places: ReaderOptions, resources: ExitStack) -> Reade
             label, command, time_limit_s=limit, environment=environment, process_per_table=process_per_table
         )
     except RequestError as error:
-        if settings:  # which are wrong, so that the engine may be there
+        if settings:  # the settings are wrong, so the engine may be installed
             raise RequestError(error.message) from error
         raise
     resources.callback(worker.close)

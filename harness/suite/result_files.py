@@ -1,13 +1,13 @@
-"""Scores of the results that a program left in a folder, by the files of a suite alone.
+"""Scores of the results that a program wrote into a folder. Only the files of the suite are needed.
 
-    RESULTS/reader.json     {name, version}, and perhaps language, homepage and filters (false: the program takes no
-                            filters); without it the folder names the reader
+    RESULTS/reader.json     {name, version}, and optionally language, homepage and filters (false: the program takes no
+                            filters); without the file, the reader is named after the folder
     RESULTS/CASE/N.arrow    the rows of the N-th read of a case: an Arrow IPC file or stream
     RESULTS/CASE/N.jsonl    or the rows as JSON lines, see `json_rows`
-    RESULTS/CASE/N.json     {unsupported: why} or {error: class, message: why} where there are no rows, {count: n}
-                            beside them or alone
+    RESULTS/CASE/N.json     {unsupported: why} or {error: class, message: why} in place of rows, or {count: n} with or
+                            without rows
 
-A read without a result is UNSUPPORTED, as not run. A file that cannot be read is an ERROR of its read.
+A read without a result is UNSUPPORTED (not run). A file that cannot be read is an ERROR of its read.
 """
 
 from __future__ import annotations
@@ -49,21 +49,22 @@ from harness.suite.suite_files import SuiteCase, json_object, load_case, load_su
 from harness.suite.workers import BROKEN_PROTOCOL, CRASHED
 
 NOT_RUN = "not run: there is no result"
-"""The message about a read without a result."""
+"""The message for a read without a result."""
 
 
 def score_results(
     directory: Path, results: Path, *, patterns: Sequence[str] = (), xfails: Sequence[ListEntry] = ()
 ) -> Run:
-    """The results of one program as a run of the suite.
+    """Return the results of a program as a run of the suite.
 
     Args:
-        directory: of the suite. results: the folder that the program wrote.
-        patterns: names of cases, `*` matches any part; none: all cases.
-        xfails: expected failures.
+        directory: The directory of the suite.
+        results: The folder that the program wrote.
+        patterns: Names of cases, in which `*` matches any text. Empty means all cases.
+        xfails: Expected failures.
 
     Raises:
-        RequestError: a file of the suite or `reader.json` cannot be read, or there is no such case, or no result.
+        RequestError: A file of the suite or `reader.json` cannot be read, or no case or no result was found.
     """
     started = time.monotonic()
     suite = load_suite(directory)
@@ -73,7 +74,7 @@ def score_results(
         if not patterns or any(fnmatch.fnmatchcase(name, pattern) for pattern in patterns)
     }
     if not chosen:
-        raise RequestError(f"No case is called {' or '.join(patterns)}", file=str(directory))
+        raise RequestError(f"No case matches {' or '.join(patterns)}", file=str(directory))
     reader = _reader(results)
     engine = EngineInfo(
         name=reader["name"], version=reader["version"], argument="", folders=(str(directory), str(results))
@@ -86,7 +87,7 @@ def score_results(
         checks = [*_checks(case, results, engine.name)]
         cases.append(make_case(info, engine, checks, xfails))
     if all(check.message == NOT_RUN for case in cases for check in case.checks):
-        raise RequestError("No file is a result of the suite; one would be CASE/1.arrow", file=str(results))
+        raise RequestError("The folder contains no result of the suite, for example CASE/1.arrow", file=str(results))
     features = sorted({feature for case in cases for feature in case.scenario.features})
     return Run(
         engines=(engine,),
@@ -100,9 +101,9 @@ def score_results(
 
 
 def _reader(results: Path) -> dict[str, Any]:
-    """The content of `reader.json`, or the folder's name."""
+    """Return the content of `reader.json`, or a default with the folder's name."""
     if not results.is_dir():
-        raise RequestError("There is no such folder of results", file=str(results))
+        raise RequestError("The folder of results does not exist", file=str(results))
     if not os.path.lexists(results / "reader.json"):
         return {"name": results.resolve().name, "version": "unknown"}
     return json_object(results, "reader.json", "reader")
@@ -118,7 +119,7 @@ def _checks(case: SuiteCase, results: Path, engine: str) -> Iterator[Check]:
 
 
 def _score_result(case: SuiteCase, expectation: ResolvedExpectation, results: Path, engine: str) -> Check:
-    """The check of a read by its result, without a look at the twin."""
+    """Return the check of one read by its result. The intact copy is not considered."""
     schema = expectation.expected.schema if isinstance(expectation.expected, pa.Table) else None
     try:
         result, count = _result(results, f"{case.scenario.name}/{expectation.number}", schema)
@@ -137,12 +138,16 @@ def _score_result(case: SuiteCase, expectation: ResolvedExpectation, results: Pa
 
 
 def _result(results: Path, read: str, schema: pa.Schema | None) -> tuple[pa.Table | HarnessError | None, int | None]:
-    """The rows or the refusal of a read, and the count; what was not given is None. Raises RequestError: unreadable."""
+    """Return the rows or the refusal of a read, and its count. Both are None if they are absent.
+
+    Raises:
+        RequestError: The result cannot be read.
+    """
     suffixes = [suffix for suffix in ("arrow", "jsonl", "json") if os.path.lexists(results / f"{read}.{suffix}")]
     answer: dict[str, Any] = json_object(results, f"{read}.json", "result") if "json" in suffixes else {}
     rows = [suffix for suffix in suffixes if suffix != "json"]
     if len(rows) > 1 or (rows and answer and "count" not in answer):
-        raise RequestError(f"A read has one result, not {' and '.join(suffixes)}", file=str(results / read))
+        raise RequestError(f"A read must have one result, got {' and '.join(suffixes)}", file=str(results / read))
     if rows:
         return read_rows(results, f"{read}.{rows[0]}", schema, is_json=rows[0] == "jsonl"), answer.get("count")
     match answer:

@@ -1,4 +1,4 @@
-"""A run of the suite as plain values, from which every report is made."""
+"""The results of a run of the suite, from which all reports are made."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ from harness.errors import RequestError, visible
 
 
 class Outcome(enum.Enum):
-    """Outcomes of a read, and of a scenario on an engine; the values are the words of all reports.
+    """The outcome of a read, or of a scenario on an engine. Reports use the values.
 
-        PASS         the rows, or the error, that must come
-        FAIL         other rows, or rows where the table must be refused
-        POLICY       another answer than harness's, where the specification does not demand harness's
-        UNSUPPORTED  the engine says that it does not do this
-        ERROR        it failed, crashed or hung; or the scenario itself cannot be run
-        OPEN         the specification does not decide it; what the engine does is noted
+        PASS         the expected rows or the expected error
+        FAIL         other rows, or rows of a table that must be refused
+        POLICY       another answer than harness's policy, which the specification does not require
+        UNSUPPORTED  the engine reports that it does not support the read
+        ERROR        the read failed, crashed or hung; or the scenario itself cannot be run
+        OPEN         the specification leaves the result open; the report notes what the engine did
         SKIP         on the list of skips: not run
         XFAIL        on the list of expected failures, and FAIL or ERROR
-        XPASS        on that list, and PASS: time to take it off
+        XPASS        on that list, and PASS: the line should be removed
 
-    FAIL and XPASS make a run fail, and with `strict` ERROR does too.
+    FAIL and XPASS make a run fail; with `strict`, ERROR does too.
     """
 
     PASS = "PASS"
@@ -47,12 +47,16 @@ class Outcome(enum.Enum):
 class Check:
     """A read of a scenario's table by an engine, and its outcome.
 
-    number: the expectation's place in the scenario, from 1; 0: the scenario itself cannot be run.
-    read: what was read, in words. message: why it is not PASS, or how the engine refused; None: nothing to say.
-    comparison: of the expected rows (left) with those that were read; None: none was made.
-    notes: what differs without counting, such as types that hold the same values.
-    seconds: that the read took. wrong_rows: of a FAIL or POLICY, whether rows must come and others came, with no error.
-    policy: whether harness's policy demands the outcome, and not the specification.
+    Attributes:
+        number: The position of the expectation in the scenario, from 1. 0 if the scenario itself cannot be run.
+        read: The read in words.
+        message: The reason for an outcome other than PASS, or the engine's refusal. None if there is nothing to add.
+        comparison: The comparison of the expected rows (left) with the rows that were read. None if there is none.
+        notes: Differences that do not count, for example types that hold the same values.
+        seconds: The duration of the read.
+        wrong_rows: For FAIL and POLICY, whether the engine returned other rows, without an error, where rows are
+            expected.
+        policy: Whether harness's policy, not the specification, requires the outcome.
     """
 
     number: int
@@ -68,7 +72,7 @@ class Check:
 
 @dataclass(frozen=True, slots=True)
 class ListEntry:
-    """A line of a list of skips or of expected failures: a pattern of `engine::scenario`, and why."""
+    """A line in a list of skips or expected failures: a pattern for `engine::scenario` and a reason."""
 
     pattern: str
     reason: str
@@ -76,31 +80,31 @@ class ListEntry:
     line: int
 
     def matches(self, engine: str, scenario: str) -> bool:
-        """Tells whether the line means a scenario on an engine; `*` matches any part, slashes too."""
+        """Return whether the line applies to a scenario on an engine. `*` matches any text, including slashes."""
         return fnmatch.fnmatchcase(f"{engine}::{scenario}", self.pattern)
 
 
 def worst_outcome(checks: Sequence[Check]) -> Outcome:
-    """The worst outcome of a scenario's reads; OPEN only if all are open."""
+    """Return the worst outcome of a scenario's reads. It is OPEN only if all reads are open."""
     found = {check.outcome for check in checks}
     ranked = (Outcome.FAIL, Outcome.ERROR, Outcome.UNSUPPORTED, Outcome.POLICY, Outcome.PASS)
     return next((outcome for outcome in ranked if outcome in found), Outcome.OPEN)
 
 
 AS_LISTED = {Outcome.FAIL: Outcome.XFAIL, Outcome.ERROR: Outcome.XFAIL, Outcome.PASS: Outcome.XPASS}
-"""The outcomes of what is on the list of expected failures; others stay."""
+"""The outcomes of entries on the list of expected failures. Other outcomes do not change."""
 
 
 def first_match(lines: Iterable[ListEntry], engine: str, scenario: str) -> ListEntry | None:
-    """The first line that means a scenario on an engine."""
+    """Return the first line that applies to a scenario on an engine."""
     return next((line for line in lines if line.matches(engine, scenario)), None)
 
 
 def read_list(path: Path) -> tuple[ListEntry, ...]:
-    """A list of skips or expected failures: on each line a pattern, then `# reason`. Lines of comments are left out.
+    """Read a list of skips or expected failures. Each line has a pattern, then `# reason`. Comment lines are skipped.
 
     Raises:
-        RequestError: the file cannot be read, or a line has no reason or no `::`.
+        RequestError: The file cannot be read, or a line has no reason or no `::`.
     """
     try:
         text = path.read_text("utf-8")
@@ -112,7 +116,7 @@ def read_list(path: Path) -> tuple[ListEntry, ...]:
         if not pattern:
             continue
         if not reason:
-            raise RequestError(f"Invalid line {number}: {pattern!r} has no reason; say why after a #", file=str(path))
+            raise RequestError(f"Invalid line {number}: {pattern!r} has no reason; add one after a #", file=str(path))
         if "::" not in pattern:
             raise RequestError(f"Invalid line {number}: {pattern!r}, expected ENGINE::SCENARIO", file=str(path))
         found.append(ListEntry(pattern, reason, str(path), number))
@@ -120,9 +124,9 @@ def read_list(path: Path) -> tuple[ListEntry, ...]:
 
 
 def format_list(cases: Iterable[Case]) -> str:
-    """The list of expected failures of cases that are FAIL or ERROR, each with what is wrong: see `read_list`.
+    """Return a list of expected failures with all cases that are FAIL or ERROR; see `read_list`.
 
-    `TMP` stands for temporary directories, whose names differ from run to run.
+    Temporary directories, whose names differ in each run, are shown as `TMP`.
     """
     temporary = re.compile(rf"(file:/*|/)?{re.escape(tempfile.gettempdir().strip('/'))}/[^/\s'\"]+")
     lines = []
@@ -136,10 +140,13 @@ def format_list(cases: Iterable[Case]) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EngineInfo:
-    """An engine that the suite was run on.
+    """An engine of a run.
 
-    name: what it calls itself. argument: its name on the command line. options: what else the command line needs for
-        it, such as `--python`. folders: a suite and a folder of results that were scored in place of a run.
+    Attributes:
+        name: The name that the engine reports.
+        argument: The engine's name on the command line.
+        options: Other command-line options that it needs, for example `--python`.
+        folders: The suite and the folder of results if results were scored without a run. None otherwise.
     """
 
     name: str
@@ -151,11 +158,17 @@ class EngineInfo:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadInfo:
-    """A read that a scenario asks for, and what it must give.
+    """A read of a scenario and its expected result.
 
-    number: its place in the scenario, from 1. read: in words. demand: `must`, `policy` or `open`; why: of the last two.
-    error: the class of the error that must come; None: rows must, or nothing was decided.
-    columns, rows: of the rows that must come, printed, the first of them; count: of all.
+    Attributes:
+        number: The position in the scenario, from 1.
+        read: The read in words.
+        demand: `must`, `policy`, or `open`.
+        why: The reason for `policy` or `open`.
+        error: The class of the expected error. None if rows are expected or the result is undecided.
+        columns: The names of the expected columns.
+        rows: The first expected rows as text.
+        count: The number of all expected rows.
     """
 
     number: int
@@ -170,12 +183,16 @@ class ReadInfo:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScenarioInfo:
-    """A scenario in reports, with fields of `harness.suite.scenarios.model.Scenario`.
+    """A scenario in reports. Fields without a description are those of `harness.suite.scenarios.model.Scenario`.
 
-    file: its file, as a path to show; None: it has none. reads: how many expectations it has. policies: how many of
-        them are harness's policy. argument: what the command line calls it; None: its name.
-    story: the text of its file. expected: its reads, once its table is built. cases: the directory that has it as a
-        case; None: none.
+    Attributes:
+        file: The path of the scenario's file for display. None if there is no file.
+        reads: The number of expectations.
+        policies: The number of expectations that follow harness's policy.
+        argument: The scenario on the command line. None means its name.
+        story: The text of the file.
+        expected: The reads, once the table is built.
+        cases: The directory that contains the scenario as a case. None if it is not a case.
     """
 
     name: str
@@ -196,7 +213,9 @@ class ScenarioInfo:
 class Case:
     """A scenario on an engine.
 
-    expected: the line of a list that applies, None: none does. checks: empty for a SKIP.
+    Attributes:
+        expected: The line of a list that applies. None if there is none.
+        checks: The reads. Empty for a SKIP.
     """
 
     scenario: ScenarioInfo
@@ -207,17 +226,17 @@ class Case:
 
     @property
     def id(self) -> str:
-        """`engine::scenario`, as lists of expected failures say it."""
+        """The identifier `engine::scenario`, as in lists of expected failures."""
         return f"{self.engine.name}::{self.scenario.name}"
 
     @property
     def seconds(self) -> float:
-        """Seconds that the reads took."""
+        """The duration of the reads in seconds."""
         return sum(check.seconds for check in self.checks)
 
     @property
     def command(self) -> str:
-        """The command that shows the case again and leaves its table in `repro`."""
+        """The command that repeats the case. For built scenarios it keeps the table in `repro`."""
         if self.engine.folders is not None:
             return shlex.join(["harness", "scenarios", "score", *self.engine.folders, self.scenario.name])
         engine = ["--engines", self.engine.argument, *self.engine.options]
@@ -231,25 +250,29 @@ class Case:
 def make_case(
     scenario: ScenarioInfo, engine: EngineInfo, checks: Sequence[Check], xfails: Sequence[ListEntry] = ()
 ) -> Case:
-    """The case of these checks, by the list of expected failures."""
+    """Return the case with these checks, adjusted by the list of expected failures."""
     outcome, line = worst_outcome(checks), first_match(xfails, engine.name, scenario.name)
     shown = outcome if line is None else AS_LISTED.get(outcome, outcome)
     return Case(scenario=scenario, engine=engine, outcome=shown, checks=tuple(checks), expected=line)
 
 
 def unused_lines(lines: Iterable[ListEntry], cases: Sequence[Case]) -> tuple[ListEntry, ...]:
-    """The lines that mean none of the cases."""
+    """Return the lines that apply to none of the cases."""
     return tuple(line for line in lines if not any(line.matches(c.engine.name, c.scenario.name) for c in cases))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Score:
-    """An engine's reads by what came of them. Reads that the specification leaves open are none of them.
+    """The counts of an engine's reads. Reads that the specification leaves open are excluded.
 
-    Of the specification's demands (MUST):
-        wrong: other rows, or another count, and no error. broken: rows of a table that must be refused.
-        right: the rows, or the error, that must come. failed: errors, crashes, hangs. declined: the rest.
-    Of harness's policy: kept: answered as harness does; policies: all of them.
+    Attributes:
+        wrong: Reads with other rows or another count, and no error.
+        broken: Reads that returned rows of a table that must be refused.
+        right: Reads with the expected rows or the expected error.
+        failed: Errors, crashes, and hangs.
+        declined: All other reads that the specification requires.
+        kept: Reads that follow harness's policy.
+        policies: All reads with a policy.
     """
 
     wrong: int = 0
@@ -262,22 +285,22 @@ class Score:
 
     @property
     def silent(self) -> int:
-        """The reads that are wrong without an error."""
+        """The number of reads that are wrong without an error."""
         return self.wrong + self.broken
 
     @property
     def claimed(self) -> int:
-        """The reads that the engine did not decline."""
+        """The number of reads that the engine did not decline."""
         return self.wrong + self.broken + self.right + self.failed
 
     @property
     def right_of_claimed(self) -> float:
-        """The percentage of right ones among the reads that the engine did not decline; 0 without any."""
+        """The percentage of correct reads among those that the engine did not decline. 0 if there are none."""
         return 100 * self.right / max(1, self.claimed)
 
     @property
     def right_of_all(self) -> float:
-        """The percentage of right ones among all reads; 0 without any."""
+        """The percentage of correct reads among all reads. 0 if there are none."""
         return 100 * self.right / max(1, self.claimed + self.declined)
 
     def __str__(self) -> str:
@@ -287,11 +310,13 @@ class Score:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
-    """All that a run found.
+    """A run of the suite and its results.
 
-    missing: engines and kinds of cases that could not run, by name, and why.
-    unused: lines of lists that no scenario and engine of this run match.
-    environment: versions, and whatever else results may depend on. meanings: of features, a line each.
+    Attributes:
+        missing: Engines and kinds of cases that could not be run, by name, with the reason.
+        unused_lines: Lines of lists that match no scenario and engine of this run.
+        environment: Versions and other properties that results may depend on.
+        meanings: The meaning of each feature, one line each.
     """
 
     engines: tuple[EngineInfo, ...]
@@ -304,11 +329,11 @@ class Run:
     seconds: float = 0.0
 
     def counts(self, engine: EngineInfo | None = None) -> Counter[Outcome]:
-        """Counts of scenarios by outcome, on one engine or on all."""
+        """Return the number of scenarios by outcome, for one engine or for all."""
         return Counter(case.outcome for case in self.cases if engine is None or case.engine is engine)
 
     def score(self, engine: EngineInfo, format: str | None = None) -> Score:
-        """The engine's reads of this run by what came of them. format: of its tables alone; None: all."""
+        """Return the score of an engine. With `format`, only its tables are counted."""
         scenarios = [each for each in self.scenarios if format in (None, each.format)]
         cases = [case for case in self.cases if case.engine is engine and format in (None, case.scenario.format)]
         checks = [check for case in cases for check in case.checks]
@@ -328,28 +353,28 @@ class Run:
         )
 
     def formats(self) -> tuple[str, ...]:
-        """The formats of the scenarios' tables, each once."""
+        """Return the distinct formats of the scenarios' tables."""
         return tuple(sorted({scenario.format for scenario in self.scenarios}))
 
     def features(self) -> tuple[str, ...]:
-        """The features of the scenarios, each once, in alphabetical order."""
+        """Return the distinct features of the scenarios in alphabetical order."""
         return tuple(sorted({feature for scenario in self.scenarios for feature in scenario.features}))
 
     def cases_with_feature(self, feature: str, engine: EngineInfo) -> tuple[Case, ...]:
-        """The cases of one cell of the table of features."""
+        """Return the cases of an engine with a feature, which form one cell in the table of features."""
         return tuple(case for case in self.cases if case.engine is engine and feature in case.scenario.features)
 
     def passed(self) -> bool:
-        """Return whether nothing is FAIL or XPASS."""
+        """Return whether there is no FAIL and no XPASS."""
         counts = self.counts()
         return not (counts[Outcome.FAIL] or counts[Outcome.XPASS])
 
     def engines_without_results(self) -> tuple[Case, ...]:
-        """The first case of each engine that has shown nothing: every scenario on it is ERROR."""
+        """Return the first case of each engine on which every scenario is an ERROR."""
         ran = [case for case in self.cases if case.outcome is not Outcome.SKIP]
         of_each = ([case for case in ran if case.engine is engine] for engine in self.engines)
         return tuple(cases[0] for cases in of_each if cases and all(c.outcome is Outcome.ERROR for c in cases))
 
     def passed_strictly(self) -> bool:
-        """Tells whether nothing is FAIL, ERROR or XPASS."""
+        """Return whether there is no FAIL, ERROR, or XPASS."""
         return self.passed() and not self.counts()[Outcome.ERROR]

@@ -1,4 +1,4 @@
-"""Runs scenarios on engines: each table is built once and read by every engine, and the reads are scored."""
+"""Runs scenarios on engines: each table is built once, every engine reads it, and the reads are scored."""
 
 from __future__ import annotations
 
@@ -82,16 +82,18 @@ def run(
     keep: Path | None = None,
     missing: Mapping[str, str] | None = None,
 ) -> Run:
-    """Every scenario on every engine.
+    """Run every scenario on every engine.
 
     Args:
-        scenarios: scenarios, whose tables are built, or cases of tables that are there.
-        lists: skips and expected failures; None: there are none.
-        keep: where tables are built, each in a directory of its scenario's name, and stay; None: they do not stay.
-        missing: engines that cannot run, by name, and why, for the reports.
+        scenarios: Scenarios, whose tables are built, or cases with existing tables.
+        engines: The engines.
+        lists: Skips and expected failures. None means that there are none.
+        keep: The directory in which tables are built and kept, each in a directory with its scenario's name. None
+            removes the tables.
+        missing: Engines that cannot run, by name, with the reason. They only appear in reports.
 
     Raises:
-        RequestError: two engines have one name, or a table that was kept is in the way.
+        RequestError: Two engines have the same name, or a table to be kept already exists.
     """
     started = time.monotonic()
     lists = OutcomeLists() if lists is None else lists
@@ -121,11 +123,13 @@ def run(
             place = create_path_below(directory, about.name)
             if os.path.lexists(place):
                 raise RequestError(
-                    "Cannot keep a table where something is: remove it, or name another directory", file=str(place)
+                    "Cannot keep a table: the path already exists; remove it, or name another directory",
+                    file=str(place),
                 )
             with phase(about.name):
                 scenario_cases = list(_run_scenario(scenario, about, lists, place, run_engines))
-            infos |= {each.scenario.name: each.scenario for each in scenario_cases}  # the last one knows the table
+            # the last case describes the built table
+            infos |= {each.scenario.name: each.scenario for each in scenario_cases}
             cases += scenario_cases
             if keep is None:
                 shutil.rmtree(place, ignore_errors=True)
@@ -145,7 +149,7 @@ def run(
 
 
 def environment() -> dict[str, str]:
-    """Versions that results may depend on, beside the engines'."""
+    """Return the versions that results may depend on, without the versions of the engines."""
     found = {
         "harness": harness.__version__,
         "python": platform.python_version(),
@@ -162,7 +166,7 @@ def environment() -> dict[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class _RunEngine:
-    """An engine with its answers to what a run asks once."""
+    """An engine with the properties that a run queries once."""
 
     info: EngineInfo
     reader: Reader | HarnessReader
@@ -176,7 +180,10 @@ def _run_scenario(
     place: Path,
     engines: Sequence[_RunEngine],
 ) -> Iterator[Case]:
-    """A scenario on every engine; its table is made in `place` for the first engine that does not skip it."""
+    """Yield a scenario's case for every engine.
+
+    The table is built in `place` for the first engine that does not skip it.
+    """
     built: TableCase | Check | None = scenario if isinstance(scenario, TableCase) else None
     intact_copies = _IntactCopies(scenario, place.with_name(f"{place.name} intact"))
     for each in engines:
@@ -193,7 +200,7 @@ def _run_scenario(
 
 
 def _build(scenario: Scenario, place: Path) -> BuiltScenario | Check:
-    """The table; or the fault of the scenario itself, which is no engine's."""
+    """Return the built table, or an ERROR if the scenario itself is faulty."""
     try:
         built = build(scenario, place)
         absent = missing_features(collect_evidence(built))
@@ -210,7 +217,7 @@ def _build(scenario: Scenario, place: Path) -> BuiltScenario | Check:
 def _check_reads(engine: _RunEngine, built: TableCase, intact_copies: _IntactCopies) -> Iterator[Check]:
     reader = engine.reader
     own = Strictness.ORACLE if reader.name == ORACLE else Strictness.HARNESS
-    # Other suites have neither harness's types nor its errors.
+    # Other suites do not define harness's types and errors.
     measure = own if isinstance(reader, HarnessReader) and isinstance(built, BuiltScenario) else Strictness.FOREIGN
     unclaimed = set() if engine.claims is None else {*built.scenario.features} - engine.claims
     for each in built.expectations:
@@ -233,13 +240,13 @@ def _check_reads(engine: _RunEngine, built: TableCase, intact_copies: _IntactCop
 
 @dataclass(frozen=True)
 class _IntactCopies:
-    """The intact twin of a broken table, which readers are asked for where they refuse the broken one."""
+    """The intact copy of a broken table, which confirms that a reader's refusal is caused by the damage."""
 
     scenario: Scenario | TableCase
     place: Path
 
     def confirm(self, check: Check, expectation: ResolvedExpectation, reader: Reader) -> Check:
-        """The check of a right refusal, if the reader reads the twin rightly; else UNSUPPORTED."""
+        """Return the check, or UNSUPPORTED if a refusal is correct but the intact copy is not read correctly."""
         if check.outcome is not Outcome.PASS or not needs_intact_copy(expectation) or self.built is None:
             return check
         intact_read = self.built.expectations[0]
@@ -248,7 +255,7 @@ class _IntactCopies:
 
     @cached_property
     def built(self) -> TableCase | None:
-        """The twin; None: there is none."""
+        """Return the intact copy, or None if there is none."""
         match self.scenario:
             case SuiteCase(intact_copy=Path() as path):
                 return load_case(path)
@@ -259,13 +266,15 @@ class _IntactCopies:
 
 
 def _with_count(check: Check, reader: Worker, built: TableCase, expectation: ResolvedExpectation) -> Check:
-    """The check of a read that is right, or that the engine has no operation for, with the engine's own count scored.
+    """Return the check with the engine's own count scored.
 
-    An engine may count by the metadata alone, and forget deletes that it applies to rows.
+    Counts are only scored for correct reads and for engines that cannot read rows. An engine may count by the metadata
+    alone and ignore deletes that it applies to rows.
     """
     expected, has_rows = expectation.expected, reader.offers("read")
     is_other = isinstance(expectation, MetadataRead) or expectation.opening or expectation.at.changes is not None
-    is_other = is_other or "_deleted" in (expectation.columns or ())  # deleted rows are rows of it, and are not counted
+    # deleted rows are rows of such a read but are not counted
+    is_other = is_other or "_deleted" in (expectation.columns or ())
     if is_other or not reader.offers("count"):
         return check
     if has_rows and (check.outcome is not Outcome.PASS or not isinstance(expected, pa.Table)):
@@ -283,7 +292,7 @@ def _with_count(check: Check, reader: Worker, built: TableCase, expectation: Res
 def _read_result(
     reader: Reader | HarnessReader, built: TableCase, expectation: ResolvedExpectation
 ) -> pa.Table | Exception:
-    """The rows of a read; or whatever the engine raises, which is its answer."""
+    """Return the rows of a read, or the exception that the engine raised, which counts as its answer."""
     try:
         rows = _rows(reader, built, expectation)
         return rows if isinstance(rows, pa.Table) else pa.RecordBatchReader.from_stream(rows).read_all()
@@ -294,19 +303,19 @@ def _read_result(
 def _rows(reader: Reader | HarnessReader, built: TableCase, expectation: ResolvedExpectation) -> ArrowStream:
     if isinstance(expectation, MetadataRead):
         if not isinstance(reader, HarnessReader) or reader.name == ORACLE:
-            raise UnsupportedError("protocol and metadata of a version are asked of harness's own engines only")
+            raise UnsupportedError("only harness's own engines can read the protocol and metadata of a version")
         facts: ArrowStream = expectation.rows(built.address)
         return facts
     if isinstance(reader, HarnessReader):
         own: ArrowStream = reader.answer(built.address, expectation)
         return own
     if unknown := expectation.plan_arguments().keys() - {"columns", "where"} | expectation.opening.keys():
-        raise UnsupportedError(f"reads by {', '.join(sorted(unknown))} are asked of harness's own engines only")
+        raise UnsupportedError(f"only harness's own engines support reads with {', '.join(sorted(unknown))}")
     table, columns, where = table_at(built, expectation), expectation.columns, expectation.where
     schema = expectation.expected.schema if isinstance(expectation.expected, pa.Table) else None
     if expectation.at.changes is not None:
         if not isinstance(reader, Worker) or where is not None:
-            raise UnsupportedError("filtered reads of change data are asked of harness's own engines only")
+            raise UnsupportedError("only harness's own engines support filtered reads of change data")
         changes: ArrowStream = reader.changes(table, *expectation.at.changes, columns=columns, schema=schema)
         return changes
     if isinstance(reader, Worker):
@@ -316,7 +325,7 @@ def _rows(reader: Reader | HarnessReader, built: TableCase, expectation: Resolve
 
 
 def table_at(built: TableCase, expectation: ResolvedExpectation) -> TableAt:
-    """The table of an expectation, with its metadata file if there is one."""
+    """Return the table of an expectation, with its metadata file if there is one."""
     path = None if built.metadata_path is None else str(built.metadata_path)
     kinds: tuple[AtKind, ...] = get_args(AtKind)
     values = ((kind, getattr(expectation.at, kind)) for kind in kinds)
@@ -342,7 +351,7 @@ def _scenario_info(scenario: Scenario) -> ScenarioInfo:
 
 
 def case_info(case: TableCase, directory: Path) -> ScenarioInfo:
-    """A case of a directory in reports."""
+    """Return the description of a case for reports."""
     scenario = case.scenario
     return ScenarioInfo(
         name=scenario.name,

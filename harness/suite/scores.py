@@ -1,8 +1,8 @@
-"""Scores of reads: the outcome of one read by what it must give.
+"""The score of a read: its outcome given the expected result.
 
-Of harness's own engines, types must agree and an error must be of the class and say the words that the scenario
-demands; of the oracle, whose planner finds faults in its own words, the class. Of other engines only values are asked,
-whatever Arrow type carries them, and any refusal of a broken table will do that is not a crash or a hang.
+For harness's own engines, types must agree, and an error must have the class and the text that the scenario requires.
+For the oracle, which has its own messages, only the class must agree. For other engines, only values are compared,
+whatever their Arrow types, and any refusal of a broken table is accepted unless it is a crash or a hang.
 """
 
 from __future__ import annotations
@@ -31,11 +31,14 @@ from harness.suite.workers import BROKEN
 
 
 def convert_types(table: pa.Table, target: pa.Schema) -> tuple[pa.Table, tuple[str, ...]]:
-    """The table of another engine in the target types, and a note for each changed column.
+    """Convert the table of another engine to the target types.
 
-    A UUID may be text, in any case, and bytes may be called text, also in maps, lists and structs; a map may be a list
-    of structs of a key and a value, and a variant its two binaries. Anything else is left as it is: `harness.diff`
-    compares by value, and says what it cannot compare.
+    UUIDs may be text in upper or lower case, and bytes may be typed as text, also inside maps, lists and structs. A map
+    may be a list of structs of a key and a value, and a variant may be its two binaries. Other columns stay unchanged:
+    `harness.diff` compares their values and reports what cannot be compared.
+
+    Returns:
+        The table, and a note for each changed column.
     """
     notes = []
     for number, field in enumerate(table.schema):
@@ -55,7 +58,7 @@ def _array(array: pa.Array, target: pa.DataType) -> pa.Array:
     if isinstance(target, pa.UuidType) and kind.is_string(normal_type(type_)):
         return _uuids(array, target)
     if kind.is_binary(target) and kind.is_string(normal_type(type_)):
-        return array.cast(pa.binary())  # an engine may have one type for both
+        return array.cast(pa.binary())  # some engines have one type for both
     holds_pairs = is_list(type_) and kind.is_struct(type_.value_type) and type_.value_type.num_fields == 2
     if kind.is_map(target) and (kind.is_map(type_) or holds_pairs):
         return _map(array, target)
@@ -76,7 +79,7 @@ def _uuids(array: pa.Array, target: pa.DataType) -> pa.Array:
     try:
         values = [None if text is None else uuid.UUID(text).bytes for text in texts]
     except ValueError:
-        return array  # not the text of a UUID: the comparison will show it
+        return array  # the text is not a UUID: the comparison shows it
     return pa.ExtensionArray.from_storage(target, pa.array(values, pa.binary(16)))
 
 
@@ -84,7 +87,7 @@ def _map(array: pa.Array, target: pa.DataType) -> pa.Array:
     parts = children_of(array)
     keys, items = map(to_plain, parts if pa.types.is_map(array.type) else children_of(*parts))
     if keys.null_count:
-        return array  # no map has such a key
+        return array  # maps have no null keys
     changed = [_array(keys, target.key_type), _array(items, target.item_type)]
     if pa.types.is_map(array.type) and [part.type for part in changed] == [keys.type, items.type]:
         return array
@@ -104,14 +107,14 @@ _DECLINING = re.compile(
     r"unsupported|not[- ]?implemented|\b(not|never|cannot) (yet |currently )?(be )?support", re.IGNORECASE
 )
 MAX_ROWS = 20
-"""Differing rows that are kept for the reports; all are counted."""
+"""The number of differing rows that reports contain. All are counted."""
 
 
 _MAX_COUNTED = 2**31
 
 
 class Strictness(enum.Enum):
-    """Measures of an engine, from the strictest on."""
+    """The strictness of the comparison for an engine, from the strictest on."""
 
     HARNESS = "harness"
     ORACLE = "oracle"
@@ -125,9 +128,9 @@ def score_read(
     engine: str,
     seconds: float = 0.0,
 ) -> Check:
-    """Return the outcome of a read by its rows or its error. `seconds` is what the read took."""
+    """Return the outcome of a read from its rows or its error. `seconds` is the duration of the read."""
     check = _score(expectation, result, measure, engine)
-    is_broken = isinstance(result, Exception) and _is_broken(result)  # a crash or a hang is no answer
+    is_broken = isinstance(result, Exception) and _is_broken(result)  # a crash or a hang is not an answer
     is_wrong = is_broken or (measure is not Strictness.FOREIGN and check.outcome in (Outcome.FAIL, Outcome.ERROR))
     if expectation.open is not None and not is_wrong:
         words = check.message or ("as harness decided" if check.outcome is Outcome.PASS else check.outcome.value)
@@ -141,7 +144,7 @@ def score_read(
 
 
 def _apply_policy(check: Check, expectation: ResolvedExpectation) -> Check:
-    """The check of another engine, which harness's policy does not bind: another answer is no mistake."""
+    """Return the check of another engine. A different answer is not a failure if only harness's policy requires it."""
     if expectation.policy is None or check.outcome not in (Outcome.FAIL, Outcome.ERROR):
         return check
     message = f"{check.message}; harness's policy: {expectation.policy}"
@@ -149,7 +152,7 @@ def _apply_policy(check: Check, expectation: ResolvedExpectation) -> Check:
 
 
 def read_info(expectation: ResolvedExpectation) -> ReadInfo:
-    """The read and what it must give, for reports; at most `MOST_ROWS` of its rows."""
+    """Return the read and its expected result for reports, with at most `MAX_ROWS` rows."""
     expected = expectation.expected
     info = ReadInfo(
         number=expectation.number,
@@ -166,25 +169,26 @@ def read_info(expectation: ResolvedExpectation) -> ReadInfo:
 
 
 def needs_intact_copy(expectation: ResolvedExpectation) -> bool:
-    """Tells whether a refusal counts beside the intact twin alone: a reader that refuses both shows nothing."""
+    """Return whether a refusal only counts if the reader reads the intact copy, because refusing both shows nothing."""
     expected = expectation.expected
     return isinstance(expected, ExpectedError) and error_class(expected.kind, expected.cause) != UNSUPPORTED
 
 
 def confirm_refusal(check: Check, intact_check: Check) -> Check:
-    """The check of a right refusal, given that of the intact twin; UNSUPPORTED unless that is right too."""
+    """Return the check of a correct refusal, or UNSUPPORTED if the check of the intact copy is not PASS."""
     if intact_check.outcome is Outcome.PASS:
         return check
-    message = f"the intact table is not read rightly either: {intact_check.message}"
+    message = f"the intact copy is not read correctly either: {intact_check.message}"
     return dataclasses.replace(check, outcome=Outcome.UNSUPPORTED, message=message)
 
 
 def score_count(check: Check | None, expectation: ResolvedExpectation, count: int, engine: str) -> Check:
-    """Return the outcome of an engine's own count, beside the check of its rows if it read any.
+    """Return the outcome of an engine's own count, combined with the check of its rows if it read any.
 
-    An engine may count by the metadata alone, and forget deletes that it applies to rows.
+    An engine may count by the metadata alone and ignore deletes that it applies to rows.
     """
-    shown = pa.table({"": pa.nulls(min(max(count, 0), _MAX_COUNTED))})  # no table has fewer or more rows
+    # so that a wrong count does not allocate any number of rows
+    shown = pa.table({"": pa.nulls(min(max(count, 0), _MAX_COUNTED))})
     check = score_read(expectation, shown, Strictness.FOREIGN, engine) if check is None else check
     if not isinstance(expectation.expected, pa.Table) or expectation.open is not None:
         return check
@@ -192,13 +196,13 @@ def score_count(check: Check | None, expectation: ResolvedExpectation, count: in
     if count == rows:
         message = f"counted {count:,}" if check is None else check.message
         return dataclasses.replace(check, outcome=Outcome.PASS, message=message, comparison=None, wrong_rows=False)
-    message = f"count(*) is {count:,}, and the rows are {rows:,}"
+    message = f"count(*) is {count:,}, expected {rows:,}"
     wrong = dataclasses.replace(check, outcome=Outcome.FAIL, message=message, comparison=None, wrong_rows=True)
     return _apply_policy(wrong, expectation)
 
 
 def read_text(expectation: ResolvedExpectation) -> str:
-    """The read in words: `columns id, name at version 3 where id > 1`."""
+    """Return a description of the read, for example `columns id, name at version 3 where id > 1`."""
     columns = "all columns" if expectation.columns is None else f"columns {', '.join(expectation.columns)}"
     at = [f" at {name} {value}" for name, value in expectation.at.arguments().items()]
     if expectation.at.changes is not None:
@@ -213,7 +217,7 @@ def read_text(expectation: ResolvedExpectation) -> str:
 
 
 def _check(outcome: Outcome, message: str | None = None, **more: Any) -> Check:
-    """The check of a read that `score_read` names."""
+    """Return a check whose number and text `score_read` sets."""
     return Check(number=0, read="", outcome=outcome, message=message, **more)
 
 
@@ -225,26 +229,31 @@ def _score(expectation: ResolvedExpectation, result: pa.Table | Exception, measu
         return _score_unexpected_error(expectation, result, measure)
     rows = counted(result.num_rows, "row")
     if isinstance(expected, ExpectedError):
-        return _check(Outcome.FAIL, f"gave {rows}, expected {_expected_error_text(expected)}")
-    return _check(Outcome.PASS, f"gave {rows}") if expected is None else _score_rows(expected, result, measure, engine)
+        return _check(Outcome.FAIL, f"returned {rows}, expected {_expected_error_text(expected)}")
+    return (
+        _check(Outcome.PASS, f"returned {rows}") if expected is None else _score_rows(expected, result, measure, engine)
+    )
 
 
 def _expected_error_text(expected: ExpectedError) -> str:
-    return expected.kind if expected.match is None else f"{expected.kind} that says {expected.match!r}"
+    return expected.kind if expected.match is None else f"{expected.kind} with {expected.match!r}"
 
 
 def error_text(error: Exception) -> str:
-    """An error as one line, with its class; for a worker's engine, the class that was raised there."""
+    """Return an error as one line with its class.
+
+    For a worker's engine, it is the class that was raised in the worker.
+    """
     name = error.cause if isinstance(error, EngineError) else type(error).__name__
     text = error.message if isinstance(error, EngineError) else str(error)
     return " ".join(f"{name}: {text}".split())
 
 
 def _score_unexpected_error(expectation: ResolvedExpectation, error: Exception, measure: Strictness) -> Check:
-    """An error where rows must come."""
+    """Return the check of an error if rows are expected."""
     if _is_declined(error, measure):
         return _check(Outcome.UNSUPPORTED, error.message if isinstance(error, HarnessError) else str(error))
-    # No format demands metadata columns of a reader, nor names them.
+    # No format defines metadata columns or requires readers to have them.
     words = {*(expectation.columns or ()), *re.findall(r"\w+", expectation.where or "")}
     if measure is Strictness.FOREIGN and not _is_broken(error) and (names := sorted(words & METADATA.keys())):
         return _check(Outcome.UNSUPPORTED, f"metadata columns {', '.join(names)}: {error_text(error)}")
@@ -252,7 +261,7 @@ def _score_unexpected_error(expectation: ResolvedExpectation, error: Exception, 
 
 
 def _is_declined(error: Exception, measure: Strictness) -> bool:
-    """Tells whether the engine declines: by the class of the error, or by another project's words."""
+    """Return whether the engine declines the read: by the error's class, or by the message of another project."""
     if isinstance(error, UnsupportedError | NotImplementedError):
         return True
     return measure is Strictness.FOREIGN and not _is_broken(error) and _DECLINING.search(error_text(error)) is not None
@@ -263,11 +272,11 @@ def _is_broken(error: Exception) -> bool:
 
 
 def _score_error(expected: ExpectedError, error: Exception, measure: Strictness) -> Check:
-    """An error where an error must come."""
+    """Return the check of an error if an error is expected."""
     if measure is not Strictness.FOREIGN:
         if not isinstance(error, HarnessError):
             return _check(Outcome.ERROR, error_text(error))
-        # The oracle plans by itself, and has words of its own.
+        # The oracle plans by itself and has its own messages.
         if matches_error(error, ExpectedError(expected.kind) if measure is Strictness.ORACLE else expected):
             return _check(Outcome.PASS)
         return _check(Outcome.FAIL, f"expected {_expected_error_text(expected)}, got {error_text(error)}")
@@ -281,7 +290,7 @@ def _score_error(expected: ExpectedError, error: Exception, measure: Strictness)
 
 
 def _score_rows(expected: pa.Table, got: pa.Table, measure: Strictness, engine: str) -> Check:
-    """Rows where rows must come."""
+    """Return the check of rows if rows are expected."""
     notes: tuple[str, ...] = ()
     try:
         if measure is Strictness.FOREIGN:
@@ -289,7 +298,7 @@ def _score_rows(expected: pa.Table, got: pa.Table, measure: Strictness, engine: 
         comparison = compare(expected, got, names=("expected", engine), max_rows=MAX_ROWS)
     except HarnessError as error:
         return _check(Outcome.FAIL, f"the rows cannot be compared: {error.message}", wrong_rows=True)
-    except pa.ArrowException as error:  # a type that Arrow itself cannot work with must not end the run
+    except pa.ArrowException as error:  # a type that Arrow itself does not support must not end the run
         return _check(Outcome.ERROR, f"the rows cannot be compared: {error_text(error)}")
     if measure is Strictness.FOREIGN:
         carried = [difference for difference in comparison.schema if difference.kind is SchemaKind.TYPE]

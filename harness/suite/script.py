@@ -1,7 +1,7 @@
-"""A scenario as one Python file, which a maintainer of a reader runs without harness.
+"""A scenario as one Python file that a reader's maintainer can run without harness.
 
-The file holds the table. It writes the table where it is run, and prints the rows that reads must give, the rules that
-say so, and what to type into other readers.
+The file contains the table. It writes the table and prints the rows that reads must return, the rules that require
+them, and the commands for other readers.
 """
 
 from __future__ import annotations
@@ -29,20 +29,21 @@ from harness.suite.scores import read_text
 from harness.writing.local_files import FIRST_TIMESTAMP_MS, UNCOMPRESSED
 
 MAX_BYTES = 30 * 1024
-"""Bytes of a script, so that an issue tracker takes it."""
+"""The largest script in bytes, so that issue trackers accept it."""
 _MAX_ROWS = 30
-"""Rows of a read that the story shows; all are in a file beside the table."""
+"""The number of rows per read that the description shows. A file beside the table contains all rows."""
 _ARCHIVE_WIDTH = 100
 
 
 def script(scenario: Scenario) -> str:
-    """The text of the script.
+    """Return the text of the script.
 
-    The table is built at two places. Only where both differ in nothing but the place can a script write a third.
+    The table is built in two directories. If the two tables differ only in the directory's path, a script can write the
+    table anywhere.
 
     Raises:
-        RequestError: the scenario cannot be built, a path lies where bytes cannot be replaced, or the script is too
-            long.
+        RequestError: The scenario cannot be built, a path is stored in a form in which it cannot be replaced, or the
+            script is too long.
     """
     name = scenario.name.rpartition("/")[2]
     with tempfile.TemporaryDirectory(prefix="harness-script-") as folder:
@@ -62,13 +63,13 @@ def script(scenario: Scenario) -> str:
     program = f'#!/usr/bin/env python3\n"""{text}"""\n\n{code.strip()}\n\n\n{ending}'
     if (size := len(program.encode())) > MAX_BYTES:
         raise RequestError(
-            f"Cannot write a script of {size:,} bytes for {scenario.name}: {MAX_BYTES:,} are allowed; shrink the table"
+            f"Cannot write a script of {size:,} bytes for {scenario.name}: the limit is {MAX_BYTES:,}; shrink the table"
         )
     return program
 
 
 def _write_rows(built: BuiltScenario, roots: Sequence[Path]) -> None:
-    """Write the rows of each read beside the table, as JSON lines."""
+    """Write the rows of each read beside the table as JSON lines."""
     for each in built.expectations:
         if not isinstance(each.expected, pa.Table):
             continue
@@ -84,9 +85,12 @@ def _rows_file(read: ResolvedExpectation) -> str:
 
 
 def _archive(root: Path, copy: Path, started: float) -> str:
-    """The files of a root, with HOME in its place, as text.
+    """Return the files below a root as text, with SCRIPT_ROOT in place of the root.
 
-    again: the same files, made at another root. started: the time before which no file of this table was written.
+    Args:
+        root: The root of the table.
+        copy: The root of the same table, built a second time.
+        started: A time before which no file of this table was written.
     """
     buffer = io.BytesIO()
     with tarfile.open(fileobj=buffer, mode="w") as archive:
@@ -103,8 +107,8 @@ def _archive(root: Path, copy: Path, started: float) -> str:
                 or table_script.relocate(data, table_script.SCRIPT_ROOT, str(copy)) != other.read_bytes()
             ):
                 raise RequestError(
-                    f"Cannot write a script: {member.name} holds its place in a form that cannot be replaced, such as "
-                    "compressed or cut; leave the codec to harness"
+                    f"Cannot write a script: {member.name} stores its path in a form that cannot be replaced, for "
+                    "example compressed or cut; do not set a codec"
                 )
             time_s = path.stat().st_mtime
             member.mtime = FIRST_TIMESTAMP_MS // 1000 if time_s >= started - 1 else time_s
@@ -114,7 +118,7 @@ def _archive(root: Path, copy: Path, started: float) -> str:
 
 
 def _story(built: BuiltScenario) -> str:
-    """The text that the script begins with and prints."""
+    """Return the description at the start of the script, which the script also prints."""
     scenario = built.scenario
     lines = [scenario.title, "", f"Scenario {scenario.name} of harness. The rules:", *map(_citation, scenario.clauses)]
     lines += ["", "python THIS_FILE [DIRECTORY] writes the table below the directory and prints this text. The table:"]
@@ -128,7 +132,7 @@ def _story(built: BuiltScenario) -> str:
 
 
 def _citation(clause: str) -> str:
-    """A clause as a line: a rule with its title and links, or a section of a specification as it is."""
+    """Return a clause as a line: a rule with its title and links, or the section of a specification unchanged."""
     try:
         rule = find_rule(clause)
     except RequestError:
@@ -140,14 +144,14 @@ def _expected_lines(read: ResolvedExpectation) -> Iterator[str]:
     if read.open is not None:
         yield f"The specification leaves this open: {read.open}. Harness decided:"
     if read.policy is not None:
-        yield f"No specification demands this, harness does: {read.policy}."
+        yield f"The specification does not require this, harness does: {read.policy}."
     match read.expected:
         case ExpectedError(kind=kind, match=words):
             yield f"Must be refused: an error and no rows ({kind}{'' if words is None else f', {words}'})."
         case pa.Table() as rows:
             types = ", ".join(f"{field.name} {field.type}" for field in rows.schema)
-            shown = "" if rows.num_rows <= _MAX_ROWS else f", of which these are the first {_MAX_ROWS}"
-            yield f"Must give {counted(rows.num_rows, 'row')} in any order{shown}; all in {_rows_file(read)}: {types}"
+            shown = "" if rows.num_rows <= _MAX_ROWS else f", the first {_MAX_ROWS} of them below"
+            yield f"Must return {counted(rows.num_rows, 'row')} in any order{shown}; all in {_rows_file(read)}: {types}"
             yield json_lines_of(rows.slice(0, _MAX_ROWS)).rstrip("\n")
         case _:
             yield "Nothing."

@@ -1,16 +1,16 @@
-"""The suite as data: tables, their reads and what these must give, as plain files for a program in any language.
+"""The suite as data: tables, reads, and expected results as plain files for programs in any language.
 
     DIR/suite.json                  all cases, and the meanings of features
     DIR/README.md, schema.json      how to read the suite; the schema of its JSON files and of results
     DIR/CASE/table/                 a table
-    DIR/CASE/case.json              where it is, what to read, and what that must give
+    DIR/CASE/case.json              the path of the table, its reads, and their expected results
     DIR/CASE/expected/N.arrow       the rows of the N-th read as an Arrow IPC file
     DIR/CASE/expected/N.jsonl       the same as JSON lines, see `json_rows`
-    DIR/CASE/intact/                of a broken table the intact twin, which is a case too
+    DIR/CASE/intact/                for a broken table, its intact copy, which is a case too
 
-Paths in JSON files are relative to the file. Paths in Iceberg's metadata cannot be: versions 1 to 3 of the format know
-absolute ones alone, and position deletes name data files by the same text. A suite is therefore read where it was
-written, which `suite.json` names.
+Paths in JSON files are relative to the file. Paths in Iceberg's metadata cannot be relative: versions 1 to 3 of the
+format only support absolute paths, and position deletes name data files by the same text. A suite must therefore be
+read in the directory in which it was written, which `suite.json` names.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ from harness.suite.scores import needs_intact_copy
 from harness.writing.local_files import FIRST_TIMESTAMP_MS, set_time
 
 FORMAT = 1
-"""The number of the JSON files; a reader should refuse others. `kind` is suite or case."""
+"""The version of the JSON files. Readers should reject other versions. `kind` is suite or case."""
 INDEX, CASE = "suite.json", "case.json"
 _INTACT = "intact"
 _SCHEMA = Path(__file__).with_name("suite.json")
@@ -61,30 +61,38 @@ _README = Path(__file__).with_name("suite.md")
 
 @cache
 def schema() -> dict[str, Any]:
-    """The JSON schema of the suite's files and of results."""
+    """Return the JSON schema of the suite's files and of results."""
     document: dict[str, object] = json.loads(_SCHEMA.read_text("utf-8"))
     return document
 
 
 def write_suite(scenarios: Sequence[Scenario], directory: Path, advance: Callable[[int], object]) -> list[Path]:
-    """Builds the tables of scenarios in a directory, each with its reads and their results; the paths of the cases.
+    """Build the tables of scenarios in a directory, with their reads and expected results.
 
-    directory: where the suite will be read, absolute; made if missing. advance: is called with 1 after each scenario.
+    Args:
+        scenarios: The scenarios.
+        directory: The absolute directory in which the suite will be read. It is created if missing.
+        advance: Called with 1 after each scenario.
+
+    Returns:
+        The paths of the `case.json` files.
 
     Raises:
-        RequestError: a suite or a folder of a scenario's name is there, or a scenario cannot be built.
+        RequestError: The directory already contains a suite or a folder with a scenario's name, or a scenario cannot be
+            built.
     """
     if os.path.lexists(directory / INDEX):
-        raise RequestError("A suite is there already: give another directory, or remove it", file=str(directory))
+        raise RequestError("A suite already exists: use another directory, or remove it", file=str(directory))
     started = time.time()
     entries, paths = [], []
     for scenario in scenarios:
         place = create_path_below(directory, scenario.name)
         if os.path.lexists(place):
-            raise RequestError(f"{place} is there already: give another directory, or remove it")
+            raise RequestError(f"{place} already exists: use another directory, or remove it")
         built, intact_copy = build(scenario, place), None
         if any(map(needs_intact_copy, built.expectations)):
-            with warnings.catch_warnings(action="ignore", category=HarnessWarning):  # of what is left of the damage
+            # the undamaged history may still break rules
+            with warnings.catch_warnings(action="ignore", category=HarnessWarning):
                 intact_copy = build_intact_copy(scenario, place / _INTACT)
         paths.append(_write_case(built, place, intact_copy is not None))
         entries.append(_entry(scenario, paths[-1].relative_to(directory), None))
@@ -120,7 +128,7 @@ def _entry(scenario: Scenario, path: Path, intact_copy_of: str | None) -> dict[s
 
 
 def _with_sorted_rows(intact_copy: BuiltScenario) -> BuiltScenario:
-    """The twin with its rows in the order of their text: a read gives them in any order."""
+    """Return the intact copy with its rows sorted by their text, because a read returns them in any order."""
     (read,) = intact_copy.expectations
     assert isinstance(read.expected, pa.Table)
     lines = json_lines_of(read.expected).split("\n")[:-1]
@@ -129,14 +137,14 @@ def _with_sorted_rows(intact_copy: BuiltScenario) -> BuiltScenario:
 
 
 def _set_times(directory: Path, started: float) -> None:
-    """Gives all files that the builder gave no time the same one, so that a suite has the same bytes in any archive."""
+    """Set the same time on all files without a time of the builder, so that archives of a suite are reproducible."""
     for file in directory.rglob("*"):
-        if file.is_file() and file.stat().st_mtime > started - 1:  # clocks of files run behind
+        if file.is_file() and file.stat().st_mtime > started - 1:  # the clock of the file system may lag
             set_time(file, FIRST_TIMESTAMP_MS)
 
 
 def _write_case(built: BuiltScenario, directory: Path, has_intact_copy: bool) -> Path:
-    """Writes `case.json` and the expected rows of a built scenario; the path of `case.json`."""
+    """Write `case.json` and the expected rows of a built scenario, and return the path of `case.json`."""
     (directory / "expected").mkdir(parents=True, exist_ok=True)
     scenario, metadata = built.scenario, built.metadata_path
     document = {
@@ -158,7 +166,7 @@ def _write_case(built: BuiltScenario, directory: Path, has_intact_copy: bool) ->
 
 
 def _requirement(clause: str) -> dict[str, object]:
-    """A rule, or what else a scenario cites."""
+    """Return a rule, or another clause that a scenario cites."""
     try:
         rule = find_rule(clause)
     except RequestError:
@@ -173,7 +181,7 @@ def _read(built: BuiltScenario, expectation: ResolvedExpectation, directory: Pat
         rows = _write_rows(expected, columns, directory, expectation.number)
     elif expected is not None:
         error = error_class(expected.kind, expected.cause)
-    # A moment that is not there has no schema.
+    # A point in history that does not exist has no schema.
     known = built.history.schema_at(at) if expectation.where is not None and rows is not None else None
     points = ({"kind": kind, "value": getattr(at, kind)} for kind in get_args(AtKind))
     return {
@@ -190,7 +198,7 @@ def _read(built: BuiltScenario, expectation: ResolvedExpectation, directory: Pat
 
 
 def _write_rows(rows: pa.Table, columns: Sequence[Field], directory: Path, number: int) -> dict[str, object]:
-    # A required column of a damaged table may hold nulls, which other implementations of Arrow refuse.
+    # A required column of a damaged table may hold nulls, which other implementations of Arrow reject.
     values = [f.with_nullable(f.nullable or rows.column(i).null_count > 0) for i, f in enumerate(rows.schema)]
     schema, name = pa.schema(values), f"expected/{number}"
     with pa.ipc.new_file(directory / f"{name}.arrow", schema) as file:
@@ -201,7 +209,7 @@ def _write_rows(rows: pa.Table, columns: Sequence[Field], directory: Path, numbe
 
 
 def _json_value(value: object) -> object:
-    """The answer of a catalog, with held commits as text."""
+    """Return a part of a catalog's answer as JSON, with the content of commits as text."""
     if isinstance(value, tuple):
         return [_json_value(each) for each in value]
     return value.decode() if isinstance(value, bytes) else value
@@ -211,12 +219,14 @@ def _json(document: object) -> str:
     return json_text(document, indent=1) + "\n"
 
 
-# A suite read again.
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Suite:
-    """A suite in a directory. cases: the paths of `case.json` by name, twins left out. features: meanings by name."""
+    """A suite in a directory.
+
+    Attributes:
+        cases: The paths of the `case.json` files by name, without intact copies.
+        features: The meanings of features by name.
+    """
 
     directory: Path
     version: str
@@ -226,15 +236,17 @@ class Suite:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SuiteCase(TableCase):
-    """A case of a suite. twin: `case.json` of the intact twin; None: there is none."""
+    """A case of a suite. `intact_copy` is the `case.json` of the intact copy, or None if there is none."""
 
     intact_copy: Path | None
 
 
 def load_suite(directory: Path) -> Suite:
-    """The suite in a directory.
+    """Return the suite in a directory.
 
-    Raises RequestError: there is none, `suite.json` is not as its schema says, or a case is not below the directory.
+    Raises:
+        RequestError: There is no suite, `suite.json` does not conform to its schema, or a case is outside the
+            directory.
     """
     document = json_object(directory, INDEX, "suite")
     return Suite(
@@ -250,14 +262,16 @@ def load_suite(directory: Path) -> Suite:
 
 
 def load_case(path: Path) -> SuiteCase:
-    """The case of a `case.json`, with expected rows. Errors are of neutral classes, see `protocol.ERROR_CLASSES`.
+    """Return the case of a `case.json` with its expected rows.
+
+    Expected errors have neutral classes, see `protocol.ERROR_CLASSES`.
 
     Raises:
-        RequestError: a file cannot be read, is not as the schema says, or is not below the folder of the case.
+        RequestError: A file cannot be read, does not conform to its schema, or is outside the folder of the case.
     """
     place = path.parent
     document = json_object(place, path.name, "case")
-    path_below(place, document["name"], "the case by its name")  # results and tables are found by the name
+    path_below(place, document["name"], "the case by its name")  # results and tables are found by this name
     scenario = Scenario(
         name=document["name"],
         path=None,
@@ -296,9 +310,10 @@ def _expectation(read: Mapping[str, Any], place: Path) -> ResolvedExpectation:
 
 
 def json_object(folder: Path, name: str, kind: str) -> dict[str, Any]:
-    """The JSON document of a file below a folder, held to a definition of the schema.
+    """Return the JSON object in a file below a folder, validated against a definition of the schema.
 
-    Raises RequestError: it is none.
+    Raises:
+        RequestError: The file cannot be read or does not conform to the schema.
     """
     document: dict[str, Any] = read_json(folder, name, f"the {kind}")
     if wrong := schema_fault(document, kind, schema(), f"the {kind}"):

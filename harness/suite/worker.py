@@ -1,24 +1,23 @@
-"""The far end of `harness.suite.workers`: serves one engine in its own interpreter.
+"""The worker process of `harness.suite.workers` for readers in Python: it serves one engine in its own interpreter.
 
-Run by its path, `python worker.py SCRIPT [ARGUMENT ...]`; it imports nothing of harness, and SCRIPT need not either.
-The interpreter must have pyarrow, in any version: it carries the rows. SCRIPT is a plain Python file with the functions
-and constants below, or `MODULE:ATTRIBUTE`, an object with `harness.suite.reader.Reader`'s members:
+It is run by its path, `python worker.py SCRIPT [ARGUMENT ...]`. It imports nothing of harness, and SCRIPT does not have
+to either. The interpreter must have pyarrow, in any version, to transfer the rows. SCRIPT is a plain Python file with
+the functions and constants below, or `MODULE:ATTRIBUTE`, an object with the members of `harness.suite.reader.Reader`:
 
-    version() -> str                     raises ImportError where the engine is not installed
-    read(table, columns, where)          rows: anything with `__arrow_c_stream__`, or the path of an Arrow IPC stream or
-                                         file that it wrote, which is copied
+    version() -> str                     raises ImportError if the engine is not installed
+    read(table, columns, where)          rows: any object with `__arrow_c_stream__`, or the path of an Arrow IPC stream
+                                         or file, which is copied
     count(table, where) -> int           optional; the number of rows, as the engine counts them
     changes(table, first, last, columns) optional; rows, as `read`
-    capabilities() -> iterable | None    optional; features that it claims, None: all
+    capabilities() -> iterable | None    optional; the features that it claims, None: all
     NAME, HOMEPAGE                       optional; the name in reports, and an address
-    OPTIONS                              optional; the options of a read that `read` takes besides, by keyword
+    OPTIONS                              optional; the options of a read that `read` takes as keyword arguments
 
-`table` has the attributes of `harness.suite.reader.TableAt`: format, location, metadata_path, and at, which
-is None or has kind and value. The option `union` is a list of such tables, each with its condition as `where`. An
-exception called Unsupported or UnsupportedError (of any origin, such as SCRIPT itself), or NotImplementedError, says
-that the engine does not do this; any other one is the engine's own refusal. ARGUMENTs are in `sys.argv[1:]`.
-`harness.suite.protocol` says what travels between both ends.
-What the engine itself prints goes to standard error.
+`table` has the attributes of `harness.suite.reader.TableAt`: format, location, metadata_path, and at, which is None or
+has kind and value. The option `union` is a list of such tables, each with its condition as `where`. An exception called
+Unsupported or UnsupportedError (of any origin, for example SCRIPT itself), or NotImplementedError, means that the
+engine does not support the read. Any other exception means that the engine refuses the table. ARGUMENTs are in
+`sys.argv[1:]`. `harness.suite.protocol` defines the messages. Output that the engine prints goes to standard error.
 """
 
 from __future__ import annotations
@@ -38,13 +37,13 @@ _DECLINES = {"Unsupported", "UnsupportedError", "NotImplementedError"}
 
 
 def main() -> None:
-    """Answer requests until there are no more."""
+    """Answer requests until standard input ends."""
     requests = os.fdopen(os.dup(0), encoding="utf-8")
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
     with open(os.devnull) as nothing:
         os.dup2(nothing.fileno(), 0)
     os.dup2(2, 1)
-    faulthandler.enable()  # a crash says where it was
+    faulthandler.enable()  # a crash prints its stack
     sys.argv = sys.argv[1:]
     engine: dict[str, object] = {}
     for line in requests:
@@ -58,7 +57,7 @@ def _hello(engine: dict[str, Any]) -> dict[str, object]:
     try:
         importlib.import_module("pyarrow")
     except ImportError:
-        return {"missing": "the interpreter lacks pyarrow, which carries the rows; pip install pyarrow"}
+        return {"missing": "the interpreter lacks pyarrow, which transfers the rows; pip install pyarrow"}
     try:
         engine.update(_engine(sys.argv[0]))
         claimed = engine["capabilities"]() if "capabilities" in engine else None
@@ -81,7 +80,7 @@ def _hello(engine: dict[str, Any]) -> dict[str, object]:
 
 
 def _engine(target: str) -> dict[str, Any]:
-    """Return what the script defines, or an object's members by the names that a script gives them."""
+    """Return the definitions of the script, or an object's members under the names that a script would use."""
     module_name, colon, path = target.partition(":")
     if not colon or os.path.exists(target):
         return runpy.run_path(target, run_name="harness_worker")
@@ -118,7 +117,7 @@ def _answer(engine: dict[str, Any], request: dict[str, Any]) -> dict[str, object
         if _DECLINES.intersection(kind.__name__ for kind in type(error).__mro__):
             return {"unsupported": _message(error)}
         return {"error": type(error).__name__, "message": _message(error), "panic": False}
-    except BaseException as error:  # a panic of an engine in Rust is none of Exception
+    except BaseException as error:  # a panic of an engine in Rust is not an Exception
         return {"error": type(error).__name__, "message": _message(error), "panic": True}
 
 
@@ -134,12 +133,12 @@ def _message(error: BaseException) -> str:
 def _write_rows(rows: Any, output: str) -> str:
     if isinstance(rows, (str, os.PathLike)):
         if not os.path.isfile(rows):
-            raise ValueError("the path of the rows is not that of a regular file: " + repr(os.fspath(rows)))
+            raise ValueError("the path of the rows is not a regular file: " + repr(os.fspath(rows)))
         shutil.copyfile(rows, output)
         return output
     import pyarrow as pa
 
-    whole = isinstance(rows, (pa.Table, pa.RecordBatch))  # a pyarrow of long ago takes no streams
+    whole = isinstance(rows, (pa.Table, pa.RecordBatch))  # very old versions of pyarrow do not accept streams
     reader = rows if whole else pa.RecordBatchReader.from_stream(rows)
     with pa.OSFile(output, "wb") as file, pa.ipc.new_stream(file, reader.schema) as writer:
         for batch in reader.to_batches() if isinstance(reader, pa.Table) else [reader] if whole else reader:

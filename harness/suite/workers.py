@@ -1,8 +1,8 @@
-"""Engines in processes of their own: started once, asked many times, killed at their time limit, started again after.
+"""Engines in separate processes: started once, used for many reads, killed at the time limit, and restarted.
 
-`harness.suite.protocol` says what travels between them, and `worker` is the other end for readers in
-Python. A worker that crashes, hangs or breaks the protocol is an `EngineError` whose `cause` is one of `BROKEN`; the
-engine's own words never are.
+`harness.suite.protocol` defines the messages, and `worker` is the program of the process for readers in Python. If a
+worker crashes, hangs or breaks the protocol, the `cause` of the EngineError is in `BROKEN`. Errors that the engine
+itself reports never have these causes.
 """
 
 from __future__ import annotations
@@ -39,17 +39,17 @@ _CAUSE = re.compile(
     r"^(panic: |fatal error: |Fatal Python error: |terminate called |Exception in thread )|panicked at |: Assertion "
     r"|^# +(SIG|EXCEPTION_|Internal Error|There is insufficient memory)|OutOfMemoryError"
 )
-"""The first line of a crash by Go, Python, C++, Java, Rust and C, which a trace of many lines may follow."""
+"""The first line of a crash report in Go, Python, C++, Java, Rust and C. A long stack trace may follow."""
 _SHELL_SIGNALS = 128
-"""A shell that runs a program exits with this and the number of the signal that ended the program."""
+"""A shell that runs a program exits with this number plus the number of the signal that ended the program."""
 _GRACE_S, _POLL_S = 5.0, 0.5
 _SHOWN = 100
-"""Characters of a path or a name that a message shows."""
+"""The number of characters of a path or a name that messages show."""
 _MAX_NAME_LENGTH = 1000
 
 
 class _NoAnswer(enum.Enum):
-    """Reasons for no answer."""
+    """The reason for a missing answer."""
 
     TIME_LIMIT = "time limit"
     ENDED = "ended"
@@ -57,14 +57,18 @@ class _NoAnswer(enum.Enum):
 
 
 class WorkerProcess:
-    """The child, and what it wrote that was not asked for yet. Raises OSError: the command cannot be run."""
+    """The child process, with its output that was not processed yet.
+
+    Raises:
+        OSError: The command cannot be run.
+    """
 
     def __init__(self, command: Sequence[str], environment: Mapping[str, str]) -> None:
         self._child = Child.start(command, environment)
         self._output, self._errors = bytearray(), bytearray()
 
     def answer(self, line: str, limit_s: float) -> str | _NoAnswer:
-        """The next line that it writes after it was given `line`."""
+        """Send a line and return the next line of the output."""
         until = time.monotonic() + limit_s
         self._child.send(line.encode() + b"\n")
         while (end := self._output.find(b"\n")) < 0:
@@ -73,7 +77,7 @@ class WorkerProcess:
                 return _NoAnswer.TOO_LONG
             if left <= 0:
                 return _NoAnswer.TIME_LIMIT
-            # The output may stay open after the end of the child, in a process that the child started.
+            # A process that the child started may keep the output open after the child has ended.
             is_silent = not self._receive(min(left, _POLL_S)) and self._child.process.poll() is not None
             if is_silent or not self._child.is_open("output"):
                 return _NoAnswer.ENDED
@@ -82,7 +86,7 @@ class WorkerProcess:
         return answer.decode("utf-8", "replace") if end <= DOCUMENT_BYTES else _NoAnswer.TOO_LONG
 
     def exit_text(self) -> str:
-        """The end of a child that answers no more: signal or exit code, and the cause, else its last lines."""
+        """Describe why a child no longer answers: the signal or exit code, and the crash or the last lines."""
         self._finish()
         try:
             code = self._child.process.wait(_GRACE_S)
@@ -96,9 +100,9 @@ class WorkerProcess:
         return f"{how}: {words}" if words else how
 
     def crash_text(self) -> str:
-        """The begin of the last crash that standard error tells of, on one line; empty if it tells of none.
+        """Return the start of the last crash report in standard error as one line, or an empty text.
 
-        The child gets no more requests.
+        The child receives no more requests afterwards.
         """
         self._finish()
         lines = self._error_lines()
@@ -110,18 +114,18 @@ class WorkerProcess:
         return [line.strip() for line in text.splitlines() if line.strip()]
 
     def kill(self) -> None:
-        """End the child, and what it started."""
+        """End the child and all processes that it started."""
         self._child.end()
 
     def _finish(self) -> None:
-        """Let the child read the end of its requests, and take its last words."""
+        """Close the child's input and read its remaining output."""
         self._child.send_end()
         until = time.monotonic() + _GRACE_S
         while self._child.is_open() and time.monotonic() < until and self._receive(_POLL_S):
             pass
 
     def _receive(self, limit_s: float) -> bool:
-        """Take the next bytes that the child writes; False: there are none within the limit."""
+        """Read the next bytes of the child's output. Return False if there are none within the limit."""
         chunk = self._child.receive(limit_s)
         if chunk is None:
             return False
@@ -142,19 +146,23 @@ def _signal(number: int) -> str:
 
 CRASHED, TIMED_OUT, BROKEN_PROTOCOL = "Crashed", "TimeLimit", "BrokenWorker"
 BROKEN = frozenset({CRASHED, TIMED_OUT, BROKEN_PROTOCOL})
-"""Causes of errors that are no answer of the engine's."""
+"""Causes of errors that are not an answer of the engine."""
 NOT_INSTALLED = "NotInstalled"
-"""Cause of a RequestError: there is no interpreter that has the engine."""
+"""The cause of a RequestError if no interpreter has the engine."""
 START_LIMIT_S = 60.0
-"""Seconds in which a worker must have imported its engine, unless a read may take even longer."""
+"""The time in seconds in which a worker must import its engine, unless the time limit of a read is longer."""
 
 
 def _check_name(name: str) -> str:
-    """Return the name of a reader. Raises RequestError: it would be taken for an engine, or cannot be shown."""
+    """Return the name of a reader.
+
+    Raises:
+        RequestError: The name is that of an engine, or cannot be displayed.
+    """
     if name.casefold() in engine_names():
         raise RequestError(
-            f"Cannot use a reader that is called {name}: that is an engine that runs harness's plans, and results are "
-            "told apart by name; give the reader another name in its answer to hello, or by NAME=exec:COMMAND"
+            f"Cannot use a reader that is called {name}: this is the name of an engine that runs harness's plans; "
+            "give the reader another name in its answer to hello, or with NAME=exec:COMMAND"
         )
     if not name.isprintable() or len(name) > _MAX_NAME_LENGTH:
         raise RequestError(
@@ -165,19 +173,19 @@ def _check_name(name: str) -> str:
 
 
 class Worker:
-    """An engine in another process, which speaks `harness.suite.protocol`; a `Reader`.
+    """An engine in another process that speaks `harness.suite.protocol`. It is a `Reader`.
 
     Args:
-        name: the engine's, unless its answer to `hello` has one.
-        command: the program and its arguments.
-        time_limit_s: seconds that one read may take.
-        environment: variables to set besides those of this process.
-        apart: whether each table gets a process of its own, so that nothing kept from one table reaches another.
+        name: The engine's name, unless its answer to `hello` contains a name.
+        command: The program and its arguments.
+        time_limit_s: The time limit of one read in seconds.
+        environment: Environment variables in addition to those of this process.
+        process_per_table: Whether each table gets a new process, so that nothing cached for one table affects another.
 
     Raises:
-        RequestError: the program does not start, or says that the engine is not there; of cause `NOT_INSTALLED`. Or it
-            goes by the name of an engine that runs plans, or by no printable name.
-        EngineError: it crashes, breaks the protocol, or does not get ready in time.
+        RequestError: The program does not start or reports that the engine is missing (cause `NOT_INSTALLED`), or its
+            name is that of an engine that executes plans or is not printable.
+        EngineError: The program crashes, breaks the protocol, or is not ready within the time limit.
     """
 
     def __init__(
@@ -194,7 +202,7 @@ class Worker:
         self._limit = time_limit_s
         self._process_per_table = process_per_table
         self._table: tuple[str, str | None] | None = None
-        # A script's own directory stays off the path of Python: a neighbour of it may be called like a package.
+        # Keeps the script's directory off Python's path, because a file in it may have the name of a package.
         self._environment = {**os.environ, "PYTHONSAFEPATH": "1", **(environment or {})}
         self._directory = tempfile.TemporaryDirectory(prefix="harness-worker-", ignore_cleanup_errors=True)
         self._numbers = itertools.count(1)
@@ -207,25 +215,25 @@ class Worker:
             raise
 
     def version(self) -> str:
-        """The version that the engine says."""
+        """Return the version that the engine reports."""
         return visible(str(self._hello["version"]))
 
     def capabilities(self) -> frozenset[str] | None:
-        """The features that the engine claims."""
+        """Return the features that the engine claims. None means all."""
         claimed = self._hello.get("features")
         return None if claimed is None else frozenset(claimed)
 
     @property
     def takes_filters(self) -> bool:
-        """Tells whether reads and counts may have a filter."""
+        """Whether reads and counts may have a filter."""
         return bool(self._hello.get("filters", True))
 
     def offers(self, operation: str) -> bool:
-        """Tells whether the engine has an operation of the protocol: `read`, `count` or `changes`."""
+        """Return whether the engine supports an operation of the protocol: `read`, `count` or `changes`."""
         return operation in self._hello.get("ops", ["read"])
 
     def options(self) -> frozenset[str]:
-        """The options of a read that the engine takes."""
+        """Return the options of a read that the engine supports."""
         return frozenset(self._hello.get("options", ()))
 
     def read(
@@ -237,39 +245,47 @@ class Worker:
         schema: pa.Schema | None = None,
         options: Mapping[str, object] | None = None,
     ) -> pa.Table:
-        """The rows. schema: the types of columns, for rows that come as JSON. options: of the protocol's names.
+        """Return the rows of a table.
+
+        Args:
+            table: The table.
+            columns: Column names in output order. None means all.
+            where: A filter in DuckDB's dialect. None means every row.
+            schema: The types of the columns, for rows in JSON.
+            options: Options with the names of the protocol.
 
         Raises:
-            UnsupportedError: the engine declines, or did not say that it takes an option.
-            EngineError: it refuses, `cause` being the class of what it raised; or as `BROKEN` says.
+            UnsupportedError: The engine declines the read, or does not support an option.
+            EngineError: The engine refuses the table, and `cause` is the class of its error; or the cause is in
+                `BROKEN`.
         """
         arguments = {"table": dataclasses.asdict(table), "columns": columns, **self._filter(where)}
         if options:
             if unknown := sorted(options.keys() - self.options()):
-                raise UnsupportedError(f"{self.name} takes no option {unknown[0]}")
+                raise UnsupportedError(f"{self.name} does not support the option {unknown[0]}")
             arguments["options"] = dict(options)
         return self._rows({"op": "read", **arguments}, schema)
 
     def count(self, table: TableAt, *, where: str | None) -> int:
-        """The number of rows, as the engine counts them. Raises as `read`."""
+        """Return the number of rows, as the engine counts them. Raises the same errors as `read`."""
         answer = self._send({"op": "count", "table": dataclasses.asdict(table), **self._filter(where)})
         return int(answer["count"])
 
     def changes(
         self, table: TableAt, first: int, last: int, *, columns: tuple[str, ...] | None, schema: pa.Schema | None = None
     ) -> pa.Table:
-        """The changes of Delta's versions `first` to `last`, both included. Raises as `read`."""
+        """Return the changes of the Delta versions `first` to `last`, inclusive. Raises the same errors as `read`."""
         arguments = {"table": dataclasses.asdict(table), "from": first, "to": last, "columns": columns}
         return self._rows({"op": "changes", **arguments}, schema)
 
     def close(self) -> None:
-        """End the process and remove what it wrote."""
+        """End the process and remove its files."""
         self._kill()
         self._directory.cleanup()
 
     def _filter(self, where: str | None) -> dict[str, object]:
         if where is not None and not self.takes_filters:
-            raise UnsupportedError(f"{self.name} takes no filters")
+            raise UnsupportedError(f"{self.name} does not support filters")
         return {"where": where, "predicate": predicate(where)}
 
     def _start(self) -> Mapping[str, Any]:
@@ -290,9 +306,9 @@ class Worker:
         return answer
 
     def _send(self, request: Mapping[str, Any]) -> Mapping[str, Any]:
-        """The answer to a request, unless the engine declines or refuses."""
+        """Send a request and return the answer, unless the engine declines or refuses."""
         if not self.offers(operation := request["op"]):
-            raise UnsupportedError(f"{self.name} does not offer {operation}")
+            raise UnsupportedError(f"{self.name} does not support {operation}")
         table = request["table"]["location"], request["table"]["metadata_path"]
         if self._process_per_table and self._table not in (None, table):
             self._kill()
@@ -300,8 +316,8 @@ class Worker:
         if self._process is None:
             try:
                 self._start()
-            except RequestError as error:  # it did start before
-                raise EngineError(f"The worker does not start again: {error.message}", cause=CRASHED) from error
+            except RequestError as error:  # the worker did start before
+                raise EngineError(f"The worker could not be restarted: {error.message}", cause=CRASHED) from error
         match answer := self._exchange({"id": next(self._numbers), **request}, self._limit):
             case {"unsupported": str(message)}:
                 raise UnsupportedError(message)
@@ -342,18 +358,18 @@ class Worker:
         if wrong is None and isinstance(answer, dict) and answer.get("id", request.get("id")) == request.get("id"):
             return answer
         self._kill()
-        wrong = wrong or f"the answer has the id {answer['id']}, the request {request['id']}"
+        wrong = wrong or f"the answer has the id {answer['id']}, expected {request['id']}"
         raise EngineError(f"{self.name} breaks the protocol: {wrong}", cause=BROKEN_PROTOCOL)
 
     def _rows(self, request: Mapping[str, object], schema: pa.Schema | None) -> pa.Table:
         folder = Path(self._directory.name)
         answer = str(self._send({**request, "output": str(folder / "rows")})["rows"])
-        # Only a file of harness's own folder is read and removed: an answer may name a file of the table.
+        # Only files in harness's own folder are read and removed: an answer could name a file of the table.
         name = answer.removeprefix(f"{folder}{os.sep}")
         try:
             if name == answer:
                 raise RequestError(f"Cannot read the rows: expected a path below {folder}, got {answer[:_SHOWN]!r}")
-            if folder.is_symlink():  # put there by the reader; what it leads to is not harness's to remove
+            if folder.is_symlink():  # the reader made this link; harness must not remove its target
                 raise RequestError("Cannot read the rows: links are not followed", file=str(folder))
             path = path_below(folder, name, "the rows")
             try:

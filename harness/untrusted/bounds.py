@@ -1,4 +1,4 @@
-"""The resources that a worker may use, and the limits that may be waived where a system cannot hold them."""
+"""The resources that a worker may use, and the limits that may be waived on systems that cannot enforce them."""
 
 from __future__ import annotations
 
@@ -17,14 +17,17 @@ Unenforced: TypeAlias = dict[str, str]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bounds:
-    """The resources of a process that reads an untrusted table.
+    """The limits on the resources of a process that reads an untrusted table.
 
-    memory_bytes: of address space, beyond that of its loaded libraries. DuckDB gets half of it.
-    cpu_seconds: of processor time, of all threads together. wall_seconds: from start to end.
-    output_bytes: of its result: rows, a document or a report.
-    open_files: at once, its libraries' among them.
-    scratch_bytes: of all that it writes, such as sorts of DuckDB on disk, in a directory that goes with it.
-    threads: at once. DuckDB, Arrow and the allocators start some 30.
+    Attributes:
+        memory_bytes: Address space in addition to the space of the loaded libraries. DuckDB may use half of it.
+        cpu_seconds: Processor time of all threads together.
+        wall_seconds: Time from start to end.
+        output_bytes: Size of the result: rows, a document or a report.
+        open_files: Files open at the same time, including files of libraries.
+        scratch_bytes: Size of all files that the process writes, for example sorts of DuckDB. They are in a directory
+            that is deleted with the process.
+        threads: Threads at the same time. DuckDB, Arrow and the allocators start about 30.
     """
 
     memory_bytes: int = 4 << 30
@@ -45,16 +48,20 @@ class Bounds:
 
 
 DOCUMENT_BYTES = 1 << 20
-"""Most bytes of what a worker or a reader tells as JSON: an error, warnings, or an answer of one line."""
+"""The most bytes of a JSON answer from a worker or a reader: an error, warnings, or an answer of one line."""
 SPARE_THREADS = 64
-"""Threads that the system allows beyond the bound, so that the watch finds a worker that is beyond."""
+"""Threads that the system allows beyond the bound, so that the watch sees a worker that exceeds it."""
 
 WAIVABLE = ("memory_bytes", "cpu_seconds", "open_files", "scratch_bytes", "network", "processes")
-"""Limits that the system must hold. The process that waits for the worker holds the others."""
+"""Limits that the operating system enforces. The process that waits for the worker enforces the others."""
 
 
 def check_waived(waived: Iterable[str]) -> frozenset[str]:
-    """The limits that need not hold. Raises RequestError: there is no such limit, or it always holds."""
+    """Return the names of the waived limits.
+
+    Raises:
+        RequestError: A limit does not exist, or cannot be waived.
+    """
     chosen = (waived,) if isinstance(waived, str) else tuple(waived)
     for name in chosen:
         if name not in WAIVABLE:
@@ -63,11 +70,15 @@ def check_waived(waived: Iterable[str]) -> frozenset[str]:
 
 
 def readable_directories(locations: Iterable[str], roots: Iterable[str] = ()) -> tuple[str, ...]:
-    """The directories to which a worker is confined: absolute, as they are spelled and with links resolved.
+    """Return the directories that a worker may read, as absolute paths, both as spelled and with links resolved.
 
-    locations: of tables; of a metadata file, the table around it counts, as `harness.storage.gate` has it.
+    Args:
+        locations: Locations of tables. For a metadata file, the directory of its table is used, as in
+            `harness.storage.gate`.
+        roots: Further directories.
 
-    Raises RequestError: a location is not on a local disk, or the name of a table in a catalog.
+    Raises:
+        RequestError: A location is not on a local disk, or is the name of a table in a catalog.
     """
     found: dict[str, None] = {}
     for location in locations:

@@ -23,9 +23,9 @@ from pathlib import Path
 
 import bench_reports
 from bench_figures import ON_SPARK, figures, is_large, planning, spark_figures
-from bench_made import FULL, SMALL, Made, Scale, made
+from bench_made import FULL, SMALL, BenchTable, Scale, made
 from bench_planned import planned
-from bench_records import Failed, Record, Run, from_lines, newest_run, to_line
+from bench_records import BenchRun, FailedMeasurement, Record, from_lines, newest_run, to_line
 from bench_rounds import SCRIPTS, ContenderFailed, Figure, measure
 from bench_scanned import scanned
 from bench_small import many, small
@@ -84,7 +84,7 @@ def _arguments(words: Sequence[str] | None) -> argparse.Namespace:
 
 def _measured(arguments: argparse.Namespace, scale: Scale) -> list[Record]:
     """A record for each figure asked for, which is also printed."""
-    run = Run(
+    run = BenchRun(
         date=datetime.now(UTC).isoformat(timespec="seconds"),
         commit=_commit(),
         scale=scale.name,
@@ -114,7 +114,7 @@ def _asked(figure: str, arguments: argparse.Namespace, scale: Scale) -> bool:
 
 
 def _figures(scale: Scale, *, large: bool) -> Iterator[Figure]:
-    tables: dict[str, dict[str, Made]] = {}
+    tables: dict[str, dict[str, BenchTable]] = {}
     for name, maker in MAKERS.items():
         print(f"tables: {name}", flush=True)
         tables[name] = made(maker, scale, BUILD)
@@ -145,7 +145,7 @@ def _keep(records: Sequence[Record], history: Path) -> None:
 def _failures(record: Record) -> Iterator[tuple[str, str]]:
     """The project's own failures; a peer's are in the record."""
     for name, outcome in record.outcomes.items():
-        if name.startswith(bench_reports.OURS) and isinstance(outcome, Failed):
+        if name.startswith(bench_reports.OURS) and isinstance(outcome, FailedMeasurement):
             yield name, outcome.reason
 
 

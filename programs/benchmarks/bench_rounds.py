@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from bench_made import Scale
-from bench_records import Failed, Outcome, Sample, measured
+from bench_records import FailedMeasurement, Outcome, Sample, summarize
 
 from harness.suite.readers import READERS, OtherReader
 
@@ -196,9 +196,9 @@ def measure(figure: Figure, scale: Scale, pythons: Mapping[str, str]) -> dict[st
     if floor in failed:
         raise ContenderFailed(f"{figure.figure}: {floor} fails: {failed[floor]}")
     return {
-        name: Failed(versions=said[name], reason=failed[name])
+        name: FailedMeasurement(versions=said[name], reason=failed[name])
         if name in failed
-        else measured(samples[name], samples[floor], said[name])
+        else summarize(samples[name], samples[floor], said[name])
         for name in said
     }
 

@@ -11,12 +11,24 @@ import bench_rounds
 import pytest
 from bench_figures import figures, spark_figures
 from bench_made import FULL, SMALL, made
-from bench_records import Failed, Measured, Record, Run, Sample, from_lines, measured, newest_run, to_line
+from bench_records import (
+    BenchRun,
+    FailedMeasurement,
+    Measurement,
+    Record,
+    Sample,
+    from_lines,
+    newest_run,
+    summarize,
+    to_line,
+)
 from bench_reports import differences, report
 from bench_rounds import Contender, ContenderFailed, fresh_processes, one_process
 
-RUN = Run(date="2026-11-22T20:00:00+00:00", commit="abc", scale="full", cores=2, system="Linux x86_64", python="3.11.7")
-FIGURE = Measured(
+RUN = BenchRun(
+    date="2026-11-22T20:00:00+00:00", commit="abc", scale="full", cores=2, system="Linux x86_64", python="3.11.7"
+)
+FIGURE = Measurement(
     versions="x 1",
     rounds=3,
     wall_s=2.0,
@@ -26,7 +38,7 @@ FIGURE = Measured(
     ratio=1.0,
     ratio_high=1.0,
 )
-GONE = Failed(versions="y 2", reason="no such file")
+GONE = FailedMeasurement(versions="y 2", reason="no such file")
 RECORD = Record(run=RUN, group="Scans", figure="scan/a", title="a", outcomes={"plain": FIGURE, "harness": GONE})
 
 # -- figures -----------------------------------------------------------------------------------------------------------
@@ -100,9 +112,9 @@ def test_readers_take_turns_there_and_back_and_the_first_round_does_not_count(fo
 
 def test_a_wrong_answer_and_an_error_are_failures(found):
     outcomes = found(floor=[([9], 1)] * 3, a=[([7], 1), ([8], 1)], b=[([7], 1), "Oh: no"])
-    assert outcomes["a"] == Failed(versions="floor 1", reason="wrong answer: [8], not [7]")
-    assert outcomes["b"] == Failed(versions="floor 1", reason="Oh: no")
-    assert isinstance(outcomes["floor"], Measured)  # it may see deleted rows
+    assert outcomes["a"] == FailedMeasurement(versions="floor 1", reason="wrong answer: [8], not [7]")
+    assert outcomes["b"] == FailedMeasurement(versions="floor 1", reason="Oh: no")
+    assert isinstance(outcomes["floor"], Measurement)  # it may see deleted rows
     with pytest.raises(ContenderFailed, match=r"^f: floor fails: Oh: no$"):
         found(floor=["Oh: no"])
 
@@ -135,8 +147,8 @@ def test_ratios_are_taken_within_rounds():
     floor = [Sample(1, 1, None), Sample(2, 1, None), Sample(4, 1, None)]
     mine = [Sample(2, 5, 10), Sample(3, 7, 30), Sample(4, 6, 20)]
     ratios = {"ratio_low": 1.25, "ratio": 1.5, "ratio_high": 1.75}
-    assert measured(mine, floor, "x 1") == replace(FIGURE, wall_s=3, cpu_s=6, peak_mib=20, **ratios)
-    only = measured([Sample(1.234567, 1, None)], [Sample(1, 1, None)], "")
+    assert summarize(mine, floor, "x 1") == replace(FIGURE, wall_s=3, cpu_s=6, peak_mib=20, **ratios)
+    only = summarize([Sample(1.234567, 1, None)], [Sample(1, 1, None)], "")
     assert (only.wall_s, only.ratio_low, only.ratio_high, only.peak_mib) == (1.235, 1.235, 1.235, None)
 
 
@@ -151,11 +163,11 @@ def test_the_history_can_be_read_and_the_page_has_its_newest_figures():
 # -- what became slower ------------------------------------------------------------------------------------------------
 
 
-def ratio(low: float, middle: float, high: float) -> Measured:
+def ratio(low: float, middle: float, high: float) -> Measurement:
     return replace(FIGURE, ratio_low=low, ratio=middle, ratio_high=high)
 
 
-def record(outcome: Measured | Failed | None, name: str = "harness", **run: str | int) -> Record:
+def record(outcome: Measurement | FailedMeasurement | None, name: str = "harness", **run: str | int) -> Record:
     others = {} if outcome is None else {name: outcome}
     return replace(RECORD, run=replace(RUN, **run), outcomes={"plain": FIGURE, **others})
 

@@ -307,8 +307,8 @@ def with_functions(page: str) -> str:
         entries = sorted((f for f in SUPPORTED if f.kind is kind), key=lambda f: f.names[0])
         head = "| Function | Arguments | On Spark | Same for | Otherwise |\n|---|---|---|---|---|"
         sections.append("\n".join([f"## {kind.value}\n", head, *(_function_row(each, told) for each in entries)]))
-    refused = sum(bool(f.refused) for f in SUPPORTED)
-    names = sum(len(f.names) for f in SUPPORTED if not f.refused)
+    refused = sum(bool(f.alternative) for f in SUPPORTED)
+    names = sum(len(f.names) for f in SUPPORTED if not f.alternative)
     counted = (
         f"{len(SUPPORTED) - refused} functions and operators are supported, under {names} names; {refused} entries are "
         f"refused by name.\n{_everyday()}\n"
@@ -329,8 +329,8 @@ def _everyday() -> str:
 def _function_row(function: Any, told: Mapping[str, list[str]]) -> str:
     names = _escaped(", ".join(map(_code, function.names)))
     _, takes, spark, agree, outside = told.get(names.split(", ")[0], ["", "", "", "all values", ""])
-    if function.refused:
-        takes, spark, agree, outside = "", "refused", "", _escaped(function.refused)
+    if function.alternative:
+        takes, spark, agree, outside = "", "refused", "", _escaped(function.alternative)
     elif function.forms:
         takes = _escaped("<br>".join(_plain(_parameters(form)) for form in function.forms))
         spark = _escaped("<br>".join(_code(form.spark) for form in function.forms))

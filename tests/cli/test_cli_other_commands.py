@@ -183,10 +183,10 @@ _ONE = "iceberg/deletes/null-keys"
 def test_build_refuses_what_is_there(tmp_path, capsys):
     (tmp_path / _ONE).mkdir(parents=True)
     assert main(["scenarios", "build", _ONE, str(tmp_path)]) == FAILED
-    assert f"{_ONE} is there already" in capsys.readouterr().err
+    assert f"{_ONE} already exists" in capsys.readouterr().err
     (tmp_path / "suite.json").touch()
     assert main(["scenarios", "build", _ONE, str(tmp_path)]) == FAILED
-    assert "A suite is there already" in capsys.readouterr().err
+    assert "A suite already exists" in capsys.readouterr().err
 
 
 def test_build_wants_scenarios_or_all(tmp_path, capsys):

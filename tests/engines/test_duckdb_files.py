@@ -364,4 +364,4 @@ def test_filtered_maps_get_other_keys(stored, wanted, wrap):
     found = conform(table, pa.schema({"c": wanted}))
     assert found.column("c").to_pylist() == rows[1:]
     large = table.set_column(0, "c", found.column("c"))
-    assert harness.compare(table, large, few=0).equal
+    assert harness.compare(table, large, direct_rows=0).equal

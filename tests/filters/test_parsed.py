@@ -33,8 +33,8 @@ def test_a_filter_for_another_schema_is_refused(table):
     with pytest.raises(RequestError) as raised:
         first.plan(where=parsed)
     assert raised.value.message == (
-        'Cannot use the filter: it was parsed for another schema, whose column "id" is not the same here. '
-        "Parse it for this schema, or give its text."
+        'Cannot use the filter: it was parsed for another schema, with another column "id". '
+        "Parse it for this schema, or pass its text."
     )
     assert (raised.value.table, raised.value.field) == (table.location, "id")
     assert first.to_arrow(where=parse_filter("s = 'c'", table.schema)).column("id").to_pylist() == [3]

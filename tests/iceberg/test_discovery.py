@@ -90,8 +90,8 @@ def test_catalog_names_need_leave_to_guess_1_5(tmp_path: Path) -> None:
     with pytest.raises(AmbiguousTableError) as caught:
         find(tmp_path)
     assert str(caught.value) == (
-        f"Cannot tell the current metadata file: there is no version hint, and '{OLD}' is only the highest number; "
-        "name the metadata file itself, or give allow_version_guess "
+        f"Cannot determine the current metadata file: there is no version hint, and '{OLD}' only has the highest "
+        "number. Open the metadata file by its path, or pass allow_version_guess=True "
         f"[AmbiguousMetadata; table {tmp_path}, file {tmp_path}/metadata, rule iceberg 1.5]"
     )
     guessed = find(tmp_path, allow_version_guess=True)
@@ -110,7 +110,7 @@ def test_catalog_names_need_leave_to_guess_1_5(tmp_path: Path) -> None:
 )
 def test_catalog_names_may_begin_with_a_letter_1_5(tmp_path: Path, names: list[str], expected: str) -> None:
     write(tmp_path / "metadata", *names)
-    with pytest.raises(AmbiguousTableError, match="give allow_version_guess"):
+    with pytest.raises(AmbiguousTableError, match="pass allow_version_guess=True"):
         find(tmp_path)
     assert read_name(find(tmp_path, allow_version_guess=True)) == expected
 
@@ -153,7 +153,7 @@ def test_a_tie_without_times_is_an_error_1_5(tmp_path: Path) -> None:
 )
 def test_names_that_do_not_tell_are_never_guessed_1_4(tmp_path: Path, names: list[str]) -> None:
     write(tmp_path / "metadata", *names)
-    with pytest.raises(AmbiguousTableError, match="the names do not tell"):
+    with pytest.raises(AmbiguousTableError, match="the file names do not decide"):
         find(tmp_path, allow_version_guess=True)
 
 

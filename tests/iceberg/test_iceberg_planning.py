@@ -51,7 +51,7 @@ def test_a_file_outside_of_its_summary_makes_all_manifests_be_read(table):
     found = plan(table, "n = 9")
     assert (found.counts.manifests_skipped, found.files.num_rows, len(found.skipped)) == (0, 1, 2)
     assert found.trusted == ("partition tuples of 2 files",)
-    assert [w.partition(" are wrong")[2] for w in found.warnings] == [": no manifest is skipped [iceberg 3.9]"]
+    assert [w.partition(" are wrong")[2] for w in found.warnings] == [", so no manifest is skipped [iceberg 3.9]"]
 
 
 def test_a_bound_that_is_cut_inside_a_character_keeps_its_file(tmp_path):

@@ -173,7 +173,7 @@ def test_view_is_refused_with_its_sql_1_9(more: dict[str, Any], said: str) -> No
     with pytest.raises(IsAViewError) as caught:
         parsed(view)
     assert str(caught.value) == (
-        f"Cannot open table: it is a view; query the tables that it names instead; {said} "
+        f"Cannot open table: it is a view. Query the tables that it reads instead; {said} "
         "[IsAView; file v3.metadata.json, rule iceberg 1.9]"
     )
 

@@ -151,7 +151,7 @@ def test_it_is_told_and_joined_by_a_path_map(tmp_path: Path, authority: str, kin
     (sentence,) = [str(warning.message) for warning in told]
     assert f"Position delete file {delete} deletes no row" in sentence
     option = f"{{'{authority}{location}': '{location}'}}"
-    assert sentence.endswith(f"say path_map={option}")
+    assert sentence.endswith(f"pass path_map={option}")
     assert ids(harness.open_table(location, path_map={authority + location: location})) == [1, 3]
     with pytest.warns(HarnessWarning, match="deletes no row"):
         assert ids(harness.open_table(location, path_map={"hdfs://elsewhere/x": location})) == [1, 2, 3]

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from iceberg_equality import equality_delete
-from written_tables import Reading, Step, histories, loaded
+from written_tables import Step, WrittenReading, histories, loaded
 
 ON_READ = "'write.delete.mode'='merge-on-read', 'write.update.mode'='merge-on-read', 'write.merge.mode'='merge-on-read'"
 """Properties of a table whose deletes are files."""
@@ -107,9 +107,9 @@ HISTORIES: dict[str, tuple[Step, ...]] = {
     "partition-evolution-v3": _evolution(3, _TRANSFORMS[::3], ON_READ),
 }
 
-_LINEAGE = Reading(select="*, _row_id, _last_updated_sequence_number")
+_LINEAGE = WrittenReading(select="*, _row_id, _last_updated_sequence_number")
 READINGS = {
     **dict.fromkeys(("merge-on-read-v3", "copy-on-write-v3", "compaction-v3"), _LINEAGE),
-    "variants": Reading(texts=("v", "st.w", "later")),
+    "variants": WrittenReading(texts=("v", "st.w", "later")),
 }
 """Histories of which more is read than their columns."""

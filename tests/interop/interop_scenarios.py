@@ -10,7 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 from drawn.agreement import scenario_of
-from drawn.reads import Read
+from drawn.reads import ReadShape
 from drawn.strategies import DrawnHistory
 
 from harness.suite.results import Check, Outcome
@@ -28,7 +28,7 @@ def differences(format: str) -> dict[str, str]:
 
 
 @dataclass(frozen=True, slots=True)
-class Reference:
+class ReferenceImplementation:
     """A reference implementation, and what is known of it.
 
     reader: a `SparkReference` of `harness.suite.other_readers`. declines: what it raises when it has no
@@ -57,7 +57,7 @@ class Reference:
 
     def check_drawn(self, drawn: DrawnHistory, place: Path, counted: Counter[str]) -> None:
         """Every state of a drawn history that it can read agrees with the model."""
-        scenario = scenario_of(drawn, [Read(at=point) for point in drawn.model.points()])
+        scenario = scenario_of(drawn, [ReadShape(at=point) for point in drawn.model.points()])
         read = self._asked(scenario, place, {Outcome.SKIP, Outcome.UNSUPPORTED})
         counted[f"{self.name} tables drawn"] += bool(read)
         counted[f"{self.name} tables drawn, not read"] += not read

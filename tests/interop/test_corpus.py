@@ -38,7 +38,7 @@ EXCEPTIONS: dict[str, tuple[type[harness.HarnessError], str]] = {
 
 
 @dataclass(frozen=True)
-class Case:
+class CorpusCase:
     """A table, or the metadata file to read it at, and what must come of it."""
 
     id: str
@@ -53,7 +53,7 @@ def cases(format_: str = "") -> list[Any]:
         return [pytest.param(None, marks=pytest.mark.skip(reason=reason), id="no corpus")]
     return [
         pytest.param(
-            Case(case["id"], str(CORPUS / case["path"] / (case.get("metadata_file") or "")), case["expected"]),
+            CorpusCase(case["id"], str(CORPUS / case["path"] / (case.get("metadata_file") or "")), case["expected"]),
             id=case["id"],
         )
         for case in json.loads(index.read_text("utf-8"))
@@ -61,14 +61,14 @@ def cases(format_: str = "") -> list[Any]:
     ]
 
 
-def within_the_oracle(case: Case) -> None:
+def within_the_oracle(case: CorpusCase) -> None:
     if (rows := case.expected.get("rows") or 0) > ORACLE_ROWS:
         pytest.skip(f"the oracle reads row by row, and {rows} are too many")
 
 
 @pytest.mark.parametrize("engine", ["duckdb", pytest.param("spark", marks=pytest.mark.harness_spark), "oracle"])
 @pytest.mark.parametrize("case", cases())
-def test_a_case_gives_its_rows(case: Case, engine: str, request):
+def test_a_case_gives_its_rows(case: CorpusCase, engine: str, request):
     if engine == "spark":
         request.getfixturevalue("spark")
     if engine == "oracle":
@@ -85,7 +85,7 @@ def test_a_case_gives_its_rows(case: Case, engine: str, request):
     check(case, read)
 
 
-def check(case: Case, read: Callable[[], CanonicalTable]) -> None:
+def check(case: CorpusCase, read: Callable[[], CanonicalTable]) -> None:
     outcome = case.expected["outcome"]
     assert outcome in ("rows", "must be an error", "these rows or a clear error")
     try:
@@ -119,7 +119,7 @@ def as_json(variant: re.Match[str]) -> str:
 
 
 @pytest.mark.parametrize("case", cases("delta"))
-def test_every_base_gives_the_same_state(case: Case):
+def test_every_base_gives_the_same_state(case: CorpusCase):
     """delta L11: commits alone, each checkpoint, and compacted commits are ways to the same table."""
     if case.expected["outcome"] == "must be an error":
         pytest.skip("not a table that can be read")
@@ -129,7 +129,7 @@ def test_every_base_gives_the_same_state(case: Case):
 
 
 @pytest.mark.parametrize("case", cases())
-def test_engines_agree_at_every_snapshot(case: Case, spark: Any):
+def test_engines_agree_at_every_snapshot(case: CorpusCase, spark: Any):
     try:
         table = harness.open_table(case.location)
         ids = [snapshot["id"] for snapshot in table.snapshots()][-NEWEST:]
@@ -149,7 +149,7 @@ def outcome(read: Callable[[], pa.Table]) -> CanonicalTable | str:
 
 
 @pytest.mark.parametrize("case", cases())
-def test_the_oracle_agrees(case: Case):
+def test_the_oracle_agrees(case: CorpusCase):
     """It reads apart: the rows of harness, or an error too."""
     within_the_oracle(case)
     apart = outcome(lambda: read_with_oracle(case.location))
@@ -158,8 +158,8 @@ def test_the_oracle_agrees(case: Case):
 
 
 @pytest.mark.parametrize("case", cases())
-def test_a_slice_gives_the_rows_of_its_source(case: Case, tmp_path: Path):
-    """PullResult whole."""
+def test_a_slice_gives_the_rows_of_its_source(case: CorpusCase, tmp_path: Path):
+    """Pulled whole."""
     try:
         source = harness.open_table(case.location)
         wanted = canonical_table(source.to_arrow())

@@ -33,7 +33,7 @@ which is given the session, and the table's name in SQL; of Delta its directory.
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class WrittenReading:
     """The part of a table that is compared.
 
     select: in SQL, under harness's names. texts: columns of type variant, or fields of structs, which harness gives as
@@ -75,16 +75,18 @@ def histories(file: str, words: Mapping[str, str], calls: Mapping[str, Any]) -> 
     return {name.removeprefix("# "): tuple(steps) for name, steps in parts.items() if name.startswith("# ")}
 
 
-class Written:
+class WrittenTable:
     """A table of a reference writer. location: its directory, which is not there yet."""
 
     name: str
     table: str
     handle: str
 
-    def __init__(self, spark: Any, location: Path, counted: Counter[str], reading: Reading | None = None) -> None:
+    def __init__(
+        self, spark: Any, location: Path, counted: Counter[str], reading: WrittenReading | None = None
+    ) -> None:
         self.spark, self.location, self.counted = spark, location, counted
-        self.reading = reading or Reading()
+        self.reading = reading or WrittenReading()
         self.snapshots: list[int] = []
 
     def run(self, steps: Iterable[Step]) -> None:
@@ -98,7 +100,7 @@ class Written:
                 if callable(statement):
                     statement(self.spark, self.handle)
                 else:
-                    self.spark.sql(self._named(statement))
+                    self.spark.sql(self._with_table_name(statement))
             if not (isinstance(step, str) and step.startswith(("SET ", "RESET "))):
                 self.current()
         absent = [pattern for pattern in self.reading.proof if not any(self.location.glob(pattern))]
@@ -144,7 +146,7 @@ class Written:
                 frame = frame.withColumn(top, text)
         return frame.toArrow()
 
-    def _named(self, statement: str) -> str:
+    def _with_table_name(self, statement: str) -> str:
         if "{now}" in statement:
             time.sleep(0.01)  # a clock's tick, so that the last snapshot lies before
         return statement.format(
@@ -157,7 +159,7 @@ class Written:
         )
 
 
-class IcebergWritten(Written):
+class IcebergWrittenTable(WrittenTable):
     """A table in the catalog `ice`, over the directory above that of its namespace."""
 
     name = "Iceberg"
@@ -191,7 +193,7 @@ class IcebergWritten(Written):
         return [snapshot.snapshotId() for snapshot in sorted(java, key=lambda each: each.timestampMillis())]
 
 
-class DeltaWritten(Written):
+class DeltaWrittenTable(WrittenTable):
     """A table by its path. Reads by Spark wait for the end, beside what Delta Lake read of each version."""
 
     name = "Delta"

@@ -287,9 +287,11 @@ def test_what_commits_of_delta_say(tmp_path):
 
 
 def test_what_there_is_not_is_named(iceberg, delta):
-    with pytest.raises(RequestError, match="no metadata table 'snapshot' of iceberg tables: did you mean snapshots"):
+    with pytest.raises(
+        RequestError, match="Unknown metadata table 'snapshot' for iceberg tables: did you mean snapshots"
+    ):
         iceberg.metadata("snapshot")
-    with pytest.raises(RequestError, match="no metadata table 'refs' of delta tables: there are versions, files"):
+    with pytest.raises(RequestError, match="Unknown metadata table 'refs' for delta tables: there are versions, files"):
         delta.metadata("refs")
     with pytest.raises(UnknownColumnError, match="Unknown column 'path': there are content, file_path"):
         iceberg.metadata("files").to_arrow(["path"])

@@ -91,4 +91,4 @@ def test_the_command_says_so_in_json(tmp_path, capsys):
     table.append(table.write_data([{"id": 1, "price": 1.0, "cost": 1}]))
     assert main(["plan", str(tmp_path / "t"), "--where", "price > 2", "--format", "json"]) == 0
     (sentence,) = json.loads(capsys.readouterr().out)["guarded"]
-    assert sentence == "price: the maximum leaves NaN out (https://github.com/delta-io/delta/pull/7101)"
+    assert sentence == "price: the maximum ignores NaN (https://github.com/delta-io/delta/pull/7101)"

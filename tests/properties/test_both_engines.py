@@ -12,7 +12,7 @@ from collections import Counter
 from itertools import pairwise
 
 import pytest
-from drawn.agreement import DrawnRead, made
+from drawn.agreement import DrawnRead, build_table
 from drawn.profiles import property_settings
 from drawn.strategies import histories, reads
 from hypothesis import given
@@ -39,7 +39,7 @@ def test_every_engine_reads_what_the_model_holds(kind, spark, repro):
     @property_settings(TABLES[kind], fresh=20)
     @given(tables(kind), st.data())
     def agree(table, data):
-        with made(table) as history:
+        with build_table(table) as history:
             for number in turns:
                 read = DrawnRead(history, table, data.draw(reads(table.model)))
                 expected = read.by_model()

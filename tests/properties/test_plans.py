@@ -3,7 +3,7 @@
 import pickle
 
 import pytest
-from drawn.agreement import address_of, comparison_problem, made
+from drawn.agreement import address_of, build_table, comparison_problem
 from drawn.predicates import sql
 from drawn.profiles import property_settings
 from drawn.strategies import histories, predicates
@@ -25,7 +25,7 @@ DELETING = st.sampled_from(["iceberg-1", "iceberg-2", "iceberg-3", "delta"]).fla
 def assert_comes_back(drawn, data, engine: str) -> None:
     columns = [f.name for f in drawn.model.columns] + ["_file", "_pos", *["_partition"] * data.draw(st.booleans())]
     where = data.draw(st.none() | predicates(drawn.model.columns).map(sql))
-    with made(drawn) as history:
+    with build_table(drawn) as history:
         location = address_of(history)
         plan = open_table(location).snapshot().plan(columns, where)
         back = ScanPlan.from_ipc(plan.to_ipc())

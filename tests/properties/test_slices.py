@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from drawn.agreement import address_of, made
+from drawn.agreement import address_of, build_table
 from drawn.predicates import sql
 from drawn.profiles import property_settings
 from drawn.strategies import histories, predicates
@@ -34,7 +34,7 @@ HISTORIES = st.sampled_from(KINDS).flatmap(lambda kind: histories(kind, max_size
 def test_a_slice_gives_the_rows_of_its_source(engine, drawn, data) -> None:
     where = data.draw(st.one_of(st.none(), predicates(drawn.model.columns).map(sql)), "where")
     last = data.draw(st.integers(1, 3), "last")
-    with made(drawn) as history, tempfile.TemporaryDirectory(prefix="harness-slice-") as place:
+    with build_table(drawn) as history, tempfile.TemporaryDirectory(prefix="harness-slice-") as place:
         source, directory = open_table(address_of(history)), Path(place) / "slice"
         try:
             pulled = source.pull(directory, where=where, last=last)
@@ -68,7 +68,7 @@ def _has_vacuumed(model, last: int) -> bool:
 def test_an_exact_slice_has_no_other_rows(drawn, data) -> None:
     """As it is, it gives what the source gives under the filter."""
     where = data.draw(predicates(drawn.model.columns).map(sql), "where")
-    with made(drawn) as history, tempfile.TemporaryDirectory(prefix="harness-slice-") as place:
+    with build_table(drawn) as history, tempfile.TemporaryDirectory(prefix="harness-slice-") as place:
         directory = Path(place) / "slice"
         try:
             open_table(address_of(history)).pull(directory, where=where, exact=True)
@@ -84,7 +84,7 @@ def test_an_exact_slice_has_no_other_rows(drawn, data) -> None:
 @given(HISTORIES, st.data())
 def test_an_anonymised_slice_gives_the_other_values_of_each_row(drawn, data) -> None:
     """Row by row what the source gives, its values replaced, also where partitions and bounds skip files."""
-    with made(drawn) as history, tempfile.TemporaryDirectory(prefix="harness-slice-") as place:
+    with build_table(drawn) as history, tempfile.TemporaryDirectory(prefix="harness-slice-") as place:
         directory = Path(place) / "slice"
         try:
             open_table(address_of(history)).pull(directory, anonymise="key")
@@ -111,7 +111,7 @@ def test_a_sample_with_fewer_columns(drawn, data) -> None:
     names = [f.name for f in drawn.model.columns]
     columns = data.draw(st.none() | st.lists(st.sampled_from(names), min_size=1, unique=True), "columns")
     size = data.draw(st.integers(1, 4), "rows")
-    with made(drawn) as history, tempfile.TemporaryDirectory(prefix="harness-slice-") as place:
+    with build_table(drawn) as history, tempfile.TemporaryDirectory(prefix="harness-slice-") as place:
         directory = Path(place) / "slice"
         source = open_table(address_of(history))
         try:

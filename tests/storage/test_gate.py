@@ -261,7 +261,7 @@ def test_a_link_at_any_depth_leads_out_of_the_table(tmp_path: Path, depth: int) 
     Path(plain, *names[depth:]).mkdir(parents=True)
     Path(tmp_path, "elsewhere", *names[depth:]).mkdir(parents=True)
     linked.symlink_to(tmp_path / "elsewhere")
-    roots = Roots.of(str(tmp_path / "t"))
+    roots = Roots.for_table(str(tmp_path / "t"))
     for _ in range(2):  # a directory beside it is known then
         assert roots.containment(str(Path(linked, *names[depth:]))) is Containment.OUTSIDE
         assert roots.containment(str(Path(plain, *names[depth:]))) is Containment.INSIDE
@@ -277,7 +277,7 @@ def test_a_link_at_any_depth_leads_out_of_the_table(tmp_path: Path, depth: int) 
     ],
 )
 def test_a_store_that_decodes_paths_gives_no_file_of_another_directory(path: str, may_be_read: bool) -> None:
-    roots = Roots.of(path[: path.index("/lake/t") + len("/lake/t")], outside=Outside.REFUSE)
+    roots = Roots.for_table(path[: path.index("/lake/t") + len("/lake/t")], outside=Outside.REFUSE)
     refused = contextlib.nullcontext() if may_be_read else pytest.raises(OutsideTableError)
     with refused:
         roots.check(PhysicalPath(path))

@@ -177,12 +177,12 @@ def test_workloads_are_scored_and_those_of_unknown_kinds_are_counted(workloads, 
         "told-wrong": "FAIL",
     }
     assert report["missing"] == {
-        "cdf": "2 cases of a kind that is not known",
-        "predicate that cannot be parsed": "1 case of a kind that is not known",
-        "read whose rowCount is not that of its expected rows": "1 case of a kind that is not known",
-        "read with limit": "1 case of a kind that is not known",
-        "read without a file of expected rows": "1 case of a kind that is not known",
-        "read without an expectation": "1 case of a kind that is not known",
+        "cdf": "2 cases of an unknown kind",
+        "predicate that cannot be parsed": "1 case of an unknown kind",
+        "read with a rowCount that differs from its expected rows": "1 case of an unknown kind",
+        "read with limit": "1 case of an unknown kind",
+        "read without a file of expected rows": "1 case of an unknown kind",
+        "read without an expectation": "1 case of an unknown kind",
     }
     titles = {each["name"]: each["title"] for each in report["scenarios"]}
     assert titles["two/all"] == "all (fileCount 2, filesSkipped 0)"

@@ -161,5 +161,5 @@ def test_a_value_of_a_row_that_the_filter_drops_is_not_looked_at(tmp_path: Path)
     t.append(t.write_data([{"id": 1, "d": 0}, {"id": 2, "d": -719164}], footer=legacy))
     assert rows(tmp_path / "d", ["id"], "id < 3") == [(1,), (2,)]
     assert [d.year for _, d in rows(tmp_path / "d", where="id = 1")] == [1970]
-    with pytest.raises(harness.SchemaMismatchError, match="-719164 is in the calendar of an old writer"):
+    with pytest.raises(harness.SchemaMismatchError, match="-719164 was written in the Julian calendar"):
         rows(tmp_path / "d", ["d"], "id = 2")

@@ -33,7 +33,7 @@ AT = {"format": "delta", "location": "/t", "metadata_path": None, "at": None}
         ("hello answer", {"missing": "no module"}, None),
         ("hello answer", {"version": 1}, "'version' of the answer is 1, not string"),
         ("hello answer", {"version": "1", "ops": ["write"]}, 'item 1, is "write", not "read" or "count" or "changes"'),
-        ("hello answer", {"version": "1", "row": "arrow"}, "a key 'row', which the protocol does not know"),
+        ("hello answer", {"version": "1", "row": "arrow"}, "a key 'row', which the protocol does not define"),
         ("hello answer", ["version"], 'the answer is ["version"], not object'),
         ("count request", {"id": 1, "op": "count", "table": AT, "where": None, "predicate": None}, None),
         (
@@ -68,7 +68,7 @@ NO_ROWS = ["0", "null", "[]", '""', "false", '{"a": 1}\n[]']
     ("text", "message"),
     [
         ('{"a": 1, "b": 2}\n{"a": 1}', "has no 'b', which another row has"),
-        *((text, "not an object by the names of columns") for text in NO_ROWS),
+        *((text, "not an object with a key for each column") for text in NO_ROWS),
     ],
 )
 def test_only_objects_of_the_same_keys_are_rows(text, message):
@@ -186,7 +186,7 @@ READ = TableAt(format="delta", location="/t")
     ("answer", "message"),
     [
         pytest.param("{", "mine breaks the protocol: the answer is '{', not JSON", id="no-json"),
-        pytest.param('{"id": 7, "rows": "x"}', "the answer has the id 7, the request 1", id="another-request"),
+        pytest.param('{"id": 7, "rows": "x"}', "the answer has the id 7, expected 1", id="another-request"),
         pytest.param('{"id": 1, "row": "x"}', "mine breaks the protocol: ", id="unknown-key"),
         pytest.param('{"id": 1, "rows": "/no/such/file"}', "mine wrote no rows: Cannot read the rows", id="no-rows"),
     ],
@@ -201,11 +201,11 @@ def test_what_breaks_the_protocol_is_no_answer_of_the_reader(opened, tmp_path, a
 @pytest.mark.slow
 def test_a_reader_is_not_asked_for_what_it_does_not_offer(opened, tmp_path):
     worker = opened(answering(tmp_path, hello='{"version": "1", "filters": false, "ops": ["read"]}'))
-    with pytest.raises(UnsupportedError, match="mine takes no filters"):
+    with pytest.raises(UnsupportedError, match="mine does not support filters"):
         worker.read(READ, columns=None, where="id = 1")
-    with pytest.raises(UnsupportedError, match="mine does not offer count"):
+    with pytest.raises(UnsupportedError, match="mine does not support count"):
         worker.count(READ, where=None)
-    with pytest.raises(UnsupportedError, match="mine takes no option limit"):
+    with pytest.raises(UnsupportedError, match="mine does not support the option limit"):
         worker.read(READ, columns=None, where=None, options={"limit": 1})
 
 
@@ -318,7 +318,7 @@ for line in sys.stdin:
 
 @pytest.mark.slow
 def test_a_reader_whose_rows_are_json_is_right_to_refuse_what_is_broken(capsys, tmp_path):
-    """Its rows of the intact table are read in the types of that table, as its rows of every other table are."""
+    """Its rows of the intact copy are read in the types of that table, as its rows of every other table are."""
     (tmp_path / "broken.yaml").write_text(DECIMALS, "utf-8")
     (tmp_path / "parsing.py").write_text(PARSING, "utf-8")
     found = run(capsys, f"{sys.executable} {tmp_path / 'parsing.py'}", str(tmp_path / "broken.yaml"))

@@ -207,7 +207,7 @@ def test_the_command_says_what_disagrees(table, capsys):
     assert "against itself, 17 checks of 4 rows" in document["title"]
     assert {tuple(entry["asked"]) for entry in document["entries"]} == {()}
     assert main(["scenarios", "reread", table, "--shapes", "mooved"]) == 2
-    assert "Unknown shape 'mooved': there are counts, again" in capsys.readouterr().err
+    assert "Unknown shape 'mooved': the shapes are counts, again" in capsys.readouterr().err
 
 
 @pytest.mark.slow
@@ -228,5 +228,5 @@ def test_a_column_that_comes_twice_is_an_error_of_the_reader(tmp_path):
 
     engine = SimpleNamespace(name="twice", options=frozenset, read=read, to_arrow=read, count=len, version=str)
     built = build(find("delta/log/bare-removals")[0], tmp_path)
-    with pytest.raises(EngineError, match=r"twice gives column a\.b twice"):
+    with pytest.raises(EngineError, match=r"twice returns column a\.b twice"):
         reads.SnapshotReads(harness.open_table(built.address).snapshot(), engine).rows(ReadRequest())

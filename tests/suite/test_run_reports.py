@@ -151,7 +151,7 @@ def test_annotations_of_github_are_escaped_and_ten_at_most():
     assert lines[2:] == ["2 scenarios on 2 engines: 1 PASS, 1 FAIL, 1 UNSUPPORTED, 1 ERROR"]
     lines = [line for line in to_github(MANY).splitlines() if line.startswith("::error")]
     assert len(lines) == 10
-    assert lines[-1] == "::error title=FAIL::14 more scenarios came to FAIL; see the log or another report"
+    assert lines[-1] == "::error title=FAIL::14 more scenarios ended as FAIL; see the log or another report"
 
 
 def test_the_table_of_features():

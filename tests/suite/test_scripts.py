@@ -107,8 +107,8 @@ def test_a_script_shows_characters_that_steer_as_text(tmp_path):
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("iceberg/deletes/positions-over-large-row-groups", "30,720 are allowed"),
-        ("iceberg/manifests/codecs", "holds its place in a form that cannot be replaced"),
+        ("iceberg/deletes/positions-over-large-row-groups", "the limit is 30,720"),
+        ("iceberg/manifests/codecs", "stores its path in a form that cannot be replaced"),
         ("iceberg/deletes/vector-*", "name one"),
     ],
 )

@@ -267,8 +267,8 @@ def test_a_reader_gets_its_settings_and_goes_by_them(settable):
     [
         ("mine:threads=many", "Cannot use the engine mine:threads=many .* 'many' is no number"),
         ("mine:threads", "Invalid setting 'threads' of the engine mine: expected mine:SETTING=VALUE"),
-        ("duckdb:threads=1", "duckdb takes no settings"),
-        ("iceberg-go:threads=1", "iceberg-go takes no settings"),
+        ("duckdb:threads=1", "duckdb accepts no settings"),
+        ("iceberg-go:threads=1", "iceberg-go accepts no settings"),
     ],
 )
 def test_a_wrong_setting_is_an_error_that_no_missing_reader_explains(settable, name, message):

@@ -413,7 +413,7 @@ def test_check_shows_each_read_that_differs(tmp_path):
         table.check("duckdb")
     text = str(failure.value)
     assert "table t on duckdb, expectation 2: different: 1 row only on the left, 1 row only on the right" in text
-    assert "expectation 3: 1 rows, where CorruptFileError was expected" in text
+    assert "expectation 3: CorruptFileError was expected, got 1 rows" in text
     assert "expectation 1" not in text
 
 

@@ -3,8 +3,8 @@
 from bisect import bisect_left
 
 import pytest
-from drawn.agreement import Disagreement, DrawnRead, made
-from drawn.reads import Read
+from drawn.agreement import Disagreement, DrawnRead, build_table
+from drawn.reads import ReadShape
 from drawn.repro import reproducing
 from drawn.strategies import histories
 from hypothesis import HealthCheck, Phase, given, seed, settings
@@ -40,8 +40,8 @@ def test_a_planted_fault_leaves_a_small_scenario_that_shows_it(tmp_path, monkeyp
     @SETTINGS
     @given(histories("iceberg-2", max_size=3, only=("append", "upsert"), table=TABLE))
     def faulty(drawn) -> None:
-        with made(drawn) as history:
-            read = DrawnRead(history, drawn, Read())
+        with build_table(drawn) as history:
+            read = DrawnRead(history, drawn, ReadShape())
             read.assert_same(model=read.by_model(), duckdb=read.by("duckdb"))
 
     with monkeypatch.context() as fault:

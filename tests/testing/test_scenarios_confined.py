@@ -87,8 +87,8 @@ def test_what_is_inside_may_be_written(place, format_):
 
 DIGITS = "9" * 5_000
 BAD_YAML = {
-    "digits": (f"title: {DIGITS}", "a number of 5,000 digits"),
-    "hex-digits": (f"title: 0x{DIGITS}", "a number of 5,002 digits"),
+    "digits": (f"title: {DIGITS}", "a number has 5,000 digits"),
+    "hex-digits": (f"title: 0x{DIGITS}", "a number has 5,002 digits"),
     "lists": ("[" * 200_000, "too deep"),
     "mappings": ("{a: " * 200_000, "too deep"),
     "blocks": ("".join(" " * i + "-\n" for i in range(1_500)), "too deep"),

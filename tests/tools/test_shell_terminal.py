@@ -15,7 +15,7 @@ pytestmark = pytest.mark.external
 HANGS_S = 10
 
 
-class Terminal:
+class PtyTerminal:
     """A shell on a terminal of its own."""
 
     def __init__(self, *arguments: str, **environment: str) -> None:
@@ -55,7 +55,7 @@ class Terminal:
 def test_a_session(tmp_path: Path) -> None:
     table = DeltaTable.create(tmp_path / "lake" / "orders", {"region": "string"})
     table.append(table.write_data([{"region": "eu"}]))
-    shell = Terminal(str(tmp_path / "lake"), XDG_STATE_HOME=str(tmp_path / "state"))
+    shell = PtyTerminal(str(tmp_path / "lake"), XDG_STATE_HOME=str(tmp_path / "state"))
     shell.until("harness> ")
     shell.type("SELECT never run")
     shell.until("run")

@@ -10,7 +10,7 @@ import pytest
 
 from harness.errors import EngineError
 from harness.suite.reader import TableAt
-from harness.suite.workers import CRASHED, BROKEN_PROTOCOL, TIMED_OUT, Worker
+from harness.suite.workers import BROKEN_PROTOCOL, CRASHED, TIMED_OUT, Worker
 from harness.untrusted.children import Child
 
 READER = """

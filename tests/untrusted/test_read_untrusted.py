@@ -122,7 +122,7 @@ def test_a_table_that_a_catalog_manages(tmp_path, here):
 def test_the_table_is_opened_as_untrusted(tmp_path, here):
     table = DeltaTable.create(tmp_path / "t", {"id": "long"})
     (tmp_path / "t" / "_delta_log" / f"{0:020d}.crc").write_text('{"numFiles": 3}')
-    with pytest.raises(InvalidTableError, match="says numFiles 3, the log says 0; of an untrusted table that is an"):
+    with pytest.raises(InvalidTableError, match="records numFiles 3, the log has 0; of an untrusted table that is an"):
         harness.read_untrusted(str(table.directory))
 
 

@@ -79,7 +79,7 @@ def test_rows_of_several_partitions_need_write_partitioned(tmp_path):
     with pytest.raises(RequestError) as refused:
         table.write_data(rows)
     assert str(refused.value) == (
-        "Cannot tell the partition of the rows: they fall in 2; name it with `partition`, "
+        "Cannot determine the partition of the rows: they are in 2 partitions; set `partition`, "
         "or use write_partitioned [Request]"
     )
     assert [f.add["partitionValues"] for f in table.write_partitioned(rows)] == [{"p": "0"}, {"p": "1"}]

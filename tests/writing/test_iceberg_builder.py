@@ -57,7 +57,7 @@ def test_a_value_that_does_not_fit_is_refused(type_text, value):
 
 def test_an_unknown_transform_needs_an_explicit_partition(tmp_path):
     table = small(tmp_path, partition_spec=[("s", "zorder[3]")])
-    with pytest.raises(RequestError, match="name the partition value in `partition`"):
+    with pytest.raises(RequestError, match="set the partition value with `partition`"):
         table.write_data([{"id": 1, "s": "a"}])
     assert table.write_data([{"id": 1}], partition={"s_zorder": "q"}).data_file["partition"] == {"s_zorder": "q"}
 
@@ -141,7 +141,7 @@ def test_upper_bounds_are_cut_upward(tmp_path, value, expected):
 
 def test_rows_of_several_partitions_are_refused(tmp_path):
     table = small(tmp_path, partition_spec=[("s", "identity")])
-    with pytest.raises(RequestError, match="they fall in 2; name it with `partition`, or use write_partitioned"):
+    with pytest.raises(RequestError, match="they are in 2 partitions; set `partition`, or use write_partitioned"):
         table.write_data([{"s": "a"}, {"s": "b"}])
 
 

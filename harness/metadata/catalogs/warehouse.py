@@ -62,7 +62,7 @@ def _open(
 ) -> Warehouse:
     root, options = PhysicalPath(expanded(os.fspath(location))), dict(storage_options or {})
     stores = None if is_local(local_path(root)) else frozenset({canonical_path(root).store})
-    storage = Storage(options, stores=stores, roots=Roots.of(root))
+    storage = Storage(options, stores=stores, roots=Roots.for_table(root))
     if not storage.is_directory(root):
         raise TableNotFoundError(
             "Cannot open a warehouse: there is no such directory; check the path", table=redact(root)

@@ -10,14 +10,15 @@ by binary search, however many deletes there are.
 | position delete file  | the same                                      | at least the file's       | listed in it    |
 | deletion vector       | the same                                      | at least the file's       | its target      |
 
-Sequence numbers are *data* sequence numbers. A position delete applies to files of the same commit and of older commits, an
-equality delete only to older files (4.7). A file with a deletion vector has no other position deletes (4.5).
+Sequence numbers are *data* sequence numbers. A position delete applies to files of the same commit and of older
+commits, an equality delete only to older files (4.7). A file with a deletion vector has no other position deletes
+(4.5).
 
 A position delete file of another partition does not apply (4.4). If it lists a live data file, its writer
 meant to delete those rows, and readers disagree about them. This is an error (trap T9) unless the caller chose to be
 lenient. The contradiction is detected in three cases: if the metadata names exactly one data file; if the delete file
 is a *suspect*, which means that it has another spec than the data file and the data file's path is within its path
-bounds; and if the delete file is read for another data file. A delete file that lists a data file of its own spec in
+bounds; and if the delete file is read for another data file. A delete file that lists a data file of the same spec in
 another partition is only detected in these cases, because reading the delete files of all partitions would defeat
 partition skipping.
 
@@ -102,7 +103,7 @@ class DeleteScope:
         if vector.sequence_number < data.sequence_number:
             message = (
                 f"Deletion vector of {data.file.path} has sequence number {vector.sequence_number}, expected at least"
-                f" {data.sequence_number} as its data file. Rewrite the vector"
+                f" {data.sequence_number}, the number of its data file. Rewrite the vector"
             )
             raise CorruptDeleteError(message, cause="CorruptDeletionVector", file=vector.file.path, rule="iceberg 4.3")
         self.check_target(vector, data, rule="iceberg 4.3")
@@ -220,7 +221,7 @@ class DeleteIndex:
             format_version: The format version of the table.
             live_paths: Recorded paths of the snapshot's live data files; the paths of `single_targets` are enough. If
                 the only path of a delete file is not among them, the delete file is read for its whole partition, which
-                is slower and gives the same rows (iceberg 4.14).
+                is slower but returns the same rows (iceberg 4.14).
 
         Raises:
             CorruptDeleteError: An entry lacks a required field (4.17, 4.23), or a file has two vectors (4.21).
@@ -325,7 +326,7 @@ def check_entry(entry: ManifestEntry, format_version: int) -> None:
         raise UnsupportedError(message, cause="UnsupportedFormat", file=file.path, rule="iceberg 2.20")
     elif not file.equality_ids:
         raise CorruptDeleteError(
-            "Equality delete file has no equality ids, so what its rows delete is unknown. Rewrite the delete",
+            "Equality delete file has no equality ids, so it is unknown which rows it deletes. Rewrite the delete",
             cause="CorruptManifest",
             file=file.path,
             field="equality_ids",
@@ -441,7 +442,7 @@ class EqualityDeletes:
 
     Attributes:
         global_deletes: Indexes of the deletes of unpartitioned specs.
-        by_partition: Indexes of the other deletes.
+        by_partition: Indexes of all remaining deletes.
         cached_sets: Results of `deletes_for`.
     """
 

@@ -251,7 +251,7 @@ def _format_version(document: Json) -> int:
         raise TableNotFoundError(message, cause="NotATable", file=document.file, rule="iceberg 1.15")
     if value.get("view-uuid") is not None:
         texts = "; ".join(f"its SQL in {dialect} is {text}" for dialect, text in sorted(_view_texts(document).items()))
-        message = f"Cannot open table: it is a view; query the tables that it names instead; {texts or 'it has no SQL'}"
+        message = f"Cannot open table: it is a view. Query the tables that it reads instead; {texts or 'it has no SQL'}"
         raise IsAViewError(message, file=document.file, rule="iceberg 1.9")
     version = document.with_rule("iceberg 1.15").integer("format-version")
     if version not in SUPPORTED_VERSIONS:
@@ -322,7 +322,9 @@ def _snapshots(document: Json, ignored: list[str]) -> dict[int, IcebergSnapshot]
         snapshots[snapshot.id] = snapshot
         without_operation += bool(snapshot.summary) and "operation" not in snapshot.summary
     if without_operation:
-        ignored.append(f"{without_operation} snapshot summaries have no operation, taken as overwrite [iceberg 1.28]")
+        ignored.append(
+            f"{without_operation} snapshot summaries have no operation and are read as overwrite [iceberg 1.28]"
+        )
     return snapshots
 
 

@@ -268,7 +268,7 @@ def _key_column(field_id: int, schemas: tuple[dt.Schema, ...], file: str) -> dt.
         *above, key = found
         beside = next((f for f in above if not isinstance(f.type, dt.StructType)), None)
         if beside is not None:
-            raise _key_error(field_id, f"lies below {beside.name!r}, a list or map", file)
+            raise _key_error(field_id, f"is inside {beside.name!r}, a list or map", file)
         if dt.children(key.type):
             raise _key_error(field_id, f"is {key.type}, not a single value", file)
         if isinstance(key.type, dt.FloatType):

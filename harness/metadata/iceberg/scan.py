@@ -215,7 +215,7 @@ class _IcebergScan:
         if wrong is None:
             trusted = tuple(t for f in filters.values() for t in f.trusted())
             return _OpenedManifests(files, len(chosen), trusted=trusted, guarded=guarded)
-        warning = f"Partition summaries of manifest {wrong.path} are wrong: no manifest is skipped [iceberg 3.9]"
+        warning = f"Partition summaries of manifest {wrong.path} are wrong, so no manifest is skipped [iceberg 3.9]"
         return _OpenedManifests(self._data_files(manifests, statistics, condition), len(manifests), (warning,))
 
     def _manifest_filters(
@@ -351,7 +351,7 @@ _MIN_CACHED_FILES = 20_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileList:
-    """The parts of a `ScanPlan` that come from manifest entries. The fields are those of `ScanPlan`."""
+    """The parts of a `ScanPlan` that come from manifest entries. Its fields are described in `ScanPlan`."""
 
     files: pa.Table
     partitions: tuple[Partition, ...]
@@ -492,7 +492,7 @@ def _warn_of_stray_deletes(
 
 
 def _live_among(paths: frozenset[str], live: Callable[[], pa.ChunkedArray]) -> frozenset[str]:
-    """Return those of `paths` that are paths of live data files."""
+    """Return the subset of `paths` that live data files have."""
     if not paths:
         return frozenset()
     known = array_of(sorted(paths), pa.string())
@@ -529,7 +529,7 @@ def _table(
     try:
         return pa.table([columns[name] for name in FILES.names], schema=FILES)
     except (pa.ArrowException, OverflowError, UnicodeError) as error:
-        message = f"Invalid manifest: a number or a text in it is beyond what its type holds: {error}"
+        message = f"Invalid manifest: a number or text in it does not fit its type: {error}"
         raise CorruptFileError(message, cause="CorruptManifest", rule="iceberg 2.7") from error
 
 

@@ -255,7 +255,7 @@ def decidable(predicate: Predicate, schema: dt.Schema) -> Predicate:
 
 
 def nested_columns(schema: dt.Schema) -> frozenset[int]:
-    """Return ids of fields inside structs. ORC does not count their values in rows where the struct is null."""
+    """Return ids of fields inside structs. ORC does not count their values in rows with a null struct."""
     return frozenset(f.id for f in _columns(schema.fields)) - frozenset(f.id for f in schema.fields)
 
 
@@ -329,7 +329,7 @@ def _numbers(encoded: pa.Array, kind: Literal["i", "f"], *widths: int, days: int
 
 
 def _decimals(encoded: pa.Array, type_: pa.DataType) -> pa.Array:
-    """Decode big-endian numbers of any length up to that of the type. Longer numbers are null."""
+    """Decode big-endian numbers of any length up to the length of the type. Longer numbers are null."""
     size = type_.byte_width
     numbers = np.zeros((len(encoded), size), dtype=np.uint8)
     missing = np.ones(len(encoded), dtype=np.bool_)
@@ -348,7 +348,7 @@ def bounds_of(files: DataFiles, column: dt.Field, *, is_nested: bool = False) ->
     Args:
         files: Data files with the statistics of the column.
         column: A column of single values.
-        is_nested: True for a column inside a struct. ORC does not count values in rows where the struct is null, so
+        is_nested: True for a column inside a struct. ORC does not count values in rows with a null struct, so
             null counts are used only if every row is counted.
     """
     rows = files.table.column("record_count")

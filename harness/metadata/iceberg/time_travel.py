@@ -1,7 +1,7 @@
 """Selection of the snapshot to read, by id, reference, or time, and of its schema.
 
 A time is looked up in the snapshot log, which is the history of `main`. The commit times of snapshots are not used,
-because they include other branches. `harness.metadata.model.times` defines what a user may write for a moment.
+because they include other branches. `harness.metadata.model.times` defines how a user may specify a moment.
 
 Spec: Iceberg (rules iceberg 1.24, 1.25, 1.31 to 1.37).
 """
@@ -22,7 +22,7 @@ _SHOWN = 5
 
 @dataclass(frozen=True, slots=True)
 class IcebergSelection:
-    """A snapshot and the schema in which its rows are returned. The snapshot is None in a table without snapshots."""
+    """A snapshot and the schema of the rows to return. The snapshot is None in a table without snapshots."""
 
     snapshot: IcebergSnapshot | None
     schema: Schema

@@ -1,6 +1,6 @@
 """Parser of Iceberg's JSON for types, schemas, defaults, and name mappings (iceberg 1.22, 1.23, 5.14, 5.15, section 6).
 
-An unknown type name becomes an `OpaqueType`, so that the other columns of the table stay readable. Projecting,
+An unknown type name becomes an `OpaqueType`, so that all further columns of the table stay readable. Projecting,
 filtering, or equality-deleting by a column of that type raises an error.
 """
 
@@ -36,7 +36,7 @@ _PER_SECOND = {"ms": 10**3, "us": 10**6, "ns": 10**9}
 def parse_default(json: Json, type_: dt.Type) -> dt.CellValue:
     """Parse a default value of a type into internal values (see `harness.metadata.model.schema`).
 
-    Structs are objects by field id, in which fields may be missing. Maps are `{"keys": [...], "values": [...]}`.
+    Structs are objects by field id, and fields may be missing. Maps are `{"keys": [...], "values": [...]}`.
 
     Returns:
         The value. None for null, and for a value of an unknown type.
@@ -49,7 +49,7 @@ def parse_default(json: Json, type_: dt.Type) -> dt.CellValue:
         return None
     match type_:
         case dt.UnknownType() | dt.VariantType() | dt.GeometryType() | dt.GeographyType():
-            message = f"Invalid default: got {short_repr(json.value)}, expected null, as always for type {type_}"
+            message = f"Invalid default: got {short_repr(json.value)}, expected null, the only default of type {type_}"
             raise json.with_rule("iceberg 5.14").error(message)
         case dt.StructType(fields=fields):
             by_key = {str(field.id): field for field in fields}
@@ -66,7 +66,9 @@ def parse_default(json: Json, type_: dt.Type) -> dt.CellValue:
             keys = [parse_default(item, key.type) for item in json.child("keys").items()]
             values = [parse_default(item, value.type) for item in json.child("values").items()]
             if len(keys) != len(values):
-                raise json.error(f"Invalid default: got {len(keys)} keys and {len(values)} values, expected as many")
+                raise json.error(
+                    f"Invalid default: got {len(keys)} keys and {len(values)} values, expected equally many"
+                )
             return list(zip(keys, values, strict=True))
         case _:
             try:
@@ -77,7 +79,7 @@ def parse_default(json: Json, type_: dt.Type) -> dt.CellValue:
 
 
 def _primitive(value: Any, type_: dt.Type) -> dt.CellValue:
-    """Return `value` as an internal value. Raises ValueError with the text of what was expected."""
+    """Return `value` as an internal value. Raises ValueError with a text that describes the expected value."""
     match type_:
         case dt.BooleanType():
             return _instance_of(bool, value, "true or false")
@@ -163,7 +165,7 @@ def _days(text: str) -> int:
     year, month, day = int(match[1]), int(match[2]), int(match[3])
     leap = year % 4 == 0 and (year % 100 != 0 or year % 400 == 0)
     if not 1 <= month <= 12 or not 1 <= day <= _DAYS_IN_MONTH[month - 1] + (leap and month == 2):
-        raise ValueError("a date of the calendar")
+        raise ValueError("a date that exists")
     # Count from 1 March, so that the leap day is the last day of the year.
     years = year - (month <= 2)
     day_of_year = (153 * ((month + 9) % 12) + 2) // 5 + day - 1
@@ -314,7 +316,9 @@ def _check_ids(document: Json, fields: tuple[dt.Field, ...]) -> None:
     for path, field in dt.walk(fields):
         name = ".".join(path)
         if field.id in seen:
-            message = f"Invalid schema: field id {field.id} is of '{seen[field.id]}' and '{name}', expected unique ids"
+            message = (
+                f"Invalid schema: field id {field.id} belongs to '{seen[field.id]}' and '{name}', expected unique ids"
+            )
             raise document.error(message, cause="DuplicateFieldId")
         if field.id > MAX_FIELD_ID:
             message = f"Invalid schema: field '{name}' has the reserved id {field.id}, expected at most {MAX_FIELD_ID}"

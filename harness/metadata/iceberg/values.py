@@ -176,7 +176,7 @@ def _value_key(value: dt.CellValue, type_: dt.Type) -> Hashable:
 def partition_types(spec: PartitionSpec, schemas: Sequence[dt.Schema]) -> dict[int, dt.Type]:
     """Return the types of a spec's partition values by partition field id.
 
-    The first schema with the source column gives the type. If no schema has the column, the type is opaque.
+    The type comes from the first schema with the source column. If no schema has the column, the type is opaque.
 
     Spec: Iceberg, "Partitioning" (rule iceberg 1.21).
     """

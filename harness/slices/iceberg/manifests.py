@@ -1,7 +1,7 @@
-"""The metadata of a slice of an Iceberg table: its contents, manifests and manifest lists, and its document.
+"""The metadata of a slice of an Iceberg table: its contents, manifests, manifest lists and metadata file.
 
-Entries are the source's under their new paths. Sequence numbers, snapshot ids and row ids are written out, so that an
-entry means the same however many of its neighbours are gone.
+Manifest entries are copied from the source with new paths. Sequence numbers, snapshot ids and row ids are written
+explicitly, so that an entry keeps its meaning although other entries are removed.
 """
 
 from __future__ import annotations
@@ -31,19 +31,20 @@ from harness.writing.iceberg.avro import AvroDocument, avro_name, avro_value, in
 from harness.writing.iceberg.commit import CommitContext, write_manifest
 
 FileKey: TypeAlias = tuple[str, int | None]
-"""The identity of entries: the recorded path and, of a deletion vector, its place in the file."""
+"""The identity of a manifest entry's file: the recorded path and, for a deletion vector, its offset in the file."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IcebergContents:
     """The contents of a slice.
 
-    source: the table, with the specs that only its manifests know.
-    selection: the read; the slice's current snapshot and schema.
-    snapshots: oldest first; the last is the selected one. Empty: the table has none.
-    lists: of each snapshot, by its id, the manifests with an entry that the slice holds.
-    entries: of each manifest, by its path, these entries.
-    plans: of each snapshot, by its id, the filtered read.
+    Attributes:
+        source: The table, including partition specs that only its manifests define.
+        selection: The snapshot and schema that are pulled. They become current in the slice.
+        snapshots: The snapshots, oldest first. The last one is the selected snapshot. Empty if the table has none.
+        lists: For each snapshot id, the manifests with an entry that the slice holds.
+        entries: For each manifest path, these entries.
+        plans: For each snapshot id, the filtered read.
     """
 
     source: IcebergTable = field(repr=False)
@@ -54,7 +55,7 @@ class IcebergContents:
     plans: Mapping[int, PlannedScan]
 
     def in_reverse_order(self) -> IcebergContents:
-        """The same contents, with manifests and their entries in the reverse order."""
+        """Return the same contents, with manifests and their entries in reverse order."""
         return replace(
             self,
             lists={id_: manifests[::-1] for id_, manifests in self.lists.items()},
@@ -62,7 +63,7 @@ class IcebergContents:
         )
 
     def files(self, *contents: Content) -> Iterator[ManifestEntry]:
-        """Each file of these kinds once, as the first manifest lists it."""
+        """Yield each file of the given kinds once, as the first manifest lists it."""
         seen: set[FileKey] = set()
         for entries in self.entries.values():
             for entry in entries:
@@ -72,19 +73,26 @@ class IcebergContents:
 
 
 def file_key(entry: ManifestEntry) -> FileKey:
-    """The identity of the entry's file."""
+    """Return the identity of the entry's file."""
     return entry.file.path, entry.file.content_offset
 
 
 def choose_contents(table: IcebergTable, selection: IcebergSelection, where: str | None, last: int) -> IcebergContents:
-    """The contents of a slice of a snapshot and the `last` - 1 before it.
+    """Return the contents of a slice with a snapshot and the `last - 1` snapshots before it.
+
+    Args:
+        table: The source.
+        selection: The snapshot.
+        where: The filter.
+        last: The number of snapshots. There are fewer if older ones have expired.
 
     Raises:
-        As planning a read of each of them does.
+        HarnessError: As for planning a read of each snapshot.
     """
     newest: list[IcebergSnapshot] = []
     snapshot = selection.snapshot
-    while snapshot is not None and len(newest) < last and snapshot not in newest:  # fewer, where they have expired
+    # fewer, if older snapshots have expired
+    while snapshot is not None and len(newest) < last and snapshot not in newest:
         newest.append(snapshot)
         snapshot = None if snapshot.parent_id is None else table.metadata.snapshots.get(snapshot.parent_id)
     snapshots = tuple(reversed(newest))
@@ -117,7 +125,7 @@ def _read_kept_entries(
     manifests: Mapping[RecordedPath, ManifestFile],
     kept: set[FileKey],
 ) -> dict[RecordedPath, tuple[ManifestEntry, ...]]:
-    """The entries of kept files, by manifest, with all that the metadata says of them."""
+    """Return the manifest entries of kept files, by manifest, with all their metadata."""
     metadata, storage = source.metadata, source.storage
     schemas = [selection.schema, *metadata.schemas.values()]
     found = {}
@@ -133,19 +141,16 @@ def _read_kept_entries(
     return found
 
 
-# A slice with fewer columns: the columns that it needs, and the metadata without the others.
-
-
 _NAME_MAPPING = "schema.name-mapping.default"
 
 
 def check_columns(contents: IcebergContents, columns: tuple[dt.Field, ...]) -> None:
-    """Raises RequestError: a partition or an equality delete needs another column."""
+    """Raise RequestError if a partition or an equality delete needs a column that the slice leaves out."""
     ids = {f.id for _, f in dt.walk(columns)}
     specs = contents.source.metadata.specs
     known = contents.selection.schema.by_id()
     used = {entry.file.spec_id for entry in contents.files(*Content)} | {contents.source.metadata.default_spec_id}
-    # The source of a partition field may be a column that the table has dropped; the slice need not have it.
+    # The source of a partition field may be a column that the table has dropped. The slice does not need it.
     needed = [
         (id_, f"the partition field {f.name}")
         for spec_id in sorted(used & specs.keys())
@@ -173,7 +178,7 @@ def check_columns(contents: IcebergContents, columns: tuple[dt.Field, ...]) -> N
 def narrow_document(
     source: Mapping[str, Any], columns: tuple[dt.Field, ...], contents: IcebergContents
 ) -> tuple[dict[str, object], list[str]]:
-    """The document with these columns alone, and a sentence for each other lack."""
+    """Return the metadata document with only these columns, and a sentence for each other thing that is left out."""
     document = copy.deepcopy(dict(source))
     kept = {f.id for f in columns}
     ids = {f.id for _, f in dt.walk(columns)}
@@ -208,7 +213,7 @@ def narrow_document(
 
 
 def _source_ids(order: Mapping[str, Any]) -> list[int]:
-    """The columns of a sort order or a partition spec."""
+    """Return the ids of the source columns of a sort order or a partition spec."""
     return [
         source
         for f in order["fields"]
@@ -216,18 +221,21 @@ def _source_ids(order: Mapping[str, Any]) -> list[int]:
     ]
 
 
-# Manifests and manifest lists.
-
 _MAPS = ("column_sizes", "value_counts", "null_value_counts", "nan_value_counts", "lower_bounds", "upper_bounds")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ManifestWriter:
-    """Writes manifests of the slice's contents into a folder that readers know under another name.
+    """Writes manifests of the slice's contents into a folder that has another name for readers.
 
-    written: the parts of its files' `data_file` that are new, path and size at least; a file without is gone.
-    folder: of the manifests. recorded: the folder as paths in the metadata begin. schema_json: the current schema.
-    statistics: False: manifests and lists have no bounds, and no counts but those of rows and files.
+    Attributes:
+        contents: The contents of the slice.
+        written: The new values in each file's `data_file`, at least its path and size. Files that are not listed are
+            left out.
+        folder: The folder in which the manifests are written.
+        recorded: The folder's name in the metadata.
+        schema_json: The current schema.
+        statistics: If False, manifests and lists have no bounds, and no counts except of rows and files.
     """
 
     contents: IcebergContents
@@ -238,7 +246,7 @@ class ManifestWriter:
     statistics: bool
 
     def write_lists(self) -> dict[int, str]:
-        """Writes all manifests and lists; the recorded path of each snapshot's list."""
+        """Write all manifests and manifest lists, and return the recorded path of each snapshot's list."""
         records: dict[str, dict[str, object]] = {}
         manifests = {m.path: m for listed in self.contents.lists.values() for m in listed}
         for number, (path, entries) in enumerate(self.contents.entries.items()):
@@ -333,7 +341,7 @@ class ManifestWriter:
 
 
 def spec_fields(spec: PartitionSpec) -> list[dict[str, object]]:
-    """The fields of a spec as in metadata and in headers of manifests."""
+    """Return the fields of a partition spec as written in metadata files and manifest headers."""
     found = []
     for f in spec.fields:
         sources = {"source-id": f.source_id} if f.source_id is not None else {"source-ids": list(f.source_ids)}
@@ -342,12 +350,12 @@ def spec_fields(spec: PartitionSpec) -> list[dict[str, object]]:
 
 
 def _signed(number: int) -> int:
-    """The lower 64 bits of a snapshot id, as readers keep them that have no more."""
+    """Return the lower 64 bits of a snapshot id, which is what 64-bit readers keep."""
     return (number + (1 << 63)) % (1 << 64) - (1 << 63)
 
 
 def _writable_type(type_: dt.Type, values: Iterable[object]) -> dt.Type:
-    """The type; in place of an unknown one, a type that holds the values."""
+    """Return the type or, if it is unknown, a type that can hold the values."""
     if not isinstance(type_, dt.OpaqueType):
         return type_
     value = next((value for value in values if value is not None), None)
@@ -356,10 +364,7 @@ def _writable_type(type_: dt.Type, values: Iterable[object]) -> dt.Type:
     return known.get(type(value), dt.StringType())
 
 
-# The metadata document of a slice: the source's, without the parts that the slice lacks.
-
-
-# Properties with places for new files, or classes that a writer would ask: not the slice's.
+# Properties that place new files elsewhere, or that name classes for writers. A slice does not keep them.
 _LOCATING = (
     *("write.data.path", "write.metadata.path", "write.object-storage.path", "write.folder-storage.path"),
     *("write.location-provider.impl", "write.object-storage.enabled"),
@@ -367,7 +372,7 @@ _LOCATING = (
 
 
 def read_document(table: IcebergTable) -> dict[str, object]:
-    """The table's metadata as it is in its file."""
+    """Return the table's metadata as it is in its file."""
     storage = table.storage
     data = storage.read(table.metadata_path)
     document: dict[str, object] = json.loads(decompress(data, file=table.metadata_path, limits=storage.limits))
@@ -375,7 +380,7 @@ def read_document(table: IcebergTable) -> dict[str, object]:
 
 
 def schema_json(document: Mapping[str, Any], schema: dt.Schema) -> dict[str, Any]:
-    """A schema of the document, as it is there, with its id."""
+    """Return a schema as it is in the document, with its id."""
     listed = document.get("schemas") or [document["schema"]]
     return next({"schema-id": 0, **s} for s in listed if s.get("schema-id", 0) == schema.id)
 
@@ -390,15 +395,16 @@ def slice_document(
     specs: Mapping[int, PartitionSpec],
     whole: bool,
 ) -> dict[str, object]:
-    """The document of a slice.
+    """Return the metadata document of a slice.
 
     Args:
-        source: the table's, see `read_document`.
-        location, schema: the slice's.
-        snapshots: oldest first; the last is the slice's current one.
-        lists: recorded paths of manifest lists by snapshot id.
-        specs: of the slice's files, some of which only manifests may know.
-        whole: True: the slice has all files of its snapshots, so that their totals are right.
+        source: The source's document, see `read_document`.
+        location: The slice's location.
+        schema: The slice's schema.
+        snapshots: The slice's snapshots, oldest first. The last one is current.
+        lists: The recorded paths of manifest lists, by snapshot id.
+        specs: The partition specs of the slice's files. Some may be defined only in manifests.
+        whole: True if the slice has all files of its snapshots, so that the totals in their summaries are right.
     """
     document = copy.deepcopy(dict(source))
     ids = {snapshot.id for snapshot in snapshots}
@@ -433,7 +439,7 @@ def slice_document(
 
 
 def omission_notes(source: Mapping[str, Any], document: Mapping[str, Any]) -> list[str]:
-    """A sentence for each kind of metadata that the slice lacks."""
+    """Return a sentence for each kind of metadata that the slice lacks."""
     notes = []
     for name, what in (("refs", "branches and tags"), ("properties", "properties")):
         gone = sorted(set(source.get(name) or {}) - set(document.get(name) or {}))
@@ -450,11 +456,16 @@ def _slice_snapshot(raw: Mapping[str, Any], manifest_list: str, *, is_root: bool
     return found
 
 
-def _snapshot_log(log: list[dict[str, Any]], ids: set[int], snapshots: tuple[IcebergSnapshot, ...]) -> list[dict[str, object]]:
-    """The history of `main` since it last was at a snapshot that the slice lacks: no time is answered wrongly."""
+def _snapshot_log(
+    log: list[dict[str, Any]], ids: set[int], snapshots: tuple[IcebergSnapshot, ...]
+) -> list[dict[str, object]]:
+    """Return the history of `main` since it was last at a snapshot that the slice lacks.
+
+    Reads by time then never return a wrong snapshot.
+    """
     first = max((place + 1 for place, entry in enumerate(log) if entry["snapshot-id"] not in ids), default=0)
     kept = log[first:]
     if snapshots and (not kept or kept[-1]["snapshot-id"] != snapshots[-1].id):
-        # An older snapshot, or a branch: it is current in the slice from its own time on, and nothing before it.
+        # For an older snapshot or a branch, the history begins at its own time, and nothing is readable before.
         return [{"timestamp-ms": snapshots[-1].timestamp_ms, "snapshot-id": snapshots[-1].id}]
     return kept

@@ -1,16 +1,19 @@
-"""The oracle: the book of both formats, a reader in plain Python, slow, and meant to be seen to be right.
+"""The oracle: a reader of Iceberg and Delta tables in plain Python that checks the other readers.
 
-The oracle shares only the errors with the readers that it checks. It has no cache, skips no file and reads row by row.
-Every rule is cited beside the lines that keep the rule: "iceberg 4.7" and "delta R3" are the numbers of `docs/rules`,
-and a chapter begins with the sections of the specifications that it follows. The order of the chapters:
+The oracle shares only the error classes with the rest of harness. It has no cache, skips no file, and reads row by row.
+It is slow, and simple enough to be reviewed against the specifications. The code cites the rule that each part
+implements: "iceberg 4.7" and "delta R3" are numbers in `docs/rules`, and each module names the sections of the
+specifications that it implements.
 
-    types           types, fields and values, and what a file stores
+The modules, in reading order:
+
+    types           types, fields and values, and the columns of a data file
     documents       JSON, bytes and compression       paths           recorded and physical paths, local files
-    values          values in texts, in other types, and geometries
-    scan            what is asked, what a read does   avro            Avro, byte by byte
+    values          values as text, type conversion, and geometries
+    scan            the request and the scan          avro            Avro, byte by byte
     files           data files: Parquet, ORC, Avro    variants        variants, plain and shredded
     columns         a table's columns in one file     bitmaps         deletion vectors
-    reading         the rows of a scan, and the door: `read`
+    reading         the rows of a scan, and the entry point `read`
 
     iceberg_metadata   metadata files, schemas, specs, snapshots
     iceberg_manifests  manifests, inheritance, partition tuples

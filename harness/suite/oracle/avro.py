@@ -1,4 +1,4 @@
-"""Avro files and manifests, decoded byte by byte: container, schema and records (iceberg 2.14, 7.3).
+"""A decoder for Avro files and manifests: container, schema, and records (iceberg 2.14, 7.3).
 
 Spec: Apache Avro 1.12, "Object Container Files", "Binary Encoding", "Logical Types"; Iceberg, "Appendix A: Avro".
 """
@@ -38,17 +38,19 @@ Decode: TypeAlias = Callable[[ByteReader], Any]
 
 
 class UnsupportedAvroError(Exception):
-    """A legal Avro file without a meaning in Iceberg. The text says why."""
+    """A valid Avro file that has no meaning in Iceberg. The message says why."""
 
 
 def open_avro(data: bytes, *, is_manifest: bool = False) -> StoredFile:
-    """The columns and rows of an Avro container. is_manifest: logical types have no say in values (iceberg 2.15).
+    """Open an Avro container file. In a manifest, logical types do not affect values (iceberg 2.15).
 
-    Raises UnsupportedAvroError: see there. ValueError: cut, or damaged; also while rows are taken.
+    Raises:
+        UnsupportedAvroError: The file has a codec, root type, or union that Iceberg does not use.
+        ValueError: The file is cut or damaged. Also raised while rows are consumed.
     """
     source = ByteReader(data)
     if source.take(len(_MAGIC)) != _MAGIC:
-        raise ValueError("it does not begin with Obj and a 1")
+        raise ValueError("it does not begin with Obj and version 1")
     header = dict(_block_items(source, lambda s: (_text_bytes(s).decode(), _bytes(s))))
     sync = source.take(_SYNC_BYTES)
     codec = header.get("avro.codec", b"null").decode(errors="replace")
@@ -65,7 +67,7 @@ def open_avro(data: bytes, *, is_manifest: bool = False) -> StoredFile:
 
 
 def _records(source: ByteReader, decompress: Callable[[bytes], bytes], sync: bytes, decode: Decode) -> Iterator[Any]:
-    """The records in order. Raises ValueError for a cut or damaged block, or one with bytes left."""
+    """Yield the records in order. Raise ValueError if a block is cut, damaged, or longer than its records."""
     empty = 0
     while source.remaining:
         count, size = _long(source), _long(source)
@@ -74,7 +76,7 @@ def _records(source: ByteReader, decompress: Callable[[bytes], bytes], sync: byt
         packed = source.take(size)
         try:
             block = ByteReader(decompress(packed))
-        except Exception as error:  # each codec's library has its own
+        except Exception as error:  # each codec's library has an error class of its own
             raise ValueError(f"a block cannot be decompressed: {error}") from error
         for _ in range(count):
             start = block.at
@@ -88,7 +90,7 @@ def _records(source: ByteReader, decompress: Callable[[bytes], bytes], sync: byt
 
 
 def _long(source: ByteReader) -> int:
-    """A zigzag number of at most ten bytes."""
+    """Return a zigzag-encoded integer of at most ten bytes."""
     number = 0
     for shift in range(0, 70, 7):
         (byte,) = source.take(1)
@@ -99,7 +101,10 @@ def _long(source: ByteReader) -> int:
 
 
 def _block_items(source: ByteReader, decode: Decode) -> Iterator[Any]:
-    """Items in blocks, each behind its count; a negative count is followed by the block's bytes."""
+    """Yield items that are stored in blocks.
+
+    A count precedes each block. After a negative count comes the block's size in bytes.
+    """
     empty = 0
     while count := _long(source):
         size = _long(source) if count < 0 else None
@@ -110,11 +115,11 @@ def _block_items(source: ByteReader, decode: Decode) -> Iterator[Any]:
             empty += source.at == before
             check(empty, MAX_EMPTY, "items without a byte")
         if size is not None and source.at != start + size:
-            raise ValueError("a block of items is not as long as it says")
+            raise ValueError("a block of items does not have its declared length")
 
 
 def _snappy(data: bytes) -> bytes:
-    """The content of a raw block, which begins with its length in seven bits a byte, and ends with a checksum."""
+    """Return the content of a raw Snappy block: a varint length, the data, and a CRC-32 of the content."""
     last = next((place for place, byte in enumerate(data[:10]) if byte < 0x80), 9)
     declared = sum((byte & 0x7F) << 7 * place for place, byte in enumerate(data[: last + 1]))
     check(declared, MAX_BYTES, "bytes")
@@ -127,9 +132,9 @@ def _snappy(data: bytes) -> bytes:
 def _deflate(data: bytes) -> bytes:
     plain, rest = one_stream("deflate", data)
     checksum = zlib.adler32(plain).to_bytes(4, "big")
-    # Python's writers leave up to three bytes of zlib's checksum behind the stream.
+    # Python's writers leave up to four bytes of zlib's checksum after the stream.
     if rest not in [checksum[:length] for length in range(5)]:
-        raise ValueError("it ends before its block does, or after it")
+        raise ValueError("the compressed data does not end with its block")
     return plain
 
 
@@ -145,18 +150,14 @@ _CODECS: dict[str, Callable[[bytes], bytes]] = {
 
 @dataclass(frozen=True, slots=True)
 class _AvroType:
-    """A type of a writer's schema.
-
-    column: what it stores; its name and id are those of the field that has the type, where there is one.
-    decode: takes a value off the stream.
-    """
+    """A type of a writer's schema. `decode` reads a value from the stream; `column` has no name and no id yet."""
 
     column: RawColumn
     decode: Decode
     is_optional: bool = False
 
     def as_column(self, name: str, field_id: object) -> RawColumn:
-        """The column under a field's name and id; an id that is no int is none."""
+        """Return the column with a field's name and id. An id that is not an int is ignored."""
         return replace(self.column, name=name, id=field_id if type(field_id) is int else None)
 
 
@@ -172,7 +173,7 @@ def _bytes(stream: ByteReader) -> bytes:
 
 def _text_bytes(stream: ByteReader) -> bytes:
     text = _bytes(stream)
-    text.decode()  # text that is no UTF-8 is damage, whether or not the column is asked for
+    text.decode()  # text that is not UTF-8 is damage, even if the column is not selected
     return text
 
 
@@ -196,17 +197,18 @@ _LOGICAL: dict[tuple[str, str], dt.ColumnType] = {
 
 
 class _SchemaParser:
-    """Parses a writer's schema. is_manifest: numbers are of any size, and decimals stay bytes."""
+    """A parser for a writer's schema. With `is_manifest`, integers have any size, and decimals remain bytes."""
 
     def __init__(self, is_manifest: bool) -> None:
         self.is_manifest = is_manifest
-        self.named_types: dict[str, Mapping[str, object]] = {}  # named types so far
-        self.enclosing_records: list[str] = []  # the records around the current place
+        self.named_types: dict[str, Mapping[str, object]] = {}  # named types that were declared so far
+        self.enclosing_records: list[str] = []  # records that contain the current type
         self.types = 0
 
     def parse(self, schema: Any, namespace: str) -> _AvroType:
         self.types += 1
-        check(self.types, MAX_TYPES, "types in its schema")  # types that each hold the next one twice are soon millions
+        # types that each contain the next one twice expand to millions
+        check(self.types, MAX_TYPES, "types in its schema")
         match schema:
             case str() if schema in _PRIMITIVES:
                 return self.primitive(schema, {})
@@ -235,7 +237,7 @@ class _SchemaParser:
             case {"type": inner}:
                 return self.parse(inner, namespace)
             case _:
-                raise ValueError("its schema has something that is no Avro type")
+                raise ValueError("its schema contains a value that is not an Avro type")
 
     def union(self, branches: list[Any], namespace: str) -> _AvroType:
         types = [self.parse(branch, namespace) for branch in branches]
@@ -270,7 +272,7 @@ class _SchemaParser:
             raise ValueError("its schema has a record without proper fields")
         names = [str(f["name"]) for f in fields]
         if len(set(names)) < len(names):
-            raise ValueError("its schema has two fields of one name")
+            raise ValueError("its schema has two fields with the same name")
         self.enclosing_records.append(full)
         types = [self.parse(f["type"], full.rpartition(".")[0]) for f in fields]
         self.enclosing_records.pop()
@@ -282,7 +284,7 @@ class _SchemaParser:
             part = item.as_column("element", schema.get("element-id"))
             return _AvroType(_unnamed("list", (part,)), lambda stream: list(_block_items(stream, item.decode)))
         if item.column.type != "struct" or item.is_optional or len(item.column.parts) != 2:
-            raise ValueError("its schema has a map whose items are no records of key and value")
+            raise ValueError("its schema has a map whose items are not records of a key and a value")
 
         def decode(stream: ByteReader) -> list[Any]:
             pairs = list(_block_items(stream, item.decode))
@@ -293,7 +295,7 @@ class _SchemaParser:
         return _AvroType(_unnamed("map", item.column.parts), decode)
 
     def primitive(self, name: str, schema: Mapping[str, object]) -> _AvroType:
-        """A primitive type under its logical type. Unknown and misplaced logical types are ignored, as Avro says."""
+        """Return a primitive type with its logical type. Avro ignores unknown and misplaced logical types."""
         type_, decode = _PRIMITIVES[name]
         annotation = str(schema.get("logicalType"))
         local = _LOGICAL.get((f"local-{annotation}", name))
@@ -304,7 +306,7 @@ class _SchemaParser:
         return self.decimal(_LOGICAL.get((annotation, name), type_), decode, schema)
 
     def decimal(self, type_: dt.ColumnType, decode: Decode, schema: Mapping[str, Any]) -> _AvroType:
-        """The type, or the annotated decimal: big-endian two's complement of any length."""
+        """Return the type, or the annotated decimal type: a big-endian two's complement number of any length."""
         precision, scale = schema.get("precision"), schema.get("scale", 0)
         is_annotated = schema.get("logicalType") == "decimal" and (
             type_ == dt.BINARY or isinstance(type_, dt.FixedType)

@@ -1,8 +1,9 @@
-"""Deletion vectors: roaring bitmaps and the frames around them, of both formats.
+"""Deletion vectors of both formats: roaring bitmaps with their headers and checksums.
+
+All functions raise ValueError if the bytes are damaged or have another layout.
 
 Spec: Roaring, https://github.com/RoaringBitmap/RoaringFormatSpec; Iceberg, "Deletion Vectors" and Puffin's
-`deletion-vector-v1` (iceberg 4.18); Delta, "Deletion Vector Format" (delta D5 to D8). All functions raise ValueError
-for bytes that are damaged, or of another form.
+`deletion-vector-v1` (iceberg 4.18); Delta, "Deletion Vector Format" (delta D5 to D8).
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ _PORTABLE, _NATIVE = 1681511377, 1681511376
 
 
 def puffin_vector(blob: bytes) -> set[int]:
-    """The positions of an Iceberg deletion vector: length, magic, bitmap, checksum of both (iceberg 4.18)."""
+    """Return the positions of an Iceberg deletion vector: length, magic, bitmap, and checksum (iceberg 4.18)."""
     data = ByteReader(blob)
     length, body = data.number(4, "big"), data.take(len(blob) - 8)
     if length != len(body) or data.number(4, "big") != zlib.crc32(body):
@@ -33,7 +34,7 @@ def puffin_vector(blob: bytes) -> set[int]:
 
 
 def delta_vector(frame: bytes) -> set[int]:
-    """The positions of a Delta deletion vector in a file: length, magic and bitmap, checksum (delta D5 to D8)."""
+    """Return the positions of a Delta deletion vector file: length, magic, bitmap, and checksum (delta D5 to D8)."""
     data = ByteReader(frame)
     body = data.take(data.number(4, "big", signed=True))
     if data.number(4, "big") != zlib.crc32(body):
@@ -43,19 +44,19 @@ def delta_vector(frame: bytes) -> set[int]:
 
 
 def delta_bitmap(blob: bytes) -> set[int]:
-    """The positions of a bitmap behind its magic number (delta D7)."""
+    """Return the positions of a bitmap that begins with its magic number (delta D7)."""
     if blob[:4] == _PORTABLE.to_bytes(4, "little"):
         return decode_portable(blob[4:], order="ascending")
-    for order in ("little", "big"):  # the sample of the protocol text is big-endian
+    for order in ("little", "big"):  # the example in the protocol text is big-endian
         if blob[:4] == _NATIVE.to_bytes(4, "big" if order == "big" else "little"):
             return decode_native(blob[4:], order)
     raise ValueError(f"its magic is {blob[:4].hex()}")
 
 
 def decode_portable(data: bytes, *, order: Literal["ascending", "any"]) -> set[int]:
-    """A 64-bit bitmap: a count, then per bitmap its upper 32 bits and the bitmap (iceberg 4.18, delta D7).
+    """Decode a 64-bit bitmap: a count, then each bitmap's upper 32 bits and the bitmap (iceberg 4.18, delta D7).
 
-    order: whether the upper halves must ascend (delta D7), or only differ (iceberg 4.20).
+    `order` says whether the upper halves must ascend (delta D7) or only be distinct (iceberg 4.20).
     """
     source, found, seen = ByteReader(data), set[int](), [-1]
     for _ in range(source.number(8)):
@@ -71,7 +72,10 @@ def decode_portable(data: bytes, *, order: Literal["ascending", "any"]) -> set[i
 
 
 def decode_native(data: bytes, order: str) -> set[int]:
-    """Delta's older form: a count, then per bitmap its length, both in `order`, and the bitmap (delta D7)."""
+    """Decode Delta's older layout: a count, then each bitmap's length and the bitmap (delta D7).
+
+    `order` is the byte order.
+    """
     source, found = ByteReader(data), set[int]()
     for key in range(source.number(4, order, signed=True)):
         inner = ByteReader(source.take(source.number(4, order, signed=True)))
@@ -93,7 +97,7 @@ def _bitmap(source: ByteReader, base: int) -> set[int]:
     heads = [(source.number(2), source.number(2) + 1) for _ in range(count)]
     check(sum(cardinality for _, cardinality in heads), MAX_POSITIONS, "positions")
     if not has_runs or count >= 4:
-        source.take(4 * count)  # offsets, which only seeking needs
+        source.take(4 * count)  # skip the offsets, which only seeking needs
     found, last = set[int](), -1
     for place, (key, cardinality) in enumerate(heads):
         if key <= last:
@@ -102,19 +106,19 @@ def _bitmap(source: ByteReader, base: int) -> set[int]:
         is_run = runs[place // 8] >> place % 8 & 1
         container = _container(source, base + key * _CHUNK, None if is_run else cardinality)
         if len(container) != cardinality:
-            raise ValueError(f"a container holds {len(container)} values, it says {cardinality}")
+            raise ValueError(f"a container holds {len(container)} values, declared {cardinality}")
         found |= container
     return found
 
 
 def _container(source: ByteReader, base: int, cardinality: int | None) -> set[int]:
-    """A container of runs, or of so many values."""
+    """Return the values of a container with `cardinality` values. A cardinality of None means a container of runs."""
     if cardinality is None:
         found, after = set[int](), 0
         for _ in range(source.number(2)):
             start, more = source.number(2), source.number(2)
             if start < after or start + more >= _CHUNK:
-                raise ValueError("a run leaves its container, or goes before the last one's end")
+                raise ValueError("a run exceeds its container or overlaps the previous run")
             after = start + more + 1
             found.update(range(base + start, base + after))
         return found
@@ -131,15 +135,15 @@ _Z85 = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?
 
 
 def z85(text: str) -> bytes:
-    """Bytes of a Z85 text, five characters for four bytes: https://rfc.zeromq.org/spec/32 (delta D4)."""
+    """Decode a Z85 text, five characters for four bytes: https://rfc.zeromq.org/spec/32 (delta D4)."""
     if len(text) % 5 or not set(text) <= set(_Z85):
-        raise ValueError("its text is no Z85")
+        raise ValueError("its text is not Z85")
     data = b""
     for start in range(0, len(text), 5):
         number = 0
         for character in text[start : start + 5]:
             number = number * 85 + _Z85.index(character)
         if number >> 32:
-            raise ValueError("its text is no Z85")
+            raise ValueError("its text is not Z85")
         data += number.to_bytes(4, "big")
     return data

@@ -1,7 +1,8 @@
-"""The columns of a table in one file: found by id or by name, converted, or made up.
+"""A table's columns in one data file: found by id or name, converted, or filled with constants and defaults.
 
-For every wanted field a function is made, from the values of one level of the file (the row, or a struct in it) to the
-field's value as chapter `types` has it. So a file that cannot give a field is refused before a row is read.
+Each requested field gets a function that maps the values of one level of the file (a row, or a struct in it) to the
+field's value in the form that the module `types` describes. A file that cannot provide a field is therefore rejected
+before its first row is read.
 
 Spec: Iceberg, "Column Projection", "Default values" (5.1 to 5.16); Delta, "Column Mapping", "Schema" (T6 to T11, V1).
 """
@@ -20,16 +21,16 @@ from harness.suite.oracle.values import Conversion, delta_conversion, iceberg_co
 from harness.suite.oracle.variants import is_variant, variant_json
 
 ValueReader: TypeAlias = Callable[[Sequence[Any]], Any]
-"""Reads the value of a field from a level of the file: the values of its columns in the file's order."""
+"""Returns the value of a field from the values of one level of the file, in the file's column order."""
 
 _OLDEST_DAY = -141_427
-"""1582-10-15 in days since 1970: dates from then on are the same in both calendars (delta T20)."""
+"""1582-10-15 in days since 1970. Dates from then on are the same in both calendars (delta T20)."""
 _OLDEST_MICROS = -2_208_988_800_000_000
-"""1900-01-01 in micros since 1970: timestamps from then on are the same in all zones (delta T20)."""
+"""1900-01-01 in micros since 1970. Timestamps from then on are the same in all time zones (delta T20)."""
 
 
 def refuse_opaque(wanted: Field, path: str, scan: Scan) -> None:
-    """Refuses a column of an unknown type, also if no file has the column (iceberg 1.22, delta T28)."""
+    """Raise UnsupportedError for a column of an unknown type, even if no file has it (iceberg 1.22, delta T28)."""
     if isinstance(wanted.type, dt.OpaqueType):
         message = f"Cannot read column {path}: its type {wanted.type.text!r} is not known; leave the column out"
         rule = "delta T28" if scan.is_delta else "iceberg 1.22"
@@ -38,10 +39,12 @@ def refuse_opaque(wanted: Field, path: str, scan: Scan) -> None:
 
 @dataclass(frozen=True)
 class FileColumns:
-    """The columns of one file, as a table's fields see them.
+    """The columns of one data file, matched to a table's fields.
 
-    columns: the file's, with the ids that a name mapping or their places give them.
-    has_ids: whether the file has ids of its own. by_position: whether ids are places.
+    Attributes:
+        columns: The file's columns, with the ids that a name mapping or their positions assign.
+        has_ids: Whether the file itself has field ids.
+        by_position: Whether the ids are column positions.
     """
 
     scan: Scan
@@ -53,7 +56,7 @@ class FileColumns:
 
     @staticmethod
     def from_file(scan: Scan, file: DataFile, stored: StoredFile, wanted: Sequence[Field]) -> FileColumns:
-        """The columns of an opened file; a file without ids gets them here (iceberg 5.6, 5.7)."""
+        """Return the columns of an opened file. A file without field ids gets ids here (iceberg 5.6, 5.7)."""
         columns, by_position = stored.columns, False
         has_ids = any(map(_has_id, columns))
         if not has_ids and not scan.is_delta:
@@ -67,17 +70,17 @@ class FileColumns:
         return FileColumns(scan, file, stored, columns, has_ids, by_position)
 
     def reader(self, wanted: Field) -> ValueReader:
-        """The function from a row of the file to the value of a top-level field; refuses what the file cannot give."""
+        """Return the function from a row to a top-level field's value. Raise an error if the file cannot provide it."""
         return self._reader(wanted, self.columns, wanted.name)
 
     def place_of(self, wanted: Field) -> int | None:
-        """The place of a top-level field in the file; None: the field comes from elsewhere."""
+        """Return the position of a top-level field in the file, or None if its value comes from elsewhere."""
         if self._is_constant(wanted) or wanted.type == dt.UNKNOWN:
             return None
         return self._find(wanted, self.columns, wanted.name)
 
     def provides(self, wanted: Field, level: tuple[RawColumn, ...] | None = None) -> bool:
-        """Tells whether file, partition or default gives a value to the field at the bottom of `wanted`."""
+        """Return whether the file, the partition, or a default provides the innermost field of `wanted`."""
         level = self.columns if level is None else level
         below, constants = children(wanted.type), self.file.constants
         if wanted.type == dt.UNKNOWN or self._is_constant(wanted):
@@ -91,14 +94,20 @@ class FileColumns:
         return wanted.id in constants or value is not None
 
     def stored_metadata(self, wanted: Field, name: str | None) -> ValueReader | None:
-        """Reads a metadata column of the file, by its reserved id, in Delta by `name`; None: the file has none."""
+        """Return a reader for a metadata column that the file stores, or None.
+
+        Iceberg files identify it by the reserved field id, Delta files by `name`.
+        """
         for place, column in enumerate(self.columns):
             if column.name == name if self.scan.is_delta else column.id == wanted.id:
                 return self._value_reader(wanted, column, place, wanted.name)
         return None
 
     def _is_constant(self, wanted: Field) -> bool:
-        """In Delta the partition comes before the file (V1), in Iceberg only where the file has no ids (5.2)."""
+        """Return whether the value is the partition value.
+
+        Delta always prefers it to the file's value (V1), Iceberg only if the file has no field ids (5.2).
+        """
         return wanted.id in self.file.constants and (self.scan.is_delta or not self.has_ids)
 
     def _reader(self, wanted: Field, level: tuple[RawColumn, ...], path: str) -> ValueReader:
@@ -113,7 +122,7 @@ class FileColumns:
         return _constant(None if self.scan.is_delta else self._default(wanted, path))
 
     def _find(self, wanted: Field, level: tuple[RawColumn, ...], path: str) -> int | None:
-        """The place of the field among the columns of its level."""
+        """Return the position of the field among the columns of its level, or None."""
         is_change = self.scan.is_delta and wanted.id in (f.id for f in CHANGES.values())
         if self.scan.lookup in ("delta name", "delta exact name") or is_change:
             name = wanted.name if wanted.physical_name is None else wanted.physical_name
@@ -123,13 +132,13 @@ class FileColumns:
             cause, rule = "AmbiguousColumn", "delta T10"
         else:
             if self.scan.lookup == "delta id" and level and all(c.id is None for c in level):
-                reason = "the table goes by field ids, and the file has none"
+                reason = "the table uses field ids, and the file has none"
                 self._mismatch(reason, "MissingFieldIds", path, "delta T11")
             found = [i for i, c in enumerate(level) if c.id == wanted.id]
             cause, rule = "DuplicateFieldId", "delta T11" if self.scan.is_delta else "iceberg 5.1"
         if len(found) > 1:
             names = " and ".join(repr(level[i].name) for i in found)
-            self._mismatch(f"it may be any of the file's columns {names}", cause, path, rule)
+            self._mismatch(f"it matches several columns of the file: {names}", cause, path, rule)
         return found[0] if found else None
 
     def _value_reader(self, wanted: Field, column: RawColumn, place: int, path: str) -> ValueReader:
@@ -137,11 +146,11 @@ class FileColumns:
         return lambda level: None if level[place] is None else read(level[place])
 
     def _conversion(self, wanted: Field, column: RawColumn, path: str) -> Conversion:
-        """Converts a stored value that is not null to the field's."""
+        """Return the conversion from a stored value that is not null to the field's value."""
         if column.type == dt.UNKNOWN:
             return _constant(None)
         if self.by_position and (children(wanted.type) or column.parts):
-            message = f"Cannot read nested {path} by position: set the table property schema.name-mapping.default"
+            message = f"Cannot read nested {path} without field ids: set the table property schema.name-mapping.default"
             raise UnsupportedError(message, cause="MissingFieldIds", field=path, rule="iceberg 5.6")
         match wanted.type, column.type:
             case dt.StructType(fields=fields), "struct":
@@ -152,7 +161,7 @@ class FileColumns:
                 return lambda items: [item((x,)) for x in items]
             case dt.MapType(key=key, value=value), "map":
                 if not self.scan.is_delta and not _is_whole(key, column.parts[0]):
-                    # Fields added to a key could make keys equal (iceberg 5.10).
+                    # Fields that were added to a key could make distinct keys equal (iceberg 5.10).
                     self._mismatch("the file lacks a part of the map's key", "IncompatibleType", path, "iceberg 5.10")
                 keys, values = (self._part_reader(f, c, path) for f, c in zip((key, value), column.parts, strict=True))
                 return lambda pairs: [(keys((k,)), values((v,))) for k, v in pairs]
@@ -164,7 +173,10 @@ class FileColumns:
                 return self._primitive_conversion(wanted, column, stored, path)
 
     def _part_reader(self, wanted: Field, column: RawColumn, path: str) -> ValueReader:
-        """Reads an element, key or value: the file's only candidate, which must not be another field's."""
+        """Return a reader for a list element, map key, or map value.
+
+        Its id in the file must not be another field's id.
+        """
         path = f"{path}.{wanted.name}"
         if wanted.type == dt.UNKNOWN:
             return _constant(None)
@@ -179,19 +191,20 @@ class FileColumns:
         convert = (delta_conversion if self.scan.is_delta else iceberg_conversion)(stored, type_)
         zones = isinstance(type_, dt.TimestampType) and isinstance(stored, dt.TimestampType) and type_.utc != stored.utc
         if convert is None or (zones and self.file.format == "orc"):
-            # ORC's timestamp is a wall clock, its timestamp_instant is none: neither stands for the other (7.4).
+            # ORC's `timestamp` has no time zone and `timestamp_instant` has one. Neither can be read as the other
+            # (7.4).
             self._incompatible(wanted, column, path)
         oldest, final = self._oldest(stored), convert
 
         def checked(value: Any) -> Any:
             if oldest is not None and value < oldest:
-                raise ValueError(f"{stored} {value} is in the calendar of an old writer (delta T20)")
+                raise ValueError(f"{stored} {value} was written in the Julian calendar (delta T20)")
             return final(value)
 
         return checked
 
     def _oldest(self, stored: dt.ColumnType) -> int | None:
-        """The least stored value that is right; None: all values are (delta T20)."""
+        """Return the smallest stored value that is correct, or None if all values are (delta T20)."""
         old = self.stored.old_calendar if self.scan.is_delta else frozenset[str]()
         match stored:
             case dt.DATE if "dates" in old:
@@ -204,9 +217,9 @@ class FileColumns:
                 return None
 
     def _default(self, wanted: Field, path: str) -> Any:
-        """The value of a field that the file lacks (iceberg 5.2, 5.9)."""
+        """Return the value of a field that the file lacks (iceberg 5.2, 5.9)."""
         if any(f.id in self.file.constants for _, f in walk(children(wanted.type))):
-            message = f"Cannot read column {path}: the file lacks the struct, and its partition tuple has values in it"
+            message = f"Cannot read column {path}: the file lacks the struct, but the partition tuple has its fields"
             raise UnsupportedError(message, cause="UnsupportedType", field=path, rule="iceberg 5.2")
         if wanted.initial_default is None and wanted.required:
             reason = f"it is required, and the file lacks field id {wanted.id}"
@@ -214,7 +227,7 @@ class FileColumns:
         return self._with_nested_defaults(wanted, wanted.initial_default, path)
 
     def _with_nested_defaults(self, wanted: Field, value: Any, path: str) -> Any:
-        """A struct's default with the defaults of the fields that it does not name."""
+        """Return a struct's default, completed with the defaults of the fields that it omits."""
         if not isinstance(wanted.type, dt.StructType) or value is None:
             return value
         places = [(f, f"{path}.{f.name}") for f in wanted.type.fields]
@@ -225,7 +238,7 @@ class FileColumns:
 
     def _incompatible(self, wanted: Field, column: RawColumn, path: str) -> NoReturn:
         rule = "delta T23" if self.scan.is_delta else "iceberg 5.12"
-        reason = f"the file stores {column.type} and the table has {wanted.type}, which it cannot be read as"
+        reason = f"the file stores {column.type}, which cannot be read as {wanted.type}"
         self._mismatch(reason, "IncompatibleType", path, rule)
 
     def _mismatch(self, reason: str, cause: str, path: str, rule: str) -> NoReturn:
@@ -242,7 +255,7 @@ def _has_id(column: RawColumn) -> bool:
 
 
 def _is_whole(wanted: Field, column: RawColumn) -> bool:
-    """Tells whether a file has a field and everything below the field."""
+    """Return whether a file has a field and all fields below it."""
     if dt.UNKNOWN in (wanted.type, column.type):
         return False
     if isinstance(wanted.type, dt.StructType) and column.type == "struct":
@@ -252,7 +265,7 @@ def _is_whole(wanted: Field, column: RawColumn) -> bool:
 
 
 def _with_mapped_ids(column: RawColumn, name: str, entries: Sequence[MappedName]) -> RawColumn:
-    """The column under the ids that a name mapping gives to `name` and to the columns below (iceberg 5.7)."""
+    """Return the column and its nested columns with the ids from a name mapping (iceberg 5.7)."""
     entry = next((e for e in entries if name in e.names), None)
     below = () if entry is None else entry.fields
     names = {"list": ["element"], "map": ["key", "value"]}.get(str(column.type), [c.name for c in column.parts])
@@ -261,7 +274,10 @@ def _with_mapped_ids(column: RawColumn, name: str, entries: Sequence[MappedName]
 
 
 def _with_ids_by_name(columns: Sequence[RawColumn], wanted: Sequence[Field]) -> tuple[RawColumn, ...]:
-    """The columns with the ids of the wanted fields of their names, at every level; parts of lists by place."""
+    """Return the columns with the ids of the fields of the same names, at every level.
+
+    Parts of lists match by position.
+    """
     found = []
     for column in columns:
         field = next((f for f in wanted if f.name == column.name), None)

@@ -1,4 +1,4 @@
-"""A Delta table: the version that a read asks for, deletion vectors, and the scan of the read.
+"""The scan of a Delta table: the requested version, deletion vectors, and row tracking.
 
 Spec: Delta, "In-Commit Timestamps", "Deletion Vectors", "Row Tracking", "Catalog-managed tables" (L32 to L36, D1 to
 D15, W1 to W4; frontier F4).
@@ -34,15 +34,17 @@ _ROW_TRACKING = {
 
 
 def scan_delta(request: Request, files: Files) -> Scan:
-    """The scan of a read, with all live data files in it."""
+    """Return the scan of a read, with all live data files."""
     return DeltaRead(request, files).scan()
 
 
 class DeltaRead:
-    """A table and the read of it.
+    """A read of one Delta table.
 
-    log: its commits that count. latest: its latest version.
-    state, columns: the version asked for, of changes the last one.
+    Attributes:
+        log: The commits that belong to the table.
+        latest: The latest version.
+        state: The requested version. For a read of changes, the last version of the range.
     """
 
     def __init__(self, request: Request, files: Files) -> None:
@@ -53,7 +55,7 @@ class DeltaRead:
         self.columns: TableColumns = columns_of(self.state, request.location)
 
     def scan(self) -> Scan:
-        """All that the read has to do."""
+        """Return the scan of the requested version."""
         columns, condition, used = resolve_columns(self.request, self.columns.schema, self._with_table_type)
         self._check_metadata_columns(used)
         materialized = {name: self.state.configuration.get(key) for name, (_, key) in _ROW_TRACKING.items()}
@@ -70,14 +72,14 @@ class DeltaRead:
         )
 
     def _with_table_type(self, column: Field) -> Field:
-        """`_partition` gets the struct that this table gives it."""
+        """Return a metadata column with its type in this table, which only `_partition` depends on."""
         if column.id != METADATA["_partition"].id:
             return column
         parts = tuple(replace(f, physical_name=None) for f in self.columns.partition_columns)
         return replace(column, type=StructType(parts) if parts else UNKNOWN)
 
     def _check_metadata_columns(self, used: set[str]) -> None:
-        """delta W1, W4."""
+        """Raise an error for metadata columns that this table cannot provide (delta W1, W4)."""
         if "_last_updated_sequence_number" in used:
             name = "_last_updated_sequence_number"
             raise errors.UnknownColumnError("Delta tables have no sequence numbers", field=name)
@@ -89,7 +91,7 @@ class DeltaRead:
                 raise log_error(f"a file has no {_ROW_TRACKING[name][0]}, which {name} needs", None, "delta W4")
 
     def _state(self) -> ReplayedState:
-        """The version asked for (delta L32 to L36). The latest must be readable in any case."""
+        """Return the requested version (delta L32 to L36). The latest version must be readable in any case."""
         request, latest = self.request, self.latest
         if request.ref is not None:
             raise errors.RequestError("Cannot select by ref: Delta tables have no branches and tags")
@@ -104,7 +106,7 @@ class DeltaRead:
         return latest if version is None else self.log.load(version)
 
     def _select_log(self, published: Log) -> tuple[Log, ReplayedState]:
-        """The log as far as its commits are of the table, and the latest version (frontier F4)."""
+        """Return the commits that belong to the table and the latest version (frontier F4)."""
         request, log = self.request, self._log_with_catalog_answer(published)
         latest = log.load(None)
         columns_of(latest, request.location)
@@ -112,15 +114,15 @@ class DeltaRead:
         if request.published_only and not managed:
             log, latest = published, published.load(None)
         if managed and request.max_version is None and not request.published_only:
-            message = "A catalog manages the table, and was not asked"
+            message = "A catalog manages the table: pass max_version with its answer"
             raise errors.UnsupportedError(message, cause="CatalogManaged", rule="frontier F4.3")
         if not managed and request.max_version is not None:
-            message = "There is a catalog's answer, and no catalog manages the table"
+            message = "max_version is only allowed for a table that a catalog manages"
             raise errors.RequestError(message, cause="CatalogAnswer", rule="frontier F4.5")
         return log, latest
 
     def _log_with_catalog_answer(self, log: Log) -> Log:
-        """The log with the commits that a catalog's answer has, and without later ones."""
+        """Return the log with the commits that the catalog ratified and without later commits."""
         if self.request.max_version is None:
             readable = log.readable()
             if not self.request.published_only or not readable:
@@ -136,7 +138,7 @@ class DeltaRead:
                 commits[version] = replace(staged[commit], name=f"{_STAGED}/{commit}")
             elif version not in commits:
                 message, file = (
-                    f"The ratified commit of version {version} is not there",
+                    f"The ratified commit of version {version} does not exist",
                     log.path(f"{_STAGED}/{commit}"),
                 )
                 cause = "StagedCommitMissing"
@@ -146,14 +148,14 @@ class DeltaRead:
         )
 
     def times(self, versions: Iterable[int]) -> dict[int, int]:
-        """The times of commits, in milliseconds: in the commits where they are enabled, else of files (delta L33)."""
+        """Return times in milliseconds by version: in-commit timestamps, otherwise times of files (delta L33)."""
         first = self._in_commit_start()[0]
         wanted = set(versions)
         modified = self._file_times(first) if min(wanted, default=first) < first else {}
         return {v: self._in_commit_time(v) if v >= first else modified[v] for v in wanted}
 
     def _version_at(self, timestamp_ms: int) -> int:
-        """The last version that was there at a time, inclusive (delta L34, L35)."""
+        """Return the last version that existed at a time, inclusive (delta L34, L35)."""
         log, (first, since_ms) = self.log, self._in_commit_start()
         if first <= log.latest and (since_ms is None or timestamp_ms >= since_ms):
             times = self.times(v for v in log.readable() if v >= first)
@@ -168,15 +170,20 @@ class DeltaRead:
             raise errors.SnapshotNotFoundError(message, cause="TimestampOutOfRange", rule="delta L34")
         goes_on = version in (log.latest, first - 1) or version + 1 in times
         if not goes_on and times[version] < timestamp_ms:
-            message = f"At {timestamp_ms} the table may have been at versions that are gone"
+            message = f"The version at {timestamp_ms} may be one that was removed from the log"
             raise errors.SnapshotNotFoundError(message, cause="TimestampOutOfRange", rule="delta L34")
         return version
 
     def _in_commit_start(self) -> tuple[int, int | None]:
-        """The first version with in-commit timestamps, and since when; None: always, or never (delta L35)."""
+        """Return the first version with in-commit timestamps and its time (delta L35).
+
+        The time is None if all commits have in-commit timestamps or none has.
+        """
         if not is_true(self.latest, "delta.enableInCommitTimestamps"):
             if is_catalog_managed(self.latest):
-                message = "The times of files mean nothing where a catalog publishes them"
+                message = (
+                    "A catalog-managed table needs in-commit timestamps: file times do not show when commits were made"
+                )
                 raise errors.InvalidTableError(message, cause="NoInCommitTimestamps", rule="frontier F4.7")
             return self.log.latest + 1, None
         keys = [f"delta.inCommitTimestampEnablement{name}" for name in ("Version", "Timestamp")]
@@ -190,19 +197,19 @@ class DeltaRead:
         return first, since_ms
 
     def _file_times(self, end: int) -> dict[int, int]:
-        """Modification times of the versions below `end`, made to increase (delta L33)."""
+        """Return the modification times of the versions below `end`, adjusted to increase strictly (delta L33)."""
         times: dict[int, int] = {}
         last: int | None = None
         for version in (v for v in self.log.readable() if v < end):
             time = self.log.commits[version].modified_ms
             if time is None:
-                raise errors.UnsupportedError("The storage gives no modification times", rule="delta L33")
+                raise errors.UnsupportedError("The storage has no modification times", rule="delta L33")
             last = time if last is None or time > last else last + 1
             times[version] = last
         return times
 
     def _in_commit_time(self, version: int) -> int:
-        """The time that a commit says of itself, in its first action."""
+        """Return the time that a commit records in its first action."""
         log = self.log
         name, body = next(iter(log.actions(version)), ("", {}))
         time = body.get("inCommitTimestamp") if name == "commitInfo" else None
@@ -212,7 +219,7 @@ class DeltaRead:
         return time
 
     def data_file(self, path: str, add: Mapping[str, Any]) -> DataFile:
-        """The file that an action names, whose canonical path is `path`, without the rows of its vector."""
+        """Return the file of an action. `path` is the canonical path. The deletion vector is read later."""
         physical = self.paths.physical(path)
         if not self.files.opens(physical):
             raise errors.UnsupportedError("Cannot open files of this scheme", file=physical, rule="delta L41")
@@ -233,7 +240,7 @@ class DeltaRead:
         )
 
     def _partition(self, recorded: Mapping[str, str | None]) -> dict[int, Any]:
-        """The log's partition values, by physical name, else by a name that differs in case (delta V1 to V8)."""
+        """Return the recorded partition values by field id. Names of columns may differ in case (delta V1 to V8)."""
         exact = {f.physical_name or f.name for f in self.columns.partition_columns}
         any_case = {key.lower(): text for key, text in recorded.items() if key not in exact}
         names = {(f.physical_name or f.name).lower(): f.name for f in self.columns.partition_columns}
@@ -251,12 +258,12 @@ class DeltaRead:
         return values
 
     def positions(self, add: Mapping[str, Any], physical: str) -> set[int]:
-        """The deleted positions of a data file that has a vector (delta D9)."""
+        """Return the deleted positions of a data file that has a deletion vector (delta D9)."""
         try:
             positions = self._vector_positions(add["deletionVector"])
             declared, count = add["deletionVector"]["cardinality"], _record_count(add)
             if len(positions) != declared:
-                raise _vector_error(f"{len(positions)} positions, declared are {declared}", "delta D9")
+                raise _vector_error(f"{len(positions)} positions, declared {declared}", "delta D9")
             if positions and max(positions) >= (self.row_count(physical) if count is None else count):
                 raise _vector_error(f"position {max(positions)} is beyond the file's rows", "delta D9")
         except errors.HarnessError as error:
@@ -264,17 +271,18 @@ class DeltaRead:
         return positions
 
     def _vector_positions(self, vector: Mapping[str, Any]) -> set[int]:
-        """The positions of a vector in the log, or in a file (delta D1 to D8, D14)."""
+        """Return the positions of a deletion vector in the log or in a file (delta D1 to D8, D14)."""
         size, text = vector["sizeInBytes"], vector["pathOrInlineDv"]
         try:
             if vector["storageType"] == "i":
                 data = z85(text)
                 if not 0 <= len(data) - size < 4:
-                    raise _vector_error(f"{len(data)} bytes inline, declared are {size}", "delta D4")
-                return delta_bitmap(data[:size]) if data else set()  # Delta on Spark spells a vector of no rows so
+                    raise _vector_error(f"{len(data)} bytes inline, declared {size}", "delta D4")
+                # Delta on Spark writes a vector without rows in this way
+                return delta_bitmap(data[:size]) if data else set()
             data, offset = self.paths.read(self._vector_path(vector)), vector.get("offset") or 1
             if data[:1] != b"\x01":
-                raise _vector_error("its file has another format version than 1", "delta D5")
+                raise _vector_error("the format version of its file is not 1", "delta D5")
             frame = data[offset : offset + size + 8]
             if len(frame) != size + 8 or size < 0:
                 raise _vector_error(f"{len(frame)} bytes at its offset, expected {size + 8}", "delta D14")
@@ -283,7 +291,7 @@ class DeltaRead:
             raise _vector_error(str(error), "delta D8") from error
 
     def _vector_path(self, vector: Mapping[str, Any]) -> str:
-        """The file that holds a vector (delta D1 to D4)."""
+        """Return the path of the file that contains a deletion vector (delta D1 to D4)."""
         text = vector["pathOrInlineDv"]
         match vector["storageType"]:
             case "u" if len(text) >= 20:
@@ -295,7 +303,7 @@ class DeltaRead:
                 raise _vector_error(f"storage type {other!r}, path {text!r}", "delta D1")
 
     def row_count(self, physical: str) -> int:
-        """The rows of a file whose statistics do not say how many (delta D15)."""
+        """Return the number of rows in a file, for files without that number in their statistics (delta D15)."""
         try:
             return int(pq.read_metadata(io.BytesIO(self.files.read(physical))).num_rows)
         except (pa.ArrowException, OSError) as error:
@@ -307,7 +315,7 @@ def _vector_error(reason: str, rule: str) -> errors.CorruptDeleteError:
 
 
 def _record_count(add: Mapping[str, Any]) -> int | None:
-    """Physical rows, as the statistics say if they can be read (delta R10)."""
+    """Return the number of physical rows according to the statistics, or None if they are not readable (delta R10)."""
     try:
         stats = json.loads(add.get("stats") or "{}")
     except (ValueError, RecursionError):

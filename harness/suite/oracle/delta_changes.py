@@ -1,7 +1,8 @@
-"""The change data feed of a Delta table: the rows that the commits of a range inserted, deleted or updated.
+"""The change data feed of a Delta table: the rows that a range of commits inserted, deleted, or updated.
 
-A scan of changes reads a file once for each change of the file, under the schema of the last version. Kind, version and
-time of a change are constants of the file; change files alone hold the kind row by row.
+A scan of changes reads a file once for each change of the file, with the schema of the last version. The kind, version,
+and time of a change are constants of the file. Only change files store the kind of each row.
+
 Spec: Delta, "Change Data Files", "Add File and Remove File" (delta C1 to C12).
 """
 
@@ -22,13 +23,13 @@ _MERGED = ("numTargetRowsInserted", "numTargetRowsUpdated", "numTargetRowsDelete
 
 
 def scan_changes(request: Request, files: Files) -> Scan:
-    """The scan of a read of changes, with all changed files in it."""
+    """Return the scan of a read of changes, with all changed files."""
     table = DeltaRead(request, files)
     fields = (*table.columns.schema.fields, *CHANGES.values())
     columns, _, used = resolve_columns(request, Schema(fields=fields), lambda field: field)
     if used - {"_file", "_pos"}:
         names = ", ".join(sorted(used))
-        raise errors.UnknownColumnError(f"Changes do not have all of {names}", field=names, rule="delta C12")
+        raise errors.UnknownColumnError(f"Unknown columns of changes: {names}", field=names, rule="delta C12")
     versions = _versions(table)
     times = table.times(versions)
     data: list[DataFile] = []
@@ -51,7 +52,7 @@ def scan_changes(request: Request, files: Files) -> Scan:
 
 
 def _versions(table: DeltaRead) -> range:
-    """The versions of the range, whose commits must all be there (delta C1, C2)."""
+    """Return the requested versions, whose commits must all exist (delta C1, C2)."""
     assert table.request.changes is not None
     (first, last), end = table.request.changes, table.state.version
     if not 0 <= first <= min(last, end):
@@ -65,7 +66,7 @@ def _versions(table: DeltaRead) -> range:
 
 
 def _commits(table: DeltaRead, versions: range) -> Iterator[tuple[ReplayedState, list[Action]]]:
-    """Per version the table without files of earlier versions, and the actions of the commit (delta C3)."""
+    """Yield the actions of each version, with a state that has only the files that this version added (delta C3)."""
     state = table.log.load(versions[0])
     for version in versions:
         actions = table.log.actions(version)
@@ -77,13 +78,15 @@ def _commits(table: DeltaRead, versions: range) -> Iterator[tuple[ReplayedState,
 
 
 def _check_version(state: ReplayedState, table: DeltaRead) -> None:
-    """Refuses a version without a feed, or whose rows the last version's schema cannot show (delta C3, C10, C11)."""
+    """Check that a version has a feed and that its rows fit the last version's schema (delta C3, C10, C11)."""
     columns = columns_of(state, table.request.location)
     refuse = partial(errors.RequestError, cause="ChangeFeedError", snapshot=state.version)
     if not is_true(state, "delta.enableChangeDataFeed"):
-        raise refuse(f"Cannot read changes: version {state.version} keeps none", rule="delta C3")
+        raise refuse(
+            f"Cannot read changes: the change data feed is not enabled in version {state.version}", rule="delta C3"
+        )
     if reserved := [f.name for f in columns.schema.fields if f.name.lower() in CHANGES]:
-        message = f"Cannot read changes: the table has a column {reserved[0]!r} of its own"
+        message = f"Cannot read changes: the table has a column named {reserved[0]!r}"
         raise errors.InvalidTableError(message, cause="ChangeFeedError", field=reserved[0], rule="delta C10")
     partitions, last = (list(map(_stored_name, c.partition_columns)) for c in (columns, table.columns))
     if partitions != last or not _can_show(table.columns.schema.fields, columns.schema.fields):
@@ -92,7 +95,7 @@ def _check_version(state: ReplayedState, table: DeltaRead) -> None:
 
 
 def _can_show(fields: Sequence[Field], older: Sequence[Field]) -> bool:
-    """Tells whether fields can show rows of older fields, to which only fields that may be null were added."""
+    """Return whether rows of the older fields can be shown with `fields`. Added fields must be nullable."""
     added = {_stored_name(f): f for f in fields}
     for old in older:
         new = added.pop(_stored_name(old), None)
@@ -113,9 +116,10 @@ def _stored_name(field: Field) -> str:
 def _changed_files(
     table: DeltaRead, state: ReplayedState, actions: Sequence[Action]
 ) -> Iterator[tuple[str | None, DataFile]]:
-    """The files of rows that a commit changed, with the kind of the change; None: the file says so by row.
+    """Yield the files with the rows that a commit changed, each with the kind of change.
 
-    Change files, where there are any, are all (delta C4). Actions without a change of data count for nothing (C5).
+    The kind is None for change files, which store it in each row. Change files contain all changes of their commit
+    (delta C4). Actions without a change of data are skipped (C5).
     """
     if changes := [body for name, body in actions if name == "cdc"]:
         yield from ((None, table.data_file(canonical_path(body["path"], table.root), body)) for body in changes)
@@ -138,24 +142,26 @@ def _changed_files(
             )
             yield kind, table.data_file(path, action or {})
             continue
-        file = table.data_file(path, after)  # with another vector: rows that one of the two hides (delta C6)
+        # the deletion vector was replaced: the changed rows are those that only one of the two vectors deletes (delta
+        # C6)
+        file = table.data_file(path, after)
         for kind, hiding, other in (("delete", after, before), ("insert", before, after)):
             if hiding.get("deletionVector") is not None:
                 yield kind, replace(file, positions=partial(_positions_outside_change, table, file, hiding, other))
 
 
 def _by_path(table: DeltaRead, bodies: Iterable[Document]) -> dict[str, Document]:
-    """Actions by canonical path. A commit that adds or removes a file twice contradicts itself (delta C6)."""
+    """Return actions by canonical path. Raise InvalidTableError if a commit adds or removes a file twice (delta C6)."""
     found: dict[str, Document] = {}
     for body in bodies:
         if found.setdefault(canonical_path(body["path"], table.root), body) is not body:
-            message = "A commit adds or removes a file twice, with two deletion vectors"
+            message = "A commit adds or removes a file twice with different deletion vectors"
             raise errors.InvalidTableError(message, cause="LogCorrupt", file=body["path"], rule="delta C6")
     return found
 
 
 def _with_partition_values(table: DeltaRead, version: int, remove: Document) -> Document:
-    """A remove with partition values, if need be the add of the version before (delta C8)."""
+    """Return a `remove` with partition values, if necessary the `add` of the previous version (delta C8)."""
     if remove.get("partitionValues") is not None:
         return remove
     key = (canonical_path(remove["path"], table.root), vector_id(remove.get("deletionVector")))
@@ -167,7 +173,7 @@ def _with_partition_values(table: DeltaRead, version: int, remove: Document) -> 
 
 
 def _positions_outside_change(table: DeltaRead, file: DataFile, hiding: Document, other: Document) -> set[int]:
-    """All positions of a file but those that the vector of one action hides, and of the other not (delta C6)."""
+    """Return the positions that did not change: all but those that only `hiding` deletes (delta C6)."""
     hidden, also = (
         set[int]() if body.get("deletionVector") is None else table.positions(body, file.physical)
         for body in (hiding, other)

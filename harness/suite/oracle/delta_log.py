@@ -1,7 +1,9 @@
-"""The log of a Delta table: its files, paths and actions, and the state that replaying the log gives.
+"""The log of a Delta table: its files, paths, and actions, and the state that results from replaying it.
 
-Commits are replayed from the oldest base from which they are all there, version 0 if it is left. So checkpoints are
-read only where nothing else remains, compacted commits and `_last_checkpoint` never: both may be left out at will.
+Replay starts at the oldest base that is followed by all commits, which is version 0 if the log is complete. Checkpoints
+are therefore read only if commits are missing. Compacted commits are never replayed, because writers may omit them.
+`_last_checkpoint` is only used to check the counts of a checkpoint.
+
 Spec: Delta, "Delta Log Entries", "Checkpoints", "Actions", "Action Reconciliation" (delta L1 to L41, R1 to R13).
 """
 
@@ -34,17 +36,17 @@ def _corrupt_log(reason: str, file: str | None, rule: str) -> errors.CorruptFile
 
 
 def log_error(reason: str, file: str | None, rule: str) -> errors.InvalidTableError:
-    """The error for a log that contradicts itself, or lacks what it must have."""
+    """Return the error for a log that contradicts itself or lacks a required part."""
     return errors.InvalidTableError(f"Invalid log: {reason}", cause="LogCorrupt", file=file, rule=rule)
 
 
 def table_root(location: str) -> str:
-    """The table's folder: absolute, without a slash at its end."""
+    """Return the table's absolute directory, without a trailing slash."""
     return _normalized(os.path.abspath(local_path(location))) if is_local(location) else location.rstrip("/")
 
 
 def canonical_path(recorded: str, root: str) -> str:
-    """The file that a path in the log names: absolute, decoded once; equal for all spellings (delta L38, L41)."""
+    """Return the absolute decoded path of a file, the same for all spellings in the log (delta L38, L41)."""
     if not recorded:
         raise log_error("a path is empty", None, "delta L25")
     if _LOCAL.match(recorded):
@@ -79,7 +81,7 @@ def _normalized(path: str) -> str:
 
 
 def _normalized_uri(uri: str) -> str:
-    """The URI without `.` and `..` segments."""
+    """Return the URI without `.` and `..` segments."""
     kept: list[str] = []
     for segment in uri.split("/"):
         if segment == "..":
@@ -90,7 +92,7 @@ def _normalized_uri(uri: str) -> str:
 
 
 Action: TypeAlias = tuple[str, dict[str, Any]]
-"""The name of an action, and what it says."""
+"""The name of an action and its content."""
 
 _FILE = {"path": str, "partitionValues": dict, "size": int, "dataChange?": bool}
 _FIELDS: Mapping[str, Mapping[str, type]] = {
@@ -105,13 +107,13 @@ _FIELDS: Mapping[str, Mapping[str, type]] = {
     "sidecar": {"path?": str},
     "checkpointMetadata": {},
 }
-"""The fields of each action that a reader needs; those with a question mark may be absent or null."""
+"""The fields of each action that a reader needs. Fields with a question mark may be absent or null."""
 _MAPS = ("partitionValues", "configuration")
 _VECTOR = {"storageType": str, "pathOrInlineDv": str, "sizeInBytes": int, "cardinality": int, "offset?": int}
 
 
 def _commit_actions(data: bytes, *, file: str) -> list[Action]:
-    """The actions of a commit, a line each. Blank lines and unknown actions are passed over (delta L3, L24)."""
+    """Return the actions of a commit, one per line. Blank lines and unknown actions are skipped (delta L3, L24)."""
     if not data:
         raise _corrupt_log("a commit is an empty file", file, "delta L3")
     actions: list[Action] = []
@@ -126,12 +128,12 @@ def _commit_actions(data: bytes, *, file: str) -> list[Action]:
 
 
 def _parse_action(value: object, file: str) -> list[Action]:
-    """The action of one line or row; none where it is not known."""
+    """Return the action of a line or row as a list, which is empty if the action is unknown."""
     if not isinstance(value, dict):
         raise _corrupt_log(f"got {value!r:.80}, expected an object", file, "delta L24")
     known = [(name, body) for name, body in value.items() if name in _FIELDS and body is not None]
     if len(known) > 1:
-        raise _corrupt_log(f"{len(known)} actions in one", file, "delta L24")
+        raise _corrupt_log(f"{len(known)} actions in one object", file, "delta L24")
     for name, body in known:
         try:
             mapping(body)
@@ -144,7 +146,7 @@ def _parse_action(value: object, file: str) -> list[Action]:
         texts = [text for key, kind in fields if kind is list for text in body.get(key) or ()]
         texts += [t for key, _ in fields if key in _MAPS for t in (body.get(key) or {}).values() if t is not None]
         if not all(isinstance(text, str) for text in texts):
-            raise _corrupt_log(f"a part of the {name} is no text", file, "delta L24")
+            raise _corrupt_log(f"a value of the {name} is not text", file, "delta L24")
     return known
 
 
@@ -166,16 +168,16 @@ _COLUMNS["add"].append("stats_parsed.numRecords")
 
 def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, object]:
     if len({key for key, _ in pairs}) < len(pairs):
-        raise ValueError("a key stands twice")
+        raise ValueError("a key occurs twice")
     return dict(pairs)
 
 
 class _NumberText(str):
-    """The text of a JSON number, which counts as it is written."""
+    """The text of a JSON number, because the checksum depends on its spelling."""
 
 
 def hint_checksum(text: str) -> str:
-    """The checksum of `_last_checkpoint`: MD5 over its leaves in order, without the checksum itself (delta L8)."""
+    """Return the checksum of `_last_checkpoint`: MD5 over its values in order, without the checksum (delta L8)."""
     document = json.loads(text, parse_float=_NumberText, parse_int=_NumberText)
     document.pop("checksum", None)
     leaves = sorted(_leaves(document, ""), key=lambda leaf: leaf[0].encode())
@@ -204,7 +206,13 @@ _COMPACTED = re.compile(r"([0-9]{20})\.([0-9]{20})\.compacted\.json")
 
 @dataclass(frozen=True)
 class Log:
-    """Commits by version, complete checkpoints as (version, file names), ascending; held: what a catalog alone has."""
+    """The log of a table.
+
+    Attributes:
+        commits: Directory entries of commits by version, in ascending order.
+        checkpoints: Complete checkpoints as (version, file names), in ascending order.
+        catalog_commits: The content of commits that only the catalog has, by version.
+    """
 
     root: str
     commits: Mapping[int, Entry]
@@ -214,25 +222,28 @@ class Log:
     catalog_commits: Mapping[int, bytes] = field(default_factory=dict)
 
     def path(self, name: str) -> str:
-        """The physical path of a file of the log."""
+        """Return the physical path of a file in the log."""
         return join(self.root, "_delta_log", name)
 
     def truncated_at(self, version: int) -> Log:
-        """The log as it was at a version."""
+        """Return the log as it was at a version."""
         commits = {v: entry for v, entry in self.commits.items() if v <= version}
         return replace(
             self, commits=commits, checkpoints=tuple(c for c in self.checkpoints if c[0] <= version), latest=version
         )
 
     def actions(self, version: int) -> list[Action]:
-        """The actions of a commit."""
+        """Return the actions of a commit."""
         path = self.path(self.commits[version].name)
         return _commit_actions(
             self.catalog_commits[version] if version in self.catalog_commits else self.files.read(path), file=path
         )
 
     def bases(self, version: int) -> list[tuple[int, tuple[str, ...]]]:
-        """The bases with all commits from their own on, oldest first; (-1, ()) is none (delta L21 to L23)."""
+        """Return the checkpoints that all commits up to a version follow, oldest first (delta L21 to L23).
+
+        The base (-1, ()) starts at version 0 without a checkpoint.
+        """
         return [
             (base, names)
             for base, names in [(-1, ()), *self.checkpoints]
@@ -240,7 +251,7 @@ class Log:
         ]
 
     def readable(self) -> list[int]:
-        """The versions that can still be read, ascending (delta L29)."""
+        """Return the versions that can still be read, in ascending order (delta L29)."""
         starts = {0, *(base for base, _ in self.checkpoints)}
         found: list[int] = []
         for version in (v for v, entry in sorted(self.commits.items()) if entry.size > 0):
@@ -249,7 +260,7 @@ class Log:
         return found
 
     def load(self, version: int | None) -> ReplayedState:
-        """The table at a version; None: the latest."""
+        """Return the state of the table at a version. None means the latest version."""
         target = self.latest if version is None else version
         readable = self.readable()
         if not 0 <= target <= self.latest or (readable and target < readable[0]):
@@ -261,7 +272,7 @@ class Log:
             try:
                 return self._replay(base, names, target)
             except (errors.InvalidTableError, errors.MissingFileError) as error:
-                first = first or error  # a newer base may do without the file that is broken (delta L5, L19)
+                first = first or error  # a newer base may not need the broken file (delta L5, L19)
         if first is not None:
             raise first
         message = f"Commits up to version {target} are missing, and no checkpoint replaces them"
@@ -288,7 +299,7 @@ class Log:
         return state
 
     def _checkpoint_actions(self, paths: Sequence[str], version: int) -> list[Action]:
-        """The actions of a checkpoint and its sidecars, without tombstones (delta L14 to L19)."""
+        """Return the actions of a checkpoint and its sidecars, without tombstones (delta L14 to L19)."""
         top = paths[0]
         actions = [action for path in paths for action in self._file_actions(path)]
         bodies = {kind: [body for name, body in actions if name == kind] for kind in ("sidecar", "checkpointMetadata")}
@@ -297,9 +308,9 @@ class Log:
         if len(heads) > 1 or ((is_named or sidecars) and not heads):
             raise log_error(f"the checkpoint has {len(heads)} checkpointMetadata", top, "delta L14")
         if heads and heads[0].get("version") != version:
-            raise log_error(f"the checkpoint says that it is of version {heads[0].get('version')}", top, "delta L14")
+            raise log_error(f"its checkpointMetadata has version {heads[0].get('version')}", top, "delta L14")
         if sidecars and any(name in ("add", "remove") for name, _ in actions):
-            raise log_error("the checkpoint has files of its own beside sidecars", top, "delta L16")
+            raise log_error("the checkpoint has both file actions and sidecars", top, "delta L16")
         log = top.rpartition("/")[0]
         listing = []
         for sidecar in sidecars:
@@ -320,7 +331,7 @@ class Log:
         return [action for action in actions if action[0] in ("add", "protocol", "metaData")]
 
     def _file_actions(self, path: str) -> list[Action]:
-        """The actions of one file of a checkpoint."""
+        """Return the actions of one file of a checkpoint."""
         if path.endswith(".json"):
             return _commit_actions(self.files.read(path), file=path)
         wanted = [f"{name}.{field}" for name, fields in _COLUMNS.items() for field in fields]
@@ -336,16 +347,16 @@ class Log:
         if any(len(row) > 1 for row in known):
             raise _corrupt_log("a row of the checkpoint holds several actions", path, "delta L17")
         for body in (body for row in known for body in row.values()):
-            for key in _MAPS:  # Parquet's maps come as pairs
+            for key in _MAPS:  # pyarrow returns maps as pairs
                 if body.get(key) is not None:
                     body[key] = dict(body[key])
             vector = body.get("deletionVector")
             if vector is not None and all(value is None for value in vector.values()):
-                body["deletionVector"] = None  # some writers of Parquet spell a null struct so
+                body["deletionVector"] = None  # some writers of Parquet store a null struct in this way
         return [action for row in known for action in _parse_action(row, path)]
 
     def _check_counts(self, actions: list[Action], top: str, version: int, *, is_v2: bool) -> None:
-        """Holds the checkpoint against what a sound `_last_checkpoint` says of it (delta L6 to L10)."""
+        """Compare the checkpoint with a valid `_last_checkpoint` that describes it (delta L6 to L10)."""
         try:
             text = self.files.read(f"{top.rpartition('/')[0]}/_last_checkpoint").decode()
             hint = json.loads(text, object_pairs_hook=_unique_keys)
@@ -365,7 +376,7 @@ class Log:
 
 
 def list_log(root: str, files: Files) -> Log:
-    """The log of the table in folder `root`. Raises TableNotFoundError for an empty log (delta L4)."""
+    """Return the log of the table in directory `root`. Raise TableNotFoundError if the log is empty (delta L4)."""
     entries = files.entries(join(root, "_delta_log"))
     commits = {int(match[1]): entry for entry in entries if (match := _COMMIT.fullmatch(entry.name))}
     whole = [e.name for e in entries if e.size != 0]
@@ -381,7 +392,7 @@ def list_log(root: str, files: Files) -> Log:
 
 
 def _multi_part_checkpoints(names: list[str]) -> Iterator[tuple[int, tuple[str, ...]]]:
-    """Checkpoints in parts of which all are there (delta L12)."""
+    """Yield the multi-part checkpoints whose parts all exist (delta L12)."""
     matches = [match for name in names if (match := _PART.fullmatch(name))]
     for version, count in sorted({(match[1], match[3]) for match in matches}):
         parts = {int(match[2]): match[0] for match in matches if (match[1], match[3]) == (version, count)}
@@ -392,7 +403,7 @@ def _multi_part_checkpoints(names: list[str]) -> Iterator[tuple[int, tuple[str, 
 
 @dataclass
 class ReplayedState:
-    """A table at one version: live adds by path and deletion vector, the protocol and the metadata."""
+    """A table at one version: live `add` actions by path and deletion vector, the protocol, and the metadata."""
 
     version: int
     protocol: dict[str, Any] | None = None
@@ -401,16 +412,16 @@ class ReplayedState:
 
     @property
     def configuration(self) -> Mapping[str, Any]:
-        """The table's properties."""
+        """The table properties."""
         return (self.metadata or {}).get("configuration") or {}
 
     def features(self, *lists: str) -> set[str]:
-        """The names of features in these lists of the protocol, in lower case."""
+        """Return the lower-case names of the features in these lists of the protocol."""
         return {name.lower() for key in lists for name in (self.protocol or {}).get(key) or ()}
 
 
 def apply_actions(state: ReplayedState, actions: list[Action], root: str, file: str) -> None:
-    """Adds the actions of a commit to a state; their order means nothing (delta L26, R1 to R6)."""
+    """Apply the actions of one file of the log to a state. Their order does not matter (delta L26, R1 to R6)."""
     seen: dict[tuple[str, str], str] = {}
     for kind in ("protocol", "metaData"):
         if sum(name == kind for name, _ in actions) > 1:
@@ -429,7 +440,7 @@ def apply_actions(state: ReplayedState, actions: list[Action], root: str, file: 
 
 
 def vector_id(vector: Mapping[str, object] | None) -> str:
-    """The identity of a deletion vector; empty without a vector (delta R1)."""
+    """Return the identity of a deletion vector, or an empty text if there is none (delta R1)."""
     if vector is None:
         return ""
     offset = vector.get("offset")

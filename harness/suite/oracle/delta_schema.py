@@ -24,9 +24,9 @@ _READABLE_FEATURES = re.compile(
     "timestampwithouttimezone|typewidening|typewidening-preview|v2checkpoint|vacuumprotocolcheck|variantshredding|"
     "variantshredding-preview|varianttype|varianttype-preview"
 )
-"""The reader features that are read (delta P2)."""
+"""The reader features that the oracle supports (delta P2)."""
 _REFUSED_FEATURES = re.compile("adaptivemetadata-preview|intervaltype|redirectreaderwriter-preview|timestampnanos")
-"""Writer features without which a table is not read."""
+"""Writer features that make a table unreadable for the oracle."""
 _PRIMITIVES: dict[str, dt.ColumnType] = {
     **{name: dt.SimpleType(name) for name in ("boolean", "string", "binary", "date", "variant")},
     **{
@@ -45,7 +45,7 @@ _MAX_ID = 2147483447
 
 @dataclass(frozen=True, slots=True)
 class TableColumns:
-    """A table's columns at one version, and how they are found in data files."""
+    """A table's columns at one version. `lookup` is the way to find columns in data files; see `scan.Scan`."""
 
     schema: Schema
     partition_columns: tuple[Field, ...]
@@ -53,7 +53,10 @@ class TableColumns:
 
 
 def columns_of(state: ReplayedState, table: str) -> TableColumns:
-    """The columns of a table whose protocol can be read (delta P1 to P4, T1, T13, T23, V7, V8)."""
+    """Return a table's columns. Raise an error if the protocol or the schema is invalid or not supported.
+
+    Spec: rules delta P1 to P4, T1, T13, T23, V7, V8.
+    """
     protocol, metadata = state.protocol or {}, state.metadata or {}
     _check_protocol(protocol)
     provider = optional_value(metadata.get("format") or {}, "provider", str) or "parquet"
@@ -63,14 +66,14 @@ def columns_of(state: ReplayedState, table: str) -> TableColumns:
     text = (state.configuration.get("delta.columnMapping.mode") or "none").lower()
     if text not in ("none", "name", "id"):
         raise InvalidTableError(f"Column mapping has mode {text!r}", cause="UnsupportedFeature", rule="delta P4")
-    # One list is enough, but writer version 5 meant column mapping without any use of it (delta P4).
+    # One list is sufficient. But writer version 5 implied column mapping without requiring its use (delta P4).
     writers = state.features("writerFeatures") - ({"columnmapping"} if protocol["minReaderVersion"] == 1 else set())
     features = state.features("readerFeatures") | writers
     mode = text if protocol["minReaderVersion"] == 2 or "columnmapping" in features else "none"
     try:
         document = parse_json(metadata.get("schemaString") or "")
     except CorruptFileError as error:
-        message = f"The schema string is missing or no JSON: {error.message}"
+        message = f"The schema string is missing or not JSON: {error.message}"
         raise InvalidTableError(message, cause="SchemaError", rule="delta T1") from error
     parser = _SchemaParser(mode != "none", bool(features & {"typewidening", "typewidening-preview"}), document)
     fields = parser.fields(document, top=True)
@@ -84,12 +87,12 @@ def columns_of(state: ReplayedState, table: str) -> TableColumns:
 
 
 def is_catalog_managed(state: ReplayedState) -> bool:
-    """Tells whether only a catalog knows the commits (frontier F4); either list of features says so."""
+    """Return whether only a catalog knows the latest commits (frontier F4). Either list of features may declare it."""
     return bool(state.features("readerFeatures", "writerFeatures") & {"catalogmanaged", "catalogowned-preview"})
 
 
 def is_true(state: ReplayedState, key: str) -> bool:
-    """Tells whether a table property is set and true (delta R12)."""
+    """Return whether a table property is set and true (delta R12)."""
     text = (state.configuration.get(key) or "false").lower()
     if text not in ("true", "false"):
         raise InvalidTableError(f"Property {key} is {text!r}", cause="InvalidProperty", rule="delta R12")
@@ -111,7 +114,7 @@ def _check_protocol(protocol: Mapping[str, Any]) -> None:
 
 
 def _check_redirect(properties: Mapping[str, Any], table: str) -> None:
-    """Refuses a table that redirects, but for the copy that the redirection leads to (frontier F5.3)."""
+    """Raise UnsupportedError for a redirected table, unless it is the target of the redirection (frontier F5.3)."""
     for name in ("delta.redirectReaderWriter", "delta.redirectReaderWriter-preview"):
         if properties.get(name) is None:
             continue
@@ -132,7 +135,7 @@ def _check_redirect(properties: Mapping[str, Any], table: str) -> None:
 
 
 class _SchemaParser:
-    """Turns a schema's JSON into fields. Ids are those of column mapping, else numbers in the order of the schema."""
+    """A parser that turns a schema's JSON into fields. Without column mapping, fields are numbered in schema order."""
 
     def __init__(self, is_mapped: bool, checks_changes: bool, document: object) -> None:
         self.is_mapped, self.checks_changes = is_mapped, checks_changes
@@ -142,11 +145,11 @@ class _SchemaParser:
 
     def fields(self, document: object, *, top: bool = False) -> tuple[Field, ...]:
         if required_value(document, "type", str) != "struct":
-            raise self.schema_error("the schema is no struct")
+            raise self.schema_error("the schema is not a struct")
         fields = tuple(self.field(item, top=top) for item in required_value(document, "fields", list))
         for names in ([f.name for f in fields], [f.physical_name.lower() for f in fields if f.physical_name]):
             if len(set(names)) < len(names):
-                raise self.schema_error(f"one of the names {names} is there twice")
+                raise self.schema_error(f"one of the names {names} occurs twice")
         return fields
 
     def field(self, document: Any, *, top: bool) -> Field:
@@ -160,11 +163,11 @@ class _SchemaParser:
         return Field(id=id_, name=name, type=type_, required=top and not nullable, physical_name=physical)
 
     def column_mapping(self, annotations: dict[str, Any]) -> tuple[int, str]:
-        """delta T13."""
+        """Return the field id and the physical name of a mapped column (delta T13)."""
         id_ = required_value(annotations, _ID, int)
         physical = required_value(annotations, _NAME, str)
         if id_ in self.used_ids or not 0 <= id_ <= _MAX_ID or not physical:
-            raise self.schema_error(f"column id {id_} is repeated or out of range, or its physical name empty")
+            raise self.schema_error(f"column id {id_} is repeated or out of range, or its physical name is empty")
         self.used_ids.add(id_)
         return id_, physical
 
@@ -199,7 +202,7 @@ class _SchemaParser:
         raise UnsupportedError(f"A column has the unknown type {text!r}", cause="UnsupportedType", rule="delta T1")
 
     def check_changes(self, changes: object) -> None:
-        """delta T23."""
+        """Raise UnsupportedError if a recorded type change is not a supported widening (delta T23)."""
         for change in changes if isinstance(changes, list) else [] if changes is None else [changes]:
             old, new = (required_value(change, key, str) for key in ("fromType", "toType"))
             if not _widens(self.primitive(old), self.primitive(new)):
@@ -211,7 +214,7 @@ class _SchemaParser:
 
 
 def _widens(old: dt.ColumnType, new: dt.ColumnType) -> bool:
-    """delta T22."""
+    """Return whether a type may be widened to another (delta T22)."""
     match old, new:
         case dt.IntegerType(bits=a), dt.IntegerType(bits=b):
             return a <= b
@@ -237,13 +240,13 @@ def _annotated_ids(document: object) -> Iterator[int]:
 
 
 def _has_case_collisions(fields: tuple[Field, ...]) -> bool:
-    """Tells whether names of one level differ in letter case only (delta T1)."""
+    """Return whether names at one level differ only in case (delta T1)."""
     names = {(f.physical_name or f.name).lower() for f in fields}
     return len(names) < len(fields) or any(_has_case_collisions(children(f.type)) for f in fields)
 
 
 def _partition_columns(fields: tuple[Field, ...], names: list[str]) -> tuple[Field, ...]:
-    """delta V7, V8."""
+    """Return the fields of the partition columns (delta V7, V8)."""
     any_case = {f.name.lower(): f for f in fields}
     by_name = {f.name: f for f in fields}
     found = [by_name.get(name) or any_case.get(name.lower()) for name in names]
@@ -257,7 +260,10 @@ def _partition_columns(fields: tuple[Field, ...], names: list[str]) -> tuple[Fie
 
 
 def partition_value(text: str | None, type_: dt.ColumnType, *, column: str) -> object:
-    """The value of a partition column (delta V2 to V7). The empty text is null but for strings and binaries."""
+    """Return the value of a partition column. The empty text is null, except for strings and binaries.
+
+    Spec: Delta, "Partition Value Serialization" (rules delta V2 to V7).
+    """
     if text is None or type_ == dt.UNKNOWN:
         return None
     if type_ == dt.BINARY:

@@ -1,6 +1,6 @@
-"""JSON documents, checked as their values are taken, and compressed bytes; no claim of a file is without a bound.
+"""JSON documents with checked values, byte readers, and decompression, all within fixed limits.
 
-The oracle reads what tests wrote, so that it needs no more than to end, whatever bytes it reads.
+The oracle reads tables that tests wrote. The limits only ensure that it terminates, whatever bytes it reads.
 """
 
 from __future__ import annotations
@@ -20,31 +20,34 @@ from harness.errors import CorruptFileError, InvalidTableError
 T = TypeVar("T")
 Document: TypeAlias = Mapping[str, Any]
 
-MAX_BYTES = 256 << 20  # of a block or a document after decompression
-MAX_VALUES = 8_000_000  # of a JSON document, an object's keys counted too
-MAX_EMPTY = 1 << 20  # values of a file that take no byte of it
+MAX_BYTES = 256 << 20  # bytes of a block or a document after decompression
+MAX_VALUES = 8_000_000  # values in a JSON document, including the keys of objects
+MAX_EMPTY = 1 << 20  # values in a file that occupy no bytes
 MAX_POSITIONS = 1 << 24  # deleted rows of one data file
-MAX_TYPES = 100_000  # of a schema, a named type counted at each use
+MAX_TYPES = 100_000  # types in a schema; a named type counts at each use
 
 
 def check(found: int, most: int, kind: str) -> None:
-    """Refuses, by ValueError, more than the oracle takes."""
+    """Raise ValueError if a count exceeds the oracle's limit."""
     if found > most:
-        raise ValueError(f"{found} {kind} are more than the oracle reads, which is {most}")
+        raise ValueError(f"{found} {kind} exceed the oracle's limit of {most}")
 
 
 def parse_json(text: str | bytes) -> Any:
-    """The value of a JSON text, integers exact. Raises CorruptFileError; the caller knows the file."""
+    """Return the value of a JSON text, with exact integers.
+
+    Raise CorruptFileError, without a file name, if it is invalid.
+    """
     try:
         decoded = text.decode("utf-8-sig") if isinstance(text, bytes) else text
         check(sum(map(decoded.count, "{[,:")), MAX_VALUES, "values")
-        return json.loads(decoded, parse_constant=int)  # which refuses NaN and Infinity
+        return json.loads(decoded, parse_constant=int)  # int() rejects NaN and Infinity
     except (ValueError, RecursionError) as error:
         raise CorruptFileError(f"Cannot parse JSON: {error}") from error
 
 
 def optional_value(document: Document, key: str, kind: type[T]) -> T | None:
-    """The value of a key; None where it is null or absent. Raises InvalidTableError for a value of another kind."""
+    """Return the value of a key, None if it is null or absent. Raise InvalidTableError if it has another type."""
     value = document.get(key)
     if value is None or type(value) is kind:
         return value
@@ -52,7 +55,7 @@ def optional_value(document: Document, key: str, kind: type[T]) -> T | None:
 
 
 def required_value(document: object, key: str, kind: type[T], *, cause: str | None = None) -> T:
-    """The value of a key. Raises InvalidTableError if the value is null, absent, or of another kind."""
+    """Return the value of a key. Raise InvalidTableError if it is null, absent, or has another type."""
     value = optional_value(mapping(document), key, kind)
     if value is None:
         raise InvalidTableError(f"Missing {key}, expected {kind.__name__}", cause=cause, field=key)
@@ -60,27 +63,27 @@ def required_value(document: object, key: str, kind: type[T], *, cause: str | No
 
 
 def mapping(value: object) -> dict[str, object]:
-    """The value as a JSON object. Raises InvalidTableError for any other."""
+    """Return the value. Raise InvalidTableError if it is not a JSON object."""
     if not isinstance(value, dict):
         raise InvalidTableError(f"Invalid document: got {value!r:.80}, expected an object")
     return value
 
 
 def expect_type(value: object, kind: type) -> Any:
-    """The value, of this type and no subclass. Raises ValueError for any other."""
+    """Return the value. Raise ValueError if its type is not exactly this type."""
     if type(value) is not kind:
         raise ValueError(f"got {value!r:.80}, expected {kind.__name__}")
     return value
 
 
 class ByteReader:
-    """Bytes that are taken from the front."""
+    """A reader that takes bytes from the front of a buffer."""
 
     def __init__(self, data: bytes) -> None:
         self.data, self.at = data, 0
 
     def take(self, length: int) -> bytes:
-        """So many bytes. Raises ValueError if there are fewer."""
+        """Return the next `length` bytes. Raise ValueError if fewer bytes remain."""
         part = self.data[self.at : self.at + length]
         if length < 0 or len(part) != length:
             raise ValueError(f"it ends early, after {len(self.data)} bytes")
@@ -88,16 +91,16 @@ class ByteReader:
         return part
 
     def number(self, width: int, order: str = "little", *, signed: bool = False) -> int:
-        """The next number of so many bytes."""
+        """Return the next integer of `width` bytes."""
         return int.from_bytes(self.take(width), "big" if order == "big" else "little", signed=signed)
 
     @property
     def remaining(self) -> int:
-        """The number of bytes that are left."""
+        """The number of bytes that were not taken yet."""
         return len(self.data) - self.at
 
     def end(self) -> None:
-        """Refuses, by ValueError, bytes that are left."""
+        """Raise ValueError if bytes remain."""
         if self.remaining:
             raise ValueError(f"{self.remaining} bytes follow it")
 
@@ -106,12 +109,15 @@ _STREAMS: dict[str, Callable[[], Any]] = {
     "deflate": lambda: zlib.decompressobj(wbits=-15),
     "gzip": lambda: zlib.decompressobj(wbits=31),
     "bzip2": bz2.BZ2Decompressor,
-    "xz": lambda: lzma.LZMADecompressor(memlimit=MAX_BYTES),  # its dictionary may be as large as the content
+    "xz": lambda: lzma.LZMADecompressor(memlimit=MAX_BYTES),  # the dictionary may be as large as the content
 }
 
 
 def one_stream(codec: str, data: bytes) -> tuple[bytes, bytes]:
-    """The content of one stream, and the bytes behind it. Raises ValueError, or the codec's own error."""
+    """Return the content of the first compressed stream and the bytes after it.
+
+    Damaged data raises ValueError or the codec's own error.
+    """
     stream = _STREAMS[codec]()
     plain = bytes(stream.decompress(data, MAX_BYTES + 1))
     check(len(plain), MAX_BYTES, "bytes")
@@ -121,7 +127,7 @@ def one_stream(codec: str, data: bytes) -> tuple[bytes, bytes]:
 
 
 def streams(codec: str, data: bytes) -> bytes:
-    """The content of all streams that follow one another; zeros behind gzip are padding."""
+    """Return the content of all consecutive streams. Zero bytes after a gzip stream are padding."""
     plain, rest = one_stream(codec, data)
     while rest and not (codec == "gzip" and not rest.strip(b"\0")):
         more, rest = one_stream(codec, rest)
@@ -131,7 +137,7 @@ def streams(codec: str, data: bytes) -> bytes:
 
 
 def unzstd(data: bytes) -> bytes:
-    """The content of a zstandard stream. Raises ValueError if it is too long, OSError for damage."""
+    """Return the content of a zstandard stream. Raise ValueError if it is too long, OSError if it is damaged."""
     plain = io.BytesIO()
     with pa.CompressedInputStream(pa.BufferReader(data), "zstd") as stream:
         while piece := stream.read(1 << 20):

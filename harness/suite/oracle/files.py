@@ -1,7 +1,8 @@
-"""Data and delete files: Parquet and ORC by pyarrow, Avro by chapter `avro`; values are left as the bytes say.
+"""Data and delete files: pyarrow reads Parquet and ORC, the module `avro` reads Avro.
 
-Spec: Iceberg, "Appendix A: Format-specific Requirements" (7.1 to 7.6); Parquet, "Logical Types". Whatever a library
-raises becomes an error of harness's.
+Values keep their stored form. Exceptions of the libraries become errors of harness.
+
+Spec: Iceberg, "Appendix A: Format-specific Requirements" (7.1 to 7.6); Parquet, "Logical Types".
 """
 
 from __future__ import annotations
@@ -27,7 +28,10 @@ _BATCH_ROWS = 4096
 
 
 def open_file(file: DataFile, files: Files) -> StoredFile:
-    """A data or delete file. A file that is not there, damaged or unreadable is refused, also while rows are taken."""
+    """Open a data or delete file.
+
+    Damage raises an error of harness that names the file, also while rows are consumed.
+    """
     try:
         opened = _parse(files.read(file.physical), file.format)
     except Exception as error:
@@ -48,7 +52,7 @@ def _parse(data: bytes, file_format: str) -> StoredFile:
 
 
 def _with_file_errors(rows: Iterator[Row], file: DataFile) -> Iterator[Row]:
-    """The rows; what goes wrong on the way becomes an error that names the file."""
+    """Yield the rows. Failures become errors that name the file."""
     try:
         yield from rows
     except Exception as error:
@@ -56,9 +60,12 @@ def _with_file_errors(rows: Iterator[Row], file: DataFile) -> Iterator[Row]:
 
 
 def _file_error(error: Exception, file: DataFile) -> errors.HarnessError:
-    """The error for a reader's own exception. An exception that says nothing about the file is raised again."""
+    """Convert a library's exception into an error of harness.
+
+    Exceptions that are unrelated to the file are raised again.
+    """
     reason, name = " ".join(str(error).split()), path_text(file.path, file.physical)
-    # pyarrow has ORC's timestamps in nanos only.
+    # pyarrow reads ORC timestamps only as nanoseconds.
     is_unread = (
         isinstance(error, UnsupportedAvroError | pa.ArrowNotImplementedError) or "out of range for nano" in reason
     )
@@ -74,7 +81,7 @@ def _file_error(error: Exception, file: DataFile) -> errors.HarnessError:
 
 
 def row_count_error(file: DataFile, rows: int) -> errors.CorruptFileError:
-    """The error about a file with another number of rows than the metadata says (iceberg 7.2)."""
+    """Return the error for a file whose row count differs from the metadata (iceberg 7.2)."""
     return errors.CorruptFileError(
         f"Cannot read file: it has {rows} rows, the metadata says {file.record_count}; restore the file",
         cause="CorruptDataFile",
@@ -84,20 +91,23 @@ def row_count_error(file: DataFile, rows: int) -> errors.CorruptFileError:
 
 
 def check_row_count(file: DataFile, rows: int) -> None:
-    """Refuses a delete file in Avro without all its rows: a cut between two blocks does not show (iceberg 7.2)."""
+    """Raise an error if an Avro delete file lacks rows.
+
+    A cut between two blocks is not visible otherwise (iceberg 7.2).
+    """
     if file.format == "avro" and file.record_count not in (None, rows):
         raise row_count_error(file, rows)
 
 
 def position_deletes(file: DataFile, files: Files) -> list[tuple[str, int]]:
-    """The rows of a position delete file: paths of data files and positions in them (iceberg 4.10, 4.11)."""
+    """Return the rows of a position delete file: paths of data files and positions in them (iceberg 4.10, 4.11)."""
     stored = open_file(file, files)
     by_id = any(c.id is not None for c in stored.columns)
     places = []
     for name, field_id in (("file_path", 2147483546), ("pos", 2147483545)):
         found = [i for i, c in enumerate(stored.columns) if (c.id == field_id if by_id else c.name == name)]
         if len(found) != 1:
-            message = f"Cannot read a position delete file: {len(found)} of its columns are {name}, expected one"
+            message = f"Cannot read a position delete file: it has {len(found)} columns {name}, expected one"
             raise errors.CorruptFileError(message, file=file.path, field=name, rule="iceberg 4.11")
         places += found
     rows = [tuple(row[place] for place in places) for row in stored.rows]
@@ -108,7 +118,7 @@ def position_deletes(file: DataFile, files: Files) -> list[tuple[str, int]]:
     except (AttributeError, UnicodeDecodeError):
         is_whole = False
     if not is_whole:
-        message = "A position delete has no path or no position; rewrite the delete"
+        message = "A position delete lacks its path or position; rewrite the delete file"
         raise errors.CorruptDeleteError(message, file=file.path, rule="iceberg 4.11")
     return deletes
 
@@ -120,7 +130,7 @@ def _rows(batches: Iterable[pa.RecordBatch]) -> Iterator[Row]:
 
 
 def values_of(array: pa.Array) -> list[object]:
-    """The values of an Arrow array, see `types.Row`."""
+    """Return the values of an Arrow array in the form of `types.Row`."""
     type_ = array.type
     if isinstance(type_, pa.BaseExtensionType):
         return values_of(array.storage)
@@ -150,7 +160,7 @@ def _lists(array: pa.Array, items: Sequence[object]) -> list[object]:
 
 
 def _parts(type_: pa.DataType) -> tuple[Literal["struct", "list", "map"] | None, list[pa.Field]]:
-    """The kind of a nested type and the fields below it; None: it is not nested."""
+    """Return the kind of a nested type and its child fields. The kind is None if the type is not nested."""
     if pa.types.is_struct(type_):
         return "struct", list(type_)
     if pa.types.is_map(type_):
@@ -160,7 +170,11 @@ def _parts(type_: pa.DataType) -> tuple[Literal["struct", "list", "map"] | None,
 
 
 def _open_parquet(data: bytes) -> StoredFile:
-    """INT96 timestamps come in micros (iceberg 6.9). Spark before 3.0 wrote in the old calendar (delta T20)."""
+    """Open a Parquet file.
+
+    INT96 timestamps are read in microseconds (iceberg 6.9). Spark before 3.0 wrote dates in the Julian calendar (delta
+    T20).
+    """
     file = pq.ParquetFile(
         pa.BufferReader(data), coerce_int96_timestamp_unit="us", arrow_extensions_enabled=False, pre_buffer=False
     )
@@ -174,7 +188,10 @@ def _open_parquet(data: bytes) -> StoredFile:
 
 
 def _parquet_rows(file: pq.ParquetFile) -> Iterator[Row]:
-    """The rows, which must be as many as the footer counts: where columns count none, pyarrow 26 gives none."""
+    """Yield the rows.
+
+    Raise ValueError if the footer counts another number: pyarrow 26 yields no row if the columns are empty.
+    """
     recorded, found = file.metadata.num_rows, 0
     if len(file.schema_arrow):
         for batch in file.iter_batches(batch_size=_BATCH_ROWS, use_threads=False):
@@ -189,7 +206,7 @@ def _parquet_rows(file: pq.ParquetFile) -> Iterator[Row]:
 
 
 def _parquet_column(field: pa.Field, leaves: Iterator[object]) -> RawColumn:
-    """A column with the columns below. Leaves come from `leaves`, which go through the file depth first."""
+    """Return a column with its nested columns. `leaves` yields the file's leaf columns in depth-first order."""
     text = (field.metadata or {}).get(b"PARQUET:field_id")
     field_id = None if text is None or int(text) < 0 else int(text)
     kind, parts = _parts(field.type)
@@ -231,7 +248,7 @@ _PHYSICAL: dict[str, dt.ColumnType] = {
 
 
 def _open_orc(data: bytes) -> StoredFile:
-    """Timestamps come in nanos."""
+    """Open an ORC file. Timestamps are in nanoseconds."""
     file = pyarrow.orc.ORCFile(pa.BufferReader(data))
     table = file.read()
     if not table.schema:  # pyarrow loses the rows of a file without columns
@@ -241,8 +258,8 @@ def _open_orc(data: bytes) -> StoredFile:
 
 def _orc_columns(fields: list[pa.Field]) -> tuple[RawColumn, ...]:
     names = [f.name for f in fields]
-    if len(set(names)) < len(names):  # pyarrow finds columns by name, and would give one of them twice
-        raise ValueError(f"two of its columns have one name: {', '.join(names)}")
+    if len(set(names)) < len(names):  # pyarrow finds columns by name and would return one of them twice
+        raise ValueError(f"two of its columns have the same name: {', '.join(names)}")
     return tuple(_orc_column(f) for f in fields)
 
 

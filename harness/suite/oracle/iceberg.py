@@ -1,4 +1,4 @@
-"""An Iceberg table: its current metadata file, moved paths, the deletes of each data file, and the scan of a read.
+"""The scan of an Iceberg table: its current metadata file, moved paths, and the deletes of each data file.
 
 Spec: Iceberg, "File System Tables", "Scan Planning", "Delete Formats" (iceberg 1.1 to 1.14, 4.1 to 4.28, 5.7, 5.17).
 """
@@ -27,7 +27,11 @@ _LEFT_OVER = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}" + _SUFFIX
 
 
 def _current_metadata_file(location: str, files: Files) -> str:
-    """The current metadata file: `location` itself, or by a version hint or version numbers (iceberg 1.4, 1.5)."""
+    """Return the current metadata file.
+
+    It is `location` itself if that is a file, otherwise the version hint or the version numbers decide (iceberg 1.4,
+    1.5).
+    """
     if not files.is_directory(location) and files.has_file(location):
         return location
     for directory in (join(location, "metadata"), location.rstrip("/") or "/"):
@@ -40,7 +44,9 @@ def _current_metadata_file(location: str, files: Files) -> str:
             names = [name for name in names if not _LEFT_OVER.fullmatch(name)]
             numbers = [(re.fullmatch(rf"v([0-9]+){_SUFFIX}", name), name) for name in names]
             if not names or any(match is None for match, _ in numbers):
-                message = "Cannot tell the current metadata file: there is no version hint; name the file itself"
+                message = (
+                    "Cannot determine the current metadata file without a version hint; open the metadata file itself"
+                )
                 raise errors.AmbiguousTableError(message, cause="AmbiguousMetadata", file=directory, rule="iceberg 1.5")
             ordered = sorted((-int(match[1]), len(name), name) for match, name in numbers if match is not None)
             return join(directory, ordered[0][2])
@@ -48,10 +54,11 @@ def _current_metadata_file(location: str, files: Files) -> str:
 
 
 def path_map(metadata: MetadataValues, files: Files, prefixes: Mapping[str, str]) -> PathPrefixes:
-    """Maps recorded to physical paths: the caller's prefixes, then the table's own move (iceberg 1.12).
+    """Return the map from recorded to physical paths: the caller's prefixes, then the table's own move (iceberg 1.12).
 
-    A table stays where its metadata file is in a recorded place. The table moved as a whole where the opened directory
-    ends like the recorded one; a metadata directory elsewhere moved if its manifest list came along.
+    A table is in place if the opened metadata file is in a recorded directory. The whole table has moved if the opened
+    directory ends like the recorded one. A metadata directory elsewhere has moved if it also contains the manifest
+    list.
     """
     location = local_path(metadata.location).rstrip("/")
     opened = directory_of(os.path.abspath(local_path(metadata.file)) if is_local(metadata.file) else metadata.file)
@@ -76,7 +83,7 @@ def path_map(metadata: MetadataValues, files: Files, prefixes: Mapping[str, str]
 
 
 def _hinted_file(directory: str, hint: str, files: Files) -> str:
-    """The file of the hinted version or of a later one; or the file that the hint names (iceberg 1.3, 1.6)."""
+    """Return the file of the hinted version or of a later one, or the file that the hint names (iceberg 1.3, 1.6)."""
     number = re.fullmatch(r"v?([0-9]{1,18})", hint)
     found = None if number is None else _version_file(directory, int(number[1]), files)
     if number is None or found is None:
@@ -86,7 +93,7 @@ def _hinted_file(directory: str, hint: str, files: Files) -> str:
             if files.has_file(path):
                 return path
         raise errors.TableNotFoundError(
-            f"There is no metadata of the version hint {hint!r:.80}", cause="MetadataNotFound"
+            f"There is no metadata file for the version hint {hint!r:.80}", cause="MetadataNotFound"
         )
     version = int(number[1])
     while (later := _version_file(directory, version + 1, files)) is not None:
@@ -100,7 +107,7 @@ def _version_file(directory: str, version: int, files: Files) -> str | None:
 
 
 def _check_files(live: Sequence[LiveFile], metadata: MetadataValues) -> None:
-    """Checks the entries by themselves (iceberg 2.13, 4.16, 4.17, 4.21, 4.23)."""
+    """Check each manifest entry by itself (iceberg 2.13, 4.16, 4.17, 4.21, 4.23)."""
     manifests: dict[str, str] = {}
     vectors: set[str | None] = set()
     for file in live:
@@ -116,7 +123,7 @@ def _check_files(live: Sequence[LiveFile], metadata: MetadataValues) -> None:
             raise broken("An equality delete file has no equality ids", cause="CorruptManifest", rule="iceberg 4.23")
         elif file.format == "puffin":
             if None in (file.referenced, file.offset, file.length) or metadata.version < 3:
-                message = "The entry of a deletion vector is incomplete, or its table older than v3"
+                message = "The entry of a deletion vector is incomplete, or the format version is below 3"
                 raise broken(message, cause="CorruptDeletionVector", rule="iceberg 4.17")
             if file.referenced in vectors:
                 message = f"Data file {file.referenced} has two deletion vectors"
@@ -125,9 +132,10 @@ def _check_files(live: Sequence[LiveFile], metadata: MetadataValues) -> None:
 
 
 def _equality_delete(delete: LiveFile, metadata: MetadataValues) -> EqualityDelete:
-    """An equality delete file with its keys by ascending id: the column reduced to the key, and the ids on the way.
+    """Return an equality delete file with its keys in ascending order of field ids.
 
-    A column counts in the newest schema that has it, since dropped or renamed (iceberg 4.23, 4.28).
+    Each key is a column that is reduced to the key, with the field ids on the path to the key. The newest schema with
+    the column applies, even if the column was dropped or renamed later (iceberg 4.23, 4.28).
     """
     schemas = [(schema, f) for schema in metadata.schemas.values() for f in schema.fields]
     keys: list[tuple[Field, tuple[int, ...]]] = []
@@ -139,7 +147,7 @@ def _equality_delete(delete: LiveFile, metadata: MetadataValues) -> EqualityDele
             raise unknown(f"Cannot apply an equality delete: no schema has field id {key}")
         *parents, column = trail
         if children(column.type) or not all(isinstance(parent.type, StructType) for parent in parents):
-            raise unknown(f"Cannot apply an equality delete: field {key} is no single value of a row")
+            raise unknown(f"Cannot apply an equality delete: field {key} is not a single value of a row")
         if isinstance(column.type, FloatType):
             message = f"Cannot apply an equality delete by {column.name!r} of type {column.type}"
             raise errors.UnsupportedError(message, cause="UnknownEqualityField", file=delete.path, rule="iceberg 4.23")
@@ -152,7 +160,7 @@ def _equality_delete(delete: LiveFile, metadata: MetadataValues) -> EqualityDele
 
 
 def _trails(field: Field) -> Iterator[tuple[Field, ...]]:
-    """A field and each field below, with the fields above."""
+    """Yield a field and each field below it, each with its ancestors."""
     yield (field,)
     for child in children(field.type):
         yield from ((field, *trail) for trail in _trails(child))
@@ -160,9 +168,10 @@ def _trails(field: Field) -> Iterator[tuple[Field, ...]]:
 
 @dataclass(frozen=True)
 class _ApplicableDeletes:
-    """The deletes of a data file; beside a deletion vector no position delete file counts (iceberg 4.5).
+    """The deletes that apply to a data file. A deletion vector replaces all position delete files (iceberg 4.5).
 
-    foreign: position delete files that do not apply, and so may not name the data file (iceberg 4.4).
+    Attributes:
+        inapplicable: Position delete files of other partitions, which must not name the data file (iceberg 4.4).
     """
 
     vector: LiveFile | None
@@ -172,7 +181,7 @@ class _ApplicableDeletes:
 
 
 def _applicable_deletes(data: LiveFile, deletes: Sequence[LiveFile]) -> _ApplicableDeletes:
-    """Holds every delete file of the snapshot against a data file (iceberg 4.3, 4.4)."""
+    """Select the deletes of a snapshot that apply to a data file (iceberg 4.3, 4.4)."""
     equality = tuple(
         d
         for d in deletes
@@ -204,20 +213,20 @@ def _mismatch(delete: LiveFile, data: LiveFile, rule: str) -> errors.CorruptDele
     descriptions = [
         f"spec {f.spec.id}, partition {dict(f.partition)}, sequence number {f.sequence_number}" for f in (delete, data)
     ]
-    message = f"A delete of {descriptions[0]} names data file {data.path} of {descriptions[1]}"
+    message = f"A delete with {descriptions[0]} names data file {data.path} with {descriptions[1]}"
     return errors.CorruptDeleteError(message, cause="DeletePartitionMismatch", file=delete.path, rule=rule)
 
 
 @dataclass
 class _PositionReader:
-    """The deleted positions of a snapshot's data files. read: the rows of position delete files so far."""
+    """A reader of deleted positions. `read` has the rows of the position delete files that were read so far."""
 
     targets: Sequence[tuple[LiveFile, _ApplicableDeletes]]
     paths: PathPrefixes
     read: dict[str, list[tuple[str, int]]] = field(default_factory=dict)
 
     def deleted_positions(self, data: LiveFile, deletes: _ApplicableDeletes) -> set[int]:
-        """The deleted positions of a data file."""
+        """Return the deleted positions of a data file."""
         if deletes.vector is not None:
             return _vector_positions(deletes.vector, data, self.paths)
         for delete in deletes.inapplicable:
@@ -229,7 +238,7 @@ class _PositionReader:
     def _rows(self, delete: LiveFile) -> list[tuple[str, int]]:
         if delete.path not in self.read:
             rows = position_deletes(delete, self.paths.files)
-            # A file for one data file may not name another that it would hit (iceberg 4.4).
+            # A delete file for one data file must not name another one that it would apply to (iceberg 4.4).
             named = set() if delete.referenced is None else {path for path, _ in rows} - {delete.referenced}
             for data, deletes in self.targets:
                 if data.path in named and deletes.vector is None and delete.sequence_number >= data.sequence_number:
@@ -239,10 +248,10 @@ class _PositionReader:
 
 
 def _vector_positions(vector: LiveFile, data: LiveFile, paths: PathPrefixes) -> set[int]:
-    """A deletion vector (iceberg 4.17 to 4.20)."""
+    """Return the positions of a deletion vector (iceberg 4.17 to 4.20)."""
     length, offset, puffin = vector.length or 0, vector.offset or 0, paths.read(vector.path)
     if puffin[:4] != b"PFA1" or puffin[-4:] != b"PFA1":
-        message = "Cannot read deletion vector: its file is no Puffin file"
+        message = "Cannot read deletion vector: its file is not a Puffin file"
         raise errors.CorruptFileError(message, cause="CorruptDeletionVector", file=vector.path, rule="iceberg 4.22")
     blob = puffin[offset : offset + length]
     try:
@@ -250,7 +259,7 @@ def _vector_positions(vector: LiveFile, data: LiveFile, paths: PathPrefixes) -> 
             raise ValueError(f"{len(blob)} of {length} bytes")
         positions = puffin_vector(blob)
         if len(positions) != vector.record_count:
-            raise ValueError(f"{len(positions)} positions, its entry says {vector.record_count}")
+            raise ValueError(f"{len(positions)} positions, its entry has {vector.record_count}")
         if positions and data.record_count is not None and max(positions) >= data.record_count:
             raise ValueError(f"position {max(positions)} of {data.record_count} rows")
     except ValueError as error:
@@ -262,7 +271,7 @@ def _vector_positions(vector: LiveFile, data: LiveFile, paths: PathPrefixes) -> 
 
 
 def scan_iceberg(request: Request, files: Files) -> Scan:
-    """The scan of a read, with all live data files in it."""
+    """Return the scan of a read, with all live data files."""
     path = _current_metadata_file(request.location, files)
     try:
         metadata = read_metadata(files.read(path), file=path)
@@ -303,7 +312,7 @@ def scan_iceberg(request: Request, files: Files) -> Scan:
 
 
 def _with_table_type(column: Field, metadata: MetadataValues) -> Field:
-    """`_partition` gets the struct that this table gives it (iceberg 5.17)."""
+    """Return a metadata column with its type in this table, which only `_partition` depends on (iceberg 5.17)."""
     if column.id != METADATA["_partition"].id:
         return column
     fields = partition_fields(metadata)
@@ -311,7 +320,7 @@ def _with_table_type(column: Field, metadata: MetadataValues) -> Field:
 
 
 def _name_mapping(metadata: MetadataValues) -> tuple[MappedName, ...] | None:
-    """The property's mapping (iceberg 5.7)."""
+    """Return the name mapping of the table property (iceberg 5.7)."""
     text = metadata.properties.get("schema.name-mapping.default")
     return None if text is None else _mapped_names(required_value({"it": parse_json(text)}, "it", list), set())
 

@@ -1,4 +1,4 @@
-"""The live files of an Iceberg snapshot, from all of its manifests, and their partition tuples.
+"""The live files of an Iceberg snapshot from its manifests, with their partition tuples.
 
 Spec: Iceberg, "Manifest Lists", "Manifests", "Sequence Number Inheritance", "First Row ID Inheritance" (section 2).
 """
@@ -22,7 +22,7 @@ from harness.suite.oracle.types import RawColumn
 from harness.suite.oracle.values import EXACT, UNITS
 
 _Record: TypeAlias = dict[int | str, Any]
-"""Values by field id, or by name where the writer gave no id (iceberg 2.1); in the writer's order."""
+"""Values by field id, or by name if the writer gave no id (iceberg 2.1), in the writer's order."""
 
 DATA, POSITION_DELETES, EQUALITY_DELETES = 0, 1, 2
 _EXISTING, _ADDED, _DELETED = 0, 1, 2
@@ -30,7 +30,7 @@ _EXISTING, _ADDED, _DELETED = 0, 1, 2
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class LiveFile(DataFile):
-    """A data or delete file of the snapshot; fields as in its manifest, after inheritance."""
+    """A data or delete file of the snapshot with the fields of its manifest entry, after inheritance."""
 
     manifest: str
     content: int
@@ -52,12 +52,12 @@ class _Manifest:
 
 
 def live_files(metadata: MetadataValues, snapshot: ListedSnapshot, paths: PathPrefixes) -> tuple[LiveFile, ...]:
-    """Every live file of the snapshot, data and deletes, in the order of its manifests."""
+    """Return all live data and delete files of the snapshot, in manifest order."""
     return tuple(file for m in _manifests(snapshot, paths) for file in _ManifestReader(metadata, m, paths).live())
 
 
 def read_avro(data: bytes, *, file: str) -> tuple[dict[str, str], tuple[RawColumn, ...], list[_Record]]:
-    """Header, columns and records of a container file; `file` is its path, for messages (iceberg 2.14, 2.19)."""
+    """Return the header, columns, and records of a manifest or manifest list (iceberg 2.14, 2.19)."""
     if data[:4] == b"AGS1":
         raise errors.EncryptedTableError("Cannot read an encrypted file", cause="EncryptedTable", file=file)
     try:
@@ -87,7 +87,10 @@ def _value(column: RawColumn, value: Any) -> object:
 
 
 def _get(record: _Record, field_id: int, name: str) -> Any:
-    """The value with an id, or without one by name (iceberg 2.1); None where the writer has no such field."""
+    """Return the value with a field id, otherwise by name (iceberg 2.1).
+
+    None means that the writer has no such field.
+    """
     return record.get(field_id, record.get(name))
 
 
@@ -115,19 +118,19 @@ def _manifests(snapshot: ListedSnapshot, paths: PathPrefixes) -> Iterator[_Manif
 
 
 class _ManifestReader:
-    """Reads a manifest; next_row_id: of the next data file without a row id of its own; None: no file has one."""
+    """A reader of one manifest. `next_row_id` is None if no file inherits row ids."""
 
     def __init__(self, metadata: MetadataValues, manifest: _Manifest, paths: PathPrefixes) -> None:
         self.metadata, self.manifest, self.paths = metadata, manifest, paths
         self.header, columns, self.records = read_avro(paths.read(manifest.path), file=manifest.path)
-        for field_id in (2, 102):  # down to the partition tuple
+        for field_id in (2, 102):  # descend to the columns of the partition tuple
             columns = next((c.parts for c in columns if c.id == field_id), ())
         self.types = {c.key: c.type for c in columns}
         self.spec = self._spec()
         self.next_row_id = None if manifest.is_deletes else manifest.first_row_id
 
     def live(self) -> Iterator[LiveFile]:
-        """The entries of files that are not deleted."""
+        """Yield the files whose entries are not deleted."""
         for entry in self.records:
             status, record = _get(entry, 0, "status"), _get(entry, 2, "data_file")
             if status not in (_EXISTING, _ADDED, _DELETED) or record is None:
@@ -144,7 +147,9 @@ class _ManifestReader:
     def _file(self, path: str, record: _Record, sequence_number: int) -> LiveFile:
         content, count = _get(record, 134, "content"), _get(record, 103, "record_count")
         if content is None and self.header.get("content") == "deletes" and not self.manifest.is_deletes:
-            raise self._corrupt("it holds deletes, its list says data, an entry neither", "iceberg 2.4")
+            raise self._corrupt(
+                "its header declares deletes, its list declares data, and an entry has no content type", "iceberg 2.4"
+            )
         count = None if count is None or count < 0 else count  # iceberg 2.21
         if _get(record, 131, "key_metadata"):
             raise errors.EncryptedTableError(
@@ -184,7 +189,10 @@ class _ManifestReader:
         return name
 
     def _sequence_number(self, written: int | None, status: int) -> int:
-        """The sequence number (iceberg 2.9). An older file in a v1 manifest precedes all numbers."""
+        """Return the data sequence number (iceberg 2.9).
+
+        Older files in a v1 manifest have 0, which precedes all numbers.
+        """
         if written is not None:
             return written
         if self.manifest.sequence_number == 0 or status == _ADDED:
@@ -195,7 +203,7 @@ class _ManifestReader:
         raise errors.InvalidTableError(message, cause="MissingSequenceNumber", rule="iceberg 2.9")
 
     def _first_row_id(self, written: int | None, count: int | None) -> int | None:
-        """The id of the file's first row, which is inherited in the order of entries (iceberg 2.11)."""
+        """Return the id of the file's first row. Files inherit it in entry order (iceberg 2.11)."""
         running = self.next_row_id
         if running is None or written is not None:
             return None if running is None else written
@@ -205,7 +213,7 @@ class _ManifestReader:
         return running
 
     def _spec(self) -> Spec:
-        """The table's spec, else the one in the manifest's header (iceberg 1.27, 2.22)."""
+        """Return the table's partition spec, otherwise the one in the manifest's header (iceberg 1.27, 2.22)."""
         written, spec_id = self.header.get("partition-spec-id", ""), self.manifest.spec_id
         if spec_id is None:
             spec_id = int(written) if written.isdecimal() else 0
@@ -222,7 +230,10 @@ class _ManifestReader:
         return Spec(spec_id, spec_fields(fields))
 
     def _partition(self, written: _Record) -> dict[int, object]:
-        """The tuple by field id; by position where a v1 writer gave no ids; what is absent is null (iceberg 2.17)."""
+        """Return the partition tuple by field id. Absent values are null (iceberg 2.17).
+
+        Values match by position if a v1 writer gave no ids.
+        """
         has_ids = any(isinstance(key, int) for key in written)
         values: dict[int, object] = {}
         for place, part in enumerate(self.spec.fields):
@@ -241,13 +252,20 @@ class _ManifestReader:
 
 
 def partition_key(file: LiveFile) -> Hashable:
-    """Equal for equal tuples of one spec only; nulls are equal, floats are told apart by bits (iceberg 2.18, 4.1)."""
+    """Return a key that is equal only for equal tuples of one spec (iceberg 2.18, 4.1).
+
+    Nulls are equal. Floats are compared by their bits, except that all NaNs are equal.
+    """
     values = [file.partition.get(f.id) for f in file.spec.fields if f.transform != "void"]
-    return (file.spec.id, *map(repr, values))  # the text of a float says its bits, and all NaNs are one
+    # repr() distinguishes all floats by their bits, and all NaNs have the same text
+    return (file.spec.id, *map(repr, values))
 
 
 def _partition_value(value: object, type_: dt.ColumnType, written: object) -> Any:
-    """A partition value of a written type (iceberg 2.18). Raises ValueError."""
+    """Return a partition value that was written with type `written`.
+
+    Raise ValueError if it does not fit (iceberg 2.18).
+    """
     match type_:
         case dt.BOOLEAN:
             return expect_type(value, bool)

@@ -1,4 +1,4 @@
-"""An Iceberg metadata file as values, and which snapshot of it to read (iceberg 1.7 to 1.37)."""
+"""An Iceberg metadata file as values, and the choice of the snapshot to read (iceberg 1.7 to 1.37)."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from harness.suite.oracle.values import ICEBERG, parse_text, to_float32, within_
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SpecField:
-    """A field of a partition spec; `source` is None for a transform of several columns (iceberg 1.20)."""
+    """A field of a partition spec. `source` is None if the transform has several source columns (iceberg 1.20)."""
 
     id: int
     name: str
@@ -45,13 +45,13 @@ class Spec:
 
     @property
     def is_unpartitioned(self) -> bool:
-        """No fields, or void ones only (iceberg 4.2)."""
+        """Whether the spec has no fields or only void fields (iceberg 4.2)."""
         return all(f.transform == "void" for f in self.fields)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListedSnapshot:
-    """A snapshot, by the parts that a read needs."""
+    """The parts of a snapshot that a read needs."""
 
     id: int
     manifest_list: str | None
@@ -62,11 +62,13 @@ class ListedSnapshot:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetadataValues:
-    """A metadata file.
+    """The content of a metadata file.
 
-    schemas: by id, with the current one first and then by descending id: the newest meaning of a field id comes first.
-    log: (time in ms, snapshot id) of the history of main.
-    refs: (snapshot id, whether it is a tag) by name.
+    Attributes:
+        schemas: Schemas by id: the current one, then the others in descending order, so that the newest definition of a
+            field id comes first.
+        refs: (snapshot id, whether it is a tag) by name.
+        log: (time in milliseconds, snapshot id) in the history of the main branch.
     """
 
     file: str
@@ -87,12 +89,12 @@ class MetadataValues:
 
 
 def read_metadata(data: bytes, *, file: str) -> MetadataValues:
-    """The metadata file with these bytes (iceberg 1.9, 1.15)."""
+    """Parse the content of a metadata file (iceberg 1.9, 1.15)."""
     document = parse_json(_decompressed(data))
     if not isinstance(document, dict) or not document.keys() & {"format-version", "view-uuid"}:
-        raise errors.TableNotFoundError("The file is no table metadata", cause="NotATable", rule="iceberg 1.15")
+        raise errors.TableNotFoundError("The file is not table metadata", cause="NotATable", rule="iceberg 1.15")
     if document.get("view-uuid") is not None:
-        raise errors.IsAViewError("The metadata is a view's", rule="iceberg 1.9")
+        raise errors.IsAViewError("The metadata belongs to a view", rule="iceberg 1.9")
     version = required_value(document, "format-version", int)
     if version not in (1, 2, 3):
         message = f"Cannot read Iceberg format version {version}"
@@ -119,17 +121,18 @@ def read_metadata(data: bytes, *, file: str) -> MetadataValues:
 
 
 def select_snapshot(metadata: MetadataValues, request: Request) -> tuple[ListedSnapshot | None, MetadataValues]:
-    """The snapshot to read, None for no rows, and the metadata with the schema of the rows as the current one.
+    """Return the requested snapshot, None for no rows, and the metadata with the schema of the read as the current one.
 
-    The read's meaning of a field id goes before newer ones: replacing a table gives ids of old columns to new ones of
-    the same name, whatever their types, and old snapshots stay (iceberg 1.32 to 1.37).
+    Its definition of a field id takes precedence over newer ones: replacing a table can reuse the ids of old columns
+    for columns of any type, while old snapshots remain readable (iceberg 1.32 to 1.37).
     """
     snapshot_id, timestamp_ms, ref = request.snapshot_id, request.timestamp_ms, request.ref
     if sum(selector is not None for selector in (snapshot_id, timestamp_ms, ref)) > 1:
         raise errors.RequestError("Cannot select by several of snapshot_id, timestamp_ms and ref", rule="iceberg 1.32")
     is_historic = snapshot_id is not None or timestamp_ms is not None
     if timestamp_ms is not None:
-        # The log's entry of the latest time that is not after; of equal ones the last (iceberg 1.33, 1.34).
+        # The latest log entry that is not after the time; the last one of several with the same time (iceberg 1.33,
+        # 1.34).
         past = [(time, place, id_) for place, (time, id_) in enumerate(metadata.log) if time <= timestamp_ms]
         if not past:
             raise errors.SnapshotNotFoundError(f"There is no snapshot at {timestamp_ms}", cause="NoSnapshotAtTime")
@@ -138,7 +141,8 @@ def select_snapshot(metadata: MetadataValues, request: Request) -> tuple[ListedS
         if ref not in metadata.refs:
             message = f"There is no branch or tag {ref!r}"
             raise errors.SnapshotNotFoundError(message, cause="MissingSnapshot", rule="iceberg 1.37")
-        snapshot_id, is_historic = metadata.refs[ref]  # the schema of a tag counts, of a branch not (iceberg 1.35)
+        # the schema of a tag applies, the schema of a branch does not (iceberg 1.35)
+        snapshot_id, is_historic = metadata.refs[ref]
         if snapshot_id not in metadata.snapshots:
             message = f"Snapshot {snapshot_id} of {ref!r} is not in the table"
             raise errors.InvalidTableError(message, cause="MissingSnapshot", rule="iceberg 1.25")
@@ -157,7 +161,7 @@ def select_snapshot(metadata: MetadataValues, request: Request) -> tuple[ListedS
 
 
 def _decompressed(data: bytes) -> bytes:
-    """Compression shows in the bytes, not in the name (iceberg 1.7)."""
+    """Return the decompressed content. The bytes, not the file name, show the compression (iceberg 1.7)."""
     try:
         if data[:4] == b"\x28\xb5\x2f\xfd":
             return unzstd(data)
@@ -176,7 +180,7 @@ def _schemas(document: Document, version: int) -> dict[int, Schema]:
     schemas: dict[int, Schema] = {}
     for schema in (schema_of(mapping(item)) for item in listed):
         if schemas.setdefault(schema.id, schema) != schema:
-            raise errors.InvalidTableError(f"Schema id {schema.id} has two meanings", rule="iceberg 1.17")
+            raise errors.InvalidTableError(f"Schema id {schema.id} has two definitions", rule="iceberg 1.17")
     if current not in schemas:
         raise errors.InvalidTableError(f"There is no schema {current}", cause="MissingSchema", rule="iceberg 1.17")
     return {id_: schemas[id_] for id_ in sorted(schemas, key=lambda id_: (id_ != current, -id_))}
@@ -189,12 +193,12 @@ def _specs(document: Document, version: int) -> dict[int, Spec]:
     for item in required_value(document, "partition-specs", list, cause="MissingSpec"):
         spec = Spec(required_value(item, "spec-id", int), spec_fields(required_value(item, "fields", list)))
         if specs.setdefault(spec.id, spec) != spec:
-            raise errors.InvalidTableError(f"Partition spec id {spec.id} has two meanings", rule="iceberg 1.17")
+            raise errors.InvalidTableError(f"Partition spec id {spec.id} has two definitions", rule="iceberg 1.17")
     return specs
 
 
 def spec_fields(fields: list[Any]) -> tuple[SpecField, ...]:
-    """The fields of a spec; without ids they are numbered from 1000 on (iceberg 1.19)."""
+    """Return the fields of a partition spec. Fields without ids are numbered from 1000 (iceberg 1.19)."""
     ids = [optional_value(mapping(item), "field-id", int) for item in fields]
     if all(id_ is None for id_ in ids):
         ids = list(range(1000, 1000 + len(fields)))
@@ -221,7 +225,7 @@ def _snapshots(document: Document) -> dict[int, ListedSnapshot]:
         manifest_list = optional_value(item, "manifest-list", str)
         inline = optional_value(item, "manifests", list)
         if (manifest_list is None and inline is None) or id_ in found:
-            message = f"Snapshot {id_} has no manifests, or comes twice"
+            message = f"Snapshot {id_} has no manifests or occurs twice"
             raise errors.InvalidTableError(message, rule="iceberg 1.26")
         found[id_] = ListedSnapshot(
             id=id_,
@@ -262,7 +266,7 @@ _GEO = re.compile(
 
 
 def schema_of(document: Document) -> Schema:
-    """A schema; its id is 0 where it has none (iceberg 1.18, 1.23)."""
+    """Parse a schema. Its id is 0 if it has none (iceberg 1.18, 1.23)."""
     schema = Schema(id=optional_value(document, "schema-id", int) or 0, fields=_fields(document))
     seen: set[int] = set()
     for path, field in walk(schema.fields):
@@ -289,7 +293,7 @@ def _field(item: Any) -> Field:
 
 
 def _parse_type(document: Any) -> dt.ColumnType:
-    """A type from its name or its object; what is not known is opaque (iceberg 1.22)."""
+    """Return a type from its name or object. Unknown types are opaque (iceberg 1.22)."""
     if isinstance(document, str):
         return _primitive_type(document.strip())
     match required_value(document, "type", str).lower():
@@ -322,7 +326,7 @@ def _primitive_type(name: str) -> dt.ColumnType:
 
 
 def _parse_default(value: object, type_: dt.ColumnType) -> object:
-    """The internal value of a default; None for null."""
+    """Return the internal value of a default, or None for null."""
     try:
         return _default_value(value, type_)
     except (ValueError, TypeError, KeyError, AttributeError, ArithmeticError) as error:
@@ -370,7 +374,10 @@ def _primitive_default(value: Any, type_: dt.ColumnType) -> Any:
 
 
 def value_type(part: SpecField, metadata: MetadataValues) -> dt.ColumnType:
-    """The type of a partition field's values, by the newest type of its source column (iceberg 1.21, 2.18)."""
+    """Return the type of a partition field's values.
+
+    It follows from the newest type of the source column (iceberg 1.21, 2.18).
+    """
     name = part.transform.partition("[")[0]
     if name == "day":
         return dt.DATE
@@ -382,7 +389,7 @@ def value_type(part: SpecField, metadata: MetadataValues) -> dt.ColumnType:
 
 
 def partition_fields(metadata: MetadataValues) -> tuple[Field, ...]:
-    """The fields of the metadata column `_partition`: those of all specs, by id (iceberg 5.17)."""
+    """Return the fields of `_partition`: those of all specs in ascending order of their ids (iceberg 5.17)."""
     found: dict[int, Field] = {}
     for part in (f for spec in metadata.specs.values() for f in spec.fields):
         if part.transform.startswith("unknown "):

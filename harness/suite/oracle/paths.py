@@ -1,7 +1,7 @@
-"""Paths as both formats record them, where their bytes are now, and local files, opened plainly.
+"""Paths as both formats record them, the current physical paths, and local files.
 
-A recorded path is a file's identity: deletes match the text, `_file` shows it, and nobody normalises it (iceberg 1.14).
-The bytes are elsewhere where a table was copied or moved (iceberg 1.11).
+A recorded path identifies a file: deletes match its text, and `_file` shows it. It is therefore never normalized
+(iceberg 1.14). The physical path differs if the table was copied or moved (iceberg 1.11).
 """
 
 from __future__ import annotations
@@ -18,34 +18,39 @@ _LOCAL = re.compile(r"(?:file:(?://(?:localhost)?(?=/))?)?(?:(?:\./+)+(?=.))?", 
 
 
 def local_path(path: str) -> str:
-    """The path without the prefix of a local URI: `file:/x`, `file:///x` and `/x` are one file; `./x` is `x`."""
+    """Return the path without the prefix of a local URI. `file:/x`, `file:///x` and `/x` are one file; `./x` is `x`."""
     return path if path.startswith("/") else _LOCAL.sub("", path, count=1)
 
 
 def is_local(path: str) -> bool:
-    """Tells whether a path is of this computer's files."""
+    """Return whether a path is in the local file system."""
     return path.startswith("/") or _SCHEME.match(local_path(path)) is None
 
 
 def join(directory: str, *names: str) -> str:
-    """The path of names below a directory."""
+    """Return the path of names below a directory."""
     return "/".join((directory.rstrip("/"), *names))
 
 
 def directory_of(path: str) -> str:
-    """The directory of a path, without the prefix of a local URI."""
+    """Return the directory of a path, without the prefix of a local URI."""
     plain = local_path(path)
     return plain.rpartition("/")[0] if "/" in plain else "."
 
 
 def path_text(path: str, physical: str) -> str:
-    """The name of a file in messages: as recorded, and where the bytes should be."""
+    """Return a file's name for messages: the recorded path and, if it differs, the physical path."""
     return path if path == physical else f"{path} ({physical})"
 
 
 @dataclass(frozen=True)
 class Entry:
-    """A file in a directory. size: in bytes, negative of no regular file. modified_ms: since 1970; None: unknown."""
+    """A directory entry.
+
+    Attributes:
+        size: The size in bytes. Negative if the entry is not a regular file.
+        modified_ms: The modification time in milliseconds since 1970. None if unknown.
+    """
 
     name: str
     size: int
@@ -53,10 +58,10 @@ class Entry:
 
 
 class Files:
-    """The files of this computer, opened plainly; a subclass may open those of a store."""
+    """The local file system. A subclass may read an object store."""
 
     def read(self, path: str) -> bytes:
-        """All bytes of a file; a pipe is not waited for. Raises MissingFileError: no regular file is there."""
+        """Return all bytes of a regular file. Raise MissingFileError if there is none; pipes are not waited for."""
         if not self.opens(path):
             raise UnsupportedError("Cannot open files of this scheme", file=path)
         try:
@@ -65,23 +70,23 @@ class Files:
                 if stat.S_ISREG(os.fstat(stream.fileno()).st_mode):
                     return stream.read()
         except (OSError, ValueError) as error:
-            reason = "no file has a NUL in its path" if "\0" in path else error
+            reason = "the path contains a NUL" if "\0" in path else error
             raise MissingFileError(f"Cannot read file: {reason}", file=path) from error
-        raise MissingFileError("Cannot read file: it is no regular file", cause="IrregularFile", file=path)
+        raise MissingFileError("Cannot read file: it is not a regular file", cause="IrregularFile", file=path)
 
     def has_file(self, path: str) -> bool:
-        """Tells whether there is a regular file; MissingFileError for anything else in its place."""
+        """Return whether there is a regular file. Raise MissingFileError if the path is anything else."""
         plain = local_path(path)
         if os.path.lexists(plain) and not os.path.isfile(plain):
-            raise MissingFileError("Cannot read file: it is no regular file", cause="IrregularFile", file=path)
+            raise MissingFileError("Cannot read file: it is not a regular file", cause="IrregularFile", file=path)
         return os.path.isfile(plain)
 
     def is_directory(self, path: str) -> bool:
-        """Tells whether there is a directory."""
+        """Return whether there is a directory."""
         return self.opens(path) and os.path.isdir(local_path(path))
 
     def entries(self, directory: str) -> list[Entry]:
-        """The contents of a directory, sorted by name; none where there is no directory."""
+        """Return the entries of a directory, sorted by name. The list is empty if there is no directory."""
         found = []
         for item in os.scandir(local_path(directory)) if self.is_directory(directory) else ():
             is_file = item.is_file()
@@ -90,19 +95,19 @@ class Files:
         return sorted(found, key=lambda entry: entry.name)
 
     def opens(self, path: str) -> bool:
-        """Tells whether paths of this scheme can be opened."""
+        """Return whether paths of this scheme can be opened."""
         return is_local(path)
 
 
 @dataclass(frozen=True)
 class PathPrefixes:
-    """Prefixes of recorded paths, and the prefixes in their place; the first that matches counts (iceberg 1.12)."""
+    """Prefixes of recorded paths with their replacements. The first prefix that matches is replaced (iceberg 1.12)."""
 
     prefixes: tuple[tuple[str, str], ...]
     files: Files
 
     def physical(self, recorded: str) -> str:
-        """The place of a file's bytes, which is never relative."""
+        """Return the absolute physical path of a recorded path."""
         plain = local_path(recorded)
         for old, new in self.prefixes:
             prefix = local_path(old).rstrip("/")
@@ -112,7 +117,7 @@ class PathPrefixes:
         return os.path.join(os.getcwd(), local_path(plain)) if is_local(plain) else plain
 
     def read(self, recorded: str) -> bytes:
-        """The bytes of a file. Raises MissingFileError with both paths of a file that is not there."""
+        """Return the bytes of a file. If it is missing, the error names the recorded and the physical path."""
         physical = self.physical(recorded)
         try:
             return self.files.read(physical)

@@ -1,9 +1,11 @@
-"""The rows of a scan: file by file and row by row; and the door to all chapters, `read`.
+"""The oracle's entry point `read`, and the rows of a scan.
 
     read(Request(location="warehouse/orders", columns=["region"]))
 
-A row of a data file goes this way: its position in the unfiltered file; is the position deleted; does an equality
-delete match; does the filter hold; what do the wanted columns give (Iceberg, "Scan Planning"; iceberg 4.1 to 4.28).
+For each row of a data file, the reader checks in this order: the position in the unfiltered file against deleted
+positions, equality deletes, and the filter. Then it converts the requested columns.
+
+Spec: Iceberg, "Scan Planning" (iceberg 4.1 to 4.28).
 """
 
 from __future__ import annotations
@@ -29,16 +31,17 @@ _METADATA_IDS = frozenset(f.id for f in METADATA.values())
 _DELETED, _ROW_ID = METADATA["_deleted"].id, METADATA["_row_id"].id
 
 ValueOf: TypeAlias = Callable[[Row, int, bool], Any]
-"""The value of a column, by a row of the file, its position, and whether it is deleted."""
+"""Returns the value of a column from a row of the file, its position, and whether it is deleted."""
 EqualityKey: TypeAlias = tuple[Hashable, ...]
 EqualityKeys: TypeAlias = dict[int, frozenset[EqualityKey]]
-"""The keys of equality deletes that were read, by the delete's identity."""
+"""The keys of the equality delete files that were read, by `id()` of the delete."""
 
 
 def read(request: Request, files: Files | None = None) -> pa.Table:
-    """The rows of a table, in the Arrow types of `types.arrow_type`. files: None opens those of this computer.
+    """Return the rows of a table, in the Arrow types of `types.arrow_type`. `files` of None means local files.
 
-    Raises HarnessError: the table or the request is wrong, or has what the oracle does not read.
+    Raises:
+        HarnessError: The table or the request is invalid, or has a feature that the oracle does not support.
     """
     try:
         return rows_of(scan_of(request, files or Files()))
@@ -47,7 +50,7 @@ def read(request: Request, files: Files | None = None) -> pa.Table:
 
 
 def scan_of(request: Request, files: Files) -> Scan:
-    """All that a read has to do. Raises as `read`."""
+    """Return the scan of a request. Raises the same errors as `read`."""
     is_delta = files.is_directory(join(request.location, "_delta_log"))
     if not is_delta and request.version is not None:
         raise errors.RequestError("Cannot select a version: Iceberg tables have snapshot ids")
@@ -62,7 +65,7 @@ def scan_of(request: Request, files: Files) -> Scan:
 
 
 def rows_of(scan: Scan) -> pa.Table:
-    """All rows of a scan. Raises HarnessError: a file cannot be read, or the filter fails on a row."""
+    """Return all rows of a scan. Raise HarnessError if a file cannot be read or the filter fails on a row."""
     try:
         columns = _columns_to_read(scan)
         places = [next(i for i, f in enumerate(columns) if f.id == wanted.id) for wanted in scan.columns]
@@ -88,7 +91,7 @@ def rows_of(scan: Scan) -> pa.Table:
 
 
 def _columns_to_read(scan: Scan) -> tuple[Field, ...]:
-    """The columns of the filter, and after them the others, each once."""
+    """Return the columns of the filter, followed by the other columns, each once."""
     of_filter = () if scan.filter is None else scan.filter.columns
     columns = tuple({f.id: f for f in (*of_filter, *scan.columns)}.values())
     for path, f in walk(columns):
@@ -137,8 +140,9 @@ def _live_rows(
     ]
     for checked_column, _, stored_values in checked:
         _check_conflict(checked_column, stored_values, file_columns)
-    # Positions and row ids are counted, so the count must be right; a cut Avro file may look whole (iceberg 7.2).
-    # Nothing else in a file without columns could show that rows are lost.
+    # Positions and row ids are counted, so the row count must be correct. A cut Avro file may look complete (iceberg
+    # 7.2).
+    # In a file without columns, nothing else could reveal that rows are missing.
     counts = file.format != "parquet" or not stored.columns or positions or any(f.id == _ROW_ID for f in columns)
     if counts and file.record_count not in (None, count):
         raise row_count_error(file, count)
@@ -146,25 +150,25 @@ def _live_rows(
 
 
 def _matching(condition: Filter, rows: Sequence[Sequence[object]]) -> Sequence[int]:
-    """Return the numbers of the rows that match a filter. rows: the values of the filter's columns."""
+    """Return the numbers of the rows that match a filter. `rows` has the values of the filter's columns."""
     arrays = [arrow_array([row[i] for row in rows], f.type) for i, f in enumerate(condition.columns)]
     return condition.matches(pa.Table.from_arrays(arrays, names=[f.name for f in condition.columns]))
 
 
 def _value_of(scan: Scan, file: DataFile, column: Field, file_columns: FileColumns) -> ValueOf:
-    """Reads a column of a file, among them metadata columns (iceberg 5.17, 5.18; delta W2, W3)."""
+    """Return a reader for a column of a file, including metadata columns (iceberg 5.17, 5.18; delta W2, W3)."""
     if column.id not in _METADATA_IDS:
         read = file_columns.reader(column)
         return lambda row, _position, _is_deleted: read(row)
     stored = file_columns.stored_metadata(column, scan.materialized.get(column.name))
 
     def stored_or_inherited(row: Row, inherited: object) -> Any:
-        """The value of the file itself, or else the inherited one."""
+        """Return the file's own value, or the inherited value if the file stores none."""
         value = None if stored is None else stored(row)
         return inherited if value is None else value
 
     first = file.first_row_id
-    # The values of the file's own spec, by field id; a table whose specs have no field has no struct.
+    # The values of the file's own spec, by field id. If no spec of the table has fields, there is no struct.
     partition = dict(file.partition) if isinstance(column.type, dt.StructType) else None
     readers: dict[str, ValueOf] = {
         "_file": lambda _row, _position, _is_deleted: file.path,
@@ -182,25 +186,26 @@ def _value_of(scan: Scan, file: DataFile, column: Field, file_columns: FileColum
 
 
 def _key_reader(delete: EqualityDelete, columns: FileColumns) -> Callable[[Row], EqualityKey]:
-    """Reads a row's key: values that Python compares as the deletes do, with NaN equal to NaN (iceberg 4.23)."""
+    """Return a reader for a row's key, whose Python equality is that of deletes: NaN equals NaN (iceberg 4.23)."""
     readers = [columns.reader(root) for root in delete.keys]
 
     def key(row: Row) -> EqualityKey:
         parts = zip(readers, delete.paths, strict=True)
-        values = [value_at(read(row), path[1:]) for read, path in parts]  # null if a struct on the way is
+        values = [value_at(read(row), path[1:]) for read, path in parts]  # None if a struct on the path is null
         return tuple("NaN" if isinstance(value, float) and math.isnan(value) else value for value in values)
 
     return key
 
 
 def _keys_of(scan: Scan, delete: EqualityDelete) -> frozenset[EqualityKey]:
-    """All keys in a delete file."""
+    """Return all keys in an equality delete file."""
     try:
         stored = open_file(delete.file, scan.files)
         columns = FileColumns.from_file(scan, delete.file, stored, delete.keys)
         key = _key_reader(delete, columns)
         for root in delete.keys:
-            if not columns.provides(root):  # null in its place could delete or keep any row (iceberg 4.25)
+            # a null in place of a missing key could delete or keep any row (iceberg 4.25)
+            if not columns.provides(root):
                 message = f"Cannot apply an equality delete: its file has no column for key {root.name!r}; rewrite it"
                 cause = "UnknownEqualityField"
                 raise errors.CorruptDeleteError(message, cause=cause, field=root.name, rule="iceberg 4.25")
@@ -214,12 +219,12 @@ def _keys_of(scan: Scan, delete: EqualityDelete) -> frozenset[EqualityKey]:
     return frozenset(keys)
 
 
-# Columns beside their partition value, which may contradict each other (iceberg 5.3): an imported file may have ids
-# that collide with the table's, so that a field id leads to another column.
+# A column may contradict the file's partition value: an imported file may have field ids that collide with the table's,
+# so that a field id refers to another column. The following functions detect this (iceberg 5.3).
 
 
 def _checked_columns(columns: FileColumns, wanted: Sequence[Field]) -> list[tuple[Field, ValueReader, list[object]]]:
-    """Such columns of a Parquet file whose values have an order, each with a list for its values."""
+    """Return the stored columns with a partition value and an ordered type, each with its reader and an empty list."""
     file_columns = {f.id: f for f in wanted if f.id in columns.file.constants and columns.place_of(f) is not None}
     ordered = dt.DecimalType | dt.FloatType | dt.IntegerType | dt.TimestampType
     return [
@@ -230,14 +235,18 @@ def _checked_columns(columns: FileColumns, wanted: Sequence[Field]) -> list[tupl
 
 
 def _check_conflict(column: Field, stored_values: list[Any], columns: FileColumns) -> None:
-    """Refuses that no row can be of the partition: all rows null, none, or all on one side of the partition's value."""
+    """Raise SchemaMismatchError if no row can belong to the partition.
+
+    This is the case if the partition value is not null and all values are null, or all values are less or all are
+    greater; or if it is null and no value is null.
+    """
     value, values = columns.file.constants[column.id], [v for v in stored_values if v is not None]
     if value is None:
         is_conflict = None not in stored_values
-    else:  # NaN compares with nothing
+    else:  # NaN is not comparable
         is_conflict = value == value and (
             not values or all(v < value for v in values) or all(v > value for v in values)
         )
     if stored_values and is_conflict:
-        message = f"Cannot read column {column.name!r}: the file's partition says {value!r}, and its rows otherwise"
+        message = f"Cannot read column {column.name!r}: its values contradict the file's partition value {value!r}"
         raise errors.SchemaMismatchError(message, cause="PartitionValueConflict", field=column.name, rule="iceberg 5.3")

@@ -1,6 +1,6 @@
-"""The read that is asked for, and the scan that answers: live files, each with the deletes that hit the file.
+"""The request for a read, and the scan that answers it: live data files with the deletes that apply to each.
 
-Chapters on a format make a scan of a request; the last chapter reads the rows of a scan.
+The modules for the two formats turn a request into a scan. The module `reading` reads the rows of a scan.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ class Filter:
     """A condition on rows. Neither format defines a language for conditions, so the condition is a function.
 
     Attributes:
-        columns: The columns that the condition names.
-        matches: Takes the columns of several rows as a table, and returns the numbers of the rows for which the
-            condition is true. False and unknown drop a row (iceberg 3.1).
+        columns: The columns that the condition uses.
+        matches: A function that takes these columns of several rows as a table and returns the row numbers for which
+            the condition is true. Rows for which it is false or unknown are dropped (iceberg 3.1).
     """
 
     columns: tuple[Field, ...]
@@ -31,22 +31,27 @@ class Filter:
 
 
 Condition: TypeAlias = Callable[[Callable[[str], Field]], Filter]
-"""Makes the filter of a table, by the function that gives the column of a name."""
+"""A function that makes the filter for a table. Its argument is a function that returns the column of a name."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Request:
     """A read of a table.
 
-    location: a table's directory or, for Iceberg, a metadata file.
-    snapshot_id, version, timestamp_ms, ref: the moment of the table's history; of Delta a snapshot is a version.
-    changes: the first and the last version whose changes are read instead of rows; None: rows are read.
-    columns: names in the order wanted; None: all of the schema.
-    where: a condition; None: every row.
-    path_map: prefixes of recorded paths, and where the files are now.
-    max_version, ratified: a catalog's answer about a Delta table: the latest version, and commits that are not
-        published, each a version with the name of a staged file or with the commit's bytes (frontier F4.4).
-    published_only: read the published commits of a table that a catalog manages.
+    Attributes:
+        location: The table's directory or, for Iceberg, a metadata file.
+        snapshot_id: A snapshot id. For Delta it is a version.
+        version: A version of a Delta table.
+        timestamp_ms: A time in milliseconds since 1970, inclusive.
+        ref: A branch or tag of an Iceberg table.
+        changes: The first and last version of a read of changes. None reads rows.
+        columns: Column names in output order. None means all columns of the schema.
+        where: A condition. None means every row.
+        path_map: Prefixes of recorded paths, with the prefixes of the current locations.
+        max_version: The latest version according to the catalog of a Delta table (frontier F4.4).
+        ratified: Commits that the catalog has ratified and not published: each a version with the name of a staged file
+            or with the content of the commit (frontier F4.4).
+        published_only: Whether only the published commits of a catalog-managed table are read.
     """
 
     location: str
@@ -65,13 +70,19 @@ class Request:
 
 @dataclass(frozen=True, kw_only=True)
 class DataFile:
-    """A live data file; of a delete file the first lines.
+    """A live data file. For a delete file, only the fields up to `first_row_id` are used.
 
-    path, physical: as recorded, and where the bytes are. record_count: physical rows; None: the metadata does not say.
-    partition: values by partition field id. constants: values of columns by field id (iceberg 5.2, delta V1).
-    sequence_number, first_row_id, commit_version: of its rows, where no column of the file says another.
-    equality: the equality deletes that hit the file.
-    positions: gives the deleted positions; None: there are none.
+    Attributes:
+        path: The recorded path.
+        physical: The physical path.
+        record_count: The number of physical rows. None if the metadata does not say.
+        partition: Values by partition field id.
+        constants: Values by column field id that apply to every row (iceberg 5.2, delta V1).
+        sequence_number: The data sequence number, unless a column of the file overrides it. None for Delta.
+        first_row_id: The row id of the first row, unless a column of the file overrides it.
+        commit_version: The row commit version, unless a column of the file overrides it.
+        equality: The equality deletes that apply to the file.
+        positions: A function that returns the deleted positions. None if no row is deleted by position.
     """
 
     path: str
@@ -90,9 +101,11 @@ class DataFile:
 
 @dataclass(frozen=True)
 class EqualityDelete:
-    """An equality delete file, which deletes rows that equal one of the file's rows in all keys (iceberg 4.23).
+    """An equality delete file. It deletes rows that equal one of its rows in all keys (iceberg 4.23).
 
-    keys: the top-level columns that hold the keys. paths: per key, field ids from there down.
+    Attributes:
+        keys: The top-level columns that contain the keys.
+        paths: For each key, the field ids from the top-level column down to the key.
     """
 
     file: DataFile
@@ -102,11 +115,12 @@ class EqualityDelete:
 
 @dataclass(frozen=True, kw_only=True)
 class Scan:
-    """All that a read has to do.
+    """Everything that is needed to produce the rows of a read.
 
-    lookup: how columns are found in data files: `iceberg`, `delta name`, `delta exact name`, or `delta id`.
-    name_mapping: gives ids to the columns of Iceberg files that have none; None: there is no mapping.
-    materialized: by name of a metadata column, the column of Delta's data files that holds the values (delta W2, W3).
+    Attributes:
+        lookup: How columns are found in data files: `iceberg`, `delta name`, `delta exact name`, or `delta id`.
+        name_mapping: Field ids for the columns of Iceberg files without ids. None if there is no mapping.
+        materialized: For each metadata column, the column of Delta's data files that stores its values (delta W2, W3).
     """
 
     table: str
@@ -122,16 +136,24 @@ class Scan:
 
     @property
     def is_delta(self) -> bool:
-        """Tells whether the rules of Delta hold."""
+        """Whether the rules of Delta apply."""
         return self.format == "delta"
 
 
 def resolve_columns(
     request: Request, schema: Schema, typed: Callable[[Field], Field]
 ) -> tuple[tuple[Field, ...], Filter | None, set[str]]:
-    """The columns that a read gives, the filter, and the names of all metadata columns in either.
+    """Resolve the columns and the filter of a request in a schema.
 
-    A column hides a metadata column of its name (iceberg 5.19). typed: gives a metadata column the table's own type.
+    A column of the table hides a metadata column of the same name (iceberg 5.19).
+
+    Args:
+        request: The read.
+        schema: The columns of the table.
+        typed: A function that returns a metadata column with its type in this table.
+
+    Returns:
+        The output columns, the filter or None, and the names of all metadata columns that either uses.
     """
 
     def find(name: str) -> Field:
@@ -143,7 +165,7 @@ def resolve_columns(
 
     columns = schema.fields if request.columns is None else tuple(map(find, request.columns))
     if request.columns is not None and len({f.id for f in columns}) < len(columns):
-        raise RequestError("Invalid columns: one is named twice")
+        raise RequestError("Invalid columns: a column is named twice")
     condition = None if request.where is None else request.where(find)
     used = (*columns, *(() if condition is None else condition.columns))
     return columns, condition, {f.name for f in used if f.name in METADATA and f.id == METADATA[f.name].id}

@@ -1,12 +1,12 @@
 """The types of both formats, fields with ids, and the columns that a data file stores.
 
-A value of a table is held in one form, here and in every other chapter:
+All modules of the oracle represent a table's values in the same way:
 
     boolean bool · integers, date (days), time (micros), timestamp (micros or nanos since 1970-01-01, UTC) int
     float, double float · decimal Decimal · string str · uuid (16 bytes, big-endian), fixed, binary bytes
     struct dict by field id · list list · map list of (key, value) · null None
 
-Text of a type is as Iceberg spells the type ("Schemas and Data Types", "Primitive Types").
+`str()` of a type is its name in Iceberg's specification ("Schemas and Data Types", "Primitive Types").
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Unit: TypeAlias = Literal["ms", "us", "ns"]
 
 
 class ColumnType:
-    """A type's text, with the parameters of the type in it."""
+    """A type. `str()` returns its name with its parameters."""
 
     TEXT: ClassVar[str] = ""
 
@@ -41,16 +41,16 @@ class SimpleType(ColumnType):
 
 BOOLEAN, DATE, STRING, UUID, BINARY = map(SimpleType, ("boolean", "date", "string", "uuid", "binary"))
 VARIANT = SimpleType("variant")
-"""A value with a type of its own; rows carry JSON text."""
+"""A value that carries its own type. Rows hold variants as JSON text."""
 UNKNOWN = SimpleType("unknown")
 """The type of a column that is always null: Iceberg's `unknown`, Delta's `void`."""
 INT96 = SimpleType("int96")
-"""Parquet's legacy timestamp, which only files have."""
+"""Parquet's legacy timestamp. Only files have it, not tables."""
 
 
 @dataclass(frozen=True)
 class IntegerType(ColumnType):
-    """A signed integer of 8, 16, 32 or 64 bits; Iceberg has 32 and 64 alone."""
+    """A signed integer of 8, 16, 32, or 64 bits. Iceberg has only 32 and 64."""
 
     bits: int
 
@@ -60,7 +60,7 @@ class IntegerType(ColumnType):
 
 @dataclass(frozen=True)
 class UnsignedType(ColumnType):
-    """An unsigned integer, which only files have."""
+    """An unsigned integer. Only files have it, not tables."""
 
     bits: int
     TEXT = "uint{0.bits}"
@@ -68,7 +68,7 @@ class UnsignedType(ColumnType):
 
 @dataclass(frozen=True)
 class FloatType(ColumnType):
-    """A binary float of 32 or 64 bits, in files of 16 too."""
+    """A binary float of 32 or 64 bits. Files may also store 16 bits."""
 
     bits: int
 
@@ -78,7 +78,7 @@ class FloatType(ColumnType):
 
 @dataclass(frozen=True)
 class DecimalType(ColumnType):
-    """A number of `precision` digits, `scale` of them after the point."""
+    """A number with `precision` digits, `scale` of them after the decimal point."""
 
     precision: int
     scale: int
@@ -87,7 +87,7 @@ class DecimalType(ColumnType):
 
 @dataclass(frozen=True)
 class TimeType(ColumnType):
-    """A time of day; tables have micros."""
+    """A time of day. Tables store microseconds."""
 
     unit: Unit = "us"
 
@@ -97,7 +97,7 @@ class TimeType(ColumnType):
 
 @dataclass(frozen=True)
 class TimestampType(ColumnType):
-    """A point in time: an instant where `utc`, else the reading of a clock on a wall."""
+    """A timestamp: an instant if `utc` is true, otherwise a local date and time without a time zone."""
 
     unit: Unit = "us"
     utc: bool = False
@@ -116,7 +116,7 @@ class FixedType(ColumnType):
 
 @dataclass(frozen=True)
 class GeoType(ColumnType):
-    """A geometry in the plane or on the globe, as well-known binary; `text` has its coordinate system."""
+    """A geometry or geography as well-known binary. `text` is the full type name with its coordinate system."""
 
     text: str
     TEXT = "{0.text}"
@@ -124,7 +124,7 @@ class GeoType(ColumnType):
 
 @dataclass(frozen=True)
 class OpaqueType(ColumnType):
-    """A type that nobody knows, kept so that the other columns can be read (iceberg 1.22)."""
+    """An unknown type. It is kept so that the other columns can be read (iceberg 1.22)."""
 
     text: str
     TEXT = "{0.text}"
@@ -159,9 +159,13 @@ class MapType(ColumnType):
 
 @dataclass(frozen=True, kw_only=True)
 class Field:
-    """A column, struct field, list element, map key or map value; Delta tables without column mapping number fields.
+    """A column, struct field, list element, map key, or map value.
 
-    initial_default: the value of rows that are older than the field. physical_name: that of Delta's column mapping.
+    Without column mapping, the oracle itself numbers the fields of a Delta table.
+
+    Attributes:
+        initial_default: The value for rows that are older than the field.
+        physical_name: The name under Delta's column mapping. None without column mapping.
     """
 
     id: int
@@ -174,7 +178,7 @@ class Field:
 
 @dataclass(frozen=True, kw_only=True)
 class Schema:
-    """A table's columns at one point of its history. id: Iceberg's schema id."""
+    """A table's columns at one point of its history. `id` is Iceberg's schema id."""
 
     fields: tuple[Field, ...]
     id: int = 0
@@ -182,7 +186,7 @@ class Schema:
 
 @dataclass(frozen=True, kw_only=True)
 class MappedName:
-    """A column with any of the names has the field id; None hides the column (iceberg 5.7)."""
+    """A field id for all columns with one of the names. A `field_id` of None hides the column (iceberg 5.7)."""
 
     names: tuple[str, ...]
     field_id: int | None
@@ -190,7 +194,7 @@ class MappedName:
 
 
 def children(type_: ColumnType) -> tuple[Field, ...]:
-    """The direct fields of a nested type; none of a single one."""
+    """Return the direct fields of a nested type, or an empty tuple for a primitive type."""
     match type_:
         case StructType(fields=fields):
             return fields
@@ -203,26 +207,26 @@ def children(type_: ColumnType) -> tuple[Field, ...]:
 
 
 def walk(fields: Sequence[Field], above: str = "") -> Iterator[tuple[str, Field]]:
-    """All fields at every level, parents first, each with its path of names."""
+    """Yield all fields at every level, parents first, each with its dotted path of names."""
     for f in fields:
         yield above + f.name, f
         yield from walk(children(f.type), f"{above}{f.name}.")
 
 
 def value_at(value: Any, path: Sequence[int]) -> object:
-    """The value below structs, by field ids; null if a struct on the way is (iceberg 4.23)."""
+    """Return the value at a path of field ids, or None if a struct on the path is null (iceberg 4.23)."""
     for field_id in path:
         value = None if value is None else value.get(field_id)
     return value
 
 
 def find_field(name: str, fields: Iterable[Field]) -> Field | None:
-    """The field of exactly that name, else the only one that differs in case (iceberg 5.21); None: there is none."""
+    """Return the field with exactly this name, otherwise the only one that differs in case, or None (iceberg 5.21)."""
     alike = [f for f in fields if f.name.casefold() == name.casefold()]
     exact = [f for f in alike if f.name == name]
     if len(exact or alike) > 1:
         listed = ", ".join(f.name for f in exact or alike)
-        message = f"Column {name!r} is ambiguous, it may be any of {listed}"
+        message = f"Column {name!r} is ambiguous: it matches {listed}"
         raise UnknownColumnError(message, field=name, cause="AmbiguousColumn", rule="iceberg 5.21")
     return next(iter(exact or alike), None)
 
@@ -234,21 +238,27 @@ _RESERVED: dict[str, tuple[int, ColumnType]] = {
     "_row_commit_version": (2147483538, IntegerType(64)),
 }
 METADATA = {name: Field(id=field_id, name=name, type=type_) for name, (field_id, type_) in _RESERVED.items()}
-"""Columns that say where a row came from (iceberg 5.17, "Reserved Field IDs"; the last is Delta's, delta W3)."""
+"""Metadata columns, which describe the origin of a row (iceberg 5.17, "Reserved Field IDs").
+
+The last is Delta's (delta W3).
+"""
 
 _FEED: dict[str, tuple[int, ColumnType]] = {
     **{"_change_type": (2147483543, STRING), "_commit_version": (2147483537, IntegerType(64))},
     "_commit_timestamp": (2147483536, TimestampType(utc=True)),
 }
 CHANGES = {name: Field(id=field_id, name=name, type=type_) for name, (field_id, type_) in _FEED.items()}
-"""The columns that a change data feed adds, which files of changes hold by name (delta C10)."""
+"""The columns that a change data feed adds. Change files store them by name (delta C10)."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class RawColumn:
-    """A column or nested field of a file; `id` is None where the file gives none.
+    """A column or nested field of a file.
 
-    type: of a single value, or the kind of a nested one. parts: fields of a struct; (element,); (key, value).
+    Attributes:
+        id: The field id in the file. None if the file has none.
+        type: The type of a primitive column, or the kind of a nested column.
+        parts: The fields of a struct; (element,) of a list; (key, value) of a map.
     """
 
     name: str
@@ -258,23 +268,27 @@ class RawColumn:
 
     @property
     def key(self) -> int | str:
-        """The id, or the name where there is none."""
+        """The id, or the name if there is no id."""
         return self.name if self.id is None else self.id
 
 
 Row: TypeAlias = tuple[Any, ...]
-"""The values of a file's columns, as its bytes say, before any table has a word in them.
+"""The values of a file's columns in the file's own representation, before conversion to a table's types.
 
-Dates and times are ints in the stored unit, text is bytes, a struct a tuple in the file's order, a map a list of pairs.
+Dates and times are ints in the stored unit, text is bytes, a struct is a tuple in the file's order, and a map is a list
+of pairs.
 """
 
 
 @dataclass(frozen=True, kw_only=True)
 class StoredFile:
-    """An opened file: its columns in order, and its rows in physical order, which go through once.
+    """An opened file.
 
-    old_calendar: kinds of columns whose oldest values are in the Julian calendar: `dates`, `int96` (delta T20).
-    header: the values of an Avro file's header.
+    Attributes:
+        columns: The columns in order.
+        rows: The rows in physical order. The iterator can be consumed once.
+        old_calendar: Kinds of columns whose oldest values are in the Julian calendar: `dates`, `int96` (delta T20).
+        header: The metadata in the header of an Avro file. Empty for other formats.
     """
 
     columns: tuple[RawColumn, ...]
@@ -289,9 +303,9 @@ _ARROW |= {"byte": pa.int8(), "short": pa.int16(), "int": pa.int32(), "long": pa
 
 
 def arrow_type(type_: ColumnType) -> pa.DataType:
-    """The Arrow type of a column: variant as JSON text, geometries as bytes, unknown as int32 nulls.
+    """Return the Arrow type of a column: variants are JSON text, geometries are bytes, and `unknown` is int32.
 
-    Every field may be null at every level: tables hold nulls in required columns (iceberg 5.13).
+    Every field is nullable at every level, because tables may hold nulls in required columns (iceberg 5.13).
     """
     match type_:
         case DecimalType(precision=precision, scale=scale):
@@ -315,7 +329,7 @@ def arrow_type(type_: ColumnType) -> pa.DataType:
 
 
 def arrow_array(values: Sequence[Any], type_: ColumnType) -> pa.Array:
-    """Values of a type as an Arrow array."""
+    """Return values of a type as an Arrow array."""
     match type_:
         case StructType(fields=()):
             return pa.array([None if v is None else {} for v in values], pa.struct([]))
@@ -337,7 +351,7 @@ def arrow_array(values: Sequence[Any], type_: ColumnType) -> pa.Array:
 
 
 def _flat(values: Sequence[Any]) -> tuple[pa.Array, list[Any]]:
-    """The offsets of lists, null for a null list, and the items of all."""
+    """Return the offsets of lists, null for a null list, and all items."""
     offsets: list[int | None] = []
     items: list[object] = []
     for value in values:

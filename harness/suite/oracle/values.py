@@ -1,8 +1,8 @@
-"""Values as grammars write them in texts, as files store them in other types, and geometries in one form.
+"""Values parsed from text, conversions between stored and table types, and normalized geometries.
 
 Spec: Iceberg, "JSON single-value serialization" (iceberg 5.15), "Schema Evolution", "Appendix A" (section 6); Delta,
 "Partition Value Serialization" (delta V2 to V7), "Type Widening" (T16 to T24). Each function raises ValueError or
-ArithmeticError for what is no value of the type.
+ArithmeticError if a value does not belong to the type.
 """
 
 from __future__ import annotations
@@ -23,21 +23,25 @@ from harness.suite.oracle.documents import ByteReader
 
 EXACT = Context(prec=100, traps=[Inexact, InvalidOperation])
 UNITS = {"ms": 10**3, "us": 10**6, "ns": 10**9}
-"""Units of a timestamp per second."""
+"""Timestamp units per second."""
 DAY_SECONDS = 86_400
 _CYCLE = 146_097
-"""Days in 400 years, after which the calendar repeats itself."""
+"""Days in 400 years. The calendar repeats after that."""
 _EPOCH = date(1970, 1, 1).toordinal()
 _UUID = r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"
 
 
 @dataclass(frozen=True)
 class Grammar:
-    """The forms of texts. A time's groups are hour, minute, second and fraction; a zone's are sign, h, m and s.
+    """The textual forms of values.
 
-    date, time, between, zone: regular expressions; `between` of what stands between date and time.
-    booleans: by lower-case text.
-    most: seconds of the largest offset of a zone.
+    Attributes:
+        date: A regular expression for dates.
+        time: A regular expression for times, with groups for hour, minute, second, and fraction.
+        separator: A regular expression for the text between date and time.
+        zone: A regular expression for time zones, with groups for sign, hours, minutes, and seconds.
+        booleans: Boolean values by lower-case text.
+        max_offset_s: The largest offset of a time zone in seconds.
     """
 
     date: str
@@ -62,7 +66,7 @@ DELTA = Grammar(
 
 
 def parse_text(text: str, type_: dt.ColumnType, grammar: Grammar) -> object:
-    """The value of a type that a text says."""
+    """Return the value of a type that a text represents."""
     match type_:
         case dt.STRING:
             return text
@@ -88,28 +92,28 @@ def parse_text(text: str, type_: dt.ColumnType, grammar: Grammar) -> object:
         case dt.UUID:
             return uuid.UUID(_match(_UUID, text)[0]).bytes
         case _:
-            raise ValueError(f"no text says a {type_}")
+            raise ValueError(f"{type_} has no text form")
 
 
 def _match(pattern: str, text: str) -> re.Match[str]:
     found = re.fullmatch(pattern, text, re.ASCII)
     if found is None:
-        raise ValueError("its text has another form")
+        raise ValueError("its text has the wrong form")
     return found
 
 
 def _day(found: re.Match[str]) -> int:
-    """The day of a year, a month and a day, in any year."""
+    """Return the number of days since 1970 for a matched year, month, and day. Years are not limited to 1 to 9999."""
     year, month, day = map(int, found.groups())
     cycles, year_of_cycle = divmod(year, 400)
     return date(400 + year_of_cycle, month, day).toordinal() - _EPOCH + (cycles - 1) * _CYCLE
 
 
 def _time(parts: tuple[str | None, ...], per_second: int) -> int:
-    """A time of day in units of which `per_second` make a second; none may be finer."""
+    """Return a time of day in units of 1/`per_second` seconds. Finer fractions are an error."""
     hour, minute, second = (int(part or 0) for part in parts[:3])
     if hour > 23 or minute > 59 or second > 59:
-        raise ValueError("no such time of day")
+        raise ValueError("the time of day does not exist")
     units, rest = divmod(int((parts[3] or "").ljust(9, "0")) * per_second, 10**9)
     if rest:
         raise ValueError("too many digits after the second")
@@ -117,7 +121,10 @@ def _time(parts: tuple[str | None, ...], per_second: int) -> int:
 
 
 def _timestamp(text: str, type_: dt.TimestampType, grammar: Grammar) -> int:
-    """Ticks since 1970. Without a zone the text is in UTC; a zone needs a time before it, and an instant."""
+    """Return a timestamp as the number of units since 1970.
+
+    Text without a time zone is in UTC. A time zone requires a time of day and a type with a time zone.
+    """
     per_second, form = (
         UNITS[type_.unit],
         f"{grammar.date}(?:{grammar.separator}{grammar.time}(?P<zone>{grammar.zone})?)?",
@@ -127,25 +134,25 @@ def _timestamp(text: str, type_: dt.TimestampType, grammar: Grammar) -> int:
     offset = (int(h or 0) * 60 + int(m or 0)) * 60 + int(s or 0)
     zone = (found["zone"] or "").strip()
     if not type_.utc and zone not in (("", "Z") if grammar is DELTA else ("",)):
-        raise ValueError("a time without a zone has a zone")
+        raise ValueError("a type without a time zone does not accept a time zone")
     if grammar is ICEBERG and (found[4] is None or (type_.utc and not zone)):
-        raise ValueError("it has no time, or no zone")
+        raise ValueError("it lacks the time or the time zone")
     if int(m or 0) > 59 or int(s or 0) > 59 or offset > grammar.max_offset_s:
-        raise ValueError("there is no such zone")
+        raise ValueError("the time zone offset does not exist")
     days = _day(_match(grammar.date, "-".join(found.groups()[:3])))
     seconds = days * DAY_SECONDS - (-offset if sign == "-" else offset)
     return within_bits(seconds * per_second + _time(found.groups()[3:7], per_second), 64)
 
 
 def within_bits(value: int, bits: int) -> int:
-    """The number. Raises ValueError for one that so many bits do not hold."""
+    """Return the number. Raise ValueError if it does not fit into a signed integer of `bits` bits."""
     if not -(2 ** (bits - 1)) <= value < 2 ** (bits - 1):
         raise ValueError(f"{value} does not fit {bits} bits")
     return value
 
 
 def to_decimal(value: Decimal, type_: dt.DecimalType) -> Decimal:
-    """The number with the digits of the type, exactly."""
+    """Return the number with exactly the scale of the type. Raise ValueError or ArithmeticError if digits are lost."""
     scaled = value.quantize(Decimal((0, (1,), -type_.scale)), context=EXACT)
     if scaled != 0 and scaled.adjusted() >= type_.precision - type_.scale:
         raise ValueError(f"{value} does not fit {type_}")
@@ -153,7 +160,7 @@ def to_decimal(value: Decimal, type_: dt.DecimalType) -> Decimal:
 
 
 def to_float32(value: float) -> float:
-    """The nearest 32-bit float; an infinity beyond their range."""
+    """Return the nearest 32-bit float, or an infinity if the value is out of range."""
     try:
         return float(struct.unpack("<f", struct.pack("<f", value))[0])
     except OverflowError:
@@ -161,7 +168,7 @@ def to_float32(value: float) -> float:
 
 
 def date_text(days: int) -> str:
-    """A day as text, such as 2017-11-16; years outside 0 to 9999 carry a sign."""
+    """Return a date as text like 2017-11-16. Years outside 0 to 9999 have a sign."""
     cycles, rest = divmod(days + _EPOCH - 1, _CYCLE)
     day = date.fromordinal(rest + 1)
     year = day.year + 400 * cycles
@@ -170,13 +177,13 @@ def date_text(days: int) -> str:
 
 
 Conversion: TypeAlias = Callable[[Any], Any]
-"""Converts a stored value that is not null to the table's. Raises ValueError if it does not fit."""
+"""Converts a stored value that is not null to the table's type. Raises ValueError if it does not fit."""
 
-_DIGITS = {8: 3, 16: 5, 32: 10, 64: 20}  # before the point, for all integers of so many bits
+_DIGITS = {8: 3, 16: 5, 32: 10, 64: 20}  # decimal digits that hold every integer of so many bits
 
 
 def iceberg_conversion(stored: dt.ColumnType, target: dt.ColumnType) -> Conversion | None:
-    """The conversion of a stored type in an Iceberg table (iceberg 5.12, 6.1 to 6.13); None: there is none."""
+    """Return the conversion from a stored type to a type of an Iceberg table, or None (iceberg 5.12, 6.1 to 6.13)."""
     match target, stored:
         case dt.IntegerType(bits=bits), dt.IntegerType(bits=width) if width <= bits:
             return identity
@@ -213,7 +220,7 @@ def iceberg_conversion(stored: dt.ColumnType, target: dt.ColumnType) -> Conversi
 
 
 def delta_conversion(stored: dt.ColumnType, target: dt.ColumnType) -> Conversion | None:
-    """The conversion of a stored type in a Delta table (delta T16, T18, T22 to T24); None: there is none."""
+    """Return the conversion from a stored type to a type of a Delta table, or None (delta T16, T18, T22 to T24)."""
     match target, stored:
         case dt.IntegerType(bits=bits), dt.IntegerType(bits=width) if width <= max(bits, 32):
             return lambda value: within_bits(value, bits)
@@ -246,23 +253,26 @@ def delta_conversion(stored: dt.ColumnType, target: dt.ColumnType) -> Conversion
 
 
 def identity(value: object) -> object:
-    """The value as it is."""
+    """Return the value unchanged."""
     return value
 
 
 def _ticks(value: int, unit: str, target: str) -> int:
-    """Ticks of another unit: finer ones exactly, coarser ones rounded down, also before 1970 (iceberg 6.8)."""
+    """Convert a timestamp to another unit. Coarser units round down, also before 1970 (iceberg 6.8)."""
     return within_bits(value * UNITS[target] // UNITS[unit], 64)
 
 
 def _uuid(value: bytes) -> bytes:
     if len(value.decode()) != 36:
-        raise ValueError(f"{value!r} is no UUID")
+        raise ValueError(f"{value!r} is not a UUID")
     return uuid.UUID(value.decode()).bytes
 
 
 def canonical_geometry(data: bytes) -> bytes:
-    """The geometry in that form. Raises CorruptFileError for bytes that are none (frontier F1.7)."""
+    """Return a geometry as little-endian ISO well-known binary without an SRID.
+
+    Raise CorruptFileError if the bytes are not a geometry (frontier F1.7).
+    """
     source = ByteReader(data)
     try:
         geometry, _ = _geometry(source)
@@ -275,17 +285,17 @@ def canonical_geometry(data: bytes) -> bytes:
 
 
 def _geometry(source: ByteReader) -> tuple[bytes, int]:
-    """A geometry, and the ISO code of its type."""
+    """Return the next geometry and the ISO code of its type."""
     order = {b"\0": "big", b"\1": "little"}.get(source.take(1))
     if order is None:
-        raise ValueError("it begins with no byte order")
+        raise ValueError("it does not begin with a byte order")
     code = source.number(4, order)
     flags, code = code >> 28, code & 0x1FFFFFFF
     if flags & 2:
         source.number(4, order)  # the SRID
     kind, dimensions = code % 1000, code // 1000
     if kind not in range(1, 8) or dimensions not in range(4):
-        raise ValueError(f"{code} is no type of geometry")
+        raise ValueError(f"{code} is not a geometry type")
     has_z, has_m = dimensions in (1, 3) or flags & 8, dimensions in (2, 3) or flags & 4
     iso = kind + (1000 if has_z else 0) + (2000 if has_m else 0)
     head = struct.pack("<BI", 1, iso)
@@ -293,7 +303,7 @@ def _geometry(source: ByteReader) -> tuple[bytes, int]:
     match kind:
         case 1:
             return head + _doubles(source, order, width), iso
-        case 2 | 3:  # a line is a ring without their count
+        case 2 | 3:  # a line string is a single ring without the ring count
             count = source.number(4, order) if kind == 3 else 1
             rings = [(n := source.number(4, order), _doubles(source, order, n * width)) for _ in range(count)]
             data = b"".join(struct.pack("<I", points) + numbers for points, numbers in rings)
@@ -302,7 +312,7 @@ def _geometry(source: ByteReader) -> tuple[bytes, int]:
             parts = [_geometry(source) for _ in range(source.number(4, order))]
             for _, part in parts:
                 if part // 1000 != iso // 1000 or (kind != 7 and part % 1000 != kind - 3):
-                    raise ValueError(f"a geometry of type {part} is part of one of type {iso}")
+                    raise ValueError(f"a geometry of type {iso} contains a geometry of type {part}")
             return head + struct.pack("<I", len(parts)) + b"".join(data for data, _ in parts), iso
 
 

@@ -1,11 +1,13 @@
-"""Variants as JSON text: plain ones, and those that are shredded over columns (iceberg 6.15).
+"""Variants as JSON text, plain or shredded over columns (iceberg 6.15).
 
-Spec: Parquet, "Variant Binary Encoding", "Variant Shredding". The text has sorted keys and no blanks between tokens:
+The text has sorted keys and no spaces between tokens:
 
     integers digits · floats the shortest number that reads back as the same value of that width
     NaN and infinities "NaN", "Infinity", "-Infinity" · decimals with as many digits after the point as their scale
     date "2017-11-16" · time "22:31:08.123456" · timestamp "2017-11-16T22:31:08.123456", an instant with +00:00
     binary base64, padded · uuid lower case with hyphens · a missing field of an object is left out
+
+Spec: Parquet, "Variant Binary Encoding", "Variant Shredding".
 """
 
 from __future__ import annotations
@@ -26,19 +28,19 @@ from harness.suite.oracle.types import RawColumn
 from harness.suite.oracle.values import EXACT, date_text
 
 MAX_DEPTH = 128
-"""Levels of nesting that are read."""
+"""The deepest nesting that is read."""
 _ShreddedParts: TypeAlias = dict[str, tuple[RawColumn, Any]]
 _string = partial(json.dumps, ensure_ascii=False)
 
 
 def is_variant(column: RawColumn) -> bool:
-    """Tells whether a struct has the parts of a variant."""
+    """Return whether a struct has the columns of a variant."""
     names = {part.name for part in column.parts}
     return "metadata" in names and len(names) > 1 and names <= {"metadata", "value", "typed_value"}
 
 
 def variant_json(column: RawColumn, group: object) -> str:
-    """The text of a stored variant that is not SQL's null; shredded parts are put together."""
+    """Return the JSON text of a variant that is not SQL's null. Shredded columns are merged into it."""
     parts = _group_parts(column, group)
     if parts["metadata"][1] is None:
         raise _malformed("it has no metadata")
@@ -62,16 +64,16 @@ def _group_parts(column: RawColumn, group: Any) -> _ShreddedParts:
 
 
 def _shredded_text(parts: _ShreddedParts, metadata: bytes) -> str | None:
-    """The text of a pair of `value` and `typed_value`; None where both are null: there is nothing."""
+    """Return the JSON text of a `value` and `typed_value` pair, or None if both are null and the value is missing."""
     _, value = parts.get("value", (None, None))
     column, typed = parts.get("typed_value", (None, None))
     if value is not None and not isinstance(value, bytes):
         raise _malformed("its value is not binary")
     if column is None or typed is None:
         return None if value is None else _BinaryValue(metadata, value).text(0, 0)
-    if column.type == "struct":  # the fields of an object, and in `value` those that are not shredded
+    if column.type == "struct":  # typed_value has the shredded fields of an object, and value has the others
         if value is not None and _number(value, 0, 1) & 3 != 2:
-            raise _malformed("a partially shredded object has a rest that is no object")
+            raise _malformed("the unshredded part of an object is not an object")
         fields = {} if value is None else _BinaryValue(metadata, value).fields(0, 0)
         for part, group in zip(column.parts, typed, strict=True):
             fields.pop(part.name, None)
@@ -80,8 +82,8 @@ def _shredded_text(parts: _ShreddedParts, metadata: bytes) -> str | None:
                 fields[part.name] = text
         return _object_text(fields)
     if value is not None:
-        raise _malformed("it has both a value and a typed_value, and is no object")
-    if column.type == "list":  # without holes: an element without a value is a variant null
+        raise _malformed("it has both a value and a typed_value, but is not an object")
+    if column.type == "list":  # elements cannot be missing: an element without a value is a variant null
         items = [_shredded_text(_group_parts(column.parts[0], group), metadata) or "null" for group in typed]
         return f"[{','.join(items)}]"
     return _typed_text(column.type, typed)
@@ -121,13 +123,13 @@ _FIXED: dict[int, tuple[int, dt.ColumnType]] = {
     **{12: (8, dt.TimestampType("us", utc=True)), 13: (8, dt.TimestampType("us"))},
     **{18: (8, dt.TimestampType("ns", utc=True)), 19: (8, dt.TimestampType("ns")), 20: (16, dt.UUID)},
 }
-"""Width in bytes and type of the primitive types of fixed width, by type id; decimals are apart."""
+"""The width in bytes and the type of each fixed-width primitive type by type id. Decimals are in `_DECIMALS`."""
 _DECIMALS = {8: 5, 9: 9, 10: 17}
 _DAY_MICROS = 86_400_000_000
 
 
 class _BinaryValue:
-    """A value in the binary encoding; positions count from the value's first byte."""
+    """A variant value in the binary encoding. Positions count from the first byte of the value."""
 
     def __init__(self, metadata: bytes, data: bytes) -> None:
         self.names, self.data, self.count = _names(metadata), data, 0
@@ -189,14 +191,14 @@ class _BinaryValue:
         return fields
 
     def size(self, at: int, width: int) -> tuple[int, int]:
-        """The number of elements and the position after it."""
+        """Return the number of elements and the position after it."""
         size = _number(self.data, at, width)
         if size > len(self.data):
-            raise _malformed(f"{len(self.data)} bytes claim {size} elements")
+            raise _malformed(f"{size} elements are declared for {len(self.data)} bytes")
         return size, at + width
 
     def places(self, at: int, width: int, size: int) -> list[int]:
-        """The starts of so many values, by the list of their offsets."""
+        """Return the start positions of `size` values from the list of their offsets."""
         first = at + width * (size + 1)
         *offsets, end = [_number(self.data, at + width * index, width) for index in range(size + 1)]
         if first + end > len(self.data) or any(offset >= end for offset in offsets):
@@ -205,7 +207,7 @@ class _BinaryValue:
 
 
 def _names(metadata: bytes) -> list[str]:
-    """The dictionary of field names ("Metadata encoding")."""
+    """Return the dictionary of field names. Spec: Parquet, "Metadata encoding"."""
     header = _number(metadata, 0, 1)
     if header & 0x0F != 1:
         raise _unsupported(f"metadata version {header & 0x0F}, expected 1")
@@ -224,7 +226,7 @@ def _number(data: bytes, at: int, width: int) -> int:
 
 def _slice(data: bytes, at: int, length: int) -> bytes:
     if at + length > len(data):
-        raise _malformed(f"it ends after {len(data)} bytes, and {length} are expected at {at}")
+        raise _malformed(f"it ends after {len(data)} bytes, expected {length} bytes at {at}")
     return data[at : at + length]
 
 

@@ -1,1 +1,1 @@
-"""Reports of a run: text, JSON and JUnit, and HTML."""
+"""Reports of a run: text, JSON, JUnit, and HTML."""

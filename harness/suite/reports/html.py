@@ -1,8 +1,8 @@
-"""The HTML report of a run: one file that needs no network and no script, with a table of features by engine.
+"""The HTML report of a run: one file without network access and scripts, with a table of features by engine.
 
-Each cell of the table links to the scenarios that have the feature, and each scenario to its outcomes: the story and
-the rows that must come, then per engine what was read, the rows that differ, and the command that shows it again. Signs
-and words state an outcome; colors repeat it.
+Each cell of the table links to the scenarios with the feature, and each scenario to its outcomes: the scenario's text
+and expected rows, then for each engine the reads, the rows that differ, and the command that repeats the case. Outcomes
+are shown by signs and words; colors only repeat them.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from harness.suite.reports.text import (
 from harness.suite.results import Case, Check, Outcome, ReadInfo, Run, ScenarioInfo, Score
 
 _STYLES = (("harness.diff.reports", "report.css"), (__package__, "run.css"))
-_DEMANDS = {"must": "demanded by the specification", "policy": "harness's policy", "open": "open in the specification"}
+_DEMANDS = {"must": "required by the specification", "policy": "harness's policy", "open": "open in the specification"}
 
 
 def to_html(run: Run) -> str:
-    """The run as one self-contained HTML document."""
+    """Return the run as one self-contained HTML document."""
     page = _Page(run, {case.id: number for number, case in enumerate(run.cases, 1)})
     style = "".join(asset(*place) for place in _STYLES)
     return document("harness: who reads what", page.body(), style=style)
@@ -38,7 +38,7 @@ def to_html(run: Run) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Page:
-    """The page. Its places are numbered, because names may hold any text."""
+    """The page. Its anchors are numbers, because names may contain any text."""
 
     run: Run
     numbers: Mapping[str, int]
@@ -72,9 +72,9 @@ class _Page:
                 own_format = f'<span class="in">{format_}</span>'
                 yield _score_row(own_format, self.run.score(engine, format_), "<td></td>" * len(shown))
         yield "</tbody></table></div>"
-        yield "<p>Silently wrong are reads that gave other rows than the specification's, or rows of a table that "
-        yield "must be refused, and no error. An engine claims the reads that it does not decline. Policy is apart: "
-        yield "answers that harness gives and no specification demands.</p>"
+        yield "<p>A read is silently wrong if it returned other rows than the specification requires, or rows of a "
+        yield "table that must be refused, and no error. An engine claims the reads that it does not decline. "
+        yield "Policies are counted separately: results that harness chose and no specification requires.</p>"
         for name, why in self.run.missing.items():
             yield f"<p>Not run: <b>{escaped(name)}</b>: {escaped(why)}</p>"
         yield "</section>"
@@ -83,7 +83,7 @@ class _Page:
         yield '<section aria-labelledby="features"><h2 id="features">Features</h2>'
         yield from _legend(self.run)
         yield '<form class="filter"><label><input type="checkbox" name="troubled"> '
-        yield "only features that some engine does not pass</label></form>"
+        yield "only features that an engine does not pass</label></form>"
         yield '<div class="scroll" tabindex="0" role="group" aria-labelledby="features"><table class="features">'
         heads = "".join(
             f'<th scope="col">{escaped(engine.name)}<span class="in">{escaped(engine.version)}</span></th>'
@@ -149,7 +149,7 @@ class _Page:
         if not by_scenario:
             return
         infos = {scenario.name: scenario for scenario in self.run.scenarios}
-        yield '<section aria-labelledby="cases"><h2 id="cases">What is not PASS</h2>'
+        yield '<section aria-labelledby="cases"><h2 id="cases">Cases that are not PASS</h2>'
         for name, cases in by_scenario.items():
             yield from _scenario(infos[name])
             for case in cases:
@@ -176,7 +176,7 @@ def _score_row(name: str, score: Score, counts: str) -> str:
 
 
 def _is_quiet(case: Case) -> bool:
-    """Tells whether there is nothing to say."""
+    """Return whether the case is PASS without notes, so that it needs no details."""
     return case.outcome is Outcome.PASS and not any(check.notes for check in case.checks)
 
 
@@ -187,17 +187,17 @@ def _legend(run: Run) -> Iterator[str]:
         if counts[outcome]:
             sign = f'<b class="{outcome.value}">{SIGNS[outcome]} {outcome.value}</b>'
             yield f"<li>{sign} {MEANINGS[outcome]}</li>"
-    yield "<li>numbers are scenarios; a cell has the color of its worst outcome</li></ul>"
+    yield "<li>numbers count scenarios; a cell has the color of its worst outcome</li></ul>"
 
 
 def _scenario(scenario: ScenarioInfo) -> Iterator[str]:
-    """The title of a scenario, and folded its story and the rows that must come."""
+    """Yield the title of a scenario, and in a collapsed section its text and the expected rows."""
     yield f"<h3><code>{escaped(scenario.name)}</code></h3>"
     clauses = f" ({escaped(', '.join(scenario.clauses))})" if scenario.clauses else ""
     yield f"<p>{escaped(scenario.title)}{clauses}</p>"
     if not (scenario.story or scenario.expected):
         return
-    yield "<details><summary>The table, and what its reads must give</summary>"
+    yield "<details><summary>The table and its expected results</summary>"
     if scenario.story:
         text = "\n".join(map(escaped, scenario.story.splitlines()))
         yield f'<pre class="scroll" tabindex="0" role="group" aria-label="the scenario">{text}</pre>'
@@ -207,11 +207,11 @@ def _scenario(scenario: ScenarioInfo) -> Iterator[str]:
 
 
 def _read(read: ReadInfo) -> Iterator[str]:
-    """What a read must give."""
+    """Yield a read and its expected result."""
     yield f"<p>Read {read.number}, <code>{escaped(read.read)}</code>, {_DEMANDS[read.demand]}"
     yield f"{'' if read.why is None else f': {escaped(read.why)}'}</p>"
     if read.error is not None:
-        yield f"<p>A refusal: harness raises <code>{escaped(read.error)}</code>. Any error is right.</p>"
+        yield f"<p>An error: harness raises <code>{escaped(read.error)}</code>. Other readers may raise any error.</p>"
     if not read.columns:
         return
     heads = "".join(f'<th scope="col">{escaped(name)}</th>' for name in read.columns)

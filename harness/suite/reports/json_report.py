@@ -1,15 +1,17 @@
-"""The JSON report: everything that a run found, under keys that stay.
+"""The JSON and JUnit reports of a run.
 
-format        1; changes when a key changes its meaning or goes
+The keys of the JSON report are stable:
+
+format        1; changes if a key is removed or changes its meaning
 kind          "run"
 summary       the counts in a sentence, for people
-environment   versions, and what else results may depend on
+environment   versions, and other properties that results may depend on
 engines       name, version, argument (its name on the command line), counts by outcome, and
-              score: reads that are wrong, broken, right, failed, declined,
-              and of harness's policies kept, of so many; formats: the same by format
-missing       by name of an engine that could not run, why
-meanings      of features, a line each
-unused        lines of lists that nothing matches: pattern, reason, file, line
+              score: the numbers of reads that are wrong, broken, right, failed, and declined, and of reads that follow
+              harness's policies (kept) out of all (policies); formats: the same by format
+missing       by name of an engine that could not run, the reason
+meanings      the meaning of each feature in one line
+unused        lines of lists that match nothing: pattern, reason, file, line
 features      by name, by engine: counts by outcome
 scenarios     name, title, format, clauses, features, file, story (the text of the file), reads, policies, and
               expected: number, read, demand (must, policy or open), why, error, columns, rows (the first), count
@@ -36,7 +38,7 @@ FORMAT = 1
 
 
 def to_json(run: Run) -> str:
-    """The run as one JSON document, see the module's table."""
+    """Return the run as one JSON document; the module's docstring lists the keys."""
     document = {
         "format": FORMAT,
         "kind": "run",
@@ -100,13 +102,12 @@ def _check(check: Check) -> dict[str, object]:
     }
 
 
-# The JUnit XML report: a suite for each engine, with a case for each scenario.
-#
-# FAIL and XPASS are failures, ERROR an error; UNSUPPORTED, POLICY, OPEN, SKIP and XFAIL are skipped with their reason.
-
-
 def to_junit(run: Run) -> str:
-    """The run as a JUnit XML document, for CI servers."""
+    """Return the run as a JUnit XML document: a test suite for each engine, with a test case for each scenario.
+
+    FAIL and XPASS are failures, and ERROR is an error. UNSUPPORTED, POLICY, OPEN, SKIP and XFAIL are skipped with their
+    reason.
+    """
     suites = []
     for engine in run.engines:
         properties = [("engine", engine.name), ("version", engine.version), ("score", str(run.score(engine)))]
@@ -140,6 +141,6 @@ def _add(element: ElementTree.Element, kind: str, case: Case) -> None:
 
 
 def _body(case: Case) -> str:
-    """Printable characters and line feeds only, all of which XML allows."""
+    """Return the text of a failure, with only printable characters and line feeds, which XML allows."""
     lines = [visible(case.scenario.title), *case_lines(case), visible(f"again: {case.command}")]
     return "\n" + "\n".join(lines) + "\n"

@@ -1,4 +1,6 @@
-"""The text report: faults with the commands that show them again, then a line per engine.
+"""The text, Markdown, and GitHub reports of a run.
+
+The text report lists failures with the commands that repeat them:
 
     FAIL  mine::iceberg/deletes/own-commit  An equality delete spares the rows of its own commit
           read 1, all columns: FAIL: 1 row expected only
@@ -8,9 +10,9 @@
     engine        silently wrong  PASS  FAIL  UNSUPPORTED  ERROR  OPEN  right of claimed  right of all  policy
     duckdb 2.0.0               0   157     0            0      0     3           100.0 %       100.0 %    9/9
 
-Silently wrong are reads that gave other rows than the specification's, or rows of a table that must be refused, and no
-error. An engine claims the reads that it does not decline. Policy is apart: answers that harness gives and no
-specification demands.
+A read is silently wrong if the engine returned other rows than the specification requires, or rows of a table that must
+be refused, and no error. An engine claims the reads that it does not decline. Policy is counted separately: results
+that harness chose and no specification requires.
 """
 
 from __future__ import annotations
@@ -25,56 +27,57 @@ from harness.errors import counted, visible
 from harness.metadata.model.text_tables import align
 from harness.suite.results import Case, Check, Outcome, Run, Score
 
-# Words that the reports of a run share.
-
-
 MEANINGS = {
-    Outcome.PASS: "as the specification demands",
+    Outcome.PASS: "as the specification requires",
     Outcome.FAIL: "wrong rows, or rows of a table that must be refused",
-    Outcome.POLICY: "another answer, where harness's is a policy of its own",
-    Outcome.UNSUPPORTED: "the engine says that it does not do this",
+    Outcome.POLICY: "another result than harness's policy",
+    Outcome.UNSUPPORTED: "the engine does not support this",
     Outcome.ERROR: "failed, crashed or hung",
-    Outcome.OPEN: "the specification does not decide",
-    Outcome.SKIP: "on the list of skips, not run",
-    Outcome.XFAIL: "fails, as the list of expected failures says",
-    Outcome.XPASS: "passes, against the list of expected failures",
+    Outcome.OPEN: "the specification leaves it open",
+    Outcome.SKIP: "on the list of skips: not run",
+    Outcome.XFAIL: "fails as listed in the expected failures",
+    Outcome.XPASS: "passes although listed in the expected failures",
 }
 
 
 def headline(run: Run) -> str:
-    """The run in a sentence, without a full stop: scenarios, engines and counts."""
+    """Return the numbers of scenarios and engines and the counts of outcomes, without a full stop."""
     what = f"{counted(len(run.scenarios), 'scenario')} on {counted(len(run.engines), 'engine')}"
     return f"{what}: {tally(run.counts())}"
 
 
 def tally(counts: Counter[Outcome]) -> str:
-    """`150 PASS, 2 FAIL`; what does not occur is left out."""
+    """Return the counts as text like `150 PASS, 2 FAIL`. Outcomes that do not occur are omitted."""
     return ", ".join(f"{counts[outcome]:,} {outcome.value}" for outcome in Outcome if counts[outcome]) or "nothing run"
 
 
 def case_lines(case: Case) -> Iterator[str]:
-    """The reads of a case that are not PASS, with the rows that differ; printable."""
+    """Yield printable lines for the reads of a case that are not PASS, with the rows that differ."""
     if case.expected is not None:
         place = f"{case.expected.file}, line {case.expected.line}"
         yield visible(f"listed: {case.expected.reason} ({place})")
     for check in case.checks:
         if check.outcome is Outcome.PASS:
             continue
-        place = f"read {check.number}, {check.read}: " if check.number else ""  # else the scenario itself failed
+        # number 0 means that the scenario itself failed
+        place = f"read {check.number}, {check.read}: " if check.number else ""
         yield visible(f"{place}{check.outcome.value}: {check.message or MEANINGS[check.outcome]}")
         yield from ("  " + line for line in difference_of(check))
         yield from (visible(f"  note: {note}") for note in check.notes)
 
 
 def difference_of(check: Check) -> list[str]:
-    """The differing rows and columns, `-` expected and `+` read; printable lines."""
+    """Return printable lines for the differing rows and columns.
+
+    Expected rows begin with `-`, rows that were read with `+`.
+    """
     if check.comparison is None:
         return []
     return comparison_text(check.comparison).splitlines()[2:]
 
 
 def case_summary(case: Case) -> str:
-    """The first thing that is wrong, on one line."""
+    """Return the first problem of a case on one line."""
     checks = [check for check in case.checks if check.outcome is not Outcome.PASS]
     if checks:
         check = checks[0]
@@ -88,7 +91,7 @@ _ALWAYS = (Outcome.PASS, Outcome.FAIL, Outcome.UNSUPPORTED, Outcome.ERROR, Outco
 
 
 def to_text(run: Run) -> str:
-    """The run as lines of text; each ends with a line feed, and holds no other control character."""
+    """Return the run as lines of text. Each ends with a line feed and contains no other control character."""
     faults = [list(_case(case)) for outcome in _FAULTS for case in run.cases if case.outcome is outcome]
     parts = [*faults, _unsupported(run), _engines(run), _remarks(run), [headline(run)]]
     return "\n\n".join("\n".join(line.rstrip() for line in part) for part in parts if part) + "\n"
@@ -103,7 +106,7 @@ def _case(case: Case) -> Iterator[str]:
 
 
 def _unsupported(run: Run) -> list[str]:
-    """A line for each reason and engine: reasons are few, scenarios many."""
+    """Return a line for each reason and engine, because a few reasons usually apply to many scenarios."""
     reasons: dict[tuple[str, str], list[str]] = {}
     for case in run.cases:
         if case.outcome is Outcome.UNSUPPORTED:
@@ -116,17 +119,17 @@ def _unsupported(run: Run) -> list[str]:
 
 
 SCORES = ("silently wrong", "right of claimed", "right of all", "policy")
-"""The heads of `score_cells`."""
+"""The column headings for `score_cells`."""
 
 
 def score_cells(score: Score) -> tuple[str, str, str, str]:
-    """A score in the words of all reports: reads that are silently wrong, shares of right reads, policies."""
+    """Return a score as all reports show it: silently wrong reads, percentages of correct reads, and policies."""
     shares = (f"{score.right_of_claimed:.1f} %" if score.claimed else "–", f"{score.right_of_all:.1f} %")
     return f"✗ {score.silent:,}" if score.silent else "0", *shares, f"{score.kept:,}/{score.policies:,}"
 
 
 def _engines(run: Run) -> list[str]:
-    """The table of engines, and of their tables by format."""
+    """Return the table of engines, with a row for each format of their tables."""
     counts = run.counts()
     shown = [outcome for outcome in Outcome if outcome in _ALWAYS or counts[outcome]]
     lines = [["engine", SCORES[0], *(outcome.value for outcome in shown), *SCORES[1:]]]
@@ -150,12 +153,6 @@ def _remarks(run: Run) -> list[str]:
     return [visible(line) for line in [*missing, *unused_lines, where] if line]
 
 
-# The table of features by engine as Markdown, for a README or a step's summary.
-#
-# A cell says what came of the scenarios with the feature, the worst first: `✗ 3 ! 2 – 4 ? 1 ✓ 2` says that three fail,
-# two end in an error, four are not supported, one is open, and two pass.
-
-
 SIGNS = {
     Outcome.FAIL: "✗",
     Outcome.XFAIL: "✗",
@@ -167,11 +164,11 @@ SIGNS = {
     Outcome.PASS: "✓",
     Outcome.XPASS: "✓",
 }
-"""Outcomes, the worst first."""
+"""The sign of each outcome, the worst first."""
 
 
 def to_markdown(run: Run) -> str:
-    """Return the legend, and the table of features by engine."""
+    """Return the legend and the table of features by engine as Markdown, for a README or the summary of a CI step."""
     names = [_cell(f"{engine.name} {engine.version}") for engine in run.engines]
     features = [
         [f"`{_cell(feature)}`", *(cell_text(run.cases_with_feature(feature, engine)) for engine in run.engines)]
@@ -184,9 +181,9 @@ def to_markdown(run: Run) -> str:
         for head, *cells in zip(SCORES, *(score_cells(run.score(each, format_)) for each in run.engines), strict=True)
     ]
     marks = ["---", *(":---:" for _ in names)]
-    legend = "✓ as the specification demands · ✗ wrong rows, or a broken table read · ! error, crash or hang"
-    rest = "– the engine says that it does not read this · ~ another answer than harness gives by a policy of its own"
-    rest += " · ? open in the specification · numbers are scenarios, in the last lines reads"
+    legend = "✓ as the specification requires · ✗ wrong rows, or a broken table read · ! error, crash or hang"
+    rest = "– the engine does not support this · ~ another result than harness's policy"
+    rest += " · ? open in the specification · numbers count scenarios, in the last lines reads"
     lines = [
         f"{_cell(headline(run))}.",
         "",
@@ -200,7 +197,11 @@ def to_markdown(run: Run) -> str:
 
 
 def cell_text(cases: list[Case] | tuple[Case, ...]) -> str:
-    """A cell of the table of features: each sign with how many scenarios, the worst first; empty for none."""
+    """Return a cell of the table of features: each sign with its number of scenarios, the worst first.
+
+    For example, `✗ 3 ! 2 – 4 ? 1 ✓ 2` means that three scenarios fail, two end in an error, four are not supported, one
+    is open, and two pass. The cell is empty if there are no scenarios.
+    """
     counts: Counter[str] = Counter(SIGNS[case.outcome] for case in cases)
     return " ".join(f"{sign} {counts[sign]}" for sign in dict.fromkeys(SIGNS.values()) if counts[sign])
 
@@ -209,16 +210,15 @@ def _cell(text: str) -> str:
     return visible(" ".join(text.split())).replace("\\", "\\\\").replace("|", "\\|").replace("<", "&lt;")
 
 
-# Annotations of a GitHub workflow: FAIL and XPASS as errors, ERROR as a warning.
-#
-# GitHub shows ten of a kind per step and drops the rest in silence, so nine are written, and one that counts the rest.
-
-
 _KINDS = {Outcome.FAIL: "error", Outcome.ERROR: "warning", Outcome.XPASS: "error"}
 
 
 def to_github(run: Run) -> str:
-    """Workflow commands, a line each, then the run's sentence as plain text."""
+    """Return workflow commands for GitHub, one per line, followed by the summary of the run as plain text.
+
+    FAIL and XPASS become errors, and ERROR becomes a warning. GitHub shows ten annotations of a kind per step and
+    silently drops the rest, so at most nine are written, and one that counts the rest.
+    """
     return "".join(line + "\n" for line in [*_annotations(run), visible(headline(run))])
 
 
@@ -232,13 +232,13 @@ def _annotations(run: Run) -> Iterator[str]:
 
 
 def _more(kind: str, outcome: str, left: int) -> str:
-    text = f"{counted(left, 'more scenario')} came to {outcome}; see the log or another report"
+    text = f"{counted(left, 'more scenario')} ended as {outcome}; see the log or another report"
     return annotation(kind, text, title=outcome)
 
 
 def _annotation(kind: str, case: Case) -> str:
     file = {} if case.scenario.file is None else {"file": visible(case.scenario.file), "line": "1"}
     title = visible(f"{case.outcome.value} {case.id}")
-    # GitHub turns an escaped line feed back into one.
+    # GitHub decodes an escaped line feed.
     text = f"{visible(f'{case.scenario.title}: {case_summary(case)}')}\nagain: {visible(case.command)}"
     return annotation(kind, text, **file, title=title)

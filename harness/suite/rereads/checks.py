@@ -1,6 +1,6 @@
-"""Rereads of one engine on one table: two reads that must agree, their outcome, and how to see it again.
+"""The checks of rereads: two reads of a table by one engine that must agree, the outcome, and the command to repeat it.
 
-`harness.suite.rereads.shapes` has the table of shapes, which are these reads.
+`harness.suite.rereads.shapes` has the table of shapes, which define these reads.
 """
 
 from __future__ import annotations
@@ -26,15 +26,18 @@ from harness.storage.records import dataclass
 from harness.suite.rereads.reads import Copies, ReadRequest, SnapshotReads
 
 MAX_COLUMNS = 12
-"""Columns that are read alone, and whose values make filters: the first ones of a table."""
-_MAX_LENGTH = 40  # characters of a text in a filter
+"""The number of columns, from the first on, that are read alone and whose values are used in filters."""
+_MAX_LENGTH = 40  # the longest text in a filter, in characters
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ColumnCondition:
-    """A condition on a column. shape: with `{}` for the column and each value. values: in Python, and as SQL literals.
+    """A condition on a column.
 
-    is_main: also for reads that are made once for a column.
+    Attributes:
+        shape: The condition with `{}` in place of the column and each value.
+        values: The values in Python and as SQL literals.
+        is_main: Whether the condition is also used for reads that are made once for each column.
     """
 
     column: str
@@ -55,14 +58,14 @@ class ColumnCondition:
 
 @dataclass(frozen=True, slots=True)
 class FilteredRows:
-    """The rows where a condition holds."""
+    """The rows that satisfy a condition."""
 
     condition: ColumnCondition
     rows: pa.Table
 
     @property
     def label(self) -> str:
-        """The condition in the names of checks."""
+        """The condition as shown in the names of checks."""
         return self.condition.where.replace('"', "")
 
 
@@ -70,8 +73,13 @@ class FilteredRows:
 class Rereads:
     """The checks of an engine on a table.
 
-    whole: all rows, as the engine gave them. engine_name: for commands.
-    declined: by shape, the reads that the engine declined.
+    Attributes:
+        reads: The reads of the snapshot.
+        whole: All rows, as the engine returned them.
+        copies: The copies of the table.
+        engine_name: The engine's name in commands.
+        max_rows: The number of differing rows that each report shows.
+        declined: The number of reads that the engine declined, by shape.
     """
 
     reads: SnapshotReads
@@ -83,7 +91,7 @@ class Rereads:
     _query_rows: pa.Table | None = None
 
     def entries(self, shapes: Sequence[QueryShape]) -> Iterator[tuple[QueryShape, BatchEntry]]:
-        """The checks of these shapes, those of the table first."""
+        """Yield the checks of these shapes: first those on the whole table, then those for each condition."""
         for shape in shapes:
             if shape.table_checks is not None:
                 yield from self._entries(shape, shape.table_checks(self))
@@ -104,7 +112,7 @@ class Rereads:
                     yield from self._entries(shape, condition_checks(self, filtered))
 
     def all_rows(self, *, by_query: bool) -> pa.Table:
-        """All rows. by_query: as a query gives them, in the types of queries."""
+        """Return all rows. With `by_query`, they are the result of a query, with the types of query results."""
         if not by_query:
             return self.whole
         if self._query_rows is None:
@@ -113,7 +121,7 @@ class Rereads:
 
     @property
     def names(self) -> list[str]:
-        """The columns that are read alone, and whose values make filters."""
+        """The columns that are read alone and whose values are used in filters."""
         return list(self.whole.column_names[:MAX_COLUMNS])
 
     def _conditions(self) -> Iterator[ColumnCondition]:
@@ -129,29 +137,34 @@ class Rereads:
                 entry = self._entry_or_none(shape, check)
                 if entry is not None:
                     yield shape, entry
-        except UnsupportedError:  # between checks: of a copy that cannot be made
+        except UnsupportedError:  # raised between checks, for a copy that cannot be made
             self.declined[shape.name] += 1
         except HarnessError as error:
             yield shape, BatchEntry(name=shape.name, outcome=BatchOutcome.FAILED, message=str(error))
 
     def _entry_or_none(self, shape: QueryShape, check: Reread) -> BatchEntry | None:
-        """The outcome of a check; None: the engine declines it, which is counted."""
+        """Return the outcome of a check, or None if the engine declines it, which is counted."""
         try:
             entry = self._entry(shape, check)
         except UnsupportedError:
             self.declined[shape.name] += 1
             return None
-        except (HarnessError, pa.ArrowException) as error:  # of parts whose types have nothing in common
+        # for example, parts of a union have types without a common type
+        except (HarnessError, pa.ArrowException) as error:
             return BatchEntry(name=check.name, outcome=BatchOutcome.FAILED, message=str(error))
         if entry is None:
             self.declined["counts"] += 1
         return entry
 
     def _entry(self, shape: QueryShape, check: Reread) -> BatchEntry | None:
-        """The outcome of a check; None: the engine does not count. Raises UnsupportedError: it declines a read."""
+        """Return the outcome of a check, or None if the engine does not count rows.
+
+        Raises:
+            UnsupportedError: The engine declines a read, or the first read fails.
+        """
         try:
             expected = check.expected()
-        except HarnessError as error:  # of the files of an older moment, say
+        except HarnessError as error:  # for example, files of an older snapshot are gone
             raise UnsupportedError(f"The first read fails: {error.message}") from error
         actual = check.actual()
         if actual is None:
@@ -161,14 +174,18 @@ class Rereads:
             message = f"counted {actual:,}, read {counted(expected.num_rows, 'row')}"
             entry = BatchEntry(name=check.name, outcome=outcome, message=message, report=message)
         else:
-            # Readers of other projects may give one column in two types, whose values are the same.
+            # Readers of other projects may return a column in two types with the same values.
             types: TypesRule | None = None if self.reads.engine.read is None else "by_value"
             names = check.expected_name, check.name
             compared = compare(expected, actual, names=names, max_rows=self.max_rows, types=types)
             entry = batch_entry(check.name, compared)
             if check.limit is not None:
                 expected_count = min(check.limit, expected.num_rows)
-                is_right = actual.num_rows == expected_count and not compared.only_right and not compared.counted_schema_differences
+                is_right = (
+                    actual.num_rows == expected_count
+                    and not compared.only_right
+                    and not compared.counted_schema_differences
+                )
                 extra = f", {compared.only_right:,} of them not in {check.expected_name}" if compared.only_right else ""
                 message = f"{counted(actual.num_rows, 'row')} of {expected_count:,}{extra}"
                 outcome = BatchOutcome.EQUAL if is_right else BatchOutcome.DIFFERENT
@@ -185,7 +202,7 @@ class Rereads:
         return replace(entry, commands=tuple(lines), report="\n".join([*lines, "", entry.report or ""]))
 
     def _command(self, shape: QueryShape) -> str:
-        """Return the command that shows a difference again."""
+        """Return the command that repeats a check."""
         snapshot = self.reads.snapshot
         current = snapshot._source.current
         at = [] if current is None or snapshot.id == current.id else ["--at", str(snapshot.id)]
@@ -197,9 +214,14 @@ class Rereads:
 class Reread:
     """Two reads that must agree.
 
-    name: of the second read; left: of the first. expected: the rows of the first; found: those of the second, or a
-    number of rows, or None, where the engine has no such read. of, requests: both reads, for people.
-    limit: the second gives so many rows of the first; None: all.
+    Attributes:
+        name: The name of the second read.
+        expected: Returns the rows of the first read.
+        actual: Returns the rows of the second read, or their number, or None if the engine does not support the read.
+        requests: The second read as text.
+        expected_name: The name of the first read.
+        expected_requests: The first read as text.
+        limit: The number of rows of the first read that the second read must return. None means all.
     """
 
     name: str
@@ -213,10 +235,14 @@ class Reread:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueryShape:
-    """A way of reading, and the rows that it must give.
+    """A way of reading, and the rows that it must return.
 
-    read, holds: in words. needs: the option that an engine must take; None: none.
-    of_table, of_condition: the checks of a table, and those of each condition.
+    Attributes:
+        read: The read in words.
+        result: The expected rows in words.
+        needs: The option that an engine must support. None if no option is needed.
+        table_checks: Returns the checks of a table.
+        condition_checks: Returns the checks for one condition.
     """
 
     name: str
@@ -227,11 +253,8 @@ class QueryShape:
     condition_checks: Callable[[Rereads, FilteredRows], Iterator[Reread]] | None = None
 
 
-# Conditions, by the values that a table has.
-
-
 def _conditions(name: str, column: pa.ChunkedArray) -> Iterator[ColumnCondition]:
-    """Conditions on a column by which a reader may skip files, with the least, middle and greatest value."""
+    """Yield conditions on a column for which readers may skip files, with the least, middle, and greatest value."""
     values = _values(column)
     yield ColumnCondition(column=name, shape="{} IS NULL")
     if not values:
@@ -246,13 +269,16 @@ def _conditions(name: str, column: pa.ChunkedArray) -> Iterator[ColumnCondition]
 
 
 def _values(column: pa.ChunkedArray) -> Sequence[tuple[object, str]]:
-    """The distinct values of a column with SQL literals, in ascending order; none where no reader compares the type."""
+    """Return the distinct values of a column with their SQL literals, in ascending order.
+
+    The result is empty for types that some readers do not compare.
+    """
     kind = column.type
     simple = (pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal, pa.types.is_boolean, pa.types.is_date)
     if not (any(test(kind) for test in (*simple, pa.types.is_string, pa.types.is_large_string))):
         return ()
     distinct = pc.unique(column.combine_chunks()).drop_null()
-    if pa.types.is_date(kind):  # Python's have the years 1 to 9999
+    if pa.types.is_date(kind):  # Python's dates have the years 1 to 9999
         first, last = (pa.scalar(day, kind) for day in (datetime.date.min, datetime.date.max))
         distinct = distinct.filter(pc.and_(pc.greater_equal(distinct, first), pc.less_equal(distinct, last)))
     literals = {value: literal for value in distinct.to_pylist() if (literal := _literal(value)) is not None}

@@ -1,7 +1,7 @@
-"""Reads of one table in many ways: by columns, conditions, options and moments, and from copies of the table.
+"""Reads of one table in many ways: with columns, conditions, options, snapshots, and from copies of the table.
 
-Readers of other projects take options by their protocol. DuckDB and Spark take them as queries of `harness.sql` and as
-settings. An engine without such an option declines the read.
+Readers of other projects receive options through their protocol. DuckDB and Spark receive them as queries of
+`harness.sql` and as settings. An engine declines a read if it does not support an option.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from harness.storage.records import dataclass
 from harness.table import open_table
 
 _QUERIES = frozenset({"parameters", "limit", "union", "threads"})
-"""Options that DuckDB and Spark take as a query."""
+"""Options that DuckDB and Spark implement as a query."""
 _OPTIONS = {
     "duckdb": frozenset({*_QUERIES, "batch_rows"}),
     "spark": frozenset({"parameters", "limit", "union", "split_bytes"}),
@@ -45,9 +45,11 @@ class ReadRequest:
     """A read of a table.
 
     Attributes:
-        columns: Names of columns. None means all.
+        columns: Column names in output order. None means all.
         where: A condition, in which `?` stands for each of `parameters`. None means every row.
-        at: The id of a snapshot or version. None means the snapshot that is read again.
+        parameters: The values of the parameters.
+        at: A snapshot id or version. None means the snapshot that is reread.
+        limit: The largest number of rows. None means all.
         union: Reads whose rows are appended.
         settings: Values of `threads`, `batch_rows`, and `split_bytes`.
     """
@@ -62,12 +64,15 @@ class ReadRequest:
 
     @property
     def options(self) -> frozenset[str]:
-        """The options that an engine must take."""
+        """The options that an engine must support for the read."""
         given = {"parameters": self.parameters, "limit": self.limit is not None, "union": self.union}
         return frozenset({name for name, value in given.items() if value} | self.settings.keys())
 
     def sql(self, tables: Mapping[int | None, str] | None = None) -> str:
-        """The read as a query in DuckDB's dialect. tables: names by moments; None: of a table `t`."""
+        """Return the read as a query in DuckDB's dialect.
+
+        `tables` has the table names by snapshot. None uses a table `t`.
+        """
         name = f"t{'' if self.at is None else f' AT (VERSION => {self.at})'}" if tables is None else tables[self.at]
         columns = "*" if self.columns is None else ", ".join(map(quoted, self.columns))
         where = "" if self.where is None else f" WHERE {self.where}"
@@ -82,25 +87,31 @@ class ReadRequest:
 
 @dataclass(frozen=True, slots=True)
 class SnapshotReads:
-    """SnapshotReads of a snapshot by an engine."""
+    """The reads of a snapshot by an engine."""
 
     snapshot: Snapshot
     engine: Engine
 
     def options(self) -> frozenset[str]:
-        """The options that the engine takes."""
+        """Return the options that the engine supports."""
         if self.engine.options is None:
             return _OPTIONS.get(self.engine.name, frozenset())
         return self.engine.options()
 
     def rows(self, request: ReadRequest, *, by_query: bool = False) -> pa.Table:
-        """The rows. by_query: True: DuckDB and Spark run a query, whose types need not be those of a plain read.
+        """Return the rows of a read.
 
-        Raises UnsupportedError: the engine declines. Other HarnessErrors: it fails.
+        Args:
+            request: The read.
+            by_query: Whether DuckDB and Spark run a query, whose types may differ from those of a plain read.
+
+        Raises:
+            UnsupportedError: The engine declines the read.
+            HarnessError: The read fails.
         """
         missing = sorted(request.options - self.options())
         if missing:
-            raise UnsupportedError(f"{self.engine.name} takes no {missing[0]}")
+            raise UnsupportedError(f"{self.engine.name} does not support the option {missing[0]}")
         if self.engine.name in _OPTIONS and (by_query or request.options & _QUERIES):
             return self._query_rows(request)
         plan = self._plan(request)
@@ -112,7 +123,7 @@ class SnapshotReads:
             }
             rows = self.engine.read(plan, {name: value for name, value in options.items() if value not in (None, [])})
             if repeated := [name for name, times in Counter(rows.column_names).items() if times > 1]:
-                raise EngineError(f"{self.engine.name} gives column {visible(repeated[0])} twice")
+                raise EngineError(f"{self.engine.name} returns column {visible(repeated[0])} twice")
             return rows
         if "batch_rows" in request.settings:
             size = request.settings["batch_rows"]
@@ -122,13 +133,13 @@ class SnapshotReads:
             return self.engine.to_arrow(plan)
 
     def count(self, where: str | None) -> int | None:
-        """The number of rows, as the engine counts them; None: it does not."""
+        """Return the number of rows as the engine counts them, or None if it does not count."""
         if self.engine.name == "duckdb":
             return self.snapshot.count(where=where)
         return None if self.engine.count is None else self.engine.count(self.snapshot._planned((), where))
 
     def previous(self) -> int | None:
-        """The snapshot or version before, if it has the same columns."""
+        """Return the previous snapshot or version if it has the same columns, otherwise None."""
         source = self.snapshot._source
         try:
             points = {point["id"]: point["parent_id"] for point in source.snapshots()}
@@ -185,7 +196,7 @@ def _spark_rows(frame: Any, location: str) -> pa.Table:
 
 @contextmanager
 def _split(size: int | None) -> Iterator[None]:
-    """Has Spark read files in parts of so many bytes; None: as ever."""
+    """Make Spark read files in parts of `size` bytes. None changes nothing."""
     if size is None:
         yield
         return
@@ -200,21 +211,19 @@ def _split(size: int | None) -> Iterator[None]:
         conf.set(name, str(previous))
 
 
-# Copies of a table that must read alike: a slice of all rows, and slices of this slice with other metadata.
-
 MAX_BYTES = 1 << 30
-"""Bytes of data files that are copied at most."""
+"""The largest size of the data files that are copied, in bytes."""
 MOVED = "moved"
 COPIES: Mapping[str, SliceRequest] = {
     MOVED: SliceRequest(),
     "order": SliceRequest(reverse=True, link=True),
     "statistics": SliceRequest(statistics=False, link=True),
 }
-"""The slice that each copy is."""
+"""The slice for each copy: one with all rows, and slices of it with other metadata. All must return the same rows."""
 
 
 class Copies:
-    """The copies of a snapshot, each made when it is first asked for, in a directory that goes at the end."""
+    """The copies of a snapshot. Each is made when it is first used, and all are removed at the end."""
 
     def __init__(self, snapshot: Snapshot) -> None:
         self._snapshot = snapshot
@@ -229,11 +238,11 @@ class Copies:
             self._directory.cleanup()
 
     def get(self, name: str) -> Snapshot:
-        """The copy.
+        """Return a copy.
 
         Raises:
-            UnsupportedError: the table may not be copied, is larger than `MOST_BYTES`, or harness does not read it.
-            EngineError: harness plans other files or deletes of the copy than of the table.
+            UnsupportedError: The table must not be copied, is larger than `MAX_BYTES`, or cannot be read by harness.
+            EngineError: Harness plans other files or deletes for the copy than for the table.
         """
         if name not in self._copies:
             try:
@@ -249,18 +258,20 @@ class Copies:
             self._snapshot, counts=request.statistics
         ):
             location = redact(self._snapshot._source.location)
-            raise EngineError(f"The copy of {location} has other files or deletes than the table, which is our fault")
+            raise EngineError(
+                f"The copy of {location} has other files or deletes than the table; this is a bug in harness"
+            )
         return found
 
     def _copy(self, name: str, source: Snapshot) -> Snapshot:
         plan = self._snapshot._planned()
         size = sum(filter(None, plan.files.column("size").to_pylist()))
         if size > MAX_BYTES:
-            raise UnsupportedError(f"its data files have {size:,} bytes, and at most {MAX_BYTES:,} are copied")
+            raise UnsupportedError(f"its data files have {size:,} bytes, more than the limit of {MAX_BYTES:,}")
         roots = plan.storage.roots
         if roots is not None and roots.outside is Outside.REFUSE:
-            raise UnsupportedError("it is held to its own files")
-        _plan_fingerprint(source, counts=True)  # refuses broken deletes before anything is written
+            raise UnsupportedError("it must not read files outside its own directory")
+        _plan_fingerprint(source, counts=True)  # raises an error for broken deletes before anything is written
         if self._directory is None:
             self._directory = TemporaryDirectory(prefix="harness-copies-", ignore_cleanup_errors=True)
         place = Path(self._directory.name) / name
@@ -271,9 +282,11 @@ class Copies:
 
 
 def _plan_fingerprint(snapshot: Snapshot, *, counts: bool) -> Counter[tuple[Any, ...]]:
-    """The live files by format, deleted positions, and with counts also by rows and number of equality deletes.
+    """Return the live files by format and deleted positions.
 
-    Without bounds more equality deletes apply, to no row.
+    With `counts`, also by rows and number of equality deletes.
+
+    Without bounds, more equality deletes apply, but they delete no further rows.
     """
     plan = snapshot._planned()
     dead = plan.load_positions(range(plan.files.num_rows))

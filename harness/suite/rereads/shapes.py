@@ -1,10 +1,10 @@
-"""A reader against itself: reads of one snapshot that must agree, whatever the right rows are.
+"""The shapes of rereads: reads of one snapshot by one reader that must agree, whatever the correct rows are.
 
-All rows are the rows where a condition holds, with those where it does not and those where its column is null. Each
-column alone is the column of all rows. A count is the number of rows. A copy with other metadata gives the same rows.
-A filter skips files and row groups, a projection leaves columns out, a limit ends early, and a count may ask the
-metadata alone: where one of them forgets deletes or trusts a wrong bound, two answers differ. Needs neither a second
-reader nor an oracle. `SHAPES` is the table of these reads.
+The rows for which a condition is true, those for which it is false, and those for which its column is null are together
+all rows. Each column read alone is the column of all rows. A count is the number of rows. A copy with other metadata
+returns the same rows. Filters skip files and row groups, projections omit columns, limits end early, and counts may use
+the metadata alone. If one of them ignores deletes or relies on a wrong bound, two results differ. Neither a second
+reader nor an oracle is needed. `SHAPES` is the table of these reads.
 """
 
 from __future__ import annotations
@@ -30,17 +30,22 @@ def reread(
 ) -> Batch:
     """Read a snapshot in many ways that must agree: whole, by columns, filters, counts and limits, and from copies.
 
-    All rows of the snapshot are held in memory. Filters compare columns with values that the table has. Copies of the
-    table, with other metadata, are made in a temporary directory. A read that the engine declines is left out, and
+    All rows of the snapshot are held in memory. Filters compare columns with values that occur in the table. Copies of
+    the table, with other metadata, are made in a temporary directory. Reads that the engine declines are skipped and
     counted in the title.
 
     Args:
-        engine: an engine, or a reader of another project, as for `harness.compare`.
-        max_rows: differing rows that each report shows.
-        shapes: names of the ways of reading, see `docs/how-to/compare-readers.md`; None: all.
+        snapshot: The snapshot.
+        engine: An engine, or a reader of another project, as for `harness.compare`.
+        max_rows: The number of differing rows that each report shows.
+        shapes: Names of the ways of reading, see `docs/how-to/compare-readers.md`. None means all.
+
+    Returns:
+        One entry for each check.
 
     Raises:
-        RequestError: there is no such engine, or no such shape. Other HarnessErrors: as reading all rows raises.
+        RequestError: The engine or a shape is unknown.
+        HarnessError: Reading all rows fails.
     """
     chosen = shapes_of(shapes)
     reads = SnapshotReads(snapshot, find_engine(engine))
@@ -60,11 +65,15 @@ def reread(
 
 
 def shapes_of(names: Sequence[str] | None) -> tuple[QueryShape, ...]:
-    """The shapes of these names; None: all. Raises RequestError: there is no such shape."""
+    """Return the shapes with these names. None means all.
+
+    Raises:
+        RequestError: A shape is unknown.
+    """
     known = {shape.name: shape for shape in SHAPES}
     for name in names or ():
         if name not in known:
-            raise RequestError(f"Unknown shape {name!r}: there are {', '.join(known)}", options=("shapes",))
+            raise RequestError(f"Unknown shape {name!r}: the shapes are {', '.join(known)}", options=("shapes",))
     return tuple(known[name] for name in names or known)
 
 
@@ -94,7 +103,7 @@ def _again(checks: Rereads) -> Iterator[Reread]:
 
 
 def _read(checks: Rereads, name: str, request: ReadRequest, *, by_query: bool = False) -> Reread:
-    """The check of a read that must give all rows, or those columns of all rows that the request names."""
+    """Return the check of a read that must return all rows, or the requested columns of all rows."""
 
     def expected() -> pa.Table:
         rows = checks.all_rows(by_query=by_query)
@@ -117,7 +126,7 @@ def _columns(checks: Rereads) -> Iterator[Reread]:
 
 
 def _filters(checks: Rereads, filtered: FilteredRows) -> Iterator[Reread]:
-    """The rows where a condition holds, where it does not, and where it is null, are all rows."""
+    """Check that the rows where a condition is true, false, or null are together all rows."""
     condition = filtered.condition
     rest = [ReadRequest(where=f"NOT ({condition.where})")]
     if condition.values:
@@ -229,7 +238,7 @@ def _splits(checks: Rereads) -> Iterator[Reread]:
 
 
 def _copied(name: str) -> Callable[[Rereads], Iterator[Reread]]:
-    """The checks of a copy: all rows, and the count."""
+    """Return the function that makes the checks of a copy: all rows, and the count."""
 
     def table_checks(checks: Rereads) -> Iterator[Reread]:
         copy = replace(checks.reads, snapshot=checks.copies.get(name))
@@ -328,4 +337,4 @@ SHAPES: tuple[QueryShape, ...] = (
         condition_checks=_without_statistics,
     ),
 )
-"""All shapes; a new one is one entry here."""
+"""All shapes. To add a shape, add an entry."""

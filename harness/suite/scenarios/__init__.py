@@ -1,5 +1,5 @@
-"""Scenarios: files that say a table's history, and what reading it must give.
+"""Scenarios: files that define a table's history and the expected results of reading it.
 
-`loading` reads a file into the values of `model`, `building` makes the table through the history of its format, and
-`verifying` holds reads against it. `evidence` and `features` prove that a claimed feature occurs.
+`loading` parses a file into the values of `model`, `building` makes the table with the history class of its format, and
+`verifying` compares reads with the expected results. `evidence` and `features` prove that a declared feature occurs.
 """

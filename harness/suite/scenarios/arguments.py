@@ -1,6 +1,6 @@
-"""Takes the mappings of a scenario apart key by key, so that nothing goes unread.
+"""Strict access to the mappings in a scenario: every key must be read, and values must have the expected type.
 
-Every error names the place (file, step, key), says what was expected and what was found.
+Every error names the place (file, step, key), the expected value, and the actual value.
 """
 
 from __future__ import annotations
@@ -23,7 +23,10 @@ _TYPE_TEXTS: dict[type, str] = {
 
 
 class Arguments:
-    """A mapping and its place. Take the known keys, then call `finish`, which refuses the rest."""
+    """A mapping and its place in the scenario.
+
+    Read the known keys, then call `finish`, which rejects the remaining keys.
+    """
 
     def __init__(self, mapping: object, place: str) -> None:
         if not isinstance(mapping, Mapping):
@@ -35,11 +38,11 @@ class Arguments:
         self._remaining = dict(mapping)
 
     def has(self, key: str) -> bool:
-        """Tells whether the key is there and not taken yet."""
+        """Return whether the key exists and was not read yet."""
         return key in self._remaining
 
     def any(self, key: str, default: object = _MISSING) -> Any:
-        """The value of a key, required unless there is a default."""
+        """Return the value of a key, which is required unless there is a default."""
         if key not in self._remaining:
             if default is _MISSING:
                 raise RequestError(f"Missing key {key!r} in {self.place}")
@@ -47,22 +50,22 @@ class Arguments:
         return self._remaining.pop(key)
 
     def typed(self, kind: type[_T], key: str, default: Any = _MISSING) -> _T:
-        """The value of a key, which must have this type; null counts as the default where there is one."""
+        """Return the value of a key, which must have this type. Null counts as a default of None."""
         value = self.any(key, default)
         if value is None and default is None:
             return default  # type: ignore[return-value]  # the caller says so
         return checked(kind, value, f"{self.place}, key {key!r}") if value is not default else value
 
     def text(self, key: str) -> str:
-        """A required text."""
+        """Return a required text."""
         return self.typed(str, key)
 
     def integer(self, key: str) -> int:
-        """A required whole number."""
+        """Return a required integer."""
         return self.typed(int, key)
 
     def texts(self, key: str, default: object = _MISSING) -> Any:
-        """A list of texts; a single text counts as a list of one."""
+        """Return a list of texts. A single text becomes a list."""
         value = self.any(key, default)
         if value is default:
             return value
@@ -70,28 +73,30 @@ class Arguments:
         return [checked(str, v, f"{self.place}, key {key!r}") for v in checked(list, items, f"{self.place}, {key!r}")]
 
     def choice(self, key: str, choices: Sequence[str], default: object = _MISSING) -> Any:
-        """A text that is one of the choices."""
+        """Return a text that is one of the choices."""
         value = self.any(key, default)
         if value is not default and value not in choices:
             raise RequestError(f"Invalid {key!r} in {self.place}: expected {' or '.join(choices)}, got {value!r}")
         return value
 
     def rest(self) -> dict[str, Any]:
-        """Takes what is left."""
+        """Return all remaining keys with their values."""
         remaining, self._remaining = self._remaining, {}
         return remaining
 
     def finish(self) -> None:
-        """Raises RequestError for keys that nobody took."""
+        """Raise RequestError if keys remain."""
         if self._remaining:
             raise RequestError(f"Unknown key {', '.join(map(repr, self._remaining))} in {self.place}")
 
 
 def take_all(value: object, place: str, **kinds: object) -> list[Any]:
-    """The values of a mapping with just these keys, in this order. kinds: a type or Any, perhaps with a default.
+    """Return the values of a mapping that must have exactly these keys, in this order.
+
+    Each keyword argument is a type or Any, or a tuple of it and a default.
 
     Raises:
-        RequestError: the mapping has another key, lacks one, or a value has another type.
+        RequestError: The mapping has another key or lacks one, or a value has another type.
     """
     arguments, values = Arguments(value, place), []
     for name, kind_and_default in kinds.items():
@@ -103,10 +108,10 @@ def take_all(value: object, place: str, **kinds: object) -> list[Any]:
 
 
 def checked(kind: type[_T], value: object, place: str) -> _T:
-    """The value if it has the type. A bool is no number, a tuple is a list, any mapping a dict.
+    """Return the value if it has the type. A bool is not a number, a tuple counts as a list, and any mapping as a dict.
 
     Raises:
-        RequestError: it has not.
+        RequestError: It has another type.
     """
     if kind is list and isinstance(value, Sequence) and not isinstance(value, str | bytes):
         return list(value)  # type: ignore[return-value]  # kind is list
@@ -120,14 +125,18 @@ def checked(kind: type[_T], value: object, place: str) -> _T:
 
 
 def short_repr(value: object) -> str:
-    """A value for a message, cut to a readable length."""
+    """Return a value as text for messages, cut to a readable length."""
     text = repr(value)
     return text if len(text) <= 60 else f"{text[:57]}..."
 
 
 def look_up(values_by_label: Mapping[str, _T], label: Any, what: str, place: str) -> _T:
-    """The thing that a label means. Raises RequestError, with the labels that there are, for any other."""
+    """Return the value with a label.
+
+    Raises:
+        RequestError: The label is unknown. The message lists the known labels.
+    """
     if label not in values_by_label:
         names = ", ".join(values_by_label) or "none yet"
-        raise RequestError(f"Unknown {what} {label!r} in {place}: there are {names}")
+        raise RequestError(f"Unknown {what} {label!r} in {place}: known are {names}")
     return values_by_label[label]

@@ -1,8 +1,8 @@
-"""Makes a scenario's table on disk, and resolves its expectations.
+"""Builds the table of a scenario on disk and resolves its expectations.
 
 built = build(load(path), tmp_path)
 for expectation in built.expectations:
-    verdict = verify(expectation, lambda e: engine.read(built.location, e))
+    fault = verify(expectation, lambda e: engine.read(built.location, e))
 """
 
 from __future__ import annotations
@@ -33,13 +33,16 @@ from harness.writing.iceberg.types import schema_of
 
 
 def expected_table(fields: Sequence[Field], rows: Sequence[object], labels: Mapping[str, str]) -> pa.Table:
-    """The rows, in order.
+    """Return expected rows as an Arrow table, in order.
 
-    fields: the columns of the read. rows: lists in their order or mappings by name, values as a scenario writes them
-    (see `values`); a name that is missing is null. labels: recorded paths by label; `_file` is given by label.
+    Args:
+        fields: The columns of the read.
+        rows: The rows as lists in column order, or as mappings by name, with values as in a scenario (see `values`). A
+            missing name is null.
+        labels: Recorded paths by label. `_file` is written as a label.
 
     Raises:
-        RequestError: a row does not have the columns, or a value does not fit its type.
+        RequestError: A row has other columns, or a value does not fit its type.
     """
     columns = tuple(fields)
     records = [stored_struct(columns, row) for row in rows]
@@ -52,13 +55,13 @@ def expected_table(fields: Sequence[Field], rows: Sequence[object], labels: Mapp
 
 
 def _arrow_array(type_: dt.Type, values: list[Any]) -> pa.Array:
-    """Values as internal values as an array of `arrow_type`."""
+    """Return internal values as an array of `arrow_type`."""
     target = arrow_type(type_)
     match type_:
         case dt.StructType(fields=fields):
             parts = [_arrow_array(f.type, [None if v is None else v.get(f.id) for v in values]) for f in fields]
             mask = pa.array([v is None for v in values], pa.bool_())
-            # Nulls of a null struct's required fields are nobody's, but Arrow would refuse them.
+            # Required fields of a null struct are null too, which Arrow would reject.
             loose = [pa.field(f.name, arrow_type(f.type)) for f in fields]
             built = pa.StructArray.from_arrays(parts, fields=loose, mask=mask)
             return pa.Array.from_buffers(target, len(built), built.buffers()[:1], children=parts)
@@ -81,7 +84,7 @@ def _arrow_array(type_: dt.Type, values: list[Any]) -> pa.Array:
 
 
 def _offsets(values: list[Any]) -> pa.Array:
-    """Offsets of lists; a null among them makes its list null."""
+    """Return the offsets of lists. An offset is null for a null list."""
     places: list[int | None] = []
     total = 0
     for value in values:
@@ -91,14 +94,14 @@ def _offsets(values: list[Any]) -> pa.Array:
 
 
 _REFUSALS = (OSError, ArithmeticError, LookupError, RecursionError, TypeError, ValueError, pa.ArrowException)
-"""Errors of the builders and of Arrow about values that no scenario can mean."""
+"""Errors of the builders and of Arrow for values that are invalid in every scenario."""
 
 
 def build(scenario: Scenario, directory: Path) -> BuiltScenario:
-    """Writes the scenario's table into a folder `table` of the directory, which is made if missing.
+    """Write a scenario's table into the folder `table` of a directory, which is created if missing.
 
     Raises:
-        RequestError: an operation or expectation cannot be, or a file would be written outside of the directory; the
+        RequestError: An operation or expectation is invalid, or a file would be written outside the directory. The
             message names the file, the step and the key.
     """
     place = scenario.name if scenario.path is None else str(scenario.path)
@@ -121,10 +124,10 @@ def build(scenario: Scenario, directory: Path) -> BuiltScenario:
 
 
 def create_history(scenario: Scenario, directory: Path) -> ScenarioHistory:
-    """The history of a scenario before its first operation: the empty table.
+    """Return the history of a scenario before its first operation: the empty table.
 
     Raises:
-        RequestError: what stands under `table` is wrong.
+        RequestError: The content of `table` is invalid.
     """
     directory.mkdir(parents=True, exist_ok=True)
     match scenario.format:
@@ -140,7 +143,7 @@ def create_history(scenario: Scenario, directory: Path) -> ScenarioHistory:
 
 @contextmanager
 def _errors_located_at(place: str) -> Iterator[None]:
-    """Turns refusals into errors of the scenario, at this place."""
+    """Convert errors into errors of the scenario that name this place."""
     try:
         yield
     except HarnessError as error:
@@ -161,10 +164,10 @@ def _resolve(history: ScenarioHistory, expectation: Expectation, number: int) ->
 
 
 def columns_of(history: ScenarioHistory, expectation: Expectation, at: ResolvedSelector) -> Sequence[Field]:
-    """The columns of a read: those of its schema, of the types given by hand, and metadata columns.
+    """Return the columns of a read: columns of its schema, columns with types from the scenario, and metadata columns.
 
     Raises:
-        RequestError: there is no such column.
+        RequestError: A column is unknown.
     """
     typed = {f.name: f for f in schema_of(expectation.types or {}).fields}
     schema: Schema = history.schema_at(at)
@@ -173,7 +176,9 @@ def columns_of(history: ScenarioHistory, expectation: Expectation, at: ResolvedS
     for place, name in enumerate(expectation.columns or fields_by_name):
         field = fields_by_name.get(name) or history.metadata_field(name)
         if field is None:
-            raise RequestError(f"Unknown column {name!r}: there are {', '.join(fields_by_name)}, and metadata columns")
-        # A type given by hand has an id that no field of the table has.
+            raise RequestError(
+                f"Unknown column {name!r}: the columns are {', '.join(fields_by_name)}, and metadata columns"
+            )
+        # A column with a type from the scenario gets an id that no field of the table has.
         fields.append(dataclasses.replace(field, id=-1 - place) if name in typed else field)
     return fields

@@ -1,7 +1,8 @@
-"""Edits beyond table operations: values of documents by pointer, and damaged files.
+"""Edits beyond table operations: values in documents, addressed by pointers, and damaged files.
 
-A pointer is keys and list indexes with `/` between them, `-` at its end appends; it leads through texts that hold JSON
-too: `3/add/stats/numRecords`, `1/metaData/schemaString/fields/0/name`. A key that holds a `/` spells it `~1`.
+A pointer consists of keys and list indexes separated by `/`. `-` as its last part appends to a list. Pointers also lead
+into texts that contain JSON: `3/add/stats/numRecords`, `1/metaData/schemaString/fields/0/name`. A `/` in a key is
+written as `~1`.
 """
 
 from __future__ import annotations
@@ -21,10 +22,10 @@ _DAMAGE_KINDS = ("delete", "truncate", "corrupt", "copy", "write", "enclose")
 
 
 def edit(document: object, changes: Mapping[str, object], removals: Sequence[str], place: str) -> None:
-    """Set values of a JSON document in place, then remove some, by pointers.
+    """Set values of a JSON document in place, then remove values, both by pointers.
 
     Raises:
-        RequestError: a pointer leads nowhere.
+        RequestError: A pointer does not lead to a value.
     """
     for pointer, value in changes.items():
         _edit(document, _steps(pointer), value, f"{place}, pointer {pointer!r}")
@@ -33,7 +34,7 @@ def edit(document: object, changes: Mapping[str, object], removals: Sequence[str
 
 
 def edit_lines(path: Path, changes: Mapping[str, object], removals: Sequence[str], place: str) -> None:
-    """Edit a file with a JSON document in each line, as a list of documents; its time stays."""
+    """Edit a file with a JSON document in each line, as a list of documents. The file's time does not change."""
     time_ns = path.stat().st_mtime_ns
     lines = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
     edit(lines, changes, removals, place)
@@ -42,23 +43,24 @@ def edit_lines(path: Path, changes: Mapping[str, object], removals: Sequence[str
 
 
 def damage(arguments: Arguments, root: Path, within: Path, targets: Callable[[str], Iterable[Path]]) -> None:
-    """Damages files of a table as a `break` says. The files stay as old as they were.
+    """Damage files of a table as specified by `break`. The times of the files do not change.
 
-    delete: TARGET; truncate: TARGET, to: bytes (negative: so many less); corrupt: TARGET, at: offset, xor: bits;
-    copy: TARGET, to: PATH; write: PATH, text: TEXT or bytes: HEX; enclose: TARGET (a directory takes its place, with it
-    inside).
+    delete: TARGET; truncate: TARGET, to: bytes (negative: that many fewer); corrupt: TARGET, at: offset, xor: bits;
+    copy: TARGET, to: PATH; write: PATH, text: TEXT or bytes: HEX; enclose: TARGET (replaces the file with a directory
+    that contains it).
 
     Args:
-        root: the table's directory, in which a PATH is.
-        within: the directory of all files that may be touched.
-        targets: the files that a TARGET means.
+        arguments: The mapping of `break`.
+        root: The table's directory, to which a PATH is relative.
+        within: The only directory whose files may be changed.
+        targets: A function that returns the files of a TARGET.
 
     Raises:
-        RequestError: no file is meant, or a file elsewhere, or the kind of damage is unknown.
+        RequestError: The target does not exist or is outside `within`, or the kind of damage is unknown.
     """
     kinds = [kind for kind in _DAMAGE_KINDS if arguments.has(kind)]
     if len(kinds) != 1:
-        raise RequestError(f"Invalid {arguments.place}: give one of {', '.join(_DAMAGE_KINDS)}")
+        raise RequestError(f"Invalid {arguments.place}: expected one of {', '.join(_DAMAGE_KINDS)}")
     (kind,) = kinds
     subject = arguments.text(kind)
     if kind == "write":
@@ -124,7 +126,7 @@ def _edit(document: Any, steps: list[str], value: object, place: str) -> None:
         try:
             parsed = json.loads(inner)
         except ValueError as exc:
-            raise RequestError(f"Invalid {place}: {step!r} is a text without JSON") from exc
+            raise RequestError(f"Invalid {place}: {step!r} is a text that is not JSON") from exc
         _edit(parsed, rest, value, place)
         document[key] = json_text(parsed)
     else:
@@ -140,4 +142,4 @@ def _key(document: object, step: str, place: str) -> Any:
         case list() if step.isdigit() and int(step) < len(document):
             return int(step)
         case _:
-            raise RequestError(f"Invalid {place}: {step!r} leads nowhere")
+            raise RequestError(f"Invalid {place}: {step!r} does not exist")

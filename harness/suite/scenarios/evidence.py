@@ -1,4 +1,4 @@
-"""The evidence of features: the documents of the built table, and the plans of the scenario's reads."""
+"""The evidence for features: the documents of the built table, and the plans of the scenario's reads."""
 
 from __future__ import annotations
 
@@ -23,28 +23,32 @@ from harness.suite.scenarios.model import BuiltScenario, ResolvedExpectation
 from harness.table import open_table
 
 AvroHeader: TypeAlias = tuple[Any, str, dict[str, str]]
-"""Schema, codec and key-value metadata of an Avro file."""
+"""The schema, codec, and key-value metadata of an Avro file."""
 
 
 @dataclass(frozen=True)
 class Evidence:
-    """A built scenario, and the plan or error of each read by number of its expectation."""
+    """A built scenario, and the plan or error of each read by the number of its expectation."""
 
     built: BuiltScenario
     planning: Mapping[int, PlannedScan | HarnessError]
 
     @cached_property
     def plans(self) -> tuple[PlannedScan, ...]:
-        """The plans of the reads that can be planned."""
+        """Return the plans of the reads that can be planned."""
         return tuple(found for found in self.planning.values() if isinstance(found, PlannedScan))
 
     @cached_property
     def errors(self) -> tuple[HarnessError, ...]:
-        """The errors of the reads that cannot be planned."""
+        """Return the errors of the reads that cannot be planned."""
         return tuple(found for found in self.planning.values() if isinstance(found, HarnessError))
 
     def plan_of(self, number: int) -> PlannedScan:
-        """The plan of one read. Raises HarnessError if the read cannot be planned."""
+        """Return the plan of a read.
+
+        Raises:
+            HarnessError: The read cannot be planned.
+        """
         found = self.planning[number]
         if isinstance(found, HarnessError):
             raise found
@@ -52,7 +56,7 @@ class Evidence:
 
     @cached_property
     def metadata(self) -> dict[str, Any]:
-        """The newest Iceberg metadata document; empty for a Delta table, or where it cannot be read."""
+        """Return the newest Iceberg metadata document. It is empty for Delta tables and if it cannot be read."""
         if self.built.metadata_path is None:
             return {}
         try:
@@ -63,7 +67,7 @@ class Evidence:
 
     @cached_property
     def manifests(self) -> tuple[dict[str, Any], ...]:
-        """The entries of manifests in the lists of all snapshots, each manifest once."""
+        """Return the entries of the manifest lists of all snapshots, each manifest once."""
         found: dict[str, dict[str, Any]] = {}
         for snapshot in self.metadata.get("snapshots", []):
             for entry in self._avro(snapshot.get("manifest-list")):
@@ -72,29 +76,29 @@ class Evidence:
 
     @cached_property
     def entries(self) -> tuple[dict[str, Any], ...]:
-        """The manifest entries of all snapshots."""
+        """Return the manifest entries of all snapshots."""
         return tuple(entry for m in self.manifests for entry in self._avro(m.get("manifest_path")))
 
     @cached_property
     def files(self) -> tuple[dict[str, Any], ...]:
-        """The `data_file` structs of all entries that are not deleted."""
+        """Return the `data_file` structs of all entries that are not deleted."""
         return tuple(e["data_file"] for e in self.entries if e.get("status") != 2 and "data_file" in e)
 
     @cached_property
     def list_headers(self) -> tuple[AvroHeader, ...]:
-        """The headers of the manifest lists that can be read."""
+        """Return the headers of the manifest lists that can be read."""
         paths = (s.get("manifest-list") for s in self.metadata.get("snapshots", []))
         return tuple(header for header in map(self._header, paths) if header is not None)
 
     @cached_property
     def manifest_headers(self) -> tuple[AvroHeader, ...]:
-        """The headers of the manifests that can be read."""
+        """Return the headers of the manifests that can be read."""
         headers = (self._header(manifest.get("manifest_path")) for manifest in self.manifests)
         return tuple(header for header in headers if header is not None)
 
     @cached_property
     def all_errors(self) -> Mapping[int, HarnessError]:
-        """The errors of planning, and those of running what could be planned, by number of the expectation."""
+        """Return the errors of planning and of executing the plans, by the number of the expectation."""
         found = {}
         for number in self.planning:
             try:
@@ -104,7 +108,7 @@ class Evidence:
         return found
 
     def numbered_files(self) -> Iterator[tuple[int, dict[str, Any], dict[str, Any]]]:
-        """The live files of all snapshots: data sequence number, list entry of the manifest, file."""
+        """Yield the live files of all snapshots: data sequence number, manifest list entry, file."""
         for manifest in self.manifests:
             for entry in self._avro(manifest.get("manifest_path")):
                 number = entry.get("sequence_number")
@@ -112,13 +116,13 @@ class Evidence:
                     yield manifest.get("sequence_number", 0) if number is None else number, manifest, entry["data_file"]
 
     def planned_files(self) -> Iterator[tuple[PlannedScan, dict[str, Any]]]:
-        """Every planned data file, a row of `plan.FILES`, with its plan."""
+        """Yield every planned data file, a row of `plan.FILES`, with its plan."""
         for plan in self.plans:
             for row in plan.files.to_pylist():
                 yield plan, row
 
     def file_of(self, recorded: str) -> Path:
-        """The place of a recorded path on disk, also in a moved table."""
+        """Return the physical path of a recorded path, also in a moved table."""
         path = Path(recorded.removeprefix("file://"))
         location = str(self.metadata.get("location", ""))
         if location and recorded.startswith(f"{location}/"):
@@ -132,7 +136,7 @@ class Evidence:
             with self.file_of(recorded).open("rb") as file:
                 return [record for record in fastavro.reader(file) if isinstance(record, dict)]
         except (OSError, ValueError, EOFError, KeyError, TypeError):
-            return []  # a broken file shows nothing
+            return []  # a broken file is no evidence
 
     def _header(self, recorded: object) -> AvroHeader | None:
         try:
@@ -148,23 +152,31 @@ Proof: TypeAlias = Callable[[Evidence], bool]
 
 
 def proved_by_plan(shows: Callable[[PlannedScan], bool]) -> Proof:
-    """The proof of a feature by one plan that shows it."""
+    """Return a proof that a feature occurs in at least one plan."""
     return lambda evidence: any(map(shows, evidence.plans))
 
 
 @dataclass(frozen=True, slots=True)
 class Feature:
-    """A feature that a scenario may claim. proof: tells whether the feature occurs, without the scenario's text."""
+    """A feature that a scenario may declare.
+
+    `proof` returns whether the feature occurs, without using the scenario's text.
+    """
 
     meaning: str
     proof: Proof
 
 
 def plan_read(address: str, expectation: ResolvedExpectation, **opening: Any) -> PlannedScan:
-    """The plan of one read of the table at an address, which is opened with these arguments beside the catalog's.
+    """Return the plan of a read.
+
+    Args:
+        address: The address of the table.
+        expectation: The read.
+        opening: Arguments of `harness.open_table`, in addition to the catalog's answer.
 
     Raises:
-        HarnessError: the read cannot be planned.
+        HarnessError: The read cannot be planned.
     """
     table, at = open_table(address, **opening, **expectation.opening), expectation.at
     if at.changes is not None:
@@ -173,7 +185,7 @@ def plan_read(address: str, expectation: ResolvedExpectation, **opening: Any) ->
 
 
 def collect_evidence(built: BuiltScenario) -> Evidence:
-    """The plans of all reads of a built scenario, as harness makes them."""
+    """Return the plans of all reads of a built scenario, as harness makes them."""
     planning: dict[int, PlannedScan | HarnessError] = {}
     for expectation in built.expectations:
         try:
@@ -192,7 +204,10 @@ _CHECKPOINT = re.compile(
 
 @dataclass(frozen=True)
 class _CheckpointFile:
-    """A top-level file of a checkpoint. part: its number, of `parts`; 0 if it is whole."""
+    """A top-level file of a checkpoint.
+
+    `part` is its number out of `parts`. Both are 0 for a checkpoint in one file.
+    """
 
     version: int
     path: Path
@@ -202,7 +217,7 @@ class _CheckpointFile:
 
     @property
     def kind(self) -> str:
-        """`classic`, `multi-part`, `v2-json` or `v2-parquet`, by its content; `unreadable` if it has none."""
+        """`classic`, `multi-part`, `v2-json` or `v2-parquet` by its content, or `unreadable` if it has none."""
         if not self.rows:
             return "unreadable"
         if self.path.suffix == ".json":
@@ -225,7 +240,10 @@ class DeltaLogOnDisk:
 
     @cached_property
     def commits(self) -> dict[int, list[dict[str, Any]]]:
-        """The actions of every commit, of ratified ones too, by version; lines that are no JSON are left out."""
+        """Return the actions of every commit by version, including ratified commits.
+
+        Lines that are not JSON are skipped.
+        """
         found = {int(m[1]): path.read_bytes() for path in self._files() if (m := _COMMIT.fullmatch(path.name))}
         for expectation in self.evidence.built.expectations:
             for commit in expectation.opening.get("ratified", ()):
@@ -237,18 +255,18 @@ class DeltaLogOnDisk:
 
     @property
     def latest(self) -> int:
-        """The newest version that has a file; -1 without any."""
+        """The newest version with a file, or -1 if there is none."""
         return max(self.commits, default=-1)
 
     @cached_property
     def versions_read(self) -> tuple[int, ...]:
-        """The versions of the scenario's planned reads; the newest version for failing reads."""
+        """Return the versions of the scenario's planned reads. Reads that fail count as the newest version."""
         planned = {plan.snapshot for plan in self.evidence.plans if plan.snapshot is not None}
         return tuple(sorted(planned | ({self.latest} if self.evidence.errors else set())))
 
     @cached_property
     def checkpoints(self) -> tuple[_CheckpointFile, ...]:
-        """The files of checkpoints, by version and name."""
+        """Return the files of checkpoints, sorted by version and name."""
         found = []
         for path in self._files():
             name = _CHECKPOINT.fullmatch(path.name)
@@ -259,19 +277,19 @@ class DeltaLogOnDisk:
         return tuple(found)
 
     def is_whole(self, checkpoint: _CheckpointFile) -> bool:
-        """Tells whether all parts of a checkpoint are there."""
+        """Return whether all parts of a checkpoint exist."""
         beside = [c for c in self.checkpoints if (c.version, c.parts) == (checkpoint.version, checkpoint.parts)]
         return checkpoint.parts == 0 or len(beside) == checkpoint.parts
 
     @cached_property
     def compactions(self) -> tuple[tuple[int, int], ...]:
-        """First and last version of every compacted log file that holds something."""
+        """Return the first and last version of every compacted log file that is not empty."""
         found = [(path, m) for path in self._files() if (m := _COMPACTION.fullmatch(path.name))]
         return tuple((int(m[1]), int(m[2])) for path, m in found if path.stat().st_size > 0)
 
     @cached_property
     def actions(self) -> tuple[tuple[int, str, dict[str, Any]], ...]:
-        """Version, kind and content of every action in commits and checkpoints, commits first."""
+        """Return the version, kind, and content of every action in commits and checkpoints, commits first."""
         committed = [(v, a) for v, actions in self.commits.items() for a in actions]
         kept = [(c.version, row) for c in self.checkpoints for row in c.rows]
         kept += [
@@ -281,17 +299,17 @@ class DeltaLogOnDisk:
         return tuple((v, kind, body) for v, a in every for kind, body in a.items() if isinstance(body, dict))
 
     def actions_of_kind(self, kind: str) -> list[dict[str, Any]]:
-        """The contents of all actions of a kind."""
+        """Return the contents of all actions of a kind."""
         return [body for _, found, body in self.actions if found == kind]
 
     def newest_action(self, kind: str, version: int) -> dict[str, Any]:
-        """The newest protocol or metaData action up to a version; empty if there is none."""
+        """Return the newest protocol or metaData action up to a version, or an empty dict if there is none."""
         found = [(v, body) for v, name, body in self.actions if name == kind and v <= version]
         return max(found, key=lambda entry: entry[0], default=(0, {}))[1]
 
     @cached_property
     def schemas(self) -> tuple[dict[str, Any], ...]:
-        """The schema documents of all metaData actions, oldest first."""
+        """Return the schema documents of all metaData actions, oldest first."""
         metadata = sorted(
             ((v, body) for v, kind, body in self.actions if kind == "metaData"), key=lambda entry: entry[0]
         )
@@ -299,11 +317,11 @@ class DeltaLogOnDisk:
 
     @cached_property
     def paths(self) -> tuple[str, ...]:
-        """The recorded paths of all added files."""
+        """Return the recorded paths of all added files."""
         return tuple(str(body.get("path")) for body in self.actions_of_kind("add"))
 
     def orphans(self) -> list[Path]:
-        """Parquet files below the table that no action names."""
+        """Return the Parquet files below the table that no action names."""
         names = {unquote(str(body.get("path"))).removeprefix("./") for _, _, body in self.actions if "path" in body}
         root = self.evidence.built.location
         files = (p.relative_to(root).as_posix() for p in root.rglob("*.parquet") if self.directory not in p.parents)
@@ -314,7 +332,7 @@ class DeltaLogOnDisk:
 
 
 def all_fields(document: object, place: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], dict[str, Any]]]:
-    """Every struct field of a schema document with the names that lead to it."""
+    """Yield every struct field of a schema document with its path of names."""
     if not isinstance(document, dict):
         return
     for f in document.get("fields", []):
@@ -326,12 +344,12 @@ def all_fields(document: object, place: tuple[str, ...] = ()) -> Iterator[tuple[
 
 
 def identities(document: object) -> dict[Any, tuple[tuple[str, ...], dict[str, Any]]]:
-    """The fields of a schema by an identity that renaming keeps: column mapping's id, else their path."""
+    """Return the fields of a schema by an identity that renaming keeps: the column mapping id, otherwise their path."""
     return {f.get("metadata", {}).get("delta.columnMapping.id", path): (path, f) for path, f in all_fields(document)}
 
 
 def footers(evidence: Evidence) -> Iterator[tuple[dict[str, Any], pq.FileMetaData]]:
-    """Every planned file whose footer can be read: its row of the plan, its footer."""
+    """Yield every planned file with a readable footer: its row of the plan, and the footer."""
     for _, row in evidence.planned_files():
         try:
             yield row, pq.read_metadata(row["physical"].removeprefix("file://"))
@@ -342,7 +360,8 @@ def footers(evidence: Evidence) -> Iterator[tuple[dict[str, Any], pq.FileMetaDat
 def has_legacy_form(evidence: Evidence) -> bool:
     """Return whether a planned file has a list of two levels, an older form of map, or a decimal in bytes.
 
-    A map of the older form is known by the name of its repeated group: pyarrow shows both annotations alike.
+    A map in the older form is recognized by the name of its repeated group, because pyarrow shows both annotations
+    alike.
     """
     columns = (footer.schema.column(i) for _, footer in footers(evidence) for i in range(footer.num_columns))
     return any(

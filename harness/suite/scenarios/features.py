@@ -1,6 +1,7 @@
 """The features that a scenario can declare, each with its meaning and its proof.
 
-A scenario that says `equality-delete` and whose plans hold no equality delete tests nothing; the runner refuses it.
+If a scenario declares `equality-delete` and its plans contain no equality delete, it tests nothing. The runner rejects
+it.
 """
 
 from __future__ import annotations
@@ -15,12 +16,12 @@ _BY_FORMAT: Mapping[str, Mapping[str, Feature]] = {"iceberg": ICEBERG_FEATURES, 
 
 
 def features_of(table_format: str) -> Mapping[str, Feature]:
-    """The features by name that tables of a format can have."""
+    """Return the features by name that tables of a format can have."""
     return _BY_FORMAT[table_format]
 
 
 def missing_features(evidence: Evidence) -> tuple[str, ...]:
-    """The features that a scenario declares and that do not occur."""
+    """Return the features that a scenario declares and that do not occur."""
     scenario = evidence.built.scenario
     known = features_of(scenario.format)
     return tuple(name for name in scenario.features if not known[name].proof(evidence))

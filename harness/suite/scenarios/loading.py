@@ -1,7 +1,7 @@
-"""Scenario files: found, read and written.
+"""Scenario files: finding and parsing them.
 
-An unknown key, a value of the wrong type, or a feature that does not exist is a RequestError that names the file and
-the key. Operations are checked when they run.
+An unknown key, a value of the wrong type, or an unknown feature raises a RequestError that names the file and the key.
+Operations are checked when they run.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from harness.suite.scenarios.model import Expectation, Scenario
 
 
 def parse_yaml(text: str, place: str) -> object:
-    """Return the one document in a text, as mappings, lists and scalars.
+    """Return the only document in a YAML text, as mappings, lists and scalars.
 
     Raises:
-        RequestError: The text is not YAML, or uses a feature that scenarios do not use. The message names the line.
-            Or PyYAML is not installed.
+        RequestError: The text is not YAML, or uses a YAML feature that scenarios do not use; the message names the
+            line. Or PyYAML is not installed.
     """
     try:
         from harness.suite.scenarios import strict_yaml
@@ -35,49 +35,59 @@ def parse_yaml(text: str, place: str) -> object:
 
 
 def fixtures_directory() -> Path:
-    """The folder of the scenarios: beside the package in a checkout, inside it in an installed wheel.
+    """Return the folder of the scenarios: next to the package in a checkout, inside it in an installed wheel.
 
     Raises:
-        RequestError: there are none; then the installation is not whole.
+        RequestError: There are no scenarios, so the installation is incomplete.
     """
     package = Path(errors.__file__).parent
     for candidate in (package / "fixtures", package.parent / "fixtures"):
         if candidate.is_dir():
             return candidate
-    raise RequestError(f"No scenarios beside {package}: install lakeharness from its wheel, or use a checkout")
+    raise RequestError(
+        f"There are no scenarios next to {package}: install lakeharness from its wheel, or use a checkout"
+    )
 
 
 def find(glob: str = "*", directory: Path | None = None) -> list[Scenario]:
-    """The scenarios whose name matches a pattern, by name; `*` matches any part of a path, as in `iceberg/deletes/*`.
+    """Return the scenarios whose name matches a pattern, sorted by name.
 
-    glob: of names as `Scenario.name`. directory: holds the files; None: the scenarios that come with harness.
+    Args:
+        glob: A pattern for `Scenario.name`, in which `*` matches any text including slashes, as in `iceberg/deletes/*`.
+        directory: The directory with the files. None means the scenarios of harness.
 
     Raises:
-        RequestError: none matches, or a file is no scenario.
+        RequestError: No scenario matches, or a file is not a scenario.
     """
     root = fixtures_directory() if directory is None else directory
     files = {path.relative_to(root).with_suffix("").as_posix(): path for path in root.rglob("*.yaml")}
     chosen = sorted(name for name in files if fnmatch.fnmatchcase(name, glob))
     if not chosen:
         raise RequestError(
-            f"No scenario matches {glob!r} in {root}: there are {len(files)}, such as {next(iter(files), '-')}"
+            f"No scenario matches {glob!r} in {root}: it has {len(files)}, for example {next(iter(files), '-')}"
         )
     return [load(files[name], name) for name in chosen]
 
 
 def load(path: Path, name: str | None = None) -> Scenario:
-    """The scenario in a file.
+    """Return the scenario in a file.
 
-    name: what to call it; None: the file's name without its ending.
+    Args:
+        path: The file.
+        name: The scenario's name. None means the file's name without its extension.
 
     Raises:
-        RequestError: the file cannot be read, or is no scenario; the message names the key.
+        RequestError: The file cannot be read or is not a scenario. The message names the key.
     """
     return from_mapping(read_document(path), path.stem if name is None else name, path=path)
 
 
 def read_document(path: Path) -> object:
-    """The document in a file. Raises RequestError if the file cannot be read, or as `parse_yaml`."""
+    """Return the document in a file.
+
+    Raises:
+        RequestError: The file cannot be read, or as for `parse_yaml`.
+    """
     try:
         return parse_yaml(path.read_text(encoding="utf-8"), str(path))
     except (OSError, UnicodeDecodeError) as exc:
@@ -85,19 +95,24 @@ def read_document(path: Path) -> object:
 
 
 def parse(text: str, name: str, *, path: Path | None = None) -> Scenario:
-    """The scenario that a text says. name: for `Scenario.name`. path: where it came from, for messages.
+    """Return the scenario in a text.
+
+    Args:
+        text: The text.
+        name: The scenario's name.
+        path: The origin of the text, for messages.
 
     Raises:
-        RequestError: it is no scenario; the message names the key.
+        RequestError: The text is not a scenario. The message names the key.
     """
     return from_mapping(parse_yaml(text, name if path is None else str(path)), name, path=path)
 
 
 def from_mapping(mapping: object, name: str, *, path: Path | None = None) -> Scenario:
-    """The scenario that a mapping says, with the keys and values of a file.
+    """Return the scenario of a mapping with the keys and values of a file.
 
     Raises:
-        RequestError: it is no scenario; the message names the key.
+        RequestError: The mapping is not a scenario. The message names the key.
     """
     place = name if path is None else str(path)
     arguments = Arguments(mapping, place)
@@ -109,8 +124,8 @@ def from_mapping(mapping: object, name: str, *, path: Path | None = None) -> Sce
     known = features_of(format_)
     for feature in (f for f in features if f not in known):
         if feature in MEANINGS:
-            raise RequestError(f"Invalid feature {feature!r} in {place}: {format_} tables do not have it")
-        raise RequestError(f"Unknown feature {feature!r} in {place}: there are {', '.join(sorted(known))}")
+            raise RequestError(f"Invalid feature {feature!r} in {place}: {format_} tables cannot have it")
+        raise RequestError(f"Unknown feature {feature!r} in {place}: the features are {', '.join(sorted(known))}")
     table = arguments.typed(dict, "table")
     history = arguments.typed(list, "history", [])
     expect = arguments.any("expect")
@@ -144,5 +159,5 @@ def _expectation(value: object, place: str) -> Expectation:
     if outcomes > 1 or (outcomes == 0 and expectation.open is None):
         raise RequestError(f"Invalid {place}: expected either rows or error (with `open`, at most one of them)")
     if expectation.open is not None and expectation.policy is not None:
-        raise RequestError(f"Invalid {place}: a result that the specification leaves open is no policy")
+        raise RequestError(f"Invalid {place}: a result that the specification leaves open cannot be a policy")
     return expectation

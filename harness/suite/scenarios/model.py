@@ -1,4 +1,4 @@
-"""Scenarios as values: the content of a file of `fixtures/`, and the built table."""
+"""Scenarios as values: the content of a file in `fixtures/`, and the built table."""
 
 from __future__ import annotations
 
@@ -21,9 +21,11 @@ TableFormat: TypeAlias = Literal["iceberg", "delta"]
 
 @dataclass(frozen=True, slots=True)
 class Selector:
-    """A point of a table's history, as a scenario says it.
+    """A point in a table's history, as written in a scenario.
 
-    kind: `current`, or one of `WAYS`. value: as that entry says; None: `current`.
+    Attributes:
+        kind: `current`, or a key of `SELECTORS`.
+        value: The value for that key. None for `current`.
     """
 
     kind: str = "current"
@@ -32,10 +34,12 @@ class Selector:
 
 @dataclass(frozen=True, slots=True)
 class ExpectedError:
-    """The error that a read must end with.
+    """The error that a read must raise. Readers of other projects only have to raise any error.
 
-    kind: name of a class of `harness.errors`; that class or one below it. match: words of the message; None: any.
-    cause: the error's `cause`; None: any. Of other readers only an error is asked, whatever they call it.
+    Attributes:
+        kind: The name of a class in `harness.errors`. Subclasses are accepted.
+        match: A part of the message. None means any message.
+        cause: The error's `cause`. None means any cause.
     """
 
     kind: str
@@ -46,11 +50,14 @@ class ExpectedError:
 def _key(
     meaning: str, take: Callable[[Arguments, str], object], *, default: object = None, in_plan: bool = False
 ) -> Any:
-    """A key of `expect`: a field of `ExpectationKeys` or `Expectation`, and no line elsewhere.
+    """Define a key of `expect` as a field of `ExpectationKeys` or `Expectation`. Nothing else is needed for a new key.
 
-    meaning: words of fixtures/README.md. take: the value out of a mapping, by the key's name. in_plan: whether it is an
-    argument of `Snapshot.plan`. Then every read gets it and reports name it; a reader that has no such argument is not
-    asked.
+    Args:
+        meaning: The description in fixtures/README.md.
+        take: Reads the value from a mapping, by the key's name.
+        default: The value if the key is absent.
+        in_plan: Whether the key is an argument of `Snapshot.plan`. It is then passed to every read and named in
+            reports, and readers without this argument are not tested.
     """
     return field(default=default, metadata={"meaning": meaning, "take": take, "in_plan": in_plan})
 
@@ -112,18 +119,18 @@ class ExpectationKeys:
 
     @property
     def demand(self) -> Literal["must", "policy"]:
-        """The force of what is expected: a demand of the specification, or harness's policy."""
+        """Whether the specification (`must`) or harness's policy (`policy`) requires the result."""
         return "must" if self.policy is None else "policy"
 
     def plan_arguments(self) -> dict[str, Any]:
-        """The arguments of `Snapshot.plan` that the scenario gives."""
+        """Return the arguments of `Snapshot.plan` that the scenario specifies."""
         arguments = {f.name: getattr(self, f.name) for f in fields(ExpectationKeys) if f.metadata["in_plan"]}
         return {name: value for name, value in arguments.items() if value is not None}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Expectation(ExpectationKeys):
-    """A read and what it must give, as a scenario says it; either `rows` or `error`, unless `open`."""
+    """A read and its expected result, as written in a scenario: either `rows` or `error`, unless it is `open`."""
 
     at: Selector = _key("a moment, see below. Left out: now", _selector, default=Selector())  # noqa: RUF009  # a field
     rows: Sequence[Any] | Mapping[str, Any] | None = _key(
@@ -149,13 +156,16 @@ class Expectation(ExpectationKeys):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scenario:
-    """A table, its history, and what reading it must give.
+    """A table, its history, and the expected results of reading it.
 
-    name: its path below `fixtures/`, without the ending: `iceberg/deletes/own-commit`.
-    path: the file; None: made in memory. clauses: rule numbers (`iceberg 4.7`), traps, sections of a specification.
-    features: names of `features.MEANINGS` that must occur in the table or the plans of its reads.
-    findings: ids of the rules of `harness check` that the table breaks, ascending.
-    table, history: as in the file: what the builder begins with, and one operation each.
+    Attributes:
+        name: The path below `fixtures/` without the extension: `iceberg/deletes/own-commit`.
+        path: The file. None if the scenario was made in memory.
+        clauses: Rule numbers (`iceberg 4.7`), traps, and sections of a specification.
+        features: Names of `features.MEANINGS` that must occur in the table or in the plans of its reads.
+        findings: The ids of the checks of `harness check` that the table fails, in ascending order.
+        table: The initial table, as in the file.
+        history: The operations, as in the file.
     """
 
     name: str
@@ -172,9 +182,10 @@ class Scenario:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResolvedSelector:
-    """A selector with labels replaced by ids; at most one is not None.
+    """A selector with labels replaced by ids. At most one field is not None.
 
-    changes: the first and last version of a read of changes, see `Table.changes`.
+    Attributes:
+        changes: The first and last version of a read of changes, see `Table.changes`.
     """
 
     snapshot_id: int | None = None
@@ -184,13 +195,13 @@ class ResolvedSelector:
     changes: tuple[int, int] | None = None
 
     def arguments(self) -> dict[str, int | str]:
-        """Return the selector by its name; nothing for the current snapshot and for changes."""
+        """Return the selector as a mapping with one key. It is empty for the current snapshot and for changes."""
         arguments = {name: getattr(self, name) for name in ("snapshot_id", "version", "timestamp_ms", "ref")}
         return {name: value for name, value in arguments.items() if value is not None}
 
     @property
     def moment(self) -> int | str | None:
-        """The argument of `harness.Table.snapshot`; None for the current snapshot, and for changes."""
+        """The argument of `harness.Table.snapshot`. None for the current snapshot and for changes."""
         if self.timestamp_ms is not None:
             return f"timestamp={self.timestamp_ms}"
         if self.ref is not None:
@@ -200,11 +211,12 @@ class ResolvedSelector:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResolvedExpectation(ExpectationKeys):
-    """An expectation of a table that is built.
+    """An expectation for a built table.
 
-    number: its place in the scenario, from 1. expected: the rows in the exact types of the read, or the error; None:
-    open, and nothing was decided.
-    opening: arguments of `harness.open_table` and of the oracle's planner: the catalog's answer.
+    Attributes:
+        number: The position in the scenario, from 1.
+        expected: The rows with the exact types of the read, or the error. None if the result is open and undecided.
+        opening: The catalog's answer as arguments of `harness.open_table` and of the oracle.
     """
 
     number: int
@@ -215,10 +227,12 @@ class ResolvedExpectation(ExpectationKeys):
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """An operation of `history`.
+    """An operation in `history`.
 
-    keys: its value, in the words of fixtures/README.md. run: does it, given history, value and place; a label that it
-    gives is that of the newest version.
+    Attributes:
+        keys: The form of its value, as shown in fixtures/README.md.
+        run: Executes the operation. The arguments are the history, the value, and the place. If it returns a label, the
+            label names the newest version.
     """
 
     keys: str
@@ -226,11 +240,18 @@ class Operation:
 
 
 class ScenarioHistory(ABC):
-    """The builder of one format, driven by the operations of a scenario.
+    """The builder of one format, controlled by the operations of a scenario.
 
-    Made with (directory, table), the mapping under a scenario's `table`. table: the builder. writes: writes the files,
-    and has them by label. commits: versions or snapshot ids by label. directory: holds all that is written.
-    format, operations: of the class. point: the selector that a commit's number is.
+    Subclasses are created with (directory, table), where `table` is the mapping in the scenario.
+
+    Attributes:
+        format: The table format.
+        point: The selector that takes a commit's number.
+        operations: The operations by name.
+        table: The builder's table.
+        writes: Writes the files and keeps them by label.
+        commits: Versions or snapshot ids by label.
+        directory: The directory that contains all files.
     """
 
     format: ClassVar[TableFormat]
@@ -249,24 +270,24 @@ class ScenarioHistory(ABC):
 
     @property
     def labels(self) -> Mapping[str, str]:
-        """Recorded paths of files by label; `_file` of expected rows is given by label."""
+        """The recorded paths of files by label. In expected rows, `_file` is written as a label."""
         return {label: handle.path for label, handle in self.files.items()}
 
     @property
     @abstractmethod
     def location(self) -> Path:
-        """The directory where the table is now."""
+        """The current directory of the table."""
 
     @property
     @abstractmethod
     def metadata_path(self) -> Path | None:
-        """The newest metadata file; None: the format finds its own."""
+        """The newest metadata file. None if the format finds it by itself."""
 
     def apply(self, operation: Mapping[str, object]) -> None:
-        """Runs one operation, as it stands under `history`.
+        """Execute one operation, as it is written in `history`.
 
         Raises:
-            RequestError: an operation, key or label that does not exist, or a value of the wrong type.
+            RequestError: The operation, a key, or a label is unknown, or a value has the wrong type.
         """
         if not isinstance(operation, Mapping) or len(operation) != 1:
             raise RequestError(f"Invalid operation {operation!r}: expected a mapping with one key")
@@ -279,10 +300,10 @@ class ScenarioHistory(ABC):
             self.commits[label] = self.table.version
 
     def resolve(self, selector: Selector) -> ResolvedSelector:
-        """The selector with labels replaced by ids and times; numbers stay.
+        """Return the selector with labels replaced by ids and times. Numbers stay unchanged.
 
         Raises:
-            RequestError: there is no such commit, or the format has no such selector.
+            RequestError: The commit is unknown, or the format does not support the selector.
         """
         kind, value = selector.kind, selector.value
         if kind == "current":
@@ -294,33 +315,36 @@ class ScenarioHistory(ABC):
 
     @abstractmethod
     def time_of(self, commit: int) -> int:
-        """The time by which a snapshot or version is found, in milliseconds since 1970 UTC."""
+        """Return the time of a snapshot or version for time travel, in milliseconds since 1970 UTC."""
 
     @abstractmethod
     def opening(self, catalog: Mapping[str, object] | str | None) -> Mapping[str, Any]:
-        """Arguments of `harness.open_table`, and of the oracle's planner, for a catalog's answer.
+        """Return the arguments of `harness.open_table`, and of the oracle, for a catalog's answer.
 
         Raises:
-            RequestError: the answer cannot be, or the format has no such tables.
+            RequestError: The answer is invalid, or the format has no catalog-managed tables.
         """
 
     @abstractmethod
     def schema_at(self, selector: ResolvedSelector) -> Schema:
-        """The schema that a read at the selector shows."""
+        """Return the schema of a read at the selector."""
 
     @abstractmethod
     def metadata_field(self, name: str) -> Field | None:
-        """The metadata column of this name, such as `_pos`, typed for this table; None: there is none."""
+        """Return a metadata column like `_pos` with its type in this table, or None if it is unknown."""
 
     def _new_folder(self, value: object, place: str) -> Path:
-        """The folder that `move-table` moves the table to."""
+        """Return the target folder of `move-table`."""
         target = check_inside(self.directory, self.directory / checked(str, value, place))
         target.parent.mkdir(parents=True, exist_ok=True)
         return target
 
 
 def builder_operation(keys: str, method: str, kind: type | None = None, **kinds: object) -> Operation:
-    """An operation that is a method of the builder, of one value or of the values of a mapping (see `taken`)."""
+    """Return an operation that calls a method of the builder with one value or with the values of a mapping.
+
+    `kind` is the type of the one value; `kinds` are the keys of the mapping, see `take_all`.
+    """
 
     def run(history: ScenarioHistory, value: object, place: str) -> None:
         arguments = take_all(value, place, **kinds) if kind is None else [checked(kind, value, place)]
@@ -334,15 +358,18 @@ COLUMN_OPERATIONS: Mapping[str, Operation] = {
     "rename-column": builder_operation("{path, to}", "rename_column", path=str, to=str),
     "move-column": builder_operation("{path, to}", "move_column", path=str, to=int),
 }
-"""Operations that both formats have."""
+"""Operations of both formats."""
 
 
 @dataclass(frozen=True, slots=True)
 class SelectorKind:
-    """A way to say `at`.
+    """A key of `at`.
 
-    meaning: of its value, in the words of fixtures/README.md. types: that the value may have.
-    resolved: the point of a history that it means. formats: that have it.
+    Attributes:
+        meaning: The description of its value in fixtures/README.md.
+        types: The types that the value may have.
+        resolved: Returns the point in a history.
+        formats: The formats that support the key.
     """
 
     meaning: str
@@ -390,16 +417,18 @@ SELECTORS: Mapping[str, SelectorKind] = {
         "Delta: `[first, last]`, versions whose changes are read; see `Table.changes`", (list,), _changes, ("delta",)
     ),
 }
-"""The ways to say `at` by their keys."""
+"""The keys of `at`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableCase:
-    """A table on disk and its reads: built from a scenario, or read from a suite that is data.
+    """A table on disk and its reads: built from a scenario, or loaded from a suite.
 
-    scenario: a case of a suite has none of its keys `table`, `history` and `expect`.
-    location: the table's directory. metadata_path: its newest metadata file; None for Delta.
-    expectations: in the scenario's order.
+    Attributes:
+        scenario: The scenario. In a case of a suite, its `table`, `history` and `expectations` are empty.
+        location: The table's directory.
+        metadata_path: The newest metadata file. None for Delta.
+        expectations: The reads, in the scenario's order.
     """
 
     scenario: Scenario
@@ -409,7 +438,7 @@ class TableCase:
 
     @property
     def address(self) -> str:
-        """The address to open: the directory, or the metadata file if the directory does not tell it."""
+        """The path to open: the directory, or the metadata file if the directory does not identify it."""
         if self.metadata_path is None or next(self.metadata_path.parent.glob("v*.json"), None) is not None:
             return str(self.location)
         return str(self.metadata_path)
@@ -417,9 +446,6 @@ class TableCase:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BuiltScenario(TableCase):
-    """A scenario's table on disk.
-
-    history: what built it; the builder's table is `history.table`.
-    """
+    """The table of a scenario on disk. `history.table` is the builder's table."""
 
     history: ScenarioHistory

@@ -1,6 +1,6 @@
-"""The strict YAML of scenario files, by PyYAML, which only the extra `suite` installs.
+"""A strict YAML parser for scenario files, based on PyYAML, which only the extra `suite` installs.
 
-Values have the core types of YAML 1.2: `yes`, `no`, `on` and dates are text. A repeated key is an error. Anchors, tags,
+Values have the core types of YAML 1.2: `yes`, `no`, `on` and dates are text. Repeated keys are an error. Anchors, tags,
 and merge keys are not supported.
 """
 
@@ -15,7 +15,7 @@ from harness.errors import RequestError
 
 _MAX_DIGITS = 1_000
 _MAX_DEPTH = 200
-"""Lists and mappings in each other. libyaml takes a piece of the stack for each, and PyYAML of Python's."""
+"""The deepest nesting of lists and mappings. libyaml uses the stack for each level, and so does PyYAML in Python."""
 
 _INDENT = re.compile(r"^[ ?:-]*", re.MULTILINE)
 _CORE = {
@@ -27,28 +27,29 @@ _CORE = {
         list("-+0123456789."),
     ),
 }
-"""The scalars of YAML's core schema by tag, and the signs that they begin with."""
+"""The scalars of YAML's core schema by tag, with the characters that they begin with."""
 
 
 def parse(text: str, place: str) -> Any:
-    """Return the one document in a text, as mappings, lists and scalars.
+    """Return the only document in a text, as mappings, lists and scalars.
 
     Raises:
         RequestError: The text is not YAML, or uses a feature that scenarios do not use. The message names the line.
     """
     try:
-        # Brackets open at most so often, and blocks begin at most twice in a column.
+        # This is an upper bound of the depth: brackets open at most that often, and blocks begin at most twice per
+        # column.
         if text.count("[") + text.count("{") + 2 * max(map(len, _INDENT.findall(text))) >= _MAX_DEPTH:
             _check_depth(text)
-        return yaml.load(text, Loader=_Loader)  # a SafeLoader, with other scalars
+        return yaml.load(text, Loader=_Loader)  # _Loader is a SafeLoader with other scalars
     except yaml.YAMLError as exc:
         raise RequestError(f"Cannot read {place}: {' '.join(str(exc).split())}") from exc
 
 
 class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
-    """SafeLoader with the scalars of the core schema of YAML 1.2, and without aliases and repeated keys.
+    """A SafeLoader with the scalars of YAML 1.2's core schema, and without aliases and repeated keys.
 
-    libyaml reads ten times as fast, where PyYAML comes with it.
+    It uses libyaml if PyYAML includes it, which is ten times as fast.
     """
 
     yaml_implicit_resolvers: dict[str, object] = {}  # noqa: RUF012  # PyYAML's own way to hold them
@@ -65,35 +66,36 @@ class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[mi
             if isinstance(key, list | dict):
                 raise yaml.constructor.ConstructorError(None, None, "a key must be a scalar", key_node.start_mark)
             if key in seen:
-                raise yaml.constructor.ConstructorError(None, None, f"{key!r} stands twice", key_node.start_mark)
+                raise yaml.constructor.ConstructorError(None, None, f"{key!r} occurs twice", key_node.start_mark)
             seen.add(key)
         mapping: dict[Any, object] = super().construct_mapping(node, deep=True)
         return mapping
 
     def flatten_mapping(self, node: object) -> None:
-        """Leave `<<` an ordinary key, as YAML 1.2 has it."""
+        """Treat `<<` as an ordinary key, as YAML 1.2 does."""
 
 
 def _check_depth(text: str) -> None:
     depth = 0
-    for event in yaml.parse(text, Loader=yaml.SafeLoader):  # not by libyaml, which may fail on brackets before it tells
+    # not with libyaml, which may fail on brackets before it reports them
+    for event in yaml.parse(text, Loader=yaml.SafeLoader):
         if isinstance(event, yaml.CollectionStartEvent):
             depth += 1
         elif isinstance(event, yaml.CollectionEndEvent):
             depth -= 1
         if depth > _MAX_DEPTH:
             mark: Any = event.start_mark
-            raise yaml.composer.ComposerError(None, None, "lists and mappings stand too deep in each other", mark)
+            raise yaml.composer.ComposerError(None, None, "lists and mappings are nested too deeply", mark)
 
 
 def _check_each_stands_once(root: Any) -> None:
-    """An alias is the node that its anchor names, a second time."""
+    """Raise an error for aliases, which are the node of their anchor a second time."""
     seen: set[int] = set()
     waiting = [] if root is None else [root]
     while waiting:
         node = waiting.pop()
         if id(node) in seen:
-            raise yaml.composer.ComposerError(None, None, "a scenario has no aliases", node.start_mark)
+            raise yaml.composer.ComposerError(None, None, "aliases are not supported", node.start_mark)
         seen.add(id(node))
         if isinstance(node, yaml.SequenceNode):
             waiting.extend(node.value)
@@ -104,7 +106,7 @@ def _check_each_stands_once(root: Any) -> None:
 def _int(loader: _Loader, node: Any) -> int:
     text = loader.construct_scalar(node)
     if len(text) > _MAX_DIGITS:
-        raise yaml.constructor.ConstructorError(None, None, f"a number of {len(text):,} digits", node.start_mark)
+        raise yaml.constructor.ConstructorError(None, None, f"a number has {len(text):,} digits", node.start_mark)
     base = {"0o": 8, "0x": 16}.get(text[:2], 10)
     return int(text[2:] if base != 10 else text, base)
 

@@ -1,4 +1,4 @@
-"""Values as a scenario writes them, turned into the internal form of `harness.metadata.model.schema`, and back.
+"""Values as written in scenarios, and their conversion to and from the form of `harness.metadata.model.schema`.
 
 boolean true, false · int, long, float, double numbers (.nan, .inf, -.inf, -0.0) · string text
 decimal text or a whole number: '9.99' · date '2024-01-31', or days since 1970-01-01 as a number
@@ -32,7 +32,11 @@ _TIMESTAMPS = re.compile(rf"(\d{{4}}-\d{{2}}-\d{{2}})[ T]{_TIME}(Z|[+-]\d{{2}}:\
 
 
 def parse_value(type_: dt.Type, value: object) -> Any:
-    """The internal value of a value as a scenario writes it. Raises RequestError for another type's."""
+    """Return the internal form of a value in a scenario.
+
+    Raises:
+        RequestError: The value does not fit the type.
+    """
     if value is None:
         return None
     try:
@@ -42,17 +46,17 @@ def parse_value(type_: dt.Type, value: object) -> Any:
 
 
 def stored_struct(fields: tuple[Field, ...], row: object) -> dict[int, dt.CellValue]:
-    """A row, or a struct, by field id; missing names of a mapping are left out, a list must have a value for each.
+    """Return a row or struct by field id. A mapping may omit fields, a list must have a value for each field.
 
     Raises:
-        RequestError: a name or a number of values does not fit.
+        RequestError: A name is unknown, or the number of values is wrong.
     """
     if isinstance(row, Mapping):
         unknown = set(row) - {f.name for f in fields}
         if unknown:
             names = ", ".join(f.name for f in fields)
             raise RequestError(
-                f"No column {', '.join(sorted(map(repr, unknown)))} for {dict(row)!r}: there are {names}"
+                f"Unknown column {', '.join(sorted(map(repr, unknown)))} in {dict(row)!r}: the columns are {names}"
             )
         return {f.id: parse_value(f.type, row[f.name]) for f in fields if f.name in row}
     if not isinstance(row, list | tuple) or len(row) != len(fields):
@@ -62,14 +66,17 @@ def stored_struct(fields: tuple[Field, ...], row: object) -> dict[int, dt.CellVa
 
 
 def natural_rows(fields: tuple[Field, ...], rows: list[Any]) -> list[dict[str, object]]:
-    """Rows by column name with values as internal values, as `write_data` of both builders takes them."""
+    """Return rows as mappings by column name with internal values, as `write_data` of both builders accepts them."""
     by_id = {f.id: f for f in fields}
     stored = (stored_struct(fields, row) for row in rows)
     return [{by_id[i].name: with_names(by_id[i].type, value) for i, value in row.items()} for row in stored]
 
 
 def with_names(type_: dt.Type, value: Any, leaf: Callable[[dt.Type, Any], object] = lambda _, value: value) -> Any:
-    """A stored value with its structs by name in place of ids, at every level. leaf: changes values without parts."""
+    """Return an internal value with the fields of its structs by name instead of id, at every level.
+
+    `leaf` converts values that are not nested.
+    """
     if value is None:
         return None
     match type_:
@@ -84,7 +91,7 @@ def with_names(type_: dt.Type, value: Any, leaf: Callable[[dt.Type, Any], object
 
 
 def format_value(type_: dt.Type, value: object) -> object:
-    """A stored value as a scenario writes it: the reverse of `stored_value`."""
+    """Return an internal value as written in a scenario: the reverse of `parse_value`."""
     return with_names(type_, value, _formatted)
 
 
@@ -136,7 +143,7 @@ def _parsed(type_: dt.Type, value: Any) -> Any:
             pairs = value.items() if isinstance(value, Mapping) else value
             return [(parse_value(key.type, k), parse_value(item.type, v)) for k, v in pairs]
         case _:
-            raise ValueError("a scenario has no way to write it")
+            raise ValueError("values of this type cannot be written in a scenario")
 
 
 def _instance(kind: type, value: object) -> Any:
@@ -150,13 +157,13 @@ def _float(value: object) -> float:
         raise ValueError("expected a number")
     number = float(value)
     if isinstance(value, int) and math.isfinite(number) and int(number) != value:
-        raise ValueError("no double has this value")
+        raise ValueError("the number is not exactly a double")
     return number
 
 
 def _decimal(value: Any, scale: int) -> Decimal:
     if isinstance(value, float | bool):
-        raise ValueError("expected text, such as '9.99': a number would be rounded")
+        raise ValueError("expected text like '9.99', because a number would be rounded")
     number = Decimal(value)
     digits = number.as_tuple()
     if not isinstance(digits.exponent, int) or -digits.exponent > scale:
@@ -172,7 +179,7 @@ def _days(text: str) -> int:
 def _time(text: str, unit: str) -> int:
     match = _TIMES.fullmatch(text)
     if match is None:
-        raise ValueError("expected text such as '12:34:56.789'")
+        raise ValueError("expected text like '12:34:56.789'")
     return _ticks(match[1], match[2], match[3], match[4], unit)
 
 
@@ -180,7 +187,7 @@ def _timestamp(text: str, unit: str, *, utc: bool) -> int:
     match = _TIMESTAMPS.fullmatch(text)
     if match is None or (match[6] is not None) != utc:
         zone = " with Z or an offset" if utc else " without a zone"
-        raise ValueError(f"expected text such as '2024-01-31 12:34:56.789'{zone}")
+        raise ValueError(f"expected text like '2024-01-31 12:34:56.789'{zone}")
     zone, offset = match[6] or "Z", 0
     if zone != "Z":
         offset = (-1 if zone[0] == "-" else 1) * (int(zone[1:3]) * 3600 + int(zone[4:6]) * 60)
@@ -197,17 +204,17 @@ def _ticks(hours: str, minutes: str, seconds: str, fraction: str | None, unit: s
 
 
 def expand_rows(rows: object, place: str) -> list[Any]:
-    """The rows, with counted rows written out.
+    """Return the rows, with counted rows expanded.
 
         rows: [[1, x], {id: 2, name: y}]
         rows: {count: 6000, row: ['{i}', 'name {i}'], from: 0, except: [0, 5999]}
 
-    `{i}` is the number of the row, counted from `from` (default 0) in steps of `step` (default 1). A text that is
-    nothing else becomes the number; in other texts `{i}` becomes its digits. `except` leaves numbers out, and ranges of
+    `{i}` is the number of the row, counted from `from` (default 0) in steps of `step` (default 1). A text that consists
+    only of `{i}` becomes the number; in other texts `{i}` becomes its digits. `except` omits numbers and ranges of
     numbers: [[100, 199]].
 
     Raises:
-        RequestError: they have neither form.
+        RequestError: The rows have neither form.
     """
     if not isinstance(rows, Mapping):
         return checked(list, rows, place)
@@ -224,7 +231,7 @@ def expand_rows(rows: object, place: str) -> list[Any]:
 
 
 def replace_texts(value: object, change: Callable[[Any], object]) -> object:
-    """The value with texts and mappings replaced by what `change` gives for them, at every level."""
+    """Return the value with texts and mappings replaced by the result of `change`, at every level."""
     match value:
         case str():
             return change(value)

@@ -1,4 +1,4 @@
-"""Holds reads against what a scenario expects."""
+"""Compares reads with the expectations of a scenario, and builds intact copies of broken tables."""
 
 from __future__ import annotations
 
@@ -24,30 +24,35 @@ from harness.suite.scenarios.model import BuiltScenario, Expectation, ExpectedEr
 FAULTS = (HarnessError, ValueError, TypeError, KeyError, pa.ArrowException)
 """Errors of scenarios that cannot be built."""
 _BREAKS = re.compile("edit(-.*)?|break")
-"""Operations of a history that write what no writer writes."""
+"""Operations that write something that no writer writes."""
 
 
 def verify(expectation: ResolvedExpectation, read: Callable[[ResolvedExpectation], pa.Table]) -> str | None:
-    """The fault of one read in words; None: the read gave what is expected, or nothing was decided.
+    """Return the fault of a read in words, or None if the read returned the expected result or the result is undecided.
 
-    read: gives the rows; any HarnessError that it raises is an outcome, other exceptions go on.
+    Args:
+        expectation: The read.
+        read: A function that returns the rows. A HarnessError that it raises is a possible result; other exceptions are
+            propagated.
     """
     fault = None if expectation.expected is None else _fault(expectation, expectation.expected, read)
     return fault if fault is None or expectation.open is None else f"open ({expectation.open}): {fault}"
 
 
 def read_with(built: BuiltScenario, engine: str) -> Callable[[ResolvedExpectation], pa.Table]:
-    """A reader of a built table for `verify`: one of harness's own engines, by name."""
+    """Return a reader of a built table for `verify`, which uses one of harness's own engines."""
     return lambda expectation: find_engine(engine).to_arrow(plan_read(built.address, expectation))
 
 
 def build_intact_copy(scenario: Scenario, directory: Path) -> BuiltScenario | None:
-    """Builds the intact twin of a table that a read must refuse, and reads its rows.
+    """Build the intact copy of a table that a read must refuse, and read its rows.
 
-    The twin has the most of the history that harness reads plainly: edits and damage are left out, then operations at
-    the end. Where no rows are left, it is a plain table of the same columns with the first rows, or with none.
+    The copy has the longest part of the history that harness can read: first without edits and damage, then with fewer
+    and fewer operations. If no rows are left, it is a plain table with the same columns and the first rows, or without
+    rows.
 
-    Returns: the twin with a single read; None: harness reads none of these.
+    Returns:
+        The copy with a single read, or None if harness cannot read any of these.
     """
     name, title = f"{scenario.name}/intact", f"{scenario.title}: the same table undamaged"
     for table, history in _undamaged_histories(scenario):
@@ -56,18 +61,18 @@ def build_intact_copy(scenario: Scenario, directory: Path) -> BuiltScenario | No
             twin = build(whole, directory)
             (read,) = twin.expectations
             rows = find_engine("duckdb").to_arrow(plan_read(twin.address, read, allowed_roots=(str(directory),)))
-            if rows.num_rows or not history:  # a table without rows is read rightly by who reads nothing
+            if rows.num_rows or not history:  # a reader that returns nothing reads a table without rows correctly
                 return replace(twin, expectations=(replace(read, expected=rows),))
         shutil.rmtree(directory, ignore_errors=True)
     return None
 
 
 _PLAIN = ("schema", "format-version", "partition-columns", "partition-spec")
-"""Keys of a table that are no fault by themselves."""
+"""Keys of a table that cannot be a fault by themselves."""
 
 
 def _undamaged_histories(scenario: Scenario) -> Iterator[tuple[Mapping[str, Any], tuple[Mapping[str, Any], ...]]]:
-    """Tables and histories without the damage, the nearest first."""
+    """Yield tables and histories without the damage, the most similar first."""
     history = tuple(_without_edits(each) for each in scenario.history if not any(map(_BREAKS.fullmatch, each)))
     yield from ((scenario.table, history[:length]) for length in range(len(history), 0, -1))
     for step in history[:1]:
@@ -80,7 +85,7 @@ def _undamaged_histories(scenario: Scenario) -> Iterator[tuple[Mapping[str, Any]
 
 
 def _without_edits(value: object) -> Any:
-    """A part of a history without the edits of what its files and commits record."""
+    """Return a part of a history without the edits to the metadata of files and commits."""
     if isinstance(value, Mapping):
         return {key: _without_edits(each) for key, each in value.items() if key not in ("set", "unset")}
     return [_without_edits(each) for each in value] if isinstance(value, list) else value
@@ -99,16 +104,16 @@ def _fault(
         expectation_text = (
             f"{_expected_error_text(expected)} was" if isinstance(expected, ExpectedError) else "rows were"
         )
-        return f"{type(error).__name__}, where {expectation_text} expected: {error}"
+        return f"{expectation_text} expected, got {type(error).__name__}: {error}"
     if isinstance(expected, ExpectedError):
-        return f"{rows.num_rows} rows, where {_expected_error_text(expected)} was expected"
+        return f"{_expected_error_text(expected)} was expected, got {rows.num_rows} rows"
     comparison = compare(expected, rows, names=("expected", "read"))
     in_order = all(difference.kind is not SchemaKind.ORDER for difference in comparison.schema)
     return None if comparison.equal and in_order else comparison.to_text()
 
 
 def matches_error(error: HarnessError, expected: ExpectedError) -> bool:
-    """Tells whether an error is as expected: its class or one below it, its cause, words of its message."""
+    """Return whether an error has the expected class or a subclass of it, the expected cause, and the expected text."""
     return (
         isinstance(error, getattr(errors, expected.kind))
         and (expected.cause is None or error.cause == expected.cause)

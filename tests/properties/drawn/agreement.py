@@ -15,7 +15,7 @@ import pyarrow as pa
 import harness
 from drawn.models.model import TableModel, arrow_rows, scenario_rows
 from drawn.predicates import sql
-from drawn.reads import Bound, First, Read, Shape, answer, parameters, text
+from drawn.reads import Bound, FirstRows, ReadShape, Shape, answer, parameters, text
 from drawn.strategies.histories import DrawnHistory
 from harness.diff.compare import compare
 from harness.diff.result import ComparisonResult, SchemaKind
@@ -43,14 +43,17 @@ class Disagreement(AssertionError):
 
 
 @contextmanager
-def made(drawn: DrawnHistory, directory: Path | None = None) -> Iterator[ScenarioHistory]:
+def build_table(drawn: DrawnHistory, directory: Path | None = None) -> Iterator[ScenarioHistory]:
     """The table of a history. directory: where it stays; None: it goes again.
 
     Raises:
         HarnessError: an operation cannot be done.
     """
     if directory is None:
-        with tempfile.TemporaryDirectory(prefix="harness-property-") as place, made(drawn, Path(place)) as history:
+        with (
+            tempfile.TemporaryDirectory(prefix="harness-property-") as place,
+            build_table(drawn, Path(place)) as history,
+        ):
             yield history
         return
     history = create_history(scenario_of(drawn), directory)
@@ -59,7 +62,7 @@ def made(drawn: DrawnHistory, directory: Path | None = None) -> Iterator[Scenari
     yield history
 
 
-def scenario_of(drawn: DrawnHistory, reads: Sequence[Read] = ()) -> Scenario:
+def scenario_of(drawn: DrawnHistory, reads: Sequence[ReadShape] = ()) -> Scenario:
     """The scenario of a table that was drawn, which expects of reads what the model has."""
     return Scenario(
         name="drawn",
@@ -74,7 +77,7 @@ def scenario_of(drawn: DrawnHistory, reads: Sequence[Read] = ()) -> Scenario:
     )
 
 
-def _expectation(model: TableModel, read: Read) -> Expectation:
+def _expectation(model: TableModel, read: ReadShape) -> Expectation:
     columns, rows = answer(model, read)
     where = None if read.where is None else sql(read.where)
     return Expectation(at=read.at, columns=read.columns, where=where, rows=scenario_rows(columns, rows))
@@ -103,7 +106,7 @@ class DrawnRead:
         try:
             return _result(self.history, self.shape, engine)
         except Exception as error:  # whatever makes a reader fail is a finding
-            is_plain = isinstance(self.shape, Read) and self.shape.where is None
+            is_plain = isinstance(self.shape, ReadShape) and self.shape.where is None
             if isinstance(error, UnsupportedError) and engine == "spark" and not is_plain:
                 raise
             raise self._disagreement(engine, f"{type(error).__name__}: {error}") from error
@@ -117,7 +120,7 @@ class DrawnRead:
         """
         (first, expected), (second, got) = rows.items()
         problem = comparison_problem(compare(expected, got, names=(first, second)))
-        if problem is None and isinstance(self.shape, First):
+        if problem is None and isinstance(self.shape, FirstRows):
             # Compared in Arrow, because Python has no years after 9999.
             shown = pa.table(got).cast(pa.table(expected).schema)
             problem = None if shown.equals(pa.table(expected)) else f"The rows are in another order: {shown}"
@@ -125,7 +128,7 @@ class DrawnRead:
             raise self._disagreement(second, f"{first} and {second} differ: {problem}")
 
     def _disagreement(self, engine: str, problem: str) -> Disagreement:
-        query = described(self.shape, self.history)
+        query = describe_shape(self.shape, self.history)
         return Disagreement(f"{engine}: {query}\n{problem}", drawn=self.drawn, engine=engine, shape=self.shape)
 
 
@@ -135,7 +138,7 @@ def comparison_problem(comparison: ComparisonResult) -> str | None:
     return None if comparison.equal and in_order else comparison.to_text()
 
 
-def described(shape: Shape, history: ScenarioHistory) -> str:
+def describe_shape(shape: Shape, history: ScenarioHistory) -> str:
     """The query of a shape, with its parameters, over the table `t`."""
     query = text(shape, lambda at: _table(history, at))
     return f"{query}, parameters {parameters(shape)}" if isinstance(shape, Bound) else query
@@ -151,7 +154,7 @@ def _result(history: ScenarioHistory, shape: Shape, engine: str) -> Any:
 
     A relation of DuckDB stays one, because Arrow lacks some of its types.
     """
-    if isinstance(shape, Read):
+    if isinstance(shape, ReadShape):
         return read_by(history, shape, engine)
     table = open_table(address_of(history))
     query = text(shape, lambda at: _table(history, at))
@@ -166,7 +169,7 @@ def _result(history: ScenarioHistory, shape: Shape, engine: str) -> Any:
             return harness.sql(query, {"t": table})
 
 
-def read_by(history: ScenarioHistory, read: Read, engine: str) -> pa.Table:
+def read_by(history: ScenarioHistory, read: ReadShape, engine: str) -> pa.Table:
     """The rows of a plain read; the oracle reads apart, the others' plans prune most."""
     at = history.resolve(read.at)
     where = None if read.where is None else sql(read.where)

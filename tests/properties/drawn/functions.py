@@ -31,20 +31,20 @@ class FunctionKind(enum.Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class FunctionEntry:
     """An entry of the table.
 
     names: DuckDB's names, first the usual one; an operator by its sign.
     draws: DuckDB's SQL with kinds of values in braces, by which tests draw calls: `lpad({text}, {count}, {text})`.
     forms: the signatures of the code.
-    refused: words to write instead of a function that is always refused; empty: it is not.
+    alternative: words to write instead of a function that is always refused; empty: it is not.
     """
 
     names: tuple[str, ...]
     kind: FunctionKind
     draws: tuple[str, ...]
     forms: tuple[Signature, ...] = ()
-    refused: str = ""
+    alternative: str = ""
 
 
 _WINDOW = "OVER (PARTITION BY b1 ORDER BY row)"
@@ -57,7 +57,7 @@ NEAR = frozenset(
 _CODE = {function.names[0]: function for function in (*SCALARS, *AGGREGATES)}
 
 
-def _entries(kind: FunctionKind, rows: str) -> Iterator[Entry]:
+def _entries(kind: FunctionKind, rows: str) -> Iterator[FunctionEntry]:
     """The entries of a section, a row each.
 
     A row: DuckDB's name of a function in the code, or several, or all names of what has an entry here alone, then two
@@ -70,9 +70,11 @@ def _entries(kind: FunctionKind, rows: str) -> Iterator[Entry]:
         for name in names if first == "-" or first.replace(" ", "_").isidentifier() else [first]:
             draws = () if first == "-" else tuple(calls.replace("@(", f"{name}(").split("; "))
             if (code := _CODE.get(name)) is None:
-                yield Entry(tuple(name.split(", ")), kind, draws)
+                yield FunctionEntry(tuple(name.split(", ")), kind, draws)
             else:
-                yield Entry(code.names, kind, draws, getattr(code, "forms", ()), getattr(code, "refused", ""))
+                yield FunctionEntry(
+                    code.names, kind, draws, getattr(code, "forms", ()), getattr(code, "alternative", "")
+                )
 
 
 _SECTIONS = re.split(r"^# (.+)\n", Path(__file__).with_suffix(".txt").read_text("utf-8"), flags=re.MULTILINE)[1:]

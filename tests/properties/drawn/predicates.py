@@ -34,7 +34,7 @@ _EPOCH = dt.datetime(1970, 1, 1)
 
 
 @dataclass(frozen=True, slots=True)
-class Compare:
+class ComparisonTest:
     """A column compared with a value. value: internal values, not null."""
 
     column: str
@@ -44,7 +44,7 @@ class Compare:
 
 
 @dataclass(frozen=True, slots=True)
-class In:
+class InList:
     """A column among values. values: internal values, not null."""
 
     column: str
@@ -53,21 +53,21 @@ class In:
 
 
 @dataclass(frozen=True, slots=True)
-class IsNull:
+class IsNullTest:
     """A column of any type that is null."""
 
     column: str
 
 
 @dataclass(frozen=True, slots=True)
-class Not:
+class NotTest:
     """The contrary, unknown where it is unknown."""
 
     part: Predicate
 
 
 @dataclass(frozen=True, slots=True)
-class Join:
+class JoinedTest:
     """Two conditions, both or either of which must hold."""
 
     word: Literal["AND", "OR"]
@@ -75,7 +75,7 @@ class Join:
     right: Predicate
 
 
-Predicate: TypeAlias = Compare | In | IsNull | Not | Join
+Predicate: TypeAlias = ComparisonTest | InList | IsNullTest | NotTest | JoinedTest
 
 
 def quoted(name: str) -> str:
@@ -106,26 +106,26 @@ def sql(
 ) -> str:
     """The condition as a boolean SQL expression, in DuckDB's dialect unless names and values are written otherwise."""
     match predicate:
-        case Compare(column, type_, sign, compared):
+        case ComparisonTest(column, type_, sign, compared):
             return f"{name(column)} {sign} {value(type_, compared)}"
-        case In(column, type_, values):
+        case InList(column, type_, values):
             return f"{name(column)} IN ({', '.join(value(type_, v) for v in values)})"
-        case IsNull(column):
+        case IsNullTest(column):
             return f"{name(column)} IS NULL"
-        case Not(part):
+        case NotTest(part):
             return f"NOT ({sql(part, name=name, value=value)})"
-        case Join(word, left, right):
+        case JoinedTest(word, left, right):
             return f"({sql(left, name=name, value=value)}) {word} ({sql(right, name=name, value=value)})"
         case _:
             assert_never(predicate)
 
 
-def leaves(predicate: Predicate) -> Iterator[Compare | In | IsNull]:
+def leaves(predicate: Predicate) -> Iterator[ComparisonTest | InList | IsNullTest]:
     """The parts of a condition that are no conditions of others, in the order of its text."""
     match predicate:
-        case Not(part):
+        case NotTest(part):
             yield from leaves(part)
-        case Join(_, left, right):
+        case JoinedTest(_, left, right):
             yield from leaves(left)
             yield from leaves(right)
         case _:
@@ -135,23 +135,23 @@ def leaves(predicate: Predicate) -> Iterator[Compare | In | IsNull]:
 def literals(predicate: Predicate) -> Iterator[tuple[Type, Any]]:
     """The values of a condition with their types, in the order of its text."""
     for leaf in leaves(predicate):
-        if not isinstance(leaf, IsNull):
-            yield from ((leaf.type, value) for value in (leaf.values if isinstance(leaf, In) else [leaf.value]))
+        if not isinstance(leaf, IsNullTest):
+            yield from ((leaf.type, value) for value in (leaf.values if isinstance(leaf, InList) else [leaf.value]))
 
 
 def holds(predicate: Predicate, row: Mapping[str, Any]) -> bool | None:
     """Tells whether a row meets the condition; None: unknown. row: stored values by name of column."""
     match predicate:
-        case Compare(column, _, sign, value):
+        case ComparisonTest(column, _, sign, value):
             return None if row[column] is None else _MEANT[sign](comparable(row[column]), comparable(value))
-        case In(column, _, values):
+        case InList(column, _, values):
             return None if row[column] is None else comparable(row[column]) in map(comparable, values)
-        case IsNull(column):
+        case IsNullTest(column):
             return row[column] is None
-        case Not(part):
+        case NotTest(part):
             inner = holds(part, row)
             return None if inner is None else not inner
-        case Join(word, left, right):
+        case JoinedTest(word, left, right):
             return _joined(word, holds(left, row), holds(right, row))
         case _:
             assert_never(predicate)

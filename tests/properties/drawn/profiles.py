@@ -35,7 +35,7 @@ def register() -> None:
         settings.register_profile(name, **shared, derandomize=False, database=None)  # type: ignore[arg-type]
 
 
-def chosen() -> str:
+def current_profile() -> str:
     """The profile that the environment asks for, by name: `harness-quick` unless HARNESS_PROFILE says otherwise."""
     return os.environ.get(VARIABLE, QUICK)
 
@@ -46,6 +46,6 @@ def property_settings(examples: int, *, fresh: int = 1) -> settings:
     examples: in the quick profile. fresh: how many times as many in the fresh one.
     """
     register()
-    profile = settings.get_profile(chosen())
-    factor = {FRESH: fresh, ROUND: 2}.get(chosen(), 1)
+    profile = settings.get_profile(current_profile())
+    factor = {FRESH: fresh, ROUND: 2}.get(current_profile(), 1)
     return settings(profile, max_examples=examples * factor)

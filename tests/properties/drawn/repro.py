@@ -16,9 +16,9 @@ from pathlib import Path
 
 from scenario_text import dump
 
-from drawn.agreement import Disagreement, described, made, scenario_of
+from drawn.agreement import Disagreement, build_table, describe_shape, scenario_of
 from drawn.models.model import scenario_rows
-from drawn.reads import Read, answer, reads_of
+from drawn.reads import ReadShape, answer, reads_of
 
 
 @contextmanager
@@ -42,14 +42,14 @@ def write_repro(found: Disagreement, directory: Path) -> Path:
     place = directory / f"{drawn.format}-{digest[:8]}"
     shutil.rmtree(place, ignore_errors=True)
     place.mkdir(parents=True)
-    plain = [shape] if isinstance(shape, Read) else [Read(at=r.at, where=r.where) for r in reads_of(shape)]
+    plain = [shape] if isinstance(shape, ReadShape) else [ReadShape(at=r.at, where=r.where) for r in reads_of(shape)]
     (place / "scenario.yaml").write_text(dump(scenario_of(drawn, plain)), encoding="utf-8")
     command = f"harness scenarios run scenario.yaml --engines {found.engine}"
-    with made(drawn, place) as history:
-        if not isinstance(shape, Read):
+    with build_table(drawn, place) as history:
+        if not isinstance(shape, ReadShape):
             columns, rows = answer(drawn.model, shape)
             lines = [[column.name for column in columns], *scenario_rows(columns, rows)]
-            (place / "query.sql").write_text(f"{described(shape, history)}\n", encoding="utf-8")
+            (place / "query.sql").write_text(f"{describe_shape(shape, history)}\n", encoding="utf-8")
             (place / "expected.txt").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
             command = f'harness sql --engine {found.engine} --table t=table "$(cat query.sql)"'
     text = f"# {found.engine} and the model differ\n\n    {command}\n\n## Difference\n\n```\n{found}\n```\n"

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 
 from drawn.models.delta import DeltaModel
 from drawn.models.iceberg import IcebergModel, Vector
-from drawn.models.model import ModelFile, Row, TableModel, model_of, scenario_rows, shown
+from drawn.models.model import ModelFile, Row, TableModel, model_of, scenario_rows, visible_row
 
 from harness.suite.scenarios.model import Selector
 
@@ -77,7 +77,7 @@ def _of_columns(model: TableModel, letter: str) -> list[Operation] | None:
 def _of_iceberg(model: IcebergModel, letter: str) -> list[Operation] | None:
     now = model.current
     data = {label: entry for label, entry in now.files.items() if isinstance(entry.file, ModelFile)}
-    live = [(f.label, i, shown(model.columns, f.columns, row)) for _, f, i, row in model.live(now)]
+    live = [(f.label, i, visible_row(model.columns, f.columns, row)) for _, f, i, row in model.live(now)]
     add: list[Operation] = []
     remove: list[str] = []
     more: dict[str, Any] = {}
@@ -116,7 +116,9 @@ def _of_iceberg(model: IcebergModel, letter: str) -> list[Operation] | None:
 
 def _of_delta(model: DeltaModel, word: Sequence[str], letter: str) -> list[Operation] | None:
     files, now = model.current.files, model.version
-    live = [(f.file.label, i, shown(model.columns, f.file.columns, row)) for f, i, row in model.live(model.current)]
+    live = [
+        (f.file.label, i, visible_row(model.columns, f.file.columns, row)) for f, i, row in model.live(model.current)
+    ]
     number = now + 1
     match letter:
         case "append" | "append-null":

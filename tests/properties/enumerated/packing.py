@@ -29,7 +29,7 @@ def fingerprint(plan: PlannedScan) -> bytes:
     contents = [_digest(path) for path in plan.files.column("physical").to_pylist()]
     deletes = [replace(d, path="", physical=_digest(d.physical)) for d in plan.equality_deletes]
     positions = [(i, *bits) for i, bits in plan.load_positions(range(len(contents))).items()]
-    read = (plan.columns, _where(plan), files, contents, plan.partitions, deletes, plan.delete_sets, positions)
+    read = (plan.columns, _filter_of(plan), files, contents, plan.partitions, deletes, plan.delete_sets, positions)
     return hashlib.sha256(repr(read).encode()).digest()
 
 
@@ -37,16 +37,16 @@ def _digest(path: str) -> str:
     return hashlib.sha256(Path(path).read_bytes()).hexdigest()
 
 
-def _where(plan: PlannedScan) -> str | None:
+def _filter_of(plan: PlannedScan) -> str | None:
     return None if plan.filter is None else plan.filter.sql
 
 
-def likeness(plan: PlannedScan) -> object:
+def plan_signature(plan: PlannedScan) -> object:
     """Equal for plans that can be packed together."""
-    return repr((plan.format, plan.columns, _where(plan)))
+    return repr((plan.format, plan.columns, _filter_of(plan)))
 
 
-def packed(plans: Sequence[PlannedScan]) -> PlannedScan:
+def pack_plans(plans: Sequence[PlannedScan]) -> PlannedScan:
     """The rows of all plans, which are alike, with the number of the plan as text in `_file`."""
     tables: list[pa.Table] = []
     partitions: list[Partition] = []

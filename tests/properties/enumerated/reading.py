@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 import pyarrow as pa
-from packing import fingerprint, likeness, packed
+from packing import fingerprint, pack_plans, plan_signature
 from scenario_text import dump
 
 from harness.engines.registry import find_engine
@@ -26,7 +26,7 @@ Rows: TypeAlias = Sequence[tuple[Any, ...]]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Read:
+class CheckedRead:
     """One read and what it must give. of: whose it is, for whoever reports. address: of the table.
 
     names: of the columns that come. asked: columns that are asked for; None: all. counted: by SQL, `count(*)`.
@@ -56,12 +56,12 @@ class Read:
 class Failure:
     """What an engine read otherwise."""
 
-    read: Read
+    read: CheckedRead
     engine: str
     problem: str
 
 
-def kept(name: str, scenario: Scenario) -> str:
+def keep_scenario(name: str, scenario: Scenario) -> str:
     """The file, below the repository, that is left of a scenario."""
     place = ROOT / "build/repro" / f"{name}.yaml"
     place.parent.mkdir(parents=True, exist_ok=True)
@@ -81,7 +81,7 @@ def difference(got: Rows, expected: Rows) -> str | None:
 
 
 @dataclass
-class Reading:
+class TableReading:
     """What was read so far. engines: who reads: duckdb, oracle, spark. counts: of points, and of reads by engine."""
 
     engines: Sequence[str]
@@ -92,10 +92,10 @@ class Reading:
         read = ", ".join(f"{engine}: {self.counts[engine]}" for engine in self.engines)
         return f"{self.counts['points']} reads planned, those that differ read by {read}"
 
-    def failures(self, reads: Iterable[Read]) -> list[Failure]:
+    def failures(self, reads: Iterable[CheckedRead]) -> list[Failure]:
         """What differs. Those of Spark, which reads many at once, come last."""
         found: list[Failure] = []
-        groups: dict[object, list[tuple[Read, ScanPlan]]] = {}
+        groups: dict[object, list[tuple[CheckedRead, ScanPlan]]] = {}
         table: tuple[str, Table] | None = None
         for read in reads:
             self.counts["points"] += 1
@@ -109,7 +109,7 @@ class Reading:
                 plan = snapshot.plan(read.asked, read.where)
                 if self._is_new(read, plan):
                     found += self._by("duckdb", read, plan)
-                    groups.setdefault(likeness(plan), []).append((read, plan))
+                    groups.setdefault(plan_signature(plan), []).append((read, plan))
             except Exception as error:  # whatever a plan dies of is a finding
                 found.append(Failure(read, "duckdb", f"{type(error).__name__}: {error}"))
             if "oracle" in self.engines and not read.earlier:
@@ -118,7 +118,7 @@ class Reading:
             found += [failure for group in groups.values() for failure in self._by_spark(group)]
         return found
 
-    def _is_new(self, read: Read, plan: ScanPlan) -> bool:
+    def _is_new(self, read: CheckedRead, plan: ScanPlan) -> bool:
         """Tells whether no plan that reads the same was held against the same rows."""
         key, rows = fingerprint(plan), Counter(read.rows)
         if self._known.get(key) == rows:
@@ -126,18 +126,18 @@ class Reading:
         self._known[key] = rows
         return True
 
-    def _by(self, engine: str, read: Read, plan: ScanPlan) -> list[Failure]:
+    def _by(self, engine: str, read: CheckedRead, plan: ScanPlan) -> list[Failure]:
         if engine not in self.engines:
             return []
         return self._judged(engine, read, lambda: find_engine(engine).to_arrow(plan))
 
-    def _by_oracle(self, read: Read) -> list[Failure]:
+    def _by_oracle(self, read: CheckedRead) -> list[Failure]:
         at = {"snapshot_id": read.at.snapshot_id, "version": read.at.version}
         return self._judged(
             "oracle", read, lambda: read_with_oracle(read.address, columns=read.asked, where=read.where, **at)
         )
 
-    def _judged(self, engine: str, read: Read, look: Callable[[], pa.Table]) -> list[Failure]:
+    def _judged(self, engine: str, read: CheckedRead, look: Callable[[], pa.Table]) -> list[Failure]:
         self.counts[engine] += 1
         try:
             got = look()
@@ -146,16 +146,16 @@ class Reading:
             problem = f"{type(error).__name__}: {error}"
         return [] if problem is None else [Failure(read, engine, problem)]
 
-    def _counted(self, read: Read, got: Rows) -> list[Failure]:
+    def _counted(self, read: CheckedRead, got: Rows) -> list[Failure]:
         problem = difference(got, [(len(read.rows),)])
         return [] if problem is None else [Failure(read, "duckdb", f"count(*) {problem}")]
 
-    def _by_spark(self, group: Sequence[tuple[Read, ScanPlan]]) -> list[Failure]:
+    def _by_spark(self, group: Sequence[tuple[CheckedRead, ScanPlan]]) -> list[Failure]:
         """The reads of plans that are alike, as one."""
         if len(group) == 1:
             return self._by("spark", *group[0])
         try:
-            got = find_engine("spark").to_arrow(packed([plan for _, plan in group]))
+            got = find_engine("spark").to_arrow(pack_plans([plan for _, plan in group]))
         except Exception:  # of one of them: by halves, it is found
             middle = len(group) // 2
             return [failure for half in (group[:middle], group[middle:]) for failure in self._by_spark(half)]

@@ -24,7 +24,7 @@ TARGET = 1
 
 
 @dataclass(frozen=True)
-class State:
+class PairState:
     """A data file and a delete; `number` tells it from all others."""
 
     number: int
@@ -67,21 +67,23 @@ class State:
         return [{"r": 3 * n + i, "k": key, "m": n, "o": min(i, 1), "p": p, "q": q} for i, key in enumerate(keys)]
 
 
-def all_states(kinds: Sequence[str]) -> list[State]:
+def all_states(kinds: Sequence[str]) -> list[PairState]:
     """All of them. What a delete has no use for does not vary: keys where it is by position; bounds of a vector."""
     found = itertools.product(NUMBERS, KINDS, SPECS, PARTITIONS, NULLS, BOUNDS, BOUNDS)
-    return [State(n, *facts) for n, facts in enumerate((f for f in found if f[1] in kinds and _is_one(*f)), start=1)]
+    return [
+        PairState(n, *facts) for n, facts in enumerate((f for f in found if f[1] in kinds and _is_valid(*f)), start=1)
+    ]
 
 
-def _is_one(sequence, kind, spec, partition, nulls, data_bounds, delete_bounds) -> bool:
+def _is_valid(sequence, kind, spec, partition, nulls, data_bounds, delete_bounds) -> bool:
     if kind == "vector" and delete_bounds != "right":
         return False
     return kind.startswith("equality") or nulls in ("no key", "key of data")
 
 
-def left(states: Sequence[State]) -> Iterator[dict[str, int | str | None]]:
+def remaining_rows(states: Sequence[PairState]) -> Iterator[dict[str, int | str | None]]:
     """The rows of the data files that no delete of all these states hits."""
-    keys: dict[object, list[State]] = {}
+    keys: dict[object, list[PairState]] = {}
     for state in states:
         keys.setdefault(state.number if state.is_by_position else (state.kind, _key(state)), []).append(state)
     for data in states:
@@ -93,11 +95,11 @@ def left(states: Sequence[State]) -> Iterator[dict[str, int | str | None]]:
                 yield row
 
 
-def _key(state: State) -> tuple[int | None, ...]:
+def _key(state: PairState) -> tuple[int | None, ...]:
     return state.delete_key if state.kind == "equality of two" else state.delete_key[:1]
 
 
-def applies(delete: State, data: State) -> bool:
+def applies(delete: PairState, data: PairState) -> bool:
     """Tells whether the delete of one state applies to the data file of another."""
     number = NUMBERS[data.sequence]
     same_partition = delete.spec == "same" and delete.delete_partition == data.data_partition
@@ -106,7 +108,7 @@ def applies(delete: State, data: State) -> bool:
     return number < DELETE_NUMBER and (delete.spec == "none" or same_partition)
 
 
-def is_refused(state: State) -> bool:
+def is_refused(state: PairState) -> bool:
     """Tells whether the delete names the data file and must not hit it, which harness sees and makes an error.
 
     The specification lets such deletes go by. A vector must not contradict its file (iceberg 4.3). A position delete of
@@ -114,15 +116,15 @@ def is_refused(state: State) -> bool:
     specs are read for that (iceberg 4.4).
     """
     if state.kind == "position":
-        return _names_in_vain(state) and not is_overlooked(state)
+        return _names_missing_file(state) and not is_overlooked(state)
     return state.kind == "vector" and not applies(state, state)
 
 
-def is_overlooked(state: State) -> bool:
+def is_overlooked(state: PairState) -> bool:
     """Whether the same is so, and only reading the delete files of all partitions would tell, as the oracle does."""
-    return _names_in_vain(state) and state.spec == "same" and state.delete_bounds != "right"
+    return _names_missing_file(state) and state.spec == "same" and state.delete_bounds != "right"
 
 
-def _names_in_vain(state: State) -> bool:
+def _names_missing_file(state: PairState) -> bool:
     is_later = NUMBERS[state.sequence] > DELETE_NUMBER
     return state.kind == "position" and not is_later and not applies(state, state)

@@ -29,7 +29,7 @@ _NAMES = itertools.count(1)
 
 
 @dataclass(frozen=True, eq=False)
-class Built:
+class EnumeratedTable:
     """A word's table. history: its builder; operations: as in the file of a scenario."""
 
     word: Word
@@ -49,19 +49,21 @@ class Built:
         return Scenario(name="-".join(self.word), title=title, table=table, history=self.operations, **given)
 
 
-def begun(model: TableModel, directory: Path) -> Built:
+def begin_table(model: TableModel, directory: Path) -> EnumeratedTable:
     """The table of the word without letters."""
-    first = Built((), model, history=None)  # type: ignore[arg-type]
+    first = EnumeratedTable((), model, history=None)  # type: ignore[arg-type]
     return replace(first, history=create_history(first.scenario(expectations=()), directory / "0"))
 
 
-def grown(before: Built, word: Word, model: TableModel, operations: Sequence[Operation], directory: Path) -> Built:
+def extend_table(
+    before: EnumeratedTable, word: Word, model: TableModel, operations: Sequence[Operation], directory: Path
+) -> EnumeratedTable:
     """The table of a word, from that of the word without its last letter, which stays as it is."""
-    history = _forked(before.history, directory / str(next(_NAMES)))
+    history = _fork(before.history, directory / str(next(_NAMES)))
     done = [_with_vectors(operation, history) for operation in operations]
     for operation in done:
         history.apply(operation)
-    return Built(word, model, history, (*before.operations, *done))
+    return EnumeratedTable(word, model, history, (*before.operations, *done))
 
 
 def _with_vectors(operation: Operation, history: IcebergHistory | DeltaHistory) -> Operation:
@@ -81,11 +83,11 @@ def _with_vector(spec: Any, history: DeltaHistory) -> Any:
     return {**given, "set": {"deletionVector": vector, "stats": stats}}
 
 
-def _forked(history: IcebergHistory | DeltaHistory, directory: Path) -> IcebergHistory | DeltaHistory:
+def _fork(history: IcebergHistory | DeltaHistory, directory: Path) -> IcebergHistory | DeltaHistory:
     """A history that goes on from here; what it writes does not touch what the other has written."""
     if isinstance(history, DeltaHistory):
         forked = pickle.loads(pickle.dumps(history))
-        shutil.copytree(history.location, directory, copy_function=_linked)
+        shutil.copytree(history.location, directory, copy_function=_link)
         table = forked.table
         for handle in table.handles:
             handle.file = directory / handle.file.relative_to(table.directory)
@@ -115,6 +117,6 @@ class _Manifests(dict[str, Any]):
         return next(_NAMES)
 
 
-def _linked(source: str, target: str) -> None:
+def _link(source: str, target: str) -> None:
     """A file of the log may be written again under its name, and must not change in the other table."""
     (shutil.copy2 if "/_delta_log/" in source else os.link)(source, target)

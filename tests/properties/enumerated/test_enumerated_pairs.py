@@ -11,9 +11,9 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from pairs import COLUMNS, Files, written
+from pairs import COLUMNS, PairFiles, write_pairs
 from reading import Rows, difference, rows_of
-from states import KINDS, State, all_states, is_overlooked, is_refused, left
+from states import KINDS, PairState, all_states, is_overlooked, is_refused, remaining_rows
 
 from harness.errors import CorruptDeleteError
 from harness.suite.oracle_engine import read_with_oracle
@@ -46,8 +46,8 @@ SHAPES = [Shape(columns, *filter_) for columns in (tuple(COLUMNS), ("r",)) for f
 
 
 @pytest.fixture(scope="module")
-def files(tmp_path_factory: pytest.TempPathFactory) -> Files:
-    return written(all_states(KINDS), tmp_path_factory.mktemp("states"))
+def files(tmp_path_factory: pytest.TempPathFactory) -> PairFiles:
+    return write_pairs(all_states(KINDS), tmp_path_factory.mktemp("states"))
 
 
 @pytest.mark.parametrize("version", [2, 3])
@@ -93,11 +93,11 @@ def test_pairs_that_contradict_each_other_are_refused(files, engines, record_pro
     record_property("read", f"iceberg-3: {len(refused)} pairs of data file and delete are refused")
 
 
-def _blocks(version: int, files: Files) -> Iterator[list[State]]:
+def _blocks(version: int, files: PairFiles) -> Iterator[list[PairState]]:
     """States that can be in one table of the version: of one sequence number, kind and spec."""
     kinds = [kind for kind in KINDS if version > 2 or kind != "vector"]
     chosen = [state for state in files.handles if state.kind in kinds and not is_refused(state)]
-    groups: dict[object, list[State]] = {}
+    groups: dict[object, list[PairState]] = {}
     for state in chosen:
         # Deletes of all rows without a key stay apart, by what might keep them off a file.
         apart = (state.nulls, state.delete_bounds) if _hits_all_nulls(state) else None
@@ -105,15 +105,15 @@ def _blocks(version: int, files: Files) -> Iterator[list[State]]:
     return iter(groups.values())
 
 
-def _hits_all_nulls(state: State) -> bool:
+def _hits_all_nulls(state: PairState) -> bool:
     return state.kind == "equality" and state.spec == "none" and state.delete_key[0] is None
 
 
 def _check(
-    files: Files, states: Sequence[State], version: int, engine: str, address: str, shapes: Sequence[Shape]
+    files: PairFiles, states: Sequence[PairState], version: int, engine: str, address: str, shapes: Sequence[Shape]
 ) -> None:
     """Fails with the first pair whose rows differ from those that it must leave; `address`: of the table of all."""
-    rows = list(left(states))
+    rows = list(remaining_rows(states))
     for shape in shapes:
         try:
             got = rows_of(_read(engine, address, shape))
@@ -134,7 +134,7 @@ def _read(engine: str, address: str, shape: Shape) -> pa.Table:
 
 
 def _report(
-    files: Files, states: Sequence[State], version: int, engine: str, shape: Shape, got: Rows, expected: Rows
+    files: PairFiles, states: Sequence[PairState], version: int, engine: str, shape: Shape, got: Rows, expected: Rows
 ) -> str:
     """The first pair whose rows differ, and a table that shows it alone."""
     wrong = Counter(expected)

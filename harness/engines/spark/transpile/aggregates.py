@@ -13,7 +13,7 @@ from sqlglot import exp
 from harness.engines.spark.transpile import ordered_aggregates, spark_text
 from harness.engines.spark.transpile.functions import moments
 from harness.engines.spark.transpile.ordered_aggregates import check_ordered, direction, order_item, positive_literal
-from harness.engines.spark.transpile.spark_text import refused
+from harness.engines.spark.transpile.spark_text import refusal
 from harness.engines.spark.transpile.values import (
     DOUBLE,
     HUGE,
@@ -42,12 +42,12 @@ class Aggregate:
     over: str = ""
 
     @property
-    def after(self) -> str:
+    def suffix(self) -> str:
         """FILTER and OVER, which follow the call."""
         where = f" FILTER (WHERE {' AND '.join(self.conditions)})" if self.conditions else ""
         return where + self.over
 
-    def only(self, *conditions: str) -> Aggregate:
+    def with_conditions(self, *conditions: str) -> Aggregate:
         """The same over fewer rows."""
         return replace(self, conditions=(*self.conditions, *conditions))
 
@@ -56,17 +56,17 @@ class Aggregate:
         inner, word = self.node.this, ""
         if isinstance(inner, exp.Distinct):
             if len(inner.expressions) != 1 or inner.args.get("on") is not None:
-                raise refused(self.node)
+                raise refusal(self.node)
             inner, word = inner.expressions[0], "DISTINCT "
         if self.node.expressions or isinstance(inner, exp.Order | exp.Limit | exp.IgnoreNulls | exp.HavingMax):
-            raise refused(self.node)
+            raise refusal(self.node)
         if word and self.over:
-            raise refused(self.node, "DISTINCT in a window function")
+            raise refusal(self.node, "DISTINCT in a window function")
         if isinstance(inner, exp.Tuple) and isinstance(self.node, exp.Count):
             # Several values counted as one. A tuple of nulls is no null.
             values = [self.expressions.translate(item) for item in inner.expressions]
             if any(isinstance(v.type, dt.FloatType | dt.MapType | dt.VariantType | dt.UnknownType) for v in values):
-                raise refused(self.node, f"count of {', '.join(str(v.type) for v in values)}")
+                raise refusal(self.node, f"count of {', '.join(str(v.type) for v in values)}")
             return word, TypedSql(f"STRUCT({', '.join(v.sql for v in values)})", dt.UnknownType())
         return word, self.expressions.translate(inner)
 
@@ -74,11 +74,11 @@ class Aggregate:
         """An argument as a DOUBLE."""
         value = self.expressions.translate(node)
         if not is_number(value.type):
-            raise refused(self.node, f"{_name(self.node)} of {value.type}")
+            raise refusal(self.node, f"{_name(self.node)} of {value.type}")
         return coerce(value, DOUBLE, _name(self.node))
 
 
-def lowered(call: Aggregate) -> TypedSql | None:
+def lower_aggregate(call: Aggregate) -> TypedSql | None:
     """An aggregate, maybe with FILTER around it; None if it is none that is known. Raises UnsupportedError."""
     node = call.node
     if isinstance(node, exp.Filter):
@@ -90,8 +90,10 @@ def lowered(call: Aggregate) -> TypedSql | None:
             value = exp.Literal.number(1) if isinstance(inner.this, exp.Star) else inner.this
             condition = exp.If(this=node.expression.this.copy(), true=value.copy())
             inner.set("this", exp.Case(ifs=[condition]))
-            return lowered(replace(call, node=inner))
-        return lowered(replace(call, node=node.this).only(call.expressions.boolean(node.expression.this)))
+            return lower_aggregate(replace(call, node=inner))
+        return lower_aggregate(
+            replace(call, node=node.this).with_conditions(call.expressions.boolean(node.expression.this))
+        )
     call = simplify(call)
     entry = _BY_NODE.get(type(call.node))
     return None if entry is None else entry.lower(call)
@@ -116,17 +118,17 @@ def _name(node: exp.Expr) -> str:
 
 def _count(call: Aggregate) -> TypedSql:
     if isinstance(call.node.this, exp.Star):
-        return TypedSql(f"COUNT(*){call.after}", LONG)
+        return TypedSql(f"COUNT(*){call.suffix}", LONG)
     word, value = call.argument()
     if word and isinstance(value.type, dt.MapType | dt.VariantType):
-        raise refused(call.node, f"count of distinct {value.type}")
-    return TypedSql(f"COUNT({word}{value.sql}){call.after}", LONG)
+        raise refusal(call.node, f"count of distinct {value.type}")
+    return TypedSql(f"COUNT({word}{value.sql}){call.suffix}", LONG)
 
 
 def _count_if(call: Aggregate) -> TypedSql:
     """A sum of ones and zeros: null where there is neither."""
     condition = call.expressions.boolean(call.node.this)
-    return TypedSql(f"CAST(SUM(CAST({condition} AS INT)){call.after} AS DECIMAL(38, 0))", HUGE)
+    return TypedSql(f"CAST(SUM(CAST({condition} AS INT)){call.suffix} AS DECIMAL(38, 0))", HUGE)
 
 
 def _sum(call: Aggregate) -> TypedSql:
@@ -134,15 +136,15 @@ def _sum(call: Aggregate) -> TypedSql:
     match value.type:
         case dt.IntegerType():
             # Spark adds in 64 bits and raises an error beyond; DuckDB goes on to 128.
-            return TypedSql(f"CAST(SUM({word}{value.sql}){call.after} AS DECIMAL(38, 0))", HUGE)
+            return TypedSql(f"CAST(SUM({word}{value.sql}){call.suffix} AS DECIMAL(38, 0))", HUGE)
         case dt.FloatType():
-            return TypedSql(f"SUM({word}{coerce(value, DOUBLE, 'sum')}){call.after}", DOUBLE)
+            return TypedSql(f"SUM({word}{coerce(value, DOUBLE, 'sum')}){call.suffix}", DOUBLE)
         case huge if huge == HUGE:
-            return TypedSql(f"SUM({word}{value.sql}){call.after}", HUGE)
+            return TypedSql(f"SUM({word}{value.sql}){call.suffix}", HUGE)
         case dt.DecimalType() as type_:
             return _decimal_sum(call, word, value, type_)
         case _:
-            raise refused(call.node, f"sum of {value.type}")
+            raise refusal(call.node, f"sum of {value.type}")
 
 
 def _decimal_sum(call: Aggregate, word: str, value: TypedSql, type_: dt.DecimalType) -> TypedSql:
@@ -150,8 +152,8 @@ def _decimal_sum(call: Aggregate, word: str, value: TypedSql, type_: dt.DecimalT
     wide = dt.DecimalType(38, type_.scale)
     if type_.precision + _DIGITS_OF_A_SUM > wide.precision:
         cast = f"CAST({value.sql} AS {spark_text.type_name(wide)})"
-        return TypedSql(f"SUM({word}{cast}){call.after}", wide)
-    return TypedSql(f"CAST(SUM({word}{value.sql}){call.after} AS {spark_text.type_name(wide)})", wide)
+        return TypedSql(f"SUM({word}{cast}){call.suffix}", wide)
+    return TypedSql(f"CAST(SUM({word}{value.sql}){call.suffix} AS {spark_text.type_name(wide)})", wide)
 
 
 _DIGITS_OF_A_SUM = 10
@@ -162,20 +164,20 @@ def _average(call: Aggregate) -> TypedSql:
     word, value = call.argument()
     match value.type:
         case dt.FloatType() | dt.IntegerType(bits=(8 | 16 | 32)):
-            return TypedSql(f"AVG({word}{coerce(value, DOUBLE, 'avg')}){call.after}", DOUBLE)
+            return TypedSql(f"AVG({word}{coerce(value, DOUBLE, 'avg')}){call.suffix}", DOUBLE)
         case exact if isinstance(exact, dt.IntegerType | dt.DecimalType) or exact == HUGE:
             # As DuckDB: an exact sum, divided as DOUBLE. Spark would give a decimal, or add doubles.
             if isinstance(exact, dt.DecimalType):
                 total = _decimal_sum(call, word, value, exact).sql
             else:
-                total = f"SUM({word}CAST({value.sql} AS DECIMAL(38, 0))){call.after}"
+                total = f"SUM({word}CAST({value.sql} AS DECIMAL(38, 0))){call.suffix}"
             # A COUNT in a correlated subquery has Spark join its table once more.
-            counted = f"SUM(CASE WHEN ({value.sql}) IS NOT NULL THEN 1L END){call.after}"
+            counted = f"SUM(CASE WHEN ({value.sql}) IS NOT NULL THEN 1L END){call.suffix}"
             if word:
-                counted = f"NULLIF(COUNT({word}{value.sql}){call.after}, 0)"
+                counted = f"NULLIF(COUNT({word}{value.sql}){call.suffix}, 0)"
             return TypedSql(f"(CAST({total} AS DOUBLE) / {counted})", DOUBLE)
         case _:
-            raise refused(call.node, f"avg of {value.type}")
+            raise refusal(call.node, f"avg of {value.type}")
 
 
 def _extreme(call: Aggregate) -> TypedSql:
@@ -185,7 +187,7 @@ def _extreme(call: Aggregate) -> TypedSql:
         return ordered_aggregates.greatest(call, call.node.this, call.node.this, descending=descending)
     _, value = call.argument()
     check_ordered(call.node, value.type)
-    return TypedSql(f"{_name(call.node).upper()}({value.sql}){call.after}", value.type)
+    return TypedSql(f"{_name(call.node).upper()}({value.sql}){call.suffix}", value.type)
 
 
 def _mode(call: Aggregate) -> TypedSql:
@@ -193,8 +195,8 @@ def _mode(call: Aggregate) -> TypedSql:
     word, value = call.argument()
     check_ordered(call.node, value.type)
     if call.over or word or isinstance(value.type, dt.FloatType | dt.UnknownType):
-        raise refused(call.node, "mode as a window function, or of floats", "use count(*) with GROUP BY")
-    first, last = (f"MODE() WITHIN GROUP (ORDER BY {value.sql}{way}){call.after}" for way in ("", " DESC"))
+        raise refusal(call.node, "mode as a window function, or of floats", "use count(*) with GROUP BY")
+    first, last = (f"MODE() WITHIN GROUP (ORDER BY {value.sql}{way}){call.suffix}" for way in ("", " DESC"))
     message = spark_text.text("mode: several values are the most frequent; take arg_max() of their counts")
     return TypedSql(f"CASE WHEN {first} <=> {last} THEN {first} ELSE RAISE_ERROR({message}) END", value.type)
 
@@ -205,8 +207,8 @@ def _typed_aggregate(name: str, kind: type[dt.Type] = dt.IntegerType) -> Aggrega
     def lower(call: Aggregate) -> TypedSql:
         word, value = call.argument()
         if not isinstance(value.type, kind):
-            raise refused(call.node, f"{name.lower()} of {value.type}")
-        return TypedSql(f"{name}({word}{value.sql}){call.after}", value.type)
+            raise refusal(call.node, f"{name.lower()} of {value.type}")
+        return TypedSql(f"{name}({word}{value.sql}){call.suffix}", value.type)
 
     return lower
 
@@ -214,9 +216,9 @@ def _typed_aggregate(name: str, kind: type[dt.Type] = dt.IntegerType) -> Aggrega
 def _statistic(name: str) -> AggregateLowering:
     def lower(call: Aggregate) -> TypedSql:
         if isinstance(call.node.this, exp.Distinct | exp.Order):
-            raise refused(call.node)
+            raise refusal(call.node)
         arguments = [call.number(n) for n in (call.node.this, call.node.args.get("expression")) if n is not None]
-        return TypedSql(f"{name}({', '.join(arguments)}){call.after}", DOUBLE)
+        return TypedSql(f"{name}({', '.join(arguments)}){call.suffix}", DOUBLE)
 
     return lower
 
@@ -224,8 +226,8 @@ def _statistic(name: str) -> AggregateLowering:
 def _correlation(call: Aggregate) -> TypedSql:
     """DuckDB's is NaN for one pair, Spark's is null."""
     pair = ", ".join(call.number(n) for n in (call.node.this, call.node.expression))
-    value = f"COALESCE(CORR({pair}){call.after}, CAST('NaN' AS DOUBLE))"
-    return TypedSql(f"CASE WHEN REGR_COUNT({pair}){call.after} > 0 THEN {value} END", DOUBLE)
+    value = f"COALESCE(CORR({pair}){call.suffix}, CAST('NaN' AS DOUBLE))"
+    return TypedSql(f"CASE WHEN REGR_COUNT({pair}){call.suffix} > 0 THEN {value} END", DOUBLE)
 
 
 def _quantile(call: Aggregate) -> TypedSql:
@@ -234,14 +236,14 @@ def _quantile(call: Aggregate) -> TypedSql:
     shares = [Decimal("0.5")] if fraction is None else ordered_aggregates.fractions(call, fraction)
     value = call.expressions.translate(call.node.this)
     if call.over:
-        raise refused(call.node, f"{_name(call.node)} as a window function")
+        raise refusal(call.node, f"{_name(call.node)} as a window function")
     if isinstance(value.type, dt.DecimalType) and isinstance(call.node, exp.Median):
         return ordered_aggregates.exact_median(call, value)
     if not isinstance(value.type, dt.IntegerType) and value.type != DOUBLE:
-        raise refused(call.node, f"{_name(call.node)} of {value.type}", "cast it to DOUBLE")
+        raise refusal(call.node, f"{_name(call.node)} of {value.type}", "cast it to DOUBLE")
     several = isinstance(fraction, exp.Array)
     share = ", ".join(f"{share}D" for share in shares)
-    sql = f"PERCENTILE({coerce(value, DOUBLE, 'a quantile')}, {f'ARRAY({share})' if several else share}){call.after}"
+    sql = f"PERCENTILE({coerce(value, DOUBLE, 'a quantile')}, {f'ARRAY({share})' if several else share}){call.suffix}"
     return TypedSql(sql, list_of(DOUBLE) if several else DOUBLE)
 
 
@@ -253,8 +255,8 @@ def _arg_extreme(call: Aggregate) -> TypedSql:
     value, by = call.expressions.translate(call.node.this), call.expressions.translate(call.node.expression)
     name = "MAX_BY" if isinstance(call.node, exp.ArgMax) else "MIN_BY"
     check_ordered(call.node, by.type)
-    rows = call.only(f"({value.sql}) IS NOT NULL")
-    return TypedSql(f"{name}({value.sql}, {by.sql}){rows.after}", value.type)
+    rows = call.with_conditions(f"({value.sql}) IS NOT NULL")
+    return TypedSql(f"{name}({value.sql}, {by.sql}){rows.suffix}", value.type)
 
 
 def _grouping(call: Aggregate) -> TypedSql:
@@ -333,16 +335,16 @@ def _frame(expressions: Expressions, frame: exp.WindowSpec, order: list[exp.Expr
     """The frame in Spark's SQL. Raises UnsupportedError."""
     kind, left_out = str(frame.args.get("kind") or "").upper(), frame.args.get("exclude")
     if left_out is not None and left_out.name.upper() != "NO OTHERS":
-        raise refused(frame, f"EXCLUDE {left_out.name.upper()}", "write the frame without EXCLUDE")
+        raise refusal(frame, f"EXCLUDE {left_out.name.upper()}", "write the frame without EXCLUDE")
     if kind == "GROUPS":
         if any(isinstance(frame.args.get(end), exp.Expr) for end in _BOUNDS):
-            raise refused(frame, "GROUPS by numbers", "use RANGE over a dense_rank() of a query inside")
+            raise refusal(frame, "GROUPS by numbers", "use RANGE over a dense_rank() of a query inside")
         kind = "RANGE"  # which goes by groups of equal rows where it counts nothing
     if kind not in ("ROWS", "RANGE"):
-        raise refused(frame, "this frame")
+        raise refusal(frame, "this frame")
     spans = [moments.interval(frame.args[end]) for end in _BOUNDS if isinstance(frame.args.get(end), exp.Interval)]
     if len({span is not None and span[0] > 0 for span in spans}) > 1:
-        raise refused(frame, "a frame of months on one side and days on the other")
+        raise refusal(frame, "a frame of months on one side and days on the other")
     if kind == "RANGE" and not order:  # where all rows are peers; Spark has no RANGE there
         return _EVERYTHING
     only = order[0].this if len(order) == 1 else None
@@ -366,7 +368,7 @@ def _bound(frame: exp.WindowSpec, end: str, *, counted: bool) -> str:
             return f"INTERVAL '{micros // 1_000_000}.{micros % 1_000_000:06d}' SECOND {side}"
         if not days and not clock:
             return f"INTERVAL '{months}' MONTH {side}"
-    raise refused(frame, "this frame")
+    raise refusal(frame, "this frame")
 
 
 _RANKS: dict[type[exp.Expr], tuple[str, dt.Type]] = {
@@ -404,7 +406,7 @@ def _with_named_window(window: exp.Window, named: dict[str, exp.Window]) -> exp.
         return window
     base = named.get(name.name.casefold())
     if base is None:
-        raise refused(window, f"the window {name.name}")
+        raise refusal(window, f"the window {name.name}")
     window = window.copy()
     window.set("alias", None)
     for part in ("partition_by", "order", "spec"):
@@ -419,14 +421,14 @@ def window_function(expressions: Expressions, node: exp.Expr) -> TypedSql | None
     if not isinstance(node, exp.Window):
         return None
     if node.args.get("alias") or node.args.get("first") is not None:
-        raise refused(node, "a named window")
+        raise refusal(node, "a named window")
     over = _over(expressions, node)
     call, nulls = node.this, ""
     if isinstance(call, exp.IgnoreNulls | exp.RespectNulls) and not isinstance(call.this, exp.AnyValue):
         nulls = " IGNORE NULLS" if isinstance(call, exp.IgnoreNulls) else ""
         call = call.this
     if isinstance(call, _IN_ORDER) and node.args.get("order") is None:
-        raise refused(node, "a place in a window without an order", "add ORDER BY to the window")
+        raise refusal(node, "a place in a window without an order", "add ORDER BY to the window")
     match call:
         case _ if type(call) in _RANKS:
             rank, type_ = _RANKS[type(call)]
@@ -436,7 +438,7 @@ def window_function(expressions: Expressions, node: exp.Expr) -> TypedSql | None
         case exp.Lag() | exp.Lead():
             offset = call.args.get("offset")
             if offset is not None and (not isinstance(offset, exp.Literal) or offset.is_string):
-                raise refused(call, "an offset that is no literal")
+                raise refusal(call, "an offset that is no literal")
             shown = [call.this, *filter(None, [call.args.get("default")])]
             texts, type_ = with_common_type(map(expressions.translate, shown), call.sql_name())
             arguments = [texts[0], "1" if offset is None else offset.name, *texts[1:]]
@@ -451,9 +453,9 @@ def window_function(expressions: Expressions, node: exp.Expr) -> TypedSql | None
                 f"NTH_VALUE({value.sql}, {positive_literal(call, call.args['offset'])}){nulls}{over}", value.type
             )
         case _:
-            found = None if nulls else lowered(Aggregate(expressions, call, over=over))
+            found = None if nulls else lower_aggregate(Aggregate(expressions, call, over=over))
             if found is None:
-                raise refused(node, f"the window function {call.sql('duckdb')}")
+                raise refusal(node, f"the window function {call.sql('duckdb')}")
             return found
 
 
@@ -468,7 +470,7 @@ def _over(expressions: Expressions, node: exp.Window) -> str:
     if frame is not None and any(isinstance(frame.args.get(end), exp.Interval) for end in _BOUNDS):
         value = expressions.translate(items[0].this) if len(items) == 1 else None
         if value is None or not is_moment(value.type):
-            raise refused(node, "a RANGE of an interval over what is no date or timestamp")
+            raise refusal(node, "a RANGE of an interval over what is no date or timestamp")
         sql = f"CAST({value.sql} AS TIMESTAMP_NTZ)" if isinstance(value.type, dt.DateType) else value.sql
         parts.append(f"ORDER BY {sql}{direction(items[0])}")
     elif order is not None:

@@ -22,7 +22,7 @@ from harness.storage.records import dataclass
 
 _PLACE = "query_location"
 
-_UNSAID: Mapping[str, str] = {
+_IRRELEVANT: Mapping[str, str] = {
     _PLACE: "where a part stands in its text",
     "query_location_length": "how long it is there",
     "is_operator": "whether a call is written between its operands",
@@ -111,7 +111,7 @@ def _normalize(value: object) -> object:
         case list():
             return [_normalize(item) for item in value]
         case dict():
-            node = {key: _normalize(item) for key, item in value.items() if key == _PLACE or key not in _UNSAID}
+            node = {key: _normalize(item) for key, item in value.items() if key == _PLACE or key not in _IRRELEVANT}
             for rule in _RULES:
                 node = rule(node)
             return node

@@ -12,7 +12,7 @@ from harness.engines.spark.transpile import spark_text
 from harness.engines.spark.transpile.expressions import Expressions
 from harness.engines.spark.transpile.joins import NameScope, Output
 from harness.engines.spark.transpile.ordered_aggregates import check_ordered, direction
-from harness.engines.spark.transpile.spark_text import refused
+from harness.engines.spark.transpile.spark_text import refusal
 from harness.engines.spark.transpile.values import TypedSql, type_name
 from harness.metadata.filters.sqltext import whole_number
 from harness.metadata.model import schema as dt
@@ -43,13 +43,13 @@ def output_of(item: exp.Expr, columns: tuple[Output, ...]) -> Output | None:
     place = place_of(subject)
     if place is not None:
         if not 1 <= place <= len(columns):
-            raise refused(item, "a number in ORDER BY")
+            raise refusal(item, "a number in ORDER BY")
         return columns[place - 1]
     if not isinstance(subject, exp.Column) or len(subject.parts) > 1:
         return None
     named = [c for c in columns if c.name is not None and c.name.casefold() == subject.name.casefold()]
     if len(named) > 1:
-        raise refused(item, "an order by one of several columns of a name")
+        raise refusal(item, "an order by one of several columns of a name")
     return named[0] if named else None
 
 
@@ -57,7 +57,7 @@ def by_output(item: exp.Expr, columns: tuple[Output, ...]) -> str:
     """An item of ORDER BY that is a column of the result. Raises UnsupportedError."""
     output = output_of(item, columns)
     if output is None:
-        raise refused(item, "an order by what is no column of the result")
+        raise refusal(item, "an order by what is no column of the result")
     check_ordered(item, output.type)
     return f"{output.sql}{direction(item)}"
 
@@ -81,7 +81,7 @@ def limits(node: exp.Expr) -> str:
             rows, more = clause.args.get("expression"), any(v for k, v in clause.args.items() if k != "expression")
         count = None if more or rows is None else place_of(rows)
         if count is None:
-            raise refused(clause, f"this {word}")
+            raise refusal(clause, f"this {word}")
         text += f" {word} {count}"
     return text
 
@@ -103,14 +103,14 @@ def in_two_steps(select: exp.Select) -> tuple[exp.Select, exp.Select] | None:
     if not _works_on_results(select):
         return None
     if select.args.get("distinct") is not None and select.args["distinct"].args.get("on") is not None:
-        raise refused(select, "DISTINCT ON of this", "choose the rows in a query around it")
+        raise refusal(select, "DISTINCT ON of this", "choose the rows in a query around it")
     inside, around = [], []
     for place, item in enumerate(select.expressions):
         value, column = item.unalias(), exp.column(f"h{place}")
         is_call = isinstance(value, exp.Explode)
         is_several = _is_star(value.this if isinstance(value, exp.Like) else value) or item.find(exp.Columns)
         if is_several or (not is_call and value.find(exp.Explode) is not None):
-            raise refused(item, "this beside UNNEST of results", "name the columns, and compute in a query around")
+            raise refusal(item, "this beside UNNEST of results", "name the columns, and compute in a query around")
         call = value.copy() if is_call else exp.Paren(this=column)
         call.set("this", column)
         inside.append((value.this if is_call else item).copy())
@@ -119,7 +119,7 @@ def in_two_steps(select: exp.Select) -> tuple[exp.Select, exp.Select] | None:
     names = {item.alias_or_name.casefold() for item in around}
     for item in [] if select.args.get("order") is None else select.args["order"].expressions:
         if place_of(item.this) is None and item.this.name.casefold() not in {*names, "all"}:
-            raise refused(item, "this order beside UNNEST of results", "order by a column of the result")
+            raise refusal(item, "this order beside UNNEST of results", "order by a column of the result")
     parts = {key: select.args.get(key) for key in ("from_", "joins", "where", "group", "having", "qualify")}
     ends = {key: select.args.get(key) for key in ("distinct", "order", "limit", "offset")}
     return exp.Select(expressions=inside, **parts), exp.Select(expressions=around, **ends)
@@ -144,7 +144,7 @@ def _works_on_results(select: exp.Select) -> bool:
     if True not in are_keys:
         return True
     if with_windows or False in are_keys:
-        raise refused(select, "UNNEST as a key and of what is grouped", "unnest in a query around it")
+        raise refusal(select, "UNNEST as a key and of what is grouped", "unnest in a query around it")
     return False
 
 
@@ -161,7 +161,7 @@ class Unnests:
         _is_recursive(node)
         listed = expressions.translate(node.this)
         if not isinstance(listed.type, dt.ListType):
-            raise refused(node, f"unnest of {listed.type} inside of an expression")
+            raise refusal(node, f"unnest of {listed.type} inside of an expression")
         if listed.sql not in self.lists:
             self.lists.append(listed.sql)
         sql = f"TRY_ELEMENT_AT({listed.sql}, {self.alias}.e)" if self.several else f"{self.alias}.e"
@@ -186,9 +186,9 @@ def _unnest(expressions: Expressions, node: exp.Explode) -> NamedColumns:
     if is_list:
         value = expressions.translate(exp.Explode(this=node.this))
     elif not isinstance(value.type, dt.StructType):
-        raise refused(node, f"unnest of {value.type}")
+        raise refusal(node, f"unnest of {value.type}")
     if recursive and _holds_list(value.type):
-        raise refused(node, f"a recursive unnest of {value.type}")
+        raise refusal(node, f"a recursive unnest of {value.type}")
     if not isinstance(value.type, dt.StructType) or (is_list and not recursive):
         return [(None, value)]
     return _fields(value, value.type, recursive=recursive)
@@ -220,7 +220,7 @@ def _is_recursive(node: exp.Explode) -> bool:
     for item in node.expressions:
         is_known = isinstance(item, exp.PropertyEQ) and item.this.name.lower() == "recursive"
         if not is_known or not isinstance(item.expression, exp.Boolean):
-            raise refused(node, "this unnest")
+            raise refusal(node, "this unnest")
     return bool(node.expressions) and bool(node.expressions[0].expression.this)
 
 
@@ -248,9 +248,9 @@ def _expand_star(node: exp.Expr, scope: NameScope, expressions: Expressions) -> 
     """The columns that a star stands for, in DuckDB's order: a column of USING once, where it is first."""
     star = node.this if isinstance(node, exp.Column) else node
     if any(value for key, value in star.args.items() if key not in ("except_", "replace", "rename")):
-        raise refused(node, "this star")
+        raise refusal(node, "this star")
     if any(isinstance(e, exp.Column) and e.table for e in star.args.get("except_") or ()):
-        raise refused(node, "a star without a column of one table", "write t.* EXCLUDE (…)")
+        raise refusal(node, "a star without a column of one table", "write t.* EXCLUDE (…)")
     left_out = {e.name.casefold() for e in star.args.get("except_") or ()}
     replaced = {e.alias.casefold(): e.this for e in star.args.get("replace") or ()}
     renamed = {e.this.name.casefold(): e.alias for e in star.args.get("rename") or ()}
@@ -274,7 +274,7 @@ def _expand_columns_call(node: exp.Expr, scope: NameScope, expressions: Expressi
     """An expression with COLUMNS(…) in it, once for each of them."""
     calls = list(node.find_all(exp.Columns))
     if any(call.this != calls[0].this for call in calls):
-        raise refused(node, "several different COLUMNS in one expression")
+        raise refusal(node, "several different COLUMNS in one expression")
     found: NamedColumns = []
     alias = node.alias if isinstance(node, exp.Alias) else None
     for name, value in _matching_columns(calls[0], scope, expressions):
@@ -305,13 +305,13 @@ def _matching_columns(call: exp.Columns, scope: NameScope, expressions: Expressi
         case exp.Lambda(this=exp.Like(this=exp.Identifier()) as like):
             return [c for c in every if _is_like(like, c[0] or "")]
         case _:
-            raise refused(call, "this choice of columns", "name them in a list, or by a plain regular expression")
+            raise refusal(call, "this choice of columns", "name them in a list, or by a plain regular expression")
 
 
 def _is_like(node: exp.Like, name: str) -> bool:
     pattern = node.expression
     if not isinstance(pattern, exp.Literal) or not pattern.is_string or "\\" in pattern.name:
-        raise refused(node)
+        raise refusal(node)
     parts = {"%": ".*", "_": "."}
     fits = re.fullmatch("".join(parts.get(c, re.escape(c)) for c in pattern.name), name, re.DOTALL) is not None
     return fits is not bool(node.args.get("negate"))
@@ -340,11 +340,11 @@ def group_by(node: exp.Select, scope: NameScope, expressions: Expressions, outpu
     if group is None:
         return ""
     if any(value for key, value in group.args.items() if key not in ("all", "expressions")):
-        raise refused(group)
+        raise refusal(group)
     texts = [_item(item, expressions, outputs) for item in group.expressions]
     for item in node.expressions if group.args.get("all") else ():  # all without an aggregate
         if item.find(exp.Window, exp.Query) is not None:
-            raise refused(item, "GROUP BY ALL with a window function or a subquery")
+            raise refusal(item, "GROUP BY ALL with a window function or a subquery")
         counts = any(call.name.lower() == "count_star" for call in item.find_all(exp.Anonymous))
         if not counts and item.find(exp.AggFunc) is None:
             texts += [_no_ordinal(v) for _, v in project(item, scope, expressions)]
@@ -359,7 +359,7 @@ def _item(node: exp.Expr, expressions: Expressions, outputs: Sequence[TypedSql])
         if place is None:
             return _no_ordinal(expressions.translate(node))
         if not 1 <= place <= len(outputs):
-            raise refused(node, "a number in GROUP BY")
+            raise refusal(node, "a number in GROUP BY")
         return _no_ordinal(outputs[place - 1])
     items = []
     for inner in node.expressions:

@@ -11,7 +11,7 @@ from sqlglot import exp
 from harness.engines.spark.transpile import aggregates, comparisons, ordered_aggregates, spark_text
 from harness.engines.spark.transpile.functions import moments, nested, table
 from harness.engines.spark.transpile.functions.registry import Call
-from harness.engines.spark.transpile.spark_text import refused
+from harness.engines.spark.transpile.spark_text import refusal
 from harness.engines.spark.transpile.values import (
     BOOLEAN,
     BOUND,
@@ -63,9 +63,9 @@ def _decimals(node: exp.Expr, left: TypedSql, sign: str, right: TypedSql) -> Typ
         precision = max(a.precision - a.scale, b.precision - b.scale) + scale + 1
     # Spark takes one digit more for a product.
     if precision + 1 > _MOST and scale > 6:
-        found = _narrowed(a, b, sign, scale)
+        found = _narrow(a, b, sign, scale)
         if found is None:
-            raise refused(node, f"{left.type} {sign} {right.type}, which may need more than 38 digits,")
+            raise refusal(node, f"{left.type} {sign} {right.type}, which may need more than 38 digits,")
         a, b = found
     result = dt.DecimalType(min(precision, _MOST), scale)
     # A 128-bit integer is a decimal already.
@@ -76,7 +76,7 @@ def _decimals(node: exp.Expr, left: TypedSql, sign: str, right: TypedSql) -> Typ
     return TypedSql(f"CAST(({texts[0]} {sign} {texts[1]}) AS {type_name(result)})", result)
 
 
-def _narrowed(a: dt.DecimalType, b: dt.DecimalType, sign: str, scale: int) -> list[dt.DecimalType] | None:
+def _narrow(a: dt.DecimalType, b: dt.DecimalType, sign: str, scale: int) -> list[dt.DecimalType] | None:
     """Types of the operands with which Spark keeps all digits; None where too few would stand before the point."""
     if sign != "*":
         narrow = dt.DecimalType(_MOST - 1, scale)
@@ -141,7 +141,7 @@ class Expressions:
             case exp.Neg():
                 value = self.translate(node.this)
                 if not is_number(value.type):
-                    raise refused(node)
+                    raise refusal(node)
                 return TypedSql(f"(- {value.sql})", value.type)
             case exp.Add() | exp.Sub() | exp.Mul():
                 return self._arithmetic(node)
@@ -151,7 +151,7 @@ class Expressions:
                 known = node.this is None or moments.interval(node) is not None
                 span = moments.interval_of_node(node, None if known else self.translate(node.this))
                 if span is None:
-                    raise refused(node)
+                    raise refusal(node)
                 return span
             case exp.Bracket():
                 return self._element(node)
@@ -167,7 +167,7 @@ class Expressions:
                 named = [item for item in pairs.expressions if isinstance(item, exp.PropertyEQ)]
                 call = Call(self, pairs, "MAP", ())
                 if len(named) < len(pairs.expressions):
-                    raise call.refused("this MAP")
+                    raise call.refusal("this MAP")
                 return nested.map_from_lists(call, [p.this for p in named], [p.expression for p in named])
             case exp.ToMap(this=exp.Bracket(this=exp.Struct() as pairs) as looked_up):
                 # `MAP {k: v}[k]`, which sqlglot reads as MAP of an element.
@@ -177,7 +177,7 @@ class Expressions:
             case exp.Subquery() if self.subquery is not None and isinstance(node.this, exp.Query):
                 sql, types = self.subquery(node.this)
                 if len(types) != 1:
-                    raise refused(node.this, "a subquery of several columns")
+                    raise refusal(node.this, "a subquery of several columns")
                 return TypedSql(f"({sql})", types[0])
             case exp.Explode() if self.unnested is not None:
                 return self.unnested(node)
@@ -189,10 +189,10 @@ class Expressions:
                     comparisons.translate(self, node)
                     or table.translate(self, node)
                     or aggregates.window_function(self, node)
-                    or aggregates.lowered(aggregates.Aggregate(self, node))
+                    or aggregates.lower_aggregate(aggregates.Aggregate(self, node))
                 )
                 if found is None:
-                    raise refused(node)
+                    raise refusal(node)
                 return TypedSql(f"(NOT {found.sql})", BOOLEAN) if node.args.get("negate") else found
 
     def boolean(self, node: exp.Expr) -> str:
@@ -201,7 +201,7 @@ class Expressions:
         if value.literal is not None and value.literal.kind is LiteralKind.NULL:
             return "CAST(NULL AS BOOLEAN)"
         if value.type != BOOLEAN:
-            raise refused(node, f"a {value.type} as a condition")
+            raise refusal(node, f"a {value.type} as a condition")
         return value.sql
 
     def _arithmetic(self, node: exp.Binary) -> TypedSql:
@@ -210,13 +210,13 @@ class Expressions:
         if any(isinstance(v.type, dt.DateType | dt.TimestampType) or v.type == moments.INTERVAL for v in (left, right)):
             found = moments.arithmetic(left, sign, right)
             if found is None:
-                raise refused(node, f"{left.type} {sign} {right.type}")
+                raise refusal(node, f"{left.type} {sign} {right.type}")
             return found
         exact = arithmetic(node, left, sign, right)
         if exact is not None:
             return exact
         if not is_number(left.type) or not is_number(right.type):
-            raise refused(node, f"{left.type} {sign} {right.type}")
+            raise refusal(node, f"{left.type} {sign} {right.type}")
         (a, b), type_ = with_common_type((left, right), sign)
         return TypedSql(f"({a} {sign} {b})", type_)
 
@@ -224,12 +224,12 @@ class Expressions:
         left, right = self.translate(node.this), self.translate(node.expression)
         if isinstance(node, exp.Div):
             if not is_number(left.type) or not is_number(right.type):
-                raise refused(node)
+                raise refusal(node)
             if dt.FloatType(32) in (left.type, right.type):
-                raise refused(node, "a division of 32-bit floats")
+                raise refusal(node, "a division of 32-bit floats")
             return _quotient(node, left, right)
         if not isinstance(left.type, dt.IntegerType) or not isinstance(right.type, dt.IntegerType):
-            raise refused(node, f"// of {left.type} and {right.type}")
+            raise refusal(node, f"// of {left.type} and {right.type}")
         (a, b), type_ = with_common_type((left, right), "//")
         # DIV gives a BIGINT. The one quotient that does not fit is an overflow in the cast as well.
         return TypedSql(f"CAST(({a} DIV {b}) AS {spark_text.type_name(type_)})", type_)
@@ -238,17 +238,17 @@ class Expressions:
         base = self.translate(node.this)
         call = Call(self, node, "an element", (node.this, *node.expressions))
         if len(node.expressions) != 1:
-            raise refused(node)
+            raise refusal(node)
         key = node.expressions[0]
         if isinstance(base.type, dt.StructType) and isinstance(key, exp.Literal) and key.is_string:
             return nested.members(base, [key.name], node)
         if isinstance(base.type, dt.MapType):
-            return nested.looked_up(call)
+            return nested.lookup(call)
         if not isinstance(base.type, dt.ListType | dt.StringType):
-            raise refused(node, f"an element of a {base.type}")
+            raise refusal(node, f"an element of a {base.type}")
         if isinstance(key, exp.Slice):
             if key.args.get("step") is not None:
-                raise refused(node, "a slice with a step")
+                raise refusal(node, "a slice with a step")
             bounds = [None if key.args.get(end) is None else self.translate(key.args[end]) for end in _BOUNDS]
             return nested.slice_list(call, base, *bounds)
         if isinstance(base.type, dt.StringType):

@@ -13,7 +13,7 @@ from sqlglot import exp
 from harness.engines.spark.transpile import spark_text
 from harness.engines.spark.transpile.expressions import Expressions
 from harness.engines.spark.transpile.functions.nested import members
-from harness.engines.spark.transpile.spark_text import refused
+from harness.engines.spark.transpile.spark_text import refusal
 from harness.engines.spark.transpile.values import LONG, TypedSql, with_common_type
 from harness.errors import UnsupportedError
 from harness.metadata.model import schema as dt
@@ -134,7 +134,7 @@ class LoweredSparkQuery:
     columns: tuple[Output, ...]
 
 
-def renamed(columns: tuple[Output, ...], node: exp.Expr) -> tuple[Output, ...]:
+def rename_columns(columns: tuple[Output, ...], node: exp.Expr) -> tuple[Output, ...]:
     """The columns of a source under the names that its alias gives them."""
     alias = node.args.get("alias")
     names = [c.name for c in alias.columns] if isinstance(alias, exp.TableAlias) else []
@@ -161,7 +161,7 @@ class PivotClause:
             return cls(node.this, node, node.expressions, node.args.get("using") or ())
         into = node.args.get("into")
         if into is None or len(into.expressions) != 1:
-            raise refused(node, "an UNPIVOT of several columns of values")
+            raise refusal(node, "an UNPIVOT of several columns of values")
         field = exp.In(this=into.this, expressions=node.expressions)
         return cls(node.this, node, [field], into.expressions)
 
@@ -170,7 +170,7 @@ class PivotClause:
         """`t PIVOT (…)` in FROM."""
         clauses = source.args["pivots"]
         if len(clauses) != 1:
-            raise refused(source, "several PIVOTs of one table")
+            raise refusal(source, "several PIVOTs of one table")
         base = source.copy()
         base.set("pivots", None)
         return cls(base, clauses[0], clauses[0].args.get("fields") or (), clauses[0].expressions)
@@ -178,9 +178,9 @@ class PivotClause:
     def select(self, columns: Sequence[str | None]) -> exp.Query:
         """The query for it over a relation of these columns. Raises UnsupportedError."""
         if len(self.fields) != 1 or not isinstance(self.fields[0], exp.In) or not self.outputs:
-            raise refused(self.node, "a PIVOT by what it does not name", "name one column and its values: k IN (1, 2)")
+            raise refusal(self.node, "a PIVOT by what it does not name", "name one column and its values: k IN (1, 2)")
         if self.fields[0].args.get("query") is not None or None in columns or len(set(columns)) != len(columns):
-            raise refused(self.node)
+            raise refusal(self.node)
         names = [str(name) for name in columns]
         field = self.fields[0]
         return self._unpivoted(field, names) if self.node.args.get("unpivot") else self._pivoted(field, names)
@@ -193,11 +193,11 @@ class PivotClause:
         if group is not None:
             keys = [key.copy() for key in group.expressions]
         if not keys:
-            raise refused(self.node, "a PIVOT without keys", "use aggregates with FILTER")
+            raise refusal(self.node, "a PIVOT without keys", "use aggregates with FILTER")
         shown: list[exp.Expr] = list(keys)
         for value in field.expressions:
             if not isinstance(value, exp.Literal | exp.Boolean):
-                raise refused(self.node, "a PIVOT by a value that is no literal")
+                raise refusal(self.node, "a PIVOT by a value that is no literal")
             label = value.name if isinstance(value, exp.Literal) else str(value.this).lower()
             for output in self.outputs:
                 call, name = output.unalias(), None
@@ -221,9 +221,9 @@ class PivotClause:
             for part in field.expressions
         ]
         if any(not isinstance(column, exp.Column) or isinstance(column.this, exp.Star) for column, _ in parts):
-            raise refused(self.node, "an UNPIVOT of what is no column")
-        turned = {column.name.casefold() for column, _ in parts}
-        others = [exp.column(n, quoted=True) for n in columns if n.casefold() not in turned]
+            raise refusal(self.node, "an UNPIVOT of what is no column")
+        unpivoted = {column.name.casefold() for column, _ in parts}
+        others = [exp.column(n, quoted=True) for n in columns if n.casefold() not in unpivoted]
         result: exp.Query | None = None
         for column, label in parts:
             select = exp.Select(
@@ -253,17 +253,17 @@ def join(node: exp.Join, sql: str, source: Relation, scope: NameScope, expressio
     if node.method == "NATURAL":
         names = [c.name for c in source.columns if c.name is not None and scope.unqualified(c.name) is not None]
         if not names:
-            raise refused(node, "a NATURAL JOIN without common columns")
+            raise refusal(node, "a NATURAL JOIN without common columns")
         node = node.copy()
         node.set("method", None)
         node.set("using", [exp.to_identifier(name, quoted=True) for name in names])
     side, kind = node.side, node.kind
     if scope.conditions and side in ("RIGHT", "FULL"):
-        raise refused(node, f"a {side} JOIN behind one whose condition names a query around")
+        raise refusal(node, f"a {side} JOIN behind one whose condition names a query around")
     if node.method or kind not in ("", "INNER", "CROSS", "OUTER", "SEMI", "ANTI") or side not in _SIDES:
-        raise refused(node, f"a {' '.join(filter(None, (node.method, side, kind)))} JOIN")
+        raise refusal(node, f"a {' '.join(filter(None, (node.method, side, kind)))} JOIN")
     if kind in ("SEMI", "ANTI"):
-        return _filtering(node, kind, sql, source, scope, expressions)
+        return _semi_or_anti_join(node, kind, sql, source, scope, expressions)
     using = node.args.get("using")
     merged = _keys(node, source, scope) if using else {}
     left = dict(scope.merged)
@@ -279,7 +279,7 @@ def join(node: exp.Join, sql: str, source: Relation, scope: NameScope, expressio
     on = node.args.get("on")
     if on is None:
         if side:
-            raise refused(node, "an outer join without a condition")
+            raise refusal(node, "an outer join without a condition")
         return f" CROSS JOIN {sql}"
     condition = _condition(on, source, scope, expressions)
     # Spark 4.3 fails on some queries whose names of the query around stand in a JOIN.
@@ -289,7 +289,7 @@ def join(node: exp.Join, sql: str, source: Relation, scope: NameScope, expressio
     return f" {_SIDES[side]} JOIN {sql} ON {condition}"
 
 
-def _filtering(
+def _semi_or_anti_join(
     node: exp.Join, kind: str, sql: str, source: Relation, scope: NameScope, expressions: Expressions
 ) -> str:
     """A semi or anti join: its table cannot be named after it."""
@@ -301,7 +301,7 @@ def _filtering(
         condition = _condition(node.args["on"], source, scope, expressions)
         scope.sources.remove(source)
     else:
-        raise refused(node, f"a {kind} JOIN without a condition")
+        raise refusal(node, f"a {kind} JOIN without a condition")
     return f" LEFT {kind} JOIN {sql} ON {condition}"
 
 
@@ -312,7 +312,7 @@ def _condition(on: exp.Expr, source: Relation, scope: NameScope, expressions: Ex
             text = expressions.translate(node).sql
             sides = {other is source for other in scope.sources if f"{other.alias}." in text}
             if len(sides) > 1:
-                raise refused(node, "a query in the condition of a JOIN that is about both of its sides")
+                raise refusal(node, "a query in the condition of a JOIN that is about both of its sides")
     return expressions.boolean(on)
 
 
@@ -322,7 +322,7 @@ def _keys(node: exp.Join, source: Relation, scope: NameScope) -> dict[str, tuple
     for identifier in node.args["using"]:
         left, right = scope.unqualified(identifier.name), source.columns_named(identifier.name)
         if left is None or len(right) != 1 or str(left.type) != str(right[0].type):
-            raise refused(node, f"USING ({identifier.name}) of columns of different types")
+            raise refusal(node, f"USING ({identifier.name}) of columns of different types")
         found[identifier.name.casefold()] = (left, source.column(right[0]))
     return found
 
@@ -335,14 +335,14 @@ def lateral(node: exp.Join) -> exp.Join:
     on, right = node.args.get("on"), node.this
     name = right.alias_or_name.casefold()
     if on is None or not name:
-        raise refused(node, "an ASOF JOIN with USING", "write its conditions after ON")
+        raise refusal(node, "an ASOF JOIN with USING", "write its conditions after ON")
     bounds = [part for part in on.flatten() if type(part) in _DESCENDING] if isinstance(on, exp.And) else [on]
     if len(bounds) != 1 or type(bounds[0]) not in _DESCENDING:
-        raise refused(node, "an ASOF JOIN without one inequality")
+        raise refusal(node, "an ASOF JOIN without one inequality")
     bound = bounds[0]
     sides = [{c.table.casefold() == name for c in side.find_all(exp.Column)} for side in (bound.this, bound.expression)]
     if sides not in ([{False}, {True}], [{True}, {False}]) or any(not c.table for c in bound.find_all(exp.Column)):
-        raise refused(node, "this ASOF JOIN", "write the table before each column of its inequality, one on each side")
+        raise refusal(node, "this ASOF JOIN", "write the table before each column of its inequality, one on each side")
     on_the_right = sides[1] == {True}
     nearest = bound.expression if on_the_right else bound.this
     descending = _DESCENDING[type(bound)] is on_the_right
@@ -387,10 +387,10 @@ class FromClause:
             if item.method == "ASOF":
                 item = lateral(item)
             if item.this.args.get("joins"):
-                raise refused(item, "a join inside a join")
+                raise refusal(item, "a join inside a join")
             sql, source = self._source(item.this, scope)
             if sql.startswith("LATERAL ") and (item.side in ("RIGHT", "FULL") or item.kind in ("SEMI", "ANTI")):
-                raise refused(item, f"a {item.side or item.kind} JOIN of what names columns to its left")
+                raise refusal(item, f"a {item.side or item.kind} JOIN of what names columns to its left")
             text += join(item, sql, source, scope, expressions)
         return text
 
@@ -413,10 +413,10 @@ class FromClause:
         """The relation as text, which begins with LATERAL where it names columns to its left."""
         alias = f"t{next(self.numbers)}"
         if node.args.get("pivots"):
-            turned = PivotClause.of_source(node)
-            lowered = self.pivot(turned, NameScope(ctes=scope.ctes, outer=scope.outer))
-            name = str(turned.node.alias) or str(node.alias_or_name)
-            return f"({lowered.sql}) AS {alias}", Relation(name, alias, renamed(lowered.columns, turned.node))
+            pivot = PivotClause.of_source(node)
+            lowered = self.pivot(pivot, NameScope(ctes=scope.ctes, outer=scope.outer))
+            name = str(pivot.node.alias) or str(node.alias_or_name)
+            return f"({lowered.sql}) AS {alias}", Relation(name, alias, rename_columns(lowered.columns, pivot.node))
         inner = node.this if isinstance(node, exp.Lateral) else node
         name = str(node.alias_or_name)
         match inner:
@@ -434,8 +434,8 @@ class FromClause:
             case exp.Table() if isinstance(inner.this, exp.Anonymous) and not inner.args.get("db"):
                 return self._unnested(inner.this, node, alias, scope, str(inner.this.this).lower())
             case _:
-                raise refused(node)
-        return f"{sql} AS {alias}", Relation(name, alias, renamed(columns, node))
+                raise refusal(node)
+        return f"{sql} AS {alias}", Relation(name, alias, rename_columns(columns, node))
 
     def _unnested(
         self, listed: exp.Expr, node: exp.Expr, alias: str, scope: NameScope, function: str
@@ -443,7 +443,7 @@ class FromClause:
         """A row for each element of a list. The column is called as the relation is, if it has no name of its own."""
         value = self.expressions(scope).translate(listed)
         if not isinstance(value.type, dt.ListType):
-            raise refused(node, f"{function} of {value.type} in FROM")
+            raise refusal(node, f"{function} of {value.type} in FROM")
         offset = (node.this if isinstance(node, exp.Lateral) else node).args.get("offset")
         name = str(node.alias) or function
         columns = [Output(function if offset else name, value.type.element.type, "c0")]
@@ -454,7 +454,7 @@ class FromClause:
             places = f"SELECT col AS c0, CAST(pos + 1 AS BIGINT) AS c1 FROM POSEXPLODE({value.sql})"
             call = f"({places}) AS {alias}"
         prefix = "LATERAL " if scope.sources else ""
-        return f"{prefix}{call}", Relation(name, alias, renamed(tuple(columns), node))
+        return f"{prefix}{call}", Relation(name, alias, rename_columns(tuple(columns), node))
 
     def _relation(self, name: str, scope: NameScope) -> tuple[str, tuple[Output, ...]]:
         found = scope.ctes.get(name.casefold())

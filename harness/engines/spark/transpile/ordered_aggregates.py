@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from sqlglot import exp
 
 from harness.engines.spark.transpile import spark_text
-from harness.engines.spark.transpile.spark_text import refused
+from harness.engines.spark.transpile.spark_text import refusal
 from harness.engines.spark.transpile.values import TEXT, TypedSql, list_of, type_name
 from harness.metadata.filters.literals import LiteralKind, literal_of
 from harness.metadata.model import schema as dt
@@ -34,7 +34,7 @@ def order_item(expressions: Expressions, node: exp.Expr) -> str:
 def check_ordered(node: exp.Expr, type_: dt.Type) -> None:
     """Refuses types whose values the engines put in different orders."""
     if isinstance(type_, dt.ListType | dt.StructType | dt.MapType | dt.VariantType | dt.UuidType):
-        raise refused(node, f"an order of {type_}")
+        raise refusal(node, f"an order of {type_}")
 
 
 def direction(node: exp.Expr) -> str:
@@ -42,7 +42,7 @@ def direction(node: exp.Expr) -> str:
     if not isinstance(node, exp.Ordered):
         return " ASC NULLS LAST"
     if node.args.get("with_fill") is not None:
-        raise refused(node)
+        raise refusal(node)
     return f" {'DESC' if node.args.get('desc') else 'ASC'} NULLS {'FIRST' if node.args.get('nulls_first') else 'LAST'}"
 
 
@@ -50,7 +50,7 @@ def positive_literal(call: exp.Expr, node: exp.Expr, what: str = "a number") -> 
     """The literal from 1 on, as far as Spark counts, of an argument. what: its name. Raises UnsupportedError."""
     literal = literal_of(node)
     if literal is None or literal.kind is not LiteralKind.INTEGER or not 0 < literal.value < 2**31:
-        raise refused(call, f"{what} that is no literal from 1 on")
+        raise refusal(call, f"{what} that is no literal from 1 on")
     return int(literal.value)
 
 
@@ -76,13 +76,13 @@ def joined_text(call: Aggregate) -> TypedSql:
     order, separator = call.node.this, call.node.args.get("separator")
     literal = None if separator is None else literal_of(separator)
     if separator is not None and (literal is None or literal.kind is not LiteralKind.STRING):
-        raise refused(call.node, "string_agg", "write the separator as a text")
+        raise refusal(call.node, "string_agg", "write the separator as a text")
     if not isinstance(order, exp.Order):
-        raise refused(call.node, "string_agg without an order", "add ORDER BY to its arguments")
+        raise refusal(call.node, "string_agg without an order", "add ORDER BY to its arguments")
     sign = spark_text.text("," if literal is None else str(literal.value))
     value, rows = _ordered_rows(call, without_nulls=True)
     if value.type != TEXT:
-        raise refused(call.node, f"string_agg of {value.type}", "cast it to VARCHAR")
+        raise refusal(call.node, f"string_agg of {value.type}", "cast it to VARCHAR")
     return TypedSql(f"ARRAY_JOIN(TRANSFORM({rows}, x -> x.v), {sign})", TEXT)
 
 
@@ -91,8 +91,8 @@ def greatest(call: Aggregate, value: exp.Expr, by: exp.Expr, *, descending: bool
     count = positive_literal(call.node, call.node.args["count"], "a number of values")
     shown, key = call.expressions.translate(value), call.expressions.translate(by)
     check_ordered(call.node, key.type)
-    only = call.only(*dict.fromkeys(f"({v.sql}) IS NOT NULL" for v in (shown, key)))
-    rows = _sorted(only, shown, [(key, descending, False)])
+    only = call.with_conditions(*dict.fromkeys(f"({v.sql}) IS NOT NULL" for v in (shown, key)))
+    rows = _sorted_rows(only, shown, [(key, descending, False)])
     return TypedSql(f"SLICE(TRANSFORM({rows}, x -> x.v), 1, {count})", list_of(shown.type))
 
 
@@ -100,16 +100,16 @@ def discrete_quantile(call: Aggregate) -> TypedSql:
     """`quantile_disc(x, 0.3)` or several of them in a list: values of the group. Raises UnsupportedError."""
     fraction = call.node.args.get("quantile") or call.node.args.get("expression")
     if call.over or fraction is None:
-        raise refused(call.node, "quantile_disc as a window function, or without a fraction")
+        raise refusal(call.node, "quantile_disc as a window function, or without a fraction")
     value = call.expressions.translate(call.node.this)
     check_ordered(call.node, value.type)
     if isinstance(value.type, dt.UnknownType):
-        raise refused(call.node)
+        raise refusal(call.node)
     found = []
     for share in fractions(call, fraction):
         digits = max(0, -int(share.as_tuple().exponent))
         if digits > 9:
-            raise refused(call.node, "a quantile of more than 9 digits")
+            raise refusal(call.node, "a quantile of more than 9 digits")
         # The place of the value below which, or at which, that share of all values ends.
         ten = 10**digits
         place = f"GREATEST((SIZE(y) * {int(share * ten)}L + {ten - 1}L) DIV {ten}L, 1L)"
@@ -118,7 +118,7 @@ def discrete_quantile(call: Aggregate) -> TypedSql:
     body = found[0]
     if isinstance(fraction, exp.Array):
         result, body = list_of(value.type), f"CASE WHEN SIZE(y) > 0 THEN ARRAY({', '.join(found)}) END"
-    return TypedSql(with_list(f"ARRAY_SORT(COLLECT_LIST({value.sql}){call.after})", body), result)
+    return TypedSql(with_list(f"ARRAY_SORT(COLLECT_LIST({value.sql}){call.suffix})", body), result)
 
 
 def fractions(call: Aggregate, node: exp.Expr) -> list[Decimal]:
@@ -131,10 +131,10 @@ def fractions(call: Aggregate, node: exp.Expr) -> list[Decimal]:
             or literal.kind not in (LiteralKind.DECIMAL, LiteralKind.INTEGER)
             or not 0 <= literal.value <= 1
         ):
-            raise refused(call.node, "a quantile that no literal from 0 to 1 names")
+            raise refusal(call.node, "a quantile that no literal from 0 to 1 names")
         found.append(Decimal(literal.value))
     if not found:
-        raise refused(call.node)
+        raise refusal(call.node)
     return found
 
 
@@ -143,7 +143,7 @@ def exact_median(call: Aggregate, value: TypedSql) -> TypedSql:
     assert isinstance(value.type, dt.DecimalType)
     precision, scale = value.type.precision, value.type.scale
     if precision > 15:
-        raise refused(call.node, f"median of {value.type}", "cast it to DOUBLE")
+        raise refusal(call.node, f"median of {value.type}", "cast it to DOUBLE")
     low, high = (
         "TRY_ELEMENT_AT(y, CAST(GREATEST((SIZE(y) + 1) DIV 2, 1) AS INT))",
         "TRY_ELEMENT_AT(y, CAST(SIZE(y) DIV 2 + 1 AS INT))",
@@ -151,7 +151,7 @@ def exact_median(call: Aggregate, value: TypedSql) -> TypedSql:
     unscaled = f"CAST(({low} + {high}) * CAST(1e{scale}BD AS DECIMAL({scale + 1}, 0)) AS BIGINT) DIV 2"
     one = f"CAST(1e-{scale}BD AS DECIMAL({scale + 1}, {scale}))"
     half = f"CAST(CAST({unscaled} AS DECIMAL(19, 0)) * {one} AS {type_name(value.type)})"
-    return TypedSql(with_list(f"ARRAY_SORT(COLLECT_LIST({value.sql}){call.after})", half), value.type)
+    return TypedSql(with_list(f"ARRAY_SORT(COLLECT_LIST({value.sql}){call.suffix})", half), value.type)
 
 
 def with_list(values: str, body: str) -> str:
@@ -163,40 +163,40 @@ def _ordered_rows(call: Aggregate, *, without_nulls: bool = False) -> tuple[Type
     """The value of an aggregate, and the rows of a group in the order that the call says."""
     order = call.node.this
     if not isinstance(order, exp.Order):
-        raise refused(call.node, "a list or a choice of values without an order", "add ORDER BY to the arguments")
+        raise refusal(call.node, "a list or a choice of values without an order", "add ORDER BY to the arguments")
     inner, distinct = order.this, isinstance(order.this, exp.Distinct)
     if distinct:
         if len(inner.expressions) != 1 or inner.args.get("on") is not None:
-            raise refused(call.node)
+            raise refusal(call.node)
         inner = inner.expressions[0]
     value = call.expressions.translate(inner)
     if isinstance(value.type, dt.UnknownType):
-        raise refused(call.node, "a list of nulls without a type")
+        raise refusal(call.node, "a list of nulls without a type")
     keys: list[SortKey] = []
     for item in order.expressions:
         if not isinstance(item, exp.Ordered) or item.args.get("with_fill") is not None:
-            raise refused(call.node)
+            raise refusal(call.node)
         key = call.expressions.translate(item.this)
         if key.literal is not None:
-            raise refused(call.node, "an order by a literal")
+            raise refusal(call.node, "an order by a literal")
         check_ordered(item, key.type)
         keys.append((key, bool(item.args.get("desc")), bool(item.args.get("nulls_first"))))
     if distinct and (any(key.sql != value.sql for key, _, _ in keys) or isinstance(value.type, dt.FloatType)):
-        raise refused(call.node, "DISTINCT values in another order than their own")
+        raise refusal(call.node, "DISTINCT values in another order than their own")
     if distinct and call.over:
-        raise refused(call.node, "DISTINCT in a window function")
+        raise refusal(call.node, "DISTINCT in a window function")
     if without_nulls:
-        call = call.only(f"({value.sql}) IS NOT NULL")
-    return value, _sorted(call, value, keys, "DISTINCT " if distinct else "")
+        call = call.with_conditions(f"({value.sql}) IS NOT NULL")
+    return value, _sorted_rows(call, value, keys, "DISTINCT " if distinct else "")
 
 
-def _sorted(call: Aggregate, value: TypedSql, keys: Sequence[SortKey], word: str = "") -> str:
+def _sorted_rows(call: Aggregate, value: TypedSql, keys: Sequence[SortKey], word: str = "") -> str:
     """The rows of a group as structs with the value `v`, sorted; null if there are none."""
     places = "".join(f", 'k{place}', {key.sql}" for place, (key, _, _) in enumerate(keys))
     row = f"NAMED_STRUCT('v', {value.sql}{places})"
     if call.over and call.conditions:  # no FILTER in a window on Spark 4.0 and 4.1
         row = f"CASE WHEN {' AND '.join(call.conditions)} THEN {row} END"
-    rows = f"COLLECT_LIST({word}{row}){call.over or call.after}"
+    rows = f"COLLECT_LIST({word}{row}){call.over or call.suffix}"
     some = f"TRY_ELEMENT_AT(FILTER(ARRAY({rows}), y -> SIZE(y) > 0), 1)"
     compared = "0"
     for place, (_, descending, nulls_first) in reversed(list(enumerate(keys))):

@@ -15,7 +15,7 @@ from sqlglot.dialects.duckdb import DuckDB
 from sqlglot.errors import SqlglotError
 
 from harness.engines.spark.transpile.functions.table import NAMES
-from harness.engines.spark.transpile.spark_text import refused
+from harness.engines.spark.transpile.spark_text import refusal
 from harness.errors import RequestError, UnsupportedError
 from harness.metadata.filters.literals import general_form, sqlglot_dialect
 
@@ -99,12 +99,12 @@ def check(statement: exp.Expr) -> None:
     for node in statement.walk():
         kind = type(node)
         if kind not in _KNOWN_FORMS and general_form(kind) is not None:
-            raise refused(node)
+            raise refusal(node)
         known = set() if kind in _NO_ARGUMENTS else _ARGUMENTS | _MORE_ARGUMENTS.get(kind, set())
         overlooked = [name for name, value in node.args.items() if value and name not in known]
         if overlooked:
             word = None if isinstance(node, exp.Func) else overlooked[0].strip("_").replace("_", " ").upper()
-            raise refused(node, word)
+            raise refusal(node, word)
 
 
 _WITH_SYNTAX = {"CAST", "EXTRACT", "POSITION", "SUBSTRING", "TRIM", "TRY_CAST"}

@@ -20,11 +20,11 @@ from harness.engines.spark.transpile.joins import (
     Output,
     PivotClause,
     Relation,
-    renamed,
+    rename_columns,
 )
 from harness.engines.spark.transpile.ordered_aggregates import check_ordered, direction
 from harness.engines.spark.transpile.parser import as_duckdb_sql, check, parse
-from harness.engines.spark.transpile.spark_text import refused
+from harness.engines.spark.transpile.spark_text import refusal
 from harness.engines.spark.transpile.values import HUGE, TypedSql, bind, common_type, type_name
 from harness.errors import RequestError
 from harness.metadata.filters.parse import reason
@@ -46,22 +46,22 @@ def _recursive(
     """The recursive query, with the types of its first part. name: Spark's. around: with the queries before it."""
     node = cte.this
     if not isinstance(node, exp.Union) or node.args.get("distinct") or cte.args.get("key_expressions"):
-        raise refused(cte, "WITH RECURSIVE without UNION ALL", "write UNION ALL, and a condition that ends it")
+        raise refusal(cte, "WITH RECURSIVE without UNION ALL", "write UNION ALL, and a condition that ends it")
     for key, value in node.args.items():
         if value and key not in ("this", "expression", "distinct"):
-            raise refused(node, f"{key.strip('_').upper().replace('_', ' ')}")
+            raise refusal(node, f"{key.strip('_').upper().replace('_', ' ')}")
     if _mentions(node.this, cte.alias) or _mentions(node.expression, cte.alias) != 1:
-        raise refused(cte, "WITH RECURSIVE of a query that names itself more than once")
+        raise refusal(cte, "WITH RECURSIVE of a query that names itself more than once")
     start = query(node.this, NameScope(ctes=around.ctes))
-    columns = renamed(start.columns, cte)
+    columns = rename_columns(start.columns, cte)
     known = {**around.ctes, cte.alias.casefold(): (name, columns)}
     step = query(node.expression, NameScope(ctes=known))
     if len(step.columns) != len(columns):
-        raise refused(cte)
+        raise refusal(cte)
     for first, then in zip(columns, step.columns, strict=True):
         integers = all(isinstance(c.type, dt.IntegerType) or c.type == HUGE for c in (first, then))
         if str(first.type) != str(then.type) and not integers:
-            raise refused(cte, f"WITH RECURSIVE of {first.type} and {then.type}", "cast both parts to one type")
+            raise refusal(cte, f"WITH RECURSIVE of {first.type} and {then.type}", "cast both parts to one type")
     return LoweredSparkQuery(f"{start.sql} UNION ALL ({_as_types(step, [c.type for c in columns])})", columns)
 
 
@@ -77,13 +77,13 @@ def _as_types(query: LoweredSparkQuery, types: Sequence[dt.Type]) -> str:
 _WORDS: dict[type[exp.Expr], str] = {exp.Union: "UNION", exp.Intersect: "INTERSECT", exp.Except: "EXCEPT"}
 
 
-def _combined(node: exp.SetOperation, left: LoweredSparkQuery, right: LoweredSparkQuery) -> LoweredSparkQuery:
+def _combine(node: exp.SetOperation, left: LoweredSparkQuery, right: LoweredSparkQuery) -> LoweredSparkQuery:
     """The operation over both sides, each column in the type that they have in common. Raises UnsupportedError."""
     word = _WORDS[type(node)]
     if node.args.get("by_name"):
         left, right = _by_name(node, left, right)
     if len(left.columns) != len(right.columns):
-        raise refused(node, "a set operation of different numbers of columns")
+        raise refusal(node, "a set operation of different numbers of columns")
     pairs = list(zip(left.columns, right.columns, strict=True))
     types = [common_type([TypedSql("", a.type), TypedSql("", b.type)], word) for a, b in pairs]
     columns = tuple(Output(c.name, t, c.sql) for c, t in zip(left.columns, types, strict=True))
@@ -96,7 +96,7 @@ def _by_name(node: exp.Expr, *sides: LoweredSparkQuery) -> list[LoweredSparkQuer
     """Both sides with the columns of either, null where a side lacks them."""
     named = [{c.name.casefold(): c for c in side.columns if c.name is not None} for side in sides]
     if any(len(own) < len(side.columns) for own, side in zip(named, sides, strict=True)):
-        raise refused(node, "BY NAME of columns without a name of their own", "name them with AS")
+        raise refusal(node, "BY NAME of columns without a name of their own", "name them with AS")
     every = {**named[0], **{name: column for name, column in named[1].items() if name not in named[0]}}
     aligned = []
     for side, own in zip(sides, named, strict=True):
@@ -188,17 +188,17 @@ class _Queries:
                 scope = NameScope(ctes=around.ctes, outer=around)
                 source = self._sources.clause(node, scope)
                 scope.aliases = _aliases(node)
-                return self._selected(node, scope, start, source)
+                return self._select(node, scope, start, source)
             case exp.Pivot():
                 return self._sources.pivot(PivotClause.of_statement(node), around)
             case exp.Values():
                 return self._sources.values(node, around)
             case exp.Union() | exp.Intersect() | exp.Except():
                 start, around = self._with(node, around)
-                both = _combined(node, self.query(node.this, around), self.query(node.expression, around))
+                both = _combine(node, self.query(node.this, around), self.query(node.expression, around))
                 return self._with_order_and_limit(node, start, both.sql, both.columns)
             case _:
-                raise refused(node)
+                raise refusal(node)
 
     def _with(self, node: exp.Expr, around: NameScope) -> tuple[str, NameScope]:
         """The WITH clause, and the names under it."""
@@ -215,7 +215,7 @@ class _Queries:
                 self.needs["WITH RECURSIVE"] = _SINCE
             else:
                 lowered = self.query(cte.this, NameScope(ctes=inner.ctes))
-            columns = renamed(lowered.columns, cte)
+            columns = rename_columns(lowered.columns, cte)
             inner.ctes = {**inner.ctes, cte.alias.casefold(): (name, columns)}
             levels = f" MAX RECURSION LEVEL {_LEVELS}" if is_recursive else ""
             parts.append(f"{name}{levels} AS ({lowered.sql})")
@@ -228,16 +228,16 @@ class _Queries:
         items = [clauses.by_output(item, columns) for item in clauses.items_of(node.args.get("order"), columns)]
         return LoweredSparkQuery(f"{start}{body}{clauses.ends(items, node)}", columns)
 
-    def _selected(self, node: exp.Select, scope: NameScope, start: str, source: str) -> LoweredSparkQuery:
+    def _select(self, node: exp.Select, scope: NameScope, start: str, source: str) -> LoweredSparkQuery:
         """A SELECT over the FROM clause `source`, in two steps where it has to be. start: its WITH clause."""
         steps = clauses.in_two_steps(node)
         if steps is not None:
             scope.aliases = _aliases(steps[0])
-            first = self._selected(steps[0], scope, "", source)
+            first = self._select(steps[0], scope, "", source)
             name = f"h{next(self._numbers)}"
             columns = tuple(Output(f"h{place}", c.type, c.sql) for place, c in enumerate(first.columns))
             second = NameScope(sources=[Relation(name, name, columns)], ctes=scope.ctes)
-            return self._selected(steps[1], second, start, f" FROM ({first.sql}) AS {name}")
+            return self._select(steps[1], second, start, f" FROM ({first.sql}) AS {name}")
         unnests = clauses.Unnests(
             f"u{next(self._numbers)}", len({call.this for call in clauses.unnest_calls(node)}) > 1
         )
@@ -268,7 +268,7 @@ class _Queries:
             end = clauses.ends([f"{item.column or item.value.sql}{item.direction}" for item in items], node)
             return LoweredSparkQuery(f"{start}SELECT {distinct}{', '.join(shown)}{source}{end}", columns)
         if distinct and hidden:
-            raise refused(node, "an order by what is no column of the result")
+            raise refusal(node, "an order by what is no column of the result")
         # Spark orders by no aggregate and no window that it has not shown, and chooses rows in a query around.
         shown += [f"{sql} AS {name}" for sql, name in hidden.items()]
         where = ""
@@ -296,7 +296,7 @@ class _Queries:
             _check_shadows(qualify, scope)
             return expressions.boolean(qualify.this)
         if qualify is not None or not items:
-            raise refused(node, "DISTINCT ON", "add ORDER BY, so that it is certain which row is the first")
+            raise refusal(node, "DISTINCT ON", "add ORDER BY, so that it is certain which row is the first")
         keys = []
         for key in on:
             place = clauses.place_of(key)
@@ -306,7 +306,7 @@ class _Queries:
             elif 1 <= place <= len(outputs):
                 keys.append(outputs[place - 1][1].sql)
             else:
-                raise refused(node, "a number in DISTINCT ON")
+                raise refusal(node, "a number in DISTINCT ON")
         order = ", ".join(f"{item.value.sql}{item.direction}" for item in items)
         return f"ROW_NUMBER() OVER (PARTITION BY {', '.join(keys)} ORDER BY {order}) = 1"
 
@@ -315,7 +315,7 @@ class _Queries:
 
         def alias(node: exp.Expr) -> TypedSql:
             if id(node) in pending:
-                raise refused(node, "an alias that is made of itself")
+                raise refusal(node, "an alias that is made of itself")
             pending.add(id(node))
             try:
                 return expressions.translate(node)
@@ -370,4 +370,4 @@ def _check_shadows(node: exp.Expr, scope: NameScope, but: Collection[str] = ()) 
     """Refuses names of a column and of another expression of SELECT where either may be meant. but: never refused."""
     for column in node.find_all(exp.Column):
         if len(column.parts) == 1 and column.name.casefold() not in but and scope.shadowed(column.name):
-            raise refused(node, f"{column.name}, which is both a column and another expression of SELECT,")
+            raise refusal(node, f"{column.name}, which is both a column and another expression of SELECT,")

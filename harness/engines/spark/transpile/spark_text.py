@@ -123,7 +123,7 @@ def type_name(type_: dt.Type) -> str:
 _ANY = "run it on DuckDB, or write the query for Spark and say dialect='spark'"
 
 
-def refused(node: exp.Expr, what: str | None = None, instead: str | None = None) -> UnsupportedError:
+def refusal(node: exp.Expr, what: str | None = None, instead: str | None = None) -> UnsupportedError:
     """The error for a construct that may mean different things on the two engines.
 
     what: its name; None: of a function, its own. instead: words that both engines read alike.

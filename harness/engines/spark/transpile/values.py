@@ -17,7 +17,7 @@ from typing import Any
 from sqlglot import exp
 
 from harness.engines.spark.transpile import spark_text
-from harness.engines.spark.transpile.spark_text import refused
+from harness.engines.spark.transpile.spark_text import refusal
 from harness.errors import UnsupportedError
 from harness.metadata.filters import sqltext
 from harness.metadata.filters.literal_comparison import as_nanoseconds
@@ -100,7 +100,7 @@ def _literal_of_value(node: exp.Placeholder, value: object) -> tuple[dt.Type, st
         case bytes():
             return dt.BinaryType(), value.hex()
         case _:
-            raise spark_text.refused(node, f"a value of type {type(value).__name__}", "write it as a literal")
+            raise spark_text.refusal(node, f"a value of type {type(value).__name__}", "write it as a literal")
 
 
 def type_name(type_: dt.Type) -> str:
@@ -358,7 +358,7 @@ _READINGS: dict[dt.Type, tuple[str, str]] = {
 }
 
 
-def _read(text: str, to: dt.Type, cast: str = "CAST") -> str | None:
+def _cast_text(text: str, to: dt.Type, cast: str = "CAST") -> str | None:
     """`CAST(text AS to)`, or `TRY_CAST`; None for types of which nothing is certain."""
     reading = _DECIMAL if isinstance(to, dt.DecimalType) else _READINGS.get(to)
     if reading is None:
@@ -385,7 +385,7 @@ def cast(value: TypedSql, node: exp.Cast) -> TypedSql:
             value = TypedSql(value.sql, value.type)
     sql = _checked_cast(value, to)
     if sql is None:
-        raise refused(node, f"a cast from {value.type} to {to}")
+        raise refusal(node, f"a cast from {value.type} to {to}")
     return TypedSql(sql, to)
 
 
@@ -395,20 +395,20 @@ def try_cast(value: TypedSql, node: exp.TryCast) -> TypedSql:
     if isinstance(value.type, dt.UnknownType):
         return TypedSql(f"CAST(NULL AS {type_name(to)})", to)
     if isinstance(value.type, dt.StringType) and not isinstance(to, dt.StringType):
-        sql = _read(value.sql, to, "TRY_CAST")
+        sql = _cast_text(value.sql, to, "TRY_CAST")
     else:
         sql = _checked_cast(TypedSql(value.sql, value.type), to)
         # The outermost cast is the one that may fail.
         sql = f"TRY_{sql}" if sql is not None and sql.startswith("CAST(") and sql != value.sql else sql
     inexact = isinstance(value.type, dt.FloatType) and isinstance(to, dt.DecimalType | dt.FloatType)
     if sql is None or isinstance(to, dt.ListType) or (inexact and to not in (DOUBLE, value.type)):
-        raise refused(node, f"a cast from {value.type} to {to}")
+        raise refusal(node, f"a cast from {value.type} to {to}")
     return TypedSql(sql, to)
 
 
 def _type_of(node: exp.Cast) -> dt.Type:
     if node.args.get("format") is not None or node.args.get("default") is not None:
-        raise refused(node, "a cast with a format")
+        raise refusal(node, "a cast with a format")
     return _target_type(node, node.to)
 
 
@@ -418,11 +418,11 @@ def _target_type(node: exp.Cast, to: exp.DataType) -> dt.Type:
     if to.this == exp.DType.DECIMAL:
         sizes = [p.this.name for p in to.expressions] or ["18", "3"]
         if not all(re.fullmatch("[0-9]{1,2}", size) for size in sizes):
-            raise refused(node, f"a cast to {to.sql('duckdb')}")
+            raise refusal(node, f"a cast to {to.sql('duckdb')}")
         return dt.DecimalType(int(sizes[0]), int(sizes[1]) if len(sizes) > 1 else 0)
     type_ = _NAMED_TYPES.get(to.this)
     if type_ is None or (to.expressions and not isinstance(type_, dt.StringType)):
-        raise refused(node, f"a cast to {to.sql('duckdb')}")
+        raise refusal(node, f"a cast to {to.sql('duckdb')}")
     return type_
 
 
@@ -457,7 +457,7 @@ def _checked_cast(value: TypedSql, to: dt.Type) -> str | None:
             element = _checked_cast(TypedSql("v", left.type), right.type)
             return None if element is None else f"TRANSFORM({value.sql}, v -> {element})"
         case dt.StringType(), _:
-            return _read(value.sql, to)
+            return _cast_text(value.sql, to)
         case dt.FloatType(bits=64), dt.DecimalType(precision=precision, scale=scale) if precision <= 18 and scale <= 16:
             # A double rounded as on DuckDB: times a power of ten, to the nearest whole number. Spark goes by its text.
             shifted = f"({value.sql} * {10.0**scale!r}D)"

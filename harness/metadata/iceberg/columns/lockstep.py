@@ -14,7 +14,7 @@ A NumPy call costs the same for ten entries as for a thousand, so lockstep pays 
 few, long blocks, `entries` guesses the offsets of all entries first and makes each entry a lane.
 
 Damage, and encodings that only a decoder of single values should handle, raise `UnusualEncoding`. Then `sequential`
-decodes that manifest entry by entry, records the same offsets, and reports what is wrong.
+decodes that manifest entry by entry, records the same offsets, and reports the error.
 """
 
 from __future__ import annotations

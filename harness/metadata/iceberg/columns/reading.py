@@ -158,7 +158,7 @@ def _per_entry(values: Sequence[int], owner: Indices, name: str, *, bits: int = 
     """Return the value of each entry's manifest. Raises CorruptFileError if a value does not fit its column."""
     for value in values:
         if not -(1 << bits - 1) <= value < 1 << bits - 1:
-            raise corrupt(name, f"the list gives it {name} {value}, beyond {bits} bits", "2.2")
+            raise corrupt(name, f"the manifest list records its {name} as {value}, which exceeds {bits} bits", "2.2")
     found: Indices = np.array(values, dtype=np.int64)[owner] if values else np.zeros(0, dtype=np.int64)
     return found
 
@@ -260,7 +260,7 @@ def _partitions(
     if not len(raw):
         return np.zeros(0, dtype=np.int32), []
     encoded = raw.table.column("partition").combine_chunks()
-    # Index 0 stands for a null tuple.
+    # Index 0 is the null tuple.
     contents = [None, *encoded.dictionary.to_pylist()]
     within = to_numpy(pc.fill_null(encoded.indices, scalar_of(-1, pa.int32()))).astype(np.int64) + 1
     ordinals = {spec: i for i, spec in enumerate(sorted({part.reader.spec.id for part in parts}))}
@@ -443,7 +443,7 @@ class _CachedManifests:
 
 
 def _sequential(batch: Sequence[ManifestBlocks], slots: tuple[Slot, ...]) -> Iterator[FieldOffsets]:
-    """Return the offsets found entry by entry: of all blocks together if they are in memory, else one result per block."""
+    """Yield offsets found entry by entry: once for all blocks if they are in memory, else once per block."""
     reader = batch[0].reader
     groups: Iterable[Iterable[tuple[int, bytes]]]
     if batch[0].data is None:

@@ -186,7 +186,7 @@ def _number(slot: Slot, starts: list[int]) -> ReadStep:
         if is_long(value):
             starts[-1] = position
         elif slot.is_strict:
-            raise ValueError(f"{value} is beyond a long")
+            raise ValueError(f"{value} exceeds 64 bits")
         return end
 
     return read

@@ -122,7 +122,7 @@ def lists(offsets: FieldOffsets, slot: str, entries: Indices) -> pa.Array:
 
 
 def bounds(offsets: FieldOffsets, slot: str, key: int, entries: Indices) -> pa.Array:
-    """Return the value of one key in a map of bounds of the given entries; null if the key is missing or occurs twice."""
+    """Return the value of one key in a map of bounds of the given entries; null if it is missing or repeated."""
     if (slot, key) not in offsets.pairs:
         return pa.nulls(len(entries), pa.binary())
     places, times = (noted[entries] for noted in offsets.pairs[slot, key])
@@ -345,7 +345,7 @@ def _check(
         raise corrupt("content", f"{path} has content {number}, expected 0, 1 or 2", "2.7")
     if reader.is_disputed and not stated.all():
         path, _ = first(~stated)
-        message = f"it says that it holds deletes, the list says data, and the entry of {path} says neither"
+        message = f"its header says deletes, the manifest list says data, and the entry of {path} has no content"
         raise corrupt("content", message, "2.4")
     wrong = (content == Content.DATA) == is_deletes  # the content is 0 if none is stored
     if wrong.any():
@@ -433,9 +433,9 @@ class ManifestCache:
     """The cache of decoded manifests.
 
     Attributes:
-        cache: Where the entries are kept.
+        cache: The store of the decoded entries.
         version: Takes the recorded path of a manifest, and returns its physical path and the version that storage has
-            now. The size of a version is 0 if storage was not asked for it, and the version is None if it is unknown.
+            now. The size of a version is 0 if it has not been requested, and the version is None if it is unknown.
     """
 
     cache: Cache
@@ -449,7 +449,7 @@ class ManifestCache:
             self._others.add(recorded)
 
     def get(self, recorded: str, fields: Sequence[int]) -> tuple[bytes, StoredEntries] | None:
-        """Return a manifest's header and live entries with the bounds of `fields`, or None if any part is not cached."""
+        """Return a manifest's header and live entries with bounds of `fields`, or None if a part is not cached."""
         key = self._key(recorded)
         entry = None if key is None else self.cache.get(key)
         facts = None if key is None else self.cache.columns(key, FACTS)

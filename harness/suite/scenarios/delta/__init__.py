@@ -1,1 +1,1 @@
-"""Scenarios of Delta: `history` runs operations, `writes` writes files, `features` proves what occurs."""
+"""Scenarios of Delta: `history` runs operations, `writes` writes files, and `features` has the proofs."""

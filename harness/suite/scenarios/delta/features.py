@@ -1,4 +1,4 @@
-"""Features of Delta tables, and their proofs: in the plans, or in the log on disk."""
+"""The features of Delta tables and their proofs, which use the plans or the log on disk."""
 
 from __future__ import annotations
 
@@ -41,7 +41,10 @@ def _proved_by_log(shows: Callable[[DeltaLogOnDisk], bool]) -> Proof:
 
 
 def _deletion_vector(storage: str | None, magic: int | None = None) -> Proof:
-    """Proves a deletion vector of this storage type in the log, which hits a planned file if there is a plan."""
+    """Return a proof for a deletion vector with this storage type.
+
+    If reads can be planned, it must apply to a planned file.
+    """
 
     def proof(evidence: Evidence) -> bool:
         found = [
@@ -58,7 +61,7 @@ def _deletion_vector(storage: str | None, magic: int | None = None) -> Proof:
 
 
 def _checkpoint(kind: str) -> Proof:
-    """Proves that the newest checkpoint of a read version, or another of its version, has this kind."""
+    """Return a proof that the base of a read can be a checkpoint of this kind."""
 
     def shows(log: DeltaLogOnDisk) -> bool:
         for version in log.versions_read:
@@ -91,7 +94,7 @@ def _inert_mapping(log: DeltaLogOnDisk) -> bool:
 
 
 def _evolves(differs: Callable[[dict[Any, Any], dict[Any, Any]], bool]) -> Proof:
-    """Two schemas of the log, one after the other, differ so."""
+    """Return a proof that two schemas of the log, an older and a newer one, differ in this way."""
 
     def shows(log: DeltaLogOnDisk) -> bool:
         known = [identities(schema) for schema in log.schemas]
@@ -145,7 +148,7 @@ def _feature_names(protocol: dict[str, Any], who: str) -> set[str]:
 
 
 def _stored_type(*names: str) -> Proof:
-    """Proves that a planned file stores a column in one of these physical types or units."""
+    """Return a proof that a planned file stores a column with one of these physical types or units."""
 
     def proof(evidence: Evidence) -> bool:
         for _, footer in footers(evidence):
@@ -168,7 +171,7 @@ def _legacy_list(evidence: Evidence) -> bool:
 
 
 def _extra_column(evidence: Evidence) -> bool:
-    """Proves that a planned file has a column of no schema of the table."""
+    """Return whether a planned file has a column that no schema of the table has."""
     known = {
         name
         for schema in DeltaLogOnDisk(evidence).schemas
@@ -180,7 +183,7 @@ def _extra_column(evidence: Evidence) -> bool:
 
 
 def _any_of(kind: str, holds: Callable[[dict[str, Any]], object] = lambda _: True) -> Proof:
-    """Proves an action of this kind in the log that is so."""
+    """Return a proof that the log has an action of this kind that satisfies a condition."""
     return _proved_by_log(lambda log: any(map(holds, log.actions_of_kind(kind))))
 
 
@@ -380,4 +383,4 @@ _TABLE: dict[str, tuple[str, Proof]] = {
     "broken": ("a read fails", lambda e: len(e.all_errors) > 0),
 }
 DELTA_FEATURES = {name: Feature(meaning, proof) for name, (meaning, proof) in _TABLE.items()}
-"""Features by name; names that Iceberg tables have too mean the same."""
+"""Features by name. Names that Iceberg tables also have mean the same."""

@@ -1,12 +1,11 @@
-"""The history of a Delta scenario, run on the builder one operation after the other.
+"""The history of a Delta scenario, which executes one operation after the other with the builder.
 
     history = DeltaHistory(tmp_path, {"schema": {"id": "long", "name": "string"}})
     history.apply({"append": [{"data": "a", "rows": [[1, "x"], [2, "y"]]}]})
     history.apply({"delete-rows": {"a": [0]}})
 
-`OPERATIONS` has all of them. For FILES see `writes`, for `set`, `unset` and `break`
-`harness.suite.scenarios.edits`, and for the files that `break` means `targets`. A commit that is held is known to the
-catalog alone.
+`OPERATIONS` lists all operations. `writes` describes FILES, `harness.suite.scenarios.edits` describes `set`, `unset`
+and `break`, and `targets` the files that `break` accepts. A commit that is held is only known to the catalog.
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ from harness.writing.local_files import check_inside, set_time
 
 def _ratified_commit(commit: object, known: Mapping[int, str | tuple[int, bytes]]) -> str | tuple[int, bytes]:
     if isinstance(commit, str):
-        return commit  # a name as it stands, which may be of no commit
+        return commit  # the name of a commit, which does not have to exist
     version = checked(int, commit, "'ratified'")
     if version not in known:
         raise RequestError(f"Invalid 'ratified': version {version} was neither staged nor held")
@@ -56,7 +55,7 @@ _METADATA = ("_file", "_pos", "_deleted", "_spec_id", "_partition", "_row_id", "
 
 
 class DeltaHistory(ScenarioHistory):
-    """A Delta table being made."""
+    """A Delta table under construction."""
 
     format = "delta"
     point = "version"
@@ -64,12 +63,15 @@ class DeltaHistory(ScenarioHistory):
     writes: DeltaWrites
 
     def __init__(self, directory: Path, table: Mapping[str, object]) -> None:
-        """Create the table, at version 0, in a folder of `directory`.
+        """Create the table at version 0 in a folder of `directory`.
 
-        table: schema, and what `DeltaTable.create` takes, in kebab-case; folder: the folder's name.
+        Args:
+            directory: The directory.
+            table: The key `schema`, the arguments of `DeltaTable.create` in kebab case, and `folder`, the folder's
+                name.
 
         Raises:
-            RequestError: a key is unknown or a value has the wrong type.
+            RequestError: A key is unknown or a value has the wrong type.
         """
         arguments = Arguments(table, "table")
         self.directory = directory
@@ -84,16 +86,16 @@ class DeltaHistory(ScenarioHistory):
 
     @property
     def location(self) -> Path:
-        """The directory where the table is now."""
+        """The current directory of the table."""
         return self.table.directory
 
     @property
     def metadata_path(self) -> Path | None:
-        """None: a Delta table is found by its directory."""
+        """None, because a Delta table is identified by its directory."""
         return None
 
     def opening(self, catalog: Mapping[str, object] | str | None) -> Mapping[str, object]:
-        """Arguments of `harness.open_table` for what is known of the table's catalog."""
+        """Return the arguments of `harness.open_table` for the catalog's answer."""
         if catalog is None:
             return {}
         if catalog == "published":
@@ -104,7 +106,7 @@ class DeltaHistory(ScenarioHistory):
         return {"max_version": latest, "ratified": tuple(_ratified_commit(each, known) for each in ratified)}
 
     def schema_at(self, selector: ResolvedSelector) -> Schema:
-        """The schema that a read at the selector shows; for changes with the columns of the feed."""
+        """Return the schema of a read at the selector. Reads of changes also have the columns of the feed."""
         if selector.changes is not None:
             schema = self.writes.schema_at(min(selector.changes[1], self.table.version))
             return replace(schema, fields=(*schema.fields, *CHANGES.values()))
@@ -114,15 +116,13 @@ class DeltaHistory(ScenarioHistory):
         return self.writes.schema_at(version)
 
     def metadata_field(self, name: str) -> Field | None:
-        """The metadata column of this name, typed for this table; None: there is none."""
+        """Return a metadata column with its type in this table, or None if it is unknown."""
         if name not in _METADATA:
             return None
         partition = tuple(replace(f, physical_name=None) for f in self.table.partition_fields)
         if name == "_partition":
             return replace(METADATA[name], type=StructType(partition) if partition else UnknownType())
         return METADATA[name]
-
-    # -- commits -------------------------------------------------------------------------------------------------------
 
     def _overwrite(self, value: object, place: str) -> str | None:
         live = {id(h) for h in self.table.live_files}
@@ -158,7 +158,7 @@ class DeltaHistory(ScenarioHistory):
         return label
 
     def _mark_deleted(self, value: object, place: str) -> tuple[list[DeltaFile], list[DeltaFile], list[JsonObject]]:
-        """The files before and after the deletion of rows, and the new protocol if one is needed."""
+        """Return the files before and after the deletion of rows, and the new protocol if one is needed."""
         delete_options = value if isinstance(value, Mapping) and "rows" in value else {"rows": value}
         arguments = Arguments(delete_options, f"{place}, delete-rows")
         rows = arguments.typed(dict, "rows")
@@ -174,8 +174,6 @@ class DeltaHistory(ScenarioHistory):
         document = self.table.document
         return before, list(handles), [{"protocol": document.protocol}] if document.require(["deletionVectors"]) else []
 
-    # -- table changes -------------------------------------------------------------------------------------------------
-
     def _add_column(self, value: object, place: str) -> str | None:
         kinds = {"as": (str, None), "name": str, "type": Any, "parent": (str, None), "metadata": (dict, {})}
         label, name, type_, parent, metadata = take_all(value, place, **kinds)
@@ -190,8 +188,6 @@ class DeltaHistory(ScenarioHistory):
         if value not in ("name", "id"):
             raise RequestError(f"Invalid {place}: expected name or id, got {value!r}")
         self.table.set_column_mapping(value)
-
-    # -- beside the commits --------------------------------------------------------------------------------------------
 
     def _checkpoint(self, value: object, place: str) -> None:
         arguments = Arguments({} if value is None else {"kind": value} if isinstance(value, str) else value, place)
@@ -228,8 +224,6 @@ class DeltaHistory(ScenarioHistory):
             set_time(self.table.log.commit_path(number), moment)
             self.table.log.times[number] = moment
 
-    # -- unusual and broken tables -------------------------------------------------------------------------------------
-
     def _edit_commit(self, value: object, place: str) -> None:
         version, changed, unset = self._edits(value, place)
         self.table.edit_commit(
@@ -242,7 +236,7 @@ class DeltaHistory(ScenarioHistory):
             edit_lines(path, changed, unset, place)
 
     def _edits(self, value: object, place: str) -> tuple[int, dict[str, Any], list[str]]:
-        """A version, and what to set and unset in it."""
+        """Return a version and its values to set and to unset."""
         arguments = Arguments(value, place)
         version, changed, unset = (
             arguments.integer("version"),
@@ -272,18 +266,20 @@ class DeltaHistory(ScenarioHistory):
         damage(Arguments(value, place), self.location, self.directory, found)
 
     def time_of(self, version: int) -> int:
-        """The time by which a version is found: its in-commit timestamp, else its time on disk (delta L33, L35)."""
+        """Return the time of a version: its in-commit timestamp, otherwise its file time (delta L33, L35)."""
         info: JsonObject = next((a["commitInfo"] for a in self.table.actions(version) if "commitInfo" in a), {})
         moment: int = info.get("inCommitTimestamp", self.table.log.commit_time(version))
         return moment
 
 
 def targets(text: str, root: Path, labels: Mapping[str, Path], place: str) -> list[Path]:
-    """The files that a text means: a label of a data file, `commit 3`, `checkpoint 3` (all its files), `sidecars`,
-    `compaction 1 3`, `checksum 3`, `last checkpoint`, `vectors`, or a pattern of paths below the table's directory.
+    """Return the files of a TARGET.
+
+    It is a label of a data file, `commit 3`, `checkpoint 3` (all its files), `sidecars`, `compaction 1 3`, `checksum
+    3`, `last checkpoint`, `vectors`, or a pattern of paths below the table's directory.
 
     Raises:
-        RequestError: there are none.
+        RequestError: There are none.
     """
     if text in labels:
         return [labels[text]]
@@ -309,12 +305,14 @@ def targets(text: str, root: Path, labels: Mapping[str, Path], place: str) -> li
     found = sorted(p for p in root.glob(pattern) if p.is_file())
     if not found:
         names = ", ".join(labels) or "none"
-        raise RequestError(f"No file {text!r} in {place}: expected a label ({names}), `commit N`, ..., or a pattern")
+        raise RequestError(
+            f"No file {text!r} in {place}: expected a label ({names}), a target like `commit 3`, or a pattern"
+        )
     return found
 
 
 def _positions(value: object, place: str) -> frozenset[int]:
-    """Positions of rows, in a list or as `{ranges: [[first, last], ...]}`, both included."""
+    """Return positions of rows from a list or from `{ranges: [[first, last], ...]}`, both inclusive."""
     if not isinstance(value, Mapping):
         return frozenset(checked(int, p, place) for p in checked(list, value, place))
     (ranges,) = take_all(value, place, ranges=list)
@@ -323,7 +321,7 @@ def _positions(value: object, place: str) -> frozenset[int]:
 
 
 def _with_files_key(value: object, name: str) -> dict[str, object]:
-    """The mapping of `commit` for a list of files, or for a mapping with `files`."""
+    """Return the mapping of `commit` for a list of files, or for a mapping with `files`."""
     if isinstance(value, list):
         return {name: value}
     if not isinstance(value, Mapping) or "files" not in value:

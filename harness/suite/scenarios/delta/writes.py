@@ -1,13 +1,13 @@
-"""The files that a Delta scenario writes, and how its commits name them.
+"""The files that a Delta scenario writes, and their actions in commits.
 
     {data: a, rows: [[1, x], [2, y]], partition: {region: eu}, row-group-size: 1, statistics: none}
     {changes: c, rows: [[1, x]], change-type: delete}
-    a                                            # a file that is there already
+    a                                            # an existing file
     {file: a, set: {tags: {k: v}}, unset: [deletionVector]}
 
-`set` and `unset` edit the `add` action (or, in `remove`, the `remove` action) by pointers, see
-`harness.suite.scenarios.edits`. In texts `{table}` is the absolute path of the table, percent-encoded, `{path a}` the
-path that the log has of file a, and `{size a}` the size of file a.
+`set` and `unset` edit the `add` action (or, in `remove`, the `remove` action) with pointers, see
+`harness.suite.scenarios.edits`. In texts, `{table}` is the percent-encoded absolute path of the table, `{path a}` is
+the path of file a in the log, and `{size a}` is its size.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _PLAIN_OPTIONS = {
     for name in (inspect.signature(DeltaTable.write_data).parameters.keys() - _TRANSLATED)
     | {f.name for f in dataclass_fields(DeltaFileOptions)}
 }
-"""Keys of a file that are the arguments of the builder as they stand."""
+"""Keys of a file that are passed to the builder unchanged."""
 _PLACEHOLDER = re.compile(r"\{(table|(?P<what>path|size) (?P<label>[^{}]+))\}")
 
 
@@ -50,7 +50,7 @@ class DeltaWrites:
         self.files: dict[str, DeltaFile] = {}
 
     def added_file(self, spec: object, place: str) -> DeltaFile:
-        """The file to add: a new file, or a known file, perhaps with another action from now on."""
+        """Return a file to add: a new file, or an existing one, optionally with an edited action from now on."""
         if isinstance(spec, str):
             return look_up(self.files, spec, "file", place)
         arguments = Arguments(spec, place)
@@ -64,7 +64,7 @@ class DeltaWrites:
         return handle
 
     def removed_file(self, spec: object, place: str) -> DeltaFile | JsonObject:
-        """The file to remove as it stands now, or the content of an edited `remove` action."""
+        """Return a file to remove in its current state, or the content of an edited `remove` action."""
         if isinstance(spec, str):
             return replace(look_up(self.files, spec, "file", place))
         arguments = Arguments(spec, place)
@@ -76,7 +76,7 @@ class DeltaWrites:
         return edited
 
     def fill_placeholders(self, value: object, place: str) -> Any:
-        """The value with its placeholders replaced, at every depth."""
+        """Return the value with its placeholders replaced, at every level."""
 
         def change(part: object) -> Any:
             return _PLACEHOLDER.sub(lambda m: self._placeholder(m, place), part) if isinstance(part, str) else part
@@ -84,10 +84,10 @@ class DeltaWrites:
         return replace_texts(value, change)
 
     def schema_at(self, version: int) -> Schema:
-        """The schema at a version, as the builder reads its own commits."""
+        """Return the schema at a version, as the builder reads its own commits."""
         metadata = self.table.log.state(version).metadata
         if metadata is None:
-            raise RequestError(f"Version {version} of the table has no metaData, and so no schema")
+            raise RequestError(f"Version {version} of the table has no metaData and therefore no schema")
         document = json.loads(metadata["schemaString"])
         mapped = metadata.get("configuration", {}).get("delta.columnMapping.mode", "none") != "none"
         return schema_of(document, mapped=mapped)
@@ -96,8 +96,8 @@ class DeltaWrites:
         kind = "changes" if arguments.has("changes") else "data"
         label = arguments.text(kind)
         if label in self.files:
-            raise RequestError(f"Invalid {arguments.place}: there is a file {label!r} already")
-        schema = None  # of the file: by name and type, or of an older version
+            raise RequestError(f"Invalid {arguments.place}: a file {label!r} already exists")
+        schema = None  # the schema of the file: by names and types, or that of an older version
         if arguments.has("file-schema"):
             schema = schema_of(schema_json(arguments.typed(dict, "file-schema")), mapped=False)
         elif arguments.has("schema-at"):
@@ -129,7 +129,7 @@ class DeltaWrites:
             options["partition"] = {n: parse_value(types[n], v) if n in types else v for n, v in chosen.items()}
         if arguments.has("path"):
             options["path"] = path = arguments.text("path")
-            if options.get("addressing", "relative") != "relative":  # an absolute path, as in clones, without `..`
+            if options.get("addressing", "relative") != "relative":  # an absolute path without `..`, as in clones
                 options["path"] = os.path.normpath(self.table.directory.absolute() / path)
         if arguments.has("recorded"):
             options["recorded"] = self.fill_placeholders(arguments.text("recorded"), arguments.place)
@@ -156,11 +156,11 @@ class DeltaWrites:
 
 
 def _row_fields(schema: Schema, columns: Any) -> tuple[Field, ...]:
-    """The columns that rows given as lists have a value for, in that order."""
+    """Return the columns, in order, for which rows written as lists have values."""
     if columns is None:
         return schema.fields
     by_name = {f.name: f for f in schema.fields}
     unknown = [c for c in columns if c not in by_name]
     if unknown:
-        raise RequestError(f"No column {unknown[0]!r}: there are {', '.join(by_name)}")
+        raise RequestError(f"Unknown column {unknown[0]!r}: the columns are {', '.join(by_name)}")
     return tuple(by_name[c] for c in columns)

@@ -1,1 +1,1 @@
-"""Scenarios of Iceberg: `history` runs operations, `writes` and `edits` make files, `features` proves what occurs."""
+"""Scenarios of Iceberg: `history` runs operations, `writes` and `edits` make files, and `features` has the proofs."""

@@ -1,16 +1,16 @@
-"""Edits of an Iceberg table beyond its operations: documents by pointer, odd Avro schemas, damaged files.
+"""Edits of an Iceberg table beyond its operations: documents by pointer, unusual Avro schemas, damaged files.
 
     edit-metadata: {set: {properties/a: b, snapshots/0/summary: {...}}, unset: [last-updated-ms]}
-    edit-manifest-list: {of: COMMIT, set: {records/0/manifest_length: 1}, unset, CHANGES}   without `of` the current one
+    edit-manifest-list: {of: COMMIT, set: {records/0/manifest_length: 1}, unset, CHANGES}   default: the current list
     edit-manifest: {of: FILE, set: {records/0/status: 1}, unset, entry: {...}, CHANGES}     manifests with that file
-    break: {delete: TARGET}, ...                             see `damage` there
+    break: {delete: TARGET}, ...                             see `damage` in `harness.suite.scenarios.edits`
 
-For pointers see `harness.suite.scenarios.edits`. Of a manifest or list a pointer leads into `records`, `schema`,
-`header` and `codec`. `entry` sets values inside the entry of the file: {status: 0, data_file/record_count: 5}. A value
-{bytes: hex} stands for bytes. CHANGES: codec: NAME; drop-fields: [name] (of the Avro schema, at any level);
+`harness.suite.scenarios.edits` describes pointers. In a manifest or manifest list, a pointer leads into `records`,
+`schema`, `header` or `codec`. `entry` sets values in the entry of the file: {status: 0, data_file/record_count: 5}. A
+value {bytes: hex} represents bytes. CHANGES: codec: NAME; drop-fields: [name] (in the Avro schema, at any level);
 rename-fields: {name: other}; drop-ids: [name] or all; header: {key: text or null}.
 
-All raise RequestError for a pointer that leads nowhere, and for an unknown commit or file.
+All raise RequestError if a pointer does not lead to a value, or if a commit or file is unknown.
 
 TARGET: the label of a file; `metadata`, `version hint`, `manifest list`, `manifest list of COMMIT`, `manifest of FILE`;
 or a path below the table's directory.
@@ -37,7 +37,7 @@ _IDS = ("field-id", "element-id", "key-id", "value-id")
 
 
 def edit_metadata(history: ScenarioHistory, value: object, place: str) -> None:
-    """Set and remove values of the current metadata document; a text `{LABEL}` is the id of that commit."""
+    """Set and remove values in the current metadata document. A text `{LABEL}` is the id of that commit."""
     arguments = Arguments(value, place)
     changes, removals = _fill_labels(arguments.typed(dict, "set", {}), history.commits), arguments.texts("unset", [])
     arguments.finish()
@@ -45,14 +45,18 @@ def edit_metadata(history: ScenarioHistory, value: object, place: str) -> None:
 
 
 def edit_manifest_list(history: ScenarioHistory, value: object, place: str) -> None:
-    """Change the manifest list of a commit, or of the current snapshot."""
+    """Change the manifest list of a commit or of the current snapshot."""
     arguments = Arguments(value, place)
     snapshot = look_up(history.commits, arguments.any("of"), "commit", place) if arguments.has("of") else None
     history.table.edit_manifest_list(_change(arguments), snapshot)
 
 
 def edit_manifest(history: ScenarioHistory, value: object, place: str) -> None:
-    """Change the manifests of the current snapshot that list a file. Raises RequestError if none does."""
+    """Change the manifests of the current snapshot that list a file.
+
+    Raises:
+        RequestError: No manifest lists the file.
+    """
     arguments = Arguments(value, place)
     handle = look_up(history.files, arguments.any("of"), "file", place)
     in_entry = _parse_bytes(arguments.typed(dict, "entry", {}))
@@ -71,14 +75,18 @@ def edit_manifest(history: ScenarioHistory, value: object, place: str) -> None:
 
 
 def damage(history: ScenarioHistory, value: object, place: str) -> None:
-    """Damages a file of the table as a `break` says. Raises as `harness.suite.scenarios.edits.damage`."""
+    """Damage a file of the table as specified by `break`.
+
+    Raises:
+        RequestError: As for `harness.suite.scenarios.edits.damage`.
+    """
     store = history.table.store
     within = store.directory if store.allowed_directory is None else store.allowed_directory
     edits.damage(Arguments(value, place), store.directory, within, lambda text: [_target(history, text, place)])
 
 
 def _change(arguments: Arguments) -> Callable[[AvroDocument], None]:
-    """An edit of an Avro document in place."""
+    """Return a function that edits an Avro document in place."""
     place = arguments.place
     values, unset = _parse_bytes(arguments.typed(dict, "set", {})), arguments.texts("unset", [])
     drop = arguments.texts("drop-fields", [])
@@ -136,13 +144,13 @@ def _target(history: ScenarioHistory, text: str, place: str) -> Path:
     file = table.store.directory / text
     if not file.is_file():
         raise RequestError(
-            f"No file {text!r} in {place}: expected a label ({', '.join(files)}), `metadata`, ..., or a path"
+            f"No file {text!r} in {place}: expected a label ({', '.join(files)}), a target like `metadata`, or a path"
         )
     return file
 
 
 def _parse_bytes(value: object) -> Any:
-    """The value with each {bytes: hex} replaced by bytes."""
+    """Return the value with each {bytes: hex} replaced by bytes."""
 
     def change(part: Any) -> Any:
         is_bytes = isinstance(part, Mapping) and part.keys() == {"bytes"} and isinstance(part["bytes"], str)
@@ -152,7 +160,7 @@ def _parse_bytes(value: object) -> Any:
 
 
 def _fill_labels(value: object, commits: Mapping[str, int]) -> Any:
-    """The value with each text `{LABEL}` replaced by the id of that commit."""
+    """Return the value with each text `{LABEL}` replaced by the id of that commit."""
 
     def change(part: Any) -> Any:
         is_label = isinstance(part, str) and part[:1] == "{" and part[-1:] == "}"
@@ -162,7 +170,7 @@ def _fill_labels(value: object, commits: Mapping[str, int]) -> Any:
 
 
 def _reshape(schema: Any, drop: Collection[str], rename: Mapping[str, str], ids: Any, seen: set[str]) -> None:
-    """Drop and rename fields of an Avro schema and take ids away, in place, at every level."""
+    """Drop and rename fields of an Avro schema and remove ids, in place, at every level."""
     match schema:
         case {"fields": fields}:
             seen.update(f["name"] for f in fields)

@@ -1,4 +1,4 @@
-"""Features of Iceberg tables, and their proofs: in the plans, or in the documents on disk."""
+"""The features of Iceberg tables and their proofs, which use the plans or the documents on disk."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from harness.writing.iceberg.avro import manifest_list_schema, manifest_schema
 
 
 def _has_field_ids(path: str, file_format: str) -> bool:
-    """Tells whether a data file carries field ids. An unreadable file counts as one with ids."""
+    """Return whether a data file has field ids. An unreadable file counts as a file with ids."""
     file = Path(path.removeprefix("file://"))
     try:
         match file_format:
@@ -117,7 +117,7 @@ def _all_metadata(schema: pa.Schema) -> bytes:
 
 
 def _fields(schema: object) -> frozenset[tuple[str, int | None]]:
-    """Names and ids of all fields but those of the partition tuple, whose names are the table's."""
+    """Return the names and ids of all fields except those of the partition tuple, whose names depend on the table."""
     found: set[tuple[str, int | None]] = set()
 
     def visit(node: object) -> None:
@@ -142,7 +142,7 @@ _TRANSFORMS = ("identity", "bucket", "truncate", "year", "month", "day", "hour",
 
 
 def _deletes(shows: Callable[[ScanPlan], bool], content: int) -> Proof:
-    """Proves that deletes hit a planned file, or are listed if planning fails."""
+    """Return a proof that deletes apply to a planned file, or are listed if planning fails."""
     planned = proved_by_plan(shows)
     return lambda e: planned(e) or bool(e.errors and any(f.get("content") == content for f in e.files))
 
@@ -161,7 +161,7 @@ def _sequence_boundary(evidence: Evidence) -> bool:
 
 def _spec(evidence: Evidence, spec_id: int) -> list[dict[str, Any]]:
     specs = evidence.metadata.get("partition-specs")
-    if specs is None:  # of a table of version 1
+    if specs is None:  # a table of format version 1
         return list(evidence.metadata.get("partition-spec", []))
     return next((s["fields"] for s in specs if s["spec-id"] == spec_id), [])
 
@@ -176,7 +176,7 @@ def _hit_twice(plan: ScanPlan) -> bool:
 
 
 def _reads(shows: Callable[[Mapping[str, Any]], bool]) -> Proof:
-    """Proves that a planned file, as its row of the plan, is so."""
+    """Return a proof that a planned file, given as its row of the plan, satisfies a condition."""
     return lambda evidence: any(shows(file) for _, file in evidence.planned_files())
 
 
@@ -192,7 +192,7 @@ def _several_specs(evidence: Evidence) -> bool:
 
 
 def _transforms(evidence: Evidence) -> set[str]:
-    """The names of the transforms of the specs that manifests were written under."""
+    """Return the names of the transforms in the specs that manifests were written with."""
     used = {m["partition_spec_id"] for m in evidence.manifests}
     return {f["transform"].partition("[")[0] for spec in used for f in _spec(evidence, spec)}
 
@@ -224,7 +224,7 @@ def _schemas(evidence: Evidence) -> Iterator[tuple[dict[int, _FieldPlace], dict[
 
 
 _FieldPlace = tuple[tuple[int, ...], int, str, Any]
-"""A field: ids of its parents, its place among its siblings, name, JSON of its type."""
+"""A field: the ids of its parents, its position among its siblings, its name, and the JSON of its type."""
 
 
 def _places(fields: list[dict[str, Any]], parents: tuple[int, ...] = ()) -> dict[int, _FieldPlace]:

@@ -1,13 +1,13 @@
-"""The history of an Iceberg scenario, run on the builder one operation after the other.
+"""The history of an Iceberg scenario, which executes one operation after the other with the builder.
 
     history = IcebergHistory(tmp_path, {"schema": {"id": "long", "name": "string"}})
     history.apply({"append": [{"data": "a", "rows": [[1, "x"], [2, "y"]]}]})
     history.apply({"commit": {"add": [{"position-deletes": [["a", 0]]}], "as": "deleted"}})
 
-`OPERATIONS` has all of them. `compact` commits the operation `replace`; `overwrite` removes all that is live.
+`OPERATIONS` lists all operations. `compact` commits the operation `replace`; `overwrite` removes all live files. The
 `sequence-number` of added data files may be a number, or the label of the commit whose number they keep. `stage` moves
-no branch. For FILES see `writes`, for the odd and broken tables `edits`. Table keys: schema {name: type text},
-format-version, partition-spec, properties, recorded-location, metadata-names, metadata-codec, folder.
+no branch. `writes` describes FILES, and `edits` describes unusual and broken tables. Table keys: schema {name: type
+text}, format-version, partition-spec, properties, recorded-location, metadata-names, metadata-codec, folder.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ _METADATA = ("_file", "_pos", "_deleted", "_spec_id", "_partition", "_row_id", "
 
 
 class IcebergHistory(ScenarioHistory):
-    """An Iceberg table being made."""
+    """An Iceberg table under construction."""
 
     format = "iceberg"
     point = "snapshot_id"
@@ -64,12 +64,15 @@ class IcebergHistory(ScenarioHistory):
     writes: IcebergWrites
 
     def __init__(self, directory: Path, table: Mapping[str, object]) -> None:
-        """Create the table, without a snapshot, in a folder of `directory`.
+        """Create the table without a snapshot in a folder of `directory`.
 
-        table: schema, and what `IcebergTable.create` takes, in kebab-case; folder: the folder's name.
+        Args:
+            directory: The directory.
+            table: The key `schema`, the arguments of `IcebergTable.create` in kebab case, and `folder`, the folder's
+                name.
 
         Raises:
-            RequestError: a key is unknown or a value has the wrong type.
+            RequestError: A key is unknown or a value has the wrong type.
         """
         arguments = Arguments(table, "table")
         self.directory = directory
@@ -88,30 +91,30 @@ class IcebergHistory(ScenarioHistory):
 
     @property
     def location(self) -> Path:
-        """The directory where the table is now."""
+        """The current directory of the table."""
         return self.table.store.directory
 
     @property
     def metadata_path(self) -> Path | None:
-        """The current metadata file: the newest, unless the version hint names another."""
+        """The current metadata file: the newest, unless the version hint names another one."""
         hint = self.location / "metadata" / "version-hint.text"
         hinted = hint.with_name(f"{hint.read_text().strip()}.metadata.json" if hint.is_file() else "none")
         return hinted if hinted.is_file() else self.table.metadata_path
 
     def time_of(self, commit: int) -> int:
-        """The time that a snapshot records, in milliseconds since 1970 UTC."""
+        """Return the time that a snapshot records, in milliseconds since 1970 UTC."""
         return int(self.table.document.snapshot(commit)["timestamp-ms"])
 
     def opening(self, catalog: Mapping[str, object] | str | None) -> Mapping[str, Any]:
-        """Nothing: the metadata file is all that an Iceberg catalog knows."""
+        """Return no arguments, because an Iceberg catalog only knows the metadata file."""
         if catalog is not None:
-            raise RequestError("Invalid 'catalog': it is for Delta tables")
+            raise RequestError("Invalid 'catalog': only Delta tables have it")
         return {}
 
     def schema_at(self, selector: ResolvedSelector) -> Schema:
-        """The schema that a read at the selector shows.
+        """Return the schema of a read at the selector: the schema of the snapshot, or for a branch the table's.
 
-        Spec: Iceberg, "Point in Time Reads (Time Travel)": that of the snapshot; of a branch the table's.
+        Spec: Iceberg, "Point in Time Reads (Time Travel)".
         """
         document = self.table.document
         snapshot_id = selector.snapshot_id
@@ -126,7 +129,7 @@ class IcebergHistory(ScenarioHistory):
         return next((s for s in document.schemas if s.id == schema_id), document.schemas[-1])
 
     def metadata_field(self, name: str) -> Field | None:
-        """The metadata column of this name, typed for this table; None: there is none."""
+        """Return a metadata column with its type in this table, or None if it is unknown."""
         if name not in _METADATA:
             return None
         if name != "_partition":
@@ -136,10 +139,8 @@ class IcebergHistory(ScenarioHistory):
         struct = StructType(tuple(fields[i] for i in sorted(fields)))
         return replace(METADATA[name], type=struct if fields else UnknownType())
 
-    # -- commits -------------------------------------------------------------------------------------------------------
-
     def _overwrite(self, value: object, place: str) -> None:
-        """Removes the files of the current snapshot."""
+        """Remove the files of the current snapshot."""
         manifests = () if self.table.snapshot_id is None else self.table.manifests().values()
         entries = (e for m in manifests for e in m.records if e["status"] != 2)
         live = {(e["data_file"]["file_path"], e["data_file"].get("content_offset")) for e in entries}
@@ -170,15 +171,13 @@ class IcebergHistory(ScenarioHistory):
                 raise RequestError(f"Invalid label {label!r} in {place}: another commit has it")
             self.commits[label] = snapshot_id
 
-    # -- table changes -------------------------------------------------------------------------------------------------
-
     def _add_column(self, value: object, place: str) -> None:
         optional = (Any, None)
         name, text, parent, *defaults = take_all(
             value, place, name=str, type=str, parent=(str, None), initial_default=optional, write_default=optional
         )
         [field] = with_fresh_ids((Field(id=0, name=name, type=parse_type(text)[0]),), itertools.count())
-        type_ = field.type  # whose structs keep values by id
+        type_ = field.type  # its structs store values by field id
         initial, later = (with_names(type_, parse_value(type_, default)) for default in defaults)
         self.table.add_column(name, text, parent=parent, initial_default=initial, write_default=later)
 
@@ -204,7 +203,7 @@ class IcebergHistory(ScenarioHistory):
 
 
 def _as_commit(value: object, place: str) -> dict[str, object]:
-    """The mapping of `commit` for a list of files, or for a mapping with `files`."""
+    """Return the mapping of `commit` for a list of files, or for a mapping with `files`."""
     if not isinstance(value, Mapping):
         return {"add": checked(list, value, place)}
     if "files" not in value:
@@ -213,7 +212,7 @@ def _as_commit(value: object, place: str) -> dict[str, object]:
 
 
 def _spec(entries: list[Any], place: str) -> list[Any]:
-    """Partition spec entries as the builder takes them."""
+    """Return the entries of a partition spec in the form that the builder accepts."""
     spec = []
     for entry in entries:
         parts = [checked(str, part, place) for part in checked(list, entry, place)]

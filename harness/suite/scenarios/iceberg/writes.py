@@ -4,13 +4,14 @@
     {position-deletes: [[LABEL, 0], ...], ...}              a position delete file; labels, or paths with a slash
     {equality-deletes: [id], rows: ROWS, ...}               an equality delete file; columns by name or field id
     {deletion-vectors: {LABEL: [0, 2]}, ...}                one Puffin file with a vector for each data file; many
-                                                            positions are counted, as rows are
+                                                            positions can be counted like rows
 
-Each may have `label`, to be named by other operations (of several vectors: `label.LABEL`), and `set`, which changes
-its entry in the manifest before it is committed: {record_count: 7, lower_bounds: {id: 3}}; bounds and counts by column
-name. Every other key is an option of the builder's method, in kebab-case: format, partition, spec-id, columns, names,
-path, field-ids, row-group-size, compression, statistics, bounds-length, physical, writer-options, ... Besides, for data
-and equality deletes: schema: the id of the schema to write under; types: {column: type text}, other physical types.
+Each may have `label`, so that other operations can name it (one of several vectors: `label.LABEL`), and `set`, which
+changes its manifest entry before the commit: {record_count: 7, lower_bounds: {id: 3}}; bounds and counts by column
+name. Every other key is an option of the builder's method in kebab case: format, partition, spec-id, columns, names,
+path, field-ids, row-group-size, compression, statistics, bounds-length, physical, writer-options, ... Data files and
+equality deletes also accept schema: the id of the schema to write with; types: {column: type text}, other physical
+types.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ _COUNTS = ("value_counts", "null_value_counts", "nan_value_counts", "column_size
 
 
 class IcebergWrites:
-    """Writes files and keeps their handles. files: by label; written: all, in the order of writing."""
+    """Writes files and keeps their handles: `files` by label, and `written` in the order of writing."""
 
     def __init__(self, table: IcebergTable) -> None:
         self.table = table
@@ -45,10 +46,10 @@ class IcebergWrites:
         self.written: list[IcebergFile] = []
 
     def write(self, file: object, place: str) -> tuple[IcebergFile, ...]:
-        """The files that a mapping says, written and not committed.
+        """Write the files that a mapping describes, without committing them.
 
         Raises:
-            RequestError: the mapping is none of a file, a key is unknown, or a value does not fit.
+            RequestError: The mapping does not describe a file, a key is unknown, or a value does not fit.
         """
         arguments = Arguments(file, place)
         label = arguments.typed(str, "label", None)
@@ -123,11 +124,11 @@ class IcebergWrites:
         return list(zip(by_label, handles, strict=True))
 
     def _target(self, text: object, place: str) -> IcebergFile | str:
-        """The file with a label; a text with a slash is a recorded path."""
+        """Return the file with a label. A text with a slash is a recorded path."""
         return text if isinstance(text, str) and "/" in text else look_up(self.files, text, "file", place)
 
     def _schema(self, arguments: Arguments) -> Schema:
-        """The schema to write under: the current schema or that of the given id, with the given types."""
+        """Return the schema to write with: the current schema or that with the given id, with the given types."""
         number, schemas = arguments.typed(int, "schema", None), {s.id: s for s in self.table.document.schemas}
         if number is not None and number not in schemas:
             raise RequestError(f"Unknown schema {number} in {arguments.place}: there are 0 to {len(schemas) - 1}")
@@ -137,7 +138,7 @@ class IcebergWrites:
         return schema
 
     def _options(self, arguments: Arguments, method: Callable[..., object]) -> dict[str, Any]:
-        """The rest of the mapping as keyword arguments of a builder's method."""
+        """Return the rest of the mapping as keyword arguments of a builder's method."""
         known = (set(inspect.signature(method).parameters) - {"self", "rows", "positions", "more"}) | _FILE_OPTIONS
         options = {key.replace("-", "_"): value for key, value in arguments.rest().items()}
         unknown = options.keys() - known
@@ -154,13 +155,13 @@ class IcebergWrites:
         return options
 
     def _by_id(self, handle: IcebergFile, name: str, values: object, place: str) -> object:
-        """The map of a file's entry with some values by column path changed; null takes the column out."""
+        """Return the map of a file's entry with some values, given by column path, changed. Null removes a column."""
         entries = {pair["key"]: pair["value"] for pair in handle.data_file.get(name) or ()}
         for path, value in checked(dict, values, f"{place}, key {name!r}").items():
             field = find_field(self.table.schema, path)
             if value is None:
                 entries.pop(field.id, None)
-            elif name in _BOUNDS and isinstance(value, Mapping):  # the very bytes of the bound
+            elif name in _BOUNDS and isinstance(value, Mapping):  # the exact bytes of the bound
                 entries[field.id] = bytes.fromhex(value["bytes"])
             elif name in _BOUNDS:
                 entries[field.id] = bound_bytes(field.type, parse_value(field.type, value))
@@ -182,7 +183,10 @@ def _rows(arguments: Arguments) -> list[Any]:
 
 
 def _in_given_order(schema: Schema, ids: Sequence[int]) -> tuple[Field, ...]:
-    """The columns that hold these ids, in the order of the ids; a nested key's column stands for all of its keys."""
+    """Return the columns that contain these ids, in the order of the ids.
+
+    A column with several nested keys appears once.
+    """
     fields: dict[int, Field] = {}
     for id_ in ids:
         for f in project(schema.fields, set(ids)):

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from drawn.models.model import Columns, DeleteKind, ModelFile, Row, TableModel, column_at, shown, written
+from drawn.models.model import Columns, DeleteKind, ModelFile, Row, TableModel, column_at, stored_rows, visible_row
 from harness.metadata.model.schema import Type
 from harness.suite.scenarios.model import Selector
 from harness.writing.delta.types import schema_json, schema_of
@@ -18,7 +18,7 @@ EMPTY = ("", b"")
 
 
 @dataclass(frozen=True, slots=True)
-class LiveFile:
+class ModelLiveFile:
     """A file of a version. dead: positions of its deletion vector; None: it has no vector."""
 
     file: ModelFile
@@ -26,11 +26,11 @@ class LiveFile:
 
 
 @dataclass(frozen=True, slots=True)
-class Version:
+class ModelVersion:
     """A state of the table. files: by label."""
 
     columns: Columns
-    files: Mapping[str, LiveFile]
+    files: Mapping[str, ModelLiveFile]
 
 
 class DeltaModel(TableModel):
@@ -43,7 +43,7 @@ class DeltaModel(TableModel):
         self.partitions = tuple(column_at(self.columns, n).id for n in table.get("partition-columns", ()))
         self.mapped = table.get("column-mapping", "none") != "none"
         self.features = tuple(table.get("features", ()))
-        self.versions = [Version(self.columns, {})]
+        self.versions = [ModelVersion(self.columns, {})]
         self.labels: frozenset[str] = frozenset()
         self.checkpoints: frozenset[int] = frozenset()
         self.first = 0
@@ -55,7 +55,7 @@ class DeltaModel(TableModel):
         return len(self.versions) - 1
 
     @property
-    def current(self) -> Version:
+    def current(self) -> ModelVersion:
         """The newest state."""
         return self.versions[-1]
 
@@ -85,7 +85,7 @@ class DeltaModel(TableModel):
                 self.versions.append(self.current)
             case _:
                 self.columns = self.changed(name, value)
-                self.versions.append(Version(self.columns, self.current.files))
+                self.versions.append(ModelVersion(self.columns, self.current.files))
 
     def points(self) -> list[Selector]:
         """Every version that the log still leads to and whose files are there, and the current state."""
@@ -101,17 +101,17 @@ class DeltaModel(TableModel):
 
     def rows(self, at: Selector) -> list[Row]:
         state = self.state(at)
-        return [shown(state.columns, live.file.columns, row) for live, _, row in self.live(state)]
+        return [visible_row(state.columns, live.file.columns, row) for live, _, row in self.live(state)]
 
     def hiding(self, at: Selector) -> frozenset[DeleteKind]:
         """Vectors, where a file has one."""
         return frozenset("vectors" for live in self.state(at).files.values() if live.dead)
 
-    def state(self, at: Selector) -> Version:
+    def state(self, at: Selector) -> ModelVersion:
         """The version that a selector means."""
         return self.current if at.value is None else self.versions[int(at.value)]  # type: ignore[arg-type]
 
-    def live(self, version: Version) -> list[tuple[LiveFile, int, Row]]:
+    def live(self, version: ModelVersion) -> list[tuple[ModelLiveFile, int, Row]]:
         """The rows that no vector hits, with their file and position."""
         return [
             (live, position, row)
@@ -125,26 +125,26 @@ class DeltaModel(TableModel):
         marked = value.get("delete-rows", {})
         for label, positions in marked.get("rows", marked).items():
             live = files[label]
-            files[label] = LiveFile(live.file, (live.dead or frozenset()) | frozenset(positions))
+            files[label] = ModelLiveFile(live.file, (live.dead or frozenset()) | frozenset(positions))
         for label in value.get("remove", []):
             del files[label]
         for spec in value.get("add", []):
             if isinstance(spec, str):
                 files[spec] = self._earlier(spec)
             elif "file" in spec:  # a file without the vector that it had
-                files[spec["file"]] = LiveFile(self._earlier(spec["file"]).file)
+                files[spec["file"]] = ModelLiveFile(self._earlier(spec["file"]).file)
             else:
                 dead = frozenset(spec["dead"]) if "dead" in spec else None
-                files[spec["data"]] = LiveFile(self._written(spec), dead)
+                files[spec["data"]] = ModelLiveFile(self._written(spec), dead)
         self.labels |= files.keys()
-        self.versions.append(Version(self.columns, files))
+        self.versions.append(ModelVersion(self.columns, files))
 
-    def _earlier(self, label: str) -> LiveFile:
+    def _earlier(self, label: str) -> ModelLiveFile:
         """A file as it was when a version last held it."""
         return next(v.files[label] for v in reversed(self.versions) if label in v.files)
 
     def _written(self, spec: Mapping[str, Any]) -> ModelFile:
-        rows = written(self.columns, spec["rows"])
+        rows = stored_rows(self.columns, spec["rows"])
         emptied = tuple({i: None if i in self.partitions and v in EMPTY else v for i, v in row.items()} for row in rows)
         return ModelFile(spec["data"], self.columns, emptied)
 

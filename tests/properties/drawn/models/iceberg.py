@@ -15,12 +15,12 @@ from drawn.models.model import (
     TableKind,
     TableModel,
     column_at,
-    converted,
+    convert_value,
     identities,
     identity_of,
     leaf,
-    shown,
-    written,
+    stored_rows,
+    visible_row,
 )
 from harness.metadata.model.schema import Field, Type
 from harness.suite.scenarios.model import Selector
@@ -39,7 +39,7 @@ class SpecColumn:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class PositionDeletes:
+class ModelPositionDeletes:
     """Pairs of the label of a data file and a position in it."""
 
     label: str
@@ -56,7 +56,7 @@ class Vector:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class EqualityDeletes:
+class ModelEqualityDeletes:
     """Rows equal to one of `rows` in the columns `keys` are dead; columns: those of the file."""
 
     label: str
@@ -65,11 +65,11 @@ class EqualityDeletes:
     rows: tuple[Row, ...]
 
 
-File: TypeAlias = ModelFile | PositionDeletes | Vector | EqualityDeletes
+File: TypeAlias = ModelFile | ModelPositionDeletes | Vector | ModelEqualityDeletes
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class ModelEntry:
     """A file in a snapshot. sequence: its data sequence number. partition: stored values in the spec's order."""
 
     file: File
@@ -84,12 +84,12 @@ class Entry:
 
 
 @dataclass(frozen=True, slots=True)
-class Snapshot:
+class ModelSnapshot:
     """A state of the table. files: by label. parent: the label of the snapshot before, if there is one."""
 
     sequence: int
     columns: Columns
-    files: Mapping[str, Entry]
+    files: Mapping[str, ModelEntry]
     parent: str | None = None
 
 
@@ -115,7 +115,7 @@ class IcebergModel(TableModel):
         self.newest: dict[int, Field] = identities(self.columns)
         self.specs: list[tuple[SpecColumn, ...]] = []
         self._set_spec(table.get("partition-spec", []))
-        self.snapshots: dict[str, Snapshot] = {}
+        self.snapshots: dict[str, ModelSnapshot] = {}
         self.refs: dict[str, Ref] = {}
         self.labels: frozenset[str] = frozenset()
         self._sequence = 0
@@ -130,10 +130,10 @@ class IcebergModel(TableModel):
         return len(self.specs) - 1
 
     @property
-    def current(self) -> Snapshot:
+    def current(self) -> ModelSnapshot:
         """The snapshot that `main` is at; an empty one before the first commit."""
         main = self.refs.get("main")
-        return Snapshot(0, self.columns, {}) if main is None else self.snapshots[main.commit]
+        return ModelSnapshot(0, self.columns, {}) if main is None else self.snapshots[main.commit]
 
     def apply(self, operation: Mapping[str, Any]) -> None:
         ((name, value),) = operation.items()
@@ -180,12 +180,12 @@ class IcebergModel(TableModel):
 
     def rows(self, at: Selector) -> list[Row]:
         columns = self.columns_at(at)
-        return [shown(columns, file.columns, row) for _, file, _, row in self.live(self.state(at))]
+        return [visible_row(columns, file.columns, row) for _, file, _, row in self.live(self.state(at))]
 
     def hiding(self, at: Selector) -> frozenset[DeleteKind]:
-        return frozenset(kind for *_, kinds in self._judged(self.state(at)) for kind in kinds)
+        return frozenset(kind for *_, kinds in self._apply_deletes(self.state(at)) for kind in kinds)
 
-    def state(self, at: Selector) -> Snapshot:
+    def state(self, at: Selector) -> ModelSnapshot:
         """The snapshot that a selector means."""
         match at.kind:
             case "snapshot":
@@ -195,11 +195,15 @@ class IcebergModel(TableModel):
             case _:
                 return self.current
 
-    def live(self, snapshot: Snapshot) -> list[tuple[Entry, ModelFile, int, Row]]:
+    def live(self, snapshot: ModelSnapshot) -> list[tuple[ModelEntry, ModelFile, int, Row]]:
         """The rows that no delete hits, with their file, its entry, and their position in it."""
-        return [(entry, file, place, row) for entry, file, place, row, kinds in self._judged(snapshot) if not kinds]
+        return [
+            (entry, file, place, row) for entry, file, place, row, kinds in self._apply_deletes(snapshot) if not kinds
+        ]
 
-    def _judged(self, snapshot: Snapshot) -> Iterator[tuple[Entry, ModelFile, int, Row, set[DeleteKind]]]:
+    def _apply_deletes(
+        self, snapshot: ModelSnapshot
+    ) -> Iterator[tuple[ModelEntry, ModelFile, int, Row, set[DeleteKind]]]:
         """Every row of data files, with the kinds of delete that hit it."""
         entries = list(snapshot.files.values())
         for entry in entries:
@@ -208,7 +212,7 @@ class IcebergModel(TableModel):
                     yield entry, entry.file, position, row, set(self._hits(entry, entry.file, position, row, entries))
 
     def _hits(
-        self, data: Entry, file: ModelFile, position: int, row: Row, entries: Sequence[Entry]
+        self, data: ModelEntry, file: ModelFile, position: int, row: Row, entries: Sequence[ModelEntry]
     ) -> Iterator[DeleteKind]:
         vectors = [e for e in entries if isinstance(e.file, Vector) and e.file.target == file.label]
         for entry in entries:
@@ -216,22 +220,22 @@ class IcebergModel(TableModel):
                 case Vector(target=target, positions=positions):
                     if target == file.label and position in positions and entry.sequence >= data.sequence:
                         yield "vectors"
-                case PositionDeletes(pairs=pairs):
+                case ModelPositionDeletes(pairs=pairs):
                     newer = entry.sequence >= data.sequence and entry.scope == data.scope
                     if newer and not vectors and (file.label, position) in pairs:
                         yield "position deletes"
-                case EqualityDeletes():
+                case ModelEqualityDeletes():
                     newer = entry.sequence > data.sequence
                     if newer and self._in_scope(entry, data) and self._equals_one(entry.file, file, row):
                         yield "equality deletes"
                 case ModelFile():
                     pass
 
-    def _in_scope(self, delete: Entry, data: Entry) -> bool:
+    def _in_scope(self, delete: ModelEntry, data: ModelEntry) -> bool:
         is_global = all(c.transform == "void" for c in self.specs[delete.spec])
         return is_global or delete.scope == data.scope
 
-    def _equals_one(self, delete: EqualityDeletes, file: ModelFile, row: Row) -> bool:
+    def _equals_one(self, delete: ModelEqualityDeletes, file: ModelFile, row: Row) -> bool:
         keys = [self._key(k, file.columns, row) for k in delete.keys]
         return any(keys == [self._key(k, delete.columns, dead) for k in delete.keys] for dead in delete.rows)
 
@@ -241,7 +245,7 @@ class IcebergModel(TableModel):
         newest = self.newest[key]
         if there is None:
             return identity_of(newest.initial_default)
-        return identity_of(converted(there.type, newest.type, leaf(columns, row, key)))
+        return identity_of(convert_value(there.type, newest.type, leaf(columns, row, key)))
 
     # -- commits -------------------------------------------------------------------------------------------------------
 
@@ -260,24 +264,26 @@ class IcebergModel(TableModel):
             for file, spec_id, partition in self._written(spec, files):
                 self.labels |= {file.label}
                 number = data_sequence if isinstance(file, ModelFile) else sequence
-                files[file.label] = Entry(file, number, spec_id, partition)
+                files[file.label] = ModelEntry(file, number, spec_id, partition)
         self.labels |= {value["as"]}
         parent = None if base is None else base.commit
-        self.snapshots[value["as"]] = Snapshot(sequence, self.columns, files, parent)
+        self.snapshots[value["as"]] = ModelSnapshot(sequence, self.columns, files, parent)
         if branch is not None:
             self.refs[branch] = Ref("branch", value["as"])
 
-    def _written(self, spec: Mapping[str, Any], files: Mapping[str, Entry]) -> list[tuple[File, int, tuple[Any, ...]]]:
+    def _written(
+        self, spec: Mapping[str, Any], files: Mapping[str, ModelEntry]
+    ) -> list[tuple[File, int, tuple[Any, ...]]]:
         spec_id = spec.get("spec-id", self.spec)
         if "data" in spec:
-            rows = written(self._named(spec.get("columns")), spec["rows"])
-            file = ModelFile(spec["data"], self._named(spec.get("columns")), rows)
+            rows = stored_rows(self._resolve_columns(spec.get("columns")), spec["rows"])
+            file = ModelFile(spec["data"], self._resolve_columns(spec.get("columns")), rows)
             return [(file, spec_id, self._partition(spec, spec_id, file))]
         if "position-deletes" in spec:
             pairs = frozenset((label, position) for label, position in spec["position-deletes"])
             (target, _), *_ = pairs
             entry = self._entry(target, files)
-            return [(PositionDeletes(spec["label"], pairs), entry.spec, entry.partition)]
+            return [(ModelPositionDeletes(spec["label"], pairs), entry.spec, entry.partition)]
         if "deletion-vectors" in spec:
             several = len(spec["deletion-vectors"]) > 1
             found: list[tuple[File, int, tuple[Any, ...]]] = []
@@ -286,15 +292,17 @@ class IcebergModel(TableModel):
                 entry = self._entry(target, files)
                 found.append((Vector(label, target, frozenset(positions)), entry.spec, entry.partition))
             return found
-        columns = self._named(spec["equality-deletes"])
-        deletes = EqualityDeletes(spec["label"], tuple(c.id for c in columns), columns, written(columns, spec["rows"]))
+        columns = self._resolve_columns(spec["equality-deletes"])
+        deletes = ModelEqualityDeletes(
+            spec["label"], tuple(c.id for c in columns), columns, stored_rows(columns, spec["rows"])
+        )
         return [(deletes, spec_id, self._partition(spec, spec_id, None))]
 
-    def _named(self, names: Sequence[str] | None) -> Columns:
+    def _resolve_columns(self, names: Sequence[str] | None) -> Columns:
         by_name = {f.name: f for f in self.columns}
         return self.columns if names is None else tuple(by_name[n] for n in names)
 
-    def _entry(self, label: str, files: Mapping[str, Entry]) -> Entry:
+    def _entry(self, label: str, files: Mapping[str, ModelEntry]) -> ModelEntry:
         """The entry of a file that a commit's deletes are for: among its own files, else in the newest snapshot."""
         places = [files, *(s.files for s in reversed(self.snapshots.values()))]
         return next(place[label] for place in places if label in place)

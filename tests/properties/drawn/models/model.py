@@ -72,7 +72,7 @@ class TableModel:
     def column(self, name: str, text: str, default: Any = None) -> dt.Field:
         """A new column, its type as a scenario spells it."""
         type_, required = self.spelt(text)
-        new = numbered(self.identities, name, type_, required=required)
+        new = with_new_ids(self.identities, name, type_, required=required)
         return replace(new, initial_default=parse_value(new.type, default))
 
     def changed(self, name: str, value: Any) -> Columns:
@@ -81,15 +81,15 @@ class TableModel:
             case "add-column":
                 new = self.column(value["name"], value["type"], value.get("initial-default"))
                 parent = value.get("parent")
-                return (*self.columns, new) if parent is None else edited(self.columns, parent, grown(new))
+                return (*self.columns, new) if parent is None else edit_columns(self.columns, parent, add_field(new))
             case "drop-column":
-                return edited(self.columns, value, dropped)
+                return edit_columns(self.columns, value, drop_at)
             case "rename-column":
-                return edited(self.columns, value["path"], replaced(name=value["to"]))
+                return edit_columns(self.columns, value["path"], replace_at(name=value["to"]))
             case "move-column":
-                return edited(self.columns, value["path"], moved(value["to"]))
+                return edit_columns(self.columns, value["path"], move_to(value["to"]))
             case "widen-column":
-                return edited(self.columns, value["path"], replaced(type=self.spelt(value["type"])[0]))
+                return edit_columns(self.columns, value["path"], replace_at(type=self.spelt(value["type"])[0]))
             case _:
                 raise RequestError(f"The model does not know the operation {name!r}")
 
@@ -129,32 +129,32 @@ def scenario_rows(columns: Columns, rows: Iterable[Row]) -> list[list[Any]]:
 # -- rows -------------------------------------------------------------------------------------------------------------
 
 
-def written(columns: Columns, rows: Sequence[Any]) -> tuple[Row, ...]:
+def stored_rows(columns: Columns, rows: Sequence[Any]) -> tuple[Row, ...]:
     """Rows of a scenario, complete: what a mapping leaves out is null."""
     return tuple({f.id: row.get(f.id) for f in columns} for row in (stored_struct(columns, r) for r in rows))
 
 
-def shown(columns: Columns, old: Columns, row: Row) -> Row:
+def visible_row(columns: Columns, old: Columns, row: Row) -> Row:
     """A row of a file, written with the columns `old`, in other columns: by identity, new ones with their default."""
     before = {f.id: f for f in old}
     return {
-        f.id: converted(before[f.id].type, f.type, row.get(f.id)) if f.id in before else f.initial_default
+        f.id: convert_value(before[f.id].type, f.type, row.get(f.id)) if f.id in before else f.initial_default
         for f in columns
     }
 
 
-def converted(old: dt.Type, new: dt.Type, value: Any) -> Any:
+def convert_value(old: dt.Type, new: dt.Type, value: Any) -> Any:
     """A value of a column's type of then, in its type of now."""
     if value is None:
         return None
     match old, new:
         case dt.StructType(before), dt.StructType(after):
-            return shown(after, before, value)
+            return visible_row(after, before, value)
         case dt.ListType(before), dt.ListType(after):
-            return [converted(before.type, after.type, v) for v in value]
+            return [convert_value(before.type, after.type, v) for v in value]
         case dt.MapType(), dt.MapType():
             return [
-                (converted(old.key.type, new.key.type, k), converted(old.value.type, new.value.type, v))
+                (convert_value(old.key.type, new.key.type, k), convert_value(old.value.type, new.value.type, v))
                 for k, v in value
             ]
         case dt.IntegerType(), dt.FloatType():
@@ -188,10 +188,10 @@ def identity_of(value: Any) -> Any:
 # -- columns ----------------------------------------------------------------------------------------------------------
 
 
-def numbered(ids: Iterator[int], name: str, type_: dt.Type, *, required: bool = False) -> dt.Field:
+def with_new_ids(ids: Iterator[int], name: str, type_: dt.Type, *, required: bool = False) -> dt.Field:
     """A new column, with an identity of its own at every level."""
     number = next(ids)
-    inner = tuple(numbered(ids, f.name, f.type, required=f.required) for f in dt.children(type_))
+    inner = tuple(with_new_ids(ids, f.name, f.type, required=f.required) for f in dt.children(type_))
     return dt.Field(id=number, name=name, type=with_children(type_, inner), required=required)
 
 
@@ -212,7 +212,7 @@ Change: TypeAlias = Callable[[Columns, int], Columns]
 """A level of columns after an operation, given the place of the column meant."""
 
 
-def edited(columns: Columns, path: str, change: Change) -> Columns:
+def edit_columns(columns: Columns, path: str, change: Change) -> Columns:
     """The columns with the level changed that the path leads to.
 
     Raises:
@@ -225,7 +225,7 @@ def edited(columns: Columns, path: str, change: Change) -> Columns:
     if not rest:
         return change(columns, place)
     outer = columns[place]
-    inner = edited(dt.children(outer.type), rest, change)
+    inner = edit_columns(dt.children(outer.type), rest, change)
     return (*columns[:place], replace(outer, type=with_children(outer.type, inner)), *columns[place + 1 :])
 
 
@@ -236,32 +236,32 @@ def column_at(columns: Columns, path: str) -> dt.Field:
     return column_at(dt.children(found.type), rest) if rest else found
 
 
-def replaced(**attributes: Any) -> Change:
+def replace_at(**attributes: Any) -> Change:
     """The column with other attributes."""
     return lambda level, i: (*level[:i], replace(level[i], **attributes), *level[i + 1 :])
 
 
-def dropped(level: Columns, place: int) -> Columns:
+def drop_at(level: Columns, place: int) -> Columns:
     """The level without the column."""
     return (*level[:place], *level[place + 1 :])
 
 
-def moved(to: int) -> Change:
+def move_to(to: int) -> Change:
     """The column at another place of its level."""
 
     def move(level: Columns, place: int) -> Columns:
-        others = dropped(level, place)
+        others = drop_at(level, place)
         return (*others[:to], level[place], *others[to:])
 
     return move
 
 
-def grown(new: dt.Field) -> Change:
+def add_field(new: dt.Field) -> Change:
     """The struct with one more field at its end."""
 
     def grow(level: Columns, place: int) -> Columns:
         struct = level[place]
-        return replaced(type=dt.StructType((*dt.children(struct.type), new)))(level, place)
+        return replace_at(type=dt.StructType((*dt.children(struct.type), new)))(level, place)
 
     return grow
 

@@ -17,7 +17,7 @@ Operation: TypeAlias = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class HistoryOperation:
     """A kind of operation. possible: whether the table, as its model says it is now, allows it."""
 
     possible: Callable[[Any], bool]
@@ -26,17 +26,19 @@ class Kind:
 
 def column_operations(
     droppable: Callable[[Any], list[str]], may_name: Callable[[Any], bool] = lambda model: True
-) -> dict[str, Kind]:
+) -> dict[str, HistoryOperation]:
     """The operations on columns by name. droppable: paths that may go. may_name: whether names may change or go."""
     return {
-        "add-column": Kind(lambda model: bool(free_names(model.columns, None)), _add),
-        "drop-column": Kind(
+        "add-column": HistoryOperation(lambda model: bool(free_names(model.columns, None)), _add),
+        "drop-column": HistoryOperation(
             lambda model: may_name(model) and bool(droppable(model)),
             lambda draw, model: {"drop-column": draw(st.sampled_from(droppable(model)))},
         ),
-        "rename-column": Kind(lambda model: may_name(model) and bool(free_names(model.columns, None)), _rename),
-        "move-column": Kind(lambda model: len(model.columns) > 1, _move),
-        "widen-column": Kind(lambda model: bool(widenable(model.kind, model.columns)), _widen),
+        "rename-column": HistoryOperation(
+            lambda model: may_name(model) and bool(free_names(model.columns, None)), _rename
+        ),
+        "move-column": HistoryOperation(lambda model: len(model.columns) > 1, _move),
+        "widen-column": HistoryOperation(lambda model: bool(widenable(model.kind, model.columns)), _widen),
     }
 
 

@@ -9,9 +9,9 @@ from typing import Any, Final, TypeAlias
 
 from hypothesis import strategies as st
 
-from drawn.models.delta import EMPTY, DeltaModel, LiveFile
-from drawn.models.model import Columns, identities, scenario_rows, shown, written
-from drawn.strategies.columns import Draw, Kind, Operation, column_operations, fresh, paths
+from drawn.models.delta import EMPTY, DeltaModel, ModelLiveFile
+from drawn.models.model import Columns, identities, scenario_rows, stored_rows, visible_row
+from drawn.strategies.columns import Draw, HistoryOperation, Operation, column_operations, fresh, paths
 from drawn.strategies.values import rows
 from harness.metadata.model import schema as dt
 
@@ -51,7 +51,7 @@ def rewrite(draw: Draw, model: DeltaModel) -> Operation:
     """Live rows of some files in new ones."""
     entries = draw(st.lists(st.sampled_from(list(model.current.files.values())), min_size=1, max_size=3, unique_by=id))
     chosen = [id(e) for e in entries]
-    live = [shown(model.columns, e.file.columns, r) for e, _, r in model.live(model.current) if id(e) in chosen]
+    live = [visible_row(model.columns, e.file.columns, r) for e, _, r in model.live(model.current) if id(e) in chosen]
     files = _grouped(model, scenario_rows(model.columns, live))
     gone = [e.file.label for e in entries]
     return {"commit": {"add": files, "remove": gone, "operation": "OPTIMIZE", "data-change": False}}
@@ -91,7 +91,7 @@ def _grouped(model: DeltaModel, content: Sequence[Any], options: Mapping[str, An
     """Data files of rows, one for each partition."""
     taken = set(model.labels)
     groups: dict[str, list[Any]] = {}
-    for row, stored in zip(content, written(model.columns, content), strict=True):
+    for row, stored in zip(content, stored_rows(model.columns, content), strict=True):
         values = [None if v in EMPTY else v for v in model.partition_of(stored)]
         groups.setdefault(repr(values), []).append(row)
     return [
@@ -117,7 +117,7 @@ def _same_nulls(model: DeltaModel, group: list[Any]) -> list[Any]:
 def _marked(draw: Draw, model: DeltaModel) -> dict[str, list[int]]:
     """Rows to delete by file, one at least that lives: the same vector again would add what it removes (delta L25)."""
     chosen = st.sampled_from([e for e in model.current.files.values() if _alive(e)])
-    entries: list[LiveFile] = draw(st.lists(chosen, min_size=1, max_size=2, unique_by=id))
+    entries: list[ModelLiveFile] = draw(st.lists(chosen, min_size=1, max_size=2, unique_by=id))
     return {
         e.file.label: sorted(
             {draw(st.sampled_from(_alive(e))), *draw(st.sets(st.integers(0, len(e.file.rows) - 1), max_size=3))}
@@ -126,7 +126,7 @@ def _marked(draw: Draw, model: DeltaModel) -> dict[str, list[int]]:
     }
 
 
-def _alive(entry: LiveFile) -> list[int]:
+def _alive(entry: ModelLiveFile) -> list[int]:
     return [i for i in range(len(entry.file.rows)) if i not in (entry.dead or ())]
 
 
@@ -151,24 +151,24 @@ def _has_rows(model: DeltaModel) -> bool:
     return any(map(_alive, model.current.files.values()))
 
 
-OPERATIONS: Final[Mapping[str, Kind]] = {
-    "append": Kind(lambda model: True, append),
-    "delete-rows": Kind(
+OPERATIONS: Final[Mapping[str, HistoryOperation]] = {
+    "append": HistoryOperation(lambda model: True, append),
+    "delete-rows": HistoryOperation(
         _has_rows, lambda draw, model: {"delete-rows": {"rows": _marked(draw, model), **_storage(draw)}}
     ),
-    "merge": Kind(_has_rows, merge),
-    "remove": Kind(_has_files, remove),
-    "overwrite": Kind(_has_files, lambda draw, model: {"overwrite": _data_files(draw, model)}),
-    "rewrite": Kind(_has_files, rewrite),
-    "checkpoint": Kind(lambda model: model.version > 0, checkpoint),
-    "compact-log": Kind(lambda model: model.version > max(model.first, 1), compact_log),
-    "expire-log": Kind(
+    "merge": HistoryOperation(_has_rows, merge),
+    "remove": HistoryOperation(_has_files, remove),
+    "overwrite": HistoryOperation(_has_files, lambda draw, model: {"overwrite": _data_files(draw, model)}),
+    "rewrite": HistoryOperation(_has_files, rewrite),
+    "checkpoint": HistoryOperation(lambda model: model.version > 0, checkpoint),
+    "compact-log": HistoryOperation(lambda model: model.version > max(model.first, 1), compact_log),
+    "expire-log": HistoryOperation(
         lambda model: bool(model.checkpoints),
         lambda draw, model: {"expire-log": draw(st.sampled_from(sorted(model.checkpoints)))},
     ),
-    "vacuum": Kind(lambda model: model.version > 1, lambda draw, model: {"vacuum": None}),
-    "checksum": Kind(lambda model: True, lambda draw, model: {"checksum": model.version}),
-    "map-columns": Kind(lambda model: not model.mapped, lambda draw, model: {"column-mapping": "name"}),
+    "vacuum": HistoryOperation(lambda model: model.version > 1, lambda draw, model: {"vacuum": None}),
+    "checksum": HistoryOperation(lambda model: True, lambda draw, model: {"checksum": model.version}),
+    "map-columns": HistoryOperation(lambda model: not model.mapped, lambda draw, model: {"column-mapping": "name"}),
     **column_operations(_droppable, lambda model: model.mapped),
 }
 """The kinds of operation by name, those that need least first."""

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from drawn.functions import SUPPORTED, Entry
+from drawn.functions import SUPPORTED, FunctionEntry
 
 _DAY = 86_400_000_000
 _LAST_MOMENT = 253_402_300_799_999_999
@@ -161,6 +161,6 @@ def with_columns(template: str) -> str:
     return found.replace("{{", "{").replace("}}", "}")
 
 
-def calls() -> tuple[tuple[Entry, str], ...]:
+def calls() -> tuple[tuple[FunctionEntry, str], ...]:
     """Every call that the table of functions has for tests, with the entry that it is of."""
-    return tuple((function, draw) for function in SUPPORTED for draw in function.draws if not function.refused)
+    return tuple((function, draw) for function in SUPPORTED for draw in function.draws if not function.alternative)

@@ -9,9 +9,9 @@ from typing import Any, Final, TypeAlias
 
 from hypothesis import strategies as st
 
-from drawn.models.iceberg import Entry, IcebergModel, Vector
-from drawn.models.model import Columns, ModelFile, identities, scenario_rows, shown, written
-from drawn.strategies.columns import Draw, Kind, Operation, column_operations, fresh, paths
+from drawn.models.iceberg import IcebergModel, ModelEntry, Vector
+from drawn.models.model import Columns, ModelFile, identities, scenario_rows, stored_rows, visible_row
+from drawn.strategies.columns import Draw, HistoryOperation, Operation, column_operations, fresh, paths
 from drawn.strategies.values import field_values, rows
 from harness.metadata.model import schema as dt
 from harness.suite.scenarios.values import format_value
@@ -81,7 +81,7 @@ def compact(draw: Draw, model: IcebergModel) -> Operation:
     entries = draw(st.lists(st.sampled_from(_data(model)), min_size=1, max_size=3, unique_by=id))
     chosen = [id(e) for e in entries]
     live = [
-        shown(model.columns, file.columns, row)
+        visible_row(model.columns, file.columns, row)
         for entry, file, _, row in model.live(model.current)
         if id(entry) in chosen
     ]
@@ -156,7 +156,7 @@ def _grouped(
 ) -> list[File]:
     """Data files of rows, one for each partition of the default spec."""
     groups: dict[str, list[Any]] = {}
-    for row, stored in zip(content, written(model.columns, content), strict=True):
+    for row, stored in zip(content, stored_rows(model.columns, content), strict=True):
         groups.setdefault(repr(model.partition_of(model.spec, model.columns, stored)), []).append(row)
     chosen = dict(options or {})
     if "row-group-size" in chosen and chosen.get("format", "parquet") != "parquet":
@@ -165,7 +165,7 @@ def _grouped(
 
 
 def _position_deletes(draw: Draw, model: IcebergModel, taken: set[str]) -> File:
-    scopes: dict[tuple[Any, ...], list[Entry]] = {}
+    scopes: dict[tuple[Any, ...], list[ModelEntry]] = {}
     for entry in _data(model):
         scopes.setdefault(entry.scope, []).append(entry)
     scope = draw(st.sampled_from(list(scopes.values())))
@@ -191,7 +191,7 @@ def _present(model: IcebergModel, keys: Sequence[dt.Field], scope: Scope | None)
         [format_value(f.type, row.get(f.id)) for f in keys]
         for entry, file, _, whole in model.live(model.current)
         if scope is None or entry.scope == scope
-        for row in [shown(model.columns, file.columns, whole)]
+        for row in [visible_row(model.columns, file.columns, whole)]
     ]
     return list({repr(row): row for row in found}.values())
 
@@ -209,7 +209,7 @@ def _scopes(model: IcebergModel) -> list[tuple[Scope | None, File]]:
     return list(scopes.items()) or [(None, {"spec-id": 0})]
 
 
-def _positions(draw: Draw, entry: Entry) -> list[int]:
+def _positions(draw: Draw, entry: ModelEntry) -> list[int]:
     assert isinstance(entry.file, ModelFile)
     return sorted(draw(st.sets(st.integers(0, len(entry.file.rows) - 1), min_size=1)))
 
@@ -218,7 +218,7 @@ def _habits(draw: Draw) -> dict[str, Any]:
     return {"manifests": "merge"} if draw(st.integers(0, 3)) == 3 else {}
 
 
-def _data(model: IcebergModel) -> list[Entry]:
+def _data(model: IcebergModel) -> list[ModelEntry]:
     return [e for e in model.current.files.values() if isinstance(e.file, ModelFile)]
 
 
@@ -250,27 +250,27 @@ def _has_keys(model: IcebergModel) -> bool:
     return model.version > 1 and _has_data(model) and bool(_key_columns(model.columns))
 
 
-OPERATIONS: Final[Mapping[str, Kind]] = {
-    "append": Kind(lambda model: True, append),
-    "delete-positions": Kind(lambda model: model.version == 2 and _has_data(model), delete_positions),
-    "delete-equal": Kind(_has_keys, delete_equal),
-    "upsert": Kind(_has_keys, upsert),
-    "delete-by-vectors": Kind(lambda model: model.version > 2 and _has_data(model), delete_by_vectors),
-    "remove": Kind(lambda model: bool(model.current.files), remove),
-    "overwrite": Kind(lambda model: bool(model.current.files), overwrite),
-    "compact": Kind(_has_data, compact),
-    "side-commit": Kind(lambda model: bool(model.snapshots), side_commit),
-    "mark": Kind(lambda model: bool(model.snapshots), mark),
-    "roll-back": Kind(
+OPERATIONS: Final[Mapping[str, HistoryOperation]] = {
+    "append": HistoryOperation(lambda model: True, append),
+    "delete-positions": HistoryOperation(lambda model: model.version == 2 and _has_data(model), delete_positions),
+    "delete-equal": HistoryOperation(_has_keys, delete_equal),
+    "upsert": HistoryOperation(_has_keys, upsert),
+    "delete-by-vectors": HistoryOperation(lambda model: model.version > 2 and _has_data(model), delete_by_vectors),
+    "remove": HistoryOperation(lambda model: bool(model.current.files), remove),
+    "overwrite": HistoryOperation(lambda model: bool(model.current.files), overwrite),
+    "compact": HistoryOperation(_has_data, compact),
+    "side-commit": HistoryOperation(lambda model: bool(model.snapshots), side_commit),
+    "mark": HistoryOperation(lambda model: bool(model.snapshots), mark),
+    "roll-back": HistoryOperation(
         lambda model: len(model.snapshots) > 1,
         lambda draw, model: {"set-ref": {"name": "main", "at": draw(st.sampled_from(list(model.snapshots)))}},
     ),
-    "expire": Kind(
+    "expire": HistoryOperation(
         lambda model: bool(_expirable(model)), lambda draw, model: {"expire": draw(st.sampled_from(_expirable(model)))}
     ),
-    "upgrade": Kind(lambda model: model.version < 3, lambda draw, model: {"upgrade": model.version + 1}),
+    "upgrade": HistoryOperation(lambda model: model.version < 3, lambda draw, model: {"upgrade": model.version + 1}),
     **column_operations(_droppable),
-    "partition": Kind(
+    "partition": HistoryOperation(
         lambda model: model.version > 1 and len(model.specs) < 4,
         lambda draw, model: {"partition-spec": draw(partition_specs(model.columns))},
     ),

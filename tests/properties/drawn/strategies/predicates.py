@@ -6,7 +6,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from drawn.predicates import OPERATORS, Compare, In, IsNull, Join, Not, Predicate
+from drawn.predicates import OPERATORS, ComparisonTest, InList, IsNullTest, JoinedTest, NotTest, Predicate
 from drawn.strategies.types import Draw
 from drawn.strategies.values import USUAL_FLOATS, pool
 from harness.metadata.model import schema as dt
@@ -27,20 +27,20 @@ def _leaf(draw: Draw, fields: Sequence[dt.Field], depth: int) -> Predicate:
     spelt = _literals(f.type)
     match draw(st.sampled_from(["compare", "compare", "in", "null"] if spelt else ["null"])):
         case "compare":
-            return Compare(f.name, f.type, draw(st.sampled_from(OPERATORS)), draw(st.sampled_from(spelt)))
+            return ComparisonTest(f.name, f.type, draw(st.sampled_from(OPERATORS)), draw(st.sampled_from(spelt)))
         case "in":
-            return In(f.name, f.type, tuple(draw(st.lists(st.sampled_from(spelt), min_size=1, max_size=3))))
+            return InList(f.name, f.type, tuple(draw(st.lists(st.sampled_from(spelt), min_size=1, max_size=3))))
         case _:
-            return IsNull(f.name)
+            return IsNullTest(f.name)
 
 
 def _not(draw: Draw, fields: Sequence[dt.Field], depth: int) -> Predicate:
-    return Not(draw(predicates(fields, depth=depth - 1)))
+    return NotTest(draw(predicates(fields, depth=depth - 1)))
 
 
 def _join(draw: Draw, fields: Sequence[dt.Field], depth: int) -> Predicate:
     parts = [draw(predicates(fields, depth=depth - 1)) for _ in "ab"]
-    return Join(draw(st.sampled_from(("AND", "OR"))), *parts)
+    return JoinedTest(draw(st.sampled_from(("AND", "OR"))), *parts)
 
 
 @cache

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from drawn.models.model import TableModel
 from drawn.predicates import literals
-from drawn.reads import Bound, First, Groups, Measure, Order, Pairs, Read, Shape
+from drawn.reads import Bound, FirstRows, GroupedRows, Measure, Order, PairedRows, ReadShape, Shape
 from drawn.strategies.predicates import predicates
 from drawn.strategies.types import Draw
 from harness.metadata.model import schema as dt
@@ -31,7 +31,7 @@ def reads(draw: Draw, model: TableModel) -> Shape:
     match draw(st.sampled_from(kinds)):
         case "bound":
             where = draw(predicates(bound).filter(lambda p: any(True for _ in literals(p))))
-            return Bound(Read(at=at, columns=draw(_some(_kept(model, at))), where=where))
+            return Bound(ReadShape(at=at, columns=draw(_some(_kept(model, at))), where=where))
         case "first":
             return _first(draw, model, at, exact)
         case "groups":
@@ -39,10 +39,10 @@ def reads(draw: Draw, model: TableModel) -> Shape:
         case "pairs":
             return _pairs(draw, model, at, chosen)
         case "count":
-            return Groups(Read(at=at, where=_where(draw, model, at)), measures=(("count", None),))
+            return GroupedRows(ReadShape(at=at, where=_where(draw, model, at)), measures=(("count", None),))
         case _:
             shown = draw(st.one_of(st.none(), _some(model.columns_at(at))))
-            return Read(at=at, columns=shown, where=_where(draw, model, at))
+            return ReadShape(at=at, columns=shown, where=_where(draw, model, at))
 
 
 def _kept(model: TableModel, at: Selector) -> list[dt.Field]:
@@ -76,14 +76,16 @@ def _where(draw: Draw, model: TableModel, at: Selector) -> Any:
     return draw(st.one_of(st.none(), conditions, conditions))
 
 
-def _first(draw: Draw, model: TableModel, at: Selector, exact: Sequence[dt.Field]) -> First:
+def _first(draw: Draw, model: TableModel, at: Selector, exact: Sequence[dt.Field]) -> FirstRows:
     shown, by = draw(_some(exact)), draw(_some(exact))
     names = dict.fromkeys((*by, *shown))
     order = [Order(column=n, descending=draw(st.booleans()), nulls_first=draw(st.booleans())) for n in names]
-    return First(Read(at=at, columns=shown, where=_where(draw, model, at)), tuple(order), draw(st.integers(1, 4)))
+    return FirstRows(
+        ReadShape(at=at, columns=shown, where=_where(draw, model, at)), tuple(order), draw(st.integers(1, 4))
+    )
 
 
-def _groups(draw: Draw, model: TableModel, at: Selector, exact: Sequence[dt.Field]) -> Groups:
+def _groups(draw: Draw, model: TableModel, at: Selector, exact: Sequence[dt.Field]) -> GroupedRows:
     measures: list[Measure] = [("count", None)]
     for f in exact:
         measures += [("count", f.name), ("min", f.name), ("max", f.name)]
@@ -94,10 +96,10 @@ def _groups(draw: Draw, model: TableModel, at: Selector, exact: Sequence[dt.Fiel
                 measures.append(("sum", f.name))
     keys = draw(st.one_of(st.none(), _some(exact, max_size=2)))
     chosen = draw(st.lists(st.sampled_from(measures), min_size=1, max_size=3, unique=True))
-    return Groups(Read(at=at, columns=keys, where=_where(draw, model, at)), measures=tuple(chosen))
+    return GroupedRows(ReadShape(at=at, columns=keys, where=_where(draw, model, at)), measures=tuple(chosen))
 
 
-def _pairs(draw: Draw, model: TableModel, at: Selector, points: Sequence[Selector]) -> Pairs:
+def _pairs(draw: Draw, model: TableModel, at: Selector, points: Sequence[Selector]) -> PairedRows:
     """At another moment, or under another filter."""
     other = draw(st.sampled_from(points))
     left, right = _kept(model, at), _kept(model, other)
@@ -106,7 +108,7 @@ def _pairs(draw: Draw, model: TableModel, at: Selector, points: Sequence[Selecto
         other = at
         keys = [(f.name, f.name) for f in left if _is_exact(f)]
     sides = [
-        Read(at=point, columns=draw(_some(_kept(model, point), max_size=3)), where=_where(draw, model, point))
+        ReadShape(at=point, columns=draw(_some(_kept(model, point), max_size=3)), where=_where(draw, model, point))
         for point in (at, other)
     ]
-    return Pairs(sides[0], sides[1], draw(st.sampled_from(keys)), draw(st.booleans()))
+    return PairedRows(sides[0], sides[1], draw(st.sampled_from(keys)), draw(st.booleans()))

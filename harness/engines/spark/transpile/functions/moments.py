@@ -158,7 +158,7 @@ def _series(call: Call) -> TypedSql | None:
 def _numbers(call: Call, values: list[TypedSql]) -> TypedSql:
     step = 1 if len(call.arguments) < 3 else call.value(2).number
     if step is None or step == 0:
-        raise call.refused(f"{call.name}() with a step that is no literal")
+        raise call.refusal(f"{call.name}() with a step that is no literal")
     start, end = ("0L" if v is None else BIGINT(v) for v in (values if len(values) == 2 else [None, *values]))
     if call.name == "range":
         end = f"({end} {'-' if step > 0 else '+'} 1L)"
@@ -170,7 +170,7 @@ def _numbers(call: Call, values: list[TypedSql]) -> TypedSql:
 def _moments(call: Call, first: TypedSql, last: TypedSql) -> TypedSql:
     parts = interval(call.arguments[2])
     if parts is None or min(parts) < 0 or max(parts) == 0 or (parts[0] and any(parts[1:])):
-        raise call.refused(f"{call.name}() of dates by this step", "write it as an INTERVAL of one unit, from 1 on")
+        raise call.refusal(f"{call.name}() of dates by this step", "write it as an INTERVAL of one unit, from 1 on")
     start, end = CLOCK(first), CLOCK(last)
     series = f"SEQUENCE({start}, {end}, {interval_text(parts).sql})"
     if call.name == "range":
@@ -241,7 +241,7 @@ def _part_name(call: Call, place: int) -> str:
     """The part of a moment that an argument names; refused if it is no literal."""
     name = call.value(place).text
     if name is None:
-        raise call.refused("a part of a date that no literal names")
+        raise call.refusal("a part of a date that no literal names")
     return _PART.get(name.lower(), name.lower())
 
 
@@ -254,14 +254,14 @@ def _part(call: Call, part: str, value: TypedSql) -> TypedSql:
     if value.type == SPAN:
         return _part_of_span(call, part, value)
     if not is_moment(value.type):
-        raise call.refused(f"{part} of {value.type}")
+        raise call.refusal(f"{part} of {value.type}")
     if part == "epoch" and value.type == _INSTANT:
-        raise call.refused("epoch of a TIMESTAMP WITH TIME ZONE", "use epoch(… AT TIME ZONE 'UTC')")
+        raise call.refusal("epoch of a TIMESTAMP WITH TIME ZONE", "use epoch(… AT TIME ZONE 'UTC')")
     if part == "epoch":
         return TypedSql(f"(CAST({micros(value)} AS DOUBLE) / 1000000D)", DOUBLE)
     text = _DATES.get(part) or _CLOCKS.get(part)
     if text is None:
-        raise call.refused(f"{part} of {value.type}")
+        raise call.refusal(f"{part} of {value.type}")
     if isinstance(value.type, dt.DateType) and part in _CLOCKS:
         return TypedSql(f"CASE WHEN {value.sql} IS NOT NULL THEN 0L END", LONG)
     sql = f"CAST({text.format(value.sql)} AS BIGINT)"
@@ -280,7 +280,7 @@ def _part_of_span(call: Call, part: str, value: TypedSql) -> TypedSql:
         "epoch": (0, 0),
     }.get(part, (-1, 0))
     if within < 0:
-        raise call.refused(f"{part} of a difference of timestamps", "use date_diff()")
+        raise call.refusal(f"{part} of a difference of timestamps", "use date_diff()")
     if part == "epoch":
         whole, rest = f"{value.sql} DIV {_DAY_US}L * 86400L", f"{value.sql} % {_DAY_US}L"
         return TypedSql(f"(CAST({whole} AS DOUBLE) + CAST({rest} AS DOUBLE) / 1000000D)", DOUBLE)
@@ -295,7 +295,7 @@ _YEARS = {"decade": 10, "century": 100, "millennium": 1000}
 def _truncate(call: Call) -> TypedSql | None:
     unit, value = _part_name(call, 0), call.value(1)
     if not is_moment(value.type):
-        raise call.refused(f"date_trunc of {value.type}")
+        raise call.refusal(f"date_trunc of {value.type}")
     type_ = value.type if isinstance(value.type, dt.TimestampType) else _CLOCK
     if unit in _TRUNCATED:
         # Spark gives an instant in the session's zone, which is UTC here.
@@ -306,7 +306,7 @@ def _truncate(call: Call) -> TypedSql | None:
     elif unit == "isoyear":
         sql = f"DATE_TRUNC('WEEK', MAKE_DATE(EXTRACT(YEAROFWEEK FROM {value.sql}), 1, 4))"
     else:
-        raise call.refused(f"date_trunc to {unit}")
+        raise call.refusal(f"date_trunc to {unit}")
     return TypedSql(f"CAST({sql} AS {spark_text.type_name(type_)})", type_)
 
 
@@ -325,7 +325,7 @@ def _ends(call: Call) -> tuple[str, list[TypedSql]]:
     """The unit and the two moments of a difference. Raises UnsupportedError."""
     ends = [call.value(1), call.value(2)]
     if not all(is_moment(v.type) for v in ends):
-        raise call.refused(f"{call.name} of {', '.join(str(v.type) for v in ends)}")
+        raise call.refusal(f"{call.name} of {', '.join(str(v.type) for v in ends)}")
     return _part_name(call, 0), ends
 
 
@@ -340,7 +340,7 @@ def _date_difference(call: Call) -> TypedSql | None:
     if unit in _CLOCK_US:
         begun = [micros(TypedSql(f"DATE_TRUNC('{unit.upper()}', {v.sql})", _INSTANT)) for v in (last, first)]
         return TypedSql(f"(({begun[0]} - {begun[1]}) DIV {_CLOCK_US[unit]}L)", LONG)
-    raise call.refused(f"{call.name} in {unit}s", "use date_diff('day', …)")
+    raise call.refusal(f"{call.name} in {unit}s", "use date_diff('day', …)")
 
 
 def _whole_between(call: Call) -> TypedSql | None:
@@ -348,9 +348,9 @@ def _whole_between(call: Call) -> TypedSql | None:
     unit, (first, last) = _ends(call)
     units = {"week": 7 * _DAY_US, "day": _DAY_US, **_CLOCK_US}
     if unit not in units:
-        raise call.refused(f"{call.name} in {unit}s", "use date_diff()")
+        raise call.refusal(f"{call.name} in {unit}s", "use date_diff()")
     if _INSTANT in (first.type, last.type):
-        raise call.refused(f"{call.name} of a TIMESTAMP WITH TIME ZONE", "use AT TIME ZONE 'UTC'")
+        raise call.refusal(f"{call.name} of a TIMESTAMP WITH TIME ZONE", "use AT TIME ZONE 'UTC'")
     return TypedSql(f"(({micros(last)} - {micros(first)}) DIV {units[unit]}L)", LONG)
 
 

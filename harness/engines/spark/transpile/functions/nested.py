@@ -23,7 +23,7 @@ from harness.engines.spark.transpile.functions.registry import (
     function_of_forms,
     values_of_types,
 )
-from harness.engines.spark.transpile.spark_text import refused
+from harness.engines.spark.transpile.spark_text import refusal
 from harness.engines.spark.transpile.values import (
     BOOLEAN,
     DOUBLE,
@@ -48,7 +48,7 @@ def list_argument(call: Call, place: int = 0) -> TypedSql:
     """An argument that is a list. Raises UnsupportedError."""
     value = call.value(place)
     if not isinstance(value.type, dt.ListType):
-        raise call.refused(f"{call.name} of {value.type}")
+        raise call.refusal(f"{call.name} of {value.type}")
     return value
 
 
@@ -63,7 +63,7 @@ def _as_element(call: Call, place: int, element: dt.Type) -> str:
     value = call.value(place)
     (_, text), type_ = with_common_type((TypedSql("", element), value), call.name)
     if str(type_) != str(element):
-        raise call.refused(f"{call.name} of list<{element}> and {value.type}", "cast to one type")
+        raise call.refusal(f"{call.name} of list<{element}> and {value.type}", "cast to one type")
     return text
 
 
@@ -80,7 +80,7 @@ def list_value(call: Call) -> TypedSql:
     """A list of values; its elements have the type that DuckDB gives to values of any kind, literals or not."""
     values = call.values()
     if not values or all(isinstance(v.type, dt.UnknownType) for v in values):
-        raise call.refused("a list without a type")
+        raise call.refusal("a list without a type")
     texts, type_ = with_common_type(
         [v if isinstance(v.type, dt.UnknownType) else TypedSql(v.sql, v.type) for v in values], "a list"
     )
@@ -114,7 +114,7 @@ _position = _with_element(
 def check_elements(call: Call, listed: TypedSql, types: tuple[type, ...]) -> None:
     """Refuses elements of other types."""
     if not isinstance(element_of(listed), types):
-        raise call.refused(f"{call.name} of {listed.type}")
+        raise call.refusal(f"{call.name} of {listed.type}")
 
 
 def _list_condition(condition: str) -> Lowering:
@@ -124,7 +124,7 @@ def _list_condition(condition: str) -> Lowering:
         first, second = list_argument(call, 0), list_argument(call, 1)
         check_elements(call, first, PLAIN)
         if str(first.type) != str(second.type):
-            raise call.refused(f"{call.name} of {first.type} and {second.type}", "cast to one type")
+            raise call.refusal(f"{call.name} of {first.type} and {second.type}", "cast to one type")
         return TypedSql(condition.format(first.sql, second.sql), BOOLEAN)
 
     return lower
@@ -134,12 +134,12 @@ def element_at(call: Call, listed: TypedSql, place: TypedSql) -> TypedSql:
     """An element by its place from 1 on, or from the end by a negative one; null where there is none."""
     index = clip_to_int(place)
     if index is None:
-        raise call.refused(f"an element by {place.type}")
+        raise call.refusal(f"an element by {place.type}")
     found = f"TRY_ELEMENT_AT({listed.sql}, {index})"
     if place.number is None:
         found = f"CASE WHEN {index} <> 0 THEN {found} END"
     elif place.number == 0:
-        raise call.refused("element 0")
+        raise call.refusal("element 0")
     return TypedSql(found, element_of(listed))
 
 
@@ -147,7 +147,7 @@ def slice_list(call: Call, base: TypedSql, first: TypedSql | None, last: TypedSq
     """A part of a list or a text by literals; both ends belong to it."""
     start, end = (1 if first is None else first.number), (None if last is None else last.number)
     if start is None or (end is None and last is not None):
-        raise call.refused("a slice by what is no literal", "use list_filter() with an index")
+        raise call.refusal("a slice by what is no literal", "use list_filter() with an index")
     is_text = isinstance(base.type, dt.StringType)
     size = f"{'CHAR_LENGTH' if is_text else 'SIZE'}({base.sql})"
     begin = str(max(start, 1)) if start >= 0 else f"GREATEST({size} {start + 1:+d}, 1)"
@@ -159,28 +159,28 @@ def slice_list(call: Call, base: TypedSql, first: TypedSql | None, last: TypedSq
 def character(call: Call, text: TypedSql, place: TypedSql) -> TypedSql:
     """A character of a text by a literal place; nothing where there is none."""
     if not place.number:
-        raise call.refused("a character by what is no literal", "use substring()")
+        raise call.refusal("a character by what is no literal", "use substring()")
     return slice_list(call, text, place, place)
 
 
-def _sorted(call: Call) -> TypedSql | None:
+def _sort_list(call: Call) -> TypedSql | None:
     order = (call.value(1).text or "?").upper() if len(call.arguments) > 1 else "ASC"
     nulls = (call.value(2).text or "?").upper() if len(call.arguments) > 2 else "NULLS LAST"
-    return _in_order(call, order, nulls)
+    return _sort_by(call, order, nulls)
 
 
-def _in_order(call: Call, order: str, nulls: str) -> TypedSql:
+def _sort_by(call: Call, order: str, nulls: str) -> TypedSql:
     listed = _distinct_inside(call) or list_argument(call)
     check_elements(call, listed, ORDERED)
     ascending = order in ("ASC", "ASCENDING")
     is_known = (ascending or order in ("DESC", "DESCENDING")) and nulls in ("NULLS FIRST", "NULLS LAST")
     if not is_known or len(call.arguments) > 3:
-        raise call.refused(f"{call.name} in this order")
+        raise call.refusal(f"{call.name} in this order")
     if ascending is (nulls == "NULLS FIRST"):
         return TypedSql(f"SORT_ARRAY({listed.sql}, {'true' if ascending else 'false'})", listed.type)
     if ascending:
         return TypedSql(f"ARRAY_SORT({listed.sql})", listed.type)
-    raise call.refused(f"{call.name} in this order", "use list_filter() and list_sort()")
+    raise call.refusal(f"{call.name} in this order", "use list_filter() and list_sort()")
 
 
 def _distinct_inside(call: Call) -> TypedSql | None:
@@ -190,7 +190,7 @@ def _distinct_inside(call: Call) -> TypedSql | None:
         return None
     listed = call.expressions.translate(node.expressions[0])
     if not isinstance(listed.type, dt.ListType) or not isinstance(element_of(listed), PLAIN):
-        raise call.refused(f"list_distinct of {listed.type}")
+        raise call.refusal(f"list_distinct of {listed.type}")
     return TypedSql(f"ARRAY_DISTINCT({without_nulls(listed.sql)})", listed.type)
 
 
@@ -203,7 +203,7 @@ def size(call: Call) -> TypedSql | None:
     return TypedSql(f"CAST(SIZE({value.sql}) AS BIGINT)", LONG) if isinstance(value.type, dt.ListType) else None
 
 
-def _joined_lists(call: Call) -> TypedSql | None:
+def _concat_lists(call: Call) -> TypedSql | None:
     values = call.values()
     types = {str(v.type): v.type for v in values}
     if len(types) != 1 or not isinstance(values[0].type, dt.ListType):
@@ -212,7 +212,7 @@ def _joined_lists(call: Call) -> TypedSql | None:
     return TypedSql(f"CONCAT({', '.join(parts)})", values[0].type)
 
 
-def _extended(call: Call, *, in_front: bool = False) -> TypedSql:
+def _extend_list(call: Call, *, in_front: bool = False) -> TypedSql:
     listed = list_argument(call, int(in_front))
     item = f"ARRAY({_as_element(call, int(not in_front), element_of(listed))})"
     base = f"COALESCE({listed.sql}, {_empty(listed.type)})"
@@ -234,17 +234,17 @@ _OF_LISTS = (
         ("list_extract", "list_element", "array_extract"), lambda c: element_at(c, list_argument(c), c.value(1)), 2
     ),
     Function(("list_slice", "array_slice"), lambda c: slice_list(c, list_argument(c), c.value(1), c.value(2)), 3),
-    Function(("list_sort", "array_sort"), _sorted),
-    Function(("list_reverse_sort", "array_reverse_sort"), lambda c: _in_order(c, "DESC", "NULLS LAST"), 1),
+    Function(("list_sort", "array_sort"), _sort_list),
+    Function(("list_reverse_sort", "array_reverse_sort"), lambda c: _sort_by(c, "DESC", "NULLS LAST"), 1),
     function_of_forms(("list_reverse", "array_reverse"), Signature((LIST,), first_type, "REVERSE({0})")),
     Function(("array_length",), size, 1),
-    Function(("list_concat", "list_cat", "array_concat", "array_cat"), _joined_lists, instead="cast to one type"),
-    Function(("list_append", "array_append", "array_push_back"), _extended, 2),
-    Function(("list_prepend", "array_prepend"), lambda c: _extended(c, in_front=True), 2),
+    Function(("list_concat", "list_cat", "array_concat", "array_cat"), _concat_lists, instead="cast to one type"),
+    Function(("list_append", "array_append", "array_push_back"), _extend_list, 2),
+    Function(("list_prepend", "array_prepend"), lambda c: _extend_list(c, in_front=True), 2),
     function_of_forms(("flatten",), Signature((LISTS,), first_element_type, f"FLATTEN({without_nulls('{0}')})")),
     Function(
         (*_DISTINCT, "list_unique", "array_unique"),
-        refused="use list_sort(list_distinct(…)) or len(list_distinct(…)), whose order is certain",
+        alternative="use list_sort(list_distinct(…)) or len(list_distinct(…)), whose order is certain",
     ),
 )
 
@@ -263,7 +263,7 @@ def members(base: TypedSql, names: Iterable[str], node: exp.Expr) -> TypedSql:
         fields = base.type.fields if isinstance(base.type, dt.StructType) else ()
         found = [f for f in fields if f.name == name] or [f for f in fields if f.name.casefold() == name.casefold()]
         if len(found) != 1:
-            raise refused(node, f"field {name} of {base.type}")
+            raise refusal(node, f"field {name} of {base.type}")
         base = TypedSql(f"({base.sql}).{spark_text.name(found[0].name)}", found[0].type)
     return base
 
@@ -273,15 +273,15 @@ def _struct_pack(call: Call) -> TypedSql | None:
     fields, parts = [], []
     for place, item in enumerate(call.arguments, 1):
         if not isinstance(item, exp.PropertyEQ) or not isinstance(item.this, exp.Identifier | exp.Literal):
-            raise call.refused("a struct whose fields have no names", "use {'name': value}")
+            raise call.refusal("a struct whose fields have no names", "use {'name': value}")
         value = call.expressions.translate(item.expression)
         if isinstance(value.type, dt.UnknownType):
-            raise call.refused("a struct with a null that has no type", "cast it")
+            raise call.refusal("a struct with a null that has no type", "cast it")
         name = str(item.this.name)
         fields.append(dt.Field(id=place, name=name, type=value.type))
         parts.append(f"{spark_text.text(name)}, {value.sql}")
     if not fields or len({field.name.casefold() for field in fields}) < len(fields):
-        raise call.refused("this struct")
+        raise call.refusal("this struct")
     return TypedSql(f"NAMED_STRUCT({', '.join(parts)})", dt.StructType(tuple(fields)))
 
 
@@ -289,7 +289,7 @@ def _field(call: Call) -> TypedSql | None:
     """`struct_extract`."""
     name = call.value(1).text
     if name is None:
-        raise call.refused("a field that no literal names")
+        raise call.refusal("a field that no literal names")
     return members(call.value(0), [name], call.node)
 
 
@@ -304,19 +304,19 @@ def _by_key(spark: str, result: Callable[[dt.MapType], dt.Type]) -> Callable[[Ca
     def lower(call: Call) -> TypedSql:
         value, key = call.value(0), call.value(1)
         if not isinstance(value.type, dt.MapType) or not isinstance(value.type.key.type, _KEYS):
-            raise call.refused(f"{call.name} of {value.type}")
+            raise call.refusal(f"{call.name} of {value.type}")
         (_, text), common = with_common_type((TypedSql("", value.type.key.type), key), call.name)
         if str(common) != str(value.type.key.type) or isinstance(key.type, dt.UnknownType):
-            raise call.refused(f"{call.name} with a key of {key.type}", "cast it to the type of the keys")
+            raise call.refusal(f"{call.name} with a key of {key.type}", "cast it to the type of the keys")
         made = result(value.type)
         return TypedSql(spark.format(value.sql, text, type=type_name(made)), made)
 
     return lower
 
 
-looked_up = _by_key("TRY_ELEMENT_AT({0}, {1})", lambda t: t.value.type)
+lookup = _by_key("TRY_ELEMENT_AT({0}, {1})", lambda t: t.value.type)
 """`m[k]`: null where there is none."""
-_found = _by_key(
+_lookup_as_list = _by_key(
     "CASE WHEN {0} IS NULL THEN NULL WHEN MAP_CONTAINS_KEY({0}, {1}) THEN ARRAY(TRY_ELEMENT_AT({0}, {1})) "
     "ELSE CAST(ARRAY() AS {type}) END",
     lambda t: list_of(t.value.type),
@@ -328,19 +328,19 @@ def map_from_lists(call: Call, keys: list[exp.Expr], values: list[exp.Expr]) -> 
     """`MAP {k: v}`: a key that comes twice is an error on both engines."""
     found = [[call.expressions.translate(node) for node in nodes] for nodes in (keys, values)]
     if not keys or any(all(isinstance(v.type, dt.UnknownType) for v in side) for side in found):
-        raise call.refused("a map without types")
+        raise call.refusal("a map without types")
     firm = [[v if isinstance(v.type, dt.UnknownType) else TypedSql(v.sql, v.type) for v in side] for side in found]
     (key_texts, key), (value_texts, value) = (with_common_type(side, "MAP") for side in firm)
     if not isinstance(key, _KEYS):
-        raise call.refused(f"a map with keys of {key}")
+        raise call.refusal(f"a map with keys of {key}")
     pairs = ", ".join(f"{k}, {v}" for k, v in zip(key_texts, value_texts, strict=True))
     return TypedSql(f"MAP({pairs})", map_of(key, value))
 
 
-def _zipped(call: Call) -> TypedSql | None:
+def _map_from_two_lists(call: Call) -> TypedSql | None:
     """`map(keys, values)`: lists of other lengths, and keys that are null or come twice, are errors on both engines."""
     if len(call.arguments) != 2:
-        raise call.refused("a map without types")
+        raise call.refusal("a map without types")
     lists = call.values()
     types = [v.type.element.type for v in lists if isinstance(v.type, dt.ListType)]
     if len(types) < 2 or not isinstance(types[0], _KEYS) or isinstance(types[1], dt.UnknownType):
@@ -355,14 +355,14 @@ FUNCTIONS = (
     function_of_forms(("map_keys",), Signature((MAP,), lambda t: list_of(t.key.type), "MAP_KEYS({0})")),
     function_of_forms(("map_values",), Signature((MAP,), lambda t: list_of(t.value.type), "MAP_VALUES({0})")),
     function_of_forms(("map_entries",), Signature((MAP,), _pair, "MAP_ENTRIES({0})")),
-    Function(("map_extract_value", "m[k]"), looked_up, 2),
-    Function(("element_at", "map_extract"), _found, 2),
+    Function(("map_extract_value", "m[k]"), lookup, 2),
+    Function(("element_at", "map_extract"), _lookup_as_list, 2),
     Function(("map_contains",), _contains, 2),
-    Function(("map",), _zipped, instead="cast them to lists of a type"),
-    Function(("histogram",), refused="use count(*) with GROUP BY: its counts are UBIGINT"),
-    Function(("cardinality",), refused="use len(map_keys(…)), whose type both engines have"),
-    Function(("row", "struct_insert", "struct_keys"), refused="use {'name': value}"),
-    Function(("map_concat", "map_from_entries"), refused="use MAP {key: value}"),
+    Function(("map",), _map_from_two_lists, instead="cast them to lists of a type"),
+    Function(("histogram",), alternative="use count(*) with GROUP BY: its counts are UBIGINT"),
+    Function(("cardinality",), alternative="use len(map_keys(…)), whose type both engines have"),
+    Function(("row", "struct_insert", "struct_keys"), alternative="use {'name': value}"),
+    Function(("map_concat", "map_from_entries"), alternative="use MAP {key: value}"),
 )
 
 
@@ -385,12 +385,12 @@ def _sum(call: Call) -> TypedSql | None:
     return TypedSql(f"CASE WHEN SIZE({values}) > 0 THEN CAST({added} AS {type_name(result)}) END", result)
 
 
-def _aggregated(call: Call) -> TypedSql | None:
+def _list_aggregate(call: Call) -> TypedSql | None:
     """`list_aggregate(l, 'sum')`, as `list_sum(l)`."""
     named = call.value(1).text
     function = _AGGREGATES.get(f"list_{str(named).lower()}")
     if function is None:
-        raise call.refused(f"{call.name} by {named or 'what no literal names'}", _INSTEAD)
+        raise call.refusal(f"{call.name} by {named or 'what no literal names'}", _INSTEAD)
     return function.lower(replace(call, arguments=call.arguments[:1]))
 
 
@@ -411,36 +411,36 @@ def _text(call: Call) -> TypedSql | None:
     listed, between = list_argument(call), VARCHAR(call.value(1)) if call.value(1).text is not None else None
     item = ANY_TEXT(TypedSql("v", element_of(listed)))
     if item is None or between is None:
-        raise call.refused(f"{call.name} of {listed.type}", "use list_transform() to make texts")
+        raise call.refusal(f"{call.name} of {listed.type}", "use list_transform() to make texts")
     nothing = f"SIZE({listed.sql}) > 0 AND SIZE({without_nulls(listed.sql)}) = 0"
     joined = f"ARRAY_JOIN(TRANSFORM({listed.sql}, v -> {item}), {between})"
     return TypedSql(f"CASE WHEN {nothing} THEN NULL ELSE {joined} END", TEXT)
 
 
-def _transformed(call: Call) -> TypedSql | None:
+def _list_transform(call: Call) -> TypedSql | None:
     listed, head, body = _lambda(call)
     return TypedSql(f"TRANSFORM({listed.sql}, {head} -> {body.sql})", list_of(body.type))
 
 
-def _filtered(call: Call) -> TypedSql | None:
+def _list_filter(call: Call) -> TypedSql | None:
     listed, head, body = _lambda(call)
     if body.type != BOOLEAN:
-        raise call.refused(f"a {body.type} as a condition")
+        raise call.refusal(f"a {body.type} as a condition")
     return TypedSql(f"FILTER({listed.sql}, {head} -> {body.sql})", listed.type)
 
 
 def _lambda(call: Call) -> tuple[TypedSql, str, TypedSql]:
     """The list, the variables in Spark's words, and the body."""
     if not isinstance(call.arguments[1], exp.Lambda):
-        raise call.refused(f"{call.name} without a lambda")
+        raise call.refusal(f"{call.name} without a lambda")
     listed, node = list_argument(call), call.arguments[1]
     names = [str(item.name) for item in node.expressions]
     if not 1 <= len(names) <= 2:
-        raise call.refused(f"{call.name} with a lambda of {len(names)} variables")
+        raise call.refusal(f"{call.name} with a lambda of {len(names)} variables")
     head, inner = call.expressions.within(names, element_of(listed))
     body = inner.translate(node.this)
     if isinstance(body.type, dt.UnknownType):
-        raise call.refused(f"{call.name} to null")
+        raise call.refusal(f"{call.name} to null")
     if body.literal is not None:
         body = TypedSql(coerce(body, body.type, call.name), body.type)
     return listed, head, body
@@ -450,21 +450,21 @@ def comprehension(call: Call, node: exp.Comprehension) -> TypedSql:
     """`[x + 1 for x in l if x > 2]`."""
     listed = call.expressions.translate(node.args["iterator"])
     if not isinstance(listed.type, dt.ListType) or node.args.get("position"):
-        raise call.refused("this list comprehension", "use list_transform()")
+        raise call.refusal("this list comprehension", "use list_transform()")
     head, inner = call.expressions.within([str(node.args["expression"].name)], element_of(listed))
     condition = node.args.get("condition")
     sql = listed.sql if condition is None else f"FILTER({listed.sql}, {head} -> {inner.boolean(condition)})"
     body = inner.translate(node.this)
     if isinstance(body.type, dt.UnknownType):
-        raise call.refused("this list comprehension")
+        raise call.refusal("this list comprehension")
     return TypedSql(f"TRANSFORM({sql}, {head} -> {body.sql})", list_of(body.type))
 
 
 FOLDS = (
     Function(("array_to_string", "list_to_string"), _text, 2),
     *_AGGREGATES.values(),
-    Function(("list_transform", "list_apply", "array_transform", "array_apply", "apply"), _transformed, 2),
-    Function(("list_filter", "array_filter", "filter"), _filtered, 2),
-    Function(("list_aggregate", "array_aggregate", "list_aggr", "array_aggr", "aggregate"), _aggregated, 2),
-    Function(("list_reduce", "array_reduce", "reduce", "list_avg", "list_zip"), refused=_INSTEAD),
+    Function(("list_transform", "list_apply", "array_transform", "array_apply", "apply"), _list_transform, 2),
+    Function(("list_filter", "array_filter", "filter"), _list_filter, 2),
+    Function(("list_aggregate", "array_aggregate", "list_aggr", "array_aggr", "aggregate"), _list_aggregate, 2),
+    Function(("list_reduce", "array_reduce", "reduce", "list_avg", "list_zip"), alternative=_INSTEAD),
 )

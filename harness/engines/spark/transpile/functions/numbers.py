@@ -47,11 +47,11 @@ def _nearest(double: str) -> str:
     return f"(ROUND(ABS({double}), 0) * SIGNUM({double}))"
 
 
-def _widened(value: TypedSql) -> str | None:
+def _as_double(value: TypedSql) -> str | None:
     return NUMBER(value) if isinstance(value.type, dt.FloatType) else None
 
 
-WIDENED: Parameter = _widened
+WIDENED: Parameter = _as_double
 """A floating-point number as a DOUBLE."""
 
 
@@ -69,7 +69,7 @@ def _round(call: Call) -> TypedSql | None:
     value = call.value(0)
     places = call.value(1).number if len(call.arguments) == 2 else 0
     if len(call.arguments) > 2 or places is None:
-        raise call.refused("round to a number of places that is no literal")
+        raise call.refusal("round to a number of places that is no literal")
     match value.type:
         case dt.DecimalType(precision=precision, scale=scale) if places >= 0:
             if places >= scale:
@@ -79,12 +79,12 @@ def _round(call: Call) -> TypedSql | None:
         case dt.IntegerType() if places >= 0:
             return value
         case dt.FloatType(bits=64) if -22 <= places <= 22:
-            return TypedSql(_rounded(value.sql, places, given=len(call.arguments) == 2), DOUBLE)
+            return TypedSql(_round_double(value.sql, places, given=len(call.arguments) == 2), DOUBLE)
         case _:
-            raise call.refused(f"round of {value.type} to {places} places")
+            raise call.refusal(f"round of {value.type} to {places} places")
 
 
-def _rounded(double: str, places: int, *, given: bool) -> str:
+def _round_double(double: str, places: int, *, given: bool) -> str:
     """A double rounded as on DuckDB: times a power of ten, to the nearest whole number, and divided again.
 
     Up to 2.0.0, DuckDB rounds the double that is nearest to the product, later the product: 2.675 times 100, whose
@@ -128,7 +128,7 @@ def _remainder(call: Call) -> TypedSql | None:
         scale = max(a.scale, b.scale)
         precision = max(a.precision - a.scale, b.precision - b.scale) + scale
         if precision > 38:
-            raise call.refused(f"{left.type} % {right.type}, which may need more than 38 digits,")
+            raise call.refusal(f"{left.type} % {right.type}, which may need more than 38 digits,")
         exact = dt.DecimalType(precision, scale)
         sql = f"({coerce(left, exact, '%')} % {coerce(right, exact, '%')})"
         return TypedSql(f"CAST({sql} AS {type_name(exact)})", exact)
@@ -151,13 +151,13 @@ def _bits(sign: str) -> Lowering:
     return lower
 
 
-def _shifted(call: Call) -> TypedSql | None:
+def _shift(call: Call) -> TypedSql | None:
     """`<<` and `>>` by a literal: Spark takes the count modulo the width, in 32 or 64 bits."""
     value, count = call.value(0), call.value(1).number
     if not isinstance(value.type, dt.IntegerType) or count is None or not 0 <= count < value.type.bits:
-        raise call.refused(f"{call.name} by what is no literal below the width of {value.type}")
+        raise call.refusal(f"{call.name} by what is no literal below the width of {value.type}")
     if call.value(1).type != value.type and value.type.bits < 32:
-        raise call.refused(f"{call.name} of {value.type}", "cast to INTEGER")
+        raise call.refusal(f"{call.name} of {value.type}", "cast to INTEGER")
     if call.name == ">>":
         return TypedSql(f"CAST(SHIFTRIGHT({value.sql}, {count}) AS {type_name(value.type)})", value.type)
     # As a product, which overflows where DuckDB's shift does.
@@ -228,7 +228,7 @@ FUNCTIONS = (
     Function(("|",), _bits("|"), 2),
     Function(("xor",), _bits("^"), 2),
     function_of_forms(("~",), Signature((WHOLE,), first_type, "(~ {0})")),
-    Function(("<<", ">>"), _shifted, 2),
+    Function(("<<", ">>"), _shift, 2),
     Function(("bit_count",), _bit_count, 1),
     function_of_forms(("isinf",), Signature((FLOATING,), BOOLEAN, f"(ABS({{0}}) = {_INFINITY})")),
     function_of_forms(("isfinite",), Signature((FLOATING,), BOOLEAN, f"(ABS({{0}}) < {_INFINITY})")),
@@ -237,8 +237,8 @@ FUNCTIONS = (
             *("factorial", "gcd", "greatest_common_divisor", "lcm", "least_common_multiple"),
             *("even", "gamma", "lgamma"),
         ),
-        refused="compute it before",
+        alternative="compute it before",
     ),
-    Function(("cbrt",), refused="use pow(…, 1.0 / 3)"),
-    Function(("random", "uuid", "gen_random_uuid"), refused="bind the values as a column"),
+    Function(("cbrt",), alternative="use pow(…, 1.0 / 3)"),
+    Function(("random", "uuid", "gen_random_uuid"), alternative="bind the values as a column"),
 )

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from sqlglot import exp
 
 from harness.engines.spark.transpile import spark_text
-from harness.engines.spark.transpile.spark_text import refused
+from harness.engines.spark.transpile.spark_text import refusal
 from harness.engines.spark.transpile.values import (
     BLOB_TYPE,
     DOUBLE,
@@ -52,10 +52,10 @@ class Call:
         """All arguments, lowered. Raises UnsupportedError."""
         return [self.value(place) for place in range(len(self.arguments))]
 
-    def refused(self, why: str | None = None, instead: str | None = None) -> UnsupportedError:
+    def refusal(self, why: str | None = None, instead: str | None = None) -> UnsupportedError:
         """The error for this call. why: the part that is not certain; instead: words to write."""
         name = f"{self.name}()" if self.name.isidentifier() else self.name
-        return refused(self.node, why or name, instead)
+        return refusal(self.node, why or name, instead)
 
 
 Parameter = Callable[[TypedSql], str | None]
@@ -110,12 +110,12 @@ class Function:
     count: int | None = None
     forms: tuple[Signature, ...] = ()
     instead: str = ""
-    refused: str = ""
+    alternative: str = ""
 
     def lower(self, call: Call) -> TypedSql:
         """A call of it in Spark's SQL. Raises UnsupportedError."""
-        if self.refused:
-            raise call.refused(instead=self.refused)
+        if self.alternative:
+            raise call.refusal(instead=self.alternative)
         lowering = self.lowering if self.count in (None, len(call.arguments)) else None
         found = None if lowering is None else lowering(call)
         if found is not None:
@@ -126,7 +126,7 @@ class Function:
             if found is not None:
                 return found
         types = ", ".join(str(v.type) for v in values)
-        raise call.refused(f"{call.name} of {types}" if types else None, self.instead or None)
+        raise call.refusal(f"{call.name} of {types}" if types else None, self.instead or None)
 
 
 def function_of_forms(names: tuple[str, ...], *forms: Signature, instead: str = "") -> Function:

@@ -66,15 +66,15 @@ _SYNTAX: dict[type[exp.Expr], Callable[[exp.Expr], Parts | None]] = {
 }
 
 
-def _ordered(call: Call) -> TypedSql:
+def _greatest_or_least(call: Call) -> TypedSql:
     """`greatest` and `least`."""
-    found = _several(call, call.name.upper())
+    found = _with_several_values(call, call.name.upper())
     if isinstance(found.type, dt.ListType | dt.StructType | dt.MapType):
-        raise call.refused(f"{call.name} of {found.type}")
+        raise call.refusal(f"{call.name} of {found.type}")
     return found
 
 
-def _several(call: Call, name: str) -> TypedSql:
+def _with_several_values(call: Call, name: str) -> TypedSql:
     values = call.values()
     if len(values) == 1:
         return values[0]
@@ -89,12 +89,12 @@ def _null_if(call: Call) -> TypedSql:
 
 
 GENERAL = (
-    Function(("coalesce", "ifnull"), lambda call: _several(call, "COALESCE")),
-    Function(("greatest",), _ordered),
-    Function(("least",), _ordered),
+    Function(("coalesce", "ifnull"), lambda call: _with_several_values(call, "COALESCE")),
+    Function(("greatest",), _greatest_or_least),
+    Function(("least",), _greatest_or_least),
     Function(("nullif",), _null_if, 2),
-    Function(("typeof", "pg_typeof"), refused="write the type as a text"),
-    Function(("hash",), refused="use md5() of a text"),
+    Function(("typeof", "pg_typeof"), alternative="write the type as a text"),
+    Function(("hash",), alternative="use md5() of a text"),
 )
 
 

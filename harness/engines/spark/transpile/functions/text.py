@@ -68,7 +68,7 @@ _SPACES = spark_text.text("".join(map(chr, (0x20, 0xA0, 0x1680, *range(0x2000, 0
 """The characters that DuckDB's trim() takes away: Unicode's spaces (Zs)."""
 
 
-def _cased(name: str) -> Lowering:
+def _change_case(name: str) -> Lowering:
     """`upper` and `lower`: beyond some letters the engines follow other rules ('ß', 'İ')."""
 
     def lower(call: Call) -> TypedSql | None:
@@ -90,12 +90,12 @@ def _substring(call: Call) -> TypedSql | None:
     text, start = VARCHAR(call.value(0)), call.value(1)
     count = call.value(2).number if len(call.arguments) > 2 else 2**31 - 1
     if count is None or count < 0:
-        raise call.refused("a substring whose length is no literal from 0 on", "use left() and right()")
+        raise call.refusal("a substring whose length is no literal from 0 on", "use left() and right()")
     if text is None or not isinstance(start.type, dt.IntegerType):
         return None
     first = start.number
     if first is None or first < 0:
-        raise call.refused("a substring that does not start at a literal from 0 on", "use left() and right()")
+        raise call.refusal("a substring that does not start at a literal from 0 on", "use left() and right()")
     if len(call.arguments) < 3:
         return TypedSql(f"SUBSTRING({text}, {max(first, 1)})", TEXT)
     length = str(min(count, 2**31 - 1))
@@ -113,7 +113,7 @@ OR_EMPTY: Parameter = _or_empty
 """A text as both engines write it; an empty one for null, which CONCAT of DuckDB leaves out."""
 
 
-def _joined(call: Call) -> TypedSql | None:
+def _concat_lists(call: Call) -> TypedSql | None:
     values = call.values()
     if not all(isinstance(v.type, dt.ListType) for v in values) or len({str(v.type) for v in values}) != 1:
         return None
@@ -125,7 +125,7 @@ def _text_signature(type_: dt.Type, spark: str, count: int = 1) -> Signature:
     return Signature((VARCHAR,) * count, type_, spark)
 
 
-def _padded(name: str) -> Function:
+def _pad(name: str) -> Function:
     form = Signature((VARCHAR, INTEGER, LITERAL_TEXT), TEXT, f"{name}({{0}}, IF({{1}} < 0, 0, {{1}}), {{2}})")
     return function_of_forms((name.lower(),), form, instead="write the padding as a literal that is not empty")
 
@@ -157,8 +157,8 @@ FUNCTIONS = (
     function_of_forms(("strlen",), _text_signature(LONG, "CAST(OCTET_LENGTH({0}) AS BIGINT)")),
     function_of_forms(("bit_length",), _text_signature(LONG, "CAST(BIT_LENGTH({0}) AS BIGINT)")),
     function_of_forms(("octet_length",), Signature((BLOB,), LONG, "CAST(OCTET_LENGTH({0}) AS BIGINT)")),
-    Function(("upper", "ucase"), _cased("UPPER"), 1),
-    Function(("lower", "lcase"), _cased("LOWER"), 1),
+    Function(("upper", "ucase"), _change_case("UPPER"), 1),
+    Function(("lower", "lcase"), _change_case("LOWER"), 1),
     *(
         function_of_forms(
             (name,),
@@ -170,8 +170,8 @@ FUNCTIONS = (
     Function(("substring", "substr"), _substring),
     _end("LEFT"),
     _end("RIGHT"),
-    _padded("LPAD"),
-    _padded("RPAD"),
+    _pad("LPAD"),
+    _pad("RPAD"),
     function_of_forms(("repeat",), Signature((VARCHAR, PLACE), TEXT, "REPEAT({0}, {1})")),
     function_of_forms(("replace",), _text_signature(TEXT, "REPLACE({0}, {1}, {2})", 3)),
     function_of_forms(("translate",), _text_signature(TEXT, "TRANSLATE({0}, {1}, {2})", 3)),
@@ -201,7 +201,7 @@ FUNCTIONS = (
         Signature((VARCHAR, ANY_TEXT), TEXT, "CONCAT_WS({all})", repeats=True),
         instead="cast to VARCHAR",
     ),
-    Function(("||",), _joined, 2, (Signature((ANY_TEXT, ANY_TEXT), TEXT, "({0} || {1})"),), instead=_ALIKE),
+    Function(("||",), _concat_lists, 2, (Signature((ANY_TEXT, ANY_TEXT), TEXT, "({0} || {1})"),), instead=_ALIKE),
     function_of_forms(("ascii",), _text_signature(INT, "ASCII({0})")),
     function_of_forms(("unicode", "ord"), _text_signature(INT, "CASE WHEN {0} = '' THEN -1 ELSE ASCII({0}) END")),
     function_of_forms(("chr",), Signature((INTEGER,), TEXT, "DECODE(UNHEX(LPAD(HEX({0}), 8, '0')), 'UTF-32')")),
@@ -224,8 +224,8 @@ FUNCTIONS = (
             *("levenshtein", "editdist3", "damerau_levenshtein", "jaccard", "hamming", "mismatches"),
             *("jaro_similarity", "jaro_winkler_similarity"),
         ),
-        refused="compare texts with = or LIKE",
+        alternative="compare texts with = or LIKE",
     ),
-    Function(("format", "printf"), refused="join the parts with ||"),
-    Function(("strip_accents", "nfc_normalize"), refused="replace the letters with translate()"),
+    Function(("format", "printf"), alternative="join the parts with ||"),
+    Function(("strip_accents", "nfc_normalize"), alternative="replace the letters with translate()"),
 )

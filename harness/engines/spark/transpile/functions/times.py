@@ -117,7 +117,7 @@ def _make_timestamp(call: Call) -> TypedSql | None:
     if not all(isinstance(v.type, dt.IntegerType) for v in values[:5]):
         return None
     if not exact and not isinstance(seconds.type, dt.IntegerType):
-        raise call.refused(f"make_timestamp with seconds of {seconds.type}", "cast them to DECIMAL(8, 6)")
+        raise call.refusal(f"make_timestamp with seconds of {seconds.type}", "cast them to DECIMAL(8, 6)")
     first = ", ".join(str(PLACE(v)) for v in values[:5])
     return TypedSql(f"MAKE_TIMESTAMP_NTZ({first}, CAST({seconds.sql} AS DECIMAL(8, 6)))", _CLOCK)
 
@@ -126,10 +126,10 @@ def _strftime(call: Call) -> TypedSql | None:
     """`strftime`."""
     value, pattern = call.value(0), call.value(1).text
     if pattern is None or not is_moment(value.type) or value.type == _INSTANT:
-        raise call.refused(f"strftime of {value.type} with a format that is no literal")
+        raise call.refusal(f"strftime of {value.type} with a format that is no literal")
     java = java_format(pattern)
     if java is None:
-        raise call.refused(f"strftime with {pattern!r}", "use the specifiers that docs/reference/functions.md lists")
+        raise call.refusal(f"strftime with {pattern!r}", "use the specifiers that docs/reference/functions.md lists")
     known, shown = f"YEAR({value.sql}) BETWEEN 1 AND 9999", f"DATE_FORMAT({value.sql}, {spark_text.text(java)})"
     return TypedSql(checked_value(value.sql, known, shown, "strftime() outside the years 1 to 9999"), TEXT)
 
@@ -139,7 +139,7 @@ def _strptime(call: Call) -> TypedSql | None:
     text, pattern = VARCHAR(call.value(0)), call.value(1).text
     formats = parsing_format(pattern) if pattern is not None else None
     if text is None or formats is None:
-        raise call.refused("strptime with this format", "use %Y, %m, %d, %H, %M, %S and what stands between them")
+        raise call.refusal("strptime with this format", "use %Y, %m, %d, %H, %M, %S and what stands between them")
     java, regex = formats
     known, read = f"{text} RLIKE {spark_text.text(regex)}", f"TO_TIMESTAMP_NTZ({text}, {spark_text.text(java)})"
     return TypedSql(
@@ -151,7 +151,7 @@ def _at_time_zone(call: Call) -> TypedSql | None:
     """AT TIME ZONE, for UTC alone: rules of other zones change with the releases of either engine."""
     zone, value = call.value(1).text, call.value(0)
     if zone is None or zone.upper() != "UTC" or not is_timestamp(value.type):
-        raise call.refused(f"AT TIME ZONE {zone or ''}".strip(), "use UTC")
+        raise call.refusal(f"AT TIME ZONE {zone or ''}".strip(), "use UTC")
     type_ = _CLOCK if value.type == _INSTANT else _INSTANT
     return TypedSql(f"CAST({value.sql} AS {spark_text.type_name(type_)})", type_)
 
@@ -189,11 +189,11 @@ FUNCTIONS = (
     Function(("strftime",), _strftime, 2),
     Function(("strptime",), _strptime, 2),
     Function(("timezone", "AT TIME ZONE"), _at_time_zone, 2),
-    Function(("age",), refused="use date_diff()"),
-    Function(("time_bucket",), refused="use date_trunc()"),
-    Function(("try_strptime",), refused="use strptime() on texts of the format"),
+    Function(("age",), alternative="use date_diff()"),
+    Function(("time_bucket",), alternative="use date_trunc()"),
+    Function(("try_strptime",), alternative="use strptime() on texts of the format"),
     Function(
         ("now", "current_date", "current_timestamp", "today", "get_current_timestamp"),
-        refused="write the moment as a literal",
+        alternative="write the moment as a literal",
     ),
 )
