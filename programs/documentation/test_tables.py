@@ -14,3 +14,7 @@ def test_a_page_has_a_place_for_its_tables(name):
 def test_a_page_without_a_place_is_an_error():
     with pytest.raises(ValueError, match="<!-- shapes -->"):
         tables.with_shapes("# A page")
+
+
+def test_a_row_of_options_has_the_short_and_the_long_name():
+    assert "| `-o, --output FILE` |" in tables.options_table(tables.commands()["head"])
