@@ -1,8 +1,6 @@
 """Write the sources of the site: the pages of docs/ with their tables, and the scripts of reports, into build/docs.
 
-    python programs/documentation/build.py
-
-Files outside docs/ that pages include go to build/included, if they have tables.
+python programs/documentation/build.py
 """
 
 import re
@@ -20,13 +18,10 @@ ROOT_PAGES = {"CHANGELOG.md": "changelog.md", "SECURITY.md": "security.md"}
 
 def write_pages() -> None:
     """Copy docs/, and write the tables into the copies of the pages."""
-    for place in (BUILD / "docs", BUILD / "included"):
-        shutil.rmtree(place, ignore_errors=True)
+    shutil.rmtree(BUILD / "docs", ignore_errors=True)
     shutil.copytree(ROOT / "docs", BUILD / "docs")
     for name, written in WRITTEN.items():
-        target = BUILD / name if name.startswith("docs/") else BUILD / "included" / name
-        target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_text(written((ROOT / name).read_text("utf-8")), "utf-8")
+        (BUILD / name).write_text(written((ROOT / name).read_text("utf-8")), "utf-8")
 
 
 def write_root_pages() -> None:

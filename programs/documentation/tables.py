@@ -2,8 +2,8 @@
 
     python programs/documentation/tables.py
 
-writes the scores of readers into the README and docs/index.md, from docs/suite/readers.md. `build.py` writes all other
-tables.
+writes the tables that are in the repository: the scores of readers in the README and docs/index.md, from
+docs/suite/readers.md, and the format of scenarios. `build.py` writes all other tables.
 """
 
 import ast
@@ -405,16 +405,17 @@ WRITTEN = {
     "docs/reference/functions.md": with_functions,
     **{f"docs/rules/{name}.md": with_topics for name in ("iceberg", "delta", "frontier")},
     "docs/how-to/object-stores.md": with_stores,
-    "fixtures/README.md": with_keywords,
 }
 """The pages that have tables, and the function that returns a page with its tables."""
+COMMITTED = {"docs/how-to/write-a-scenario.md": with_keywords}
+"""The pages whose tables are also in the repository, so that a code host shows them."""
 
 
 def main() -> None:
-    """Write the scores into the README and the home page, which hold them in the repository."""
-    for name in ("README.md", "docs/index.md"):
+    """Write the tables that are in the repository: scores of readers, and the format of scenarios."""
+    for name, written in {**dict.fromkeys(("README.md", "docs/index.md"), with_scores), **COMMITTED}.items():
         page = ROOT / name
-        page.write_text(with_scores(page.read_text("utf-8")), "utf-8")
+        page.write_text(written(page.read_text("utf-8")), "utf-8")
 
 
 if __name__ == "__main__":
