@@ -133,9 +133,9 @@ class ExpectationKeys:
 class Expectation(ExpectationKeys):
     """A read and its expected result, as written in a scenario: either `rows` or `error`, unless it is `open`."""
 
-    at: Selector = _key(
+    at: Selector = _key(  # noqa: RUF009  # a field
         "a point in the table's history, see below. Default: the current state", _selector, default=Selector()
-    )  # noqa: RUF009  # a field
+    )
     rows: Sequence[Any] | Mapping[str, Any] | None = _key(
         "lists in column order, or mappings (a missing name is null). The order of rows does not matter; types, "
         "the numbers of equal rows, NaN and -0.0 do. `_file` is the file's label. Many rows can be generated: "
