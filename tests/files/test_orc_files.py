@@ -1,4 +1,4 @@
-"""ORC data files: ids at every level, attributes, zones and damage. Files are written by pyarrow."""
+"""ORC data files written by pyarrow: ids at every level, attributes, zones, and damage."""
 
 import datetime
 import io
