@@ -139,7 +139,7 @@ def test_a_query_names_tables_of_the_catalog(capfd, query, more, printed):
     [
         ("SELECT * FROM sales.orderz", [], "There is no table sales.orderz; the nearest are sales.orders"),
         ("SELECT * FROM sales.orders", ["--at", "9"], "version 9"),
-        ("CREATE TABLE x AS FROM top", [], "A query only reads"),
+        ("CREATE TABLE x AS FROM top", [], "A query may only read"),
         ("SELECT nothing FROM top", [], "nothing"),
         ("SELECT 1", ["--dialect", "spark"], "--table NAME=TABLE"),
     ],

@@ -64,9 +64,9 @@ def from_json(values: pa.Array | Sequence[Any], type_: dt.Type) -> pa.Array:
             fractions.
         type_: The type of the column.
     """
-    found = _from_array(values, type_) if isinstance(values, pa.Array) else None
-    if found is not None:
-        return found
+    converted = _from_array(values, type_) if isinstance(values, pa.Array) else None
+    if converted is not None:
+        return converted
     listed = values.to_pylist() if isinstance(values, pa.Array) else values
     return bound_array([value_from_json(value, type_) for value in listed], recorded_type(type_))
 

@@ -140,10 +140,10 @@ def skipped_files(
     places = np.flatnonzero(verdicts != KEPT)
 
     def load() -> tuple[Mapping[str, Any], tuple[Partition, ...]]:
-        known = statistics.record_counts(places)
+        counts = statistics.record_counts(places)
         files = statistics.files.select(["path", "size"]).take(from_numpy(places))
         columns = {name: files.column(name) for name in files.column_names}
-        columns |= {"partition": from_numpy(numbers[places]), "record_count": from_numpy(known, missing=known < 0)}
+        columns |= {"partition": from_numpy(numbers[places]), "record_count": from_numpy(counts, missing=counts < 0)}
         return columns, partitions
 
     return SkippedFiles.lazy(verdicts[places], load)
@@ -187,8 +187,8 @@ class _DeltaScan:
         schema, state = self.snapshot.columns.schema, self.snapshot.state
         chosen = schema.fields if columns is None else bind_columns(columns, schema)
         condition = None if where is None else filter_for(where, schema)
-        asked = (*chosen, *(condition.columns if condition is not None else ()))
-        used = {f.name for f in asked if f.name in METADATA and METADATA[f.name].id == f.id}
+        requested = (*chosen, *(condition.columns if condition is not None else ()))
+        used = {f.name for f in requested if f.name in METADATA and METADATA[f.name].id == f.id}
         self._check_metadata_columns(used)
         for text in self.snapshot.feature_warnings:
             warn(f"Table {self.source.location}: {text}")
@@ -261,10 +261,10 @@ class _DeltaScan:
                 "read _row_commit_version",
                 field="_last_updated_sequence_number",
             )
-        wanted = sorted(used & _ROW_TRACKING.keys())
-        if wanted and not is_enabled(self.snapshot.state.metadata.configuration, "delta.enableRowTracking"):
-            message = f"Cannot read {wanted[0]}: row tracking is not enabled on this version of the table"
-            raise RequestError(message, cause="RowTrackingDisabled", field=wanted[0], rule="delta W4")
+        row_columns = sorted(used & _ROW_TRACKING.keys())
+        if row_columns and not is_enabled(self.snapshot.state.metadata.configuration, "delta.enableRowTracking"):
+            message = f"Cannot read {row_columns[0]}: row tracking is not enabled on this version of the table"
+            raise RequestError(message, cause="RowTrackingDisabled", field=row_columns[0], rule="delta W4")
 
     def _check_row_tracking(self, files: pa.Table, used: set[str]) -> None:
         """Check that every planned file records the base of its row ids and row commit versions (delta W4)."""
@@ -321,9 +321,9 @@ class _PlannedStatistics:
         """Return the bounds of columns in the log, or an empty mapping if a part of the log cannot be read."""
         if not self.scan.source.options.prune.by_statistics:
             return {}
-        wanted = statistics_columns(self.scan.snapshot.columns.schema, (f.id for f in columns))
+        leaf_columns = statistics_columns(self.scan.snapshot.columns.schema, (f.id for f in columns))
         try:
-            return replace(self.statistics, strict=True).bounds(wanted, self.kept)
+            return replace(self.statistics, strict=True).bounds(leaf_columns, self.kept)
         except HarnessError:
             return {}
 
@@ -361,12 +361,12 @@ def skip_files(
     verdicts: Decisions = np.where(kept, KEPT, BY_PARTITION).astype(np.int8)[indexes]
     certain = may_match(predicate, of_tuples, len(tuples), undecided=False)
     places = np.flatnonzero((kept & ~certain)[indexes])
-    wanted = statistics_columns(schema, fields_of(predicate) - ids)
-    if not wanted or not by_statistics or not len(places):
+    leaf_columns = statistics_columns(schema, fields_of(predicate) - ids)
+    if not leaf_columns or not by_statistics or not len(places):
         return verdicts
-    for found, statistics in files.read(wanted, places):
-        of_files = _file_facts(statistics, of_tuples, indexes[found].astype(np.int64))
-        verdicts[found[~may_match(predicate, of_files, len(found))]] = BY_STATISTICS
+    for part_places, statistics in files.read(leaf_columns, places):
+        of_files = _file_facts(statistics, of_tuples, indexes[part_places].astype(np.int64))
+        verdicts[part_places[~may_match(predicate, of_files, len(part_places))]] = BY_STATISTICS
     return verdicts
 
 
@@ -457,13 +457,13 @@ def vectors_of(files: pa.Table, locator: Locator) -> pa.Table:
     named = [tuple(pair.split("\n", 1)) for pair in pairs.dictionary.to_pylist()]
     paths = [vector_path(storage_type, text, locator.root) for storage_type, text in named]
     physical = [None if path is None else locator.path_map.physical(path) for path in paths]
-    known = [text if path is None else path for path, (_, text) in zip(paths, named, strict=True)]
+    shown_paths = [text if path is None else path for path, (_, text) in zip(paths, named, strict=True)]
     first, none = scalar_of(FIRST_OFFSET, pa.int64()), scalar_of(None, pa.int64())
     offsets = pc.fill_null(combine_chunks(files.column("dv_offset")), first)
     offsets = pc.if_else(pc.equal(offsets, scalar_of(0, pa.int64())), first, offsets)
     columns = {
         "format": pc.if_else(is_inline, scalar_of("inline", pa.string()), scalar_of("bin", pa.string())),
-        "path": array_of(known, pa.string()).take(pairs.indices),
+        "path": array_of(shown_paths, pa.string()).take(pairs.indices),
         "physical": array_of(physical, pa.string()).take(pairs.indices),
         "offset": pc.if_else(is_inline, none, offsets),
         "length": files.column("dv_size"),

@@ -181,13 +181,13 @@ def unzstd(data: bytes, *, max_bytes: int) -> bytes:
             declared = int.from_bytes(data[start : start + width], "little") + (256 if width == 2 else 0)
             if declared > max_bytes:
                 raise TooLongError(declared)
-    found = bytearray()
+    content = bytearray()
     with pa.CompressedInputStream(pa.BufferReader(data), "zstd") as stream:
         while piece := stream.read(_PIECE):
-            found += piece
-            if len(found) > max_bytes:
-                raise TooLongError(len(found))
-    return bytes(found)
+            content += piece
+            if len(content) > max_bytes:
+                raise TooLongError(len(content))
+    return bytes(content)
 
 
 def unsnappy(data: bytes, *, max_bytes: int) -> bytes:

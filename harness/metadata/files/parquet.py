@@ -232,11 +232,11 @@ def _from_logical(logical: str) -> dt.Type | None:
             return dt.TimestampType(unit, "isAdjustedToUTC=1" in logical)
         case "IntType":
             # DuckDB prints the width as a character with that code: 8 is a backspace, 32 a blank, 64 an at sign.
-            found = re.search(r"bitWidth=(8|16|32|64|.), isSigned=([01])", logical, re.DOTALL)
-            if found is None:
+            match_ = re.search(r"bitWidth=(8|16|32|64|.), isSigned=([01])", logical, re.DOTALL)
+            if match_ is None:
                 return None
-            width = int(found[1]) if found[1].isdecimal() else ord(found[1])
-            return _INTEGERS.get((width, found[2] == "1")) or dt.OpaqueType(f"integer of {width} bits")
+            width = int(match_[1]) if match_[1].isdecimal() else ord(match_[1])
+            return _INTEGERS.get((width, match_[2] == "1")) or dt.OpaqueType(f"integer of {width} bits")
         case "NullType":
             return dt.UnknownType()
         case "Float16Type":
@@ -250,8 +250,8 @@ def _from_logical(logical: str) -> dt.Type | None:
 
 
 def _number(logical: str, key: str) -> int | None:
-    found = re.search(rf"\b{key}=(-?\d+)", logical)
-    return None if found is None else int(found[1])
+    match = re.search(rf"\b{key}=(-?\d+)", logical)
+    return None if match is None else int(match[1])
 
 
 _UNITS: dict[str, Literal["ms", "us", "ns"]] = {"MILLIS": "ms", "MICROS": "us", "NANOS": "ns"}
@@ -412,13 +412,13 @@ def parse_elements(schema: bytes) -> tuple[ParquetElement, ...]:
 
 
 def _element(data: bytes, at: int) -> tuple[ParquetElement, int]:
-    found, end = read_struct(data, at, {})
-    number = {key >> 4: value for key, value in found.items() if key & 0x0F == _I32}
+    values, end = read_struct(data, at, {})
+    number = {key >> 4: value for key, value in values.items() if key & 0x0F == _I32}
     name = b""
-    if (place := found.get(4 << 4 | _BINARY)) is not None:
+    if (place := values.get(4 << 4 | _BINARY)) is not None:
         length, start = read_varint(data, place)
         name = data[start : start + length]
-    logical = found.get(10 << 4 | _STRUCT)
+    logical = values.get(10 << 4 | _STRUCT)
     element = ParquetElement(
         name=name.decode(),
         type=_enum_name(_PHYSICAL_NAMES, number.get(1)),

@@ -373,10 +373,10 @@ def children(type_: Type) -> tuple[Field, ...]:
 
 def describe_field(field_: Field) -> dict[str, object]:
     """Return the field and its parts as plain values. Missing properties have no key."""
-    known = {"initial_default": field_.initial_default, "physical_name": field_.physical_name, "doc": field_.doc}
+    optional = {"initial_default": field_.initial_default, "physical_name": field_.physical_name, "doc": field_.doc}
     return {
         **{"id": field_.id, "name": field_.name, "type": str(field_.type), "required": field_.required},
-        **{key: value for key, value in known.items() if value is not None},
+        **{key: value for key, value in optional.items() if value is not None},
         **({"fields": [describe_field(part) for part in parts]} if (parts := children(field_.type)) else {}),
     }
 
