@@ -1,4 +1,4 @@
-"""Arguments of a wrong type: an error of harness that names the argument, never a raw error of Python."""
+"""Arguments of a wrong type raise a harness error that names the argument, not a plain Python error."""
 
 import inspect
 from pathlib import Path
@@ -15,7 +15,7 @@ from harness.writing.delta.builder import DeltaTable
 
 
 class Condition:
-    """A condition of another library, such as Polars."""
+    """A condition of another library, for example Polars."""
 
     def __repr__(self) -> str:
         return "condition"
