@@ -172,7 +172,7 @@ def lower_bounds(values: pa.Array, type_: dt.Type) -> pa.Array:
             moved = np.where(numbers < 0, numbers - _MS_US, numbers)
             return from_numpy(moved, missing=to_numpy(values.is_null()) | (numbers < _MODERN_US))
         case dt.FloatType(bits=64):
-            return _float32_neighbours(values, -np.inf)
+            return _float32_neighbors(values, -np.inf)
         case dt.DecimalType(scale=scale):
             return _decimal_bounds(values, type_, scale, ROUND_CEILING)
         case _:
@@ -195,7 +195,7 @@ def upper_bounds(values: pa.Array, type_: dt.Type) -> pa.Array:
             missing = to_numpy(values.is_null()) | (numbers > 2**63 - 1 - _MS_US)
             return from_numpy(np.maximum(numbers, _MODERN_US) + _MS_US * ~missing, missing=missing)
         case dt.FloatType(bits=64):
-            return _float32_neighbours(values, np.inf)
+            return _float32_neighbors(values, np.inf)
         case dt.DecimalType(scale=scale):
             return _decimal_bounds(values, type_, scale, ROUND_FLOOR)
         case dt.StringType():
@@ -204,7 +204,7 @@ def upper_bounds(values: pa.Array, type_: dt.Type) -> pa.Array:
             return values
 
 
-def _float32_neighbours(values: pa.Array, towards: float) -> pa.Array:
+def _float32_neighbors(values: pa.Array, towards: float) -> pa.Array:
     """Return each value, or the next 32-bit float in a direction if the value may be the text of a 32-bit float.
 
     In a column that was widened to 64 bits, the text of a 32-bit float reads as a slightly different number (delta
