@@ -48,7 +48,7 @@ def name_text(name: Name) -> str:
 
 
 def nearest_names(name: Name, candidates: Iterable[Name]) -> tuple[Name, ...]:
-    """Return up to 3 known names that are similar to a name, the most similar first."""
+    """Return up to 3 of the candidates that are similar to a name, the most similar first."""
     import difflib  # usually not needed, because the name exists
 
     by_text = {name_text(candidate).lower(): candidate for candidate in candidates}

@@ -256,7 +256,7 @@ def _decimal_bound(value: Decimal, scale: int, inward: str) -> Decimal | None:
 
 
 def _is_saturated(value: Decimal) -> bool:
-    """Return whether the value is the largest or least 64-bit integer, or a double next to one of them."""
+    """Return whether the value is close to 2^63 or -2^63, to which writers cut larger integers."""
     return abs(_WIDE.subtract(_WIDE.abs(value), _SATURATED)) <= _SATURATED * _LOST_BY_DOUBLES
 
 

@@ -197,7 +197,7 @@ def check_names(columns: DeltaSchema, *, version: int) -> None:
     """Refuse a table that has a column with the name of a change data feed column.
 
     Raises:
-        InvalidTableError: The table has a column like that (rule delta C10).
+        InvalidTableError: A column has one of these names (rule delta C10).
     """
     for field in columns.schema.fields:
         if field.name.lower() in CHANGES:

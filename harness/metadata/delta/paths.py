@@ -178,7 +178,7 @@ def require_readable(keys: pa.ChunkedArray, root: TableRoot, storage: Storage) -
     """Refuse files in stores that no installed file system can read. The table's own store is not checked.
 
     Raises:
-        UnsupportedError: A file is in a store like that (rule delta L41).
+        UnsupportedError: No installed file system can read the store of a file (rule delta L41).
     """
     own_scheme = _SCHEME.match(root.path)
     foreign = pa.chunked_array([_with_scheme(chunk) for chunk in keys.chunks], pa.string())

@@ -125,7 +125,7 @@ def _vector_numbers(has_vector: npt.NDArray[np.bool_]) -> pa.Array:
 
 def skipped_files(
     statistics: FilesStatistics,
-    verdicts: Decisions,
+    decisions: Decisions,
     numbers: npt.NDArray[np.int32],
     partitions: tuple[Partition, ...],
 ) -> SkippedFiles:
@@ -133,11 +133,11 @@ def skipped_files(
 
     Args:
         statistics: The statistics of all files.
-        verdicts: For each file, whether and why it is skipped.
+        decisions: For each file, whether and why it is skipped.
         numbers: For each file, the index of its partition.
         partitions: The partitions.
     """
-    places = np.flatnonzero(verdicts != KEPT)
+    places = np.flatnonzero(decisions != KEPT)
 
     def load() -> tuple[Mapping[str, Any], tuple[Partition, ...]]:
         counts = statistics.record_counts(places)
@@ -146,7 +146,7 @@ def skipped_files(
         columns |= {"partition": from_numpy(numbers[places]), "record_count": from_numpy(counts, missing=counts < 0)}
         return columns, partitions
 
-    return SkippedFiles.lazy(verdicts[places], load)
+    return SkippedFiles.lazy(decisions[places], load)
 
 
 _ROW_ID, _ROW_COMMIT_VERSION = "_row_id", "_row_commit_version"
@@ -195,12 +195,12 @@ class _DeltaScan:
         statistics = FilesStatistics(
             state.files, state.statistics, self.source.location, strict=self.source.storage.untrusted
         )
-        verdicts = self.verdicts(condition, statistics, self.snapshot.partitions)
-        kept = np.flatnonzero(verdicts == KEPT)
+        decisions = self.decisions(condition, statistics, self.snapshot.partitions)
+        kept = np.flatnonzero(decisions == KEPT)
         counts = statistics.record_counts(kept)
         files = state.files.drop_columns([name for name in STATISTICS_COLUMNS if name in state.files.column_names])
         # `take` would first combine the chunks of all files; `filter` works on each chunk.
-        files = files if len(kept) == files.num_rows else files.filter(from_numpy(verdicts == KEPT))
+        files = files if len(kept) == files.num_rows else files.filter(from_numpy(decisions == KEPT))
         self._check_row_tracking(files, used)
         names = {f.id: f.name for f in self.snapshot.columns.partition_columns}
         types = {f.id: f.type for f in self.snapshot.columns.partition_columns}
@@ -209,7 +209,7 @@ class _DeltaScan:
             Partition(spec_id=0, values=values, constants=values, names=names, types=types)
             for values in self.snapshot.partitions.tuples
         )
-        skipped = skipped_files(statistics, verdicts, numbers, partitions)
+        skipped = skipped_files(statistics, decisions, numbers, partitions)
         materialized = materialized_columns(state.metadata.configuration)
         return PlannedScan(
             table=self.source.location,
@@ -241,7 +241,9 @@ class _DeltaScan:
 
         return guarded_faults("delta", Statement.COLUMN_BOUNDS, condition.columns)
 
-    def verdicts(self, condition: Filter | None, statistics: FilesStatistics, partitions: PartitionTuples) -> Decisions:
+    def decisions(
+        self, condition: Filter | None, statistics: FilesStatistics, partitions: PartitionTuples
+    ) -> Decisions:
         """Return for each file whether the filter keeps it.
 
         Row counts alone never skip a file. A file is read even if its numRecords is 0 or equals its vector's
@@ -315,7 +317,7 @@ class _PlannedStatistics:
         partitions = replace(of_snapshot, indexes=of_snapshot.indexes[self.kept])
         planned = replace(self.statistics, files=self.statistics.files.take(from_numpy(self.kept)))
         condition = None if self.condition is None else opposite(self.condition)
-        return np.not_equal(self.scan.verdicts(condition, planned, partitions), KEPT)
+        return np.not_equal(self.scan.decisions(condition, planned, partitions), KEPT)
 
     def bounds(self, columns: Sequence[Field]) -> Mapping[int, ColumnBounds]:
         """Return the bounds of columns in the log, or an empty mapping if a part of the log cannot be read."""
@@ -358,16 +360,16 @@ def skip_files(
         return facts(column) if column.id in ids else None
 
     kept = may_match(predicate, of_tuples, len(tuples))
-    verdicts: Decisions = np.where(kept, KEPT, BY_PARTITION).astype(np.int8)[indexes]
+    decisions: Decisions = np.where(kept, KEPT, BY_PARTITION).astype(np.int8)[indexes]
     certain = may_match(predicate, of_tuples, len(tuples), undecided=False)
     places = np.flatnonzero((kept & ~certain)[indexes])
     leaf_columns = statistics_columns(schema, fields_of(predicate) - ids)
     if not leaf_columns or not by_statistics or not len(places):
-        return verdicts
+        return decisions
     for part_places, statistics in files.read(leaf_columns, places):
         of_files = _file_facts(statistics, of_tuples, indexes[part_places].astype(np.int64))
-        verdicts[part_places[~may_match(predicate, of_files, len(part_places))]] = BY_STATISTICS
-    return verdicts
+        decisions[part_places[~may_match(predicate, of_files, len(part_places))]] = BY_STATISTICS
+    return decisions
 
 
 def _file_facts(

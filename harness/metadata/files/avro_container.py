@@ -72,7 +72,7 @@ def decompress(codec: str, block: bytes, *, file: str, cause: str, limits: Limit
             case _:
                 return block
     except TooLongError as error:
-        claim = f"a block ({codec}) of {len(block):,} bytes holds {error.found:,} or more, {max_bytes:,} are"
+        claim = f"a block ({codec}) of {len(block):,} bytes holds {error.length:,} or more, {max_bytes:,} are"
         raise limit_error("block_bytes", f"{claim} allowed", file=file) from error
     except NotImplementedError as error:
         message = (

@@ -101,12 +101,12 @@ class TooLongError(Exception):
     """The content is longer than allowed.
 
     Attributes:
-        found: The minimum number of bytes that the content has.
+        length: The minimum number of bytes that the content has.
     """
 
-    def __init__(self, found: int) -> None:
-        super().__init__(f"{found:,} bytes")
-        self.found = found
+    def __init__(self, length: int) -> None:
+        super().__init__(f"{length:,} bytes")
+        self.length = length
 
 
 def inflate(data: bytes, *, max_bytes: int) -> tuple[bytes, bytes]:

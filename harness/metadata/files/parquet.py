@@ -89,8 +89,8 @@ def physical_schemas(rows: Iterable[Sequence[Any]]) -> dict[str, PhysicalSchema]
 def physical_schema(elements: tuple[ParquetElement, ...]) -> PhysicalSchema:
     """Return the columns of a file as users see them.
 
-    Lists and maps lose their repeated groups, also in their legacy forms (iceberg 6.14). A variant stays the struct of
-    binaries as which it is stored (6.15). A leaf of unknown meaning, and a malformed list or map, becomes an
+    Lists and maps lose their repeated groups, also in their legacy forms (iceberg 6.14). A variant stays the stored
+    struct of binaries (6.15). A leaf of unknown meaning, and a malformed list or map, becomes an
     `OpaqueType`, so that only reading it is refused.
 
     Args:
@@ -108,9 +108,9 @@ def physical_schema(elements: tuple[ParquetElement, ...]) -> PhysicalSchema:
 
 
 @dataclass(frozen=True, slots=True)
-class _SchemaNode:
+class _ParquetNode:
     element: ParquetElement
-    children: tuple[_SchemaNode, ...]
+    children: tuple[_ParquetNode, ...]
 
     @property
     def is_group(self) -> bool:
@@ -124,7 +124,7 @@ class _SchemaNode:
 _MAX_DEPTH = 100
 
 
-def _tree(elements: Sequence[ParquetElement], start: int, depth: int = 0) -> tuple[_SchemaNode, int]:
+def _tree(elements: Sequence[ParquetElement], start: int, depth: int = 0) -> tuple[_ParquetNode, int]:
     """Return the node at `start`, and the index after its last descendant."""
     if start >= len(elements):
         raise _schema_error("a group lacks children")
@@ -135,14 +135,14 @@ def _tree(elements: Sequence[ParquetElement], start: int, depth: int = 0) -> tup
     for _ in range(element.num_children or 0):
         child, position = _tree(elements, position, depth + 1)
         children.append(child)
-    return _SchemaNode(element, tuple(children)), position
+    return _ParquetNode(element, tuple(children)), position
 
 
 def _schema_error(reason: str) -> CorruptFileError:
     return CorruptFileError(f"Invalid Parquet schema in the footer: {reason}; restore it", cause="CorruptDataFile")
 
 
-def _fold(node: _SchemaNode) -> PhysicalField:
+def _fold(node: _ParquetNode) -> PhysicalField:
     element = node.element
     if node.is_repeated:
         # A repeated field outside of a list group is itself a list of required elements.
@@ -151,7 +151,7 @@ def _fold(node: _SchemaNode) -> PhysicalField:
     return _fold_single(node, field_id=element.field_id)
 
 
-def _fold_single(node: _SchemaNode, *, field_id: int | None) -> PhysicalField:
+def _fold_single(node: _ParquetNode, *, field_id: int | None) -> PhysicalField:
     """Return `node` as a single value, ignoring its repetition."""
     element = node.element
     logical = _logical_name(element.logical_type)
@@ -168,7 +168,7 @@ def _fold_single(node: _SchemaNode, *, field_id: int | None) -> PhysicalField:
     return PhysicalField(name=element.name, id=field_id, type=type_, children=children, is_binary=is_binary)
 
 
-def _list_parts(node: _SchemaNode) -> tuple[dt.Type, tuple[PhysicalField, ...]]:
+def _list_parts(node: _ParquetNode) -> tuple[dt.Type, tuple[PhysicalField, ...]]:
     if len(node.children) != 1 or not node.children[0].is_repeated:
         return dt.OpaqueType("malformed list group"), ()
     (repeated,) = node.children
@@ -180,7 +180,7 @@ def _list_parts(node: _SchemaNode) -> tuple[dt.Type, tuple[PhysicalField, ...]]:
     return STORED_LIST, (_fold(inner[0]),)
 
 
-def _map_parts(node: _SchemaNode) -> tuple[dt.Type, tuple[PhysicalField, ...]]:
+def _map_parts(node: _ParquetNode) -> tuple[dt.Type, tuple[PhysicalField, ...]]:
     repeated = node.children[0] if len(node.children) == 1 else None
     if repeated is None or not repeated.is_repeated or len(repeated.children) != 2:
         return dt.OpaqueType("malformed map group"), ()
@@ -258,7 +258,7 @@ _UNITS: dict[str, Literal["ms", "us", "ns"]] = {"MILLIS": "ms", "MICROS": "us", 
 
 
 def _unit(logical: str) -> Literal["ms", "us", "ns"] | None:
-    """Return the unit that is set in the printed union."""
+    """Return the unit of a printed time or timestamp type, or None if no unit is set."""
     for name, unit in _UNITS.items():
         if re.search(rf"\b{name}=(?!<null>)", logical):
             return unit

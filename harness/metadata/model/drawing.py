@@ -154,7 +154,10 @@ def text_section(drawing: Drawing, width: int | None, *, in_ascii: bool = False)
 
 
 def _lengths(bar: Bar, scale: int, length: int, *, least: int) -> list[tuple[BarKind, int]]:
-    """Return the lengths of a bar's parts, each at least `least`. The size `scale` has the given length."""
+    """Return the kinds and lengths of a bar's parts, each at least `least`.
+
+    A bar of size `scale` has length `length`.
+    """
     parts = [(kind, size) for kind, size in bar.parts if size > 0]
     if not parts:
         return []
