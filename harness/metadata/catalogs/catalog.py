@@ -216,13 +216,24 @@ class Catalog(Protocol):
         """The user's name for the catalog, which is the first part of qualified names."""
 
     def namespaces(self, parent: Name = ()) -> tuple[Name, ...]:
-        """Return the namespaces directly in `parent`, as whole names, sorted."""
+        """Return the namespaces directly in a namespace, as whole names, sorted.
+
+        Args:
+            parent: The name of the namespace. Empty: the root.
+        """
 
     def tables(self, namespace: Name = ()) -> tuple[Name, ...]:
-        """Return the tables directly in a namespace, as whole names, sorted."""
+        """Return the tables directly in a namespace, as whole names, sorted.
+
+        Args:
+            namespace: The name of the namespace. Empty: the root.
+        """
 
     def locate(self, name: Name) -> TableLocation:
         """Return the location of a table, and the credentials that the catalog provides for its store.
+
+        Args:
+            name: The name of the table, without the name of the catalog.
 
         Raises:
             TableNotFoundError: The table does not exist. The message names similar tables.

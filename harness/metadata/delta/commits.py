@@ -80,7 +80,12 @@ class Locator:
 
 @dataclass(frozen=True, slots=True)
 class CommitReader:
-    """A reader of whole commits of one table, for change data feeds, history, and commit times."""
+    """A reader of whole commits of one table, for change data feeds, history, and commit times.
+
+    Attributes:
+        storage: The storage that reads the commits.
+        locator: Maps recorded paths to files.
+    """
 
     storage: Storage
     locator: Locator

@@ -91,7 +91,13 @@ class Checkpoint:
 
 @dataclass(frozen=True, slots=True)
 class Compaction:
-    """A file with the reconciled actions of the commits from `first` to `last`, both inclusive (delta L27)."""
+    """A file with the reconciled actions of a range of commits (delta L27).
+
+    Attributes:
+        first: The first version that it covers.
+        last: The last version that it covers.
+        file: The file.
+    """
 
     first: int
     last: int
