@@ -120,5 +120,5 @@ def test_annotated_bytes_that_are_no_geometry(annotated, spark):
         spark_engine.to_arrow(plan, spark)
     assert (caught.value.field, caught.value.rule) == ("g", "frontier F1.7")
     assert str(caught.value).startswith(
-        "Cannot read file: a geometry is no well-known binary: 1 bytes follow the geometry; restore it "
+        "Cannot read file: a geometry is not well-known binary: 1 bytes follow the geometry; restore it "
     )

@@ -74,7 +74,7 @@ def test_a_struct_that_is_seen_flat_is_an_error(tmp_path: Path, monkeypatch: pyt
     table.rename_column("s.b", "c")  # so that the struct is built anew
     seen = scans.duckdb_column
     monkeypatch.setattr(scans, "duckdb_column", lambda label, type_: dataclasses.replace(seen(label, type_), parts=()))
-    with pytest.raises(harness.SchemaMismatchError, match="Cannot read a column: Arrow sees it as"):
+    with pytest.raises(harness.SchemaMismatchError, match="Cannot read a column: Arrow reads it as"):
         harness.open_table(str(tmp_path / "t")).snapshot().to_arrow()
 
 
@@ -97,7 +97,7 @@ def test_one_warning_names_the_first_of_many_wrong_counts(make, prune):  # 2.21:
     with pytest.warns(HarnessWarning) as caught:
         assert sorted(snapshot.to_arrow(where="id > 0").column("id").to_pylist()) == [1, 2]
     (warning,) = caught
-    assert f"{files[1].path} has 1 rows, the metadata says 0, and those of 1 more files" in str(warning.message)
+    assert f"{files[1].path} has 1 rows, the metadata says 0; 1 more files are affected" in str(warning.message)
 
 
 @pytest.mark.parametrize("engine", ["duckdb", "oracle", pytest.param("spark", marks=pytest.mark.harness_spark)])

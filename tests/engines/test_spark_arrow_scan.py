@@ -100,11 +100,11 @@ def test_errors_keep_all_parts_through_text_and_pickle(kind):
         ("ModuleNotFoundError: No module named 'pyarrow.lib'", "no module 'pyarrow'; install lakeharness there"),
         (
             'java.io.IOException: Cannot run program "/x/python": error=2',
-            "no Python '/x/python'; name one that is there",
+            "no Python '/x/python'; set an existing Python",
         ),
         (
             "[PYTHON_VERSION_MISMATCH] Python in worker has different version: 3.9 than that in driver: 3.11",
-            "their Python is 3.9, the driver's 3.11; name one like the driver's",
+            "their Python is 3.9, the driver's is 3.11; set a Python of the driver's version",
         ),
     ],
     ids=["harness", "pyarrow", "python", "version"],
@@ -113,7 +113,7 @@ def test_what_workers_lack_is_named(text, told):
     error = unwrap(RuntimeError(text))
     assert isinstance(error, errors.EngineError)
     assert told in error.message
-    assert "in PYSPARK_PYTHON before the session is made" in error.message
+    assert "in PYSPARK_PYTHON before you create the session" in error.message
 
 
 # -- heads -------------------------------------------------------------------------------------------------------------

@@ -211,7 +211,7 @@ TIMES = {"id": "long", "t": "timestamptz"}
 def test_a_setting_under_which_rows_would_be_wrong_is_refused(tmp_path, plain, schema, where, setting, value, needed):
     table = IcebergTable.create(tmp_path / "t", schema)
     table.append(table.write_data([{"id": 1}]))
-    message = f"spark.sql.{setting} is {value}, needed is {needed}"
+    message = f"spark.sql.{setting} is {value}, but must be {needed}"
     with settings(plain, {setting: value}), pytest.raises(harness.RequestError, match=message):
         snapshot_of(table).to_spark(plain, where=where)
     with settings(plain, {setting: needed}):
@@ -224,7 +224,7 @@ def test_parts_of_a_file_that_differ_by_case_alone_want_a_session_that_tells_the
     table.drop_column("s.a")
     table.drop_column("ID")
     assert agreed(snapshot_of(table), plain, columns=["id"]).to_pylist() == [{"id": 1}]  # at the top no matter
-    with pytest.raises(harness.RequestError, match="caseSensitive is false, needed is true"):
+    with pytest.raises(harness.RequestError, match="caseSensitive is false, but must be true"):
         snapshot_of(table).to_spark(plain)
     with settings(plain, {"caseSensitive": "true"}):
         assert agreed(snapshot_of(table), plain).to_pylist() == [{"id": 1, "s": {"A": 3}}]
@@ -299,7 +299,7 @@ def test_options_of_a_store_are_not_sent_to_a_server(tmp_path, spark):
     assert reader_for(replace(plan, storage=secret), source) is source  # local files need none
     assert reader_for(replace(remote, storage=plan.storage), source) is source
     assert reader_for(remote, source) == PlainPaths(spark)
-    with pytest.raises(harness.RequestError, match="Cannot hand options of a store to Spark Connect"):
+    with pytest.raises(harness.RequestError, match="Cannot pass store options to Spark Connect"):
         source.read_ends(["s3://bucket/f.parquet"], {"fs.s3a.access.key": "a"}, most=1)
 
 
@@ -334,7 +334,7 @@ def test_a_real_session_of_spark_connect(tmp_path):
     assert answers[1:3] == [{"rows": len(demo.orders.expected)}] * 2
     assert all(answer.get("rows") for answer in answers[3:8]), answers  # those of DuckDB
     assert answers[8]["error"] == "RequestError"
-    assert "spark.sql.session.timeZone is Asia/Tokyo, needed is UTC" in answers[8]["message"]
+    assert "spark.sql.session.timeZone is Asia/Tokyo, but must be UTC" in answers[8]["message"]
     assert answers[9] == {"settings": "false"}
 
 

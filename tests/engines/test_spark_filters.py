@@ -169,7 +169,7 @@ def test_every_condition_is_lowered_and_means_what_duckdb_says(sides):
     ("where", "construct"),
     [
         pytest.param("s ~ 'a'", "a ~ b", id="regular-expression"),
-        pytest.param("s LIKE s", "LIKE with a pattern that is no literal", id="like-pattern"),
+        pytest.param("s LIKE s", "LIKE with a pattern that is not a literal", id="like-pattern"),
         pytest.param("u > '00000000-0000-0000-0000-000000000001'", "an order of uuid", id="uuid-order"),
         pytest.param("tm + INTERVAL 1 HOUR > '10:00:00'", "time + interval", id="time-arithmetic"),
         pytest.param("tm::varchar = '10:00:00'", "a cast from time to string", id="time-as-text"),

@@ -130,14 +130,14 @@ def test_without_pyspark_the_error_names_the_extra(monkeypatch):
     monkeypatch.setattr(
         importlib.util, "find_spec", lambda name, *more: None if name == "pyspark" else find(name, *more)
     )
-    with pytest.raises(RequestError, match=r"pyspark is not installed, pip install 'lakeharness\[spark\]'"):
+    with pytest.raises(RequestError, match=r"pyspark is not installed; run pip install 'lakeharness\[spark\]'"):
         harness.spark_session()
 
 
 def test_an_old_pyspark_is_refused(monkeypatch):
     pyspark = pytest.importorskip("pyspark")
     monkeypatch.setattr(pyspark, "__version__", "3.5.7")
-    with pytest.raises(RequestError, match=r"pyspark is 3\.5\.7, needed is 4\.0 or newer"):
+    with pytest.raises(RequestError, match=r"pyspark is 3\.5\.7, but 4\.0 or newer is required"):
         harness.spark_session()
 
 

@@ -169,6 +169,6 @@ UNFIT: list[tuple[pa.Array, Any]] = [
 
 @pytest.mark.parametrize(("array", "type_"), UNFIT, ids=[str(t) for _, t in UNFIT])
 def test_what_does_not_fit_is_an_error(array, type_):
-    with pytest.raises(harness.EngineError, match="Cannot give column c out") as caught:
+    with pytest.raises(harness.EngineError, match="Cannot return column c as") as caught:
         conform(pa.table({"x": array}), pa.schema([pa.field("c", type_)]))
     assert caught.value.field == "c"
