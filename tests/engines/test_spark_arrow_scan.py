@@ -1,4 +1,4 @@
-"""Files that Spark's executors read through Arrow: the same columns, positions and errors as a read in one process."""
+"""Files that Spark's executors read through Arrow have the columns, positions, and errors of a read in one process."""
 
 import pickle
 from typing import Any
@@ -28,7 +28,7 @@ FORMATS = ("avro", "orc")
 
 
 def frame(session: SparkSession, table: IcebergTable) -> DataFrame:
-    """Rows with their positions, for which no ORC file is given to Spark's own reader."""
+    """Return rows with their positions, because Spark's own reader reads no ORC file then."""
     return engine.dataframe(open_table(table.location).snapshot().plan(columns=["id", "_pos"]), session)
 
 
@@ -149,7 +149,8 @@ def test_parts_of_slices_stay_with_their_rows():
     assert reshape(array, wanted, {1: None}).to_pylist() == [row and {**row, "l": None} for row in rows[4:9]]
 
 
-# -- what Spark's Parquet reader is trusted with -----------------------------------------------------------------------
+# -- Parquet files that Spark's own reader may read
+# -----------------------------------------------------------------------
 
 
 def stored(name: str, type_: Any, *children: Any) -> Any:
