@@ -208,6 +208,6 @@ def test_all_takes_what_can_run_and_tells_the_rest(suite, capsys, monkeypatch):
 
 
 def test_a_run_prints_no_warning_about_the_tables_of_the_suite(capsys):
-    """Reading this table warns that columns are taken by their positions."""
+    """Reading this table warns that columns are matched by position."""
     assert main(["scenarios", "run", "iceberg/files/by-position", "--engines", "duckdb"]) == 0
     assert "warning" not in capsys.readouterr().err
