@@ -16,8 +16,8 @@ A block below the line `<!-- not run: why -->` is only shown, and one below `<!-
 that is installed, by `nox -s tests-external -- catalogs`. `python tests/docs/refresh.py` writes into the pages what the
 commands print now.
 
-In every page of docs/, a block below the line `<!-- copy of FILE -->` must be the text of that file, and so must the part
-between the lines `<!-- included: FILE -->` and `<!-- end of FILE -->`. `refresh.py` writes both.
+In every page of docs/, a block below the line `<!-- copy of FILE -->` must be the text of that file. The same holds for
+the part between the lines `<!-- included: FILE -->` and `<!-- end of FILE -->`. `refresh.py` writes both.
 """
 
 import contextlib
