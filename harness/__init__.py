@@ -1,37 +1,37 @@
-"""Iceberg and Delta tables, turned into a plan of files that DuckDB and Spark read exactly, and compared.
+"""Exact scan plans for Iceberg and Delta tables, read by DuckDB and Spark, and comparisons of their results.
 
     import harness
 
     orders = harness.open_table("path/to/orders")           # a table directory or a metadata file
-    orders.snapshot().plan(where="day = DATE '2024-01-02'")  # which files, which deletes, and what was skipped
+    orders.snapshot().plan(where="day = DATE '2024-01-02'")  # the files, their deletes, and the skipped files
     harness.sql("SELECT count(*) FROM orders", {"orders": orders})  # a DuckDB relation
-    harness.compare(orders, orders, engines=("duckdb", "spark"))  # what the engines disagree on
+    harness.compare(orders, orders, engines=("duckdb", "spark"))  # the differences between the engines
 
 Data flows in one direction:
 
     location ─ storage ─▶ format (iceberg | delta) ─▶ Snapshot ─ plan(columns, where) ─▶ ScanPlan ─▶ engine ─▶ rows
                                                                                               rows, rows ─▶ compare
 
-Where to look:
+Modules and packages:
 
-    table, snapshot   open_table → Table → Snapshot: what most callers need
-    planned           open_plan: rows of a plan that another process made
-    types             the types of values that public functions take and return
-    errors            every refusal, one class per cause that a caller can act on
+    table, snapshot   open_table → Table → Snapshot: the API that most callers need
+    planned           open_plan: the rows of a plan that another process made
+    types             types of the values that public functions take and return
+    errors            all errors, one class for each cause that a caller can act on
     owners            other distributions that own files of `harness`
-    storage/          bytes by location, the roots of a table, limits
-    metadata/         metadata → ScanPlan, for both formats; `metadata.plan.scan_plan` is the first file to read
-    engines/          ScanPlan → rows: the registry, what every engine needs of a plan, duckdb, spark
+    storage/          file access by location, the roots of a table, limits
+    metadata/         metadata → ScanPlan, for both formats; read `metadata.plan.scan_plan` first
+    engines/          ScanPlan → rows: the registry, code shared by all engines, DuckDB, Spark
     queries/          one SQL text for both engines; `queries.sql` is `harness.sql`
-    connections/      SQL in which every table of a catalog is there by its name; `dbt` is a plug-in that uses them
-    diff/             rows of two sides → the differences, and reports of them; `diff.compare` is `harness.compare`
-    check/            a table's metadata, files and rows, held against the specification
-    slices/           small copies of tables, for tests
+    connections/      SQL with all tables of a catalog by name; `dbt` is a plug-in that uses it
+    diff/             rows of two sides → differences and reports; `diff.compare` is `harness.compare`
+    check/            checks of a table's metadata, files, and rows against the specification
+    slices/           small copies of tables for tests
     untrusted/        reads of untrusted tables in a worker process
     writing/          builders of small tables, written from the specifications
     rules             the numbered rules that errors cite
     suite/            scenarios, the oracle, and the runner that tests readers with them
-    testing/          the pytest plug-in, lake fixtures, Spark jobs under test
+    testing/          the pytest plug-in, fixtures, and Spark jobs under test
     cli/              the `harness` command
 
 Names are imported on first use, so `import harness` loads no engine.
@@ -39,7 +39,7 @@ Names are imported on first use, so `import harness` loads no engine.
 
 from __future__ import annotations
 
-TYPE_CHECKING = False  # importing typing takes 15 ms, in which Ctrl-C would be a traceback of the command
+TYPE_CHECKING = False  # Importing typing takes 15 ms, during which Ctrl-C would print a traceback.
 if TYPE_CHECKING:
     from harness.connections.connection import Connection, attach, connect, detach
     from harness.diff.compare import compare
@@ -188,8 +188,13 @@ def __getattr__(name: str) -> object:
 
 
 def _imported(module: str, name: str) -> object:
-    """Return a name of a module of this package. The error of a damaged installation says what overwrote it."""
-    # Not kept in globals(): the import system may set names of this package too, and would win only sometimes.
+    """Return a name of a module of this package.
+
+    Raises:
+        ImportError: The installation is damaged. The message names the distribution that overwrote the files.
+    """
+    # Do not cache the name in globals(): the import system sets attributes of this package too, so which value is found
+    # would depend on the order of imports.
     try:
         from harness.storage.threads import import_uninterrupted
 

@@ -1,29 +1,30 @@
-"""Every way in which harness can refuse, one class per cause that a caller can act on.
+"""All exceptions and warnings of harness: one class for each cause that a caller can act on.
 
     HarnessError
-    ├── RequestError              the caller asked for something that cannot be (bad SQL, unknown column, two selectors)
-    │   ├── UnknownColumnError    a column that the chosen schema does not have, or has more than once
-    │   └── SnapshotNotFoundError a snapshot, time, branch or tag that the table does not have
-    ├── TableNotFoundError        nothing readable at the location
-    │   ├── IsAViewError          the metadata is a view's
-    │   └── AmbiguousTableError   several candidates, none of them certain
+    ├── RequestError              the request cannot be fulfilled (bad SQL, an invalid option, conflicting options)
+    │   ├── UnknownColumnError    a column that the schema does not have, or has more than once
+    │   └── SnapshotNotFoundError a snapshot, time, branch, or tag that the table does not have
+    ├── TableNotFoundError        there is no readable table at the location
+    │   ├── IsAViewError          the metadata describes a view
+    │   └── AmbiguousTableError   several metadata files could be the current one
     ├── InvalidTableError         the table breaks its format's specification
-    │   ├── CorruptFileError      a metadata, data or delete file cannot be decoded
+    │   ├── CorruptFileError      a metadata, data, or delete file cannot be decoded
     │   ├── CorruptDeleteError    a delete contradicts itself, or the data that it names
-    │   └── SchemaMismatchError   a file's columns cannot become the table's
-    ├── MissingFileError          the metadata names a file that is not there
+    │   └── SchemaMismatchError   a file's columns cannot be converted to the table's columns
+    ├── MissingFileError          the metadata names a file that does not exist
     ├── OutsideTableError         the metadata names a file that the table may not read
-    ├── StorageError              storage failed, or its client did; the same read may do later
-    ├── UnsupportedError          legal, and harness does not read it; the message names the feature
-    │   └── EncryptedTableError   legal, and harness holds no key
-    ├── LimitError                a file asks for more memory than it may; the message names the limit
+    ├── StorageError              the storage or its client failed; a second attempt may succeed
+    ├── UnsupportedError          the table is valid, but harness cannot read it; the message names the feature
+    │   └── EncryptedTableError   the table is encrypted, and harness has no key
+    ├── LimitError                a file exceeds a limit on memory or items; the message names the limit
     └── EngineError               an engine refused a query, or failed while it ran a plan
 
-There are many finer causes (`CorruptManifest`, `MultipleDVs`, ...). They are the `cause` attribute, text for logs and
-tests, not classes, because a caller does the same about all causes of one class.
-A message is one line: the problem and what to do, then table, file, field and rule in brackets. Below that of a parser
-stands the place in its text. What a rule says stands
-in `docs/rules`; `harness rule iceberg 4.18` prints it.
+Finer causes (`CorruptManifest`, `MultipleDVs`, …) are texts in the attribute `cause`, for logs and tests. They are not
+classes, because callers handle all causes of one class in the same way.
+
+A message is one line: the problem and a remedy, followed by table, file, field, and rule in brackets. Messages of a
+parser are followed by an excerpt that marks the position. `docs/rules` contains the text of each rule; `harness rule
+iceberg 4.18` prints it.
 """
 
 from __future__ import annotations
@@ -39,16 +40,14 @@ from pathlib import PurePath
 from traceback import extract_tb
 from typing import NoReturn
 
-# Numbers of rules, where code that serves both formats breaks one.
-#
-# Such code (data files, engines, columns by name) cites Iceberg's number. An error about a Delta table must cite
-# Delta's, or none: `HarnessError.within` asks here.
+# Code that serves both formats (data files, engines, columns by name) cites Iceberg rules. An error about a Delta table
+# must cite the corresponding Delta rule, or none. `HarnessError.within` looks the rule up here.
 
 
 _DELTA_RULES: Mapping[str, str | None] = {
-    "iceberg 1.22": "delta T28",  # types that are not known
-    "iceberg 2.14": None,  # codecs of Avro
-    "iceberg 2.19": None,  # encryption, which Delta does not speak of
+    "iceberg 1.22": "delta T28",  # unknown types
+    "iceberg 2.14": None,  # Avro codecs
+    "iceberg 2.19": None,  # encryption, which the Delta protocol does not define
     "iceberg 4.11": None,  # position delete files
     "iceberg 4.19": "delta D9",
     "iceberg 4.25": None,  # equality deletes
@@ -62,7 +61,7 @@ _DELTA_RULES: Mapping[str, str | None] = {
     "iceberg 6.14": "delta T17",
     "iceberg 6.15": "delta T26",
     "iceberg 7.2": "delta E9",
-    "iceberg 7.3": "delta R12",  # of data files, Delta has Parquet only
+    "iceberg 7.3": "delta R12",  # Delta has Parquet data files only
     "iceberg 7.4": "delta R12",
     "iceberg 7.5": "delta R12",
     "iceberg 7.6": "delta L45",
@@ -70,7 +69,10 @@ _DELTA_RULES: Mapping[str, str | None] = {
 
 
 def rule_in_format(rule: str | None, format: str | None) -> str | None:
-    """The rule as a table of that format has it; a rule of Iceberg's that has no like in Delta is None there."""
+    """Return the number of a rule in the table's format.
+
+    An Iceberg rule without an equivalent in the Delta protocol becomes None for a Delta table.
+    """
     if format != "delta" or rule is None or not rule.startswith("iceberg "):
         return rule
     return _DELTA_RULES.get(rule)
@@ -79,34 +81,39 @@ def rule_in_format(rule: str | None, format: str | None) -> str | None:
 PASSWORD = re.compile(
     r"(?<=://)[^\s/@?#'\":\[]*:(?!\d{0,5}(?:[/?#\s]|$))(?:(?!://)[^\s'\"<>])*@"  # what is no port, up to the last @
 )
-"""A user with a password, before the host of a URL. Passwords may have signs that a URL has no place for."""
+"""A user name and password before the host of a URL. The password may contain characters that are not valid in a URL.
+"""
 _URL_QUERY = re.compile(r"[?&][^\s'\"<>=?&]*=[^\s'\"<>]*")
 _SIGNATURE = re.compile(
     r"[?&](?:x-(?:amz|goog)-|awsaccesskeyid|sig|signature|token|access_token)[\w-]*=[^\s'\"<>]*", re.IGNORECASE
 )
-"""Parts of a signed query, also where only the end of a URL is shown."""
+"""The signature parameters of a URL's query, also if only the end of the URL is shown."""
 _TOKEN = re.compile(r"\b(bearer|basic)\s+(?=\S*\d)[\w.~+/=-]{8,}|\beyJ[\w-]{8,}\.[\w-]+(?:\.[\w-]*)?", re.IGNORECASE)
-"""A header `Authorization` that a server repeats, and a JSON web token."""
+"""The value of an `Authorization` header that a server repeats in its answer, or a JSON web token."""
 _MIN_SECRET_LENGTH = 4
 _CONTEXT_FIELDS = ("message", "table", "file", "field")
 _PACKAGE = __file__.removesuffix("errors.py")
 _MAX_CONTEXT_LENGTH, _CUT_LENGTH = 4096, 300
-"""Characters of a place in an error: what is longer, and so no path, is cut."""
+"""The length at which a context field is cut, and the length to which it is cut.
+
+Both are in characters. Anything longer than the first cannot be a path.
+"""
 
 
 class HarnessError(Exception):
-    """Base of all errors that harness raises on purpose.
+    """Base class of all errors that harness raises deliberately.
 
     Args:
-        message: one sentence: what is wrong, with got and expected, and what to do where that is known.
-        cause: a name for what is wrong, finer than the class, such as `MultipleDVs`.
-        table: the table's location or name.
-        snapshot: id or version of the snapshot that was being read.
-        file: the file at fault; "recorded (physical)" where the two differ.
-        field: the field or column at fault.
-        rule: the number of the rule that was broken, such as "iceberg 4.18".
-        options: the Python arguments that the message names, so that a command can say its own options instead.
-        excerpt: lines of a text that the message is about, with a mark below the place.
+        message: The problem in one sentence, with the actual and the expected value, and the remedy if there is one.
+        cause: A name for the cause that is finer than the class, for example `MultipleDVs`. None for the class name
+            without `Error`.
+        table: The table's location or name.
+        snapshot: The id or version of the snapshot that was being read.
+        file: The file that caused the error, as "recorded (physical)" if the two paths differ.
+        field: The field or column that caused the error.
+        rule: The number of the rule that was broken, for example "iceberg 4.18".
+        options: Names of Python arguments in the message, so that a command can replace them by its own option names.
+        excerpt: Lines of a text with a mark below the position of the error. Empty if there is none.
     """
 
     def __init__(
@@ -139,7 +146,7 @@ class HarnessError(Exception):
         )
 
     def __str__(self) -> str:
-        """Return the message and its places on one line of printable characters, above the excerpt."""
+        """Return the message and its context on one line of printable characters, followed by the excerpt."""
         context = [
             f"{label} {value if len(str(value)) <= _MAX_CONTEXT_LENGTH else f'{str(value)[:_CUT_LENGTH]}…'}"
             for label, value in (
@@ -155,7 +162,7 @@ class HarnessError(Exception):
         return visible(text) + (f"\n{visible_lines(self.excerpt)}" if self.excerpt else "")
 
     def _render_traceback_(self) -> list[str]:
-        """The lines that IPython shows: the user's own, down to the call of harness, and the error."""
+        """Return the lines for IPython: the user's own frames down to the call of harness, and the error."""
         outside = takewhile(lambda frame: not frame.filename.startswith(_PACKAGE), extract_tb(self.__traceback__))
         frames = [frame for frame in outside if "IPython" not in PurePath(frame.filename).parts]
         cells = ("ipykernel_", "<ipython-input")
@@ -171,9 +178,17 @@ class HarnessError(Exception):
         file: str | None = None,
         format: str | None = None,
     ) -> HarnessError:
-        """This error with the places filled in that the raising code could not know; what is set stays.
+        """Add context that the raising code did not know, and return this error. Context that is already set stays.
 
-        format: the table's; code for both formats cites Iceberg's rules, which become those of Delta.
+        Args:
+            table: The table's location or name.
+            snapshot: The id or version of the snapshot.
+            file: The file that caused the error.
+            format: The table's format. For `delta`, the Iceberg rules cited by code for both formats become the
+                corresponding Delta rules.
+
+        Returns:
+            The same error object.
         """
         self.table = self.table if self.table is not None else table
         self.snapshot = self.snapshot if self.snapshot is not None else snapshot
@@ -182,9 +197,14 @@ class HarnessError(Exception):
         return self
 
     def with_option_names(self, spell: Callable[[str, str | None], str]) -> HarnessError:
-        """This error with its options as a command knows them.
+        """Replace Python argument names in the message by the option names of a command, and return this error.
 
-        spell: how an option is written, given its name in Python and what stands behind `=`, if anything does.
+        Args:
+            spell: A function from an argument's name and the text after `=` in the message (None if there is none) to
+                the text to show.
+
+        Returns:
+            The same error object.
         """
         for option in self.options:
             written = re.compile(rf"(?<![\w.-]){option}(?:=('[^']*'|\w*))?(?!\w)")
@@ -194,18 +214,25 @@ class HarnessError(Exception):
 
 
 class HarnessWarning(UserWarning):
-    """Something about a table that is legal, or harmless to its rows, and that its owner should know."""
+    """A property of a table that is valid, or does not change its rows, but that its owner should know about."""
 
 
 class OutsideTableWarning(HarnessWarning):
-    """Files outside of the table's roots are read. Name their directories with `allowed_roots` if that is right."""
+    """Files outside the table's roots are read. If that is intended, add their directories to `allowed_roots`."""
 
 
 def without_secrets(text: str, secrets: Iterable[str] = ()) -> str:
-    """Return a text for people, without what may be secret in it.
+    """Return a text without parts that may be secret.
 
-    URLs have no user with a password, and no query, where signatures are; `abfss://container@account` names a
-    container, and stays. Tokens of a header `Authorization` become `…`, and so do `secrets`, which the caller knows.
+    A user name with a password, and the query, which may hold a signature, are removed from URLs.
+    (`abfss://container@account` names a container and stays.) Tokens of an `Authorization` header are replaced by `…`.
+
+    Args:
+        text: The text.
+        secrets: Further secrets, which are replaced by `…` if they have at least 4 characters.
+
+    Returns:
+        The text that may be shown.
     """
     for secret in secrets:
         if len(secret) >= _MIN_SECRET_LENGTH:
@@ -216,12 +243,15 @@ def without_secrets(text: str, secrets: Iterable[str] = ()) -> str:
 
 
 def raise_from(error: HarnessError, cause: BaseException, secrets: Iterable[str] = ()) -> NoReturn:
-    """Raise an error of harness in place of one of another library, which stays as its cause without secrets.
+    """Raise a harness error in place of another library's error, which becomes its cause without any secrets.
 
     Args:
-        error: the error to raise.
-        cause: the error of the library.
-        secrets: texts that may be in the library's error, and must not be in the cause.
+        error: The error to raise.
+        cause: The error of the library.
+        secrets: Texts to remove from the library's error.
+
+    Raises:
+        HarnessError: Always.
     """
     secrets = tuple(secrets)
     error.message = without_secrets(error.message, secrets)
@@ -233,9 +263,12 @@ def raise_from(error: HarnessError, cause: BaseException, secrets: Iterable[str]
 
 
 def _redacted(error: BaseException, secrets: Sequence[str], visited: frozenset[int] = frozenset()) -> BaseException:
-    """Return an error of the same name and text, without secrets and without the attributes of a client's error.
+    """Return a copy of an error with the same class name and text, but without secrets and attributes.
 
-    seen: identities of the errors that led to this one, since a chain may be a circle.
+    Args:
+        error: The error.
+        secrets: Texts to remove.
+        visited: Identities of the errors before this one in the chain, because a chain of causes may be a circle.
     """
     if isinstance(error, HarnessError):
         return error
@@ -251,8 +284,8 @@ def _redacted(error: BaseException, secrets: Sequence[str], visited: frozenset[i
 
 
 def warn(sentence: str, category: type[HarnessWarning] = HarnessWarning) -> None:
-    """Gives a warning that points to the line of the user's code which called harness."""
-    # `skip_file_prefixes` of warnings.warn would do, from Python 3.12 on.
+    """Issue a warning that points to the line of the user's code that called harness."""
+    # From Python 3.12 on, `skip_file_prefixes` of `warnings.warn` does the same.
     depth, frame = 1, sys._getframe()
     while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "harness":
         depth, frame = depth + 1, frame.f_back
@@ -260,86 +293,89 @@ def warn(sentence: str, category: type[HarnessWarning] = HarnessWarning) -> None
 
 
 class RequestError(HarnessError):
-    """The request itself is wrong: unparsable SQL, selectors that exclude each other, an unknown option."""
+    """The request is wrong: invalid SQL, options that exclude each other, or an unknown option or value."""
 
 
 class UnknownColumnError(RequestError):
-    """A column is not in the chosen schema, or its name is ambiguous there. The message lists near names."""
+    """A column is not in the schema, or its name is ambiguous. The message lists similar names."""
 
 
 class SnapshotNotFoundError(RequestError):
-    """The asked snapshot, version, time, branch or tag does not exist (any more). The message says what does."""
+    """The requested snapshot, version, time, branch, or tag does not exist. The message lists the existing ones."""
 
 
 class TableNotFoundError(HarnessError):
-    """No table of a known format is at the location. Check the path, or name the metadata file itself."""
+    """There is no table of a known format at the location. Check the path, or pass the metadata file."""
 
 
 class IsAViewError(TableNotFoundError):
-    """The metadata describes a view. Query the tables that it names instead."""
+    """The metadata describes a view. Query the tables that the view reads."""
 
 
 class AmbiguousTableError(TableNotFoundError):
-    """More than one metadata file could be the current one. Name the metadata file itself."""
+    """More than one metadata file could be the current one. Pass the metadata file."""
 
 
 class InvalidTableError(HarnessError):
-    """The table breaks its specification. Nothing is returned, because any rows would be a guess."""
+    """The table breaks its format's specification. No rows are returned, because they would be a guess."""
 
 
 def untrusted_table_error(sentence: str, table: str) -> InvalidTableError:
-    """The error about an untrusted table, of which something is not so, or could be read by a guess alone.
+    """Return the error for an irregularity that is accepted with a warning in a trusted table.
 
-    sentence: what would be a warning about any other table.
+    Args:
+        sentence: The text of the warning.
+        table: The table's location.
+
+    Returns:
+        The error, with the cause `Distrusted`.
     """
-    return InvalidTableError(f"{sentence}; of an untrusted table that is an error", cause="Distrusted", table=table)
+    return InvalidTableError(f"{sentence}; in an untrusted table, this is an error", cause="Distrusted", table=table)
 
 
 class CorruptFileError(InvalidTableError):
-    """A file of the table cannot be decoded: truncated, damaged, or without a field that it must have."""
+    """A file of the table cannot be decoded: it is truncated, damaged, or lacks a required field."""
 
 
 class CorruptDeleteError(InvalidTableError):
-    """A delete file or deletion vector is damaged or contradicts the data. Ignoring it would bring rows back."""
+    """A delete file or deletion vector is damaged or contradicts the data. Ignoring it would restore deleted rows."""
 
 
 class SchemaMismatchError(InvalidTableError):
-    """A column of a file cannot be turned into the table's column (type, requiredness, conflicting value)."""
+    """A file's column cannot be converted to the table's column: wrong type, a null, or a conflicting value."""
 
 
 class MissingFileError(HarnessError):
-    """A file that the metadata names is not in storage. Restore it, or map its path with `path_map`."""
+    """The metadata names a file that does not exist. Restore the file, or map its path with `path_map`."""
 
 
 class OutsideTableError(HarnessError):
-    """A path leads out of the table's roots. Allow its directory with `allowed_roots`, or map it with `path_map`."""
+    """A path leads out of the table's roots. Add its directory to `allowed_roots`, or map the path with `path_map`."""
 
 
 class StorageError(HarnessError):
-    """Storage failed while it was asked: a broken connection, a disk's error, fewer bytes than it said. Try again."""
+    """The storage failed: a broken connection, a disk error, or fewer bytes than it announced. Try again."""
 
 
 class UnsupportedError(HarnessError):
-    """The table is legal but uses something that harness does not read. The message names it."""
+    """The table is valid, but uses a feature that harness cannot read. The message names the feature."""
 
 
 class EncryptedTableError(UnsupportedError):
-    """The table, or one of its files, is encrypted. Harness holds no keys."""
+    """The table, or one of its files, is encrypted. Harness has no keys."""
 
 
 class LimitError(HarnessError):
-    """A file asks for more memory, items or levels than it may. Raise the named limit if you trust the table."""
+    """A file exceeds a limit on memory, items, or nesting. If you trust the table, raise the named limit."""
 
 
 class EngineError(HarnessError):
-    """An engine refused a query, or failed on a plan. The engine's own error is the `__cause__`."""
+    """An engine refused a query, or failed while it ran a plan. The engine's own error is the `__cause__`."""
 
 
-# Text of a table such that whoever shows it obeys none of it.
-#
-# A terminal, or the page of a CI job, acts on some characters: it moves the cursor, changes a title, turns the text's
-# direction (C0, C1 and DEL, the format characters, line and paragraph separators). Whatever harness prints passes one
-# of these functions; formats that carry data as it is (CSV, Parquet, Arrow) do so everywhere but on a terminal.
+# A terminal, or the page of a CI job, interprets some characters: they move the cursor, change a title, or reverse the
+# text (C0, C1, and DEL; format characters; line and paragraph separators). Therefore harness passes everything that it
+# prints through one of these functions. Data formats (CSV, Parquet, Arrow) are escaped only on a terminal.
 
 
 _NOT_ASCII_PRINTABLE = re.compile(r"[^\n -~]")
@@ -348,13 +384,14 @@ _EMOJI = "\u2190-\u2bff\U0001f000-\U0001faff"
 JOINER = re.compile(
     f"(?<=[{_SCRIPTS_WITH_JOINERS}])[\u200c\u200d](?=[{_SCRIPTS_WITH_JOINERS}])|(?<=[{_EMOJI}\ufe0f])\u200d(?=[{_EMOJI}])"
 )
-"""Characters that join or part the letters of Persian, Hindi and their like, or join emoji to a picture."""
+"""Zero-width joiners that shape letters of Persian, Hindi, and similar scripts, or that combine emoji."""
 
 
 def visible(text: str) -> str:
-    r"""`text` on one line of printable characters, the others as `\n`, `\x1b`, `\u202e`; so it is valid UTF-8 too.
+    r"""Return `text` on one line of printable characters. The result is always valid UTF-8.
 
-    Joiners stay between letters or emoji that they shape.
+    Other characters are escaped, for example as `\n`, `\x1b`, or `\u202e`. Joiners between the letters or emoji that
+    they shape stay.
     """
     if text.isprintable():
         return text
@@ -366,17 +403,17 @@ def visible(text: str) -> str:
 
 
 def visible_lines(text: str) -> str:
-    """`text` with its line feeds as they are, and each line as `visible` has it."""
+    """Return `text` with its line feeds, and each line escaped as by `visible`."""
     return "\n".join(map(visible, text.split("\n")))
 
 
 def counted(number: int, noun: str) -> str:
-    """`1 row`, `2,000 rows`."""
+    """Return a number with a noun in the right form: `1 row`, `2,000 rows`."""
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
 def size_text(size: int) -> str:
-    """A number of bytes for people: `812 bytes`, `72.1 KiB`, `63.8 MiB`."""
+    """Return a number of bytes for people to read: `812 bytes`, `72.1 KiB`, `63.8 MiB`."""
     power = min(max(size.bit_length() - 1, 0) // 10, 4)
     if power == 0:
         return f"{size} byte{'' if size == 1 else 's'}"
@@ -384,32 +421,35 @@ def size_text(size: int) -> str:
 
 
 def html_text(value: object) -> str:
-    """Any value as the text of an HTML element or attribute, on one line."""
+    """Return a value as the escaped text of an HTML element or attribute, on one line."""
     return html.escape(visible(str(value)))
 
 
 def html_lines(text: str) -> str:
-    """`text` as the text of an HTML element, with its line feeds."""
+    """Return `text` as the escaped text of an HTML element, with its line feeds."""
     return html.escape(visible_lines(text))
 
 
 def json_text(value: object, *, indent: int | None = None, separators: tuple[str, str] | None = None) -> str:
-    r"""`value` as JSON, unprintable characters as `\uXXXX`: the same document to whoever parses it.
+    r"""Return `value` as JSON with unprintable characters written as `\uXXXX`. Its meaning does not change.
 
     Raises:
-        ValueError: a number that JSON has not, such as NaN.
+        ValueError: The value contains a number that JSON cannot represent, for example NaN.
     """
     text = json.dumps(value, ensure_ascii=False, allow_nan=False, indent=indent, separators=separators)
     return _escaped(text)
 
 
 def json_lines(text: str) -> str:
-    r"""JSON text, its unprintable characters but line feeds as `\uXXXX`; line feeds stand between values only."""
+    r"""Return a JSON text with unprintable characters written as `\uXXXX`.
+
+    Line feeds, which only occur between values, stay.
+    """
     return "\n".join(map(_escaped, text.split("\n")))
 
 
 def _escaped(text: str) -> str:
     if text.isprintable():
         return text
-    # A character beyond the first 2^16 becomes its two surrogates; a lone surrogate stays that.
+    # A character above U+FFFF becomes its two surrogates; a lone surrogate stays a surrogate.
     return _NOT_ASCII_PRINTABLE.sub(lambda m: m[0] if m[0].isprintable() else json.dumps(m[0])[1:-1], text)

@@ -1,6 +1,6 @@
-"""Other distributions that own files of the module `harness`, or a command of that name.
+"""Detection of other distributions that own files of the module `harness`, or a command with that name.
 
-pip lets a distribution overwrite the files of another one, and removes shared files with either of them.
+pip lets a distribution overwrite the files of another one, and deletes shared files when either of them is removed.
 """
 
 from __future__ import annotations
@@ -8,13 +8,16 @@ from __future__ import annotations
 from importlib import metadata
 
 _DISTRIBUTION = "lakeharness"
-REMEDY = "install lakeharness in an environment of its own, such as by: uv tool install lakeharness"
+REMEDY = "install lakeharness in a separate environment, for example with: uv tool install lakeharness"
 
 
 def other_owners() -> dict[str, str]:
-    """Return what each other distribution owns of `harness`, by the distribution's name and version.
+    """Return the parts of `harness` that other distributions own, by distribution name and version.
 
-    This reads the metadata of all installed distributions, so it is only for reports and errors.
+    This reads the metadata of all installed distributions, so use it only for reports and errors.
+
+    Returns:
+        For each distribution, like `other 1.2`, a text that names a file, the number of further files, and the command.
     """
     owners = {}
     for distribution in metadata.distributions():
@@ -33,10 +36,13 @@ def other_owners() -> dict[str, str]:
 
 
 def overwritten_error(problem: str) -> ImportError | None:
-    """Return the error for a module `harness` that another distribution has overwritten, or None if there is no other.
+    """Return the error for a module `harness` that another distribution has overwritten.
 
     Args:
         problem: The reason why the module does not work.
+
+    Returns:
+        The error, or None if no other distribution owns files of `harness`.
     """
     owners = "; ".join(f"{name} owns {owned}" for name, owned in other_owners().items())
     return ImportError(f"Cannot import harness: {problem}. {owners}: {REMEDY}") if owners else None

@@ -1,4 +1,4 @@
-"""Plans that another process made, with their rows"""
+"""Plans that were made in another process, and the rows that they read."""
 
 from __future__ import annotations
 
@@ -25,23 +25,26 @@ def open_plan(
     limits: Limits | None = None,
     untrusted: bool = False,
 ) -> PlannedRows:
-    """Return the rows of a plan, such as one that `ScanPlan.from_ipc` read; nothing is planned again.
+    """Return the rows of a plan, for example one read by `ScanPlan.from_ipc`, without planning again.
 
-    Every file of the plan is held against the roots of the table, as in `open_table`, before any is opened.
+    As in `open_table`, every file of the plan is checked against the table's roots before any file is opened.
 
     Args:
         plan: The plan.
-        location: The table's location. None for the location that the plan names: state it if you do not trust where
-            the plan comes from. A relative one starts in the process's directory.
+        location: The table's location. A relative path is resolved against the current working directory. None for the
+            location that the plan names; set it if you do not trust the source of the plan.
         storage_options: As for `open_table`.
-        allowed_roots: Directories that the plan's files may be in, beside `location`.
-        outside: What becomes of files elsewhere in the store of `location`: `refuse`, or `warn`, which reads them.
+        allowed_roots: Directories, in addition to `location`, that files of the plan may be in.
+        outside: How to treat files elsewhere in the store of `location`: `refuse` raises an error, `warn` reads them.
         limits: As for `open_table`.
-        untrusted: Whether somebody else wrote the table, as for `open_table`.
+        untrusted: As for `open_table`: whether somebody you do not trust may have written the table.
+
+    Returns:
+        The rows.
 
     Raises:
-        OutsideTableError: A file may not be read.
-        RequestError: An option is wrong.
+        OutsideTableError: The plan names a file that may not be read.
+        RequestError: An option has an invalid value.
     """
     place = plan.table if location is None else os.fspath(location)
     storage = open_storage(

@@ -1,4 +1,4 @@
-"""The rules that scenarios and errors cite, as the pages below `docs/rules` have them."""
+"""The rules that scenarios and errors cite, parsed from the pages below `docs/rules`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from harness import errors
 from harness.errors import RequestError
 
 PAGES = ("iceberg", "delta", "frontier")
-"""The pages below `docs/rules` in order, each the first word of its rules' names."""
+"""Names of the pages below `docs/rules`, in order. Each is the first word of the names of its rules."""
 
 _HEADING = re.compile(r'### <a id="(?P<anchor>[^"]+)"></a>(?P<name>[^:]+): (?P<title>.+)\n')
 _LINK = re.compile(r"\[([^]]+)\]\(([^)]+)\)")
@@ -23,8 +23,13 @@ _NEAR = 3
 class Rule:
     """A numbered rule.
 
-    name: as errors cite it, such as `iceberg 4.7`, `delta L38` or `delta trap 9`.
-    source: the section of a specification, or a note that none says so. links: of sections. text: as on the page.
+    Attributes:
+        name: The name that errors cite, like `iceberg 4.7`, `delta L38`, or `delta trap 9`.
+        title: The heading.
+        source: The section of a specification that states the rule, or a note that no section does.
+        links: Links to these sections.
+        text: The Markdown text of the rule.
+        anchor: The anchor of the rule on its page.
     """
 
     name: str
@@ -36,15 +41,21 @@ class Rule:
 
     @property
     def page(self) -> str:
-        """The place of the rule in the repository."""
+        """The path and anchor of the rule in the repository."""
         return f"docs/rules/{self.name.split()[0]}.md#{self.anchor}"
 
 
 def find_rule(text: str) -> Rule:
-    """The rule of a name in any letter case, such as `delta L38`; also with brackets or `rule`, as in messages.
+    """Return the rule with a name, for example `delta L38`.
+
+    Args:
+        text: The name in any letter case. Brackets and the word `rule` around it, as in error messages, are ignored.
+
+    Returns:
+        The rule.
 
     Raises:
-        RequestError: there is no such rule; the message names the nearest ones.
+        RequestError: There is no such rule. The message lists the nearest rules.
     """
     name = " ".join(text.strip(" []").lower().split()).removeprefix("rule ")
     by_name = {each.name.lower(): each for each in rules()}
@@ -52,7 +63,7 @@ def find_rule(text: str) -> Rule:
         page = name.partition(" ")[0]
         if page not in PAGES:
             raise RequestError(
-                f"Unknown rule {text!r}: expected one such as iceberg 4.7, delta L38, frontier F1.3 or ICE-201"
+                f"Unknown rule {text!r}: expected a name like iceberg 4.7, delta L38, frontier F1.3, or ICE-201"
             )
         section, number = _section_and_number(name)
         places = [(each.name, *_section_and_number(each.name)) for each in _rules_of_page(page)]
@@ -63,14 +74,19 @@ def find_rule(text: str) -> Rule:
 
 
 def rules() -> tuple[Rule, ...]:
-    """All rules, in the order of the pages."""
+    """Return all rules, in the order of the pages."""
     return tuple(each for page in PAGES for each in _rules_of_page(page))
 
 
 def parse_page(text: str) -> tuple[Rule, ...]:
-    """The rules of one page, in its order.
+    """Parse the rules of one page.
 
-    text: Markdown; a rule has a heading with an anchor, its linked source in italics, and paragraphs.
+    Args:
+        text: The page in Markdown. Each rule has a heading with an anchor, its linked source in italics, and
+            paragraphs.
+
+    Returns:
+        The rules in the order of the page.
     """
     rules_ = []
     for chunk in re.split(r"^(?=#)", text, flags=re.MULTILINE):
@@ -85,15 +101,20 @@ def parse_page(text: str) -> tuple[Rule, ...]:
 
 @functools.cache
 def _rules_of_page(page: str) -> tuple[Rule, ...]:
-    """The rules of a page, which is in the package of an installed wheel, and beside the package in a checkout."""
+    """Return the rules of a page, which is inside the package in a wheel, and next to the package in a checkout."""
     package = Path(errors.__file__).parent
     for candidate in (package / "docs" / "rules", package.parent / "docs" / "rules"):
         if candidate.is_dir():
             return parse_page((candidate / f"{page}.md").read_text(encoding="utf-8"))
-    raise RequestError(f"No rules beside {package}: install lakeharness from its wheel, or use a checkout")
+    raise RequestError(
+        f"Cannot find the rule pages next to {package}: install lakeharness from its wheel, or use a checkout"
+    )
 
 
 def _section_and_number(name: str) -> tuple[str, int]:
-    """Section and number: `4.` and 7 of `iceberg 4.7`, `l` and 38 of `delta l38`; else nothing and 0."""
+    """Return the section and number of a rule: `4.` and 7 for `iceberg 4.7`, `l` and 38 for `delta l38`.
+
+    A name of another form yields an empty section and 0.
+    """
     parts = _PARTS.match(name.lower().partition(" ")[2])
     return (parts["section"], int(parts["number"])) if parts else ("", 0)

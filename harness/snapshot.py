@@ -1,4 +1,4 @@
-"""Snapshots and ranges of changes: what is read, planned or handed to an engine."""
+"""Snapshots and change ranges, which can be planned, read, and handed to an engine."""
 
 from __future__ import annotations
 
@@ -45,16 +45,18 @@ if TYPE_CHECKING:
     """A point of a table's history: a snapshot of an Iceberg table, or a version of a Delta table."""
 
 
-# Errors that no decoder raises: no memory left, and files that went.
-
-
 @contextmanager
 def read_context(table: FormatTable, point: Point | None) -> Iterator[None]:
-    """Surrounds a read of `table` at `point`; None: the table has no snapshot.
+    """Return a context for reading `table` at `point` that completes the errors raised inside.
+
+    Args:
+        table: The table.
+        point: The snapshot or version that is read. None if the table has no snapshot.
 
     Raises:
-        LimitError: memory or Python's stack ended.
-        MissingFileError: as raised inside, with what was read and what the newest is, where that is not the same.
+        LimitError: Memory or Python's stack was exhausted.
+        MissingFileError: The error from inside. If the table has a newer snapshot, the message adds its id, because the
+            file may have been removed since.
     """
     try:
         with contained(table=table.location):
@@ -64,14 +66,14 @@ def read_context(table: FormatTable, point: Point | None) -> Iterator[None]:
         try:
             if point is not None and error.cause != _TABLE_MOVED_ON:
                 newest = table.newest()
-        except HarnessError:  # then the first error says all that is known
+        except HarnessError:  # Report the missing file alone if the newest snapshot cannot be determined.
             pass
         if point is not None and newest not in (None, point.id):
             what = "version" if table.format == "delta" else "snapshot"
             error.cause = _TABLE_MOVED_ON
             error.message += (
-                f". The table has moved on: {what} {point.id} was read, the newest is {newest}, and files of the one "
-                "may have been removed since; open the table again"
+                f". The table has changed: {what} {point.id} was read, the newest is {newest}, and files of {what} "
+                f"{point.id} may have been removed since. Open the table again"
             )
         raise
 
@@ -83,7 +85,7 @@ _LOG = logging.getLogger("harness.plan")
 
 
 class PlannedRows:
-    """The rows of a plan in the forms of other libraries. Anything that takes an Arrow stream takes them."""
+    """The rows of a plan, which can be read by DuckDB, Spark, and every library that accepts an Arrow stream."""
 
     __slots__ = ("_plan",)
 
@@ -92,7 +94,10 @@ class PlannedRows:
 
     @property
     def plan(self) -> ScanPlan:
-        """The plan: which files are read. A file of changes is listed once for each version that changed its rows."""
+        """The plan with the files to read.
+
+        A plan of changes lists a file once for each version that changed its rows.
+        """
         return self._plan
 
     def __repr__(self) -> str:
@@ -103,16 +108,24 @@ class PlannedRows:
         return self._plan._repr_html_()
 
     def _reading(self) -> AbstractContextManager[None]:
-        """Return the context of each step of a read, which names in errors what was read."""
+        """Return the context for each step of a read, which adds the table to errors."""
         return contained(table=self._plan.table)
 
     def to_duckdb(
         self, connection: duckdb.DuckDBPyConnection | None = None, *, name: str | None = None
     ) -> duckdb.DuckDBPyRelation:
-        """Return the rows as a lazy DuckDB relation, with the arguments and errors of `Snapshot.to_duckdb`.
+        """Return the rows as a lazy DuckDB relation.
+
+        Args:
+            connection: As for `Snapshot.to_duckdb`.
+            name: As for `Snapshot.to_duckdb`.
+
+        Returns:
+            The relation.
 
         Raises:
-            MissingFileError: A file that was removed has been vacuumed.
+            HarnessError: As for `Snapshot.to_duckdb`.
+            MissingFileError: A file of the plan no longer exists, for example because the table was vacuumed.
         """
         from harness.engines.duckdb.relations import relation
 
@@ -120,28 +133,78 @@ class PlannedRows:
             return relation(self._plan, connection, name=name)
 
     def to_spark(self, spark: SparkSession | None = None) -> DataFrame:
-        """Return the rows as a lazy Spark DataFrame, as `Snapshot.to_spark` does."""
+        """Return the rows as a lazy Spark DataFrame.
+
+        Args:
+            spark: As for `Snapshot.to_spark`.
+
+        Returns:
+            The DataFrame.
+
+        Raises:
+            HarnessError: As for `Snapshot.to_spark`.
+        """
         with self._reading():
-            find_engine("spark")  # says what to install if pyspark is missing
+            find_engine("spark")  # Raises an error that names the package to install if pyspark is missing.
             from harness.engines.spark.engine import dataframe
 
             return dataframe(self._plan, spark)
 
     def to_arrow(self, *, engine: str = "duckdb") -> pa.Table:
-        """Return the rows as an Arrow table in exact types, as `Snapshot.to_arrow` does."""
+        """Return the rows as an Arrow table in the exact types of `Snapshot.to_arrow`.
+
+        Args:
+            engine: `duckdb` or `spark`.
+
+        Returns:
+            The rows in an unspecified order.
+
+        Raises:
+            HarnessError: As for `Snapshot.to_arrow`.
+        """
         with self._reading():
             return find_engine(engine).to_arrow(self._plan)
 
     def to_pandas(self, *, engine: str = "duckdb") -> pd.DataFrame:
-        """Return the rows as a pandas DataFrame, as `Snapshot.to_pandas` does."""
+        """Return the rows as a pandas DataFrame, like `Snapshot.to_pandas`.
+
+        Args:
+            engine: `duckdb` or `spark`.
+
+        Returns:
+            The rows with Arrow dtypes.
+
+        Raises:
+            HarnessError: As for `Snapshot.to_pandas`.
+        """
         return frames.to_pandas(self.to_arrow(engine=engine))
 
     def to_polars(self, *, engine: str = "duckdb") -> pl.DataFrame:
-        """Return the rows as a Polars DataFrame, as `Snapshot.to_polars` does."""
+        """Return the rows as a Polars DataFrame, like `Snapshot.to_polars`.
+
+        Args:
+            engine: `duckdb` or `spark`.
+
+        Returns:
+            The rows.
+
+        Raises:
+            HarnessError: As for `Snapshot.to_polars`.
+        """
         return frames.to_polars(self.to_arrow(engine=engine))
 
     def to_batches(self, *, batch_rows: int = BATCH_ROWS) -> Batches:
-        """Return the rows as a stream of Arrow batches, as `Snapshot.to_batches` does."""
+        """Return the rows as a stream of Arrow batches, like `Snapshot.to_batches`.
+
+        Args:
+            batch_rows: The maximum number of rows per batch.
+
+        Returns:
+            The stream, which reads as batches are requested.
+
+        Raises:
+            HarnessError: As for `Snapshot.to_batches`.
+        """
         from harness.engines.duckdb.engine import batches
 
         with self._reading():
@@ -153,7 +216,7 @@ class PlannedRows:
 
 
 class Changes(PlannedRows):
-    """The changes of a range of versions. Anything that takes an Arrow stream takes them."""
+    """The row changes of a range of versions. Every library that accepts an Arrow stream accepts this object."""
 
     __slots__ = ()
 
@@ -165,24 +228,26 @@ class _RowArguments(TypedDict, total=False):
 
 
 class ReadArguments(_RowArguments, total=False):
-    """Arguments of `Snapshot.to_arrow`."""
+    """Keyword arguments of `Snapshot.to_arrow`, which describes them."""
 
     engine: str
 
 
 class BatchArguments(_RowArguments, total=False):
-    """Arguments of `Snapshot.to_batches`."""
+    """Keyword arguments of `Snapshot.to_batches`, which describes them."""
 
     batch_rows: int
 
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """A table at one point of its history, with the schema that its rows are shown in.
+    """A table at one point of its history, with the schema of its rows.
 
-    Anything that takes an Arrow stream takes a snapshot.
+    Every library that accepts an Arrow stream accepts a snapshot.
 
-    name: what a catalog calls the table, the catalog's name first; None: it was opened by its location.
+    Attributes:
+        name: The table's full name in its catalog, starting with the catalog's name. None if the table was opened by
+            location.
     """
 
     _source: FormatTable = field(repr=False)
@@ -193,7 +258,7 @@ class Snapshot:
         return f"Snapshot({point_text(self._source, self._selection.snapshot, self.name)})"
 
     def _repr_html_(self) -> str:
-        """For notebooks: which point of the table's history it is, and the columns. Reads nothing."""
+        """Return the snapshot for notebooks: its id, time, and columns. No file is read."""
         time = None if self.timestamp_ms is None else show_ms(self.timestamp_ms)
         kind = "version" if self._source.format == "delta" else "snapshot"
         facts = {
@@ -207,12 +272,12 @@ class Snapshot:
 
     @property
     def id(self) -> int | None:
-        """The snapshot's id, for Delta the version; None for a table that has none, and so no rows."""
+        """The snapshot id, or the version of a Delta table. None if the table has no snapshot, and no rows."""
         return None if self._selection.snapshot is None else self._selection.snapshot.id
 
     @property
     def timestamp_ms(self) -> int | None:
-        """When it was committed, milliseconds since 1970-01-01 UTC."""
+        """The commit time in milliseconds since 1970-01-01 UTC. None if the table has no snapshot."""
         return None if self._selection.snapshot is None else self._selection.snapshot.timestamp_ms
 
     @property
@@ -224,10 +289,22 @@ class Snapshot:
     def head(
         self, n: int = 10, *, columns: Sequence[str] | None = None, where: str | Filter | None = None
     ) -> duckdb.DuckDBPyRelation:
-        """The first rows to look at, as a lazy DuckDB relation, which prints itself as a table.
+        """Return the first rows as a lazy DuckDB relation, which prints as a table.
 
-        No more files are opened than `n` rows need. Which rows are the first is open. Arguments and errors as for
-        `to_duckdb`.
+        Only as many files are opened as `n` rows need. A table has no row order, so which rows come first is
+        unspecified.
+
+        Args:
+            n: The number of rows.
+            columns: As for `to_duckdb`.
+            where: As for `to_duckdb`.
+
+        Returns:
+            The relation.
+
+        Raises:
+            RequestError: `n` is not a number of rows.
+            HarnessError: As for `to_duckdb`.
         """
         with self._reading():
             _check_number("n", n, 0)
@@ -235,11 +312,21 @@ class Snapshot:
 
     @validate_call
     def count(self, *, where: str | Filter | None = None) -> int:
-        """The number of rows. Arguments and errors as for `to_batches`.
+        """Return the number of rows.
 
-        Without `where`, it is the recorded one if the metadata must be right: all files have row ids or are no Parquet
-        files, and no delete hits any (iceberg 7.2). Otherwise, and of an untrusted table, the footers of the data files
-        are read, with `where` or deletes also the columns that these need.
+        Without `where`, the recorded count is returned if the metadata guarantees it: every file is not in Parquet
+        format or has row ids, and no delete applies to any file (iceberg 7.2). Otherwise, and always for an untrusted
+        table, the footers of the data files are read. With `where` or deletes, the columns that these need are read
+        too.
+
+        Args:
+            where: As for `plan`. None to count all rows.
+
+        Returns:
+            The number of matching rows.
+
+        Raises:
+            HarnessError: As for `to_batches`.
         """
         with self._reading():
             plan = self._planned((), where)
@@ -250,46 +337,57 @@ class Snapshot:
 
     @validate_call
     def plan(self, columns: Sequence[str] | None = None, where: str | Filter | None = None) -> ScanPlan:
-        """Plans a read: the files that may hold matching rows, and the deletes that hit them.
+        """Plan a read: find the files that may hold matching rows, and the deletes that apply to them.
 
         Args:
-            columns: names of top-level columns and metadata columns (`_file`, `_pos`, `_spec_id`, `_partition`,
-                `_deleted`, `_row_id`; Iceberg's `_last_updated_sequence_number`, Delta's `_row_commit_version`), in the
-                order wanted; None: all of the schema.
-            where: a boolean SQL expression in DuckDB's dialect; or `ScanPlan.filter` of another plan of this schema, so
-                that many reads parse it once.
+            columns: Names of top-level columns and of metadata columns, in the order of the result. The metadata
+                columns are `_file`, `_pos`, `_spec_id`, `_partition`, `_deleted`, and `_row_id`;
+                `_last_updated_sequence_number` for Iceberg; and `_row_commit_version` for Delta. None for all columns
+                of the schema.
+            where: A boolean SQL expression in DuckDB's dialect. To parse an expression only once for many reads, pass
+                `ScanPlan.filter` of another plan with the same schema. None for all rows.
+
+        Returns:
+            The plan.
 
         Raises:
-            UnknownColumnError: a name is not in the schema.
+            UnknownColumnError: A name is not in the schema.
             RequestError: `where` cannot be parsed, or was parsed for a schema with other columns.
-            InvalidTableError, MissingFileError, UnsupportedError: the table cannot be read; the message names the file.
+            InvalidTableError: The metadata breaks the specification. The message names the file.
+            MissingFileError: A metadata file does not exist. The message names the file.
+            UnsupportedError: The table uses a feature that harness cannot read.
         """
         return self._planned(columns, where)
 
     def _planned(self, columns: Sequence[str] | None = None, where: str | Filter | None = None) -> PlannedScan:
         names = None if columns is None else tuple(columns)
         with self._reading():
-            plan = self._source.plan(self._selection, names, where)  # type: ignore[arg-type]  # both are of one format
+            plan = self._source.plan(self._selection, names, where)  # type: ignore[arg-type]  # both have the same format
             _refuse_foreign_columns(plan)
         _LOG.info("%r: %d files are read, %d are skipped", self, plan.files.num_rows, len(plan.skipped))
         return plan
 
     @validate_call
     def metadata(self, name: str) -> MetadataTable:
-        """Return a metadata table, whose files, manifests and partitions are those of this snapshot.
+        """Return a metadata table. Its files, manifests, and partitions are those of this snapshot.
 
             snapshot.metadata("files")  # prints its first rows, and shows them in a notebook
             snapshot.metadata("files").to_arrow(["file_path", "record_count"])
 
         Args:
             name: For an Iceberg table, `snapshots`, `history`, `refs`, `metadata_log_entries`, `manifests`, `files`,
-                `data_files`, `delete_files`, `position_deletes`, `entries` or `partitions`; with `all_` before
-                `manifests`, `files`, `data_files`, `delete_files` or `entries`, those of all snapshots. For a Delta
-                table, `versions`, `files`, or `partitions`.
+                `data_files`, `delete_files`, `position_deletes`, `entries`, or `partitions`. With the prefix `all_`,
+                `manifests`, `files`, `data_files`, `delete_files`, and `entries` list those of all snapshots. For a
+                Delta table, `versions`, `files`, or `partitions`.
+
+        Returns:
+            The metadata table, which is read when its rows are requested.
 
         Raises:
-            RequestError: There is no such metadata table.
-            InvalidTableError, MissingFileError, UnsupportedError: The metadata cannot be read.
+            RequestError: There is no metadata table with this name.
+            InvalidTableError: The metadata breaks the specification.
+            MissingFileError: A metadata file does not exist.
+            UnsupportedError: The table uses a feature that harness cannot read.
         """
         from harness.metadata.tables.reading import MetadataTable, metadata_table
 
@@ -311,24 +409,29 @@ class Snapshot:
         where: str | Filter | None = None,
         name: str | None = None,
     ) -> duckdb.DuckDBPyRelation:
-        """The rows as a lazy DuckDB relation, filtered and projected natively as you go on.
+        """Return the rows as a lazy DuckDB relation, which you can filter and project further.
 
-        Deleted positions are looked up row by row, so that filters of yours still skip row groups: a scan of all rows
-        takes 1.75 times the plain one. `harness.sql` and `to_arrow` know the whole query, and take 1.15 times where it
-        has no filter.
+        DuckDB reads rows when they are fetched. An error at that time, for example because a file was deleted
+        meanwhile, is a `duckdb.Error`: `docs/reference/errors.md` shows how to catch it. `to_arrow` reads at once.
+
+        Deleted positions are looked up for each row, so that your own filters can still skip row groups. Therefore a
+        scan of all rows takes 1.75 times as long as a plain scan of the files. `harness.sql` and `to_arrow` know the
+        whole query, and take 1.15 times as long if it has no filter.
 
         Args:
-            connection: yours, or None for a new one. On yours no setting is changed; what is put there is temporary,
-                and goes with `harness.detach`.
-            columns, where: as for `plan`; `where` skips files. It is read in the time zone of the connection, as your
-                own filters are.
-            name: also make the rows a temporary view of this name on the connection.
+            connection: Your connection, or None for a new one. No setting of your connection is changed. Everything
+                that harness creates in it is temporary, and `harness.detach` removes it.
+            columns: As for `plan`.
+            where: As for `plan`. Files that cannot match are skipped. Times in the expression are read in the
+                connection's time zone, as in your own filters.
+            name: The name of a temporary view with the rows to create in the connection. None for no view.
 
-        Rows are read when they are fetched. What fails then, such as a file that is gone by now, is a `duckdb.Error`:
-        `docs/reference/errors.md` shows how to catch it. `to_arrow` reads at once.
+        Returns:
+            The relation.
 
         Raises:
-            As `plan`, and EngineError.
+            HarnessError: As for `plan`.
+            EngineError: DuckDB refused the query.
         """
         with self._reading():
             if where is not None and connection is not None:
@@ -345,34 +448,39 @@ class Snapshot:
         columns: Sequence[str] | None = None,
         where: str | Filter | None = None,
     ) -> DataFrame:
-        """The rows as a lazy Spark DataFrame over the planned files, filtered and projected natively as you go on.
+        """Return the rows as a lazy Spark DataFrame over the planned files, which you can filter and project further.
 
-        Spark has no type for some of the table's; their values travel in another one, and every column's metadata says
-        under `harness.arrow` which type it was (base64 of an Arrow schema in IPC form): `time` is a bigint of micros
-        since midnight, `timestamp_ns` and `timestamptz_ns` are bigints of nanos since 1970-01-01 UTC, `uuid` is its
-        canonical text in lower case, `fixed` and geo types are binary, `variant` is JSON text, `unknown` is an int that
-        is always null. `timestamp` is TIMESTAMP_NTZ, `timestamptz` is TIMESTAMP.
+        Spark has no equivalent for some types. Their columns have another type, and the metadata of each column records
+        the original type under `harness.arrow` (base64 of an Arrow schema in IPC format): `time` is a bigint of
+        microseconds since midnight, `timestamp_ns` and `timestamptz_ns` are bigints of nanoseconds since 1970-01-01
+        UTC, `uuid` is its canonical text in lower case, `fixed` and the geo types are binary, `variant` is JSON text,
+        and `unknown` is an int that is always null. `timestamp` is TIMESTAMP_NTZ, and `timestamptz` is TIMESTAMP.
 
-        No setting, view or function of the session is changed, and none changes what is read: the files are planned in
-        a session of harness's own that shares its Spark application. On Spark Connect a class of harness's does so on
-        the server, which gets the class once; the expressions above the files belong to your session. A setting under
-        which their rows would come out wrong is refused (RequestError), and must stay as it is until the rows are read.
-        A server that takes no class, and a table with `storage_options`, are read by the files' plain paths: 20 to 50 s
-        for 10,000 files, which this process looks at first.
+        Harness changes no setting, view, or function of your session, and your settings do not change which values are
+        read: the files are planned in a separate session of the same Spark application. On Spark Connect, harness sends
+        a class to the server once, which does the same there; the expressions above the files belong to your session. A
+        setting that would make the rows wrong raises `RequestError`, and must not be changed to such a value before the
+        rows are read. If the server accepts no classes, or the table has `storage_options`, Spark reads the plain file
+        paths, which this process checks first; that takes 20 to 50 s for 10,000 files.
 
-        A small job on the executors finds out what the footers of the files say. A file that is missing or damaged
-        fails the queries that read it, with Spark's exception, whose text has harness's error; and so does a file that
-        was replaced by then.
+        A small Spark job reads the file footers. If a file is missing, damaged, or was replaced after planning, the
+        queries that read it fail with Spark's exception, whose text contains the harness error.
 
         Args:
-            spark: yours; None: `harness.spark_session()`.
-            columns, where: as for `plan`; `where` skips files. So do filters of the frame that compare columns with
-                values, by what the metadata says of a column's bounds and nulls.
+            spark: Your session. None for `harness.spark_session()`.
+            columns: As for `plan`.
+            where: As for `plan`. Files that cannot match are skipped. Filters of the DataFrame that compare columns
+                with values also skip files, by the bounds and null counts in the metadata.
+
+        Returns:
+            The DataFrame.
 
         Raises:
-            RequestError: pyspark or Java is missing, or `spark` is no session, was stopped, or has such a setting.
-            UnsupportedError: a part of `where` has no meaning in Spark that is certain to be the same.
-            As `plan`, and EngineError.
+            RequestError: pyspark or Java is missing, `spark` is not a session or was stopped, or a setting would make
+                rows wrong.
+            UnsupportedError: A part of `where` cannot be translated to Spark with certainly the same meaning.
+            HarnessError: As for `plan`.
+            EngineError: Spark refused the query.
         """
         return self._rows(columns, where).to_spark(spark)
 
@@ -385,36 +493,52 @@ class Snapshot:
         limit: int | None = None,
         engine: str = "duckdb",
     ) -> pa.Table:
-        """The rows as an Arrow table in exact types (`harness.metadata.model.schema.arrow_type`). Row order is open.
+        """Return the rows as an Arrow table in exact types (see `harness.metadata.model.schema.arrow_type`).
 
         Args:
-            columns, where: as for `plan`.
-            limit: the most rows; files that so many do not need stay unopened. None: all.
-            engine: `duckdb`, or `spark` (in `harness.spark_session()`); who reads.
+            columns: As for `plan`.
+            where: As for `plan`.
+            limit: The maximum number of rows. Only as many files are opened as these rows need. None for all rows.
+            engine: The engine that reads: `duckdb`, or `spark` (in `harness.spark_session()`).
+
+        Returns:
+            The rows in an unspecified order.
 
         Raises:
-            As `plan`, EngineError, and RequestError: there is no such engine, or `limit` is no number of rows.
+            RequestError: There is no such engine, or `limit` is not a number of rows.
+            HarnessError: As for `plan`.
+            EngineError: The engine failed.
         """
         rows = self._rows(columns, where, limit).to_arrow(engine=engine)
-        return rows if limit is None else rows.slice(0, limit)  # engines may return more
+        return rows if limit is None else rows.slice(0, limit)  # Engines may return more rows than the limit.
 
     def to_pandas(self, **read: Unpack[ReadArguments]) -> pd.DataFrame:
-        """The rows as a pandas DataFrame with Arrow dtypes, in which nothing is rounded; UUIDs are text.
+        """Return the rows as a pandas DataFrame with Arrow dtypes, so that no value is rounded. UUIDs are text.
 
-        read: the arguments of `to_arrow`.
+        Args:
+            read: The arguments of `to_arrow`.
+
+        Returns:
+            The rows in an unspecified order.
 
         Raises:
-            As `to_arrow`, and RequestError: pandas is not installed.
+            RequestError: pandas is not installed.
+            HarnessError: As for `to_arrow`.
         """
         return frames.to_pandas(self.to_arrow(**read))
 
     def to_polars(self, **read: Unpack[ReadArguments]) -> pl.DataFrame:
-        """The rows as a Polars DataFrame; UUIDs are text.
+        """Return the rows as a Polars DataFrame. UUIDs are text.
 
-        read: the arguments of `to_arrow`.
+        Args:
+            read: The arguments of `to_arrow`.
+
+        Returns:
+            The rows in an unspecified order.
 
         Raises:
-            As `to_arrow`, and RequestError: Polars is not installed.
+            RequestError: Polars is not installed.
+            HarnessError: As for `to_arrow`.
         """
         return frames.to_polars(self.to_arrow(**read))
 
@@ -426,27 +550,34 @@ class Snapshot:
         limit: int | None = None,
         batch_rows: int = BATCH_ROWS,
     ) -> Batches:
-        """The rows as a stream of Arrow batches, in the types of `to_arrow`, for more rows than memory holds.
+        """Return the rows as a stream of Arrow batches in the types of `to_arrow`, for tables larger than memory.
 
-        DuckDB reads as batches are asked for. Closing the stream early ends the query:
+        DuckDB reads as batches are requested. Closing the stream early ends the query:
 
             with snapshot.to_batches(columns=["id", "total"]) as batches:
                 for batch in batches:
                     ...
 
         Args:
-            columns, where, limit: as for `to_arrow`.
-            batch_rows: the most rows of a batch; a batch is what stays in memory, beside what DuckDB reads with.
+            columns: As for `to_arrow`.
+            where: As for `to_arrow`.
+            limit: As for `to_arrow`.
+            batch_rows: The maximum number of rows per batch. Memory holds one batch, and the buffers that DuckDB reads
+                with.
+
+        Returns:
+            The stream.
 
         Raises:
-            As `to_arrow`, also while the stream is read; and RequestError: `batch_rows` is no number of rows.
+            RequestError: `batch_rows` is not a number of rows.
+            HarnessError: As for `to_arrow`, also while the stream is read.
         """
         return self._rows(columns, where, limit).to_batches(batch_rows=batch_rows)
 
     def _rows(
         self, columns: Sequence[str] | None, where: str | Filter | None, limit: int | None = None
     ) -> _SnapshotRows:
-        """Return the planned rows of the snapshot, of which `limit` are enough."""
+        """Return the planned rows of the snapshot. If `limit` is set, reading that many rows is enough."""
         with self._reading():
             if limit is None:
                 return _SnapshotRows(self._planned(columns, where), self)
@@ -470,14 +601,14 @@ class _SnapshotRows(PlannedRows):
 
 
 def point_text(table: FormatTable, point: Point | None, name: str | None) -> str:
-    """A table's name or location, with the point of its history, for people."""
+    """Return a table's name or location, and a point of its history, for people to read."""
     kind = "version" if table.format == "delta" else "snapshot"
     title = redact(table.location) if name is None else name
     return f"{title!r}, format={table.format!r}, {kind}={None if point is None else point.id}"
 
 
 def short_table_name(location: str, name: str | None = None) -> str:
-    """Return a short name of a table: its catalog's, else that of its directory, also of a location such as `.`."""
+    """Return a short name of a table: its name in the catalog, or else the name of its directory."""
     plain = local_path(location)
     place = slashed(os.path.abspath(plain)) if is_local(plain) else redact(location)
     folder = metadata_root(place) if place.endswith(".metadata.json") else place
@@ -490,7 +621,7 @@ def _check_number(name: str, value: int, least: int) -> None:
 
 
 def _recorded_rows(plan: PlannedScan) -> int | None:
-    """The rows by the metadata alone; None: it may be wrong, or says nothing."""
+    """Return the number of rows according to the metadata, or None if the metadata may be wrong or has no count."""
     files, rows = plan.files, plan.files.column("record_count")
     if plan.storage.untrusted or plan.filter is not None or plan.equality_deletes:
         return None
@@ -500,7 +631,7 @@ def _recorded_rows(plan: PlannedScan) -> int | None:
 
 
 def _refuse_foreign_columns(plan: PlannedScan) -> None:
-    """Metadata columns that only the other format has."""
+    """Raise UnknownColumnError if a plan reads a metadata column that only the other format has."""
     used = (*plan.columns, *(plan.filter.columns if plan.filter is not None else ()))
     if plan.format == "iceberg" and METADATA["_row_commit_version"] in used:
         message = "Cannot read _row_commit_version: only Delta tables have it; read _last_updated_sequence_number"

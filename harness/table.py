@@ -1,4 +1,4 @@
-"""Tables and snapshots: where every read begins.
+"""Tables: opening a table and reading, checking, and pulling it.
 
     table = open_table("warehouse/orders")
     table.head(5, where="region = 'eu'")
@@ -6,8 +6,8 @@
     snapshot.plan(where="region = 'eu'").explain()
     snapshot.to_arrow(columns=["id", "total"])
 
-Nothing is cached behind the user's back but the metadata itself: a `Table` is one version of it, and a `Snapshot` of it
-gives the same rows for ever.
+A `Table` holds one version of the table's metadata, and a `Snapshot` always returns the same rows. Harness caches
+metadata only.
 """
 
 from __future__ import annotations
@@ -84,54 +84,71 @@ _FORMAT_OF_OPTION = {
 
 
 class OpenOptions(TableOptions, total=False):
-    """Keyword arguments of `open_table`, `connect` and `attach`, beside those of `TableOptions`."""
+    """Keyword arguments of `open_table`, `connect`, and `attach`, in addition to those of `TableOptions`."""
 
     catalog: Catalog | str | None
-    """Finds the table by its name: the name of a catalog that is configured for PyIceberg, the location of a warehouse
-    directory, or a catalog, such as `harness.open_warehouse("warehouse")`. What you state here about the table's store
-    goes before what the catalog states.
+    """The catalog that finds the table by its name.
+
+    One of: the name of a catalog that is configured for PyIceberg, the location of a warehouse directory, or a catalog
+    object, for example `harness.open_warehouse("warehouse")`. If you and the catalog set the same storage option, your
+    value is used.
     """
     storage_options: Mapping[str, Any] | None
-    """For locations that are not local: for the scheme, host and bucket of the location or, if that is local, of the
-    targets of `path_map`. Those of another store are under its name, `{"s3://other": {"key": …}}`. Options of S3, Azure
-    and Google Cloud have any of the names in `docs/how-to/object-stores.md`; those of other file systems are fsspec's.
+    """Options for tables that are not on the local disk.
+
+    They apply to the scheme, host, and bucket of the location or, if the location is local, of the targets of
+    `path_map`. Options for another store are nested under its URI: `{"s3://other": {"key": …}}`. For S3, Azure, and
+    Google Cloud, `docs/how-to/object-stores.md` lists the accepted names; options for other file systems are passed to
+    fsspec.
     """
     outside: str
-    """What becomes of an absolute path elsewhere in the store of the location. `warn`, the default, reads the file,
-    with one warning for each read that names the directories. `refuse` is an error. A path that leaves the table by
-    `..`, or is in another store, is always refused.
+    """How to treat an absolute path outside the table's directories but in the same store.
+
+    `warn`, the default, reads the file and issues one warning per read that names the directories. `refuse` raises
+    `OutsideTableError`. A path that leaves the table's directory by `..`, or that is in another store, is always
+    refused.
     """
     untrusted: bool
-    """Whether somebody else wrote the table. If so, `outside` is `refuse`, and irregularities that harness tolerates in
-    trusted tables are errors: recorded counts that are wrong, files without a column of the table, columns that are
-    taken by position, a checksum that differs. Nothing that the table records skips a file or a delete (`prune="off"`).
-    It reads in this process; `harness.read_untrusted` reads in a process that has limits and no network.
+    """Whether somebody you do not trust may have written the table.
+
+    If so, `outside` is `refuse`, and irregularities that harness tolerates in trusted tables raise an error: wrong
+    recorded counts, files that lack a column of the table, columns matched by position, and checksums that differ.
+    Planning skips no file and no delete (`prune="off"`), because the recorded statistics may be wrong. The table is
+    read in this process; `harness.read_untrusted` reads it in a separate process with limits and without network
+    access.
     """
 
 
 @validate_call
 def open_table(location: object, **options: Unpack[OpenOptions]) -> Table:
-    """Open the table at a location, as its current metadata says.
+    """Open the table at a location and read its current metadata.
 
-    An option of one format is refused for a table of the other.
+    The location is one of these:
+
+    - A path: a table directory or, for Iceberg, a metadata file. It is a local path or a URI that fsspec can open. A
+      relative path is resolved against the current working directory at once. A leading `~` is the home directory.
+    - A table name: `sales.orders` with `catalog`, or `prod.sales.orders` without it, where `prod` is a catalog that is
+      configured for PyIceberg. If a path with this name exists, the path is opened.
+    - A table object of another library: PyIceberg's `Table` or deltalake's `DeltaTable`. It is read at the version of
+      the object.
 
     Args:
-        location: A table's directory or, for Iceberg, a metadata file; a local path, or a URI that fsspec can open. A
-            relative path is that of the process's directory now, wherever it is when rows are read; a leading `~` is
-            the home directory. Or a table's name: `sales.orders` in `catalog`, and without one `prod.sales.orders`,
-            with that of a catalog of PyIceberg before it. A path that exists wins. Or a table that another library
-            opened: PyIceberg's `Table`, deltalake's `DeltaTable`; it is read at the version that it is at.
-        options: The keyword arguments that `OpenOptions` and `TableOptions` describe.
+        location: The path, name, or table object.
+        options: The keyword arguments that `OpenOptions` and `TableOptions` describe. An option for one format raises
+            an error for a table of the other format.
+
+    Returns:
+        The table with its current metadata.
 
     Raises:
-        TableNotFoundError: There is no table, or its current metadata file is not certain.
+        TableNotFoundError: There is no table at the location, or it is not certain which metadata file is current.
         InvalidTableError: The metadata breaks the specification.
-        UnsupportedError: The table uses what harness does not read.
-        AmbiguousTableError: The metadata of both formats is there.
-        LimitError: A file asks for more than `limits` allow.
-        StorageError: Storage failed.
-        RequestError: An option has no such value, or is not for the table's format.
-        OutsideTableError: The metadata is, or leads, where the table may not be read from.
+        UnsupportedError: The table uses a feature that harness cannot read.
+        AmbiguousTableError: The location holds metadata of both formats.
+        LimitError: A metadata file exceeds one of the `limits`.
+        StorageError: The storage failed.
+        RequestError: An option has an invalid value, or does not apply to the table's format.
+        OutsideTableError: The metadata file, or a file that it names, is in a directory that the table may not read.
     """
     located = _resolve_location(location, options.get("catalog"))
     roots, store_options = tuple(map(str, options.get("allowed_roots", ()))), dict(options.get("storage_options") or {})
@@ -153,7 +170,8 @@ def open_table(location: object, **options: Unpack[OpenOptions]) -> Table:
     path_map = options.get("path_map") or {}
     read_options = ReadOptions(
         path_map=PathMap(tuple(path_map.items())),
-        prune=Prune.OFF if untrusted else prune,  # what an untrusted table records skips nothing
+        # Statistics in an untrusted table may be wrong, so no file is skipped.
+        prune=Prune.OFF if untrusted else prune,
         allow_version_guess=options.get("allow_version_guess", False),
         lenient_delete_partition=options.get("lenient_delete_partition", False),
         allow_duplicate_files=options.get("allow_duplicate_files", False),
@@ -182,7 +200,7 @@ def open_table(location: object, **options: Unpack[OpenOptions]) -> Table:
 
 
 def _resolve_location(location: object, catalog: Catalog | str | None) -> TableLocation | None:
-    """The catalog's answer for a name or another library's table; None for a location."""
+    """Return the catalog's answer for a table name or another library's table, or None for a path or URI."""
     if not isinstance(location, str | os.PathLike):
         from harness.metadata.catalogs.resolving import locate_object
 
@@ -196,9 +214,11 @@ def _resolve_location(location: object, catalog: Catalog | str | None) -> TableL
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A version of a table's metadata.
+    """One version of a table's metadata. Open a table with `harness.open_table`.
 
-    name: what a catalog calls it, the catalog's name first; None: it was opened by its location.
+    Attributes:
+        name: The table's full name in its catalog, starting with the catalog's name. None if the table was opened by
+            location.
     """
 
     _source: FormatTable = field(repr=False)
@@ -208,9 +228,9 @@ class Table:
         return f"Table({point_text(self._source, self._source.current, self.name)})"
 
     def _repr_html_(self) -> str:
-        """For notebooks: where the table is, its current snapshot and size, the columns, five rows, and a picture.
+        """Return the table for notebooks: location, current snapshot, size, columns, five rows, and a picture.
 
-        The picture is of what is at hand: the snapshots of an Iceberg table, the partitions or files of a Delta table.
+        The picture shows the snapshots of an Iceberg table, or the partitions or files of a Delta table.
         """
         current = self._source.current
         size = {
@@ -230,7 +250,7 @@ class Table:
         return html_description("Table", facts, self.schema) + self._preview_html() + self._picture_html()
 
     def _preview_html(self) -> str:
-        """The first rows; the reason where there are none to show."""
+        """Return the first rows as HTML, or the reason why they cannot be read."""
         import duckdb
 
         from harness.metadata.tables.reading import rows_html, texts_of
@@ -250,7 +270,7 @@ class Table:
             return as_html(draw_history(self.history(), MOST_BARS))
         try:
             return as_html(layout(self.snapshot().plan(columns=())))
-        except HarnessError:  # statistics in a checkpoint that has gone
+        except HarnessError:  # The checkpoint that holds the statistics was deleted.
             return ""
 
     @property
@@ -260,7 +280,7 @@ class Table:
 
     @property
     def format(self) -> str:
-        """`iceberg` or `delta`."""
+        """The table format, `iceberg` or `delta`."""
         return self._source.format
 
     @property
@@ -270,13 +290,18 @@ class Table:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """Oddities of the table that are harmless to a reader, one sentence each."""
+        """Irregularities of the table that do not change its rows, one sentence each."""
         return self._source.warnings
 
     def snapshots(self) -> Listing:
-        """All snapshots as plain values: id, parent_id, timestamp_ms, operation and what the format says besides.
+        """Return all snapshots, or all versions of a Delta table.
 
-        The list prints itself as a table.
+        Returns:
+            A list of dicts that prints as a table. Each dict has the keys `id`, `parent_id`, `timestamp_ms`
+                (milliseconds since 1970-01-01 UTC), `operation`, and further keys of the format.
+
+        Raises:
+            HarnessError: A commit cannot be read.
         """
         from harness.metadata.model.text_tables import Listing
 
@@ -284,23 +309,44 @@ class Table:
             return Listing(self._source.snapshots())
 
     def history(self) -> History:
-        """The snapshots or versions, the newest first: rows, files and bytes added and removed, and changes of columns.
+        """Return the snapshots or versions, newest first, with the changes that each of them made.
 
-        Raises HarnessError: a commit cannot be read.
+        Returns:
+            For each snapshot or version, the number of rows, files, and bytes that were added and removed, and the
+                changed columns.
+
+        Raises:
+            HarnessError: A commit cannot be read.
         """
         from harness.metadata.tables.history import History, history
 
         return History(history(self._source))
 
     def refs(self) -> dict[str, dict[str, Any]]:
-        """Branches and tags by name, as plain values."""
+        """Return the branches and tags.
+
+        Returns:
+            A dict of plain values for each branch or tag, by name. Delta tables have none.
+        """
         return self._source.refs()
 
     @validate_call
     def metadata(self, name: str) -> MetadataTable:
-        """Return a metadata table of the current snapshot: `Snapshot.metadata` has those of other snapshots.
+        """Return a metadata table of the current snapshot. `Snapshot.metadata` returns those of other snapshots.
 
-        In SQL they stand behind the table's name: `harness.sql("FROM orders.files", {"orders": orders})`.
+        In SQL, append the metadata table's name to the table's name:
+
+            harness.sql("FROM orders.files", {"orders": orders})
+
+        Args:
+            name: The name of the metadata table, as for `Snapshot.metadata`.
+
+        Returns:
+            The metadata table.
+
+        Raises:
+            RequestError: There is no metadata table with this name.
+            HarnessError: The metadata cannot be read.
         """
         return self.snapshot().metadata(name)
 
@@ -308,57 +354,136 @@ class Table:
     def head(
         self, n: int = 10, *, columns: Sequence[str] | None = None, where: str | Filter | None = None, at: When = None
     ) -> duckdb.DuckDBPyRelation:
-        """The first rows to look at: `Snapshot.head` of the current snapshot, or of that `at`.
+        """Return the first rows of a snapshot, like `Snapshot.head`.
 
         Args:
-            n, columns, where: as for `Snapshot.head`.
-            at: as for `snapshot`.
+            n: The number of rows.
+            columns: As for `Snapshot.head`.
+            where: As for `Snapshot.head`.
+            at: The snapshot, as for `snapshot`. None for the current snapshot.
+
+        Returns:
+            A lazy DuckDB relation, which prints as a table.
+
+        Raises:
+            HarnessError: As for `snapshot` and `Snapshot.head`.
         """
         return self.snapshot(at).head(n, columns=columns, where=where)
 
     def count(self, *, where: str | Filter | None = None, at: When = None) -> int:
-        """The number of rows, see `Snapshot.count`; `at` as for `snapshot`."""
+        """Return the number of rows of a snapshot, like `Snapshot.count`.
+
+        Args:
+            where: As for `Snapshot.count`.
+            at: The snapshot, as for `snapshot`. None for the current snapshot.
+
+        Returns:
+            The number of rows that match `where`.
+
+        Raises:
+            HarnessError: As for `snapshot` and `Snapshot.count`.
+        """
         return self.snapshot(at).count(where=where)
 
     def to_arrow(self, *, at: When = None, **read: Unpack[ReadArguments]) -> pa.Table:
-        """The rows as an Arrow table: `Snapshot.to_arrow` with its arguments; `at` as for `snapshot`."""
+        """Return the rows of a snapshot as an Arrow table, like `Snapshot.to_arrow`.
+
+        Args:
+            at: The snapshot, as for `snapshot`. None for the current snapshot.
+            read: The arguments of `Snapshot.to_arrow`.
+
+        Returns:
+            The rows in an unspecified order.
+
+        Raises:
+            HarnessError: As for `snapshot` and `Snapshot.to_arrow`.
+        """
         return self.snapshot(at).to_arrow(**read)
 
     def to_pandas(self, *, at: When = None, **read: Unpack[ReadArguments]) -> pd.DataFrame:
-        """The rows as a pandas DataFrame, see `Snapshot.to_pandas`; `at` as for `snapshot`."""
+        """Return the rows of a snapshot as a pandas DataFrame, like `Snapshot.to_pandas`.
+
+        Args:
+            at: The snapshot, as for `snapshot`. None for the current snapshot.
+            read: The arguments of `Snapshot.to_arrow`.
+
+        Returns:
+            The rows with Arrow dtypes, in an unspecified order.
+
+        Raises:
+            HarnessError: As for `snapshot` and `Snapshot.to_pandas`.
+        """
         return self.snapshot(at).to_pandas(**read)
 
     def to_polars(self, *, at: When = None, **read: Unpack[ReadArguments]) -> pl.DataFrame:
-        """The rows as a Polars DataFrame, see `Snapshot.to_polars`; `at` as for `snapshot`."""
+        """Return the rows of a snapshot as a Polars DataFrame, like `Snapshot.to_polars`.
+
+        Args:
+            at: The snapshot, as for `snapshot`. None for the current snapshot.
+            read: The arguments of `Snapshot.to_arrow`.
+
+        Returns:
+            The rows in an unspecified order.
+
+        Raises:
+            HarnessError: As for `snapshot` and `Snapshot.to_polars`.
+        """
         return self.snapshot(at).to_polars(**read)
 
     def to_batches(self, *, at: When = None, **read: Unpack[BatchArguments]) -> Batches:
-        """Return the rows as a stream of Arrow batches, see `Snapshot.to_batches`; `at` as for `snapshot`."""
+        """Return the rows of a snapshot as a stream of Arrow batches, like `Snapshot.to_batches`.
+
+        Args:
+            at: The snapshot, as for `snapshot`. None for the current snapshot.
+            read: The arguments of `Snapshot.to_batches`.
+
+        Returns:
+            The stream, which reads as batches are requested.
+
+        Raises:
+            HarnessError: As for `snapshot` and `Snapshot.to_batches`.
+        """
         return self.snapshot(at).to_batches(**read)
 
     def describe(self) -> dict[str, Any]:
-        """All that the metadata says, as plain values."""
+        """Return the table's metadata as plain values.
+
+        Returns:
+            A dict with the location, format, schema, properties, and current snapshot, and further keys of the format.
+
+        Raises:
+            HarnessError: The metadata cannot be read.
+        """
         with read_context(self._source, None):
             return self._source.describe()
 
     @validate_call
     def snapshot(self, at: When = None) -> Snapshot:
-        """Return a snapshot and the schema that belongs to it, by default the current one.
+        """Return a snapshot and the schema that belongs to it, by default the current snapshot.
 
-        Rules: iceberg 1.32 to 1.37; delta L32 to L36.
+        `at` is one of these:
+
+        - None: the current snapshot.
+        - An int: a snapshot id, or a version of a Delta table.
+        - A datetime: the snapshot that was current at that time. Without a time zone, it is in UTC.
+        - A text in one of these forms: `"7"` is an id or version; `"2024-12-31"` and `"2024-12-31T23:59:59+01:00"` are
+          times, in UTC if they have no offset; any other text is the name of a branch or tag, which only Iceberg tables
+          have. The prefixes in `"snapshot=7"`, `"timestamp=1704067200000"` (milliseconds since 1970-01-01 UTC), and
+          `"ref=2024-12-31"` choose the meaning explicitly.
 
         Args:
-            at: A snapshot id, or a version of a Delta table; a datetime (UTC unless it has a zone), which is what the
-                table was at that time; or text. `"7"` is an id or version, `"2024-12-31"` and
-                `"2024-12-31T23:59:59+01:00"` are times (UTC unless they have an offset), and other text is the name of
-                a branch or tag, which Delta tables do not have. `"snapshot=7"`, `"timestamp=1704067200000"`
-                (milliseconds since 1970) and `"ref=2024-12-31"` state which of them it is.
+            at: The snapshot to return.
+
+        Returns:
+            The snapshot. Its `id` is None if the table has no snapshot yet.
 
         Raises:
-            RequestError: The format does not have that, or the text is no time.
-            SnapshotNotFoundError: There is no such snapshot, and the message says what there is; or it is older than
-                `enforce_retention` allows.
+            RequestError: The table's format does not support this kind of selection, or the text is not a valid time.
+            SnapshotNotFoundError: There is no such snapshot, or it is older than `enforce_retention` allows. The
+                message lists what exists.
             EncryptedTableError: The snapshot is encrypted.
+
+        Spec: rules iceberg 1.32 to 1.37; delta L32 to L36.
         """
         with read_context(self._source, None):
             return Snapshot(self._source, self._source.select(at), self.name)
@@ -372,27 +497,33 @@ class Table:
         columns: Sequence[str] | None = None,
         allow_out_of_range: bool = False,
     ) -> Changes:
-        """Return the rows that a range of versions of a Delta table inserted, deleted and updated.
+        """Return the rows that a range of versions of a Delta table inserted, deleted, and updated.
 
-        The rows have the columns of the table as of the last version of the range; after them `_change_type` (`insert`,
-        `delete`, `update_preimage`, `update_postimage`), `_commit_version` and `_commit_timestamp`. Where a version
-        recorded no change files, an update shows as a delete and an insert, and so may a row that was only moved.
-
-        Rules: delta C1 to C12.
+        The rows have the table's columns as of the last version of the range, followed by `_change_type` (`insert`,
+        `delete`, `update_preimage`, or `update_postimage`), `_commit_version`, and `_commit_timestamp`. If a version
+        recorded no change files, an update appears as a delete and an insert. A row that was only moved to another file
+        may appear in the same way.
 
         Args:
-            start: The first version, or a time: the range starts with the first commit at or after it. As `at` of
-                `snapshot`.
-            end: The last version, inclusive, or a time: the range ends with the last commit at or before it. None for
-                the latest version.
-            columns: Names of columns of the table and of the feed, `_file` and `_pos`, in the order wanted.
-            allow_out_of_range: A range outside the table's versions is empty instead of an error.
+            start: The first version, or a time: then the range starts with the first commit at or after that time. The
+                values are as for `at` of `snapshot`.
+            end: The last version, which is included, or a time: then the range ends with the last commit at or before
+                that time. None for the latest version.
+            columns: Names of table columns and of change columns, `_file`, and `_pos`, in the order of the result. None
+                for all columns of the table and the three change columns.
+            allow_out_of_range: If true, a range outside the table's versions is empty. By default it is an error.
+
+        Returns:
+            The changes, which export to DuckDB, Spark, Arrow, pandas, and Polars.
 
         Raises:
-            RequestError: A bad range; or the change data feed is not enabled in all of the range, or the schema changed
-                in it other than by new columns.
-            SnapshotNotFoundError, InvalidTableError: Versions of the range are no longer in the log.
-            UnsupportedError: An Iceberg table, or a feature that harness does not read.
+            RequestError: The range is invalid, the change data feed is not enabled in all of the range, or the schema
+                changed in the range in other ways than by new columns.
+            SnapshotNotFoundError: The versions of the range do not exist.
+            InvalidTableError: Commits of the range are no longer in the log.
+            UnsupportedError: The table is an Iceberg table, or uses a feature that harness cannot read.
+
+        Spec: rules delta C1 to C12.
         """
         from harness.metadata.delta.change_range import ChangeRequest
         from harness.metadata.delta.table import DeltaTable
@@ -420,38 +551,43 @@ class Table:
         anonymise: str | None = None,
         refresh: bool = False,
     ) -> PullResult:
-        """Make a slice of the table: a table of the same format in `directory`, with the files that the filter needs.
+        """Make a slice: a small table of the same format with the data files that the filter needs.
 
-        Under the filter the slice gives the rows that the table gives; data files are taken whole, and deletes stay
-        deletes. Schemas, specs, ids, sequence numbers, properties and protocol are the table's; the metadata names only
-        files of the slice. `_harness_slice.json` says where it came from.
+        Under the filter, the slice and its source return the same rows. Data files are copied whole, and deletes remain
+        deletes. Schemas, partition specs, ids, sequence numbers, properties, and the protocol are those of the source;
+        the metadata names only files of the slice. The file `_harness_slice.json` records the source of the slice.
 
-        If a pull is interrupted, no table is there, and the same call goes on where it ended.
+        If a pull is interrupted, the directory holds no readable table; call `pull` again with the same arguments to
+        continue.
 
         Args:
-            directory: A new or empty local directory; with `refresh`, that of the slice. Recorded paths are absolute:
-                other readers want it to stay there.
-            at: The newest snapshot of the slice, as for `snapshot`. None: the current one.
-            where: A boolean SQL expression. None: all rows.
-            last: The number of snapshots, the newest ones up to `at`. The oldest of them becomes the root.
-            columns: Names of the slice's columns. None: all. Columns that partitions, equality deletes and generated
-                columns need must be among them.
-            exact: Whether to leave out rows that the filter drops. Files that lose rows are written anew, and positions
-                of deletes follow.
-            sample_rows: The number of rows to keep of those that match the filter, the same ones in every pull, and
-                deleted rows in their measure. None: all.
-            anonymise: A key, which chooses other values: of the same types, null where they were null, equal where they
-                were equal, in every slice that is made with this key. Texts that people or writers left in the metadata
-                are left out. `docs/how-to/pull-a-slice.md` says how much the slice tells all the same.
-            refresh: Whether to bring the slice in `directory` to the table's current snapshot, with the options that it
-                was pulled with; no other option may be given. Files that are there are not fetched again, unless
-                `exact`, `columns` or `sample_rows` change them. Data that the newest snapshots lack is deleted.
+            directory: A new or empty local directory or, with `refresh`, the directory of the slice. Do not move the
+                slice later: the recorded paths are absolute, and other readers follow them.
+            at: The newest snapshot of the slice, as for `snapshot`. None for the current snapshot.
+            where: A boolean SQL expression that selects rows. None for all rows.
+            last: The number of snapshots to include, counted back from `at`. The oldest of them has no parent in the
+                slice.
+            columns: Names of the slice's columns. None for all. The list must include the columns that partitions,
+                equality deletes, and generated columns need.
+            exact: If true, remove the rows that do not match `where`. Files that contain such rows are rewritten, and
+                the positions of deletes are adjusted.
+            sample_rows: The number of matching rows to keep, along with a proportional share of deleted rows. Every
+                pull keeps the same rows. None for all rows.
+            anonymise: A key for replacing values. Each replacement has the same type; nulls stay null, and equal values
+                stay equal in all slices made with this key. Free texts in the metadata are removed.
+                `docs/how-to/pull-a-slice.md` explains what an anonymized slice still reveals.
+            refresh: If true, update the slice in `directory` to the table's current snapshot with its original
+                options. No other option may be set. Files that the slice already has are not copied again, unless
+                `exact`, `columns`, or `sample_rows` change them. Files that the new snapshots do not need are deleted.
+
+        Returns:
+            The directory, snapshots, and size of the slice, and notes on its gaps.
 
         Raises:
-            RequestError: The directory is not empty, or as planning a read says. With `refresh`: there is no slice, or
-                one that cannot follow the table, because another table is there, it was rolled back, the slice's
-                snapshot has expired, or the slice was written to. Pull anew.
-            UnsupportedError: A slice cannot hold a part of the table.
+            RequestError: The directory is not empty, or the read cannot be planned. With `refresh`: the directory holds
+                no slice, or the slice cannot follow the table, because another table replaced it, it was rolled back,
+                the slice's snapshot has expired, or the slice was modified. Pull a new slice then.
+            UnsupportedError: A slice cannot represent a part of the table.
             StorageError: A file cannot be read or written.
         """
         from harness.slices import pulling
@@ -463,7 +599,8 @@ class Table:
         )
         if refresh and (at is not None or request != SliceRequest()):
             raise RequestError(
-                "Cannot refresh a slice with other options: it is as it was pulled; leave them out, or pull anew",
+                "Cannot refresh a slice with other options: a refresh uses the options of the pull. "
+                "Leave the options out, or pull a new slice",
                 options=("refresh",),
             )
         snapshot, place = self.snapshot(at), Path(directory)
@@ -485,20 +622,26 @@ class Table:
         sample_files: int | None = None,
         orphans: bool = False,
     ) -> CheckReport:
-        """The findings where the table's metadata breaks the specification, or differs from its files and rows.
+        """Check the table against its format's specification, and its metadata against its files and rows.
 
         Args:
-            at: the snapshot or version, as for `snapshot`; all_snapshots: every one of them.
-            level: `metadata` reads no data file; `files` also looks at existence, size and footer of every file;
-                `data` also reads the values.
-            select, ignore: ids, beginnings of ids (`ICE-2`) or patterns (`*-5*`) of the rules that are checked, and of
-                those that are not. If `select` is empty, every rule is.
-            columns: names of columns whose values are read; None: all.
-            sample_files: so many data files are read for their values, the same ones in every check; None: all.
-            orphans: also list the files below the table's location that nothing names.
+            at: The snapshot or version to check, as for `snapshot`. None for the current one.
+            level: How much to read. `metadata` reads no data file; `files` also checks the existence, size, and footer
+                of every file; `data` also reads the values.
+            all_snapshots: If true, check every snapshot or version instead of `at`.
+            select: The checks to run, as ids, beginnings of ids (`ICE-2`), or patterns (`*-5*`). All checks run if it
+                is empty.
+            ignore: The checks not to run, in the same forms.
+            columns: Names of the columns whose values are read. None for all columns.
+            sample_files: The number of data files whose values are read. Every call reads the same files. None for all
+                files.
+            orphans: If true, also list files below the table's location that the metadata does not name.
+
+        Returns:
+            The findings with the most severe first, and a list of what could not be checked.
 
         Raises:
-            RequestError: there is no such level, rule, column or snapshot.
+            RequestError: There is no such level, check, column, or snapshot.
         """
         from harness.check.running import check
 
@@ -527,11 +670,25 @@ def open_storage(
     untrusted: bool,
     renewal: Renewal | None = None,
 ) -> Storage:
-    """The storage of one table, which reads within its roots and sends options where they were given for.
+    """Return the storage of one table, restricted to the table's roots.
 
-    targets: what the path map leads to. renewal: where the options end. The others are as for `open_table`.
+    Storage options, which may hold credentials, are sent only to the stores for which they were set.
 
-    Raises RequestError: `outside` has no such value, or the options of a store are none.
+    Args:
+        location: The table's location.
+        options: The storage options, as for `open_table`.
+        limits: The limits on metadata files.
+        targets: The targets of the path map.
+        allowed_roots: Further directories that may be read.
+        outside: As for `open_table`.
+        untrusted: As for `open_table`.
+        renewal: A way to get new storage options when the current ones expire. None if they do not expire.
+
+    Returns:
+        The storage.
+
+    Raises:
+        RequestError: `outside` has an invalid value, or the options of a store are not a mapping.
     """
     if outside not in [kind.value for kind in Outside]:
         expected = f"expected one of {', '.join(kind.value for kind in Outside)}"
@@ -539,14 +696,16 @@ def open_storage(
     for key, value in options.items():
         if "://" in key and not isinstance(value, Mapping):
             raise RequestError(
-                f"Invalid storage_options: what stands under {redact(key)} is no mapping", options=("storage_options",)
+                f"Invalid storage_options: the value for {redact(key)} is not a mapping", options=("storage_options",)
             )
     owners = targets if is_local(local_path(location)) else (location,)
     return Storage(
         dict(options),
         limits,
         stores=frozenset(canonical_path(owner).store for owner in owners if not is_local(local_path(owner))),
-        roots=Roots.of(location, (*targets, *allowed_roots), outside=Outside.REFUSE if untrusted else Outside(outside)),
+        roots=Roots.for_table(
+            location, (*targets, *allowed_roots), outside=Outside.REFUSE if untrusted else Outside(outside)
+        ),
         untrusted=untrusted,
         renewal=renewal,
     )
@@ -555,13 +714,21 @@ def open_storage(
 def check_within(
     directory: str, location: str, *, allowed_roots: tuple[str, ...], outside: str, untrusted: bool
 ) -> None:
-    """Holds a table's directory, which was found in another one, against what is allowed: a link may lead out of that.
+    """Raise or warn if a table found in a directory is in fact outside it, for example behind a symbolic link.
 
-    Raises OutsideTableError: it does, and `outside` or `untrusted` refuse that.
+    Args:
+        directory: The directory in which the table was found.
+        location: The table's location.
+        allowed_roots: Further directories that the table may be in.
+        outside: As for `open_table`.
+        untrusted: As for `open_table`.
+
+    Raises:
+        OutsideTableError: The table is outside, and `outside` or `untrusted` forbids that.
     """
-    roots = Roots.of(directory, allowed_roots, outside=Outside.REFUSE if untrusted else Outside(outside))
+    roots = Roots.for_table(directory, allowed_roots, outside=Outside.REFUSE if untrusted else Outside(outside))
     roots.check(PhysicalPath(f"{absolute(local_path(location), os.getcwd()).rstrip('/')}/"))
-    sentence = roots.told()
+    sentence = roots.outside_notice()
     if sentence is not None:
         warn(f"Table {redact(location)}: {sentence}", OutsideTableWarning)
 
@@ -569,14 +736,21 @@ def check_within(
 def load_table(
     location: PhysicalPath, storage: Storage, options: ReadOptions, *, format_hint: str | None
 ) -> FormatTable:
-    """The table at a location.
+    """Return the table at a location.
 
-    location: a table's directory or, for Iceberg, a metadata file. format_hint: None: it is told by what is there.
+    Args:
+        location: A table directory or, for Iceberg, a metadata file.
+        storage: The storage of the table.
+        options: The read options.
+        format_hint: `iceberg` or `delta`. None to detect the format from the files at the location.
+
+    Returns:
+        The table with its current metadata.
 
     Raises:
-        RequestError: there is no such format, or an option is not for the table's.
-        AmbiguousTableError: the metadata of both formats is there.
-        HarnessError: as for `harness.metadata.iceberg.table.load` and `harness.metadata.delta.table.load`.
+        RequestError: There is no such format, or an option does not apply to the table's format.
+        AmbiguousTableError: The location holds metadata of both formats.
+        HarnessError: As for `harness.metadata.iceberg.table.load` and `harness.metadata.delta.table.load`.
     """
     if format_hint is not None and format_hint not in _FORMATS:
         expected = f"expected one of {', '.join(_FORMATS)}"
@@ -606,24 +780,32 @@ def load_table(
         from harness.metadata.catalogs.warehouse import no_table_error
 
         raise no_table_error(location, storage) from None
-    sentence = None if storage.roots is None else storage.roots.told()
+    sentence = None if storage.roots is None else storage.roots.outside_notice()
     if sentence is not None:
         warn(f"Table {redact(location)}: {sentence}", OutsideTableWarning)
     return table
 
 
 def detect_format(location: PhysicalPath, storage: Storage) -> tuple[str, tuple[Entry, ...] | None]:
-    """The format of the table at a location: `delta` where there is a log, else `iceberg`; and what is in the log.
+    """Detect the table format at a location: `delta` if there is a transaction log, else `iceberg`.
 
-    The latter of stores only, which need not list it twice; else None. There, a log without a file is none beside
-    Iceberg metadata (delta L4), which saves Iceberg tables a request.
+    In an object store, an empty log next to Iceberg metadata does not count as a log (delta L4), which saves one
+    request for Iceberg tables.
+
+    Args:
+        location: The table's location.
+        storage: The storage of the table.
+
+    Returns:
+        The format, and the listing of the log directory if the table is in an object store, so that it is not listed
+            twice. The listing is None for local tables.
 
     Raises:
-        AmbiguousTableError: both a log and Iceberg metadata are there, as in tables that are written for readers of
-            either.
+        AmbiguousTableError: There are both a transaction log and Iceberg metadata, as in tables that are written for
+            readers of either format.
     """
     if location.endswith(".metadata.json") and not is_local(local_path(location)):
-        return "iceberg", None  # without a request
+        return "iceberg", None  # No request is needed: only Iceberg tables are opened by a metadata file.
     is_remote, log = not is_local(local_path(location)), join(location, "_delta_log")
     with one_ahead(storage.names, join(location, "metadata"), waits=is_remote) as names_beside:
         listed = (storage.entries(log) or None) if is_remote else None
@@ -634,13 +816,13 @@ def detect_format(location: PhysicalPath, storage: Storage) -> tuple[str, tuple[
         names = names_beside()
     if _has_iceberg_metadata(names):
         message = (
-            "Cannot tell the format: there is both a _delta_log and Iceberg metadata. "
-            "Say format_hint='delta' or format_hint='iceberg'"
+            "Cannot detect the table format: there are both a _delta_log and Iceberg metadata. "
+            "Set format_hint='delta' or format_hint='iceberg'"
         )
         raise AmbiguousTableError(message, table=location, rule="delta U1", options=("format_hint",))
     return "delta", listed
 
 
 def _has_iceberg_metadata(names: Iterable[str]) -> bool:
-    """True where a directory's names include Iceberg's metadata."""
+    """Return whether the file names of a directory include Iceberg metadata."""
     return any(name == "version-hint.text" or name.endswith(".metadata.json") for name in names)

@@ -1,11 +1,11 @@
-"""The types of values that public functions take and return, for annotations and `isinstance`.
+"""Types of the values that public functions take and return, for annotations and `isinstance`.
 
     from harness.types import DecimalType
 
     prices = [field.name for field in orders.schema.fields if isinstance(field.type, DecimalType)]
 
-Plans, schemas, filters, findings of a check, and differences of a comparison. The functions that make them are in
-`harness`.
+The module contains plans, schemas, filters, findings of a check, and differences of a comparison. The functions that
+create them are in `harness`.
 """
 
 from harness.check.rules import Breach, CheckRule, Finding, Level, Place, Reads, Severity

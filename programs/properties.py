@@ -24,7 +24,7 @@ ROUNDS = 1_000_000
 
 
 @dataclass(slots=True)
-class Tally:
+class ExampleTally:
     """What became of one property: how many examples in how many rounds, and the seed of the round that failed."""
 
     examples: int = 0
@@ -38,7 +38,7 @@ class Loop:
 
     seed: int
     arguments: list[str]
-    tallies: dict[str, Tally] = field(default_factory=dict)
+    tallies: dict[str, ExampleTally] = field(default_factory=dict)
 
     def run(self, minutes: float) -> None:
         """Rounds until the time is over; the last one is not cut."""
@@ -77,7 +77,7 @@ class Loop:
         failed = []
         for case in ElementTree.parse(report).getroot().iter("testcase"):
             test = f"{case.get('classname', '').replace('.', '/')}.py::{case.get('name')}"
-            tally = self.tallies.setdefault(test, Tally())
+            tally = self.tallies.setdefault(test, ExampleTally())
             tally.rounds += 1
             told = {p.get("name"): p.get("value", "") for p in case.iter("property")}
             tally.examples += int(told.get("examples", 0))

@@ -1,6 +1,6 @@
-"""`harness check`: every statement of a table's metadata, held against the specification and against the data.
+"""`harness check`: compares all statements in a table's metadata with the specification and with the data.
 
-`rules` says what a rule is, and holds the register. Each topic is a file of rules: `iceberg_metadata`,
-`iceberg_manifests`, … `running` opens a table and asks the rules; `reports` writes what they found. To add a rule,
-write a decorated function in its topic and a scenario that breaks the rule.
+`rules` defines what a rule is and holds the register. Each topic has a module of rules: `iceberg_metadata`,
+`iceberg_manifests`, … `running` opens a table and applies the rules, and `reports` writes the findings. To add a rule,
+write a decorated function in its topic's module and a scenario that breaks the rule.
 """

@@ -1,4 +1,4 @@
-"""Rules about the values of columns in data files, of both formats, held against what the metadata says of them."""
+"""Rules about column values in data files, for both formats: values are compared with the metadata."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from harness.metadata.model import schema as dt
 @rule("ICE-501", Severity.ERROR, Reads.COLUMN, "iceberg 3.20", "iceberg 3.22")
 @rule("DEL-501", Severity.ERROR, Reads.COLUMN, "delta F4", "delta F6", "delta F7")
 def within_bounds(column: ColumnValues) -> Iterator[Breach]:
-    """Every value of a column lies within the recorded bounds.
+    """Every value of a column is within the recorded bounds.
 
     Hurts: Readers that skip files by statistics: they lose the rows beyond the bound, without an error.
     Mends: manifest: lower_bounds, upper_bounds; log: minValues, maxValues; or rewrite the file
     """
     if column.recorded is None or column.path in column.statements.stats:
-        return  # texts of Delta's statistics are judged as they stand, by DEL-503
+        return  # DEL-503 checks the text of Delta's statistics
     lower, upper = (_at(values, column.at) for values in (column.recorded.lower, column.recorded.upper))
     spans = column.spans(lower, upper)
     for field, recorded, actual in _beyond(column, column, lower, upper, ("lower_bounds", "upper_bounds")):
@@ -35,7 +35,10 @@ def within_bounds(column: ColumnValues) -> Iterator[Breach]:
 def _beyond(
     column: ColumnValues, values: ColumnValues | GroupValues, lower: object, upper: object, names: tuple[str, str]
 ) -> Iterator[tuple[str, str, str]]:
-    """The bounds that a value lies beyond: field, recorded, actual. None: there is no bound. names: their fields."""
+    """Yield the bounds that a value exceeds: the field, the bound, and the value.
+
+    `names` are the fields of the bounds.
+    """
     if lower is not None and values.least is not None and values.least < lower:
         yield names[0], column.text(lower), f"the least is {column.text(values.least)}"
     if upper is not None and values.greatest is not None and values.greatest > upper:
@@ -45,7 +48,7 @@ def _beyond(
 @rule("ICE-502", Severity.ERROR, Reads.COLUMN, "iceberg 3.19")
 @rule("DEL-502", Severity.ERROR, Reads.COLUMN, "delta F3", "delta F5")
 def nulls(column: ColumnValues) -> Iterator[Breach]:
-    """A column has nulls, and values, only where the recorded counts allow them.
+    """A column only has nulls, and only has values, if the recorded counts allow them.
 
     Hurts: Readers that skip files by counts: IS NULL, or any comparison, loses rows without an error.
     Mends: manifest: value_counts, null_value_counts; log: nullCount, numRecords
@@ -61,7 +64,7 @@ def nulls(column: ColumnValues) -> Iterator[Breach]:
 
 @rule("ICE-503", Severity.ERROR, Reads.COLUMN, "iceberg 3.21")
 def nans(column: ColumnValues) -> Iterator[Breach]:
-    """A column has NaN only where the recorded count allows NaN.
+    """A column only has NaN if the recorded count allows NaN.
 
     Hurts: Readers that skip files by statistics: they lose NaN, which engines order above all numbers.
     Mends: manifest: nan_value_counts
@@ -73,9 +76,9 @@ def nans(column: ColumnValues) -> Iterator[Breach]:
 @rule("ICE-504", Severity.ERROR, Reads.COLUMN, "iceberg 5.2")
 @rule("DEL-504", Severity.ERROR, Reads.COLUMN, "delta T3")
 def required(column: ColumnValues) -> Iterator[Breach]:
-    """A required column has no null.
+    """A required column has no nulls.
 
-    Hurts: Readers that leave out checks for null: they fail, or give any value.
+    Hurts: Readers that omit null checks: they fail, or return arbitrary values.
     Mends: the file: rewrite it; or make the column optional
     """
     if column.field.required and column.nulls > column.gaps:
@@ -86,9 +89,9 @@ def required(column: ColumnValues) -> Iterator[Breach]:
 @rule("ICE-505", Severity.WARNING, Reads.COLUMN, "iceberg 2.8")
 @rule("DEL-505", Severity.WARNING, Reads.COLUMN, "delta F3")
 def exact_counts(column: ColumnValues) -> Iterator[Breach]:
-    """The recorded counts of values, nulls and NaN are those of the column.
+    """The recorded counts of values, nulls, and NaN match the column.
 
-    Hurts: Readers that answer counts by metadata, and optimisers.
+    Hurts: Readers that answer counts from metadata, and optimizers.
     Mends: manifest: value_counts, null_value_counts, nan_value_counts; log: nullCount in the statistics of the add
     """
     entry, id_ = column.statements.entries.get(column.path), column.field.id
@@ -103,7 +106,7 @@ def exact_counts(column: ColumnValues) -> Iterator[Breach]:
     elif (recorded_nulls := column.in_stats("nullCount")) in (0, column.rows) or column.in_stats(
         "tightBounds", ()
     ) is not False:
-        # Else it may be a wide one, from before rows were deleted (delta F12).
+        # Wide counts may be older than the deletion of rows (delta F12).
         counts.append(("nullCount", recorded_nulls, column.nulls, column.gaps))
     for name, recorded, actual, open_ in counts:
         if type(recorded) is int and not actual - open_ <= recorded <= actual:
@@ -112,9 +115,9 @@ def exact_counts(column: ColumnValues) -> Iterator[Breach]:
 
 @rule("ICE-506", Severity.ERROR, Reads.COLUMN, "iceberg 3.11", "iceberg 3.12", "iceberg 3.13", "iceberg 5.3")
 def partitions(column: ColumnValues) -> Iterator[Breach]:
-    """The values of a column have the partition value of their file.
+    """The values of a column match the partition value of their file.
 
-    Hurts: Readers that skip files by their partition: they lose the rows of other partitions, without an error.
+    Hurts: Readers that skip files by partition: they lose the rows of other partitions, without an error.
     Mends: manifest: partition of the entry; or rewrite the file into its partitions
     """
     entry = column.statements.entries.get(column.path)
@@ -122,14 +125,14 @@ def partitions(column: ColumnValues) -> Iterator[Breach]:
     if entry is None or spec is None:
         return
     for part in spec.fields:
-        # Buckets are judged by ICE-510: no two values tell the buckets of those between.
+        # ICE-510 checks buckets, which the least and greatest value do not determine.
         is_judged = is_defined(part.transform, column.field.type) and not isinstance(part.transform, Bucket)
         if part.source_id != column.field.id or not is_judged:
             continue
         function, recorded = apply(part.transform, column.field.type), entry.partition.get(part.field_id)
         allowed = {recorded}
         if isinstance(part.transform, Year | Month | Day | Hour) and recorded is not None and recorded <= 0:
-            allowed.add(recorded - 1)  # old writers stored one more before 1970 (iceberg 3.13)
+            allowed.add(recorded - 1)  # before 1970, old writers stored the value minus 1 (iceberg 3.13)
         values = [function(value) for value in (column.least, column.greatest) if value is not None]
         values += [None] if column.nulls else []
         if column.nans and not (isinstance(recorded, float) and math.isnan(recorded)):
@@ -141,9 +144,9 @@ def partitions(column: ColumnValues) -> Iterator[Breach]:
 
 @rule("DEL-503", Severity.ERROR, Reads.COLUMN, "delta F4", "delta F6", "delta F7", "delta F8")
 def recorded_bounds(column: ColumnValues) -> Iterator[Breach]:
-    """The minimum and maximum in a file's statistics hold every value as they stand, NaN too.
+    """The minimum and maximum in a file's statistics include every value exactly as written, even NaN.
 
-    Hurts: Readers that take the recorded minimum and maximum as they stand: they skip the file, and lose its rows.
+    Hurts: Readers that use the recorded minimum and maximum as written: they skip the file, and lose its rows.
     Mends: log: minValues, maxValues in the statistics of the add
     """
     if not has_bounds(column.field.type):
@@ -152,13 +155,14 @@ def recorded_bounds(column: ColumnValues) -> Iterator[Breach]:
     low, high = (value_from_json(value, column.field.type) for value in raw)
     if column.nans and high is not None:
         yield column.breach("maxValues", column.text(high), f"{column.nans:,} values are NaN")
-    if isinstance(column.field.type, dt.FloatType):  # a text of 32 bits may stand for a float that was widened (T24)
+    if isinstance(column.field.type, dt.FloatType):  # the text may be of a 32-bit float that was widened (T24)
         ends = (bound_array([end], column.field.type) for end in (low, high))
         widened = zip((lower_bounds, upper_bounds), ends, strict=True)
         low, high = (widen(bounds, column.field.type)[0].as_py() for widen, bounds in widened)
     if isinstance(column.field.type, dt.TimestampType) and high is not None:
-        high += 999  # writers cut to milliseconds, and readers know (delta F7)
-    if isinstance(high, str) and len(high) >= PREFIX_LENGTH:  # a prefix stands for all texts that begin so (delta F6)
+        high += 999  # writers truncate to milliseconds, and readers know it (delta F7)
+    # a prefix stands for all texts that begin with it (delta F6)
+    if isinstance(high, str) and len(high) >= PREFIX_LENGTH:
         high = max(high, f"{high[:PREFIX_LENGTH]}\U0010ffff")
     spans = column.spans(low, high)
     for field, recorded, actual in _beyond(column, column, low, high, ("minValues", "maxValues")):
@@ -168,7 +172,7 @@ def recorded_bounds(column: ColumnValues) -> Iterator[Breach]:
 @rule("ICE-511", Severity.ERROR, Reads.COLUMN, "iceberg 7.6")
 @rule("DEL-511", Severity.ERROR, Reads.COLUMN, "delta F9")
 def footer_statistics(column: ColumnValues) -> Iterator[Breach]:
-    """The statistics of a row group in a data file's footer, and those of its pages together, hold its values.
+    """The statistics of a row group and of its pages in a data file's footer include the values of the row group.
 
     Hurts: Readers that skip row groups by statistics: they lose rows of the file, without an error.
     Mends: the file: rewrite it

@@ -1,4 +1,7 @@
-"""A Delta table as the rules of `harness check` read it: commits, versions, checkpoints, by the decoders of reads."""
+"""A Delta table as the rules of `harness check` see it: commits, versions, and checkpoints.
+
+They are decoded by the same code that reads use.
+"""
 
 from __future__ import annotations
 
@@ -29,23 +32,23 @@ from harness.storage.threads import cached_property
 
 @dataclass(frozen=True, slots=True)
 class Version:
-    """A version that is checked, with its live files."""
+    """A version to check, with its live files."""
 
     table: CheckedDelta
     snapshot: DeltaSnapshot
 
     @property
     def state(self) -> State:
-        """The result of replaying the log."""
+        """The replayed state of the log."""
         return self.snapshot.state
 
     def rows(self, *columns: str) -> Iterator[tuple[Any, ...]]:
-        """Path and columns of each live file."""
+        """Iterate over the path and the given columns of each live file."""
         files = self.state.files
         return zip(*(files.column(name).to_pylist() for name in ("path", *columns)), strict=True)
 
     def statements(self) -> Statements:
-        """The words of the log on files; a checkpoint may have files whose commits are gone."""
+        """Return the log's statements about files. A checkpoint may contain files whose commits are gone."""
         metadata = self.state.metadata
         return Statements(
             named_by=self.table.added_by(self.snapshot.id),
@@ -55,7 +58,10 @@ class Version:
         )
 
     def place(self, entry: str | None = None, field: str | None = None, column: str | None = None) -> Place:
-        """A place in the log up to the version: in the commit that adds the file `entry`, or has the last protocol."""
+        """Return a place in the log: the commit that adds the file `entry`, or the last one with a protocol.
+
+        The search covers the log up to this version.
+        """
         file = self.table.added_by(self.snapshot.id).get(entry or "")
         if file is None and (field or "").startswith("protocol."):
             version = self.snapshot.id
@@ -65,7 +71,7 @@ class Version:
 
 @dataclass(frozen=True, slots=True)
 class ChangeFile:
-    """A file of changes that a commit names."""
+    """A change data file that a commit names."""
 
     action: AddCdc
     storage: Storage
@@ -74,9 +80,14 @@ class ChangeFile:
 
 @dataclass(frozen=True, slots=True)
 class CheckedCheckpoint:
-    """A checkpoint. content: None, where it cannot be read, for the reason `fault`.
+    """A checkpoint to check.
 
-    state: by the commits up to it alone; None: the log has too few of them.
+    Attributes:
+        table: The table.
+        place: The place of the checkpoint.
+        content: The content, or None if it cannot be read.
+        fault: The reason why it cannot be read, or None.
+        state: The state replayed from the commits alone, or None if the log has too few commits.
     """
 
     table: CheckedDelta
@@ -87,7 +98,7 @@ class CheckedCheckpoint:
 
 
 class CheckedDelta:
-    """A table, and the versions of it that are checked, ascending."""
+    """A table and those of its versions that are checked, in ascending order."""
 
     def __init__(self, table: DeltaTable, versions: Sequence[int]) -> None:
         self.table, self.versions = table, tuple(versions)
@@ -96,7 +107,7 @@ class CheckedDelta:
         self._in_checkpoints: dict[str, str] = {}
         self._named_to = -1
         self.checked_statistics: set[tuple[str, str | None]] = set()
-        """Paths and statistics of files that a rule has looked at, in a version before."""
+        """Paths and statistics of files that were checked in an earlier version."""
 
     @property
     def log(self) -> LogListing:
@@ -105,19 +116,21 @@ class CheckedDelta:
 
     @cached_property
     def protocols(self) -> Sequence[Commit]:
-        """The commits with a protocol action, the newest first."""
+        """Commits with a protocol action, newest first."""
         commits = (commit for commit in self.commits.values() if commit.protocol is not None)
         return sorted(commits, key=lambda commit: commit.version, reverse=True)
 
     def name(self, version: int) -> str:
-        """The path of a commit; where the log has it no more, the path that it had."""
+        """Return the path of a commit, even if the log no longer has it."""
         file = self.log.commits.get(version)
         return f"{self.log.directory}/{version:020}.json" if file is None else file.path
 
     def added_by(self, version: int) -> Mapping[str, str]:
-        """The last commit up to a version that adds a file, by the file's path; a checkpoint where no commit is left.
+        """Return the commits or checkpoints that add files, by the path of the file, up to a version.
 
-        Each version carries the mapping of the one before on, so that no commit is walked twice.
+        A checkpoint only counts if no commit is left.
+
+        The mapping is kept and extended for the next version, so each commit is processed once.
         """
         if version < self._named_to:
             self._named, self._named_to = {}, -1
@@ -130,18 +143,18 @@ class CheckedDelta:
     def breach(
         self, commit: Commit, field: str, recorded: str | None, actual: str | None, entry: str | None = None
     ) -> Breach:
-        """The breach by a statement of a commit."""
+        """Return the breach caused by a statement in a commit."""
         return Breach(Place(file=commit.file, field=field, entry=entry), recorded, actual, self.writer(commit.version))
 
     def writer(self, version: int) -> str | None:
-        """The program that wrote a commit, as its commitInfo says."""
+        """Return the program that wrote a commit, according to its commitInfo, or None."""
         commit = self.commits.get(version)
         values = {} if commit is None or commit.info is None else commit.info.values
         engine = values.get("engineInfo") or values.get("clientVersion")
         return engine if isinstance(engine, str) else None
 
     def subjects(self) -> Iterator[Subject]:
-        """The things that rules read, in turn: the log with its commits, its checkpoints, then the versions."""
+        """Yield the subjects of rules in order: the log with its commits, then its checkpoints, then the versions."""
         for version, file in self.log.commits.items():
             try:
                 self.commits[version] = self._commit(file)
@@ -166,7 +179,7 @@ class CheckedDelta:
     def _read(self, version: int, before: DeltaSnapshot | HarnessError | None) -> DeltaSnapshot | HarnessError:
         """Return the snapshot of a version, or the error of reading it.
 
-        before: those of the version before, if a read of `version` begins with the same files; else None.
+        `before` is the result for the previous version if a read of this one starts with the same files, else None.
         """
         if isinstance(before, CorruptFileError):
             return before
@@ -178,9 +191,12 @@ class CheckedDelta:
             return error
 
     def referenced_files(self) -> tuple[str, str, frozenset[str]]:
-        """The table's root, the directory of its log, and the paths that the log names: of data, changes and vectors.
+        """Return the table's root, the directory of its log, and the files in the log.
 
-        Raises HarnessError: a commit cannot be read, so that nobody knows which files it names.
+        The files are data files, change data files, and files of deletion vectors.
+
+        Raises:
+            HarnessError: A commit cannot be read, so the files that it names are unknown.
         """
         referenced = set[str]()
         commits = [self.commits.get(v) or self.table.commits.read_commit(file) for v, file in self.log.commits.items()]
@@ -206,7 +222,7 @@ class CheckedDelta:
         try:
             state = None if content is None else self.replay(checkpoint.version, without=checkpoint)
         except HarnessError:
-            state = None  # the commit that is damaged is a finding of its own
+            state = None  # a separate finding reports the damaged commit
         return CheckedCheckpoint(self, Place(file=checkpoint.files[0].path), content, fault, state)
 
     def _commit(self, file: LogFile | Compaction) -> Commit:
@@ -218,18 +234,18 @@ class CheckedDelta:
             return parse_commit(data, file=at.path, version=version, locator=self.table.locator, limits=storage.limits)
 
     def compacted(self, compaction: Compaction) -> Commit:
-        """The content of a compacted log file. Raises as `CommitReader.read_commit`."""
+        """Return the content of a compacted log file. Raises as `CommitReader.read_commit`."""
         return self._commit(compaction)
 
     def checkpoint(self, checkpoint: Checkpoint) -> CheckpointContent:
-        """The content of a checkpoint. Raises as `read_checkpoint`."""
+        """Return the content of a checkpoint. Raises as `read_checkpoint`."""
         with contained(file=checkpoint.files[0].path):
             return read_checkpoint(checkpoint, self.table.storage, self.table.locator)
 
     def replay(self, version: int, *, without: Checkpoint | None = None) -> State | None:
-        """The state at a version by commits after an older checkpoint alone; None: the log has too few of them.
+        """Return the state at a version from commits and, if possible, an older checkpoint. Raises as `load_state`.
 
-        Raises as `load_state`.
+        The result is None if the log has too few commits. The checkpoint `without` is not used.
         """
         checkpoints = tuple(c for c in self.log.checkpoints if c != without and c.version < version)
         listing = replace(self.log, checkpoints=checkpoints, compactions=(), checksums={}, hint=None, has_hint=False)
@@ -240,7 +256,7 @@ class CheckedDelta:
 
 
 def identities(tables: Sequence[pa.Table]) -> Mapping[str, str]:
-    """The logical files of tables of file actions (delta R1): the recorded path by identity."""
+    """Return the logical files (delta R1) in tables of file actions, as recorded paths by identity."""
     paths_by_identity: dict[str, str] = {}
     for table in tables:
         if table.num_rows:

@@ -1,4 +1,4 @@
-"""Rules about a Delta log: commits, protocol, metadata and the files of a version."""
+"""Rules about a Delta log: commits, protocol, metadata, and the files of a version."""
 
 from __future__ import annotations
 
@@ -34,17 +34,17 @@ from harness.metadata.model.times import show_ms
 
 @rule("DEL-001", Severity.ERROR, Reads.ERROR, "delta L19", "delta L24", "delta L25")
 def undecodable(error: HarnessError) -> Iterator[Breach]:
-    """The table's log can be decoded and replayed as the specification says.
+    """The table's log can be decoded and replayed as the specification requires.
 
-    Hurts: All readers: they fail, or take the damage for data.
-    Mends: the file that is named; restore it, or write a checkpoint of the version before
+    Hurts: All readers: they fail, or treat the damage as data.
+    Mends: the file in the finding; restore it, or write a checkpoint of the version before
     """
     yield decoding_breach(Place(file=error.file or error.table or "the table", field=error.field), error)
 
 
 @rule("DEL-101", Severity.ERROR, Reads.TABLE, "delta L21")
 def contiguous(table: CheckedDelta) -> Iterator[Breach]:
-    """The log has every commit between its first and its last one.
+    """The log has every commit between its first and its last commit.
 
     Hurts: Readers of the versions in the gap and, without a checkpoint after it, of the table.
     Mends: log: restore the commits, or write a checkpoint after the gap
@@ -58,10 +58,10 @@ def contiguous(table: CheckedDelta) -> Iterator[Breach]:
 
 @rule("DEL-102", Severity.ERROR, Reads.TABLE, "delta R1", "delta R3")
 def removes(table: CheckedDelta) -> Iterator[Breach]:
-    """A commit removes files that are live, each with the deletion vector that it has.
+    """A commit only removes live files, each with the file's current deletion vector.
 
-    Hurts: Readers that know files by path alone: they lose the live file, with its rows.
-    Mends: log: a commit that removes the file with the deletion vector that it has, or none
+    Hurts: Readers that identify files by path alone: they lose the live file and its rows.
+    Mends: log: a commit that removes the file with its current deletion vector, or without one
     """
     versions = sorted(table.commits)
     if not versions:
@@ -88,10 +88,10 @@ def removes(table: CheckedDelta) -> Iterator[Breach]:
 
 @rule("DEL-103", Severity.ERROR, Reads.TABLE, "delta T13", "delta T9")
 def stable_mapping(table: CheckedDelta) -> Iterator[Breach]:
-    """A column's id and physical name stay together through the versions, below the table's highest id.
+    """A column keeps its id and its physical name in all versions, and ids do not exceed the table's highest id.
 
     Hurts: Readers of older files: a column shows another column's values, or nulls.
-    Mends: log: metaData with the ids and physical names that the columns had
+    Mends: log: metaData with the previous ids and physical names of the columns
     """
     names: dict[int, str] = {}
     ids: dict[str, int] = {}
@@ -108,7 +108,7 @@ def stable_mapping(table: CheckedDelta) -> Iterator[Breach]:
         for path, field in schema.walk():
             id_, physical, place = field.id, field.physical_name, replace(place, column=".".join(path))
             if physical is None:
-                continue  # within a list or map, of which nothing is said
+                continue  # inside a list or map, for which there is no rule
             before, owner = names.setdefault(id_, physical), ids.setdefault(physical, id_)
             if before != physical:
                 yield Breach(place, physical, f"its id {id_} had the physical name {before}", table.writer(version))
@@ -125,9 +125,9 @@ _MODE, _HIGHEST = "delta.columnMapping.mode", "delta.columnMapping.maxColumnId"
 
 @rule("DEL-104", Severity.ERROR, Reads.TABLE, "delta L35")
 def commit_times(table: CheckedDelta) -> Iterator[Breach]:
-    """In-commit timestamps come first in each commit, and rise from version to version.
+    """In-commit timestamps come first in each commit and increase from version to version.
 
-    Hurts: Reads by time: they give another version than the one of that time, or fail.
+    Hurts: Reads by time: they select the wrong version, or fail.
     Mends: log: commitInfo.inCommitTimestamp of the commit
     """
     enabled = in_commit_timestamps(table.table.latest.state.metadata.configuration)
@@ -146,7 +146,7 @@ def commit_times(table: CheckedDelta) -> Iterator[Breach]:
             actual = f"delta.inCommitTimestampEnablementTimestamp is {show_ms(enabled.time_ms or 0)}"
             yield table.breach(commit, _TIME, show_ms(now), actual)
         if before is not None and now <= before:
-            yield table.breach(commit, _TIME, show_ms(now), f"the version before has {show_ms(before)}")
+            yield table.breach(commit, _TIME, show_ms(now), f"the previous version has {show_ms(before)}")
         before = now
 
 
@@ -155,9 +155,9 @@ _TIME = "commitInfo.inCommitTimestamp"
 
 @rule("DEL-105", Severity.WARNING, Reads.TABLE, "delta C3")
 def change_files(table: CheckedDelta) -> Iterator[Breach]:
-    """A commit has files of changes only where the change data feed is on.
+    """A commit only has change data files if the change data feed is enabled.
 
-    Hurts: Readers of changes: the rows of such files are in no feed.
+    Hurts: Readers of changes: the rows of these files are in no feed.
     Mends: log: delta.enableChangeDataFeed, or a commit without cdc
     """
     metadata: Metadata | None = None
@@ -169,9 +169,9 @@ def change_files(table: CheckedDelta) -> Iterator[Breach]:
 
 @rule("DEL-111", Severity.WARNING, Reads.TABLE, "delta R9")
 def append_only(table: CheckedDelta) -> Iterator[Breach]:
-    """A table that is only appended to loses no rows: its commits remove files for no change of data alone.
+    """A commit to an append-only table does not remove rows; it may only remove files if the data stays the same.
 
-    Hurts: Readers of new rows alone, which take the table at its word that rows stay.
+    Hurts: Readers that only read new rows and rely on existing rows to stay.
     Mends: log: delta.appendOnly; or a commit that adds the rows again
     """
     metadata: Metadata | None = None
@@ -187,9 +187,9 @@ def append_only(table: CheckedDelta) -> Iterator[Breach]:
 
 @rule("DEL-409", Severity.NOTE, Reads.CHANGES, "delta C4")
 def change_file(file: ChangeFile) -> Iterator[Breach]:
-    """A file of changes is there, and has the size that is recorded.
+    """A change data file exists and has the recorded size.
 
-    Hurts: Readers of the version's changes, which fail; a clean-up may have taken an old version's files.
+    Hurts: Readers of the version's changes, which fail. A clean-up may have deleted the files of an old version.
     Mends: the file; or read changes from a later version on
     """
     try:
@@ -203,9 +203,9 @@ def change_file(file: ChangeFile) -> Iterator[Breach]:
 
 @rule("DEL-201", Severity.ERROR, Reads.SNAPSHOT, "delta P1", "delta P3")
 def used_features(version: Version) -> Iterator[Breach]:
-    """The protocol lists every feature that the table uses.
+    """The protocol lists every reader feature that the table uses.
 
-    Hurts: Readers that do not know the feature: they take the table for a plain one and give wrong rows.
+    Hurts: Readers that do not support the feature: they do not notice it and return wrong rows.
     Mends: log: a protocol action that lists the feature
     """
     state = version.state
@@ -223,9 +223,9 @@ def _protocol_text(protocol: Protocol) -> str:
 
 @rule("DEL-206", Severity.WARNING, Reads.SNAPSHOT, "delta P1", "delta P3")
 def writer_features(version: Version) -> Iterator[Breach]:
-    """The protocol lists every feature that writers must know, those of readers in both lists, and has no other list.
+    """The protocol lists every writer feature that is used, lists reader features in both lists, and has no other list.
 
-    Hurts: Writers that do not know the feature: they break its promises. Not listed, it is not in force.
+    Hurts: Writers that do not support the feature: they violate it. A feature that is not listed does not apply.
     Mends: log: a protocol action that lists the feature
     """
     state, protocol = version.state, version.state.protocol
@@ -245,10 +245,10 @@ def writer_features(version: Version) -> Iterator[Breach]:
 
 @rule("DEL-208", Severity.WARNING, Reads.SNAPSHOT, "delta T1")
 def case_only_names(version: Version) -> Iterator[Breach]:
-    """Names of columns at one level differ in more than letter case.
+    """Names of sibling columns differ in more than letter case.
 
-    Hurts: Readers that find columns in any letter case, such as Spark: they refuse the table, or mix up the columns.
-    Mends: table: columns of other names, by the writer
+    Hurts: Readers that ignore the case of names, for example Spark: they refuse the table, or confuse the columns.
+    Mends: table: different column names, set by the writer
     """
     for path in version.snapshot.columns.case_conflicts:
         place = version.place(field=_SCHEMA, column=".".join(path))
@@ -257,7 +257,7 @@ def case_only_names(version: Version) -> Iterator[Breach]:
 
 @rule("DEL-207", Severity.ERROR, Reads.SNAPSHOT, "delta F2", "delta F3")
 def possible_statistics(version: Version) -> Iterator[Breach]:
-    """Statistics of a file are JSON whose counts are possible: none negative, no nulls above the rows.
+    """Statistics of a file are JSON with possible counts: none is negative, and no more nulls than rows.
 
     Hurts: Readers that skip files by counts: they lose rows without an error, or fail.
     Mends: log: the statistics of the add
@@ -269,11 +269,11 @@ def possible_statistics(version: Version) -> Iterator[Breach]:
             statistics = {} if text is None else json.loads(text)
             rows, nulls = statistics.get("numRecords"), statistics.get("nullCount")
         except (ValueError, AttributeError, RecursionError):
-            yield Breach(version.place(entry=path, field="add.stats"), f"{text:.60}", "no statistics")
+            yield Breach(version.place(entry=path, field="add.stats"), f"{text:.60}", "not valid statistics")
             continue
         if rows is not None and (type(rows) is not int or rows < 0):
             place = version.place(entry=path, field="add.stats.numRecords")
-            yield Breach(place, f"{rows!r:.40}", "no number of rows")
+            yield Breach(place, f"{rows!r:.40}", "not a number of rows")
             continue
         for name, number in _numbers(nulls, ()):
             if number < 0 or (rows is not None and number > rows):
@@ -283,7 +283,7 @@ def possible_statistics(version: Version) -> Iterator[Breach]:
 
 
 def _numbers(counts: object, path: tuple[str, ...]) -> Iterator[tuple[str, int]]:
-    """Whole numbers in nested counts, each with the path of its column."""
+    """Yield whole numbers in nested counts, each with the path of its column."""
     for name, value in counts.items() if isinstance(counts, dict) else ():
         if type(value) is int:
             yield ".".join((*path, name)), value
@@ -293,9 +293,9 @@ def _numbers(counts: object, path: tuple[str, ...]) -> Iterator[tuple[str, int]]
 
 @rule("DEL-202", Severity.ERROR, Reads.SNAPSHOT, "delta V4", "delta V8")
 def partition_values(version: Version) -> Iterator[Breach]:
-    """Partition values are values of their columns' types, and every partition column has its key.
+    """Partition values match the types of their columns, and every partition column has a key.
 
-    Hurts: All readers: they fail, or give null.
+    Hurts: All readers: they fail, or return null.
     Mends: log: partitionValues of the add
     """
     refused_file = None
@@ -317,9 +317,9 @@ def partition_values(version: Version) -> Iterator[Breach]:
 
 @rule("DEL-204", Severity.ERROR, Reads.SNAPSHOT, "delta W2", "delta W4")
 def row_tracking(version: Version) -> Iterator[Breach]:
-    """Row ids of files do not overlap, and stay at most the high-water mark, which the table has.
+    """Row ids of files do not overlap and do not exceed the high-water mark, which is recorded.
 
-    Hurts: Readers of row ids: two rows have one id, or a row has none.
+    Hurts: Readers of row ids: two rows share an id, or a row has none.
     Mends: log: baseRowId of the adds, and the domain delta.rowTracking
     """
     state = version.state
@@ -361,9 +361,9 @@ def _mark(text: str) -> int | None:
 
 @rule("DEL-205", Severity.ERROR, Reads.SNAPSHOT, "delta D9", "delta D15")
 def vectors(version: Version) -> Iterator[Breach]:
-    """A deletion vector deletes at most the rows of its file, whose number the statistics say.
+    """A deletion vector deletes at most as many rows as the statistics record for its file.
 
-    Hurts: Readers that count by the log: they count rows that are deleted, or fail.
+    Hurts: Readers that count from the log: they count deleted rows, or fail.
     Mends: log: cardinality of the deletion vector, numRecords in the statistics
     """
     for (path, cardinality, stats), count in zip(
@@ -376,9 +376,9 @@ def vectors(version: Version) -> Iterator[Breach]:
 
 @rule("DEL-406", Severity.ERROR, Reads.SNAPSHOT, "delta D5", "delta D9", "delta D14")
 def deleted_positions(version: Version) -> Iterator[Breach]:
-    """A deletion vector can be read, and its positions lie within the data file.
+    """A deletion vector can be read, and its positions exist in the data file.
 
-    Hurts: All readers: they fail; those that pass over the delete give deleted rows.
+    Hurts: All readers: they fail, or return deleted rows if they ignore the delete.
     Mends: the deletion vector: rewrite it
     """
     vectors_ = version.state.files.column("dv_storage_type")

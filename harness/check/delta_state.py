@@ -1,6 +1,6 @@
-"""Rules about files that repeat a Delta table's state: hint, checkpoints, compacted logs, checksums (delta L6 to L29).
+"""Rules about files that repeat a Delta table's state: hint, checkpoints, compacted logs, and checksums.
 
-Each holds a record of the state against the replay of the commits.
+Each rule compares such a record with the replayed commits. They cover delta L6 to L29.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ from harness.storage.records import dataclass
 
 @dataclass(frozen=True, slots=True)
 class _Content:
-    """The state, as a record has it or as commits make it. actions: by their name in the log."""
+    """A state, from a record or from commits. `actions` are keyed by their names in the log."""
 
     actions: Mapping[str, Body | None]
     files: Sequence[pa.Table]
 
     @staticmethod
     def from_actions(from_actions: CheckpointContent | Commit | State, files: Sequence[pa.Table]) -> _Content:
-        """The content of a checkpoint, a compacted log or a replay."""
+        """Return the content of a checkpoint, a compacted log file, or a replayed state."""
         domains = from_actions.domains.values() if isinstance(from_actions, State) else from_actions.domains
         transactions = (
             from_actions.transactions.values() if isinstance(from_actions, State) else from_actions.transactions
@@ -47,7 +47,10 @@ class _Content:
         return _Content(_actions(from_actions.protocol, from_actions.metadata, transactions, domains), files)
 
     def differences(self, actual: _Content, place: Place, *, is_whole: bool = False) -> Iterator[Breach]:
-        """The words of the record that the commits deny. is_whole: it must have a protocol and metadata if they do."""
+        """Yield the statements of this record that contradict the commits.
+
+        If `is_whole`, the record must have a protocol and metadata if the commits have them.
+        """
         for name, recorded in self.actions.items():
             expected = actual.actions[name] or {}
             if recorded is not None and recorded != expected:
@@ -67,7 +70,7 @@ def _actions(
     transactions: Iterable[Transaction],
     domains: Iterable[DomainMetadata],
 ) -> dict[str, Body | None]:
-    """Actions in one spelling: features in the order of their names, the schema without white space."""
+    """Return actions in a canonical form: sorted feature names, and a schema without white space."""
     rules, about = ({} if action is None else asdict(action) for action in (protocol, metadata))
     for name in ("reader_features", "writer_features"):
         rules |= {name: sorted(rules[name])} if rules.get(name) is not None else {}
@@ -90,7 +93,7 @@ def _spelled(schema: str) -> str:
 
 
 def _differing_parts(body: Body, other: Body) -> str:
-    """The parts that are not those of the other one."""
+    """Return the parts of a body that differ from the other body, as text."""
     return ", ".join(f"{key} {part!r:.200}" for key, part in body.items() if other.get(key, other) != part) or "none"
 
 
@@ -98,13 +101,13 @@ _COMPARED = ("size", "base_row_id", "default_row_commit_version", "dv_size", "dv
 
 
 def _file_differences(place: Place, recorded: Sequence[pa.Table], actual: Sequence[pa.Table]) -> Iterator[Breach]:
-    """Files that a record lacks or has too many, and those of which it says other than the commits."""
+    """Yield files that a record lacks, has in addition, or describes differently than the commits."""
     recorded_files, actual_files = identities(recorded), identities(actual)
     lost = [actual_files[identity] for identity in actual_files.keys() - recorded_files.keys()]
     extra = [recorded_files[identity] for identity in recorded_files.keys() - actual_files.keys()]
     for paths, recorded_action, explanation in (
-        (lost, "no add", "the commits keep the file alive"),
-        (extra, "add", "the commits do not have it live"),
+        (lost, "no add", "the file is live after the commits"),
+        (extra, "add", "the file is not live after the commits"),
     ):
         for path in sorted(paths):
             yield Breach(replace(place, entry=path, field="add"), recorded_action, explanation)
@@ -124,12 +127,12 @@ def _file_differences(place: Place, recorded: Sequence[pa.Table], actual: Sequen
                     yield Breach(
                         replace(place, entry=path, field=f"add.{name}"),
                         str(recorded_value),
-                        f"the commit says {actual_value}",
+                        f"the commit has {actual_value}",
                     )
 
 
 def _by_identity(tables: Sequence[pa.Table], identities_: Iterable[str]) -> pa.Table:
-    """The files with these identities, in the order of the identities."""
+    """Return the files with these identities, ordered by identity."""
     wanted_ids = pa.array(identities_, pa.string())
     parts = [
         table.select(["path", *_COMPARED]).append_column("id", ids_of(table)) for table in tables if table.num_rows
@@ -143,20 +146,22 @@ def _by_identity(tables: Sequence[pa.Table], identities_: Iterable[str]) -> pa.T
 
 @rule("DEL-106", Severity.WARNING, Reads.TABLE, "delta L6", "delta L10")
 def hint(table: CheckedDelta) -> Iterator[Breach]:
-    """_last_checkpoint is sound, and names a checkpoint of the log with the files and actions that it says.
+    """_last_checkpoint is valid and names an existing checkpoint with the correct numbers of files and actions.
 
     Hurts: Readers that trust the hint: they fail, or read an older state.
-    Mends: _last_checkpoint: delete it, or write it anew
+    Mends: _last_checkpoint: delete it, or write it again
     """
     if not table.log.has_hint:
         return
     place, hint_ = Place(file=f"{table.log.directory}/_last_checkpoint"), table.log.hint
     if hint_ is None:
-        yield Breach(place=place, detail="It is no hint: not JSON, of wrong types, or with a wrong checksum")
+        yield Breach(
+            place=place, detail="It is not a valid hint: it is not JSON, has wrong types, or has a wrong checksum"
+        )
         return
     matching = [each for each in table.log.checkpoints if each.version == hint_.version]
     if not matching:
-        yield Breach(place, f"version {hint_.version}", "no such complete checkpoint")
+        yield Breach(place, f"version {hint_.version}", "there is no complete checkpoint of that version")
         return
     content = table.checkpoint(matching[-1])
     for name, recorded, actual in (
@@ -169,10 +174,10 @@ def hint(table: CheckedDelta) -> Iterator[Breach]:
 
 @rule("DEL-107", Severity.ERROR, Reads.CHECKPOINT, "delta L18", "delta L29")
 def checkpoints(checkpoint: CheckedCheckpoint) -> Iterator[Breach]:
-    """A checkpoint holds what the commits up to it make.
+    """A checkpoint has the same content as the replayed commits up to it.
 
     Hurts: Readers that begin at the checkpoint: they lose rows, or read rows that are gone.
-    Mends: log: delete the checkpoint, or write it anew
+    Mends: log: delete the checkpoint, or write it again
     """
     if checkpoint.fault is not None:
         yield decoding_breach(checkpoint.place, checkpoint.fault)
@@ -186,9 +191,9 @@ def checkpoints(checkpoint: CheckedCheckpoint) -> Iterator[Breach]:
 
 @rule("DEL-108", Severity.ERROR, Reads.TABLE, "delta L27")
 def compactions(table: CheckedDelta) -> Iterator[Breach]:
-    """A compacted log file holds what the commits that it stands for make.
+    """A compacted log file has the same content as the commits that it replaces.
 
-    Hurts: Readers that take the compacted file in place of the commits: they lose rows, or read rows that are gone.
+    Hurts: Readers that use the compacted file instead of the commits: they lose rows, or read rows that are gone.
     Mends: log: delete the compacted file
     """
     for compaction in table.log.compactions:
@@ -226,10 +231,10 @@ def compactions(table: CheckedDelta) -> Iterator[Breach]:
 
 @rule("DEL-109", Severity.ERROR, Reads.CHECKPOINT, "delta F2", "delta F7")
 def checkpoint_statistics(checkpoint: CheckedCheckpoint) -> Iterator[Breach]:
-    """A checkpoint has the statistics of its files as the commits have them, or wider ones.
+    """A checkpoint has the same statistics for its files as the commits, or wider ones.
 
     Hurts: Readers that begin at the checkpoint: they skip files by it, and lose their rows without an error.
-    Mends: log: delete the checkpoint, or write it anew with the statistics of the commits
+    Mends: log: delete the checkpoint, or write it again with the statistics of the commits
     """
     content, state = checkpoint.content, checkpoint.state
     if content is None or state is None:
@@ -261,11 +266,11 @@ def checkpoint_statistics(checkpoint: CheckedCheckpoint) -> Iterator[Breach]:
                 column = None if of is None else ".".join(of.path)
                 words = [value_text(value, None if of is None else of.field.type) for value in (mine, theirs)]
                 where = replace(checkpoint.place, entry=path, field=f"add.{name}", column=column)
-                yield Breach(where, words[0], f"the commit says {words[1]}")
+                yield Breach(where, words[0], f"the commit has {words[1]}")
 
 
 def _is_same_or_wider(name: str, recorded: Any, committed: object) -> bool:
-    """True where a statistic is that of the commit, or wider, or one of them is unknown."""
+    """Return whether a statistic equals the commit's or is wider, or whether one of them is unknown."""
     if name == "numRecords":
         return recorded == committed or -1 in (recorded, committed)
     return None in (recorded, committed) or (recorded <= committed if name == "minValues" else recorded >= committed)
@@ -273,9 +278,9 @@ def _is_same_or_wider(name: str, recorded: Any, committed: object) -> bool:
 
 @rule("DEL-203", Severity.WARNING, Reads.SNAPSHOT, "delta L28")
 def checksum(version: Version) -> Iterator[Breach]:
-    """The .crc file of a version says what the log makes.
+    """The .crc file of a version matches the replayed log.
 
-    Hurts: Readers and writers that check themselves by it: they refuse the table, or trust wrong totals.
+    Hurts: Readers and writers that verify themselves by it: they refuse the table, or trust wrong totals.
     Mends: log: delete the .crc file
     """
     file, storage = version.table.log.checksums.get(version.snapshot.id), version.table.table.storage
@@ -299,7 +304,7 @@ def checksum(version: Version) -> Iterator[Breach]:
     recorded = record.get("inCommitTimestampOpt")
     actual = None if commit is None or commit.info is None else commit.info.in_commit_timestamp_ms
     if None not in (recorded, actual) and recorded != actual:
-        yield Breach(replace(place, field="inCommitTimestampOpt"), str(recorded), f"the commit says {actual}")
+        yield Breach(replace(place, field="inCommitTimestampOpt"), str(recorded), f"the commit has {actual}")
 
 
 _IN_CHECKSUM = {
@@ -312,7 +317,10 @@ _IN_CHECKSUM = {
 
 
 def _checksum_content(version: Version, record: Mapping[str, Any], file: str) -> _Content:
-    """The actions in a checksum file, as far as it has any. Raises as `parse_commit`."""
+    """Return the actions in a checksum file. Raises as `parse_commit`.
+
+    Actions that the file does not contain are None.
+    """
     lines = []
     for key, action in _IN_CHECKSUM.items():
         bodies = record.get(key) or ()
@@ -325,7 +333,7 @@ def _checksum_content(version: Version, record: Mapping[str, Any], file: str) ->
 
 
 def _histogram(version: Version, record: Mapping[str, object], place: Place) -> Iterator[Breach]:
-    """The bins of file sizes that are not those of the live files."""
+    """Yield histograms of file sizes that do not match the live files."""
     for key in ("fileSizeHistogram", "histogramOpt"):
         stated = record.get(key)
         if not isinstance(stated, dict):

@@ -1,6 +1,6 @@
-"""Rules about the files of a snapshot, of both formats: existence, size, footer, columns (iceberg 5, 7; delta T).
+"""Rules about the files of a snapshot, for both formats: existence, size, footer, and columns (iceberg 5, 7; delta T).
 
-The plan of a read without skipping names the files, so that the rules are those that reads keep.
+The files come from a plan without skipping, so the rules use the same code as reads.
 """
 
 from __future__ import annotations
@@ -34,11 +34,17 @@ from harness.storage.threads import phase
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Statements:
-    """The words of the metadata on files that a plan does not carry, by recorded path.
+    """The metadata's statements about files that a plan does not contain, by recorded path.
 
-    says: the manifest or commit that names the file. entries, specs, orders: of Iceberg. next_row_id: of Iceberg; None:
-    not recorded. stats, constraints, materialized: of Delta, the JSON of a file's statistics, SQL of Spark by its
-    place, and the columns of stored row ids as in `ScanPlan`.
+    Attributes:
+        named_by: The manifest or commit that names the file.
+        entries: Iceberg's entries.
+        specs: Iceberg's partition specs by id.
+        orders: Iceberg's sort orders by id.
+        next_row_id: Iceberg's next row id, or None if not recorded.
+        stats: Delta's statistics, as JSON.
+        constraints: Delta's constraints, as Spark SQL by the field that contains them.
+        materialized: Delta's columns of stored row ids, as in `ScanPlan`.
     """
 
     named_by: Mapping[str, str]
@@ -53,9 +59,13 @@ class Statements:
 
 @dataclass(frozen=True, slots=True)
 class FileRows:
-    """The rows of some files of a plan, with the words of the metadata on the files.
+    """The rows of some files of a plan, with the metadata's statements about the files.
 
-    paths: as recorded. deletes: sources of deleted positions that were not looked at before.
+    Attributes:
+        plan: The plan.
+        statements: The statements.
+        paths: The recorded paths of the files.
+        deletes: Position delete files that were not checked before.
     """
 
     plan: PlannedScan
@@ -64,12 +74,15 @@ class FileRows:
     deletes: Sequence[PositionDeleteFile] = ()
 
     def breach(self, path: str, field: str, recorded: str, actual: str, column: str | None = None) -> Breach:
-        """The breach by a statement about a file."""
+        """Return the breach caused by a statement about a file."""
         file = self.statements.named_by.get(path, self.plan.table)
         return Breach(Place(file=file, entry=path, field=field, column=column), recorded, actual)
 
     def by(self, number: Callable[[DataFile], int | None]) -> Mapping[int, list[str]]:
-        """The paths by a number that their entries have, such as a spec's; those without are left out."""
+        """Return the paths grouped by a number in their entries, for example the spec id.
+
+        Entries without it are omitted.
+        """
         paths: dict[int, list[str]] = {}
         for path in self.paths:
             entry = self.statements.entries.get(path)
@@ -78,17 +91,27 @@ class FileRows:
         return paths
 
 
-_AT_ONCE = 500  # footers that are read in one go
+_AT_ONCE = 500  # footers read at a time
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckedFile:
     """A data or delete file of a plan.
 
-    recorded_size, recorded_rows: None: not recorded. partition_ids: source ids of the identity fields of its partition.
-    says: the manifest or commit that names the file. entry: of Iceberg. size: in bytes; None: the file cannot be found.
-    fault: the reason why the file cannot be read. footer, chunks: of a Parquet file that can be read; chunks: where
-    Iceberg records such.
+    Attributes:
+        plan: The plan.
+        name: The recorded and the physical path.
+        format: The file format.
+        is_data: True for a data file.
+        recorded_size: Size in bytes, or None if not recorded.
+        recorded_rows: The number of rows, or None if not recorded.
+        partition_ids: Source ids of the identity fields of the file's partition.
+        named_by: The manifest or commit that names the file.
+        entry: Iceberg's entry, or None.
+        size: Size in bytes, or None if the file cannot be found.
+        fault: The reason why the file cannot be read, or None.
+        footer: The footer of a readable Parquet file, or None.
+        chunks: The column chunks of a Parquet file, if Iceberg records their offsets or sizes.
     """
 
     plan: PlannedScan
@@ -106,26 +129,26 @@ class CheckedFile:
     chunks: Sequence[ColumnChunk] = ()
 
     def place(self, field: str | None = None, column: str | None = None) -> Place:
-        """The place of a statement about the file."""
+        """Return the place of a statement about the file."""
         return Place(file=self.named_by, entry=self.name.recorded, field=field, column=column)
 
 
 FileStatement: TypeAlias = tuple[str, str, int | None, int | None, str | None]
-"""A file as a snapshot states it: path, the columns of the table, size, rows, and the JSON of its statistics."""
+"""A snapshot's statement about a file: path, the table's columns, size, rows, and the JSON of its statistics."""
 
 
 def checked_files(
     plan: PlannedScan, statements: Statements, checked_before: set[FileStatement]
 ) -> Iterator[CheckedFile]:
-    """The files of a plan that were not `seen` before as they are stated, looked at together; in stores in parallel.
+    """Yield the files of a plan whose statements were not `checked_before`. Files are examined in parallel.
 
-    A file that the statements do not name is said to be named at the table's location.
+    A file that the statements do not name counts as named at the table's location.
     """
     schema, stats = str(plan.schema), statements.stats
 
     def statement_of(file: CheckedFile) -> FileStatement:
         path = file.name.recorded
-        if not file.is_data:  # each snapshot states a delete file the same
+        if not file.is_data:  # all snapshots make the same statement about a delete file
             return path, "", None, None, None
         return path, schema, file.recorded_size, file.recorded_rows, stats.get(path)
 
@@ -149,7 +172,7 @@ def checked_files(
 
 
 def _stated(plan: PlannedScan, statements: Statements) -> Iterator[CheckedFile]:
-    """The data files of a plan in its order, then its delete files, not looked at."""
+    """Yield the data files of a plan in its order, then its delete files, before they are examined."""
     ids = [frozenset(partition.constants) for partition in plan.partitions]
     names = ("path", "physical", "format", "size", "record_count", "partition")
     rows = zip(*(plan.files.column(name).to_pylist() for name in names), strict=True)
@@ -176,7 +199,7 @@ def _stated(plan: PlannedScan, statements: Statements) -> Iterator[CheckedFile]:
 def _size(name: FileName, plan: PlannedScan) -> int | None:
     try:
         return plan.storage.size(name.physical)
-    except HarnessError:  # `_fault` says which
+    except HarnessError:  # `_fault` gives the reason
         return None
 
 
@@ -193,9 +216,9 @@ def _fault(name: FileName, size: int | None, plan: PlannedScan) -> HarnessError 
 @rule("ICE-401", Severity.ERROR, Reads.FILE, "iceberg 7.6", "iceberg 2.19")
 @rule("DEL-401", Severity.ERROR, Reads.FILE, "delta E9")
 def readable(file: CheckedFile) -> Iterator[Breach]:
-    """A data or delete file is there, and its footer can be read.
+    """A data or delete file exists, and its footer can be read.
 
-    Hurts: All readers: they fail; those that pass over missing files lose rows.
+    Hurts: All readers: they fail, or lose rows if they ignore missing files.
     Mends: the file; or remove its entry, and its rows, by a new snapshot or commit
     """
     if file.fault is not None:
@@ -205,9 +228,9 @@ def readable(file: CheckedFile) -> Iterator[Breach]:
 @rule("ICE-402", Severity.ERROR, Reads.FILE, "iceberg 2.7")
 @rule("DEL-402", Severity.ERROR, Reads.FILE, "delta R12")
 def size(file: CheckedFile) -> Iterator[Breach]:
-    """A file has the size that is recorded.
+    """A file has the recorded size.
 
-    Hurts: Readers that look for the footer where the recorded size says: they fail. The file may be another one.
+    Hurts: Readers that locate the footer by the recorded size: they fail. The file may be a different one.
     Mends: manifest: file_size_in_bytes; log: size of the add
     """
     if file.size is not None and file.recorded_size is not None and file.size != file.recorded_size:
@@ -217,9 +240,9 @@ def size(file: CheckedFile) -> Iterator[Breach]:
 @rule("ICE-403", Severity.ERROR, Reads.FILE, "iceberg 2.7", "iceberg 2.11")
 @rule("DEL-403", Severity.ERROR, Reads.FILE, "delta E9", "delta F15")
 def rows(file: CheckedFile) -> Iterator[Breach]:
-    """A file has as many rows as is recorded.
+    """A file has the recorded number of rows.
 
-    Hurts: Readers that count by metadata, and those of row ids: they give wrong numbers.
+    Hurts: Readers that count from metadata or use row ids: they return wrong numbers.
     Mends: manifest: record_count; log: numRecords in the statistics of the add
     """
     if file.footer is not None and file.recorded_rows is not None and file.footer.rows != file.recorded_rows:
@@ -229,9 +252,9 @@ def rows(file: CheckedFile) -> Iterator[Breach]:
 @rule("ICE-404", Severity.ERROR, Reads.FILE, "iceberg 5.1", "iceberg 5.2", "iceberg 5.12")
 @rule("DEL-404", Severity.ERROR, Reads.FILE, "delta T11", "delta T16", "delta T22")
 def columns(file: CheckedFile) -> Iterator[Breach]:
-    """The columns of a data file can be read as the table's.
+    """The columns of a data file can be read as the table's columns.
 
-    Hurts: All readers: they fail, or give the values of another type or column.
+    Hurts: All readers: they fail, or return the values of another type or column.
     Mends: the file: rewrite it with the table's columns
     """
     if file.footer is None or not file.is_data or not file.footer.schema:
@@ -257,7 +280,7 @@ def columns(file: CheckedFile) -> Iterator[Breach]:
 def field_ids(file: CheckedFile) -> Iterator[Breach]:
     """A data file has field ids, or the table has a name mapping.
 
-    Hurts: Readers that go by field id: they fail, or give null for every column.
+    Hurts: Readers that use field ids: they fail, or return null for every column.
     Mends: table property schema.name-mapping.default; or rewrite the file
     """
     if (
@@ -265,14 +288,14 @@ def field_ids(file: CheckedFile) -> Iterator[Breach]:
         and file.is_data
         and is_positional(file.footer.schema, name_mapping=file.plan.name_mapping)
     ):
-        yield Breach(file.place(), actual="no field ids: columns are taken by position")
+        yield Breach(file.place(), actual="no field ids: columns are matched by position")
 
 
 @rule("ICE-409", Severity.WARNING, Reads.FILE, "iceberg 3.26")
 def split_offsets(file: CheckedFile) -> Iterator[Breach]:
-    """Split offsets are starts of row groups, and column sizes the stored bytes of the columns.
+    """Split offsets are the starts of row groups, and column sizes are the stored sizes of the columns.
 
-    Hurts: Engines that split files by these offsets: tasks of no rows, or of too many; sizes mislead optimisers.
+    Hurts: Engines that split files at these offsets: tasks get no rows, or too many. Wrong sizes mislead optimizers.
     Mends: manifest: split_offsets, column_sizes of the entry
     """
     if not file.chunks or file.entry is None or file.footer is None:
@@ -294,9 +317,9 @@ def split_offsets(file: CheckedFile) -> Iterator[Breach]:
 
 @rule("ICE-406", Severity.ERROR, Reads.DELETES, "iceberg 4.11", "iceberg 4.19")
 def positions(rows: FileRows) -> Iterator[Breach]:
-    """The deleted positions of a data file can be read, and lie within the file.
+    """The deleted positions of a data file can be read and exist in the file.
 
-    Hurts: All readers: they fail; those that pass over the delete give deleted rows.
+    Hurts: All readers: they fail, or return deleted rows if they ignore the delete.
     Mends: the delete file or deletion vector: rewrite it
     """
     plan = rows.plan
@@ -314,9 +337,9 @@ def positions(rows: FileRows) -> Iterator[Breach]:
 
 @rule("ICE-407", Severity.ERROR, Reads.DELETES, "iceberg 4.23", "iceberg 4.25")
 def equality_keys(rows: FileRows) -> Iterator[Breach]:
-    """The keys of equality deletes can be read, as the columns that they name.
+    """The keys of equality deletes can be read as the columns that they name.
 
-    Hurts: All readers: they fail; those that pass over the delete give deleted rows.
+    Hurts: All readers: they fail, or return deleted rows if they ignore the delete.
     Mends: the equality delete file: rewrite it
     """
     if rows.plan.equality_deletes:
@@ -328,10 +351,12 @@ def equality_keys(rows: FileRows) -> Iterator[Breach]:
 
 
 def row_id_ranges(ranges: Iterable[tuple[int, int, Place]], next_id: int | None, limit_text: str) -> Iterator[Breach]:
-    """The files whose row ids overlap those of a file before, or were never given out.
+    """Yield the files whose row ids overlap those of an earlier file, or were never assigned.
 
-    ranges: the first id, the number of rows and the place of each file, by ascending ids. given_out: the ids below it;
-    None: not recorded. said: that record in words.
+    Args:
+        ranges: The first id, the number of rows, and the place of each file, by ascending ids.
+        next_id: The first id that is not assigned yet, or None if not recorded.
+        limit_text: The recorded limit in words.
     """
     end, owner = 0, None
     for first, rows, place in ranges:
@@ -345,7 +370,13 @@ def row_id_ranges(ranges: Iterable[tuple[int, int, Place]], next_id: int | None,
 
 @dataclass(frozen=True, slots=True)
 class Orphan:
-    """A file below the table's location that nothing names. age_ms: since its last change; None: nobody knows."""
+    """A file below the table's location that nothing references.
+
+    Attributes:
+        path: Its physical path.
+        size: Size in bytes.
+        age_ms: Milliseconds since its last change, or None if unknown.
+    """
 
     path: str
     size: int
@@ -355,19 +386,20 @@ class Orphan:
 def unreferenced_files(
     storage: Storage, root: PhysicalPath, log: PhysicalPath | None, referenced: Set[str]
 ) -> Iterator[Orphan]:
-    """Yield the files below a directory, without those of the log, that are not among the named ones.
+    """Yield the files below a directory that are not referenced.
 
-    Hadoop's local file system keeps a checksum, `.NAME.crc`, beside each file; that of a named file is not yielded.
+    Hadoop's local file system writes a checksum, `.NAME.crc`, beside each file. The checksum of a referenced file is
+    not yielded.
 
     Args:
-        storage: the store of the table.
-        root: the directory.
-        log: a directory below it that is left out.
-        named: physical paths.
+        storage: The store of the table.
+        root: The directory.
+        log: A directory below it to skip, or None.
+        referenced: Physical paths of referenced files.
 
     Raises:
-        UnsupportedError: at the end, if there are symbolic links. What they lead to may be outside of the table, or be
-            the table again, so no link is followed.
+        UnsupportedError: Raised after the last file if there are symbolic links. Links are not followed, because they
+            may lead outside the table or back into it.
     """
     now = time.time_ns() // 1_000_000
     waiting, links = [root], list[str]()
@@ -388,8 +420,8 @@ def unreferenced_files(
         listed = ", ".join(sorted(links)[:_SHOWN_LINKS])
         more = f" and {len(links) - _SHOWN_LINKS} more" if len(links) > _SHOWN_LINKS else ""
         raise UnsupportedError(
-            f"Cannot tell which files below {counted(len(links), 'link')} nothing names: links are not followed. They "
-            f"are {listed}{more}; remove them, or check what they lead to by itself"
+            f"Cannot find unreferenced files below {counted(len(links), 'link')}, because links are not followed: "
+            f"{listed}{more}. Remove the links, or check their targets separately"
         )
 
 
@@ -399,10 +431,11 @@ _SHOWN_LINKS = 5
 @rule("ICE-408", Severity.NOTE, Reads.ORPHAN, "iceberg 1.1")
 @rule("DEL-408", Severity.NOTE, Reads.ORPHAN, "delta U5")
 def orphan(file: Orphan) -> Iterator[Breach]:
-    """A file below the table's location is named by a snapshot, a version or the log.
+    """A file below the table's location is referenced by a snapshot, a version, or the log.
 
-    Hurts: Nobody; they take room. A file that is younger than a commit takes may belong to one on its way.
-    Mends: the store: delete the file, once it is old enough to be of no commit on its way
+    Hurts: No reader; the files waste space. A file that is younger than a commit takes may belong to an unfinished
+    commit.
+    Mends: the store: delete the file, once it is too old to belong to an unfinished commit
     """
     days = "unknown" if file.age_ms is None else f"{file.age_ms / 86_400_000:.1f} days"
     yield Breach(Place(file=file.path), actual=f"{file.size:,} bytes, age {days}")

@@ -1,4 +1,4 @@
-"""An Iceberg table as the rules of `harness check` read it: decoded once, by the decoders of reads."""
+"""An Iceberg table as the rules of `harness check` see it, decoded once by the code that reads use."""
 
 from __future__ import annotations
 
@@ -28,34 +28,43 @@ from harness.storage.threads import cached_property
 
 
 class Columns:
-    """The columns of a table. schemas: all of them; of an id in several, the first counts."""
+    """The columns of a table in all schemas. If an id is in several schemas, the first schema has priority."""
 
     def __init__(self, schemas: tuple[dt.Schema, ...]) -> None:
         self.schemas = schemas
 
     @cached_property
     def fields(self) -> Mapping[int, tuple[tuple[str, ...], dt.Field]]:
-        """Path and field of every column that ever was, by id."""
+        """Path and field of every column that has ever existed, by id."""
         return {id_: found for schema in reversed(self.schemas) for id_, found in schema.by_id().items()}
 
     @cached_property
     def repeated(self) -> frozenset[int]:
-        """The ids of fields below lists and maps, whose values are counted by element."""
+        """Ids of fields inside lists and maps, whose values are counted by element."""
         outside = (
             f.type for schema in self.schemas for _, f in schema.walk() if isinstance(f.type, dt.ListType | dt.MapType)
         )
         return frozenset(f.id for type_ in outside for _, f in dt.walk(dt.children(type_)))
 
     def name(self, id_: int) -> str:
-        """The name of a column, with dots; its id where no schema has it."""
+        """Return the dotted name of a column, or its id if no schema has it."""
         return ".".join(self.fields[id_][0]) if id_ in self.fields else f"field {id_}"
 
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """A manifest: its line in the list, its header, and all of its entries, after inheritance.
+    """A manifest: its line in the manifest list, its header, and all its entries after inheritance.
 
-    list_path: the list that names it, as recorded. size: its length in bytes. writer: see `CheckedIceberg.writer`.
+    Attributes:
+        table: The table.
+        columns: The table's columns.
+        line: The manifest's line in the list.
+        list_path: The recorded path of the list, or None.
+        spec: The partition spec.
+        header: The metadata in the Avro header.
+        entries: The entries.
+        size: Size in bytes.
+        writer: As from `CheckedIceberg.writer`.
     """
 
     table: CheckedIceberg
@@ -69,11 +78,11 @@ class Manifest:
     writer: str | None
 
     def place(self, entry: ManifestEntry | None = None, field: str | None = None, column: str | None = None) -> Place:
-        """A place in the manifest."""
+        """Return a place in the manifest."""
         return Place(file=self.line.path, entry=None if entry is None else entry.file.path, field=field, column=column)
 
     def listed(self, field: str | None = None) -> Place:
-        """The place of the manifest's line in the list."""
+        """Return the place of the manifest's line in the list."""
         return Place(file=self.list_path or self.table.metadata.file, entry=self.line.path, field=field)
 
 
@@ -87,20 +96,20 @@ class SnapshotFiles:
     live: tuple[ManifestEntry, ...]
 
     def place(self, entry: ManifestEntry, field: str | None = None) -> Place:
-        """A place in the manifest of a live file."""
+        """Return a place in the manifest of a live file."""
         return Place(file=entry.manifest, entry=entry.file.path, field=field)
 
     def breach(self, entry: ManifestEntry, field: str | None, recorded: str | None, actual: str) -> Breach:
-        """The breach by a statement about a live file."""
+        """Return the breach caused by a statement about a live file."""
         return Breach(self.place(entry, field), recorded, actual, self.table.writer(entry.snapshot_id))
 
     @property
     def specs(self) -> Mapping[int, PartitionSpec]:
-        """The table's partition specs, by id."""
+        """The table's partition specs by id."""
         return self.table.metadata.specs
 
     def statements(self) -> Statements:
-        """The words of the manifests on files."""
+        """Return the manifests' statements about files."""
         metadata = self.table.metadata
         return Statements(
             named_by={entry.file.path: entry.manifest for entry in self.live},
@@ -112,7 +121,7 @@ class SnapshotFiles:
 
 
 class CheckedIceberg:
-    """A table, and the snapshots of it that are checked, oldest first."""
+    """A table and those of its snapshots that are checked, oldest first."""
 
     def __init__(self, table: IcebergTable, snapshots: Sequence[IcebergSnapshot]) -> None:
         self.table, self.snapshots = table, tuple(snapshots)
@@ -122,29 +131,32 @@ class CheckedIceberg:
 
     @property
     def metadata(self) -> TableMetadata:
-        """The metadata file, parsed."""
+        """The parsed metadata file."""
         return self.table.metadata
 
     @property
     def storage(self) -> Storage:
-        """The store of the table's files."""
+        """The storage of the table's files."""
         return self.table.storage
 
     def physical(self, recorded: RecordedPath) -> PhysicalPath:
-        """The place of a file. Raises OutsideTableError."""
+        """Return the physical path of a file. Raise OutsideTableError if it may not be read."""
         physical = self.table.path_map.physical(recorded)
         self.storage.check(physical, recorded)
         return physical
 
     @cached_property
     def document(self) -> Json:
-        """The metadata file as it stands."""
+        """JSON document of the metadata file."""
         path, storage = self.table.metadata_path, self.table.storage
         plain = decompress(storage.read(path), file=path, limits=storage.limits)
         return Json(json.loads(plain.decode("utf-8-sig")), path)
 
     def columns_of(self, snapshot: IcebergSnapshot) -> Columns:
-        """The columns as a read of the snapshot means them: by its own schema, at a branch's end by the table's."""
+        """Return the columns that a read of the snapshot uses.
+
+        They are those of the snapshot's own schema, or of the table's current schema at the end of a branch.
+        """
         metadata = self.metadata
         branches = (ref.snapshot_id for ref in metadata.refs.values() if ref.type is RefType.BRANCH)
         is_end = snapshot.id in {metadata.current_snapshot_id, *branches}
@@ -157,22 +169,30 @@ class CheckedIceberg:
     def breach(
         self, at: str, recorded: str, actual: str, snapshot: int | None = None, entry: str | None = None
     ) -> Breach:
-        """The breach by a statement of the metadata file. at: a JSON pointer, below the snapshot of that id if any."""
+        """Return the breach caused by a statement in the metadata file.
+
+        Args:
+            at: A JSON pointer, relative to the snapshot if there is one.
+            recorded: The recorded value.
+            actual: The actual value.
+            snapshot: The id of the snapshot, or None.
+            entry: The file that the statement is about, or None.
+        """
         field = f"/{at}" if snapshot is None else f"/snapshots/{snapshot}/{at}"
         return Breach(Place(file=self.metadata.file, field=field, entry=entry), recorded, actual, self.writer(snapshot))
 
     def writer(self, snapshot_id: int | None) -> str | None:
-        """The program that made a snapshot, as its summary says."""
+        """Return the program that created a snapshot, according to its summary, or None."""
         snapshot = self.metadata.snapshots.get(snapshot_id) if snapshot_id is not None else None
         summary = {} if snapshot is None else snapshot.summary
         engine = " ".join(filter(None, (summary.get("engine-name"), summary.get("engine-version"))))
         return "; ".join(filter(None, (engine, summary.get("iceberg-version")))) or None
 
     def subjects(self) -> Iterator[Subject]:
-        """The things that rules read, in turn: the metadata file, then each manifest, and each snapshot's files.
+        """Yield the subjects of rules in order: the metadata file, then manifests and each snapshot's files.
 
-        A manifest comes once for each line that lists say of it. A file that cannot be decoded is its error. A snapshot
-        with such a manifest comes without its files.
+        A manifest is yielded once for each distinct line in the lists. A file that cannot be decoded is yielded as its
+        error, and a snapshot with an undecodable manifest is yielded without its files.
         """
         yield Reads.TABLE, self, None
         opened: set[ManifestFile] = set()
@@ -193,7 +213,7 @@ class CheckedIceberg:
                 yield Reads.SNAPSHOT, self.files(snapshot, lines), snapshot.id
 
     def open_manifest_line(self, line: ManifestFile, snapshot: IcebergSnapshot) -> Manifest:
-        """A manifest, decoded. Raises as `open_manifest` and `read_entries`."""
+        """Decode a manifest. Raises as `open_manifest` and `read_entries`."""
         source, columns = with_specs_of([line], self.table), self.columns_of(snapshot)
         data, limits = source.read(line.path, "manifest"), source.storage.limits
         with contained(file=line.path):
@@ -206,7 +226,7 @@ class CheckedIceberg:
         return Manifest(self, columns, line, list_path, reader.spec, header, entries, len(data), writer)
 
     def data_files(self, snapshot: IcebergSnapshot) -> frozenset[str]:
-        """The paths of a snapshot's live data files. Raises as `manifests_of` and `opened`."""
+        """Return the paths of a snapshot's live data files. Raises as `manifests_of` and `open_manifest_line`."""
         lines = [line for line in manifests_of(self.table, snapshot) if not line.is_deletes]
         for line in lines:
             if line not in self._slim:
@@ -214,9 +234,10 @@ class CheckedIceberg:
         return frozenset(entry.file.path for line in lines for entry in self._slim[line])
 
     def referenced_files(self) -> tuple[str, None, frozenset[str]]:
-        """The table's root, no directory of a log, and the physical paths that the metadata of all snapshots names.
+        """Return the table's root, None for the log's directory, and the physical paths that all snapshots reference.
 
-        Raises HarnessError: a manifest list or manifest cannot be read, so that nobody knows which files it names.
+        Raises:
+            HarnessError: A manifest list or manifest cannot be read, so the files that it names are unknown.
         """
         metadata, physical = self.metadata, self.table.path_map.physical
         recorded = {entry.file for entry in metadata.metadata_log}
@@ -232,20 +253,20 @@ class CheckedIceberg:
         return root, None, frozenset(metadata_files | {physical(path) for path in recorded | self._paths})
 
     def files(self, snapshot: IcebergSnapshot, lines: Sequence[ManifestFile]) -> SnapshotFiles:
-        """The live files of a snapshot whose manifests were all opened."""
+        """Return the live files of a snapshot whose manifests were all decoded."""
         live = tuple(entry for line in lines for entry in self._slim.get(line, ()))
         return SnapshotFiles(self, snapshot, tuple(lines), live)
 
 
 def _slim(entry: ManifestEntry) -> ManifestEntry:
-    """The entry without its bounds, which take most of the memory, but for the paths that a delete file is for."""
+    """Return an entry without its bounds, which take most of the memory. Bounds of position deletes are kept."""
     if entry.file.content is Content.POSITION_DELETES:
         return entry
     return replace(entry, file=replace(entry.file, lower_bounds=None, upper_bounds=None))
 
 
 def is_compatible_type(before: dt.Type, after: dt.Type) -> bool:
-    """True if a column may have both types in its life, in either order."""
+    """Return whether a column may have both types during its life, in either order."""
     if isinstance(before, dt.StructType | dt.ListType | dt.MapType):
         return type(before) is type(after)
     either = before == after or widens(before, after) or widens(after, before)

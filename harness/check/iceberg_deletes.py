@@ -1,4 +1,4 @@
-"""Rules about the deletes of a snapshot: entries, deletion vectors, scope (iceberg 4.1 to 4.24)."""
+"""Rules about the deletes of a snapshot: entries, deletion vectors, and scope (iceberg 4.1 to 4.24)."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from harness.storage.paths import RecordedPath
 
 @rule("ICE-301", Severity.ERROR, Reads.SNAPSHOT, "iceberg 4.16", "iceberg 4.17", "iceberg 4.23")
 def complete_entries(files: SnapshotFiles) -> Iterator[Breach]:
-    """The entry of a delete says all that its kind needs, and its keys are columns.
+    """The entry of a delete file has all values that its kind requires, and its keys are columns.
 
-    Hurts: All readers: they fail, or the deleted rows come back.
+    Hurts: All readers: they fail, or return deleted rows.
     Mends: manifest: the entry of the delete file; or rewrite the delete
     """
     for entry in _deletes(files):
@@ -36,7 +36,7 @@ def complete_entries(files: SnapshotFiles) -> Iterator[Breach]:
 def one_vector(files: SnapshotFiles) -> Iterator[Breach]:
     """A data file has at most one deletion vector.
 
-    Hurts: All readers: which rows are deleted is not defined.
+    Hurts: All readers: it is undefined which rows are deleted.
     Mends: manifests: all vectors of the data file but one
     """
     seen: dict[str, ManifestEntry] = {}
@@ -50,9 +50,9 @@ def one_vector(files: SnapshotFiles) -> Iterator[Breach]:
 
 @rule("ICE-303", Severity.ERROR, Reads.SNAPSHOT, "iceberg 4.3", "iceberg 4.4")
 def scope(files: SnapshotFiles) -> Iterator[Breach]:
-    """A delete of one data file has the partition of that file, and is not older.
+    """A delete for one data file has the file's partition and is not older than the file.
 
-    Hurts: Readers disagree: some apply the delete, some pass over it, some fail.
+    Hurts: Readers disagree: some apply the delete, some ignore it, and some fail.
     Mends: manifest: sequence_number, partition and spec of the delete's entry; or rewrite the delete
     """
     rules = DeleteScope(partition_of=lambda file: (file.spec_id, *_tuple(file.partition)), specs=files.specs)
@@ -73,9 +73,9 @@ def scope(files: SnapshotFiles) -> Iterator[Breach]:
 
 @rule("ICE-304", Severity.ERROR, Reads.SNAPSHOT, "iceberg 4.17", "iceberg 4.18", "iceberg 4.19", "iceberg 4.22")
 def vectors(files: SnapshotFiles) -> Iterator[Breach]:
-    """A deletion vector has the length, checksum and number of positions that are recorded, all within its file.
+    """A deletion vector has the recorded length, checksum, and number of positions, all within its file.
 
-    Hurts: All readers: they fail; those that check no sums delete other rows.
+    Hurts: All readers: they fail, or delete other rows if they do not verify checksums.
     Mends: Puffin file: rewrite the vector; manifest: record_count, content_offset, content_size_in_bytes
     """
     rows = {entry.file.path: entry.file.record_count for entry in files.live if entry.file.content is Content.DATA}
@@ -100,9 +100,9 @@ def vectors(files: SnapshotFiles) -> Iterator[Breach]:
 
 @rule("ICE-305", Severity.NOTE, Reads.SNAPSHOT, "iceberg 4.7", "iceberg 4.8")
 def dangling(files: SnapshotFiles) -> Iterator[Breach]:
-    """A delete can hit a live data file.
+    """A delete applies to a live data file.
 
-    Hurts: Nobody; readers read it for nothing.
+    Hurts: No reader; reading the delete is wasted work.
     Mends: manifests: remove the delete
     """
     data = [entry for entry in files.live if entry.file.content is Content.DATA]

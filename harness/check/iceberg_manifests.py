@@ -1,4 +1,4 @@
-"""Rules about manifest lists, manifests and the files of a snapshot (iceberg 2.1 to 2.22, 3.4 to 3.9)."""
+"""Rules about manifest lists, manifests, and the files of a snapshot (iceberg 2.1 to 2.22, 3.4 to 3.9)."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _COUNTED = ((Status.ADDED, "added"), (Status.EXISTING, "existing"), (Status.DELE
 
 @rule("ICE-201", Severity.ERROR, Reads.MANIFEST, "iceberg 2.2", "iceberg 3.5")
 def counts(manifest: Manifest) -> Iterator[Breach]:
-    """The manifest list counts a manifest's entries and rows as they are.
+    """The manifest list has the correct counts of a manifest's entries and rows.
 
     Hurts: Readers that skip a manifest without added and existing files, and those that count rows by the list.
     Mends: manifest list: the counts of the manifest
@@ -42,16 +42,16 @@ def counts(manifest: Manifest) -> Iterator[Breach]:
         for kind, actual in (("files", files[status]), ("rows", rows[status])):
             field = f"{name}_{kind}_count"
             recorded = getattr(line, field)
-            is_missing = recorded is None and line.sequence_number > 0  # optional in v1 alone
+            is_missing = recorded is None and line.sequence_number > 0  # only optional in v1
             if (is_missing or recorded not in (None, actual)) and not (kind == "rows" and status in unknown):
                 yield _list_breach(manifest, field, "no value" if is_missing else recorded, str(actual))
 
 
 @rule("ICE-202", Severity.WARNING, Reads.MANIFEST, "iceberg 2.3")
 def length(manifest: Manifest) -> Iterator[Breach]:
-    """The manifest list records a manifest's length.
+    """The manifest list has the correct length of a manifest.
 
-    Hurts: Readers that take so many bytes and no more: they lose entries, or fail.
+    Hurts: Readers that only read that many bytes: they lose entries, or fail.
     Mends: manifest list: manifest_length
     """
     recorded, actual = manifest.line.length, manifest.size
@@ -61,7 +61,7 @@ def length(manifest: Manifest) -> Iterator[Breach]:
 
 @rule("ICE-203", Severity.ERROR, Reads.MANIFEST, "iceberg 3.6", "iceberg 3.9")
 def summaries(manifest: Manifest) -> Iterator[Breach]:
-    """Partition summaries hold every partition value of a manifest's live files.
+    """Partition summaries include every partition value of a manifest's live files.
 
     Hurts: Readers that skip manifests by a filter on the partition: they lose rows without an error.
     Mends: manifest list: partitions of the manifest
@@ -88,7 +88,7 @@ def summaries(manifest: Manifest) -> Iterator[Breach]:
 
 
 def _summary_faults(summary: FieldSummary, target: dt.Field, values: list[Any]) -> Iterator[tuple[str, str]]:
-    """The recorded word and the value against it, at most one of each kind."""
+    """Yield contradictions between a summary and the values, at most one of each kind."""
     present = [value for value in values if value is not None and value == value]
     if not summary.contains_null and None in values:
         yield "contains_null is false", "a file has null"
@@ -108,9 +108,9 @@ def _summary_faults(summary: FieldSummary, target: dt.Field, values: list[Any]) 
 
 @rule("ICE-204", Severity.WARNING, Reads.MANIFEST, "iceberg 2.4", "iceberg 2.22")
 def header(manifest: Manifest) -> Iterator[Breach]:
-    """A manifest's header says what its line in the list says.
+    """A manifest's header agrees with its line in the manifest list.
 
-    Hurts: Readers that believe the header: they take deletes for data, or another spec's partition values.
+    Hurts: Readers that use the header: they treat deletes as data, or use the partition values of another spec.
     Mends: manifest: its header; manifest list: content, partition_spec_id
     """
     expected = {
@@ -118,7 +118,7 @@ def header(manifest: Manifest) -> Iterator[Breach]:
         "partition-spec-id": [str(manifest.spec.id)],
         "format-version": [str(version) for version in range(1, manifest.table.metadata.format_version + 1)],
     }
-    is_v1 = manifest.line.sequence_number == 0  # carried over from before an upgrade
+    is_v1 = manifest.line.sequence_number == 0  # from before an upgrade
     required = ["schema", "partition-spec", "partition-spec-id"] + ([] if is_v1 else ["content", "format-version"])
     missing = [key for key in required if key not in manifest.header]
     faults = [(key, "no value", "the header must have it") for key in missing[:1]]
@@ -134,10 +134,10 @@ def header(manifest: Manifest) -> Iterator[Breach]:
 
 
 def _schema_fault(manifest: Manifest, text: str) -> str | None:
-    """The fault of the schema in a header: it is none of the table's."""
+    """Return why the schema in a header is not one of the table's schemas, or None."""
     schema, schemas = _header_schema(text), manifest.table.metadata.schemas
     if schema is None:
-        return "no schema of a table"
+        return "not a table schema"
     recorded = schemas.get(schema.id) if '"schema-id"' in text else None
     if recorded is not None and recorded.by_id().keys() != schema.by_id().keys():
         return f"schema {schema.id} of the table has other columns: {', '.join(recorded.names())}"
@@ -153,7 +153,7 @@ def _schema_fault(manifest: Manifest, text: str) -> str | None:
 
 @lru_cache(maxsize=64)
 def _header_schema(text: str) -> dt.Schema | None:
-    """The schema in a manifest's header; None: it is none. The manifests of a table repeat few texts."""
+    """Parse the schema in a manifest's header, or return None. Cached, because manifests repeat few texts."""
     try:
         return parse_schema(json.loads(text))
     except (ValueError, RecursionError, HarnessError):
@@ -161,26 +161,26 @@ def _header_schema(text: str) -> dt.Schema | None:
 
 
 def _spec_fault(manifest: Manifest, text: str) -> str | None:
-    """The fault of the partition spec in a header: it is another one than the list's."""
+    """Return why the partition spec in a header differs from the spec in the list, or None."""
     try:
         header_spec = parse_header_spec(text, manifest.spec.id, file=manifest.line.path)
     except HarnessError:
-        return "no partition spec"
+        return "not a partition spec"
     meanings = [
         [(each.source_ids, str(each.transform)) for each in spec.fields] for spec in (header_spec, manifest.spec)
     ]
-    return None if meanings[0] == meanings[1] else f"spec {manifest.spec.id} is another one"
+    return None if meanings[0] == meanings[1] else f"spec {manifest.spec.id} of the table differs"
 
 
 @rule("ICE-205", Severity.ERROR, Reads.MANIFEST, "iceberg 2.9", "iceberg 2.10")
 def inherited_sequence_numbers(manifest: Manifest) -> Iterator[Breach]:
-    """An added file has the sequence number of its manifest, and no file a higher one.
+    """An added file has its manifest's sequence number, and no file has a higher one.
 
-    Hurts: Readers of deletes: deletes hit the file that must not, or miss it.
+    Hurts: Readers of deletes: deletes apply to files that they should not delete from, or miss files.
     Mends: manifest: sequence_number and file_sequence_number of the entry; manifest list: min_sequence_number
     """
     number = manifest.line.sequence_number
-    if number == 0:  # of v1, or carried over from it
+    if number == 0:  # of v1, or from before an upgrade
         return
     live = [entry for entry in manifest.entries if entry.status is not Status.DELETED]
     for entry in live:
@@ -197,9 +197,9 @@ def inherited_sequence_numbers(manifest: Manifest) -> Iterator[Breach]:
 
 @rule("ICE-208", Severity.ERROR, Reads.MANIFEST, "iceberg 2.6", "iceberg 2.9")
 def sequence_of_snapshot(manifest: Manifest) -> Iterator[Breach]:
-    """A manifest has the sequence number of the snapshot that added it, and its added and deleted files are of that.
+    """A manifest has the sequence number of the snapshot that added it, which also added or deleted its files.
 
-    Hurts: Readers of changes between snapshots, and of deletes: they take files of one snapshot for another's.
+    Hurts: Readers of changes between snapshots, and of deletes: they assign files to the wrong snapshot.
     Mends: manifest list: added_snapshot_id, sequence_number; manifest: snapshot_id of the entry
     """
     line, snapshots = manifest.line, manifest.table.metadata.snapshots
@@ -207,11 +207,11 @@ def sequence_of_snapshot(manifest: Manifest) -> Iterator[Breach]:
     if owner is not None and owner.sequence_number != line.sequence_number:
         actual = f"snapshot {owner.id} has {owner.sequence_number}"
         yield _list_breach(manifest, "sequence_number", line.sequence_number, actual)
-    for other in snapshots.values() if owner is None and line.sequence_number else ():  # 0 is of v1
+    for other in snapshots.values() if owner is None and line.sequence_number else ():  # 0 means v1
         if other.sequence_number == line.sequence_number:
             actual = f"sequence number {line.sequence_number} is of snapshot {other.id}"
             yield _list_breach(manifest, "added_snapshot_id", line.added_snapshot_id, actual)
-    for entry in manifest.entries if manifest.list_path is not None else ():  # else of v1, which names none
+    for entry in manifest.entries if manifest.list_path is not None else ():  # v1 names no list
         if entry.status is not Status.EXISTING and entry.snapshot_id not in (None, line.added_snapshot_id):
             actual = f"{entry.status.name.lower()} by a manifest of snapshot {line.added_snapshot_id}"
             yield _entry_breach(manifest, entry, "snapshot_id", entry.snapshot_id, actual)
@@ -219,7 +219,7 @@ def sequence_of_snapshot(manifest: Manifest) -> Iterator[Breach]:
 
 @rule("ICE-209", Severity.WARNING, Reads.MANIFEST, "iceberg 1.28")
 def operation(manifest: Manifest) -> Iterator[Breach]:
-    """An append adds data files alone, and a delete adds none.
+    """An append only adds data files, and a delete adds none.
 
     Hurts: Readers of appended rows: they read rows of other operations as new ones, or miss that rows are gone.
     Mends: metadata file: operation in the summary of the snapshot
@@ -239,9 +239,9 @@ def operation(manifest: Manifest) -> Iterator[Breach]:
 
 @rule("ICE-206", Severity.ERROR, Reads.MANIFEST, "iceberg 3.19")
 def possible_counts(manifest: Manifest) -> Iterator[Breach]:
-    """Counts of values, nulls and NaN of a column are possible: none negative, none above the rows or the values.
+    """Counts of values, nulls, and NaN in a column are possible: not negative, and not above the rows or values.
 
-    Hurts: Readers that skip files without null or without values: they lose rows without an error.
+    Hurts: Readers that skip files without nulls or without values: they lose rows without an error.
     Mends: manifest: value_counts, null_value_counts, nan_value_counts of the entry
     """
     nested = manifest.columns.repeated
@@ -251,7 +251,7 @@ def possible_counts(manifest: Manifest) -> Iterator[Breach]:
             continue
         values: Mapping[int, int] = file.value_counts or {}
         for key, number in values.items():
-            # Values of lists and maps are counted by element, and those of a null struct not at all in ORC.
+            # Values in lists and maps are counted by element. ORC does not count values inside a null struct.
             path, _ = manifest.columns.fields.get(key, ((), None))
             if number < 0 or (key not in nested and number > rows) or (len(path) == 1 and number != rows):
                 yield _entry_breach(manifest, entry, "value_counts", number, f"the file has {rows:,} rows", key)
@@ -267,7 +267,7 @@ def possible_counts(manifest: Manifest) -> Iterator[Breach]:
 
 @rule("ICE-207", Severity.ERROR, Reads.MANIFEST, "iceberg 3.22", "iceberg 3.25")
 def bounds(manifest: Manifest) -> Iterator[Breach]:
-    """Bounds of a column can be decoded, and the lower one is not above the upper one.
+    """Bounds of a column can be decoded, and the lower bound is not above the upper bound.
 
     Hurts: Readers that skip files by bounds: they lose rows without an error, or fail.
     Mends: manifest: lower_bounds, upper_bounds of the entry
@@ -290,7 +290,7 @@ def bounds(manifest: Manifest) -> Iterator[Breach]:
 
 @rule("ICE-210", Severity.WARNING, Reads.MANIFEST, "iceberg 3.22")
 def short_decimals(manifest: Manifest) -> Iterator[Breach]:
-    """Bounds of decimals take the fewest bytes that hold them.
+    """Bounds of decimals have the minimum number of bytes.
 
     Hurts: Strict readers and catalogs, which refuse the manifest.
     Mends: manifest: lower_bounds, upper_bounds of the entry
@@ -303,28 +303,28 @@ def short_decimals(manifest: Manifest) -> Iterator[Breach]:
                 value = int.from_bytes(bound, "big", signed=True)
                 fewest = (value if value >= 0 else ~value).bit_length() // 8 + 1
                 if len(bound) > fewest:
-                    yield _entry_breach(manifest, entry, name, bound.hex(), f"{counted(fewest, 'byte')} would do", key)
+                    yield _entry_breach(manifest, entry, name, bound.hex(), f"{counted(fewest, 'byte')} suffice", key)
 
 
 @rule("ICE-221", Severity.ERROR, Reads.SNAPSHOT, "iceberg 2.13")
 def duplicates(files: SnapshotFiles) -> Iterator[Breach]:
-    """A data file is live once in a snapshot.
+    """A snapshot lists each live data file once.
 
-    Hurts: All readers: its rows come twice, or the read is refused.
+    Hurts: All readers: its rows appear twice, or the read is refused.
     Mends: manifests: all entries of the file but one
     """
     seen: dict[str, ManifestEntry] = {}
     for entry in files.live:
         first = seen.setdefault(entry.file.path, entry) if entry.file.content is Content.DATA else entry
         if first is not entry:
-            yield files.breach(entry, "file_path", None, f"live in {first.manifest} too")
+            yield files.breach(entry, "file_path", None, f"also live in {first.manifest}")
 
 
 @rule("ICE-222", Severity.ERROR, Reads.SNAPSHOT, "iceberg 2.11")
 def file_row_ids(files: SnapshotFiles) -> Iterator[Breach]:
-    """The row ids of data files do not overlap, are those of their snapshot, and stay below next-row-id.
+    """The row ids of data files do not overlap, belong to their snapshot, and stay below next-row-id.
 
-    Hurts: Readers of row lineage: two rows have one id.
+    Hurts: Readers of row lineage: two rows have the same id.
     Mends: manifest list and manifests: first_row_id
     """
     snapshot, last = files.snapshot, files.table.metadata.next_row_id
@@ -333,11 +333,11 @@ def file_row_ids(files: SnapshotFiles) -> Iterator[Breach]:
         first, rows = line.first_row_id, (line.added_rows_count or 0) + (line.existing_rows_count or 0)
         if first is None:
             if not line.is_deletes:
-                yield Breach(place, "no value", f"the snapshot gives ids from {snapshot.first_row_id}")
+                yield Breach(place, "no value", f"the snapshot assigns ids from {snapshot.first_row_id}")
         elif line.added_snapshot_id == snapshot.id and snapshot.added_rows is not None:
             end = (snapshot.first_row_id or 0) + snapshot.added_rows
             if not (snapshot.first_row_id or 0) <= first <= first + rows <= end:
-                actual = f"the snapshot gives ids from {snapshot.first_row_id} to {end - 1}"
+                actual = f"the snapshot assigns ids from {snapshot.first_row_id} to {end - 1}"
                 yield Breach(place, f"{first} and {rows} rows", actual)
     with_ids = [e for e in files.live if e.file.first_row_id is not None and e.file.content is Content.DATA]
     with_ids.sort(key=lambda entry: entry.file.first_row_id or 0)
@@ -347,9 +347,9 @@ def file_row_ids(files: SnapshotFiles) -> Iterator[Breach]:
 
 @rule("ICE-223", Severity.NOTE, Reads.SNAPSHOT, "iceberg 1.28")
 def totals(files: SnapshotFiles) -> Iterator[Breach]:
-    """Totals of a snapshot's summary are those of its live files, and its numbers of added ones those of its own.
+    """The numbers in a snapshot's summary match its live files and the files that it added.
 
-    Hurts: People, and optimisers that count by the summary.
+    Hurts: People, and optimizers that use counts from the summary.
     Mends: metadata file: summary of the snapshot
     """
     added = [e for e in files.live if e.status is Status.ADDED and e.snapshot_id == files.snapshot.id]
@@ -363,9 +363,9 @@ def totals(files: SnapshotFiles) -> Iterator[Breach]:
 
 @rule("ICE-225", Severity.ERROR, Reads.SNAPSHOT, "iceberg 1.28", "iceberg 2.6")
 def kept_files(files: SnapshotFiles) -> Iterator[Breach]:
-    """An append keeps the data files of the snapshot before it.
+    """An append keeps the data files of its parent snapshot.
 
-    Hurts: All readers: rows are gone that nobody deleted.
+    Hurts: All readers: rows are missing that were never deleted.
     Mends: a new snapshot that adds the files again; or the operation in the summary of the snapshot
     """
     snapshot, table = files.snapshot, files.table
@@ -378,7 +378,7 @@ def kept_files(files: SnapshotFiles) -> Iterator[Breach]:
 
 
 def _numbers(entries: Sequence[ManifestEntry]) -> dict[str, int]:
-    """Files and rows by the words of summaries."""
+    """Count files and rows by the keys used in summaries."""
     rows: Counter[Content] = Counter()
     for entry in entries:
         rows[entry.file.content] += entry.file.record_count or 0

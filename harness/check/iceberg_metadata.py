@@ -1,4 +1,4 @@
-"""Rules about an Iceberg metadata file: ids, references, lineage, logs (iceberg 1.7 to 1.37)."""
+"""Rules about an Iceberg metadata file: ids, references, lineage, and logs (iceberg 1.7 to 1.37)."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from harness.metadata.model.times import show_ms
 
 @rule("ICE-001", Severity.ERROR, Reads.ERROR, "iceberg 1.17", "iceberg 2.2", "iceberg 2.6")
 def undecodable(error: HarnessError) -> Iterator[Breach]:
-    """The table's files can be decoded as the specification says.
+    """The table's files can be decoded as the specification requires.
 
-    Hurts: All readers: they fail, or take the damage for data.
-    Mends: the file that is named; restore it, or roll back to a snapshot without it
+    Hurts: All readers: they fail, or treat the damage as data.
+    Mends: the file in the finding; restore it, or roll back to a snapshot without it
     """
     yield decoding_breach(Place(file=error.file or error.table or "the table", field=error.field), error)
 
@@ -41,9 +41,9 @@ def required(table: CheckedIceberg) -> Iterator[Breach]:
 
 @rule("ICE-102", Severity.WARNING, Reads.TABLE, "iceberg 1.17")
 def last_column(table: CheckedIceberg) -> Iterator[Breach]:
-    """last-column-id is the highest id of a column, in any schema.
+    """last-column-id is the highest column id in any schema.
 
-    Hurts: The next writer: a new column takes an id that files use already, and shows another column's values.
+    Hurts: The next writer: a new column gets an id that files already use, and shows another column's values.
     Mends: metadata file: last-column-id
     """
     used = (f.id for schema in table.metadata.schemas.values() for _, f in schema.walk())
@@ -52,9 +52,9 @@ def last_column(table: CheckedIceberg) -> Iterator[Breach]:
 
 @rule("ICE-103", Severity.WARNING, Reads.TABLE, "iceberg 1.17")
 def last_partition(table: CheckedIceberg) -> Iterator[Breach]:
-    """last-partition-id is the highest id of a partition field, in any spec.
+    """last-partition-id is the highest id of a partition field in any spec.
 
-    Hurts: The next writer: a new partition field takes an id that manifests already use.
+    Hurts: The next writer: a new partition field gets an id that manifests already use.
     Mends: metadata file: last-partition-id
     """
     used = (f.field_id for spec in table.metadata.specs.values() for f in spec.fields)
@@ -63,7 +63,7 @@ def last_partition(table: CheckedIceberg) -> Iterator[Breach]:
 
 @rule("ICE-104", Severity.WARNING, Reads.TABLE, "iceberg 1.17")
 def defaults(table: CheckedIceberg) -> Iterator[Breach]:
-    """The default spec and sort order are among the table's.
+    """The default spec and the default sort order exist.
 
     Hurts: Writers and strict readers, which refuse the table.
     Mends: metadata file: default-spec-id, default-sort-order-id
@@ -79,9 +79,9 @@ def defaults(table: CheckedIceberg) -> Iterator[Breach]:
 
 @rule("ICE-105", Severity.WARNING, Reads.TABLE, "iceberg 1.21")
 def sources(table: CheckedIceberg) -> Iterator[Breach]:
-    """The default spec and sort order read columns of the current schema, and older ones columns of some schema.
+    """The default spec and sort order use columns of the current schema, and older ones use columns of any schema.
 
-    Hurts: Readers that bind every spec fail; a filter on the partition may be taken for another column's.
+    Hurts: Readers that bind every spec fail. A filter on the partition may apply to the wrong column.
     Mends: metadata file: source-id of the field
     """
     metadata = table.metadata
@@ -93,7 +93,7 @@ def sources(table: CheckedIceberg) -> Iterator[Breach]:
     )
     for key, default, every in groups:
         for id_, fields in every.items():
-            # A column that is dropped leaves the specs of its time as they are.
+            # Dropping a column does not change older specs.
             columns = now if id_ == default else ever
             for field in fields:
                 missing = [source for source in field.source_ids if source not in columns]
@@ -103,9 +103,9 @@ def sources(table: CheckedIceberg) -> Iterator[Breach]:
 
 @rule("ICE-106", Severity.ERROR, Reads.TABLE, "iceberg 1.26")
 def sequence_numbers(table: CheckedIceberg) -> Iterator[Breach]:
-    """A snapshot's sequence number is above its parent's, at most last-sequence-number, and no other snapshot's.
+    """A snapshot's sequence number is unique, above its parent's, and at most last-sequence-number.
 
-    Hurts: Readers of deletes: which deletes hit a file is decided by sequence numbers.
+    Hurts: Readers of deletes: sequence numbers decide which files a delete applies to.
     Mends: metadata file: sequence-number of the snapshot, last-sequence-number
     """
     metadata, last = table.metadata, table.metadata.last_sequence_number
@@ -116,18 +116,18 @@ def sequence_numbers(table: CheckedIceberg) -> Iterator[Breach]:
         number, parent = snapshot.sequence_number, metadata.snapshots.get(snapshot.parent_id or NO_SNAPSHOT)
         if number > last:
             yield table.breach("sequence-number", str(number), f"last-sequence-number is {last}", snapshot.id)
-        # Snapshots from before an upgrade to v2 all have 0.
+        # All snapshots from before an upgrade to v2 have 0.
         if parent is not None and 0 < number <= parent.sequence_number:
             actual = f"its parent {parent.id} has {parent.sequence_number}"
             yield table.breach("sequence-number", str(number), actual, snapshot.id)
         other = owners.setdefault(number, snapshot)
         if other is not snapshot and number > 0:
-            yield table.breach("sequence-number", str(number), f"snapshot {other.id} has it too", snapshot.id)
+            yield table.breach("sequence-number", str(number), f"snapshot {other.id} also has it", snapshot.id)
 
 
 @rule("ICE-107", Severity.WARNING, Reads.TABLE, "iceberg 1.26")
 def lineage(table: CheckedIceberg) -> Iterator[Breach]:
-    """A snapshot's parents end: none is its own ancestor, and none is younger by more than a minute.
+    """Parents of a snapshot form no cycle, and no parent is younger by more than a minute.
 
     Hurts: Incremental reads and expiry, which follow parents.
     Mends: metadata file: parent-snapshot-id, timestamp-ms
@@ -136,7 +136,7 @@ def lineage(table: CheckedIceberg) -> Iterator[Breach]:
     for snapshot in snapshots.values():
         visited, ancestor = {snapshot.id}, snapshots.get(snapshot.parent_id or NO_SNAPSHOT)
         if ancestor is not None and ancestor.timestamp_ms > snapshot.timestamp_ms + OUT_OF_ORDER_MS:
-            actual = f"its parent {ancestor.id} is of {show_ms(ancestor.timestamp_ms)}"
+            actual = f"its parent {ancestor.id} has the time {show_ms(ancestor.timestamp_ms)}"
             yield table.breach("parent-snapshot-id", show_ms(snapshot.timestamp_ms), actual, snapshot.id)
         while ancestor is not None and ancestor.id not in visited:
             visited.add(ancestor.id)
@@ -149,7 +149,7 @@ def lineage(table: CheckedIceberg) -> Iterator[Breach]:
 def log_end(table: CheckedIceberg) -> Iterator[Breach]:
     """The snapshot log ends at the current snapshot.
 
-    Hurts: Reads by time: they give an older state than the table had.
+    Hurts: Reads by time: they return an older state than the table had.
     Mends: metadata file: snapshot-log
     """
     log, current = table.metadata.snapshot_log, table.metadata.current_snapshot_id
@@ -159,9 +159,9 @@ def log_end(table: CheckedIceberg) -> Iterator[Breach]:
 
 @rule("ICE-109", Severity.WARNING, Reads.TABLE, "iceberg 1.8", "iceberg 1.34")
 def log_order(table: CheckedIceberg) -> Iterator[Breach]:
-    """The snapshot log, the metadata log and last-updated-ms are in the order of time, and none before its snapshot.
+    """The snapshot log, the metadata log, and last-updated-ms are in order of time and not before their snapshots.
 
-    Hurts: Java readers, which refuse the table; reads by time.
+    Hurts: Java readers, which refuse the table, and reads by time.
     Mends: metadata file: snapshot-log, metadata-log, last-updated-ms
     """
     metadata = table.metadata
@@ -175,19 +175,19 @@ def log_order(table: CheckedIceberg) -> Iterator[Breach]:
         for index, (earlier, later) in enumerate(pairwise([*times, *updated])):
             if later < earlier - OUT_OF_ORDER_MS:
                 where = f"{key}/{index + 1}" if index + 1 < len(times) else "last-updated-ms"
-                yield table.breach(where, show_ms(later), f"before it stands {show_ms(earlier)}")
+                yield table.breach(where, show_ms(later), f"the entry before it has {show_ms(earlier)}")
     for index, entry in enumerate(metadata.snapshot_log):
         snapshot = metadata.snapshots.get(entry.snapshot_id)
         if snapshot is not None and entry.timestamp_ms < snapshot.timestamp_ms - OUT_OF_ORDER_MS:
-            actual = f"its snapshot is of {show_ms(snapshot.timestamp_ms)}"
+            actual = f"its snapshot has the time {show_ms(snapshot.timestamp_ms)}"
             yield table.breach(f"snapshot-log/{index}", show_ms(entry.timestamp_ms), actual)
 
 
 @rule("ICE-110", Severity.ERROR, Reads.TABLE, "iceberg 1.25")
 def refs(table: CheckedIceberg) -> Iterator[Breach]:
-    """A branch, a tag and the current snapshot are at snapshots of the table, and main is a branch.
+    """Branches, tags, and the current snapshot refer to existing snapshots, and main is a branch.
 
-    Hurts: Readers of that branch or tag, which fail; Java readers refuse the whole table.
+    Hurts: Readers of that branch or tag, which fail. Java readers refuse the whole table.
     Mends: metadata file: refs
     """
     for name, ref in table.metadata.refs.items():
@@ -199,7 +199,7 @@ def refs(table: CheckedIceberg) -> Iterator[Breach]:
 
 @rule("ICE-111", Severity.WARNING, Reads.TABLE, "iceberg 1.37")
 def retention(table: CheckedIceberg) -> Iterator[Breach]:
-    """Retention of branches and tags is positive, and tags keep no snapshots.
+    """Retention settings of branches and tags are positive, and tags have no setting for snapshots.
 
     Hurts: Maintenance, which may expire too much or nothing.
     Mends: metadata file: refs
@@ -213,9 +213,9 @@ def retention(table: CheckedIceberg) -> Iterator[Breach]:
 
 @rule("ICE-112", Severity.ERROR, Reads.TABLE, "iceberg 1.35")
 def snapshot_schemas(table: CheckedIceberg) -> Iterator[Breach]:
-    """A snapshot's schema is among the table's schemas.
+    """A snapshot's schema is one of the table's schemas.
 
-    Hurts: Time travel: the read fails, or takes the current schema for that of the time.
+    Hurts: Time travel: the read fails, or uses the current schema instead of the former one.
     Mends: metadata file: schemas, schema-id of the snapshot
     """
     schemas = table.metadata.schemas
@@ -229,7 +229,7 @@ def snapshot_schemas(table: CheckedIceberg) -> Iterator[Breach]:
 def row_ids(table: CheckedIceberg) -> Iterator[Breach]:
     """The row ids of snapshots do not overlap, and next-row-id is above them.
 
-    Hurts: Readers of row lineage: two rows have one id.
+    Hurts: Readers of row lineage: two rows have the same id.
     Mends: metadata file: next-row-id, first-row-id and added-rows of the snapshot
     """
     snapshots, last = table.metadata.snapshots.values(), table.metadata.next_row_id
@@ -245,10 +245,10 @@ def row_ids(table: CheckedIceberg) -> Iterator[Breach]:
 
 @rule("ICE-115", Severity.NOTE, Reads.TABLE, "iceberg 1.8", "iceberg 1.18", "iceberg 1.29")
 def undecodable_parts(table: CheckedIceberg) -> Iterator[Breach]:
-    """Parts of the metadata that reads do not need can be decoded too.
+    """Parts of the metadata that reads do not need can also be decoded.
 
     Hurts: Strict readers, which refuse the table.
-    Mends: metadata file: the part that is named
+    Mends: metadata file: the part in the finding
     """
     for sentence in table.metadata.ignored:
         yield Breach(Place(file=table.metadata.file), detail=sentence)
@@ -256,9 +256,10 @@ def undecodable_parts(table: CheckedIceberg) -> Iterator[Breach]:
 
 @rule("ICE-116", Severity.WARNING, Reads.TABLE, "iceberg 1.19", "iceberg 1.23")
 def partition_ids(table: CheckedIceberg) -> Iterator[Breach]:
-    """A partition field has its name alone in a spec, and its id alone in all specs.
+    """A partition field has a unique name in its spec and a unique id in all specs.
 
-    Hurts: Readers of the partitions and files metadata tables: they mix the values of two partition fields, or fail.
+    Hurts: Readers of the partitions and files metadata tables: they confuse the values of two partition fields, or
+    fail.
     Mends: metadata file: partition-specs
     """
     meanings: dict[int, tuple[object, ...]] = {}
@@ -269,7 +270,7 @@ def partition_ids(table: CheckedIceberg) -> Iterator[Breach]:
             if field.name in names:
                 yield table.breach(place, f"name {field.name}", "another field of the spec has it")
             names.add(field.name)
-            # Specs of version 1 number their fields anew, and an upgrade leaves them as they are.
+            # Specs of version 1 number their fields from the start, and an upgrade does not change that.
             meaning = (field.source_ids, str(field.transform))
             first = meanings.setdefault(field.field_id, meaning)
             is_void = "void" in (first[1], meaning[1])
@@ -280,9 +281,9 @@ def partition_ids(table: CheckedIceberg) -> Iterator[Breach]:
 
 @rule("ICE-117", Severity.NOTE, Reads.TABLE, "iceberg 1.23", "iceberg 5.12")
 def column_ids(table: CheckedIceberg) -> Iterator[Breach]:
-    """A column id keeps its type through the schemas, but for promotions, unless the table was replaced.
+    """A column id keeps its type in all schemas, except for promotions, unless the table was replaced.
 
-    Hurts: Readers of older snapshots that do not go by the schema of the time: they give other values, or fail.
+    Hurts: Readers of older snapshots that do not use the schema of that time: they return other values, or fail.
     Mends: metadata file: schemas; a new column takes a new id
     """
     columns: dict[int, Field] = {}
@@ -296,9 +297,9 @@ def column_ids(table: CheckedIceberg) -> Iterator[Breach]:
 
 @rule("ICE-118", Severity.WARNING, Reads.TABLE, "iceberg 5.20")
 def identifiers(table: CheckedIceberg) -> Iterator[Breach]:
-    """Identifier fields are required columns of the schema, and no floats.
+    """Identifier fields are required columns of the schema and not floats.
 
-    Hurts: Engines that update rows by these columns: they fail, or take several rows for one.
+    Hurts: Engines that update rows by these columns: they fail, or confuse several rows.
     Mends: metadata file: identifier-field-ids of the schema
     """
     for schema in table.metadata.schemas.values():
@@ -312,7 +313,7 @@ def identifiers(table: CheckedIceberg) -> Iterator[Breach]:
 
 @rule("ICE-120", Severity.WARNING, Reads.TABLE, "iceberg 5.7")
 def name_mapping(table: CheckedIceberg) -> Iterator[Breach]:
-    """The name mapping has each column's name under the column's own id, and maps what is inside a nested column.
+    """The name mapping maps each column's name to its own id, and includes the fields of nested columns.
 
     Hurts: Readers of files without field ids: a column shows another column's values, or nulls.
     Mends: metadata file: properties/schema.name-mapping.default
@@ -332,7 +333,7 @@ def name_mapping(table: CheckedIceberg) -> Iterator[Breach]:
 def _unmapped(
     fields: tuple[Field, ...], entries: tuple[MappedName, ...], above: tuple[str, ...], place: Place
 ) -> Iterator[Breach]:
-    """Yield what is wrong with one level of a mapping, and with the levels inside it."""
+    """Yield the errors in one level of a mapping and in the levels below it."""
     by_name = {name: entry for entry in entries for name in entry.names}
     by_id = {entry.field_id: entry for entry in entries}
     for field in fields:
@@ -352,7 +353,7 @@ def _unmapped(
 
 def _low_id_breaches(table: CheckedIceberg, key: str, used: Iterator[int]) -> Iterator[Breach]:
     recorded: object = table.document.value.get(key)
-    # Ids from 2147483447 on are reserved for columns that no schema has.
+    # Ids from 2147483447 on are reserved for metadata columns, which are in no schema.
     highest = max(used, default=0)
     if type(recorded) is int and recorded < highest:
         yield table.breach(key, str(recorded), f"at least {highest}")

@@ -1,4 +1,4 @@
-"""Rules about statistics files of an Iceberg table: Puffin files, and files of numbers per partition (iceberg 1.29)."""
+"""Rules about statistics files of an Iceberg table: Puffin files and partition statistics (iceberg 1.29)."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ def _files(table: CheckedIceberg) -> Iterator[tuple[StatisticsFile | PartitionSt
 
 @rule("ICE-113", Severity.NOTE, Reads.TABLE, "iceberg 1.29")
 def owners(table: CheckedIceberg) -> Iterator[Breach]:
-    """Statistics files belong to snapshots of the table.
+    """Statistics files belong to existing snapshots.
 
-    Hurts: Optimisers, which miss the statistics.
+    Hurts: Optimizers, which do not find the statistics.
     Mends: metadata file: statistics, partition-statistics
     """
     for file, place in _files(table):
@@ -40,14 +40,14 @@ def owners(table: CheckedIceberg) -> Iterator[Breach]:
 
 @rule("ICE-119", Severity.WARNING, Reads.TABLE, "iceberg 1.29")
 def contents(table: CheckedIceberg) -> Iterator[Breach]:
-    """A statistics file is there, and has the size, the footer and the blobs that are recorded.
+    """A statistics file exists and has the recorded size, footer, and blobs.
 
-    Hurts: Optimisers: they fail, or plan by statistics of other columns or of another time.
-    Mends: metadata file: statistics, partition-statistics; or compute the statistics anew
+    Hurts: Optimizers: they fail, or use statistics of other columns or of another time.
+    Mends: metadata file: statistics, partition-statistics; or compute the statistics again
     """
     for file, place in _files(table):
         if file.snapshot_id not in table.metadata.snapshots:
-            continue  # ICE-113; an expired snapshot takes its statistics along
+            continue  # ICE-113 reports this; statistics go with their expired snapshot
         try:
             physical = table.physical(file.path)
             size = table.storage.size(physical)
@@ -62,7 +62,7 @@ def contents(table: CheckedIceberg) -> Iterator[Breach]:
 
 
 def _footer(table: CheckedIceberg, file: StatisticsFile, physical: PhysicalPath) -> list[tuple[str, str]]:
-    """Recorded words on a Puffin file beside its own, where they differ. Raises as `open_puffin`."""
+    """Return the recorded values about a Puffin file that differ from the file's, as pairs. Raises as `open_puffin`."""
     size, payload = open_puffin(table.storage, physical, file=file.path).footer()
     faults = []
     if file.footer_size not in (None, size):
@@ -73,7 +73,7 @@ def _footer(table: CheckedIceberg, file: StatisticsFile, physical: PhysicalPath)
         blobs = json.loads(payload)["blobs"]
         stored = Counter((b["type"], tuple(b["fields"]), b["snapshot-id"], b["sequence-number"]) for b in blobs)
     except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
-        return [*faults, ("a Puffin footer", "its payload is no list of blobs")]
+        return [*faults, ("a Puffin footer", "its payload is not a list of blobs")]
     recorded = Counter((b.type, b.fields, b.snapshot_id, b.sequence_number) for b in file.blobs)
     for kind, fields, snapshot, number in recorded - stored:
         faults.append((f"{kind} of fields {list(fields)}, snapshot {snapshot}, number {number}", "no such blob"))
@@ -82,15 +82,15 @@ def _footer(table: CheckedIceberg, file: StatisticsFile, physical: PhysicalPath)
 
 @rule("ICE-224", Severity.WARNING, Reads.SNAPSHOT, "iceberg 1.29")
 def partitions(files: SnapshotFiles) -> Iterator[Breach]:
-    """Statistics per partition have the partitions, files and rows of their snapshot, none negative.
+    """Partition statistics match the partitions, files, and rows of their snapshot, and no number is negative.
 
-    Hurts: Optimisers and people, who take the numbers for those of the partitions.
-    Mends: metadata file: partition-statistics; or compute the statistics anew, from no older ones
+    Hurts: Optimizers and people, who rely on the numbers.
+    Mends: metadata file: partition-statistics; or compute the statistics again, from no older ones
     """
     table = files.table
     for file in table.metadata.partition_statistics:
         if file.snapshot_id != files.snapshot.id or not file.path.endswith(".parquet"):
-            continue  # of another snapshot, or in a format that is rarely written
+            continue  # of another snapshot, or in a format that is rarely used
         place = Place(file=table.metadata.file, field="/partition-statistics", entry=file.path)
         data = [entry.file for entry in files.live if entry.file.content is Content.DATA]
         parts = {(f.spec_id, tuple(sorted(f.partition.items()))) for f in data}

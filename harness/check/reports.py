@@ -1,4 +1,4 @@
-"""A check's findings as text, JSON, JUnit, annotations of GitHub, SARIF and HTML."""
+"""Reports of a check as text, JSON, JUnit, GitHub annotations, SARIF, and HTML."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _GITHUB_LEVELS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity
 
 
 def by_rule(report: CheckReport) -> Iterator[tuple[CheckRule, list[Finding]]]:
-    """The findings by rule, heaviest first."""
+    """Group the findings by rule, most severe first."""
     findings_by_rule: dict[str, list[Finding]] = {}
     for finding in report.findings:
         findings_by_rule.setdefault(finding.rule.id, []).append(finding)
@@ -26,7 +26,7 @@ def by_rule(report: CheckReport) -> Iterator[tuple[CheckRule, list[Finding]]]:
 
 
 def to_text(report: CheckReport, *, most: int = 20) -> str:
-    """The report for people. most: findings of one rule that are shown."""
+    """Format the report for people, with at most `most` findings per rule."""
     lines = []
     for rule, findings in by_rule(report):
         lines += [f"{rule.severity.value:8}{rule.id}  {rule.title}  [{', '.join(rule.breaks)}]"]
@@ -42,7 +42,7 @@ def to_text(report: CheckReport, *, most: int = 20) -> str:
 
 
 def finding_lines(finding: Finding) -> list[str]:
-    """A finding in one or two lines: where, and the recorded value beside the actual one."""
+    """Return a finding in two lines: its place, then the recorded and the actual value."""
     breach = finding.breach
     values = [] if breach.recorded is None else [f"recorded {breach.recorded}"]
     values += [] if breach.actual is None else [breach.actual]
@@ -51,7 +51,7 @@ def finding_lines(finding: Finding) -> list[str]:
 
 
 def plain(report: CheckReport) -> dict[str, object]:
-    """The report as plain values."""
+    """Return the report as JSON values."""
     return {
         "format": 1,
         "kind": "check",
@@ -85,12 +85,12 @@ def plain(report: CheckReport) -> dict[str, object]:
 
 
 def to_json(report: CheckReport) -> str:
-    """The report as a JSON document."""
+    """Format the report as a JSON document."""
     return json_text(plain(report), indent=2) + "\n"
 
 
 def to_junit(report: CheckReport) -> str:
-    """The report as JUnit XML: a case for each rule that was asked."""
+    """Format the report as JUnit XML, with a test case for each rule."""
     from harness.diff.reports.documents import document, suite
 
     findings_by_rule = {rule.id: findings for rule, findings in by_rule(report)}
@@ -116,7 +116,7 @@ def to_junit(report: CheckReport) -> str:
 
 
 def to_github(report: CheckReport) -> str:
-    """The findings as annotations of GitHub's actions, a line each, then the outcome as plain text."""
+    """Format the findings as GitHub Actions annotations, one per line, followed by the outcome as plain text."""
     from harness.diff.reports.documents import annotation, limit_annotations
 
     def line(finding: Finding) -> str:
@@ -142,7 +142,7 @@ def to_github(report: CheckReport) -> str:
 
 
 _SARIF_SPECIAL = str.maketrans({"\\": r"\\", "[": r"\[", "]": r"\]", "{": "{{", "}": "}}"})
-"""Escapes for characters that make links and placeholders in SARIF messages. Spec: SARIF 2.1.0, 3.11.5 and 3.11.6."""
+"""Escapes for characters that form links and placeholders in SARIF messages. Spec: SARIF 2.1.0, 3.11.5 and 3.11.6."""
 
 
 def _sarif_message(text: str) -> dict[str, str]:
@@ -150,7 +150,7 @@ def _sarif_message(text: str) -> dict[str, str]:
 
 
 def to_sarif(report: CheckReport) -> str:
-    """The findings as SARIF 2.1.0, for viewers of code scanning."""
+    """Format the findings as SARIF 2.1.0 for code scanning viewers."""
     rules = [
         {
             "id": rule.id,
@@ -195,7 +195,7 @@ def to_sarif(report: CheckReport) -> str:
 
 
 def to_html(report: CheckReport) -> str:
-    """The report as a page of its own: the numbers, then each rule with its findings and pictures of ranges."""
+    """Format the report as an HTML page: the counts, then each rule with its findings and drawings of value ranges."""
     from harness.diff.reports.html import asset
     from harness.diff.reports.html import document as page
 
@@ -246,7 +246,7 @@ def _section(rule: CheckRule, findings: list[Finding], number: int) -> Iterator[
 
 
 def _bars(spans: Spans | None) -> str:
-    """The recorded range above the actual one, on one scale, as a picture."""
+    """Draw the recorded range above the actual range, on one scale."""
     if spans is None:
         return ""
     low, high = min(span[0] for span in spans), max(span[1] for span in spans)
@@ -262,4 +262,4 @@ def _bars(spans: Spans | None) -> str:
 
 _WIDTH = 160
 _FILLS = ("#8a5300", "#0b57d0")
-"""Of the recorded and the actual range; each stands out against a light page and a dark one."""
+"""Colors of the recorded and the actual range. Both have enough contrast on light and dark pages."""

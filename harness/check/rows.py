@@ -1,4 +1,4 @@
-"""Rules about the rows of data files, of both formats: order, row ids, constraints."""
+"""Rules about the rows of data files, for both formats: order, row ids, and constraints."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from harness.storage.threads import phase
 
 
 def _query_rows(plan: PlannedScan, relation: duckdb.DuckDBPyRelation, text: str) -> list[tuple[Any, ...]]:
-    """The answer to a query about a relation of a plan that is called `rows` in the text."""
+    """Run a query on a relation of a plan and return the rows. The query refers to the relation as `rows`."""
     with naming_table(plan):
         result = relation.query("rows", text)
         return [] if result is None else result.fetchall()
@@ -46,9 +46,9 @@ def _query_rows(plan: PlannedScan, relation: duckdb.DuckDBPyRelation, text: str)
 
 @rule("ICE-507", Severity.WARNING, Reads.ROWS, "iceberg 1.18")
 def sorted_rows(rows: FileRows) -> Iterator[Breach]:
-    """The rows of a file have the sort order that its entry names, as far as DuckDB can order its keys.
+    """The rows of a file are in the sort order of its entry, as far as DuckDB can order the keys.
 
-    Hurts: Engines that merge sorted files without sorting: they give rows out of order, or miss matches.
+    Hurts: Engines that merge sorted files without sorting: they return rows out of order, or miss matches.
     Mends: manifest: sort_order_id of the entry; or rewrite the file in order
     """
     for order_id, paths in rows.by(lambda entry: entry.sort_order_id).items():
@@ -58,14 +58,19 @@ def sorted_rows(rows: FileRows) -> Iterator[Breach]:
         tops = list({top.id: top for top, _ in keys}.values())
         relation = relations.relation(rows_of(rows.plan, paths, ["_file", "_pos"], tops))
         for path, at in unsorted(rows.plan, relation, ", ".join(key for _, key in keys)):
-            yield rows.breach(path, "sort_order_id", str(order_id), f"not from row {at} on")
+            yield rows.breach(path, "sort_order_id", str(order_id), f"not in order from row {at}")
 
 
 def unsorted(plan: PlannedScan, relation: duckdb.DuckDBPyRelation, keys: str) -> list[tuple[str, int]]:
-    """The files whose rows are not in the order of keys of `create_sort_key`, with the first row that is not.
+    """Return the files whose rows are not sorted, with the position of the first row that is out of order.
 
-    relation: with `_file` and `_pos`. Rows are held against the row before, as they stream by. Files of which DuckDB
-    gave rows out of their place are put in order first.
+    Each row is compared with the row before it as the rows stream by. If DuckDB returned a file's rows out of position,
+    that file is sorted by position first.
+
+    Args:
+        plan: The plan of the files.
+        relation: The rows, with `_file` and `_pos`.
+        keys: Arguments of `create_sort_key`.
     """
 
     def text(source: str, over: str) -> str:
@@ -88,11 +93,11 @@ def unsorted(plan: PlannedScan, relation: duckdb.DuckDBPyRelation, keys: str) ->
 
 
 def _keys(rows: FileRows, order_id: int) -> Iterator[tuple[dt.Field, str]]:
-    """The leading keys of a sort order that have an order in DuckDB: the column to read, and arguments."""
+    """Yield the leading keys of a sort order that DuckDB can order: the column to read, and arguments."""
     order, columns = rows.statements.orders.get(order_id), single_columns(rows.plan.schema)
     for key in () if order is None else order.fields:
         top, field, value = columns.get(key.source_id or -1, (None, None, ""))
-        # Writers in Java compare the halves of UUIDs as signed numbers.
+        # Java writers compare the halves of UUIDs as signed numbers.
         has_order = field is not None and isinstance(field.type, SINGLE) and not isinstance(field.type, dt.UuidType)
         sql = _ordered_value(key.transform, value, field.type) if field is not None and has_order else None
         if sql is None or top is None:
@@ -102,7 +107,7 @@ def _keys(rows: FileRows, order_id: int) -> Iterator[tuple[dt.Field, str]]:
 
 
 def _ordered_value(transform: Transform, value: str, type_: dt.Type) -> str | None:
-    """An SQL value that is ordered as a transform of `value` is; None: there is none, or it is a bucket."""
+    """Return SQL that has the same order as a transform of `value`, or None for buckets and unknown transforms."""
     if not is_defined(transform, type_) or isinstance(transform, Bucket):
         return None
     match transform, type_:
@@ -114,7 +119,7 @@ def _ordered_value(transform: Transform, value: str, type_: dt.Type) -> str | No
             number = f"{value}::HUGEINT"
             return f"{number} - (({number} % {width}) + {width}) % {width}"
         case _, dt.DateType() | dt.TimestampType(unit="us") if str(transform) in ("year", "month", "day", "hour"):
-            # In UTC, whatever the zone of the session.
+            # Always in UTC, independent of the session's time zone.
             moment = value if isinstance(type_, dt.DateType) else f"make_timestamp(epoch_us({value}))"
             return f"date_trunc('{transform}', {moment})"
         case _:
@@ -123,9 +128,9 @@ def _ordered_value(transform: Transform, value: str, type_: dt.Type) -> str | No
 
 @rule("ICE-510", Severity.ERROR, Reads.ROWS, "iceberg 3.11")
 def buckets(rows: FileRows) -> Iterator[Breach]:
-    """The values of a column that buckets divide are in the bucket of their file.
+    """The values of a column belong to the bucket of their file.
 
-    Hurts: Readers that skip files by their partition: they lose the rows of other buckets, without an error.
+    Hurts: Readers that skip files by partition: they lose the rows of other buckets, without an error.
     Mends: manifest: partition of the entry; or rewrite the file into its buckets
     """
     columns = single_columns(rows.plan.schema)
@@ -163,7 +168,7 @@ def _other_buckets(
     for path, actual, number, example in counts:
         recorded = rows.statements.entries[path].partition.get(part.field_id)
         if actual != recorded:
-            actual_text = f"{number:,} rows are in {actual}, such as {example}"
+            actual_text = f"{number:,} rows are in bucket {actual}, for example {example}"
             yield rows.breach(path, f"partition.{part.name}", repr(recorded), actual_text, field.name)
 
 
@@ -171,7 +176,7 @@ _numbers = itertools.count()
 
 
 def _bucket_input(value: str, type_: dt.Type) -> tuple[str, str]:
-    """An SQL value as `buckets_of` takes it, and the type of that in DuckDB."""
+    """Return a value in the form that `buckets_of` takes, as SQL, and its DuckDB type."""
     match type_:
         case dt.UuidType():
             return f"unhex(replace({value}::VARCHAR, '-', ''))", "BLOB"
@@ -182,7 +187,7 @@ def _bucket_input(value: str, type_: dt.Type) -> tuple[str, str]:
         case dt.DecimalType(precision=precision, scale=scale):
             return value, f"DECIMAL({precision}, {scale})"
         case dt.TimestampType(unit="ns", utc=True):
-            return f"epoch_us({value}) * 1000", "BIGINT"  # DuckDB shows them in micros
+            return f"epoch_us({value}) * 1000", "BIGINT"  # DuckDB reads these as microseconds
         case _:
             return f"({internal_value(value, type_)})::BIGINT", "BIGINT"
 
@@ -190,9 +195,9 @@ def _bucket_input(value: str, type_: dt.Type) -> tuple[str, str]:
 @rule("ICE-508", Severity.ERROR, Reads.ROWS, "iceberg 2.11", "iceberg 5.18")
 @rule("DEL-508", Severity.ERROR, Reads.ROWS, "delta W2", "delta W5")
 def unique_ids(rows: FileRows) -> Iterator[Breach]:
-    """A row id is that of one live row, and no stored id or number is of a later commit than the file.
+    """Row ids are unique among live rows, and no stored id or version is from a later commit than the file.
 
-    Hurts: Readers of row lineage: changes are taken for those of another row.
+    Hurts: Readers of row lineage: they assign changes to the wrong row.
     Mends: the files: rewrite them without the stored ids; or first_row_id and baseRowId of their entries
     """
     plan = rows.plan
@@ -207,7 +212,8 @@ def unique_ids(rows: FileRows) -> Iterator[Breach]:
         ORDER BY 2, 3"""
     ranges = _query_rows(plan, relation, text)
     files = {row["path"]: row for row in plan.files.to_pylist()}
-    # The number of rows without a stored one: above the snapshot's it is a lie of the entry, not of the file.
+    # Rows without a stored version have the file's own. If that is above the snapshot's version, the entry is wrong,
+    # not the file.
     own_number = "sequence_number" if plan.format == "iceberg" else "commit_version"
     ids = rows.statements.next_row_id
     for path, _, greatest, _, latest in ranges:
@@ -215,9 +221,9 @@ def unique_ids(rows: FileRows) -> Iterator[Breach]:
         limit = max((each for each in of_file if each is not None), default=None)
         own = (files[path]["first_row_id"] or 0) + (files[path]["record_count"] or 0)  # ids from here on are stored
         if ids is not None and greatest is not None and greatest >= max(ids, own):
-            yield rows.breach(path, "_row_id", f"row id {greatest}", f"{ids} is the next one to be given out")
+            yield rows.breach(path, "_row_id", f"row id {greatest}", f"{ids} is the next id to be assigned")
         if latest is not None and limit is not None and latest > limit:
-            yield rows.breach(path, number, str(latest), f"the file is of {limit}")
+            yield rows.breach(path, number, str(latest), f"the version of the file is {limit}")
     counts = {path: file["record_count"] or 0 for path, file in files.items()}
     doubtful = sorted(_overlapping(counts, [row[:4] for row in ranges]))
     if not doubtful:
@@ -232,10 +238,13 @@ def unique_ids(rows: FileRows) -> Iterator[Breach]:
 
 
 def _overlapping(counts: Mapping[str, int], ranges: Sequence[tuple[Any, ...]]) -> set[str]:
-    """The files whose row ids may repeat: ranges that meet another one, or have gaps, or fewer ids than rows.
+    """Return the files whose row ids may not be unique, because counting every id would take the whole table's memory.
 
-    counts: recorded rows by path. ranges: path, least and greatest id, and rows, by ascending ids. To count every id of
-    a table takes its memory.
+    These are files whose ranges overlap another range, have gaps, or have fewer ids than rows.
+
+    Args:
+        counts: Recorded rows by path.
+        ranges: Path, least id, greatest id, and number of rows, by ascending ids.
     """
     overlapping: set[str] = set()
     end, owner = -1, ""
@@ -254,9 +263,9 @@ def _overlapping(counts: Mapping[str, int], ranges: Sequence[tuple[Any, ...]]) -
 
 @rule("DEL-507", Severity.ERROR, Reads.ROWS, "delta T3")
 def constraints(rows: FileRows) -> Iterator[Breach]:
-    """No live row makes a CHECK constraint, an invariant or the expression of a generated column false.
+    """CHECK constraints, invariants, and expressions of generated columns are not false for any live row.
 
-    Hurts: Queries that are planned by the constraint, and writers that trust it.
+    Hurts: Queries planned with the constraint, and writers that trust it.
     Mends: log: the constraint; or a new version without the rows
     """
     if not rows.paths or not rows.statements.constraints:
@@ -267,25 +276,25 @@ def constraints(rows: FileRows) -> Iterator[Breach]:
         try:
             parsed = sqlglot.parse_one(condition, read="spark")
             if not _is_same_in_duckdb(parsed, rows.plan.schema, strict=name.startswith("delta.generation")):
-                raise EngineError("it may be another value in DuckDB than in Spark")
+                raise EngineError("its value in DuckDB may differ from Spark")
             text = parsed.sql("duckdb")
             ((number,),) = _query_rows(rows.plan, relation, f"SELECT count(*) FROM rows WHERE ({text}) IS FALSE")
         except (sqlglot.errors.SqlglotError, EngineError) as error:
             reason = error.message if isinstance(error, EngineError) else error
-            unchecked.append(f"Cannot ask {name}, {condition!r:.80}: {reason}")
+            unchecked.append(f"Cannot evaluate {name}, {condition!r:.80}: {reason}")
             continue
         if number:
-            yield Breach(Place(file=rows.plan.table, field=name), condition, f"{number:,} rows make it false")
+            yield Breach(Place(file=rows.plan.table, field=name), condition, f"{number:,} rows violate it")
     if unchecked:
         raise EngineError("; ".join(unchecked))
 
 
 @rule("DEL-506", Severity.WARNING, Reads.ROWS, "delta V1")
 def partition_columns(rows: FileRows) -> Iterator[Breach]:
-    """A partition column that a data file holds has the value that the log records.
+    """A partition column inside a data file has the value that the log records.
 
-    Hurts: Readers that take the column from the file, such as those of Iceberg metadata beside the log: other
-    values.
+    Hurts: Readers that take the column from the file, for example through Iceberg metadata beside the log: they
+    return other values.
     Mends: the file: rewrite it; or log: partitionValues of the add
     """
     plan = rows.plan
@@ -310,7 +319,7 @@ def partition_columns(rows: FileRows) -> Iterator[Breach]:
             values = [each for each in (least, greatest) if each is not None] + [None] * bool(nulls)
             accepted = (
                 (None, "", b"") if recorded is None else (recorded,)
-            )  # the log has null for what is empty (delta V2)
+            )  # the log has null for empty values (delta V2)
             wrong = [each for each in values if each not in accepted and (each == each or recorded == recorded)]
             if wrong:
                 texts = [value_text(each, column.type) for each in (recorded, wrong[0])]
@@ -319,9 +328,9 @@ def partition_columns(rows: FileRows) -> Iterator[Breach]:
 
 @rule("ICE-513", Severity.WARNING, Reads.ROWS, "iceberg 4.12")
 def sorted_deletes(rows: FileRows) -> Iterator[Breach]:
-    """The rows of a position delete file of Parquet are sorted by path and position.
+    """The rows of a Parquet position delete file are sorted by path and position.
 
-    Hurts: Readers that merge deletes with rows as both stream by: deleted rows come back.
+    Hurts: Readers that merge deletes with rows as both stream by: they return deleted rows.
     Mends: the delete file: rewrite it in order
     """
     files = [d for d in rows.deletes if d.format == "parquet"]
@@ -334,15 +343,17 @@ def sorted_deletes(rows: FileRows) -> Iterator[Breach]:
     with naming_table(rows.plan):
         relation = access.connection.sql(f"{text}({access.listed(list(paths))}, hive_partitioning=false)")
     for name, at in unsorted(rows.plan, relation, "file_path, 'ASC NULLS LAST', pos, 'ASC NULLS LAST'"):
-        yield Breach(Place(file=recorded_paths[name], field="file_path, pos"), "in order", f"not from row {at} on")
+        yield Breach(
+            Place(file=recorded_paths[name], field="file_path, pos"), "in order", f"not in order from row {at}"
+        )
 
 
 @rule("ICE-512", Severity.ERROR, Reads.ROWS, "iceberg 7.6")
 @rule("DEL-512", Severity.ERROR, Reads.ROWS, "delta E9")
 def page_checksums(rows: FileRows) -> Iterator[Breach]:
-    """The pages of a Parquet file have the checksums that their headers say.
+    """The pages of a Parquet file match the checksums in their headers.
 
-    Hurts: All readers: those that check sums fail, the others take damaged bytes for values.
+    Hurts: All readers: they fail if they verify checksums, or else return damaged values.
     Mends: the file: restore it, or rewrite it from another copy
     """
     storage = rows.plan.storage
@@ -350,7 +361,7 @@ def page_checksums(rows: FileRows) -> Iterator[Breach]:
     selected = set(rows.paths)
     parquet = (file for file in files if file["format"] == "parquet" and file["path"] in selected)
     physical: dict[PhysicalPath, str] = {file["physical"]: file["path"] for file in parquet}
-    # The first page of a file is behind the magic, and all pages have checksums, or none.
+    # The first page of a file follows the magic bytes. Either all pages have checksums or none.
     have_checksums = map_files(
         lambda path: has_checksum(storage.read(path, offset=4, length=4096)), list(physical), physical
     )
@@ -368,20 +379,20 @@ def page_checksums(rows: FileRows) -> Iterator[Breach]:
             place = Place(file=physical[path], entry=physical[path], field="crc", column=chunk.column)
             for at in wrong:
                 where = f"the page at byte {chunk.start + at:,}, in row group {chunk.group}"
-                yield Breach(place, actual=f"the bytes of {where}, have another sum")
+                yield Breach(place, actual=f"the checksum does not match {where}")
 
 
 _SAME_IN_BOTH = """
 Column Identifier Literal Null Boolean Paren And Or Not EQ NEQ GT GTE LT LTE NullSafeEQ Is In Between Add Sub Mul Neg
 DataType Cast TryCast TsOrDsToDate Year Month Day Concat Upper Lower Length
 """
-"""Parts of expressions, as sqlglot calls them, that give the same in Spark and DuckDB."""
+"""Node classes of sqlglot whose results are the same in Spark and DuckDB."""
 
 
 def _is_same_in_duckdb(parsed: exp.Expr, schema: dt.Schema, *, strict: bool) -> bool:
-    """True if an expression says the same in DuckDB, whatever zone the writer's session had.
+    """Return whether an expression has the same result in DuckDB, independent of the writer's session time zone.
 
-    strict: so that equal values are equal to the last digit.
+    If `strict`, equal values must also be equal in the last digit.
     """
     types = {f.name.lower(): f.type for f in schema.fields}
     used = [types.get(column.name.lower()) for column in parsed.find_all(exp.Column)]

@@ -1,4 +1,4 @@
-"""The rules of `harness check` as values: an id, how bad a breach is, what a rule reads, and its function."""
+"""The rules of `harness check`: id, severity, subject, and function of each rule."""
 
 from __future__ import annotations
 
@@ -13,37 +13,37 @@ from harness.storage.records import dataclass
 
 
 class Severity(enum.Enum):
-    """The weight of a finding, heaviest first."""
+    """The severity of a finding, most severe first."""
 
     ERROR = "error"
-    """A reader may give wrong rows, or fail."""
+    """Readers may return wrong rows or fail."""
     WARNING = "warning"
-    """Against the specification; rows are still right."""
+    """The specification is violated, but rows are still right."""
     NOTE = "note"
-    """Odd, and worth knowing."""
+    """Unusual, and worth knowing."""
 
     @property
     def rank(self) -> int:
-        """0 for the heaviest."""
+        """Position in the order, 0 for the most severe."""
         return list(Severity).index(self)
 
 
 class Level(enum.Enum):
-    """The depths of a check, each with those before it."""
+    """The depth of a check. Each level includes the levels before it."""
 
     METADATA = "metadata"
     FILES = "files"
     DATA = "data"
 
     def includes(self, other: Level) -> bool:
-        """True if a check of this level asks the rules of the other one."""
+        """Return whether a check of this level applies the rules of another level."""
         return list(Level).index(other) <= list(Level).index(self)
 
 
 class Reads(enum.Enum):
-    """The things that rules read, each with the level that has them. The value is for people.
+    """The kinds of subjects that rules examine. The value describes the kind for people.
 
-    A rule's function takes what it reads, as `harness.check.running` hands it over, and gives `Found`.
+    A rule's function takes a subject from `harness.check.running` and yields a `Breach` for each violation.
     """
 
     ERROR = "a file that cannot be decoded"
@@ -53,30 +53,33 @@ class Reads(enum.Enum):
     MANIFEST = "a manifest and its line in the manifest list"
     FILE = "a data or delete file: existence, size, footer"
     DELETES = "the deletes of a snapshot, and the positions that they name"
-    CHANGES = "a file of changes"
+    CHANGES = "a change data file"
     COLUMN = "the values of a column in a data file"
     ROWS = "the rows of data files"
-    ORPHAN = "a file that nothing names"
+    ORPHAN = "a file that nothing references"
 
     @property
     def level(self) -> Level:
-        """The level from which on such rules are asked."""
+        """The lowest level at which rules for this kind of subject apply."""
         if self in (Reads.COLUMN, Reads.ROWS):
             return Level.DATA
         return Level.FILES if self in (Reads.FILE, Reads.DELETES, Reads.CHANGES) else Level.METADATA
 
 
 Subject: TypeAlias = tuple[Reads, Any, int | None]
-"""A thing that rules read, and the id of the snapshot, or the version, that names it."""
+"""A subject of rules, and the id of the snapshot or version that names it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """The place of a statement.
+    """The place of a statement in a table's files.
 
-    file: recorded path of the metadata file, manifest, commit or data file that says it. field: a JSON pointer, or the
-    name of a field of Avro. entry: the data or delete file that the statement is about. column: by its name.
-    line: of a commit, from 1.
+    Attributes:
+        file: The recorded path of the metadata file, manifest, commit, or data file that contains the statement.
+        field: A JSON pointer, or the name of an Avro field.
+        entry: The data or delete file that the statement is about.
+        column: The name of the column.
+        line: The line in a commit, from 1.
     """
 
     file: str
@@ -93,15 +96,20 @@ class Place:
 
 
 Spans: TypeAlias = tuple[tuple[float, float], tuple[float, float]]
-"""The recorded range and the actual range of a column of numbers, days or instants, for a picture."""
+"""The recorded range and the actual range of a numeric, date, or timestamp column, for drawing."""
 
 
 @dataclass(frozen=True, slots=True)
 class Breach:
-    """A breach of a rule, as the rule's function gives it.
+    """A violation of a rule, as yielded by the rule's function.
 
-    recorded, actual: values as text; None: there is none. writer: the program that wrote the statement, as it says.
-    detail: a sentence where the rule's title does not say enough. spans: None: there is none to draw.
+    Attributes:
+        place: The place of the wrong statement.
+        recorded: The recorded value as text, or None.
+        actual: The actual value as text, or None.
+        writer: The program that wrote the statement, according to its metadata, or None.
+        detail: A sentence, if the title of the rule is not enough.
+        spans: Ranges to draw, or None.
     """
 
     place: Place
@@ -113,14 +121,19 @@ class Breach:
 
 
 UNREAD = (OutsideTableError, StorageError, LimitError)
-"""Errors by which a file is not read: they say nothing about the table."""
+"""Errors that mean that a file was not read. They are no evidence about the table."""
 
 
 def decoding_breach(place: Place, error: HarnessError, writer: str | None = None) -> Breach:
-    """Return the breach where a decoder refuses a statement, with the error's sentence, and its rule or class.
+    """Return the breach for a statement that cannot be decoded, with the error's message and its rule or cause.
+
+    Args:
+        place: The place of the statement.
+        error: The error of the decoder.
+        writer: The program that wrote the statement, or None.
 
     Raises:
-        HarnessError: `error` itself, if it is one of `UNREAD`, so that nothing is known about the statement.
+        HarnessError: `error` itself if it is one of `UNREAD`, so nothing is known about the statement.
     """
     if isinstance(error, UNREAD):
         raise error
@@ -129,10 +142,16 @@ def decoding_breach(place: Place, error: HarnessError, writer: str | None = None
 
 @dataclass(frozen=True, slots=True)
 class CheckRule:
-    """A rule.
+    """A rule of `harness check`.
 
-    id: `ICE-…` or `DEL-…`, for good. title: the rule in a sentence. breaks: the numbers in docs/rules that a breach is
-    against. hurts: the readers that a breach hurts, and how. mends: the repair, with the files and fields to rewrite.
+    Attributes:
+        id: A permanent id, `ICE-…` or `DEL-…`.
+        severity: The severity of a finding.
+        reads: The kind of subject.
+        title: The rule in a sentence.
+        breaks: The rules in docs/rules that a breach violates.
+        hurts: The readers that a breach affects, and how.
+        mends: The repair, with the files and fields to rewrite.
     """
 
     id: str
@@ -146,18 +165,24 @@ class CheckRule:
 
     @property
     def format(self) -> str:
-        """The format that the rule is about."""
+        """The table format that the rule is about."""
         return "iceberg" if self.id.startswith("ICE-") else "delta"
 
     @property
     def level(self) -> Level:
-        """The level from which on the rule is asked."""
+        """The lowest level at which the rule applies."""
         return self.reads.level
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """A breach of a rule in a table. snapshot: the snapshot or version in which the breach was met first."""
+    """A breach of a rule in a table.
+
+    Attributes:
+        rule: The rule.
+        breach: The breach.
+        snapshot: The first snapshot or version with the breach.
+    """
 
     rule: CheckRule
     breach: Breach
@@ -165,15 +190,15 @@ class Finding:
 
 
 RULES: dict[str, CheckRule] = {}
-"""All rules by id. The modules of topics fill the register when they are imported."""
+"""All rules by id. Importing a topic's module registers its rules."""
 
 _F = TypeVar("_F", bound=Callable[..., Iterable[Breach]])
 
 
 def rule(id_: str, severity: Severity, reads: Reads, *breaks: str) -> Callable[[_F], _F]:
-    """Makes a function a rule. Its docstring is the title, and then "Hurts: …" and "Mends: …".
+    """Register a function as a rule. Its docstring contains the title, "Hurts: …", and "Mends: …".
 
-    Arguments are those of `Rule`.
+    The arguments are those of `CheckRule`.
     """
 
     def register(find: _F) -> _F:
@@ -187,22 +212,22 @@ def rule(id_: str, severity: Severity, reads: Reads, *breaks: str) -> Callable[[
 
 
 def unknown_rule(id_: str) -> RequestError:
-    """Return the error for an id or pattern that no rule has. The message names the nearest rules."""
+    """Return the error for an id or pattern that matches no rule. The message names the nearest rules."""
     near = difflib.get_close_matches(id_.upper(), RULES, 3, 0)
     return RequestError(f"Unknown rule {id_!r}: the nearest are {', '.join(near)}")
 
 
 def select_rules(format: str, level: Level, select: Sequence[str], ignore: Sequence[str]) -> list[CheckRule]:
-    """Return the rules of a format and level, in the order of their ids.
+    """Return the rules for a format and level, ordered by id.
 
     Args:
-        format: Of the table.
-        level: Of the check.
-        select: Ids, beginnings of ids such as `ICE-2`, or patterns such as `*-5*`. If it is empty, every rule.
-        ignore: Ids, beginnings or patterns of the rules that are left out.
+        format: The table's format.
+        level: The level of the check.
+        select: Ids, prefixes of ids like `ICE-2`, or patterns like `*-5*`. If empty, all rules.
+        ignore: Ids, prefixes, or patterns of rules to leave out.
 
     Raises:
-        RequestError: No rule has such an id.
+        RequestError: No rule matches an id, prefix, or pattern.
     """
 
     def is_among(id_: str, patterns: Sequence[str]) -> bool:

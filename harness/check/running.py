@@ -1,4 +1,4 @@
-"""Checks a table: opens it, and asks each rule about the things that the rule reads."""
+"""Running of checks: opens a table and applies each rule to its subjects."""
 
 from __future__ import annotations
 
@@ -55,18 +55,25 @@ _TOPICS = {
     ),
     "delta": ("delta_log", "delta_state", "files", "data", "rows"),
 }
-"""The modules of rules, by format."""
+"""The modules of rules by format."""
 MOST = 1_000
-"""Findings of one rule that are kept; the others are counted."""
+"""The maximum number of findings per rule in a report. Further findings are only counted."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckReport:
-    """The findings in a table, heaviest first.
+    """The findings in a table, most severe first.
 
-    counts: of all findings, by id of the rule, also of those that are not kept. rules: those that were asked.
-    read: things that were read, by name, such as manifests. unchecked: what could not be checked, and why; a sentence
-    each. seconds: that the check took.
+    Attributes:
+        table: The location of the table.
+        format: The format of the table.
+        level: The level of the check.
+        findings: The findings, at most 1,000 per rule.
+        counts: The number of all findings by rule id.
+        rules: The rules that were applied.
+        read: The number of subjects read, by kind, for example manifests.
+        unchecked: Sentences about what could not be checked, and why.
+        seconds: The duration of the check.
     """
 
     table: str
@@ -83,17 +90,17 @@ class CheckReport:
         return f"CheckReport({self.table!r}: {self.sentence})"
 
     def number(self, severity: Severity) -> int:
-        """The number of findings of a severity."""
+        """Return the number of findings of a severity."""
         ids = {rule.id for rule in self.rules if rule.severity is severity}
         return sum(number for id_, number in self.counts.items() if id_ in ids)
 
     def fails(self, at: Severity) -> bool:
-        """True if there is a finding as heavy as `at`."""
+        """Return whether there is a finding at least as severe as `at`."""
         return any(self.number(severity) for severity in Severity if severity.rank <= at.rank)
 
     @property
     def sentence(self) -> str:
-        """The outcome in a sentence, without a full stop."""
+        """The outcome in a sentence, without a period."""
         numbers = [counted(number, each.value) for each in Severity if (number := self.number(each))]
         findings = ", ".join(numbers) or ("nothing found" if self.unchecked else "no findings")
         unchecked = f"; {counted(len(self.unchecked), 'thing')} not checked" if self.unchecked else ""
@@ -113,13 +120,23 @@ def check(
     sample_files: int | None = None,
     orphans: bool = False,
 ) -> CheckReport:
-    """Checks a table, see `harness.Table.check` for the arguments.
+    """Check a table. For the other arguments see `harness.Table.check`.
 
-    open_table: opens the table; an InvalidTableError of it is a finding.
+    Args:
+        open_table: Opens the table. If it raises InvalidTableError, the error becomes a finding.
+        location: The table's location, for the report.
+        at: The snapshot or version.
+        all_snapshots: True to check all snapshots or versions.
+        level: The level.
+        select: Rules to apply.
+        ignore: Rules to leave out.
+        columns: Columns to check at level `data`.
+        sample_files: The number of data files to check at level `data`, or None for all.
+        orphans: True to look for unreferenced files.
 
     Raises:
-        RequestError: there is no such rule or snapshot. UnsupportedError, StorageError, LimitError, TableNotFoundError:
-        as opening the table raises.
+        RequestError: There is no such rule or snapshot.
+        UnsupportedError, StorageError, LimitError, TableNotFoundError: As raised when the table is opened.
     """
     started = time.perf_counter()
     level = _level(level)
@@ -136,8 +153,8 @@ def check(
     checked_before: set[FileStatement] = set()
     sample = partial(_sample, number=sample_files) if level is Level.DATA else None
     with warnings.catch_warnings(), phase("checking metadata", unit="things") as advance:
-        warnings.simplefilter("ignore", HarnessWarning)  # each of them is a finding
-        warnings.simplefilter("default", OutsideTableWarning)  # but for this one, which is about the read
+        warnings.simplefilter("ignore", HarnessWarning)  # each of these warnings is also a finding
+        warnings.simplefilter("default", OutsideTableWarning)  # except this one, which is about the read
         checked = _checked_table(table, at, all_snapshots)
         for subject in checked.subjects():
             run.apply_rules(subject)
@@ -156,11 +173,11 @@ def _level(level: Level | str) -> Level:
         return Level(level)
     except ValueError:
         names = ", ".join(each.value for each in Level)
-        raise RequestError(f"Invalid level: got {level!r:.40}, there are {names}", options=("level",)) from None
+        raise RequestError(f"Invalid level: got {level!r:.40}, expected one of {names}", options=("level",)) from None
 
 
 def _sample(paths: Sequence[str], number: int | None) -> Sequence[str]:
-    """Return so many of the data files, the same ones in every check. number: None: all."""
+    """Return a sample of the data files that is the same in every check, or all files if `number` is None."""
     if number is None or number >= len(paths):
         return paths
     return random.Random(0).sample(sorted(paths), number)
@@ -173,7 +190,7 @@ def _file_subjects(
     columns: Sequence[str] | None,
     checked_before: set[FileStatement],
 ) -> Iterator[Subject]:
-    """The files of a snapshot that were not seen before as it states them, and their values, if `sample` is given."""
+    """Yield a snapshot's files with statements that were not checked before, and their values if `sample` is given."""
     from harness.check.files import FileRows, checked_files
     from harness.check.values import column_values
 
@@ -199,7 +216,7 @@ def _file_subjects(
         try:
             for column in column_values(plan, statements, read, columns) if read else ():
                 yield Reads.COLUMN, column, id_
-        except CorruptFileError as error:  # whose pages may have checksums
+        except CorruptFileError as error:  # its pages may have checksums
             yield Reads.ERROR, error, id_
         if read or deletes:
             yield Reads.ROWS, FileRows(plan, statements, read, deletes), id_
@@ -208,7 +225,7 @@ def _file_subjects(
 
 
 def _orphan_subjects(checked: Checked) -> Iterator[Subject]:
-    """The files below the table's location that nothing names."""
+    """Yield the unreferenced files below the table's location."""
     from harness.check.files import unreferenced_files
 
     try:
@@ -233,22 +250,25 @@ def _checked_table(table: Table, at: When, all_snapshots: bool) -> Checked:
 
 
 _SHOWN_AT_ONCE = "iceberg 5.21"
-"""The rule on names that differ by case alone: such tables are sound, and DuckDB cannot show all their columns."""
+"""The rule about names that differ only in case.
+
+Such tables are valid, but DuckDB cannot show all their columns at once.
+"""
 _COUNTED = (Reads.MANIFEST, Reads.SNAPSHOT, Reads.FILE, Reads.COLUMN)
-"""Things whose number says how much was read."""
+"""Kinds of subjects that are counted in the report."""
 _OF_FILES = (Reads.FILE, Reads.DELETES, Reads.COLUMN, Reads.ROWS)
-"""Things that are data files of a plan, or parts of them."""
+"""Kinds of subjects that are data files of a plan, or parts of them."""
 
 
 def all_rules() -> list[CheckRule]:
-    """All rules, in the order of their ids."""
+    """Return all rules, ordered by id."""
     for topic in dict.fromkeys(topic for topics in _TOPICS.values() for topic in topics):
         importlib.import_module(f"harness.check.{topic}")
     return [RULES[id_] for id_ in sorted(RULES)]
 
 
 def find_rule(id_: str) -> CheckRule:
-    """Return the rule of an id in any letter case.
+    """Return the rule with an id, in any letter case.
 
     Raises:
         RequestError: There is no such rule. The message names the nearest ones.
@@ -260,8 +280,10 @@ def find_rule(id_: str) -> CheckRule:
 
 
 _LONGEST = 1_100
-"""Characters of a text of a report, as many as a path in an object store has. In a table with a name of a megabyte each
-of 1,000 findings may have the name."""
+"""The maximum length of a text in a report, in characters, long enough for a path in an object store.
+
+A table may have a name of a megabyte, and each of 1,000 findings may contain it.
+"""
 
 
 def _clipped(text: str) -> str:
@@ -269,7 +291,7 @@ def _clipped(text: str) -> str:
 
 
 def _shorten(breach: Breach) -> Breach:
-    """Return the breach with its long texts cut."""
+    """Truncate the long texts of a breach."""
 
     def cut(record: Place | Breach, *names: str) -> dict[str, Any]:
         texts = {name: text for name in names if (text := getattr(record, name)) is not None and len(text) > _LONGEST}
@@ -299,21 +321,22 @@ class _Run:
         self._writers: dict[str, str | None] = {}
 
     def check_selection(self) -> None:
-        """Raise RequestError if no selected rule can be asked of the table, which would then pass unread."""
+        """Raise RequestError if no selected rule applies to the table, which would then pass unread."""
         if self._selected[self.format]:
             return
-        remedy = "" if self._level is Level.DATA else ", or give level='data'"
+        remedy = "" if self._level is Level.DATA else ", or use level='data'"
         raise RequestError(
-            f"Cannot check: no selected rule is about {self.format} tables and part of level={self._level.value!r}; "
+            f"Cannot check: no selected rule applies to {self.format} tables at level={self._level.value!r}; "
             f"select other rules{remedy}",
             table=self._location,
             options=("level",),
         )
 
     def apply_rules(self, subject: Subject) -> None:
-        """Asks the rules about a thing. An error is a breach of the rule that files can be decoded.
+        """Apply the rules for a subject. An error breaks the rule that files can be decoded.
 
-        Raises RequestError: the thing is one.
+        Raises:
+            RequestError: The subject is a RequestError.
         """
         reads, value, snapshot = subject
         if isinstance(value, RequestError):
@@ -329,16 +352,16 @@ class _Run:
                 for breach in rule._find(value):
                     self._add(rule, self._with_writer(breach, value) if reads in _OF_FILES else breach, snapshot)
             except HarnessError as error:
-                self._leave_out(f"{rule.id} was not asked: {error}")
+                self._leave_out(f"{rule.id} was not applied: {error}")
 
     def _leave_out(self, sentence: str) -> None:
-        """Note what was not checked, and why, at most `MOST` times."""
+        """Record that something was not checked, and why, at most `MOST` times."""
         self._left_out += 1
         if self._left_out <= MOST:
             self._unchecked.append(_clipped(sentence))
 
     def _with_writer(self, breach: Breach, value: Any) -> Breach:
-        """The breach with the program that wrote the data file, as its footer says, where nobody else is named."""
+        """Add the program that wrote the data file, from its footer, if the breach names no writer."""
         from harness.engines.row_groups import created_by
 
         entry = breach.place.entry
@@ -349,7 +372,7 @@ class _Run:
         return replace(breach, writer=self._writers[entry])
 
     def _add(self, rule: CheckRule, breach: Breach, snapshot: int | None) -> None:
-        """Keeps a finding, once for all snapshots in which it is met."""
+        """Add a finding unless another snapshot already has it."""
         breach = _shorten(breach)
         if (rule.id, breach) in self._reported:
             return
@@ -359,7 +382,7 @@ class _Run:
             self._findings.append(Finding(rule=rule, breach=breach, snapshot=snapshot))
 
     def report(self, seconds: float) -> CheckReport:
-        """The report, heaviest findings first."""
+        """Return the report, with the most severe findings first."""
         more = self._left_out - len(self._unchecked)
         unchecked = [*self._unchecked, *([f"{counted(more, 'more thing')}"] if more else ())]
         return CheckReport(

@@ -1,7 +1,7 @@
-"""The values of data files, column by column, as rules of level data read them: one pass of DuckDB over many files.
+"""The values of data files by column, for rules of level `data`: one DuckDB pass over many files.
 
-The values are read as the table's, by the plan of a read without skipping and without deletes. What is recorded is what
-reads skip by: `PlanStatistics.bounds`, where truncated and wide bounds are widened.
+The values are read with the table's schema, by a plan without skipping and without deletes. The recorded bounds are
+those that reads skip by: `PlanStatistics.bounds`, where truncated and wide bounds are widened.
 """
 
 from __future__ import annotations
@@ -27,11 +27,27 @@ from harness.storage.records import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ColumnValues:
-    """A column, a field of structs, or the elements of lists and maps, in one file: recorded beside actual.
+    """Recorded and actual values of one column in one file.
 
-    name: with a point between two levels. stored: the names in data files, from the top down. listed: the values are
-    those in lists or maps. groups: the values by row group. rows to greatest: the same of all together. recorded: what
-    reads skip by. at: the place of the file in `recorded`.
+    The column may also be a field of a struct, or the elements of a list or map.
+
+    Attributes:
+        field: The column.
+        name: The name, with dots between levels.
+        stored: The names in data files, outermost first.
+        path: The recorded path of the file.
+        listed: True if the values are inside lists or maps.
+        plan: The plan of the read.
+        statements: The metadata's statements about files.
+        groups: The values by row group.
+        rows: The number of rows of all row groups. The next five attributes are totals too.
+        nulls: The number of nulls.
+        gaps: The number of nulls that may also count as absent values.
+        nans: The number of NaN values.
+        least: The least value, or None.
+        greatest: The greatest value, or None.
+        recorded: The bounds that reads skip by, or None.
+        at: The position of the file in `recorded`.
     """
 
     field: dt.Field
@@ -52,7 +68,7 @@ class ColumnValues:
     at: int
 
     def spans(self, lower: CellValue, upper: CellValue) -> Spans | None:
-        """The recorded and the actual range, where both are numbers; an unknown bound is the actual one."""
+        """Return the recorded and the actual range if both are numbers, else None. An unknown bound counts as exact."""
         ends = (self.least if lower is None else lower, self.greatest if upper is None else upper)
         values = (*ends, self.least, self.greatest)
         if not all(isinstance(value, int | float | Decimal) and math.isfinite(value) for value in values):
@@ -60,22 +76,25 @@ class ColumnValues:
         return (float(ends[0]), float(ends[1])), (float(self.least), float(self.greatest))
 
     def text(self, value: object) -> str:
-        """A value of the column for people."""
+        """Format a value of the column for people."""
         return value_text(value, self.field.type)
 
     def breach(self, field: str, recorded: str, actual: str, spans: Spans | None = None) -> Breach:
-        """The breach by a statement about the column."""
+        """Return the breach caused by a statement about the column."""
         file = self.statements.named_by.get(self.path, self.path)
         return Breach(Place(file=file, entry=self.path, field=field, column=self.name), recorded, actual, spans=spans)
 
     @property
     def in_orc_list(self) -> bool:
-        """True for elements, keys and values in ORC, which keeps no counts of them; Java takes rows for those."""
+        """True for elements, keys, and values in ORC files.
+
+        ORC does not count them, and Java uses the row count instead.
+        """
         entry = self.statements.entries.get(self.path)
         return self.listed and entry is not None and entry.format == "orc"
 
     def in_stats(self, name: str, stored: Sequence[str] | None = None) -> Any:
-        """The value for the column under a name of Delta's statistics; None: there is none that a reader gets."""
+        """Return the column's value in Delta statistics by name, or None if readers get no value."""
         return recorded_statistic(self.statements.stats.get(self.path), name, self.stored if stored is None else stored)
 
 
@@ -83,12 +102,15 @@ _document = lru_cache(maxsize=16)(parse_document)
 
 
 def recorded_statistic(stats: str | None, name: str, stored: Sequence[str]) -> object:
-    """The value for a column under a name of the statistics of a file of Delta; None: there is none."""
+    """Return a column's value in a file's Delta statistics by name, or None if there is none."""
     return None if stats is None else value_at(_document(stats), (name, *stored))
 
 
 def _has_recorded_counts(leaf: LeafColumn, statements: Statements, paths: Sequence[str]) -> bool:
-    """True unless a column takes reading of lists, and the metadata counts nothing of them in these files."""
+    """Return whether checking a column is worth its cost.
+
+    Lists are only checked if the metadata of these files has counts of their values.
+    """
     if not leaf.listed and not isinstance(leaf.path[-1].type, dt.ListType | dt.MapType):
         return True
     id_, entries = leaf.path[-1].id, [statements.entries.get(path) for path in paths]
@@ -100,14 +122,21 @@ def _has_recorded_counts(leaf: LeafColumn, statements: Statements, paths: Sequen
 def column_values(
     plan: PlannedScan, statements: Statements, paths: Sequence[str], names: Sequence[str] | None
 ) -> Iterator[ColumnValues]:
-    """The columns of some files of a plan, before deletes, at every depth.
+    """Yield the values of the columns in some files of a plan, before deletes, including nested columns.
 
-    paths: of the files, as recorded. names: the columns that are wanted; None: all.
+    Args:
+        plan: The plan.
+        statements: The metadata's statements about files.
+        paths: The recorded paths of the files.
+        names: The columns to read, or None for all.
+
+    Raises:
+        UnknownColumnError: A name is not a column.
     """
     fields = {f.name: f for f in plan.schema.fields}
     for name in names or ():
         if name not in fields:
-            raise UnknownColumnError(f"Unknown column {name!r}: there are {', '.join(fields)}", field=name)
+            raise UnknownColumnError(f"Unknown column {name!r}: the columns are {', '.join(fields)}", field=name)
     leaves = [
         leaf
         for f in fields.values()

@@ -1,5 +1,5 @@
-"""Connections: SQL in which every table of a catalog is there by its name.
+"""Connections: SQL in which every table of a catalog can be used by its name.
 
-Read `connection` first: it runs statements, hands out rows, and attaches views to a DuckDB connection of the user's.
-`statements` splits a text, and makes DuckDB's statement of the user's; `tables` finds the tables behind names.
+Read `connection` first: it runs statements, returns rows, and attaches views to a user's DuckDB connection.
+`statements` splits a text and rewrites each statement for DuckDB. `tables` finds the tables for names.
 """

@@ -1,11 +1,11 @@
-"""`harness.connect`: SQL in which every table of a catalog is there by its name.
+"""`harness.connect`: SQL in which every table of a catalog can be used by its name.
 
     with harness.connect("warehouse") as con:
         con.sql("SELECT region, count(*) FROM sales.orders GROUP BY region").show()
         con.execute("SELECT id FROM sales.orders WHERE day = ?", ["2024-01-02"]).fetchone()
 
-A connection of DuckDB's cannot do this: DuckDB 2.0's Python module has neither replacement scans nor table functions,
-so its tables are planned before the query is known. Here each statement is read first.
+A plain DuckDB connection cannot do this. DuckDB 2.0's Python module has neither replacement scans nor table functions,
+so tables would have to be planned before the query is known. Here each statement is parsed first.
 """
 
 from __future__ import annotations
@@ -43,37 +43,35 @@ if TYPE_CHECKING:
     import polars as pl
 
 
-# The rows of the last statement: taken one by one, or as a whole.
-
-
 class StatementRows:
-    """Rows of one statement, the last that ran on its DuckDB connection.
+    """The rows of the last statement on a DuckDB connection.
 
-    A query waits until its rows are taken: as a whole they come from a relation, because DuckDB 2.0 copies all rows
-    that might be fetched one by one.
+    A query does not run until its rows are fetched. If they are fetched all together, they come from a relation,
+    because DuckDB 2.0 copies all rows that might be fetched one by one.
     """
 
     def __init__(self, connection: duckdb.DuckDBPyConnection, query: str | None) -> None:
-        """query: runs when rows are taken; None: the statement ran already."""
+        """Prepare the rows of a query, which runs when they are fetched. None: the statement has already run."""
         self._connection, self._query = connection, query
         self._relation = None if query is None else connection.sql(query)
         self._is_begun = False
         self.description: list[tuple[Any, ...]] = (connection if self._relation is None else self._relation).description
 
     def row_source(self) -> duckdb.DuckDBPyConnection:
-        """The source of `fetchone` and the like."""
+        """Return the object to call `fetchone` and similar methods on."""
         if self._query is not None and not self._is_begun:
             self._connection.execute(self._query)
         self._is_begun = True
         return self._connection
 
     def bulk_source(self) -> duckdb.DuckDBPyRelation | duckdb.DuckDBPyConnection:
-        """The source of `to_arrow_table` and the like; afterwards no rows are left.
+        """Return the object to call `to_arrow_table` and similar methods on. After that, no rows are left.
 
-        Raises RequestError: rows were taken one by one. DuckDB 1.5 would leave out those that it holds ready.
+        Raises:
+            RequestError: Some rows were fetched one by one. DuckDB 1.5 would skip rows that it has buffered.
         """
         if self._is_begun:
-            raise RequestError("Cannot give the other rows as a whole: some were fetched one by one; execute again")
+            raise RequestError("Cannot fetch the remaining rows together: some were fetched one by one; execute again")
         if self._relation is None:
             return self._connection
         relation = self._relation
@@ -86,39 +84,44 @@ _Result = TypeVar("_Result")
 
 @validate_call
 def connect(source: TableSource = None, /, **options: Unpack[OpenOptions]) -> Connection:
-    """A connection whose SQL finds tables by their names.
+    """Return a connection whose SQL finds tables by their names.
 
-        con = harness.connect()  # all catalogs that are configured: prod.sales.orders
+        con = harness.connect()  # all configured catalogs: prod.sales.orders
         con = harness.connect("prod")  # one of them
         con = harness.connect("path/to/warehouse")
         con = harness.connect({"orders": "path/to/orders", "ref.days": days})
 
-    A table is opened and planned when a statement uses it; the statement's conditions skip its files, as in
-    `harness.sql`. Within a statement it has one version. Names match without regard to case, in quotes too, as those of
-    DuckDB; the catalog's own name may stand before them, and a metadata table's behind: `sales.orders.snapshots`. After
-    `USE sales` its tables have names of one part, and `SHOW TABLES` lists them. A table may stand by its location too,
-    with a slash in it: `FROM 'path/to/orders'`. Tables, views and settings of your own are usable beside, and so are
-    files: `CREATE TEMP TABLE mine AS FROM sales.orders`. Tables of a catalog are only read.
+    A table is opened and planned when a statement uses it, and files that the statement's conditions exclude are
+    skipped, as in `harness.sql`. Within one statement, a table has one version.
+
+    Names match regardless of case, also in quotes, as in DuckDB. The catalog's own name may come before a name, and a
+    metadata table after it: `sales.orders.snapshots`. After `USE sales`, its tables have names of one part, and `SHOW
+    TABLES` lists them. A location with a slash can be used in place of a name: `FROM 'path/to/orders'`. Your own
+    tables, views, settings and files can be used too: `CREATE TEMP TABLE mine AS FROM sales.orders`. Tables of a
+    catalog can only be read.
 
     Args:
-        source: a catalog, as the argument of `harness.open_table` of that name; or tables by name: locations, which are
-            opened at each use, tables and snapshots. None: all catalogs that are configured, for harness or for
-            PyIceberg; a name says its catalog first, or is of the only one that has it.
-        options: keyword arguments of `harness.open_table`, for each table that is opened.
+        source: A catalog or its name, as for `catalog` of `harness.open_table`; or tables by name: locations, which are
+            opened at each use, tables and snapshots. None: all catalogs that are configured for harness or PyIceberg. A
+            name then begins with its catalog, unless only one catalog has it.
+        options: Keyword arguments of `harness.open_table`, for each table that is opened.
+
+    Returns:
+        The connection.
 
     Raises:
-        RequestError: there is no such catalog.
-        TableNotFoundError: there is no such warehouse directory.
-        StorageError: the catalog does not answer.
+        RequestError: There is no such catalog.
+        TableNotFoundError: The warehouse directory does not exist.
+        StorageError: The catalog does not answer.
     """
     return Connection(NamedTables.from_source(source, options), new_instance(lossless=False))
 
 
 class Connection:
-    """A DuckDB instance of its own, in whose statements tables of a catalog are there by name. Made by `connect`.
+    """A separate DuckDB instance whose statements can use tables of a catalog by name. `connect` creates one.
 
-    It has the methods of a connection and of a cursor of the Python Database API (PEP 249), as DuckDB's own connections
-    do: parameters are `?`, `$1` or `$name`, and errors are those of `harness.sql`.
+    It has the methods of a connection and of a cursor of the Python Database API (PEP 249), like DuckDB's own
+    connections. Parameters are `?`, `$1` or `$name`, and errors are those of `harness.sql`.
     """
 
     def __init__(self, tables: NamedTables, connection: duckdb.DuckDBPyConnection) -> None:
@@ -134,16 +137,17 @@ class Connection:
 
     @validate_call
     def sql(self, query: str, parameters: object = None) -> duckdb.DuckDBPyRelation | None:
-        """The result of a query as a lazy DuckDB relation; None for statements without one.
+        """Return the result of a query as a lazy DuckDB relation, or None for statements without a result.
 
         The relation's tables stay on the connection until `release`.
 
         Args:
-            query: statements of which the last one gives the result.
-            parameters: values for the last statement: a sequence, or a mapping by name.
+            query: One or more statements. The last one has the result.
+            parameters: Values for the last statement: a sequence, or a mapping by name.
 
         Raises:
-            As `harness.sql`, and TableNotFoundError: a name stands for nothing; the message has the nearest ones.
+            TableNotFoundError: No table has that name. The message lists similar names.
+            HarnessError: As for `harness.sql`.
         """
         prepared = self._run_all_but_last(query)
         with self._errors(prepared.tables, prepared):
@@ -155,29 +159,62 @@ class Connection:
 
     @validate_call
     def execute(self, query: str, parameters: object = None) -> Connection:
-        """Run statements; the rows of the last one are there to be fetched. Arguments and errors are those of `sql`."""
+        """Run statements. The rows of the last one can then be fetched.
+
+        Args:
+            query: One or more statements.
+            parameters: Values for the last statement: a sequence, or a mapping by name.
+
+        Returns:
+            This connection.
+
+        Raises:
+            HarnessError: As for `sql`.
+        """
         self._run(self._run_all_but_last(query), parameters)
         return self
 
     @validate_call
     def executemany(self, query: str, parameters: Iterable[object]) -> Connection:
-        """Run statements once for each set of parameters, each time on tables as they are then. Raises as `sql`."""
+        """Run statements once for each set of parameters. Each run reads the tables as they are then.
+
+        Args:
+            query: One or more statements.
+            parameters: Sets of values for the last statement.
+
+        Returns:
+            This connection.
+
+        Raises:
+            HarnessError: As for `sql`.
+        """
         for each in parameters:
             self.execute(query, each)
         return self
 
     def plans(self, query: str) -> list[tuple[str, ScanPlan]]:
-        """The plan of each place where a query names a table of the catalog, with the table's name.
+        """Return the plan for each place where a query names a table of the catalog, with the table's name.
 
-        Nothing runs, neither the query nor statements before it. Raises as `sql`.
+        Nothing is run, neither the query nor statements before it.
+
+        Args:
+            query: One or more statements. The last one is planned.
+
+        Raises:
+            HarnessError: As for `sql`.
         """
         prepared = self._prepare(_split_statements(query)[-1])
         return [(reference.table, plan) for reference, plan in prepared.reads if isinstance(plan, PlannedScan)]
 
     def table(self, name: str) -> Table | Snapshot:
-        """Return the table of a name, or at a path such as `./orders`, as it is now, or as registered.
+        """Return the table of a name, or at a path like `./orders`, as it is now or as it was registered.
 
-        Raises TableNotFoundError, AmbiguousTableError: there is none, or there are several; the message has names.
+        Args:
+            name: The name or path.
+
+        Raises:
+            TableNotFoundError: There is none. The message lists similar names.
+            AmbiguousTableError: There are several. The message lists them.
         """
         parts = (name,) if is_path(name) and '"' not in name else parse_name(name)
         found = self._tables.open(parts)
@@ -187,22 +224,32 @@ class Connection:
 
     @property
     def within(self) -> Name:
-        """The namespace of the catalog that `USE` chose; empty: none."""
+        """The namespace of the catalog that `USE` selected. Empty if there is none."""
         return self._tables.within
 
     def names(self, *, everywhere: bool = True) -> Iterator[Name]:
-        """The names of all tables, in parts. The catalog is asked as they are taken.
+        """Return the names of all tables, in parts. The catalog is asked for them lazily.
 
-        everywhere: False: after `USE`, only those in the namespace that was chosen, as they can be written there.
+        Args:
+            everywhere: If False, and after `USE`, return only names in the selected namespace, as they can be written
+                there.
         """
         return self._tables.names(everywhere=everywhere)
 
     def register(self, name: str, value: object) -> Connection:
-        """Let a name stand for a table, a snapshot or a location, or a frame of Arrow, pandas or Polars.
+        """Make a table, a snapshot or a location, or an Arrow, pandas or Polars frame available by a name.
 
         A table that PyIceberg or deltalake opened is read by harness, at its version.
 
-        Raises RequestError: DuckDB reads no such value.
+        Args:
+            name: The name.
+            value: The table or frame.
+
+        Returns:
+            This connection.
+
+        Raises:
+            RequestError: DuckDB cannot read a value of this type.
         """
         if isinstance(value, Table | Snapshot | str) or is_foreign_table(value):
             self._tables.register(name, value)
@@ -210,78 +257,103 @@ class Connection:
         try:
             self._connection.register(name, value)
         except (duckdb.Error, TypeError) as error:
-            raise RequestError(f"Cannot register {name}: DuckDB reads no {type(value).__name__}") from error
+            raise RequestError(
+                f"Cannot register {name}: DuckDB cannot read an object of type {type(value).__name__}"
+            ) from error
         return self
 
     def unregister(self, name: str) -> Connection:
-        """Take back a name of `register`."""
+        """Remove a name that `register` added.
+
+        Args:
+            name: The name.
+
+        Returns:
+            This connection.
+        """
         if self._tables.registered.pop(parse_name(name), None) is None:
             self._connection.unregister(name)
         return self
 
     def cursor(self) -> Connection:
-        """Another connection to the same instance and names, with temporary tables and a transaction of its own."""
+        """Return another connection to the same instance and names, with its own temporary tables and transaction."""
         return Connection(self._tables, track(self._connection.cursor()))
-
-    # The last statement.
 
     @property
     def description(self) -> list[tuple[Any, ...]] | None:
-        """The columns of the rows, seven values for each, of which the first two are name and type."""
+        """The columns of the rows, with seven values each, of which the first two are name and type."""
         return None if self._rows is None else self._rows.description
 
     @property
     def rowcount(self) -> int:
-        """-1: DuckDB does not count rows before they are fetched."""
+        """Always -1, because DuckDB does not count rows before they are fetched."""
         return -1
 
     def fetchone(self) -> tuple[Any, ...] | None:
-        """The next row; None: there are no more.
+        """Return the next row, or None if there are no more.
 
-        Raises MissingFileError, duckdb.Error: a file is gone since the table was planned, or DuckDB fails on a row.
+        Raises:
+            MissingFileError: A file was deleted after the table was planned.
+            duckdb.Error: DuckDB fails on a row.
         """
         return self._fetch(lambda rows: rows.row_source().fetchone())
 
     def fetchmany(self, size: int | None = None) -> list[tuple[Any, ...]]:
-        """The next rows, `arraysize` if not said otherwise. Raises as `fetchone`."""
+        """Return the next rows, by default `arraysize` of them. Raises the errors of `fetchone`.
+
+        Args:
+            size: The number of rows.
+        """
         return self._fetch(lambda rows: rows.row_source().fetchmany(self.arraysize if size is None else size))
 
     def fetchall(self) -> list[tuple[Any, ...]]:
-        """All rows that are left. Raises as `fetchone`."""
+        """Return all remaining rows. Raises the errors of `fetchone`."""
         return self._fetch(lambda rows: rows.row_source().fetchall())
 
     def __iter__(self) -> Iterator[tuple[Any, ...]]:
         return iter(self.fetchone, None)
 
     def arrow(self) -> pa.Table:
-        """All rows as an Arrow table. Raises as `fetchone`, and RequestError: some were fetched one by one."""
+        """Return all rows as an Arrow table.
+
+        Raises:
+            RequestError: Some rows were fetched one by one.
+            MissingFileError, duckdb.Error: As for `fetchone`.
+        """
         return self._fetch(lambda rows: rows.bulk_source().to_arrow_table())
 
     def to_batches(self, batch_rows: int = 100_000) -> pa.RecordBatchReader:
-        """All rows as a stream of Arrow batches, while DuckDB reads. Raises as `arrow`."""
+        """Return all rows as a stream of Arrow batches, while DuckDB reads. Raises the errors of `arrow`.
+
+        Args:
+            batch_rows: The number of rows in a batch.
+        """
         return self._fetch(lambda rows: rows.bulk_source().to_arrow_reader(batch_rows))
 
     def df(self) -> Any:
-        """All rows as a pandas DataFrame. Raises as `arrow`."""
+        """Return all rows as a pandas DataFrame. Raises the errors of `arrow`."""
         return self._fetch(lambda rows: rows.bulk_source().df())
 
     def pl(self) -> pl.DataFrame:
-        """All rows as a Polars DataFrame. Raises as `arrow`, and RequestError: there is no Polars."""
+        """Return all rows as a Polars DataFrame.
+
+        Raises:
+            RequestError: Polars is not installed, or some rows were fetched one by one.
+            MissingFileError, duckdb.Error: As for `fetchone`.
+        """
         try:
             import polars as pl
         except ImportError:
             raise RequestError("Cannot make a Polars DataFrame: polars is not installed, pip install polars") from None
         return pl.DataFrame(self.arrow())
 
-    # The DuckDB instance.
-
     def begin(self) -> Connection:
-        """Begin a transaction on tables of your own. Tables of the catalog are read as they are at each statement."""
+        """Begin a transaction on your own tables. Each statement reads the catalog's tables as they are then."""
         self._connection.begin()
         return self
 
     def commit(self) -> Connection:
-        """Keep all changes since `begin`; without it, they are kept already."""
+        """Commit all changes since `begin`. Without `begin`, each change is committed at once."""
         self._end_transaction("COMMIT")
         return self
 
@@ -291,16 +363,16 @@ class Connection:
         return self
 
     def interrupt(self) -> None:
-        """End the query that another thread runs here."""
+        """Interrupt the query that another thread is running on this connection."""
         self._connection.interrupt()
 
     def release(self) -> None:
-        """Take away the tables of reads, as `harness.detach` does: relations made before can not be run any more."""
+        """Remove the tables of reads, as `harness.detach` does. Relations made before can no longer be used."""
         release(self._connection)
         self._rows, self._is_lent, self._read = None, False, {}
 
     def close(self) -> None:
-        """End the connection; relations that it gave end with it."""
+        """Close the connection. Relations that it returned can no longer be used."""
         self._connection.close()
 
     def __enter__(self) -> Connection:
@@ -312,7 +384,7 @@ class Connection:
         self.close()
 
     def _run_all_but_last(self, query: str) -> Prepared:
-        """Runs all statements but the last one, which is ready to run."""
+        """Run all statements except the last one, and prepare the last one."""
         *first, last = _split_statements(query)
         for statement in first:
             self._run(self._prepare(statement), None)
@@ -321,10 +393,10 @@ class Connection:
     def _prepare(self, statement: str) -> Prepared:
         if self._rows is not None:
             self._rows = None
-            try:  # DuckDB 2.0 refuses other work before rows are given up, and 1.5 cuts them off silently
+            try:  # before rows are given up, DuckDB 2.0 refuses other work, and 1.5 silently drops them
                 self._connection.execute("SELECT 1 WHERE false").fetchall()
             except duckdb.FatalException as error:
-                message = f"DuckDB gave up the instance of this connection: open a new one: {error_text(error)}"
+                message = f"DuckDB invalidated the instance of this connection: open a new one: {error_text(error)}"
                 raise EngineError(message) from error
         return prepare(statement, self._tables, self._connection)
 
@@ -342,22 +414,24 @@ class Connection:
     def _end_transaction(self, how: str) -> None:
         try:
             self._connection.execute(how)
-        except duckdb.TransactionException:  # there is none; PEP 249 has one always
+        except duckdb.TransactionException:  # there is no transaction; in PEP 249 there always is one
             return
 
     def _fetch(self, fetch: Callable[[StatementRows], _Result]) -> _Result:
         if self._rows is None:
             raise RequestError("Cannot fetch rows: execute a query first; rows from before `sql` or `plans` are gone")
         with self._errors(self._read), warnings.catch_warnings():
-            # Rows that might be fetched one by one are copied for Arrow.
+            # DuckDB warns that it copies rows for Arrow if they might be fetched one by one.
             warnings.filterwarnings("ignore", "Arrow output on a DB-API result", UserWarning)
             return fetch(self._rows)
 
     @contextmanager
     def _errors(self, tables: Mapping[str, Snapshot], prepared: Prepared | None = None) -> Iterator[None]:
-        """Errors of DuckDB become harness's; rows of a statement that has begun may fail with DuckDB's own.
+        """Raise DuckDB's errors as harness errors, as far as they can be translated once a statement has begun.
 
-        tables: that the statement reads. prepared: the statement, which is to begin.
+        Args:
+            tables: The tables that the statement reads.
+            prepared: The statement, if it is about to begin.
         """
         try:
             yield
@@ -380,11 +454,8 @@ class Connection:
 def _split_statements(query: str) -> list[str]:
     found = statements(query)
     if not found:
-        raise RequestError("Cannot run nothing: the text has no statement")
+        raise RequestError("Cannot run an empty text: it has no statement")
     return found
-
-
-# `harness.attach`: tables of a catalog as views of a DuckDB connection, for tools that bring a connection.
 
 
 def attach(
@@ -395,33 +466,34 @@ def attach(
     tables: Iterable[str] | None = None,
     **options: Unpack[OpenOptions],
 ) -> tuple[str, ...]:
-    """Make tables of a catalog views of a DuckDB connection, in a schema for each namespace.
+    """Create views of a catalog's tables on a DuckDB connection, in a schema for each namespace.
 
         con = duckdb.connect()
         harness.attach(con, "path/to/warehouse", tables=["sales.orders"])
         con.sql("SELECT count(*) FROM sales.orders")
 
-    A view reads the table as it was when it was attached, deletes applied; DuckDB pushes filters and columns of queries
-    down to the files' row groups. `harness.connect` skips whole files besides, and reads tables as they are at each
-    query. Attach again for newer rows.
+    Use it for tools that need a plain DuckDB connection. A view reads the table as it was when it was attached, with
+    deletes applied, and DuckDB skips row groups by a query's filter. `harness.connect` also skips whole files, and
+    reads tables as they are at each query. Attach again to see newer rows.
 
-    Namespaces inside of others are schemas with dots in their names: `"prod.sales"`. Tables without a namespace are in
-    `main`. Names that differ in case alone are one to DuckDB, and refused. The views belong to this connection; on a
-    cursor of it they cannot be used. `harness.detach` takes them away.
+    A nested namespace is a schema with dots in its name: `"prod.sales"`. Tables without a namespace are in `main`.
+    Names that differ only in case are the same name in DuckDB, and are refused. The views can be used only on this
+    connection, not on its cursors. `harness.detach` removes them.
 
     Args:
-        connection: yours. Its database is written: in a file, the views stay, and can be used after the next `attach`.
-        source: as for `harness.connect`.
-        tables: names of tables; None: all of the catalog.
-        options: keyword arguments of `harness.open_table`, for each table.
+        connection: Your connection. Its database is changed: in a database file, the views stay, and can be used again
+            after the next `attach`.
+        source: As for `harness.connect`.
+        tables: Names of tables. None: all tables of the catalog.
+        options: Keyword arguments of `harness.open_table`, for each table.
 
     Returns:
         The names of the views, with their schemas.
 
     Raises:
-        TableNotFoundError: there is no such table; the message has the nearest names.
-        RequestError: the connection has something else by that name, or cannot be written.
-        HarnessError: as for `harness.connect`, or a table cannot be read.
+        TableNotFoundError: A table does not exist. The message lists similar names.
+        RequestError: The connection has something else by that name, or cannot be written.
+        HarnessError: As for `harness.connect`, or a table cannot be read.
     """
     check_arguments({"connection": connection, "names": tables}, ("names",))
     plans = plan_views(source, tables, options)
@@ -431,12 +503,15 @@ def attach(
 
 @validate_call
 def detach(connection: duckdb.DuckDBPyConnection) -> None:
-    """Take away what harness has put on your DuckDB connection: views of `attach`, and what reads need.
+    """Remove everything that harness has put on your DuckDB connection: views of `attach`, and data that reads need.
 
     `Snapshot.to_duckdb` and `harness.sql` leave tables of deletes and constants, and names of files, on a connection
-    that you pass, because a relation is lazy: it, and whatever you derive from it, looks them up each time that it
-    runs. Detach when you have the rows; relations that were made before can then not be run any more. Views that you
-    named, or made of such relations, stay with all that they need.
+    that you pass. A relation is lazy, so it and all relations derived from it use these each time they run. Detach
+    after you have fetched the rows; relations made before can no longer be used. Views that you created from relations
+    stay, with everything they need.
+
+    Args:
+        connection: Your connection.
 
     Raises:
         EngineError: The connection is closed.
@@ -450,7 +525,7 @@ def detach(connection: duckdb.DuckDBPyConnection) -> None:
 def plan_views(
     source: TableSource, tables: Iterable[str] | None, options: Mapping[str, Any]
 ) -> dict[tuple[str | None, str], PlannedScan]:
-    """Plans of whole tables, by schema and name of the view for each. Arguments and errors are those of `attach`."""
+    """Return plans of whole tables, by schema and name of their views. Arguments and errors are those of `attach`."""
     known = NamedTables.from_source(source, options)
     names = list(known.names()) if tables is None else [parse_name(name) for name in tables]
     plans: dict[tuple[str | None, str], PlannedScan] = {}
@@ -464,8 +539,8 @@ def plan_views(
         folded = (view[0] and view[0].casefold(), view[1].casefold())
         if taken.setdefault(folded, name) != name:
             raise AmbiguousTableError(
-                f"Cannot make views of both {name_text(taken[folded])} and {name_text(name)}: DuckDB takes them for one "
-                "name; attach one of them with tables=[…]",
+                f"Cannot make views of both {name_text(taken[folded])} and {name_text(name)}: they are one name to "
+                "DuckDB; attach one of them with tables=[…]",
                 cause="AmbiguousName",
                 options=("tables",),
             )

@@ -1,7 +1,7 @@
-"""Statements of a connection: its names that are tables of the catalog, and the statement that DuckDB runs.
+"""Statements of a connection: the names in them that are tables of the catalog, and the statements that DuckDB runs.
 
-DuckDB tells the kind of a statement, and sqlglot its names. Statements without a table of the catalog go to DuckDB as
-they are.
+DuckDB determines the kind of a statement, and sqlglot its names. Statements without a table of the catalog are passed
+to DuckDB unchanged.
 """
 
 from __future__ import annotations
@@ -33,11 +33,6 @@ from harness.queries.time_travel import Pinned, pin
 from harness.snapshot import Snapshot
 from harness.table import Table
 
-# A text as statements, each with a semicolon at its end that is in no quotes and no comment. DuckDB splits texts too,
-# but 1.5 takes a PIVOT apart into statements without a text, and no version tells whether the last statement is
-# finished, which a shell must know.
-
-
 _TOKEN = re.compile(
     r"""
     (?P<end>;)
@@ -55,18 +50,22 @@ _OPEN = ("open_comment", "open_escaped", "open_text", "open_name", "open_dollar"
 
 
 def statements(text: str) -> list[str]:
-    """The statements of a text, without their semicolons; space and comments are no statement."""
+    """Split a text into statements, without their semicolons. Blanks and comments are not statements.
+
+    DuckDB can split texts too, but DuckDB 1.5 splits a PIVOT into statements without a text, and no version reports
+    whether the last statement is finished, which a shell needs.
+    """
     return [part for part, _ in _split(text)]
 
 
 def is_finished(text: str) -> bool:
-    """Tells whether the text ends behind a statement's semicolon."""
+    """Return whether the text ends after the semicolon of a statement."""
     *_, last = ((None, True), *_split(text))
     return last[1]
 
 
 def _split(text: str) -> Iterator[tuple[str, bool]]:
-    """Statements, each with a sign that its semicolon is there."""
+    """Yield the statements, each with a flag for a semicolon at its end."""
     start, has_content, is_open = 0, False, False
     for token in _TOKEN.finditer(text):
         if token["end"] is not None:
@@ -80,9 +79,6 @@ def _split(text: str) -> Iterator[tuple[str, bool]]:
         yield text[start:].strip(), False
 
 
-# `USE sales` and `SHOW TABLES` on a connection, whose namespaces are a catalog's beside DuckDB's own schemas.
-
-
 _SPACE = r"(?:\s|--[^\n]*(?:\n|\Z)|/\*.*?\*/)*"
 _NAME = r"""(?P<name>(?:"(?:[^"]|"")+"|[^\s".]+)(?:\.(?:"(?:[^"]|"")+"|[^\s".]+))*)"""
 _USE = re.compile(rf"{_SPACE}USE\s+{_NAME}{_SPACE}", re.IGNORECASE | re.DOTALL)
@@ -92,26 +88,29 @@ _SHOW = re.compile(
 )
 _SHOW_TABLE = re.compile(rf"{_SPACE}SHOW\s+{_NAME}{_SPACE}", re.IGNORECASE | re.DOTALL)
 _SHOWN = ("TABLES", "SCHEMAS", "NAMESPACES", "DATABASES", "CATALOGS", "VARIABLES")
-"""Words behind SHOW that list; other words are tables to describe."""
+"""Words after SHOW that list something. After other words, SHOW describes a table."""
 
 
 def _prepare_use(text: str, tables: NamedTables, connection: duckdb.DuckDBPyConnection) -> Prepared | None:
-    """A USE statement, and the tables with the chosen namespace; None: another statement. Raises as `_chosen`."""
+    """Return a USE statement with the tables of the selected namespace, or None for another statement.
+
+    It raises the errors of `_choose_namespace`.
+    """
     found = _USE.fullmatch(text)
     if found is None or tables.catalog is None:
         return None
     chosen = _choose_namespace(parse_name(found["name"]), tables, connection)
     if chosen is None:
         return Prepared(text=text, gives_rows=False, chosen=replace(tables, within=()))
-    # To choose the schema that DuckDB is in changes nothing, and answers as USE does.
+    # Selecting DuckDB's present schema changes nothing, and has the same result as USE.
     (row,) = connection.execute("SELECT current_database(), current_schema()").fetchall()
     return Prepared(text=f"USE {'.'.join(map(quoted, row))}", gives_rows=False, chosen=chosen)
 
 
 def _show_query(text: str, tables: NamedTables, connection: duckdb.DuckDBPyConnection) -> str | None:
-    """The query in place of SHOW TABLES, SCHEMAS or DATABASES, which lists the catalog's too; None: another statement.
+    """Return a query for SHOW TABLES, SCHEMAS or DATABASES that includes the catalog, or None for another statement.
 
-    Raises as `_chosen`.
+    It raises the errors of `_choose_namespace`.
     """
     found = _SHOW.fullmatch(text)
     if found is None or tables.catalog is None:
@@ -136,12 +135,12 @@ def _show_query(text: str, tables: NamedTables, connection: duckdb.DuckDBPyConne
 
 
 def _choose_namespace(name: Name, tables: NamedTables, connection: duckdb.DuckDBPyConnection) -> NamedTables | None:
-    """The tables with names in that namespace; None: the namespace is one of DuckDB's own.
+    """Return the tables with that namespace selected, or None if the namespace is one of DuckDB's own.
 
     Raises:
-        TableNotFoundError: neither the catalog nor DuckDB has such a namespace; the message has the nearest names.
-        AmbiguousTableError: there are several.
-        StorageError: the catalog does not answer.
+        TableNotFoundError: Neither the catalog nor DuckDB has such a namespace. The message lists similar names.
+        AmbiguousTableError: Both have it, or there are several.
+        StorageError: The catalog does not answer.
     """
     rows = connection.execute("SELECT lower(database_name), lower(schema_name) FROM duckdb_schemas()").fetchall()
     folded = tuple(part.lower() for part in name)
@@ -162,7 +161,7 @@ def _choose_namespace(name: Name, tables: NamedTables, connection: duckdb.DuckDB
 
 
 def _namespaces(catalog: Catalog, tables: NamedTables, inside: NamedTables | None) -> Iterable[tuple[str, str]]:
-    """Catalogs and namespaces: those directly in the chosen namespace, or directly in the catalogs."""
+    """Yield catalogs and namespaces: those directly in the selected namespace, or else directly in the catalogs."""
     outer = [()] if inside is None else [inside.within]
     if inside is None and isinstance(catalog, AllCatalogs):
         outer = [tables.within[:1]] if tables.within else list(catalog.namespaces())
@@ -172,7 +171,7 @@ def _namespaces(catalog: Catalog, tables: NamedTables, inside: NamedTables | Non
 
 
 def _listing_query(own_query: str | None, rows: Iterable[tuple[str, ...]], columns: str) -> str:
-    """A query for rows of names besides those of `own`."""
+    """Return a query for the given rows of names, in addition to those of `own_query`."""
     values = ", ".join(f"({', '.join(map(literal, row))})" for row in rows)
     parts = [own_query] if own_query is not None else []
     parts += [f"VALUES {values}"] if values else []
@@ -183,9 +182,9 @@ def _listing_query(own_query: str | None, rows: Iterable[tuple[str, ...]], colum
 
 
 _QUERIES = {"SELECT", "MULTI"}
-"""Kinds of statements that give rows; MULTI: with a PIVOT, on DuckDB 2.0."""
+"""Kinds of statements that return rows. MULTI is a statement with a PIVOT on DuckDB 2.0."""
 _OTHERS = {"EXPLAIN", "CREATE", "INSERT", "COPY", "UPDATE", "DELETE", "MERGE_INTO", "DROP", "ALTER"}
-"""Kinds of others that may name a table of a catalog."""
+"""Kinds of other statements that may name a table of a catalog."""
 _calls = itertools.count()
 _token = secrets.token_hex(8)
 
@@ -194,13 +193,14 @@ _token = secrets.token_hex(8)
 class Prepared:
     """A statement that is ready to run.
 
-    text: with views in place of the tables that it reads from the catalog.
-    gives_rows: whether it is a query.
-    reads: places that read a table of the catalog, in the order of the text, and the content of their views.
-    tables: the tables of the catalog that it reads, by whole name.
-    unknown: names that are no table of the catalog, nor the connection's.
-    unparsed: the reason why its names are not known; None: they are.
-    chosen: the tables with the namespace that it chooses; None: it chooses none.
+    Attributes:
+        text: The statement, with views in place of the catalog's tables.
+        gives_rows: True if it is a query.
+        reads: The places that read a table of the catalog, in the order of the text, with the content of their views.
+        tables: The tables of the catalog that it reads, by full name.
+        unknown: Names that are neither tables of the catalog nor of the connection.
+        unparsed: The reason why the statement's names are not known, or None if they are.
+        chosen: The tables with the namespace that the statement selects, or None if it selects none.
     """
 
     text: str
@@ -212,7 +212,7 @@ class Prepared:
     chosen: NamedTables | None = None
 
     def runnable(self, connection: duckdb.DuckDBPyConnection, parameters: object = None) -> str:
-        """The statement for DuckDB. Raises as `harness.sql`."""
+        """Return the statement for DuckDB. It raises the errors of `harness.sql`."""
         plans = {reference.view: plan for reference, plan in self.reads}
         aliased = {reference.view for reference, _ in self.reads if reference.aliased}
         if self.gives_rows:
@@ -224,12 +224,12 @@ class Prepared:
 
 
 def prepare(text: str, tables: NamedTables, connection: duckdb.DuckDBPyConnection) -> Prepared:
-    """A statement, with the tables of the catalog that it reads planned as they are now.
+    """Prepare a statement. The tables of the catalog that it reads are planned as they are now.
 
     Raises:
-        RequestError: it cannot be parsed, writes a table of the catalog, or keeps a view over one.
-        AmbiguousTableError: a name may be more than one table.
-        HarnessError: a table cannot be opened or planned.
+        RequestError: The statement cannot be parsed, writes a table of the catalog, or creates a view over one.
+        AmbiguousTableError: A name may mean several tables.
+        HarnessError: A table cannot be opened or planned.
     """
     if (use := _prepare_use(text, tables, connection)) is not None:
         return use
@@ -237,7 +237,7 @@ def prepare(text: str, tables: NamedTables, connection: duckdb.DuckDBPyConnectio
         return Prepared(text=listing, gives_rows=True)
     described = _SHOW_TABLE.fullmatch(text)
     if described is not None and described["name"].upper() not in _SHOWN:
-        text = f"DESCRIBE {described['name']}"  # the same to DuckDB, and can be parsed
+        text = f"DESCRIBE {described['name']}"  # the same for DuckDB, but sqlglot can parse it
     pinned = _pin_moments(text, tables, connection)
     text = pinned.query
     kind = _statement_kind(text, connection)
@@ -246,7 +246,7 @@ def prepare(text: str, tables: NamedTables, connection: duckdb.DuckDBPyConnectio
         return as_it_is
     try:
         parsed = rewrite.parse_statement(text)
-    except RequestError as error:  # DuckDB's own syntax, and maybe without any table of the catalog
+    except RequestError as error:  # DuckDB's own syntax; the statement may name no table of the catalog
         return replace(as_it_is, unparsed=error)
     names = dict.fromkeys(reference.name for reference in rewrite.references(parsed))
     found = {name: _find_table(name, tables, connection, pinned) for name in names}
@@ -260,7 +260,7 @@ def prepare(text: str, tables: NamedTables, connection: duckdb.DuckDBPyConnectio
     wholes = {name: whole for name, (whole, _) in bound.items()}
     _check_writes(parsed, target, wholes)
     snapshots: dict[str, Snapshot] = {}
-    for whole, snapshot in (*bound.values(), *about.values()):  # two names of one table are one version
+    for whole, snapshot in (*bound.values(), *about.values()):  # two names of one table are the same version
         snapshots.setdefault(whole, snapshot)
     schemas = {whole: snapshot.schema for whole, snapshot in snapshots.items()}
     metadata = MetadataTables(snapshots)
@@ -289,21 +289,21 @@ def prepare(text: str, tables: NamedTables, connection: duckdb.DuckDBPyConnectio
 
 
 def _pin_moments(text: str, tables: NamedTables, connection: duckdb.DuckDBPyConnection) -> Pinned:
-    """The statement with tables of the catalog at moments under names of their own."""
+    """Return the statement with separate names for tables of the catalog that are read at a point in time."""
     as_it_is = Pinned(text, {})
     if not may_name_moments(text):
         return as_it_is
     try:
         statement = rewrite.parse_statement(text)
-    except RequestError:  # DuckDB's own syntax; `prepare` keeps the reason
+    except RequestError:  # DuckDB's own syntax; `prepare` records the reason
         return as_it_is
     return pin(statement, lambda name: tables.open(name, is_taken=_is_own(name, connection)) is not None) or as_it_is
 
 
 def missing_name_error(error: duckdb.Error, prepared: Prepared, tables: NamedTables) -> HarnessError | None:
-    """The error about a name that stands for nothing; None: DuckDB complains of something else."""
+    """Return the error for a name without a table, or None if DuckDB's error has another reason."""
     said = str(error).casefold()
-    if isinstance(error, duckdb.BinderException):  # DuckDB 1.5 on a name of three parts, of which it says the first
+    if isinstance(error, duckdb.BinderException):  # for a name of three parts, DuckDB 1.5 reports only the first part
         names = (name for name in prepared.unknown if f'catalog "{name[0].casefold()}" does not exist' in said)
     elif prepared.unparsed is not None:
         return prepared.unparsed
@@ -313,13 +313,13 @@ def missing_name_error(error: duckdb.Error, prepared: Prepared, tables: NamedTab
 
 
 def _statement_kind(text: str, connection: duckdb.DuckDBPyConnection) -> str:
-    """DuckDB's type of the statement, or of the last of its parts."""
+    """Return DuckDB's type of the statement, or of its last part."""
     refuse_half_characters(text, "query")
     try:
         parts = connection.extract_statements(text)
     except duckdb.ParserException as error:
         if "NameListToString" in str(error):
-            parsed = rewrite.parse_statement(text)  # names of four parts, such as a.b.c.orders, are not for DuckDB 1.5
+            parsed = rewrite.parse_statement(text)  # DuckDB 1.5 rejects names of four parts, like a.b.c.orders
             try:
                 rewrite.refuse_writes(parsed)
             except RequestError:
@@ -330,7 +330,7 @@ def _statement_kind(text: str, connection: duckdb.DuckDBPyConnection) -> str:
 
 
 def _target(statement: rewrite.SqlStatement) -> Name | None:
-    """The table that a statement writes or makes; None: the statement only reads."""
+    """Return the table that a statement writes or creates, or None if it only reads."""
     tree = statement.tree
     if not isinstance(tree, exp.Create | exp.Insert | exp.Update | exp.Delete | exp.Drop | exp.Alter | exp.Merge):
         return None
@@ -339,11 +339,14 @@ def _target(statement: rewrite.SqlStatement) -> Name | None:
 
 
 def _check_writes(statement: rewrite.SqlStatement, target: Name | None, bound: Mapping[Name, str]) -> None:
-    """Tables of a catalog are read: by queries, and to fill tables and files of the user's."""
+    """Raise RequestError if the statement does more than read tables of the catalog.
+
+    They may be read by queries, and to fill the user's own tables and files.
+    """
     match statement.tree:
         case exp.Create(kind="VIEW"):
             raise RequestError(
-                f"Cannot keep a view over {next(iter(bound.values()))}: it would stay at one version of the table; "
+                f"Cannot create a view over {next(iter(bound.values()))}: it would stay at one version of the table; "
                 "write the query with WITH, copy its rows with CREATE TEMP TABLE … AS, or use harness.attach"
             )
         case exp.Create(kind="TABLE", expression=source) | exp.Insert(expression=source):
@@ -366,7 +369,7 @@ def _check_writes(statement: rewrite.SqlStatement, target: Name | None, bound: M
 def _find_table(
     name: Name, tables: NamedTables, connection: duckdb.DuckDBPyConnection, pinned: Pinned
 ) -> tuple[str, Snapshot] | None:
-    """The whole name of a table of the catalog, and its snapshot; None: the connection's table, or none at all."""
+    """Return the full name and snapshot of a table of the catalog, or None if the catalog has no such table."""
     if len(name) == 1 and name[0] in pinned.moments:
         name, moment = pinned.moments[name[0]]
         found = _find_table(name, tables, connection, pinned)
@@ -381,8 +384,8 @@ def _find_table(
     whole, table = opened
     if is_own:
         raise AmbiguousTableError(
-            f"Table {name_text(name)} is both one of this connection and {whole}: drop the former, or write more of its "
-            "name",
+            f"Table {name_text(name)} is both one of this connection and {whole}: drop the former, or write the full "
+            "name of the latter",
             cause="AmbiguousName",
         )
     return whole, table.snapshot() if isinstance(table, Table) else table
@@ -391,7 +394,7 @@ def _find_table(
 def _metadata_table_owner(
     name: Name, tables: NamedTables, connection: duckdb.DuckDBPyConnection
 ) -> tuple[str, Snapshot] | None:
-    """The table of the catalog whose metadata table a name is, `sales.orders.files`; None: the name is none's."""
+    """Return the table whose metadata table has this name, like `sales.orders.files`, or None."""
     if len(name) < 2 or not any(is_metadata_table(f, name[-1]) for f in NAMES):
         return None
     owner = _find_table(name[:-1], tables, connection, Pinned("", {}))
@@ -399,7 +402,7 @@ def _metadata_table_owner(
 
 
 def _is_own(name: Name, connection: duckdb.DuckDBPyConnection) -> bool:
-    """Tells whether the DuckDB connection has a table or view of that name."""
+    """Return whether the DuckDB connection has a table or view of that name."""
     rows = connection.execute(
         """
         SELECT lower(database_name), lower(schema_name), schema_name IN ('main', current_schema())

@@ -1,4 +1,4 @@
-"""Tables behind the names in a connection's SQL: given by name, or in a catalog."""
+"""The tables behind the names in a connection's SQL: registered by name, or in a catalog."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from harness.table import Table, open_table
 GivenTable: TypeAlias = Table | Snapshot | str
 """A table at one version; a snapshot; or a location, which is opened at each use."""
 TableSource: TypeAlias = Catalog | Mapping[str, GivenTable] | str | None
-"""A connection's source of tables: a catalog or its name, tables by name, or all configured catalogs."""
+"""The source of a connection's tables: a catalog or its name, tables by name, or all configured catalogs."""
 
 
 _CANNOT_ASK = ("CatalogMisconfigured", "CatalogClientMissing")
@@ -35,10 +35,13 @@ _CANNOT_ASK = ("CatalogMisconfigured", "CatalogClientMissing")
 
 @dataclass(slots=True, kw_only=True)
 class NamedTables:
-    """Tables by name. Names match without regard to case, as DuckDB's do; the exact spelling is preferred.
+    """Tables by name. Names match regardless of case, as in DuckDB, but the exact spelling is preferred.
 
-    catalog: of names that were not given; None: there is none. within: its namespace of names of one part.
-    given: tables by name. options: keyword arguments of `harness.open_table`, for each table that is opened.
+    Attributes:
+        catalog: The catalog for names that are not registered, or None.
+        within: The selected namespace of the catalog, in which names of one part are looked up.
+        registered: Tables by name.
+        options: Keyword arguments of `harness.open_table`, for each table that is opened.
     """
 
     catalog: Catalog | None = None
@@ -48,7 +51,7 @@ class NamedTables:
 
     @classmethod
     def from_source(cls, source: TableSource, options: Mapping[str, Any]) -> NamedTables:
-        """The tables of a catalog, or those that a mapping names; the arguments and errors are `harness.connect`'s."""
+        """Return the tables of a catalog or a mapping. Arguments and errors are those of `harness.connect`."""
         check_options(open_table, options)
         if source is None:
             return cls(catalog=AllCatalogs(), options=options)
@@ -60,7 +63,7 @@ class NamedTables:
         return cls(catalog=open_catalog(source, storage_options=options.get("storage_options")), options=options)
 
     def description(self) -> str:
-        """The source in words; no catalog is asked."""
+        """Return the source in words, without asking the catalog."""
         given = len(self.registered)
         tables = f"{given} table{'' if given == 1 else 's'} by name"
         if self.catalog is None:
@@ -69,11 +72,11 @@ class NamedTables:
         return f"{source}, {tables}" if given else source
 
     def register(self, name: str, value: object) -> None:
-        """Let a name stand for a table. A table that another library opened stays at its version.
+        """Make a table available by a name. A table that another library opened stays at its version.
 
         Raises:
-            RequestError: the name or the value is none.
-            HarnessError: as for `harness.open_table`, of the table of another library.
+            RequestError: The name or the value is invalid.
+            HarnessError: As for `harness.open_table`, for a table of another library.
         """
         if is_foreign_table(value):
             value = open_table(value, **self.options)
@@ -84,13 +87,16 @@ class NamedTables:
         self.registered[parse_name(name)] = value
 
     def open(self, name: Name, *, is_taken: bool = False) -> tuple[str, Table | Snapshot] | None:
-        """The table of that name as it is now, and its whole name; None: there is none.
+        """Return the full name of a table and the table as it is now, or None if there is none.
 
-        is_taken: True: something else has the name, so that it is a table only of a catalog that it says.
+        Args:
+            name: The name.
+            is_taken: True if DuckDB has something by that name. The catalog is then searched only if the name begins
+                with it.
 
         Raises:
-            AmbiguousTableError: the name may be more than one table.
-            HarnessError: as for `harness.open_table`.
+            AmbiguousTableError: The name may mean several tables.
+            HarnessError: As for `harness.open_table`.
         """
         key = _single_match(name, [each for each in self.registered if _fold(each) == _fold(name)])
         if key is not None:
@@ -106,7 +112,7 @@ class NamedTables:
                 found = self._open_in_catalog(self.catalog, whole)
             except (StorageError, RequestError) as error:
                 is_of_catalog = isinstance(error, StorageError) or error.cause in _CANNOT_ASK
-                if is_of_catalog and len(whole) > len(name) > 1:  # nobody said this catalog
+                if is_of_catalog and len(whole) > len(name) > 1:  # the user did not name this catalog
                     error.message = f"Cannot tell whether catalog {whole[0]} has {name_text(name)}: {error.message}"
                 raise
             if found is not None:
@@ -116,13 +122,15 @@ class NamedTables:
         return opened.popitem() if opened else None
 
     def in_namespace(self, name: Name, *, is_taken: bool = False) -> NamedTables:
-        """The same, with names of one part in a namespace of the catalog, whose own name may stand before.
+        """Return the same tables with a namespace of the catalog selected.
 
-        is_taken: as for `open`.
+        Args:
+            name: The namespace. The catalog's own name may come before it.
+            is_taken: As for `open`.
 
         Raises:
-            TableNotFoundError: there is no such namespace; the message has the nearest names.
-            AmbiguousTableError: there are several.
+            TableNotFoundError: There is no such namespace. The message lists similar names.
+            AmbiguousTableError: There are several.
         """
         found: dict[Name, None] = {}
         if self.catalog is not None:
@@ -137,7 +145,11 @@ class NamedTables:
         return replace(self, within=meant)
 
     def names(self, *, everywhere: bool = True) -> Iterator[Name]:
-        """All names, without the catalog's own. everywhere: False: of the chosen namespace, with names of one part."""
+        """Yield all names, without the catalog's own name.
+
+        Args:
+            everywhere: If False, yield only names in the selected namespace, without the namespace.
+        """
         yield from self.registered
         if self.catalog is None:
             return
@@ -151,12 +163,12 @@ class NamedTables:
             yield from walk(self.catalog)
 
     def qualified(self, name: Name) -> str:
-        """A name of the catalog as text, with the catalog's own before it."""
+        """Return a name in the catalog as text, with the catalog's own name before it."""
         own = (self.catalog.name,) if self.catalog is not None and self.catalog.name else ()
         return name_text((*own, *name))
 
     def missing_table_error(self, name: Name) -> TableNotFoundError:
-        """The error about a name that stands for nothing."""
+        """Return the error for a name without a table, with similar names."""
         if len(name) == 1 and is_path(name[0]):
             return table_not_found(name[0], ())
         with contextlib.suppress(HarnessError):
@@ -170,7 +182,7 @@ class NamedTables:
                 )
         known: list[Name] = []
         if isinstance(self.catalog, AllCatalogs) and len(name) > 1 and name[0].lower() in self.catalog.catalogs:
-            with contextlib.suppress(StorageError):  # who may read tables may not always list them
+            with contextlib.suppress(StorageError):  # some users may read tables but not list them
                 known += walk(self.catalog, (name[0].lower(),))
         else:
             known += self.names()
@@ -184,7 +196,7 @@ class NamedTables:
         return TableNotFoundError(f"There is no table {name_text(name)}; {hint}", cause="NoSuchTable")
 
     def _open_in_catalog(self, catalog: Catalog, name: Name) -> tuple[str, Table] | None:
-        """The table of exactly that name, else the only table whose name differs in case alone."""
+        """Open the table of exactly that name, or else the only table whose name differs only in case."""
         try:
             return self._open_exact(catalog, name)
         except TableNotFoundError as error:
@@ -199,7 +211,7 @@ class NamedTables:
         return self.qualified(name), open_table(name_text(name), catalog=catalog, **self.options)
 
     def _possible_names(self, name: Name, *, is_taken: bool = False, is_namespace: bool = False) -> list[Name]:
-        """The possible names in the catalog; in several, also in those that a name may be of without saying so."""
+        """Return the names that a name may mean in the catalog. With several catalogs, the catalog may be left out."""
         assert self.catalog is not None
         if len(name) == 1 and not is_namespace:
             return [(*self.within, *name)]
@@ -221,7 +233,7 @@ class NamedTables:
         known: list[Name] = []
         if self.catalog is not None:
             known += self.catalog.namespaces()
-            with contextlib.suppress(HarnessError):  # it may be another catalog that is down
+            with contextlib.suppress(HarnessError):  # a different catalog may be unreachable
                 known += [inner for each in tuple(known) for inner in self.catalog.namespaces(each)]
         near = nearest_names(name, known) or nearest_names(name[-1:], known) or known[:3]
         hint = f"the nearest are {', '.join(map(in_sql, near))}" if near else self._empty_hint("namespaces")
@@ -229,7 +241,7 @@ class NamedTables:
 
 
 def _single_match(name: Name, found: Iterable[Name]) -> Name | None:
-    """The meant one of some names; None: there is none."""
+    """Return the name that is meant, or None if there is none."""
     alike = list(found)
     if name in alike:
         return name
@@ -240,14 +252,14 @@ def _single_match(name: Name, found: Iterable[Name]) -> Name | None:
 
 def _ambiguous_error(name: Name, found: list[str], what: str = "Table") -> AmbiguousTableError:
     is_case = len({each.casefold() for each in found}) == 1
-    way = "use the exact spelling" if is_case else "write it whole"
+    way = "use the exact spelling" if is_case else "write its full name"
     return AmbiguousTableError(
         f"{what} {name_text(name)} may be any of {', '.join(sorted(found))}: {way}", cause="AmbiguousName"
     )
 
 
 def _namespaces(catalog: Catalog, name: Name) -> list[Name]:
-    """The namespaces of that name, whatever the case of its letters."""
+    """Return the namespaces of that name, regardless of case."""
     found: list[Name] = [()]
     for part in name:
         inner = (each for namespace in found for each in catalog.namespaces(namespace))
@@ -259,14 +271,11 @@ def _fold(name: Name) -> Name:
     return tuple(part.casefold() for part in name)
 
 
-# Names as they are typed into SQL: `sales."a-b"`, `"select".orders`.
-
-
 _PLAIN = re.compile(r"[^\W\d]\w*")
 
 
 def in_sql(name: Name) -> str:
-    """A name of tables, namespaces or columns; a part stands in quotes where SQL wants them."""
+    """Return a name as it is typed in SQL, like `sales."a-b"` or `"select".orders`."""
     return ".".join(
         part if _PLAIN.fullmatch(part) and part.lower() not in _reserved_words() else quoted(part) for part in name
     )
@@ -274,7 +283,7 @@ def in_sql(name: Name) -> str:
 
 @cache
 def _reserved_words() -> frozenset[str]:
-    """The words that DuckDB takes for names only in quotes."""
+    """Return the words that DuckDB accepts as names only in quotes."""
     with cursor() as own:
         rows = own.execute("SELECT keyword_name FROM duckdb_keywords() WHERE keyword_category <> 'unreserved'")
         return frozenset(word for (word,) in rows.fetchall())

@@ -1,5 +1,6 @@
-"""Comparisons of two sides: whether two results are the same rows, and where they are not. Read `compare` first.
+"""Comparisons of two sides: whether two results hold the same rows, and how they differ. Read `compare` first.
 
-`opening` makes sides of a user's objects. `exact` compares few rows, `by_hashes` many, by the `hashing` of DuckDB and
-Spark. `result` holds the findings, `reports` shows them.
+`opening` turns the objects that a user passes into sides. `exact` compares small sides row by row, `by_hashes` compares
+large ones by hashes that DuckDB and Spark compute (`hashing`). `result` defines the result types, and `reports` prints
+them.
 """

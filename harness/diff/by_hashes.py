@@ -1,8 +1,9 @@
-"""The difference of large sides: of hashes that the engines sum, then of the rows to show.
+"""Comparison of large sides, by hashes that the engines sum. Only rows to show are fetched.
 
-Both sides sum their rows' hashes per bucket. Buckets whose sums agree hold the same rows. Hashes of the other buckets
-are fetched, some millions at a time, and counted: a hash that is left over on a side differs. So counts are exact, and
-memory does not depend on the number of rows. `harness.diff.exact` compares the rows to show.
+Both sides sum the hashes of their rows per bucket. If the sums of a bucket agree, it holds the same rows on both sides.
+For other buckets, the hashes are fetched, a few million at a time, and counted: a hash that one side has more often is
+a difference. Counts are therefore exact, and memory does not grow with the number of rows. `harness.diff.exact`
+compares the rows to show.
 """
 
 from __future__ import annotations
@@ -48,7 +49,12 @@ _T = TypeVar("_T")
 
 
 class SideFailedError(Exception):
-    """The failure of a side. number: 0 is the left side, 1 the right side."""
+    """The failure of one side.
+
+    Attributes:
+        number: 0 for the left side, 1 for the right side.
+        error: The error that the side raised.
+    """
 
     def __init__(self, number: int, error: HarnessError) -> None:
         super().__init__(number, error)
@@ -60,9 +66,15 @@ class SideFailedError(Exception):
 def side_phase(
     number: int, description: str, total: int | None = None, unit: str = "rows"
 ) -> Iterator[Callable[[int], None]]:
-    """A phase with a side alone. An error is the side's failure, but for wrong requests and incomparable values.
+    """Run a block as a phase that concerns one side, and raise its errors as SideFailedError.
 
-    number: 0 for the left side, 1 for the right one. doing: in words, such as `hashing the {} side`.
+    Wrong requests and incomparable types are raised unchanged, because they are not failures of the side.
+
+    Args:
+        number: 0 for the left side, 1 for the right side.
+        description: A description of the phase, for example `hashing the {} side`.
+        total: The amount of work, if known.
+        unit: The unit of `total`.
     """
     try:
         with phase(description.format(LABELS[number]), total, unit) as advance:
@@ -74,7 +86,11 @@ def side_phase(
 
 
 def on_both_sides(sides: tuple[_S, _S], description: str, action: Callable[[_S], _T]) -> tuple[_T, _T]:
-    """The answers of both sides, each in a phase. Raises SideFailedError: a side fails."""
+    """Run an action on each side in a separate phase, and return both results.
+
+    Raises:
+        SideFailedError: A side fails.
+    """
     found = []
     for number, side in enumerate(sides):
         with side_phase(number, description, recorded_rows(side)):
@@ -84,9 +100,14 @@ def on_both_sides(sides: tuple[_S, _S], description: str, action: Callable[[_S],
 
 @dataclass(frozen=True, slots=True)
 class RowComparison:
-    """The differences of rows, and how many rows each side has.
+    """The differences between the rows of two sides, and the number of rows on each side.
 
-    shown: the rows that the difference was made from. by_group: the groups with most differences, of `groups` in all.
+    Attributes:
+        rows: The number of rows on the left and the right side.
+        difference: The differences.
+        shown_rows: The rows used to compute `difference`.
+        by_group: The groups with the most differences.
+        groups: The number of all groups.
     """
 
     rows: tuple[int, int]
@@ -99,12 +120,20 @@ class RowComparison:
 def compare_by_hashes(
     input_sides: tuple[Side, Side], columns: tuple[str, ...], rules: Rules, group_by: tuple[str, ...] = ()
 ) -> RowComparison:
-    """The difference of sides of any size. group_by: columns to count differing rows by.
+    """Compare sides of any size by the hashes of their rows.
 
-    Raises SideFailedError: a side fails; RequestError: several rows of a side have one key; UnsupportedError: values of
-    a column are compared in small numbers only.
+    Args:
+        input_sides: Both sides.
+        columns: The columns to compare.
+        rules: The rules of the comparison.
+        group_by: Columns whose values group the counts of differing rows.
+
+    Raises:
+        SideFailedError: A side fails.
+        RequestError: Several rows of one side have the same key.
+        UnsupportedError: A column has a type whose values cannot be hashed, so that only small sides can be compared.
     """
-    sides = on_both_sides(input_sides, "taking over the {} side", in_engine)
+    sides = on_both_sides(input_sides, "preparing the {} side", in_engine)
     schemas = (sides[0].schema, sides[1].schema)
     forms = (hash_form(*(schema.field(name).type for schema in schemas)) for name in columns)
     hashing = Hashing(columns=columns, forms=tuple(forms), keys=rules.keys)
@@ -144,13 +173,16 @@ def _fetch_hashes(buckets: Sequence[int], hashing: Hashing, side: HashedSide) ->
 
 
 def cheaper_first(sides: tuple[Side, Side]) -> list[int]:
-    """The numbers of the sides, the faster engine's first."""
+    """Return the numbers of the sides, the side with the faster engine first."""
     costs = [(not isinstance(side, ArrowSide | DuckDBSide), side.plan is not None) for side in sides]
     return sorted((0, 1), key=costs.__getitem__)
 
 
 def _check_unique_keys(sides: HashedSides, hashing: Hashing, buckets: Sequence[Buckets]) -> None:
-    """Asks the cheaper engine about all keys, the other engine only where the sides differ."""
+    """Raise RequestError if several rows of one side have the same key.
+
+    The cheaper engine checks all keys. The second engine checks only buckets whose sums differ between the sides.
+    """
     cheap, other = cheaper_first(sides)
     differing = {b: sums for b, sums in buckets[other].items() if sums != buckets[cheap].get(b)}
     for number, asked in ((cheap, buckets[cheap]), (other, differing)):
@@ -172,7 +204,7 @@ def _check_unique_keys(sides: HashedSides, hashing: Hashing, buckets: Sequence[B
 
 
 def _fetch_rows(number: int, side: HashedSide, hashing: Hashing, wanted: Sequence[Hash]) -> pa.Table:
-    """A row of each of the wanted hashes, with its hashes."""
+    """Fetch one row for each of the wanted hashes, with its hashes."""
     if not wanted:
         return _empty_rows(side, hashing, hashing.names)
     with side_phase(number, "fetching rows of the {} side to show", recorded_rows(side)):
@@ -180,14 +212,13 @@ def _fetch_rows(number: int, side: HashedSide, hashing: Hashing, wanted: Sequenc
         rows = _select_rows(found, hashing, set(wanted))
         if rows.num_rows != len(wanted):
             raise EngineError(
-                f"The {LABELS[number]} side gave other rows when it was read again: compare a result that stays the "
-                "same"
+                f"The {LABELS[number]} side returned different rows when it was read again: compare a result that does "
+                "not change"
             )
     return rows
 
 
 def _select_rows(rows: pa.Table, hashing: Hashing, wanted: set[Hash]) -> pa.Table:
-    """The rows whose hashes are wanted."""
     places = [i for i, pair in enumerate(_row_hashes(rows, hashing)) if pair in wanted]
     return rows if len(places) == rows.num_rows else rows.take(pa.array(places, pa.int64()))
 
@@ -200,7 +231,7 @@ def _row_hashes(table: pa.Table, hashing: Hashing) -> list[Hash]:
 def _with_full_counts(
     difference: Difference, tally: HashTally, shown: tuple[pa.Table, pa.Table], hashing: Hashing
 ) -> Difference:
-    """The difference of a row of each hash, as that of all rows of these hashes."""
+    """Return a difference that counts all rows, from one made of a single row per hash."""
     rows, differing = difference.rows, difference.differing
     if not hashing.keys:
         hashes = [_row_hashes(table, hashing) for table in shown]
@@ -228,17 +259,14 @@ def _empty_rows(side: Side, hashing: Hashing, names: Sequence[str]) -> pa.Table:
     return pa.schema([*(side.schema.field(name) for name in hashing.columns), *hashes]).empty_table()
 
 
-# The hashes of buckets whose sums differ, counted.
-
-
 MOST_AT_ONCE = 8_000_000
-"""Hashes of both sides that are looked at in one go."""
+"""The most hashes of both sides that are compared at a time."""
 MOST_KEYS = 4_000_000
-"""Keys that an engine groups in one go, and holds all of."""
+"""The most keys that an engine groups at a time, because it holds all of them in memory."""
 _MEMORY = "800MB"
 
 Hash: TypeAlias = tuple[int, int]
-"""Both lanes: of a row or, with keys, of its key."""
+"""Both hash lanes of a row or, with keys, of its key."""
 
 
 def _empty_hash_counts() -> dict[str, dict[Hash, int]]:
@@ -247,10 +275,15 @@ def _empty_hash_counts() -> dict[str, dict[Hash, int]]:
 
 @dataclass(slots=True)
 class HashTally:
-    """The differing rows so far by kind: `left` or `right`, only on this side, or `both`, of a key whose rows differ.
+    """Counts of the differing rows so far, by kind.
 
-    most: hashes of each kind to remember. kinds: the number of different rows. rows: the number of rows by kind, each
-    counted as often as it occurs. shown: by kind some hashes, with how many more such rows a side has.
+    The kinds are `left` and `right` for rows on one side only, and `both` for keys whose rows differ.
+
+    Attributes:
+        most: The most hashes to remember of each kind.
+        kinds: The number of distinct rows that differ.
+        rows: The number of differing rows by kind; a row that occurs several times counts each time.
+        examples: Some hashes by kind, each with the number of surplus rows on a side.
     """
 
     most: int
@@ -261,10 +294,13 @@ class HashTally:
     def count(
         self, left: pa.Table, right: pa.Table, review: Callable[[duckdb.DuckDBPyConnection], None] | None = None
     ) -> None:
-        """Adds the differences of the hashes of some buckets, in which no other hashes lie.
+        """Add the differences between the hashes of some buckets. All hashes of these buckets must be passed.
 
-        review: looks at the table `d` of differing hashes (`kind`, the hash `a`, `b`, the count `n`), and may delete
-            from it.
+        Args:
+            left: The hashes of the left side.
+            right: The hashes of the right side.
+            review: A function that reads the table `d` of differing hashes (`kind`, the hash lanes `a` and `b`, the
+                count `n`), and may delete rows from it.
         """
         with ExitStack() as resources:
             folder = resources.enter_context(tempfile.TemporaryDirectory(prefix="harness-compare-"))
@@ -293,7 +329,7 @@ _UNKEYED = """
     FROM (SELECT h1, h2, 1 AS n FROM l UNION ALL SELECT h1, h2, -1 AS n FROM r)
     GROUP BY h1, h2 HAVING sum(n) <> 0
 """
-# A key occurs once on a side: that was asked before.
+# Each key occurs at most once per side; `_check_unique_keys` has made sure.
 _KEYED = """
     SELECT coalesce(l.k1, r.k1) AS a, coalesce(l.k2, r.k2) AS b, 1::BIGINT AS n,
         CASE WHEN r.k1 IS NULL THEN 'left' WHEN l.k1 IS NULL THEN 'right' ELSE 'both' END AS kind
@@ -303,14 +339,19 @@ _KEYED = """
 
 
 def differing_batches(left: Buckets, right: Buckets, most: int = MOST_AT_ONCE) -> Iterator[tuple[int, ...]]:
-    """The buckets whose sums differ, in turns that hold at most `most` rows of both sides, or one bucket."""
+    """Group the buckets whose sums differ into batches of at most `most` rows, but at least one bucket."""
     differing = sorted(b for b in left.keys() | right.keys() if left.get(b) != right.get(b))
     sizes = {b: sum(side[b].rows for side in (left, right) if b in side) for b in differing}
     return bucket_batches(sizes.items(), most)
 
 
 def bucket_batches(sizes: Iterable[tuple[int, int]], most: int = MOST_KEYS) -> Iterator[tuple[int, ...]]:
-    """Buckets in turns that hold at most `most` rows, or one bucket. sizes: of each bucket, ascending."""
+    """Group buckets into batches with at most `most` rows, but at least one bucket.
+
+    Args:
+        sizes: The buckets in ascending order, each with its number of rows.
+        most: The most rows in a batch.
+    """
     turn: list[int] = []
     rows = 0
     for bucket, size in sizes:
@@ -324,17 +365,20 @@ def bucket_batches(sizes: Iterable[tuple[int, int]], most: int = MOST_KEYS) -> I
 
 
 def row_count(buckets: Buckets) -> int:
-    """The number of a side's rows."""
+    """Return the number of a side's rows."""
     return sum(sums.rows for sums in buckets.values())
-
-
-# The rows that differ by hash, judged in a database of their own: by column, by group, within tolerances. Rows of some
-# buckets are fetched from both sides, joined by their keys' hashes, and summed up, so only totals stay in memory.
 
 
 @dataclass(slots=True)
 class ColumnTotals:
-    """The differences in a column so far. counts: by field of `ColumnDifference`. keys: of some rows, by hashes."""
+    """The differences in one column so far.
+
+    Attributes:
+        counts: Counts by the names of `ColumnDifference` fields.
+        furthest: The largest distance between two values.
+        furthest_key: The hash of the key with the largest distance.
+        keys: The key hashes of some differing rows.
+    """
 
     counts: Counter[str] = field(default_factory=Counter)
     furthest: float = -1.0
@@ -342,21 +386,25 @@ class ColumnTotals:
     keys: list[Hash] = field(default_factory=list)
 
     def add(self, counts: Sequence[int], furthest: float | None, key: Any, keys: Any) -> None:
-        """Adds the sums of some buckets, as `_SUMS` gives them."""
+        """Add the sums of some buckets, as computed by `_SUMS`."""
         self.counts.update(dict(zip(_COUNTS, counts, strict=True)))
         if furthest is not None and furthest > self.furthest:
             self.furthest, self.furthest_key = furthest, (key["a"], key["b"])
         self.keys = [*self.keys, *((each["a"], each["b"]) for each in keys or ())][:MOST_EXAMPLES]
 
     def examples(self) -> list[Hash]:
-        """The keys of rows to show; the row whose values lie furthest apart comes first."""
+        """Return the key hashes of rows to show. The row with the largest distance comes first."""
         first = [] if self.furthest_key is None else [self.furthest_key]
         return list(dict.fromkeys([*first, *self.keys]))[:MOST_EXAMPLES]
 
 
 @dataclass(slots=True)
 class DifferenceReview:
-    """Adds up differences by column and group, and lets pass values within tolerances."""
+    """Totals of the differences by column and by group. Differences within tolerances are removed.
+
+    Rows of some buckets are fetched from both sides, joined by the hashes of their keys in a separate database, and
+    summed up there, so that only totals stay in memory.
+    """
 
     hashing: Hashing
     sides: HashedSides
@@ -367,7 +415,7 @@ class DifferenceReview:
     allowed: int = 0
 
     def apply(self, some: Sequence[int], connection: duckdb.DuckDBPyConnection) -> None:
-        """Looks at the table `d` of differing hashes of some buckets, and deletes the rows within tolerances."""
+        """Add the differing hashes of some buckets (table `d`), and delete rows from `d` that are within tolerances."""
         load = partial(self._load_rows, some, connection)
         if self.hashing.keys:
             self._by_column(connection, load)
@@ -375,11 +423,11 @@ class DifferenceReview:
             self.groups.count(connection, load)
 
     def example_keys(self) -> list[Hash]:
-        """The keys whose rows `columns` wants."""
+        """Return the key hashes of the rows that `columns` needs."""
         return list(dict.fromkeys(key for totals in self.totals.values() for key in totals.examples()))
 
     def columns(self, left: pa.Table, right: pa.Table, rules: Rules) -> tuple[ColumnDifference, ...]:
-        """The columns that differ, with examples from rows of both sides, which have their hashes."""
+        """Return the columns that differ, with examples from the rows of both sides, which have their hash columns."""
         places = [{key: i for i, key in enumerate(_row_hashes(rows, self.hashing))} for rows in (left, right)]
         found = []
         for name, totals in self.totals.items():
@@ -411,7 +459,8 @@ class DifferenceReview:
             for part in parts
         ]
         if self.tolerances:
-            # A row passes if some column does, and no column differs or cannot be compared.
+            # A row passes if some column is within its tolerance, and no column differs otherwise or cannot be
+            # compared.
             seen = [
                 f"SELECT a, b, coalesce({' OR '.join(f'd{i}' for i in part)}, TRUE) AS d, "
                 f"{' OR '.join(f'p{i}' for i in part)} AS p FROM ({text})"
@@ -433,7 +482,11 @@ class DifferenceReview:
                     self.totals.setdefault(name, ColumnTotals()).add(counts, furthest, key, keys)
 
     def _column(self, i: int, name: str, stored: tuple[object, object]) -> str:
-        """SQL: the column differs (`d`), or would but for its tolerance (`p`), is null left or right; the distance."""
+        """Return SQL for a column of both sides.
+
+        The outputs are whether it differs (`d`), whether it differs only within its tolerance (`p`), whether the left
+        or right value is null (`m`, `n`), and the distance (`x`).
+        """
         types = [side.schema.field(name).type for side in self.sides]
         texts = [f"{label}.c{i}" for label in "lr"]
         form = self.hashing.form_of(name)
@@ -462,7 +515,7 @@ class DifferenceReview:
         wanted: pa.Table,
         names: Sequence[str],
     ) -> None:
-        """A table `label` of the rows of a side that have wanted hashes: both hashes, then the columns as c0, c1, …"""
+        """Create the table `label` with the wanted rows of one side: both hash lanes, then columns c0, c1 and so on."""
         side, counts = self.sides[number], self.buckets[number]
         types = [(f"c{i}", storage_type(side.schema.field(name).type)) for i, name in enumerate(names)]
         sought = WantedRows(wanted.column("a"), some, sum(counts[b].rows for b in some if b in counts))
@@ -477,7 +530,8 @@ class DifferenceReview:
         whole = pa.schema([("k1", pa.uint64()), ("k2", pa.uint64()), *types])
         connection.register("stream", pa.RecordBatchReader.from_batches(whole, batches()))
         connection.register("wanted", wanted)
-        # Behind an expression: DuckDB 1.5 gives a join's bounds to pyarrow, for which words of 64 bits are too large.
+        # The join key is an expression because DuckDB 1.5 pushes join bounds into pyarrow, which rejects unsigned
+        # 64-bit values.
         connection.execute(
             f"CREATE OR REPLACE TEMPORARY TABLE {label} AS SELECT s.* FROM stream s SEMI JOIN wanted w "
             "ON xor(s.k1, 0) = w.a AND xor(s.k2, 0) = w.b"
@@ -487,7 +541,7 @@ class DifferenceReview:
 
 
 _MOST_COLUMNS = 32
-"""Columns that one query judges: DuckDB's planning takes the square of their number (2.0.1)."""
+"""The most columns that one query compares: DuckDB's planning time grows with the square of their number (2.0.1)."""
 _COUNTS = ("rows", "allowed", "left_nulls", "right_nulls")
 _SUMS = (
     "count(*) FILTER (d{i}), count(*) FILTER (p{i}), count(*) FILTER (m{i}), count(*) FILTER (n{i}), max(x{i}), "

@@ -1,19 +1,19 @@
-"""A hashable Python value per Arrow value, such that two values are equal when they mean the same.
+"""Hashable Python values for Arrow values. Two of these values are equal if the Arrow values mean the same.
 
     null                        None
     boolean, integer            bool, int
-    decimal                     Decimal, equal by value whatever the scale; equal to an int of that value
-    float                       float, exact at any width; NaN_TOKEN for every NaN; NEGATIVE_ZERO for -0.0
+    decimal                     Decimal, equal by value at any scale; equal to an int of the same value
+    float                       float, exact at any width; NAN_TOKEN for every NaN; NEGATIVE_ZERO for -0.0
     string, JSON                bytes (UTF-8)
     binary, fixed, uuid, geo    bytes
-    date, time, timestamp,      int, nanoseconds, of dates and timestamps since 1970-01-01; instants in UTC; no year is
-      duration                    out of range
+    date, time, timestamp,      int, nanoseconds; for dates and timestamps since 1970-01-01, in any year; instants in
+      duration                    UTC
     interval                    (months, days, nanoseconds)
     struct                      tuple of the fields' values in the order of their names
     list                        tuple
     map                         tuple of (key, value), sorted
 
-Only columns that `harness.diff.schemas` finds comparable may be compared: values say nothing of their types.
+Only compare columns that `harness.diff.schemas` finds comparable: a canonical value does not record its type.
 """
 
 from __future__ import annotations
@@ -35,13 +35,14 @@ CanonicalRow: TypeAlias = tuple[Hashable, ...]
 
 NAN_TOKEN = "NaN"
 NEGATIVE_ZERO = "-0.0"
-"""Text, which no other canonical value is, so a token equals nothing but itself."""
+"""A text, because no other canonical value is a text. The token therefore equals only itself."""
 
 
 def canonical_rows(table: pa.Table, columns: Sequence[str]) -> list[CanonicalRow]:
-    """The rows of a table, in its order, as tuples of canonical values in the order of `columns`.
+    """Return the rows of a table as tuples of canonical values, in the table's order and in the order of `columns`.
 
-    Raises UnsupportedError: a column holds a type that has no canonical form, such as a union.
+    Raises:
+        UnsupportedError: A column has a type without a canonical form, for example a union.
     """
     if not columns:
         return [()] * table.num_rows
@@ -50,14 +51,18 @@ def canonical_rows(table: pa.Table, columns: Sequence[str]) -> list[CanonicalRow
 
 
 def canonical_values(array: pa.Array | pa.ChunkedArray) -> list[Hashable]:
-    """The canonical value of each entry. Raises UnsupportedError: as `canonical_rows`."""
+    """Return the canonical value of each entry of an array.
+
+    Raises:
+        UnsupportedError: The type has no canonical form.
+    """
     if isinstance(array, pa.ChunkedArray):
         return [value for chunk in array.chunks for value in _values(chunk)]
     return _values(array)
 
 
 def order_key(value: Hashable) -> tuple[object, ...]:
-    """A key to sort canonical values of a column, or rows of them: nulls first, -0.0 below 0.0, NaN last."""
+    """Return a sort key for canonical values of one column, or for rows. Nulls are first, -0.0 before 0.0, NaN last."""
     match value:
         case None:
             return (0,)
@@ -76,7 +81,7 @@ def order_key(value: Hashable) -> tuple[object, ...]:
 
 
 def decode_array(array: pa.Array) -> pa.Array:
-    """The same values without an encoding, or an extension of Arrow's for booleans."""
+    """Return the same values without dictionary or run-end encoding and without Arrow's boolean extension type."""
     if pa.types.is_dictionary(array.type):
         return decode_array(array.dictionary_decode())
     if pa.types.is_run_end_encoded(array.type):
@@ -111,7 +116,12 @@ def _values(array: pa.Array) -> list[object]:
 
 
 def group_elements(elements: Sequence[_T], array: pa.Array) -> Iterator[Sequence[_T] | None]:
-    """The elements of each list, or entries of each map, of an array; None: it is null. elements: of all of them."""
+    """Yield the elements of each list, or the entries of each map, of an array. A null list yields None.
+
+    Args:
+        elements: The elements of all lists, in order.
+        array: The lists or maps.
+    """
     lists = entry_lists(array) if pa.types.is_map(array.type) else array
     start = 0
     for length in pc.list_value_length(lists).to_pylist():
@@ -120,7 +130,10 @@ def group_elements(elements: Sequence[_T], array: pa.Array) -> Iterator[Sequence
 
 
 def stored_values(array: pa.Array) -> pa.Array:
-    """Values without parts as Arrow stores them: moments as integers, as `datetime` lacks most years, text as bytes."""
+    """Return values without parts as Arrow stores them.
+
+    Times become integers, because `datetime` supports only the years 1 to 9999. Text becomes bytes.
+    """
     type_ = array.type
     if is_ticks(type_):
         return array.cast(pa.int32() if type_.bit_width == 32 else pa.int64())
@@ -128,7 +141,6 @@ def stored_values(array: pa.Array) -> pa.Array:
 
 
 def _flat_values(array: pa.Array) -> list[object]:
-    """Values without parts."""
     type_, kind = array.type, pa.types
     taken = (kind.is_null, kind.is_boolean, kind.is_integer, kind.is_decimal, is_text, is_binary)
     values: list[object]
@@ -136,7 +148,7 @@ def _flat_values(array: pa.Array) -> list[object]:
         ints, unit = stored_values(array), nanos(type_)
         try:
             values = pc.multiply_checked(ints.cast(pa.int64()), unit).to_pylist()
-        except pa.ArrowInvalid:  # years that 64 bits of nanoseconds do not reach; Python's ints do
+        except pa.ArrowInvalid:  # beyond 64 bits of nanoseconds; Python's integers have no limit
             values = [None if value is None else value * unit for value in ints.to_pylist()]
     elif kind.is_interval(type_):
         values = [None if value is None else tuple(value) for value in array.to_pylist()]

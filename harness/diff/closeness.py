@@ -1,7 +1,7 @@
-"""Distances of two values, as DuckDB expressions over Arrow data that `harness.diff.hashing` carries.
+"""Distances between two values, as DuckDB expressions over Arrow data that `harness.diff.hashing` prepares.
 
-Numbers are subtracted exactly as decimals, floats as doubles, times as whole nanoseconds. Relative tolerances are
-judged in doubles. Neither null, NaN nor an infinity is close to another value.
+Numbers are subtracted exactly as decimals, floats as doubles, and times as whole nanoseconds. Relative tolerances are
+applied in doubles. Null, NaN and infinities are not close to any other value.
 """
 
 from __future__ import annotations
@@ -37,22 +37,29 @@ from harness.errors import RequestError
 from harness.storage.threads import track
 
 _MOST_DIGITS = 37
-"""The digits of numbers whose difference surely fits 38 digits."""
+"""The most digits of two numbers whose difference always fits 38 digits."""
 _NANOS_PER_SECOND = 1_000_000_000
 
 
 class LineKind(Enum):
-    """The ways to subtract values."""
+    """The ways to subtract two values."""
 
     NUMBER = "number"
-    WIDE = "wide"  # numbers of too many digits to be subtracted but as doubles
+    WIDE = "wide"  # numbers with so many digits that they can only be subtracted as doubles
     FLOAT = "float"
     TICKS = "ticks"
 
 
 @dataclass(frozen=True, slots=True)
 class NumberLine:
-    """The number line of a column's values. left, right: their types. scale: of numbers, digits after the point."""
+    """The way to subtract values of a column.
+
+    Attributes:
+        kind: The way to subtract them.
+        left: The normal type of the left column.
+        right: The normal type of the right column.
+        scale: The digits after the decimal point, if the values are numbers.
+    """
 
     kind: LineKind
     left: pa.DataType
@@ -61,7 +68,7 @@ class NumberLine:
 
     @staticmethod
     def for_types(left: pa.DataType, right: pa.DataType) -> NumberLine | None:
-        """The line of two types that are comparable; None: their values cannot be subtracted."""
+        """Return the number line of two comparable types, or None if their values cannot be subtracted."""
         a, b = normal_type(left), normal_type(right)
         kind = pa.types
         if kind.is_floating(a) and kind.is_floating(b):
@@ -75,13 +82,17 @@ class NumberLine:
         return None
 
     def distance(self, left: str, right: str) -> str:
-        """The distance of two values, a DOUBLE; null beside a null or a value that is not finite."""
+        """Return SQL for the distance of two values as a DOUBLE, which is null if a value is null or not finite."""
         a, b = self._value(left, self.left), self._value(right, self.right)
         apart = f"CAST(abs({a} - {b}) AS DOUBLE)"
         return f"CASE WHEN isfinite({a}) AND isfinite({b}) THEN {apart} END" if self._is_double else apart
 
     def within(self, tolerance: Tolerance, left: str, right: str) -> str:
-        """The condition that two values are within a checked tolerance; false beside a null or infinity."""
+        """Return the SQL condition that two values are within a tolerance.
+
+        The condition is false if a value is null or not finite. The tolerance must fit the values, see
+        `tolerance_line`.
+        """
         a, b = self._value(left, self.left), self._value(right, self.right)
         amount = tolerance.amount
         match tolerance.measure:
@@ -116,7 +127,7 @@ class NumberLine:
                 return f"(CAST({count} AS HUGEINT) * {nanos(type_)}::HUGEINT)"
 
     def _float_rank(self, text: str) -> str:
-        """The place of a float among all floats of its width; of both zeros the same."""
+        """Return SQL for the position of a float among all floats of its width. Both zeros have the same position."""
         single = self.left.bit_width <= 32 and self.right.bit_width <= 32
         float_, integer, highest = ("FLOAT", "INTEGER", 2**31) if single else ("DOUBLE", "BIGINT", 2**63)
         bits = f"CAST(CAST(CAST(CAST({text} AS {float_}) AS BIT) AS {integer}) AS HUGEINT)"
@@ -138,14 +149,16 @@ _EXAMPLES = {
 
 
 ColumnTolerances: TypeAlias = Mapping[str, Mapping[ColumnPath, Tolerance]]
-"""By column, the tolerances of its parts by their paths inside the column; that of the whole column has no names."""
+"""The tolerances of each column, by the paths of its parts. The empty path stands for the whole column."""
 
 
 def equal_within(left: DuckDBValue, right: DuckDBValue, tolerances: Mapping[ColumnPath, Tolerance]) -> str:
-    """Return the condition that two values are equal but for tolerances of some parts, which the values are within.
+    """Return the SQL condition that two values are equal, or differ only in parts that are within tolerances.
 
     Args:
-        tolerances: by path inside the values.
+        left: The left value.
+        right: The right value.
+        tolerances: The tolerances by path inside the values.
     """
     equal = f"{hash_of(left, 0)} = {hash_of(right, 0)}"
     if not tolerances:
@@ -176,7 +189,7 @@ def _parts_equal_within(left: DuckDBValue, right: DuckDBValue, tolerances: Mappi
             parts = element_value(left, f"{item}[1]"), element_value(right, f"{item}[2]")
             same = equal_within(*parts, below("element"))
         case Entries():
-            # Keys are equal by their hashes alone, so entries in the order of these face each other.
+            # Keys are compared only by their hashes, so sorting the entries by key hash pairs entries with equal keys.
             lists = (_sorted_entries(left), _sorted_entries(right))
             entries = entry_values(left, "", f"{item}[1].v")[1], entry_values(right, "", f"{item}[2].v")[1]
             same = f"{item}[1].h = {item}[2].h AND {equal_within(*entries, below('value'))}"
@@ -198,7 +211,14 @@ def close_pairs(
     pairs: Sequence[tuple[int, int]],
     tolerances: ColumnTolerances,
 ) -> dict[str, list[bool]]:
-    """Return by column whether the values of each pair of rows are equal but for tolerances, which they are within."""
+    """Return by column whether the values of each pair of rows are equal or within tolerances.
+
+    Args:
+        left: The rows of the left side.
+        right: The rows of the right side.
+        pairs: Indexes of a left and a right row.
+        tolerances: The tolerances of the columns to test.
+    """
     if not tolerances or not pairs:
         return {column: [] for column in tolerances}
     names = list(tolerances)
@@ -226,12 +246,16 @@ def close_pairs(
 
 
 def tolerance_line(column: str, left: pa.DataType, right: pa.DataType, tolerance: Tolerance) -> NumberLine:
-    """The line of a column with a tolerance. Raises RequestError: the tolerance does not fit the column's values."""
+    """Return the number line of a column that has a tolerance.
+
+    Raises:
+        RequestError: The tolerance does not fit the column's values.
+    """
     line = NumberLine.for_types(left, right)
     if line is None:
         raise RequestError(
-            f"Cannot use a tolerance of {column!r}: its types {left} and {right} are no numbers or times. "
-            "Compare queries that cast it",
+            f"Cannot use a tolerance of {column!r}: its types {left} and {right} are not numbers or times. "
+            "Compare queries that cast it to a number or time",
             field=column,
         )
     if tolerance.measure not in _FITS[line.kind]:
@@ -244,7 +268,7 @@ def tolerance_line(column: str, left: pa.DataType, right: pa.DataType, tolerance
 
 
 def _decimal(amount: Decimal, scale: int) -> str:
-    """The largest number of a scale that is not above the amount."""
+    """Return SQL for the largest number with the given scale that is not above the amount."""
     with localcontext() as context:
         context.prec = 400
         floor = amount.quantize(Decimal(1).scaleb(-scale), rounding=ROUND_FLOOR)
@@ -256,29 +280,37 @@ def _double(amount: Decimal) -> str:
     return f"CAST('{amount:e}' AS DOUBLE)"
 
 
-# Rows without keys whose columns may differ in their last bits are paired by all other columns, and rows that agree in
-# these in the order of the values. So each row finds the closest row, if there is a row for each.
-
-
 MOST_ROWS = 2_000_000
-"""The most rows of a side that are held in memory to be paired; larger sides are compared without allowances."""
+"""The most rows of a side that are kept in memory to be paired. Larger sides are compared without allowances."""
 PLACE = "place among equal rows"
 
 
 def add_pairing_column(
     left: pa.Table, right: pa.Table, close: Collection[str]
 ) -> tuple[tuple[pa.Table, pa.Table], tuple[str, ...]] | None:
-    """Both sides with a column more, and the columns that tell rows apart, none of them close; None: there are none."""
+    """Add a column that pairs rows without keys, so that each row is compared with the closest row.
+
+    Rows are paired by all columns without a tolerance. Rows that agree in these columns are paired in the order of
+    their other values.
+
+    Args:
+        left: The rows of the left side.
+        right: The rows of the right side.
+        close: The columns that have a tolerance.
+
+    Returns:
+        Both sides with the column, and the names of the columns to use as keys. None if rows cannot be paired.
+    """
     exact = [name for name in left.column_names if name not in close]
     try:
         sides = (_with_pairing_column(left, exact, close), _with_pairing_column(right, exact, close))
-    except duckdb.Error:  # such as of values that have no order
+    except duckdb.Error:  # for example if a value has no order
         return None
     return sides, (*exact, PLACE)
 
 
 def _with_pairing_column(rows: pa.Table, exact: Sequence[str], close: Collection[str]) -> pa.Table:
-    """The rows with their places among those that agree in all exact columns, by the values of the close columns."""
+    """Add the position of each row among the rows with the same exact values, ordered by the close columns."""
     texts = {name: f"c{i}" for i, name in enumerate(rows.column_names)}
     partition = f"PARTITION BY {', '.join(texts[name] for name in exact)} " if exact else ""
     order = ", ".join(texts[name] for name in rows.column_names if name in close)

@@ -1,11 +1,11 @@
-"""`compare`: whether two results are the same rows, and where they are not.
+"""The function `compare`: whether two results hold the same rows, and how they differ.
 
     harness.compare("warehouse/orders", "staging/orders", keys=["id"])
     harness.compare("warehouse/orders", at=(4, 5))
     harness.compare(connection.sql("..."), spark.sql("..."))
 
-Small sides are compared as they are, by `harness.diff.exact`. Engines sum hashes of large ones, which find the
-differing rows (`harness.diff.by_hashes`). Only rows to show are fetched, and compared in the same way.
+Small sides are fetched and compared directly by `harness.diff.exact`. For large sides, the engines sum hashes, which
+find the differing rows (`harness.diff.by_hashes`); only rows to show are fetched and compared directly.
 """
 
 from __future__ import annotations
@@ -52,9 +52,9 @@ if TYPE_CHECKING:
 
 _T = TypeVar("_T")
 DIRECT_ROWS = 50_000
-"""Rows of a side up to which it is compared as it is."""
+"""The most rows of a side that is fetched and compared directly."""
 _NO_SIDE = object()
-"""The right side that nobody gives."""
+"""Stands for a right side that is not given."""
 
 
 @validate_call
@@ -76,48 +76,58 @@ def compare(
     names: Sequence[str] | None = None,
     direct_rows: int = DIRECT_ROWS,
 ) -> ComparisonResult:
-    """All differences of two sides: of schemas, of rows as multisets, and of outcomes, where only one side fails.
+    """Compare two sides, and return all differences: of schemas, of rows, and of outcomes if only one side fails.
 
-    A side is a table, read by the engine named in `engines`: its location or name, as for `harness.open_table`, a
-    `Table`, `Snapshot` or `Changes`, a table of PyIceberg or of deltalake, or a `Query` over some; one of these with an
-    engine's name, `(table, "spark")`; a DuckDB relation; a Spark DataFrame; an object with an Arrow stream, read once;
-    or a text that names a file or a table of another database, as `harness.diff.sources` says. Without a right side,
-    the left one is read twice. A user's connection or session is not changed.
+    Rows are compared as multisets, or paired by `keys`. A side is one of:
 
-    Rows are equal where all values are: null equals null and NaN equals NaN, instants are compared in UTC and to the
-    nanosecond, decimals by value, text by bytes, maps without order, struct fields by name. Values of columns whose
-    types differ are compared by value too, where that can be; the type is then a difference of the schema. A side may
-    be read several times, and must give the same rows each time.
+    - a table, which the engine named in `engines` reads: its location or name (as for `harness.open_table`), a `Table`,
+      `Snapshot` or `Changes`, a table of PyIceberg or deltalake, or a `Query` over tables;
+    - a pair of one of these and an engine's name, `(table, "spark")`;
+    - a DuckDB relation, a Spark DataFrame, or an object with an Arrow stream, which is read once;
+    - a text that names a file or a table of another database, as described in `harness.diff.sources`.
+
+    Without a right side, the left one is read twice. The comparison does not change a user's connection or session.
+
+    Two rows are equal if all their values are equal. Null equals null, and NaN equals NaN. Instants are compared in UTC
+    to the nanosecond, decimals by value, text by its bytes, maps without order, and struct fields by name. If the types
+    of a column differ, its values are still compared if possible, and the type is reported as a difference of the
+    schema. A side may be read several times, and must return the same rows each time.
 
     Args:
-        keys: columns that tell rows apart on either side, null like any value. Rows of one key are paired, and show as
-            changed; without keys, rows are counted.
-        at: reads the tables at this moment: an id or version, a time, a branch or a tag, as `--at` takes it. Two: the
-            left and the right side's.
-        columns: the columns, or fields of structs such as `s.x`, to compare, of both sides; None: all columns.
-        where: a boolean SQL expression in DuckDB's dialect; only for tables and snapshots, on both sides.
-        engines: `duckdb`, `spark` or `oracle`, for the left and the right side, where it is a planned table; one is for
-            both. None: DuckDB and Spark for a table that is compared with itself, DuckDB for two sides, which two
-            moments of `at` are too.
-        spark: the session for planned tables on Spark; None: `harness.spark_session()`.
-        tolerance: by column or part of a column, such as `s.x`, `l.element` or `m.value`, or for all `floats`, the
-            distance at which values pass as equal: a number, or a text such as `0.1%`, `4 ulps`, or `500 ms`, with
-            ` because REASON` behind it for reports. Without keys, rows are paired by all other columns, and among rows
-            that agree in these in the order of their values, if both sides have as many rows, at most 2 million. A
-            `Query` brings the tolerances that follow from its text.
-        exclude: columns, and fields of structs such as `s.x`, to leave out on both sides.
-        types: whether differences of types by which values can still be compared pass, `by_value`, or not, `exact`;
-            None: they pass beside a file, a table of another database, or rows of another project's reader.
-        schema_only: compare names and types of columns, and read no rows.
-        max_rows: how many differing rows to show at most. All are counted.
-        names: what to call the sides in reports.
-        few: sides of at most so many rows are fetched and compared as they are; of larger ones, only rows that differ
-            are, found by hashes of 128 bits that the engines compute.
+        left: The left side.
+        right: The right side. If it is left out, the left side is read twice.
+        keys: Columns that identify a row on either side; null is a key value like any other. Rows with the same key are
+            paired and reported as changed. Without keys, rows are counted.
+        at: The point in time at which tables are read: an id or version, a time, a branch or a tag, as for `--at`. Two
+            values are for the left and the right side.
+        columns: The columns, or struct fields like `s.x`, to compare on both sides. None: all columns.
+        where: A boolean SQL expression in DuckDB's dialect that filters both sides. Only tables and snapshots can be
+            filtered.
+        engines: `duckdb`, `spark` or `oracle`, for the left and the right side if they are planned tables. One name is
+            for both. None: DuckDB and Spark for a table that is compared with itself, otherwise DuckDB for both, also
+            if `at` has two values.
+        spark: The session that reads planned tables on Spark. None: `harness.spark_session()`.
+        tolerance: The distance up to which values count as equal, by column, by part of a column (`s.x`, `l.element`,
+            `m.value`), or for all `floats`. It is a number, or a text like `0.1%`, `4 ulps` or `500 ms`; ` because
+            REASON` after it appears in reports. Without keys, rows are paired by all other columns, and rows that agree
+            in those are paired in the order of their values. This needs the same number of rows on both sides, at most
+            2 million. A `Query` adds the tolerances that follow from its text.
+        exclude: Columns, and struct fields like `s.x`, to leave out on both sides.
+        types: `by_value` if columns of different types may count as equal, `exact` if not. None: `by_value` if a side
+            is a file, a table of another database, or rows of another project's reader, otherwise `exact`.
+        schema_only: Compare only the names and types of columns, and read no rows.
+        max_rows: The most differing rows to show. All differing rows are counted.
+        names: Names of the two sides for reports.
+        direct_rows: Sides with at most this many rows are fetched and compared directly. Of larger sides, only
+            differing rows are fetched, which the engines find by 128-bit hashes.
+
+    Returns:
+        The comparison, with counts of all differences and up to `max_rows` differing rows.
 
     Raises:
-        RequestError: a side is nothing that can be compared, a column is missing, several rows have one key, or an
-            argument has no such value.
-        UnsupportedError: a column has a type that cannot be compared.
+        RequestError: A side cannot be compared, a column is missing, several rows have the same key, or an argument is
+            invalid.
+        UnsupportedError: A column has a type that cannot be compared.
     """
     rules = Rules(
         keys=tuple(keys),
@@ -138,7 +148,7 @@ def compare(
 
 @dataclass(slots=True)
 class _Comparison:
-    """A comparison, which keeps what it learns when the sides are opened."""
+    """One comparison, with the information that is collected while its sides are opened."""
 
     openings: tuple[SideOpening, SideOpening]
     rules: Rules
@@ -180,7 +190,7 @@ class _Comparison:
             return self._compare_outcomes(failed, sides)
 
     def _open_sides(self) -> tuple[Side, Side]:
-        """Both sides; one without types of its own is opened once the other's are known."""
+        """Open both sides. A side without types is opened second, with the types of the first side."""
         first = 1 if self.openings[1].has_types and not self.openings[0].has_types else 0
         typed = self._open_side(first)
         schema = typed.schema
@@ -196,10 +206,10 @@ class _Comparison:
         return side
 
     def _narrow_sides(self, sides: tuple[Side, Side]) -> tuple[Side, Side]:
-        """Return the sides without the fields of structs that are excluded or, if some are chosen, not chosen.
+        """Return the sides without the struct fields that are excluded or, if some are selected, not selected.
 
         Raises:
-            RequestError: neither side has an excluded column or field, or a side has not a chosen one.
+            RequestError: Neither side has an excluded column or field, or a side lacks a selected one.
         """
         schemas = [side.schema for side in sides]
         chosen: list[list[ColumnPath]] = [[], []]
@@ -236,7 +246,7 @@ class _Comparison:
         return found[0], found[1]
 
     def _with_relaxations(self, found: ComparisonResult, rules: Rules) -> ComparisonResult:
-        """Add a line for each difference that passes, and for the columns of which only some fields are compared."""
+        """Add a line for each difference that does not count, and for each column that is compared only in part."""
         columns = found.columns
         inside = [
             (column, text)
@@ -246,7 +256,7 @@ class _Comparison:
             if is_inside(text, column)
         ]
         lines = [
-            f"compared of {column}: {', '.join(text for name, text in inside if name == column)}"
+            f"compared in {column}: {', '.join(text for name, text in inside if name == column)}"
             for column in dict.fromkeys(name for name, _ in inside)
         ]
         return replace(found, relaxations=(*rules.relaxation_lines(columns), *lines))
@@ -287,10 +297,10 @@ class _Comparison:
         return self._with_relaxations(found_rows, rules)
 
     def _rules_with_allowances(self, sides: tuple[Side, Side], columns: Sequence[str]) -> Rules:
-        """Return the rules with the tolerances that follow from queries, of columns without a tolerance.
+        """Return the rules with the tolerances that follow from queries, for columns without a tolerance.
 
         Raises:
-            RequestError: a tolerance is of no compared column, or does not fit its values.
+            RequestError: A tolerance is for a column that is not compared, or does not fit the column's values.
         """
         own = self.rules.resolve(columns, sides[0].schema, sides[1].schema).tolerances
         taken = {*self.rules.keys, *(name for name, parts in own.items() if () in parts)}
@@ -302,17 +312,17 @@ class _Comparison:
     def _compare_within_tolerance(
         self, close: Rules, sides: tuple[Side, Side], found: ComparisonResult
     ) -> ComparisonResult:
-        """The comparison within tolerances without keys; the one that was found where rows cannot be paired.
+        """Compare rows without keys within tolerances, or return the given result if rows cannot be paired.
 
         Raises:
-            RequestError: a tolerance is given, and there are too many rows to pair them.
+            RequestError: The user gave a tolerance, and there are too many rows to pair them.
         """
         if found.left.rows != found.right.rows:
             return self._note_unused_tolerance(found)
         if (found.left.rows or 0) > MOST_ROWS:
             if self.rules.tolerance:
                 raise RequestError(
-                    f"Cannot use a tolerance without keys for more than {MOST_ROWS:,} rows: give keys",
+                    f"Cannot use a tolerance without keys for more than {MOST_ROWS:,} rows: pass keys",
                     options=("keys",),
                 )
             return found
@@ -329,7 +339,7 @@ class _Comparison:
         return self._with_relaxations(second, close)
 
     def _note_unused_tolerance(self, found: ComparisonResult) -> ComparisonResult:
-        """Return the result, with a line that names a tolerance that could not be applied."""
+        """Return the result, with a line that says that the user's tolerance could not be applied."""
         if not self.rules.tolerance:
             return found
         line = "the tolerance is not applied: without keys, the rows of both sides cannot be paired"
@@ -337,13 +347,13 @@ class _Comparison:
 
     @property
     def _by_value(self) -> bool:
-        """Whether types may differ: as the rules say, or else beside rows of another project."""
+        """True if types may differ: as the rules say, or else if a side's rows come from outside harness."""
         if self.rules.types is None:
             return any(each.is_foreign for each in self.openings)
         return self.rules.types == "by_value"
 
     def _fetch_small_sides(self, sides: tuple[Side, Side], columns: Sequence[str]) -> tuple[pa.Table, pa.Table] | None:
-        """All rows of both sides, if these are few; the cheaper engine is asked first."""
+        """Return all rows of both sides, or None if a side has too many. The cheaper engine is tried first."""
         heads: dict[int, pa.Table] = {}
         for number in cheaper_first(sides):
             side = sides[number]
@@ -356,7 +366,12 @@ class _Comparison:
         return heads[0], heads[1]
 
     def _compare_outcomes(self, failed: SideFailedError, sides: tuple[Side, Side] | None) -> ComparisonResult:
-        """The other side is read too, to say whether it fails as well. sides: None: one could not be opened."""
+        """Read the second side too, to report whether it fails as well.
+
+        Args:
+            failed: The failure of the first side.
+            sides: Both sides, or None if one could not be opened.
+        """
         infos: dict[int, SideInfo] = {}
         infos[failed.number] = replace(self.openings[failed.number].info, error=failed.error)
         number = 1 - failed.number
@@ -382,12 +397,12 @@ def _side_openings(
 ) -> tuple[SideOpening, SideOpening]:
     chosen = None if columns is None else tuple(columns)
     if chosen is not None and len(set(chosen)) < len(chosen):
-        raise RequestError(f"Invalid columns {list(chosen)}: a name is there twice")
+        raise RequestError(f"Invalid columns {list(chosen)}: a name occurs twice")
     moments = _pair_of(at if isinstance(at, list | tuple) else (at, at), "at")
     if right is _NO_SIDE:
         left = right = resolve_side(left)
         if not isinstance(left, Table | Snapshot | Changes | Query | tuple):
-            raise RequestError("Cannot compare the left side with nothing: it is no table, so a right side is needed")
+            raise RequestError("Cannot compare the left side alone: it is not a table, so pass a right side")
         engines = default_engines(is_one_table=not isinstance(at, list | tuple)) if engines is None else engines
     if engines is None:
         engines = default_engines(is_one_table=False)
@@ -421,7 +436,7 @@ def _pair_of(values: Sequence[_T], what: str) -> tuple[_T, _T]:
 
 
 def _with_engine(side: object, engine: str, spark: SparkSession | None, at: When) -> tuple[object, str, Query | None]:
-    """The data to read, its engine, and the query whose result it is, if any."""
+    """Return the data to read, its engine, and the query if the data is a query's result."""
     match side:
         case Query() if at is None:
             return side.run(engine, spark), engine, side
@@ -447,7 +462,7 @@ def _check_keys(keys: Sequence[str], columns: Sequence[str], sides: tuple[Side, 
 
 
 def _has_many_rows(side: Side, direct_rows: int) -> bool:
-    """Tells whether a planned table surely has too many rows to fetch, whatever its deletes."""
+    """Return whether a planned table certainly has too many rows to fetch, regardless of its deletes."""
     assert side.plan is not None
     if side.plan.equality_deletes or side.plan.position_deletes:
         return False
@@ -455,7 +470,7 @@ def _has_many_rows(side: Side, direct_rows: int) -> bool:
 
 
 def _count_rows(side: Side, direct_rows: int) -> int:
-    """The number of a side's rows; all of its values are read, as far as they can be compared."""
+    """Return the number of a side's rows. All values that can be hashed are read, so that a failing read is noticed."""
     head = side.head(side.schema.names, direct_rows + 1)
     if head.num_rows <= direct_rows:
         return int(head.num_rows)

@@ -1,6 +1,6 @@
-"""The exact differences of two tables that fit in memory: as multisets of rows, or as rows paired by keys.
+"""Exact differences of two tables that fit in memory, as multisets of rows or as rows paired by keys.
 
-Counts are exact; rows are shown up to a number. Which rows are shown, and in which order, depends on the values alone.
+Counts are exact, and rows are shown up to a limit. The shown rows and their order depend only on the values.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from harness.diff.tolerances import FLOATS, Tolerance, expand_floats
 from harness.errors import RequestError
 
 MOST_EXAMPLES = 3
-"""Pairs of values that are shown of a column."""
+"""The most example pairs of values that are shown for a column."""
 
 
 def examples(
     left: pa.Table, right: pa.Table, column: str, pairs: Iterable[tuple[int, int]], rules: Rules
 ) -> tuple[tuple[tuple[str, str], ...], tuple[str, ...]]:
-    """Return the first different pairs of values, printed, and of nested values the path of the part of each pair."""
+    """Return the first differing pairs of values as text and, for nested values, the path of the part in each pair."""
     found: dict[tuple[str, str], str] = {}
     a, b = left.column(column), right.column(column)
     are_nested = is_nested(a.type) and is_nested(b.type)
@@ -47,7 +47,7 @@ def examples(
 
 
 def distance(left: Hashable, right: Hashable) -> Decimal | float | None:
-    """The distance of two canonical values; None beside a null or a value that is not finite."""
+    """Return the distance of two canonical values, or None if a value is null or not finite."""
     match left, right:
         case ((float() | "-0.0"), (float() | "-0.0")):
             apart = abs(float(left) - float(right))
@@ -61,7 +61,7 @@ def distance(left: Hashable, right: Hashable) -> Decimal | float | None:
 
 
 def distance_text(line: NumberLine, apart: Decimal | float) -> str:
-    """A distance of values on a line, as reports say it."""
+    """Return a distance as text for reports."""
     if line.kind is not LineKind.TICKS:
         return format(apart, "f") if isinstance(apart, Decimal) else repr(apart)
     dates = pa.types.is_date(line.left) and pa.types.is_date(line.right)
@@ -72,14 +72,20 @@ def distance_text(line: NumberLine, apart: Decimal | float) -> str:
 
 
 _MOST_PAIRS = 250_000
-"""The most pairs of rows that are searched for alike rows; rows of more pairs have no partners."""
+"""The most pairs of rows that are searched for similar rows. If there are more pairs, no row has a partner."""
 
 
 @dataclass(frozen=True, slots=True)
 class DifferingRow:
-    """A differing row: its index in the left and the right table, None: it has no such row; how often it is too many.
+    """A row that differs.
 
-    Of a row that occurs several times the index is that of the first.
+    If the row occurs several times in a table, the index is that of its first occurrence.
+
+    Attributes:
+        kind: The kind of difference.
+        left: The row's index in the left table, or None if it is not there.
+        right: The row's index in the right table, or None if it is not there.
+        count: The number of surplus occurrences.
     """
 
     kind: RowKind
@@ -90,10 +96,13 @@ class DifferingRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Difference:
-    """The differences of the rows of two tables.
+    """The differences between the rows of two tables.
 
-    The fields of `ComparisonResult` of the same names; rows of a kind are in the order of their values. differing: all
-    rows that differ, those of `rows` first and in their order.
+    The other fields are those of `ComparisonResult` with the same names. Rows of one kind are in the order of their
+    values.
+
+    Attributes:
+        differing: All differing rows. Those in `rows` come first, in the same order.
     """
 
     rows: tuple[RowDifference, ...] = ()
@@ -107,11 +116,11 @@ class Difference:
 
 
 SHARED_FIELDS = ("only_left", "only_right", "changed", "truncated", "allowed", "by_column")
-"""The fields that `Difference` and `ComparisonResult` share, but for the rows."""
+"""The fields that `Difference` and `ComparisonResult` share, except for the rows."""
 
 
 def _multiset_difference(sides: _RowTables) -> Difference:
-    """Rows that a table has more often than the other table. They may have partners there, which are alike."""
+    """Return the rows that one table has more often. Similar rows of both tables become partners."""
     surplus = Counter(sides.left_rows)
     surplus.subtract(sides.right_rows)
     lefts = {row: count for row, count in surplus.items() if count > 0}
@@ -137,7 +146,7 @@ def _multiset_difference(sides: _RowTables) -> Difference:
 
 
 def _keyed_difference(sides: _RowTables) -> Difference:
-    """Keys of a single table, and rows whose other columns differ. A null in a key equals a null."""
+    """Return keys that only one table has, and rows whose other columns differ. A null in a key equals a null."""
     rules = sides.rules
     left_keys = _index_by_key("left", sides.left, rules)
     right_keys = _index_by_key("right", sides.right, rules)
@@ -167,7 +176,11 @@ def _keyed_difference(sides: _RowTables) -> Difference:
 
 @dataclass(frozen=True, slots=True)
 class _RowTables:
-    """Both tables, their canonical rows, and by pair of rows the columns that are let pass."""
+    """Both tables with their canonical rows.
+
+    Attributes:
+        passed: By pair of row indexes, the columns whose values are within a tolerance.
+    """
 
     rules: Rules
     left: pa.Table
@@ -185,7 +198,15 @@ class _RowTables:
         partners: Mapping[int, int],
         counts: Mapping[str, int],
     ) -> Difference:
-        """The difference that shows so many of the rows of each kind. pairs: those whose columns are compared."""
+        """Return the difference that shows `shares[i]` rows of each kind.
+
+        Args:
+            found: The differing rows of each kind.
+            shares: The number of rows to show of each kind.
+            pairs: The pairs of row indexes whose columns are compared.
+            partners: The similar row of the opposite side, by number of a shown row.
+            counts: Further fields of the difference.
+        """
         shown = [row for rows, share in zip(found, shares, strict=True) for row in rows[:share]]
         rest = [row for rows, share in zip(found, shares, strict=True) for row in rows[share:]]
         return Difference(
@@ -197,7 +218,7 @@ class _RowTables:
         )
 
     def by_column(self, pairs: Sequence[tuple[int, int]]) -> tuple[ColumnDifference, ...]:
-        """The columns in which some pair of rows differs."""
+        """Return the columns in which at least one pair of rows differs."""
         found = []
         for number, column in enumerate(self.columns):
             unequal = [(i, j) for i, j in pairs if self.left_rows[i][number] != self.right_rows[j][number]]
@@ -226,10 +247,12 @@ class _RowTables:
         return tuple(found)
 
     def partners(self, lefts: Sequence[int], rights: Sequence[int]) -> dict[int, int]:
-        """The place of the most alike row of the other side, by place in `lefts` followed by `rights`.
+        """Return the partner of each row: the most similar row of the opposite side.
 
-        Of equally alike rows, those that share columns further left come first: keys tend to be there. Fields of
-        structs count like columns. Rows that print alike face each other too, so that their difference is shown.
+        Rows are numbered by their position in `lefts`, followed by `rights`.
+
+        Among equally similar rows, those that share the leftmost columns are preferred, because keys tend to be there.
+        Struct fields count like columns. Rows that print the same are partners too, so that their difference is shown.
         """
         if len(lefts) * len(rights) > _MOST_PAIRS:
             return {}
@@ -254,13 +277,13 @@ class _RowTables:
         return partners
 
     def printed_row(self, table: pa.Table, place: int) -> tuple[str, ...]:
-        """Return the values of a row as they are shown without regard to another row."""
+        """Return the values of a row as text, without regard to another row."""
         return tuple(show(table.column(name), place) for name in self.columns)
 
     def row_difference(
         self, differing_row: DifferingRow, rows: Sequence[DifferingRow], partner: int | None
     ) -> RowDifference:
-        """The row, printed so that its differences from the other half, or from the partner, are seen."""
+        """Return a row with values printed so that the differences from its other half or its partner are visible."""
         left, right = differing_row.left, differing_row.right
         if partner is not None:
             left = rows[partner].left if left is None else left
@@ -291,14 +314,14 @@ class _RowTables:
         )
 
     def differs(self, left: int, right: int) -> tuple[bool, ...]:
-        """Tells by column whether two rows differ there, and not within its tolerance."""
+        """Return by column whether two rows differ there beyond the tolerance."""
         unequal = tuple(a != b for a, b in zip(self.left_rows[left], self.right_rows[right], strict=True))
         passed = self.passed.get((left, right))
         return unequal if passed is None else tuple(u and not p for u, p in zip(unequal, passed, strict=True))
 
 
 def _leaves(row: Sequence[Hashable], types: Sequence[pa.DataType]) -> list[Hashable]:
-    """Return the values of a row with the fields of structs in place of the structs."""
+    """Return the values of a row, with the fields of structs in place of the structs."""
     return [leaf for value, type_ in zip(row, types, strict=True) for leaf in _fields(value, type_)]
 
 
@@ -312,7 +335,11 @@ def _fields(value: Any, type_: pa.DataType) -> list[Hashable]:
 
 
 def _index_by_key(side: str, table: pa.Table, rules: Rules) -> dict[CanonicalRow, int]:
-    """The index of each key's row. Raises RequestError: several rows have a key."""
+    """Return the row index of each key.
+
+    Raises:
+        RequestError: Several rows have the same key.
+    """
     rows = canonical_rows(table, rules.keys)
     places = {row: i for i, row in enumerate(rows)}
     if len(places) < len(rows):
@@ -321,13 +348,13 @@ def _index_by_key(side: str, table: pa.Table, rules: Rules) -> dict[CanonicalRow
         text = ", ".join(f"{name} = {show(table.column(name), places[worst])}" for name in rules.keys)
         raise RequestError(
             f"Cannot pair rows by {', '.join(map(repr, rules.keys))}: the {side} side has {several[worst]} rows with "
-            f"{text}, and {len(several)} such keys in all; add columns to the key, or compare without keys"
+            f"{text}, and {len(several)} keys occur several times; add columns to the key, or compare without keys"
         )
     return places
 
 
 def _display_shares(numbers: Sequence[int], most: int) -> list[int]:
-    """The number of each kind to show: alike if there are so many, and at most `most` in all."""
+    """Return how many rows of each kind to show: equal shares if there are enough rows, and at most `most` in total."""
     shares = [0] * len(numbers)
     for left, i in enumerate(sorted(range(len(numbers)), key=numbers.__getitem__)):
         shares[i] = min(numbers[i], (most - sum(shares)) // (len(numbers) - left))
@@ -335,24 +362,24 @@ def _display_shares(numbers: Sequence[int], most: int) -> list[int]:
 
 
 def _smallest_rows(rows: Collection[CanonicalRow], most: int) -> list[CanonicalRow]:
-    """The first rows by value."""
     return heapq.nsmallest(most, rows, key=order_key)
 
 
 def _order_for_display(rows: Collection[CanonicalRow], most: int) -> list[CanonicalRow]:
-    """All rows, the first ones by value before the others."""
+    """Return all rows, starting with the `most` smallest ones."""
     return list(dict.fromkeys([*_smallest_rows(rows, most), *rows]))
 
 
 TypesRule: TypeAlias = Literal["exact", "by_value"]
-"""Tells whether types by which values are compared by value may differ."""
+"""Whether columns of different types may count as equal if their values can be compared."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rules:
-    """The rules of a comparison of rows; `harness.compare` explains each.
+    """The rules of a comparison of rows. `harness.compare` explains each option.
 
-    tolerances: those of the compared columns and their parts, once `resolved` has them.
+    Attributes:
+        tolerances: The tolerances of the compared columns and their parts, after `resolve`.
     """
 
     keys: tuple[str, ...]
@@ -365,25 +392,26 @@ class Rules:
     tolerances: ColumnTolerances = field(default_factory=dict)
 
     def check(self) -> None:
-        """Refuses a negative number, a tolerance of a key, and a column that is excluded and used too."""
+        """Raise RequestError for a negative number, or if a key has a tolerance or is excluded."""
         if self.max_rows < 0 or self.direct_rows < 0:
             raise RequestError(
-                f"Invalid max_rows {self.max_rows} or few {self.direct_rows}: expected no negative number"
+                f"Invalid max_rows {self.max_rows} or direct_rows {self.direct_rows}: expected 0 or more"
             )
         if self.types not in (None, *get_args(TypesRule)):
             expected = " or ".join(get_args(TypesRule))
             raise RequestError(f"Invalid types {self.types!r}: expected {expected}", options=("types",))
         for column in self.tolerance:
             if column in self.keys:
-                raise RequestError(f"Cannot use a tolerance of {column!r}: it is a key, by which rows are paired")
+                raise RequestError(f"Cannot use a tolerance of {column!r}: it is a key column")
         for column in self.exclude:
             if column in self.keys or column in self.tolerance:
                 raise RequestError(f"Cannot exclude {column!r}: it is a key, or has a tolerance")
 
     def relaxation_lines(self, columns: Sequence[str]) -> tuple[str, ...]:
-        """A line for each difference that passes, except for types, whose use depends on the sides.
+        """Return a line for each difference that does not count, except for types, whose rule depends on the sides.
 
-        columns: those that are compared.
+        Args:
+            columns: The compared columns.
         """
         names = {FLOATS: "all floats"} if FLOATS not in columns else {}
         lines = [f"tolerance of {names.get(name, name)}: {each}" for name, each in self.tolerance.items()]
@@ -393,7 +421,7 @@ class Rules:
         """Return these rules with the tolerances of each compared column and its parts.
 
         Raises:
-            RequestError: a tolerance is of a column or part that is not compared, or does not fit the values.
+            RequestError: A tolerance is for a column or part that is not compared, or does not fit the values.
         """
         schemas = [pa.schema([schema.field(name) for name in columns]) for schema in (left, right)]
         found: dict[str, dict[ColumnPath, Tolerance]] = {}
@@ -428,9 +456,11 @@ class Rules:
         )
 
     def difference(self, left: pa.Table, right: pa.Table, columns: Sequence[str]) -> Difference:
-        """The differences of rows in memory: of multisets or, with keys, of rows that are paired by these.
+        """Return the differences of rows in memory, as multisets or as rows paired by keys.
 
-        Raises RequestError: several rows have one key; UnsupportedError: a column's type cannot be compared.
+        Raises:
+            RequestError: Several rows have the same key.
+            UnsupportedError: A column has a type that cannot be compared.
         """
         lefts, rights = (canonical_rows(table, columns) for table in (left, right))
         sides = _RowTables(self, left, right, tuple(columns), lefts, rights)

@@ -1,8 +1,8 @@
-"""Forms of columns, which say the part of a value that is hashed, and hashes as DuckDB expressions.
+"""Hash forms of columns, which define the hashed content of a value, and hashes as DuckDB expressions.
 
-A form is made from the types of both sides, and stands for the values that `harness.diff.canonical` gives: integers
-and decimals by value, times in the coarser unit and the rest, floats by the bits of the double, text and bytes by
-bytes. So both sides hash equal values alike.
+A form is chosen from the types of both sides, so that equal values have equal hashes on both. It represents the values
+of `harness.diff.canonical`: integers and decimals by value, times in the coarser unit plus the remainder, floats by the
+bits of the double, text and bytes by their bytes.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from harness.metadata.model.arrow_values import can_rebuild, children_of, with_c
 
 
 class Simple(Enum):
-    """Forms without parameters."""
+    """Hash forms without parameters."""
 
     NOTHING = "all values are null on both sides"
     WHOLE = "an integer or boolean, by its 64 bits"
@@ -33,11 +33,11 @@ class Simple(Enum):
 
 
 class Digits(Enum):
-    """The number of words that the digits of a number take."""
+    """The number of machine words for the digits of a number."""
 
     NARROW = "narrow"  # up to 18 digits at the common scale: 64 bits
     WIDE = "wide"  # up to 38 digits at the common scale: 128 bits
-    SPLIT = "split"  # more: the integer part, and the rest at the common scale, 128 bits each
+    SPLIT = "split"  # more digits: the integer part, and the fraction at the common scale, 128 bits each
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,8 +52,10 @@ class Number:
 class Ticks:
     """A date, time, timestamp or duration.
 
-    base: the coarser unit of both sides, in nanoseconds. split: the units differ, so that the count of base units and
-    the rest are hashed: no count of a finer unit could overflow.
+    Attributes:
+        base: The coarser unit of both sides, in nanoseconds.
+        split: True if the units differ. The count of base units and the remainder are then hashed, because a count of
+            the finer unit could overflow.
     """
 
     base: int
@@ -62,7 +64,7 @@ class Ticks:
 
 @dataclass(frozen=True, slots=True)
 class StructFields:
-    """A struct, by the names of its fields, sorted."""
+    """A struct. Its fields are sorted by name."""
 
     fields: tuple[tuple[str, HashForm], ...]
 
@@ -76,7 +78,7 @@ class Items:
 
 @dataclass(frozen=True, slots=True)
 class Entries:
-    """A map, whose order means nothing."""
+    """A map. The order of its entries does not matter."""
 
     key: HashForm
     value: HashForm
@@ -86,13 +88,14 @@ HashForm: TypeAlias = Simple | Number | Ticks | StructFields | Items | Entries
 
 _INTEGER_DIGITS = {8: 3, 16: 5, 32: 10, 64: 20}
 INCOMPARABLE = "IncomparableType"
-"""The cause of errors that are no failure of the side that has such a column."""
+"""The cause of errors about a column type that cannot be compared. They are not failures of the side."""
 
 
 def hash_form(left: pa.DataType, right: pa.DataType) -> HashForm:
-    """The form of a column with these types, which `harness.diff.schemas` found comparable.
+    """Return the hash form of a column with these types, which `harness.diff.schemas` found comparable.
 
-    Raises UnsupportedError: values of the type can be compared in small numbers only.
+    Raises:
+        UnsupportedError: Values of the type cannot be hashed, so that only small sides can be compared.
     """
     a, b = (normal_type(display_type(normal_type(type_))) for type_ in (left, right))
     kind = pa.types
@@ -121,7 +124,7 @@ def hash_form(left: pa.DataType, right: pa.DataType) -> HashForm:
 
 
 def incomparable_error(what: str, type_: object, *, column: str | None = None) -> UnsupportedError:
-    """The error for a type whose values cannot be compared: no failure of the side that has it."""
+    """Return the error for a type whose values cannot be compared. It is not a failure of the side."""
     return UnsupportedError(
         f"Cannot compare {what} of type {type_}: cast it, or leave it out with columns=",
         cause=INCOMPARABLE,
@@ -131,7 +134,7 @@ def incomparable_error(what: str, type_: object, *, column: str | None = None) -
 
 
 def unhashable_error(type_: pa.DataType) -> UnsupportedError:
-    """The error for a type whose values no engine hashes."""
+    """Return the error for a type whose values no engine hashes."""
     return incomparable_error("large inputs by values", type_)
 
 
@@ -146,22 +149,24 @@ def _number(a: pa.DataType, b: pa.DataType) -> HashForm:
 
 
 def digits_of(type_: pa.DataType) -> tuple[int, int]:
-    """Digits before the point, and after it."""
+    """Return the digits before and after the decimal point."""
     if pa.types.is_decimal(type_):
         return type_.precision - type_.scale, max(type_.scale, 0)
     return _INTEGER_DIGITS[type_.bit_width], 0
-
-
-# Arrow data in types that DuckDB takes without rounding. Instants in nanoseconds, durations and dates in milliseconds
-# go in as integers, whose hashes are those of the times, and halves as the next wider float. Encodings (dictionaries,
-# run ends, views) and extension types are taken off.
 
 
 _INTEGERS = (pa.types.is_date64, pa.types.is_time64, pa.types.is_timestamp, pa.types.is_duration)
 
 
 def storage_type(type_: pa.DataType) -> pa.DataType:
-    """The type in which DuckDB gets values of `type_`. Raises UnsupportedError: it has none."""
+    """Return the type in which DuckDB receives values of `type_` without rounding.
+
+    Instants in nanoseconds, and durations and dates in milliseconds, become integers, which have the same hashes as the
+    times. Half floats become floats. Encodings (dictionaries, run ends, views) and extension types are removed.
+
+    Raises:
+        UnsupportedError: DuckDB has no type for the values.
+    """
     return map_type(type_, _storage)
 
 
@@ -188,7 +193,11 @@ def _storage(type_: pa.DataType) -> pa.DataType:
 
 
 def to_duckdb_types(rows: pa.Table) -> pa.Table:
-    """The same rows in types that DuckDB takes. Raises UnsupportedError: a column has none."""
+    """Return the same rows in the types of `storage_type`.
+
+    Raises:
+        UnsupportedError: DuckDB has no type for a column.
+    """
     columns = [
         pa.chunked_array([_to_duckdb_array(chunk) for chunk in column.chunks], storage_type(column.type))
         for column in rows.columns
@@ -203,11 +212,11 @@ def _to_duckdb_array(array: pa.Array) -> pa.Array:
     if isinstance(array.type, pa.BaseExtensionType):
         return _to_duckdb_array(array.storage)
     if can_rebuild(wanted):
-        return with_children(array, [_to_duckdb_array(child_type) for child_type in children_of(array)], wanted)
+        return with_children(array, [_to_duckdb_array(child) for child in children_of(array)], wanted)
     return array.cast(wanted)
 
 
-# The hash of a row: two lanes of 64 bits, the same in every engine.
+# A row's hash has two lanes of 64 bits, which are the same in every engine:
 #
 #     mix(x)       x ^= x >> 32; x *= 0xD6E8FEB86659FD93; x ^= x >> 32; x *= 0xD6E8FEB86659FD93; x ^= x >> 32
 #     link(a, h)   mix(a ^ h)
@@ -215,17 +224,19 @@ def _to_duckdb_array(array: pa.Array) -> pa.Array:
 #
 #     null         NULL
 #     64 bits      mix(bits)
-#     128 bits     mix(low) ^ mix(high); in the second lane of the negated number: swapped words, such as those of 0 and
-#                  -1, would be equal in both
-#     bytes        folded in words of 8; in the second lane with PREFIX before them: two flips of a word's highest bit
-#                  would go unseen
-#     several      chain: two numbers of a time or decimal, fields of a struct, elements of a list and their count
-#     map          chain: the sum of the entries' chains, and their count
-#     row          chain of the columns, by blocks of BLOCK columns where there are more
+#     128 bits     mix(low) ^ mix(high); the second lane takes the negated number, because swapped words like those
+#                  of 0 and -1 would otherwise be equal in both lanes
+#     bytes        folded in words of 8 bytes; the second lane puts PREFIX before them, because two flips of a word's
+#                  highest bit would otherwise go unnoticed
+#     several      chain of the two numbers of a time or decimal, the fields of a struct, or the elements of a list and
+#                  their count
+#     map          chain of the sum of the entries' chains, and their count
+#     row          chain of the columns, in blocks of BLOCK columns if there are more
 #
-# The function is DuckDB's `hash`, the cheapest that DuckDB has; `is_known` verifies it before it is relied on.
-# `harness/engines/spark/java/RowHash.java` says the same in Java. Both lanes are summed as whole numbers per bucket:
-# unlike with XOR, a row twice is not a row less.
+# The mixing function is DuckDB's `hash`, the cheapest one in DuckDB; `has_expected_hashes` verifies it before use.
+# `harness/engines/spark/java/RowHash.java` implements the same in Java. Lanes are added up per bucket, not XORed, so
+# that
+# a duplicated row does not cancel itself.
 
 
 NULL = 0xBF58476D1CE4E5B9
@@ -249,12 +260,12 @@ SAMPLES = (
     *(f"hash({text})" for value in _TEXTS for text in (f"'{value}'", f"encode('{value}')")),
 )
 _DIGEST = "c84a6f740bae65ad259a060317ec7cc2"
-"""The digest of the hashes of `SAMPLES` as defined above."""
+"""The digest of the expected hashes of `SAMPLES`."""
 
 
 @cache
 def has_expected_hashes() -> bool:
-    """Tells whether this DuckDB hashes as defined above."""
+    """Return whether this DuckDB version computes the hashes that are defined above."""
     connection = cursor()
     ((answers,),) = connection.sql(f"SELECT [{', '.join(SAMPLES)}]").fetchall()
     connection.close()
@@ -266,14 +277,19 @@ _LEAST = "CAST('-170141183460469231731687303715884105728' AS HUGEINT)"
 _NAN = "9221120237041090560"
 _LOW = "18446744073709551615::HUGEINT"
 DAYS = "({} - DATE '1970-01-01')"
-"""The days of a date, in DuckDB."""
+"""SQL for the number of days of a date in DuckDB."""
 
 
 @dataclass(frozen=True, slots=True)
 class DuckDBValue:
     """A value to hash.
 
-    text: its expression. stored: its DuckDB type. logical: its meaning, where an integer counts a unit of time.
+    Attributes:
+        text: The SQL expression of the value.
+        stored: The value's DuckDB type.
+        logical: The value's meaning, for example a time if an integer counts a unit of time.
+        form: The hash form.
+        depth: The nesting depth, which numbers lambda variables.
     """
 
     text: str
@@ -284,12 +300,12 @@ class DuckDBValue:
 
 
 def row_hashes(values: Sequence[DuckDBValue]) -> tuple[str, str]:
-    """Both lanes of the hash of a row, as unsigned 64-bit expressions."""
+    """Return both lanes of a row's hash, as unsigned 64-bit expressions."""
     return both_lanes(lambda lane: [hash_of(value, lane) for value in values], _chain)
 
 
 def both_lanes(hashes_of: Callable[[Lane], Sequence[_T]], chain: Callable[[Sequence[_T], Lane], _T]) -> tuple[_T, _T]:
-    """Both lanes of the hash of a row, in an engine's own expressions: the chain of its columns, by blocks if many."""
+    """Return both lanes of a row's hash in an engine's expressions: the chain of its columns, in blocks if many."""
     lanes = []
     for lane in LANES:
         hashes = hashes_of(lane)
@@ -306,7 +322,7 @@ def _chain(hashes: Sequence[str], lane: Lane) -> str:
 
 
 def hash_of(value: DuckDBValue, lane: Lane) -> str:
-    """A lane of the hash of a value."""
+    """Return one lane of a value's hash."""
     if value.stored.id == "null":
         return _NULL
     text = value.text
@@ -371,7 +387,7 @@ def _split_ticks_hash(value: DuckDBValue, base: int, lane: Lane) -> str:
 
 
 def _stored_count(value: DuckDBValue, own: int) -> str:
-    """The 64-bit integer that DuckDB stores; infinite times have no epoch, but the integer that Arrow shows."""
+    """Return SQL for the 64-bit integer that DuckDB stores for a time, including infinite times."""
     text, stored = value.text, value.stored.id
     if stored in ("bigint", "integer"):
         return f"CAST({text} AS BIGINT)"
@@ -401,7 +417,7 @@ def _bytes_hash(value: DuckDBValue, lane: Lane) -> str:
 
 
 def field_values(value: DuckDBValue) -> dict[str, DuckDBValue]:
-    """Return the fields of a struct, by name, that its form has."""
+    """Return the struct fields in a value's form, by name."""
     assert isinstance(value.form, StructFields)
     found = {}
     for name, form in value.form.fields:
@@ -412,13 +428,13 @@ def field_values(value: DuckDBValue) -> dict[str, DuckDBValue]:
 
 
 def element_value(value: DuckDBValue, text: str) -> DuckDBValue:
-    """Return an element of a list. text: its expression."""
+    """Return an element of a list, given the element's SQL expression."""
     assert isinstance(value.form, Items)
     return DuckDBValue(text, child_type(value.stored, 0), value.logical.value_type, value.form.element, value.depth + 1)
 
 
 def entry_values(value: DuckDBValue, key: str, item: str) -> tuple[DuckDBValue, DuckDBValue]:
-    """Return the key and the value of an entry of a map. key, held: their expressions."""
+    """Return the key and the value of a map entry, given their SQL expressions."""
     form, depth = value.form, value.depth + 1
     assert isinstance(form, Entries)
     return (
@@ -446,5 +462,5 @@ def _nested_hash(value: DuckDBValue, lane: Lane) -> str:
 
 
 def child_type(stored: Any, place: int) -> object:
-    """The type of a part of a nested DuckDB type: an element, a map's key (0) or value (1), a field by place."""
+    """Return a child type of a nested DuckDB type: the element, a map's key (0) or value (1), or a field by index."""
     return stored.children[place][1]

@@ -1,7 +1,8 @@
-"""Makes sides of a comparison from the objects that a user hands in.
+"""Sides of a comparison, opened from the objects that a user passes.
 
-Accepted are planned tables (`Table`, `Snapshot`, `Changes`), a `Query`, a DuckDB relation, a Spark DataFrame, and Arrow
-streams of pyarrow, polars or pandas. No setting of a user's connection or session changes, or has a say in the result.
+Supported objects are planned tables (`Table`, `Snapshot`, `Changes`), a `Query`, a DuckDB relation, a Spark DataFrame,
+and Arrow streams from pyarrow, polars or pandas. A comparison does not change the settings of a user's connection or
+session, and its result does not depend on them.
 """
 
 from __future__ import annotations
@@ -45,15 +46,17 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """A query over tables, for `harness.compare`, which runs it on the engine of its side.
+    """A query over tables, as a side of `harness.compare`, which runs the query on the engine of that side.
 
         harness.compare(query, query, engines=("duckdb", "spark"))
 
-    Columns whose last bits depend on the engine, such as averages, are compared within the allowance that follows from
-    the text (`docs/reference/allowances.md`); the report says which, and why.
+    If the last bits of a column depend on the engine, as for averages, the column is compared within an allowance that
+    follows from the query's text (`docs/reference/allowances.md`). The report names these columns and the reason.
 
-    text: a statement that only reads. tables: by the names in the text; a location is opened. dialect: as for
-    `harness.sql`.
+    Attributes:
+        text: A statement that only reads.
+        tables: The tables by the names that the text uses. A location is opened.
+        dialect: The SQL dialect of the text, as for `harness.sql`.
     """
 
     text: str
@@ -65,13 +68,16 @@ class Query:
 
     @property
     def name(self) -> str:
-        """The name in reports."""
+        """The query's name in reports."""
         return f"query on {', '.join(self.tables)}" if self.tables else "query"
 
     def run(self, engine: str, spark: SparkSession | None) -> object:
-        """The result, not read yet; or the error of the engine, which is the side's outcome.
+        """Run the query, and return its result unread, or the engine's error.
 
-        Raises RequestError, UnsupportedError: the query is refused, which is no difference.
+        An error is returned rather than raised, because it is the outcome of this side.
+
+        Raises:
+            RequestError, UnsupportedError: harness refuses the query, which is no difference between the sides.
         """
         try:
             session = spark if engine == "spark" else None
@@ -83,11 +89,13 @@ class Query:
 
 
 def last_bit_tolerances(query: Query, columns: list[str]) -> dict[str, Tolerance]:
-    """Return the tolerances of the last bits of a result's columns. Columns that share a name have no tolerance.
+    """Return the tolerances for columns of a query's result whose last bits depend on the engine.
+
+    Columns that share a name have no tolerance.
 
     Args:
         query: The query.
-        columns: The result's names in their order.
+        columns: The names of the result's columns, in their order.
     """
     from harness.queries.allowances import allowances
     from harness.queries.inputs import schema_of
@@ -102,7 +110,7 @@ def last_bit_tolerances(query: Query, columns: list[str]) -> dict[str, Tolerance
 
 
 def engine_version(engine: str) -> str:
-    """The name of an engine and its version."""
+    """Return the name and version of an engine, for example `duckdb 2.0.0`."""
     found = find_engine(engine)
     return f"{found.name} {found.version()}"
 
@@ -115,12 +123,18 @@ _ACCEPTED = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SideOpening:
-    """The data of a side, and how it is read.
+    """The data of one side, and the options with which it is read.
 
-    data: the user's object, or a snapshot of the user's table. label: `left` or `right`, for messages. name: the
-    user's. engine, where, spark: of a planned table: its reader, its filter, and the session on Spark. columns: paths
-    to columns and their parts, whose columns are read whole; None: all. exclude: names, of which those of columns are
-    left out. query: `data` is its result, or its error.
+    Attributes:
+        data: The user's object, or a snapshot of the user's table.
+        label: `left` or `right`, for messages.
+        name: The user's name for the side, or None.
+        engine: The engine that reads a planned table.
+        columns: Paths to the columns and fields to compare. Their columns are read whole. None: all columns.
+        where: The filter of a planned table.
+        spark: The session that reads a planned table on Spark.
+        exclude: Names of columns and fields to leave out. Only columns are left out here; fields are removed later.
+        query: The query if `data` is its result or its error.
     """
 
     data: object
@@ -134,11 +148,11 @@ class SideOpening:
     query: Query | None = None
 
     def check(self) -> None:
-        """Refuses objects that no side can be made of, and files that are not there."""
+        """Raise an error if the object cannot be a side, or if its file does not exist."""
         is_planned = isinstance(self.data, Snapshot | Changes)
         find_engine(self.engine)
         if self.where is not None and not isinstance(self.data, Snapshot):
-            message = f"Cannot filter the {self.label} side: where= is for tables and snapshots"
+            message = f"Cannot filter the {self.label} side: where= filters only tables and snapshots"
             raise RequestError(message, options=("where",))
         if isinstance(self.data, RowSource):
             check_exists(self.data)
@@ -149,18 +163,21 @@ class SideOpening:
 
     @property
     def has_types(self) -> bool:
-        """Tells whether the side's columns have types; else it is opened once the other side's are known."""
+        """True if the side's columns have types.
+
+        A side without types is opened second, with the types of the first side.
+        """
         return not isinstance(self.data, RowSource) or self.data.has_types
 
     @property
     def is_foreign(self) -> bool:
-        """Tells whether another project gives the rows, in types of its own: a file, a database, or a reader."""
+        """True if the rows come from outside harness, with their own types: a file, a database, or another reader."""
         planned = isinstance(self.data, Snapshot | Changes)
         return isinstance(self.data, RowSource) or (planned and self.engine not in engine_names())
 
     @property
     def info(self) -> SideInfo:
-        """The side, before anything was read."""
+        """A description of the side, before anything is read."""
         data = self.data
         format_: str
         if isinstance(data, Changes):
@@ -174,7 +191,7 @@ class SideOpening:
         return SideInfo(name=name, engine=engine, table=redact(table), snapshot=snapshot, format=format_)
 
     def _describe_unplanned(self) -> tuple[str, str] | None:
-        """Name and engine of an object that is no planned table; None: no side can be made of it."""
+        """Return the name and engine of an object that is not a planned table, or None if it cannot be a side."""
         data, kind = self.data, type(self.data)
         if isinstance(data, HarnessError):
             return "query", engine_version(self.engine)
@@ -195,13 +212,17 @@ class SideOpening:
         like: Mapping[str, pa.DataType] | None = None,
         names: list[str] | None = None,
     ) -> Side:
-        """The side. Reads metadata only, but all of an Arrow stream.
+        """Open the side. Only metadata is read, except that an Arrow stream is read completely.
 
-        limit: rows of a stream to hold in memory; more are put aside on disk. resources: closed after the comparison.
-        like: types of the other side's columns by name, for a source whose columns are text. names: gets the names of
-        all columns, of which `columns` and `exclude` choose.
+        Args:
+            limit: The number of rows of an Arrow stream to keep in memory. A longer stream is written to disk.
+            resources: Closed after the comparison.
+            like: The types of the opposite side's columns by name, for a source whose columns are text.
+            names: A list that is filled with the names of all columns, before `columns` and `exclude` select some.
 
-        Raises RequestError: a column is missing, or there twice; HarnessError: the side fails.
+        Raises:
+            RequestError: A column is missing, or its name is ambiguous.
+            HarnessError: The side fails.
         """
         data, info = self.data, self.info
 
@@ -242,16 +263,16 @@ class SideOpening:
         return open_arrow(data, info, select_columns, limit, resources)
 
     def allowances(self) -> Mapping[str, Tolerance]:
-        """The tolerances of the last bits of a query's columns."""
+        """Return the tolerances for columns of a query's result whose last bits depend on the engine."""
         if self.query is None or not (isinstance(self.data, duckdb.DuckDBPyRelation) or is_frame(self.data)):
             return {}
         return last_bit_tolerances(self.query, list(self.data.columns))
 
     def select_columns(self, names: Sequence[str]) -> list[int]:
-        """Return the places of the wanted columns among `names`.
+        """Return the indexes of the columns to read among `names`.
 
         Raises:
-            RequestError: a column is missing or there twice, or no column is left to compare.
+            RequestError: A column is missing, a name occurs twice, or all columns are excluded.
         """
         wanted: Iterable[int] = range(len(names))
         if self.columns is not None:
@@ -271,7 +292,7 @@ class SideOpening:
         return kept
 
     def _find_columns(self, column: str, names: Sequence[str], by_name: Mapping[str, list[int]]) -> list[int]:
-        """Return the place of the column of that name or, if there is none, of those that may have a part of it."""
+        """Return the index of the column with that name, or of the columns that may contain a field of that name."""
         places = by_name.get(column, [])
         if len(places) > 1:
             raise RequestError(
@@ -311,10 +332,13 @@ class SideOpening:
 
 
 def resolve_side(data: object, at: When = None) -> object:
-    """The file, database or table of a location or name, at a moment; other objects as they are.
+    """Open a location or name as a file, database or table, at a point in time. Return other objects unchanged.
 
-    A table of another library becomes a table at its version. Raises RequestError: a moment of anything but a table;
-    other HarnessErrors: as `open_table`.
+    A table that another library opened becomes a harness table at the same version.
+
+    Raises:
+        RequestError: `at` is given, but the object is not a table.
+        HarnessError: As for `open_table`.
     """
     if isinstance(data, str | os.PathLike):
         data = RowSource.parse(str(data)) or open_table(data)
@@ -324,12 +348,12 @@ def resolve_side(data: object, at: When = None) -> object:
         return data
     if not isinstance(data, Table):
         name = data.name if isinstance(data, RowSource) else f"an object of type {type(data).__name__}"
-        raise RequestError(f"Cannot take at={at!r}: it is for tables, and {name} has no snapshots", options=("at",))
+        raise RequestError(f"Cannot use at={at!r}: {name} has no snapshots", options=("at",))
     return data.snapshot(at)
 
 
 def is_frame(data: object) -> TypeGuard[DataFrame]:
-    """Tells whether it is a Spark DataFrame, of a session with a JVM or of Spark Connect; loads no Spark to see it."""
+    """Return whether an object is a Spark DataFrame, classic or of Spark Connect. Spark is not imported for this."""
     return any(
         kind.__module__.startswith("pyspark.sql") and kind.__name__ == "DataFrame" for kind in type(data).__mro__
     )

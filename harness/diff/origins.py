@@ -1,8 +1,9 @@
-"""The origins of differing rows of planned tables, and the deletes that hide them on the other side.
+"""The data files of differing rows in planned tables, and the deletes that hide these rows on the opposite side.
 
-DuckDB looks the rows of a difference up in the table's files, deleted rows included; canonical values decide, so that a
-NaN, -0.0 or nested value finds its own row. Then each place, a file and a position, is looked for in the plan of the
-other side. Costs a read of the compared columns per side, whatever the number of rows.
+DuckDB searches the table's files for the rows of a difference, including deleted rows. Canonical values decide which
+rows match, so that NaN, -0.0 and nested values are found too. Each found place, a file and a position, is then looked
+up in the plan of the opposite side. This costs one read of the compared columns per side, regardless of the number of
+rows.
 """
 
 from __future__ import annotations
@@ -45,16 +46,16 @@ from harness.metadata.plan.scan_plan import files_without_deletes
 from harness.metadata.planned_scan import PlannedScan
 
 RowPlace: TypeAlias = tuple[str, int]
-"""A data file, as recorded, and a physical position in it."""
+"""A data file's recorded path, and a physical row position in the file."""
 
 MOST_ORIGINS = 10
-"""The most origins that a row names; a row may occur a million times."""
+"""The most origins to report for a row, because a row may occur a million times."""
 MOST_CANDIDATES = 100_000
-"""The most rows that are looked at by value; where more are alike, rows stay without origins."""
+"""The most rows to match by value. If more rows are similar, no origins are reported."""
 _MOST_LOCATED, _MOST_VALUES = 5_000, 500_000
 """The most rows whose files are counted, and the most values that these rows may have."""
 _MOST_PROBES = 300
-"""The most reads that find out which equality deletes hide rows; beyond that, some are not named."""
+"""The most reads to find which equality deletes hide rows. After that, some deletes are not reported."""
 _PLACE = ("_file", "_pos", "_deleted")
 
 
@@ -66,16 +67,26 @@ def with_origins(
     *,
     keys: Sequence[str] = (),
 ) -> tuple[tuple[RowDifference, ...], Spread | None]:
-    """The rows of a difference, with origins for each side that is a planned table; and how many rows each file holds.
+    """Add origins to the rows of a difference, and count the differing rows in each data file.
 
-    A row that no file holds, because an engine read its values wrong, has none or, with keys, that of the row of its
-    key. Files are counted of some thousand rows. difference: of these rows in these columns. plans: None: a side is no
-    planned table.
+    A row that no file holds, because an engine read its values wrong, has no origin or, with keys, the origin of the
+    row with its key. Files are counted for a sample of some thousand rows.
 
-    Raises HarnessError: DuckDB cannot read the files of a plan.
+    Args:
+        difference: The difference of `rows` in `columns`.
+        rows: The rows of both sides.
+        columns: The compared columns.
+        plans: The plan of each side, or None if the side is not a planned table.
+        keys: The key columns.
+
+    Returns:
+        The rows with their origins, and the counts by file, or None if no row's file was found.
+
+    Raises:
+        HarnessError: DuckDB cannot read the files of a plan.
     """
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", HarnessWarning)  # the comparison has read the tables, and warned
+        warnings.simplefilter("ignore", HarnessWarning)  # the comparison has already read the tables and warned
         lookup = _RowLookup(tuple(columns), tuple(keys), len(difference.rows))
         counted = sample_evenly(difference, min(_MOST_LOCATED, _MOST_VALUES // max(1, len(columns))))
         located = {i: difference.differing[i] for i in sorted({*range(len(difference.rows)), *counted})}
@@ -89,7 +100,10 @@ def with_origins(
 
 
 def hiding_deletes(plan: PlannedScan, places: Iterable[RowPlace]) -> dict[RowPlace, tuple[str, ...]]:
-    """The delete files that hide each place whose file is in a plan, as recorded; empty: the row is read."""
+    """Return the recorded paths of the delete files that hide each place, for places whose file is in the plan.
+
+    An empty tuple means that the row is not deleted.
+    """
     ordinals = {path: i for i, path in reversed(list(enumerate(plan.files.column("path").to_pylist())))}
     wanted: dict[int, list[int]] = {}
     for path, position in places:
@@ -116,14 +130,17 @@ def hiding_deletes(plan: PlannedScan, places: Iterable[RowPlace]) -> dict[RowPla
 
 @dataclass(slots=True)
 class _DeleteProbe:
-    """Finds which equality deletes hit rows, by reading the rows' files with fewer and fewer of the deletes."""
+    """A search for the equality deletes that hit rows.
+
+    The rows' files are read repeatedly, each time with half of the deletes.
+    """
 
     plan: PlannedScan
     wanted: Mapping[int, Sequence[int]]
     reads: int = 0
 
     def hits(self, ordinals: Sequence[int], deletes: Sequence[int]) -> list[tuple[tuple[int, int], int]]:
-        """Ordinal and position of each wanted row of some files that one of `deletes` hits, with that delete."""
+        """Return the wanted rows that one of `deletes` hits, as (file ordinal, position), each with the delete."""
         if not deletes or not ordinals or self.reads >= _MOST_PROBES:
             return []
         self.reads += 1
@@ -171,12 +188,12 @@ class _Candidate:
 
 @dataclass(frozen=True, slots=True)
 class _RowLookup:
-    """Looks differing rows up in planned tables."""
+    """A search for differing rows in planned tables."""
 
     columns: tuple[str, ...]
     keys: tuple[str, ...]
     shown: int
-    """Rows with lower numbers are looked for in the deletes of the other side, which costs reads."""
+    """Only rows with lower numbers are looked up in the deletes of the opposite side, because this costs reads."""
 
     def origins(
         self,
@@ -185,9 +202,13 @@ class _RowLookup:
         places: Mapping[int, int | None],
         plans: tuple[PlannedScan | None, PlannedScan | None],
     ) -> dict[int, tuple[Origin, ...]]:
-        """The origins of differing rows of a side, by number of the row. plans: of the side, and of the other one.
+        """Return the origins of a side's differing rows, by row number.
 
-        places: the index of each differing row in `rows`, or None.
+        Args:
+            differing: The differing rows by number.
+            rows: The rows of the side.
+            places: The index in `rows` of each differing row, or None.
+            plans: The plan of the side, and the plan of the opposite side.
         """
         own, other = plans
         wanted = {number: index for number, index in places.items() if index is not None}
@@ -207,7 +228,11 @@ class _RowLookup:
             whole = {path for path, positions, scope in files if positions is None and not other.delete_sets[scope]}
 
         def rank(candidate: _Candidate) -> tuple[bool, bool, bool, RowPlace]:
-            """Best first: the very row, a row that is read, one that the other side does not read, then by place."""
+            """Return a sort key that puts the best candidate first.
+
+            Rows with equal values come first, then rows that are not deleted, then rows that the opposite side does not
+            read.
+            """
             place = candidate.place
             is_read = elsewhere.get(place) == () or place[0] in whole
             return candidate.only_key, candidate.deleted, is_read, place
@@ -221,7 +246,7 @@ class _RowLookup:
         }
 
     def _candidates(self, plan: PlannedScan, wanted: pa.Table) -> list[list[_Candidate]] | None:
-        """The physical rows that may be each row of `wanted`; None: too many to look at."""
+        """Return the physical rows that may be each row of `wanted`, or None if there are too many."""
         known = METADATA | {f.name: f for f in (*plan.schema.fields, *plan.columns)}
         plan = replace(plan, columns=tuple(known[name] for name in dict.fromkeys([*self.columns, *_PLACE])))
         read = _read_matching(plan, wanted, self.keys or self.columns)
@@ -245,7 +270,7 @@ class _RowLookup:
 
 
 def _read_matching(plan: PlannedScan, wanted: pa.Table, columns: Sequence[str]) -> pa.Table:
-    """Rows of a plan that may equal one of `wanted` in `columns`: all that do, and some more."""
+    """Read the rows of a plan that may equal one of `wanted` in `columns`. Some rows may match only in part."""
     connection = cursor()
     add = registrar(connection)
     query = with_numbered_columns(lower(plan, connection, add, QueryUse.VIEW), plan)
@@ -262,7 +287,7 @@ def _read_matching(plan: PlannedScan, wanted: pa.Table, columns: Sequence[str]) 
 
 
 def _searchable_columns(plan: PlannedScan, wanted: pa.Table, columns: Sequence[str]) -> dict[int, tuple[str, Field]]:
-    """The columns whose values DuckDB finds as they are, by place in the plan: plain types, floats only if need be."""
+    """Return the columns, by index in the plan, whose values DuckDB can join on exactly. Floats are a last resort."""
     plain, floats = {}, {}
     for i, f in enumerate(plan.columns):
         if f.name not in columns or not normal_type(arrow_field(f).type).equals(

@@ -1,7 +1,7 @@
 """The parts in which two nested values differ: fields of structs, elements of lists, and entries of maps.
 
-A part is named as DuckDB's SQL names it: `s.x`, `l[1]` for the first element, `m['k']` for the value of a key. Lists of
-different lengths, and values of which one is null, differ as a whole.
+Parts are named as in DuckDB's SQL: `s.x`, `l[1]` for the first element, `m['k']` for the value of a key. Lists of
+different lengths differ as a whole, and so do two values if one is null.
 """
 
 from __future__ import annotations
@@ -21,15 +21,19 @@ from harness.diff.tolerances import Tolerance
 from harness.metadata.model.arrow_values import children_of, elements_of, is_list
 
 MOST_PARTS = 20
-"""The most parts of a column that are shown of a row."""
+"""The most parts of a column that are shown for a row."""
 _MOST_SEARCHED = 1_000
 
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """A differing part. path: as tolerances name it, inside the column. text: as reports name it, with the column.
+    """A differing part.
 
-    left, right: arrays of one value; None: this side has no such entry.
+    Attributes:
+        path: The part's path inside the column, as used by tolerances.
+        text: The part's name in reports, with the column.
+        left: An array of the left value, or None if the left side has no such entry.
+        right: The same for the right side.
     """
 
     path: ColumnPath
@@ -54,8 +58,10 @@ def differing_parts(
     """Return the first parts in which two values of a column differ beyond tolerances, and whether there are more.
 
     Args:
-        left: an array of one value, as `right`.
-        tolerances: by path inside the column.
+        column: The column's name.
+        left: An array of one value.
+        right: An array of one value.
+        tolerances: The tolerances by path inside the column.
     """
     found = list(islice(_find_parts((), column, left, right), _MOST_SEARCHED + 1))
     kept = _parts_beyond_tolerance(found[:_MOST_SEARCHED], tolerances) or [_Part((), column, left, right)]
@@ -90,7 +96,7 @@ def _find_parts(path: ColumnPath, text: str, left: pa.Array, right: pa.Array) ->
 
 
 def _entries(map_: pa.Array) -> dict[object, tuple[str, pa.Array]] | None:
-    """Return the printed key and the value of each entry by the key, or None if entries share a key."""
+    """Return the printed key and the value of each map entry, by key, or None if two entries have the same key."""
     keys, values = children_of(map_)
     listed = zip(canonical_values(keys), show_values(keys), (values.slice(i, 1) for i in range(len(keys))), strict=True)
     found = {key: (text, value) for key, text, value in listed}
@@ -112,7 +118,6 @@ def _entry_parts(
 
 
 def _parts_beyond_tolerance(parts: Sequence[_Part], tolerances: Mapping[ColumnPath, Tolerance]) -> list[_Part]:
-    """Return the parts whose values are not within the tolerance of their path."""
     passed = set()
     for path, tolerance in tolerances.items():
         judged = [(part, part.left, part.right) for part in parts if part.path == path]

@@ -1,7 +1,7 @@
-"""Paths to columns and their parts: `s.x` is a field of a struct, `l.element` an element of a list, `m.value` a value
-of a map and `m.key` a key.
+"""Paths to columns and their parts.
 
-A column whose whole name is the text comes first, so `s.x` is the column of this name, if there is one.
+`s.x` is a field of a struct, `l.element` an element of a list, `m.value` a value of a map and `m.key` a key. A column
+with the whole text as its name is preferred: `s.x` is the column of that name if there is one.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from harness.errors import RequestError
 from harness.metadata.model.arrow_values import child_types, children_of, is_list, with_children
 
 ColumnPath: TypeAlias = tuple[str, ...]
-"""The name of a column, then the names of its parts, from the outside in."""
+"""The name of a column, followed by the names of nested parts from outside to inside."""
 ELEMENT, KEY, VALUE = "element", "key", "value"
 _MOST_NAMES = 20
 _MOST_COMPARED = 10_000
-"""Names that are searched for one like a misspelled name."""
+"""The most names that are searched for one similar to a misspelled name."""
 
 
 def child_names(type_: pa.DataType) -> tuple[str, ...]:
@@ -41,7 +41,7 @@ def _parts(type_: pa.DataType) -> list[tuple[str, pa.DataType]]:
 
 
 def walk_type(type_: pa.DataType) -> Iterator[tuple[ColumnPath, pa.DataType]]:
-    """Return all parts of a type at every level, each by its path inside the type; the type itself is first."""
+    """Yield a type and all its parts at every level, each with its path inside the type."""
     own = normal_type(type_)
     yield (), own
     for name, part in _parts(own):
@@ -53,7 +53,7 @@ def find_path(text: str, schema: pa.Schema) -> ColumnPath | None:
     """Return the path to the column or part that a text names, or None if the schema has none.
 
     Raises:
-        RequestError: the text means several parts, because names contain dots.
+        RequestError: The text can mean several parts, because names contain dots.
     """
     if text in schema.names:
         return (text,)
@@ -64,12 +64,12 @@ def find_path(text: str, schema: pa.Schema) -> ColumnPath | None:
         for inner in _find_inside(text[len(field.name) + 1 :], normal_type(field.type))
     ]
     if len(paths) > 1:
-        raise RequestError(f"Cannot tell what {text!r} names: there are {len(paths)} such parts", field=text)
+        raise RequestError(f"Cannot resolve {text!r}: {len(paths)} parts have that name", field=text)
     return paths[0] if paths else None
 
 
 def is_inside(text: str, column: str) -> bool:
-    """Return whether a text may name a part of a column, whatever the column's type."""
+    """Return whether a text may name a part of a column, regardless of the column's type."""
     return text.startswith(f"{column}.")
 
 
@@ -82,7 +82,7 @@ def _find_inside(text: str, type_: pa.DataType) -> Iterator[ColumnPath]:
 
 
 def type_at(path: ColumnPath, schema: pa.Schema) -> pa.DataType:
-    """Return the type of the part at a path that `find` returned for a schema with such a part."""
+    """Return the type of the part at a path. The path must be one that `find_path` returned for this schema."""
     type_ = schema.field(path[0]).type
     for name in path[1:]:
         type_ = dict(_parts(normal_type(type_)))[name]
@@ -90,16 +90,17 @@ def type_at(path: ColumnPath, schema: pa.Schema) -> pa.DataType:
 
 
 def is_in_key(path: ColumnPath, schema: pa.Schema) -> bool:
-    """Return whether a path leads to keys of a map, or into them."""
+    """Return whether a path leads to keys of a map, or to parts of such keys."""
     above = (path[:end] for end in range(1, len(path)) if path[end] == KEY)
     return any(pa.types.is_map(normal_type(type_at(each, schema))) for each in above)
 
 
 def float_texts(schema: pa.Schema, excluded: Collection[str] = ()) -> list[str]:
-    """Return the texts that name the floats of columns, except for those in keys of maps.
+    """Return the texts that name all float columns and parts, except those in keys of maps.
 
     Args:
-        excluded: columns to skip.
+        schema: The schema.
+        excluded: Columns to skip.
     """
     paths = [
         (field.name, *path)
@@ -112,10 +113,11 @@ def float_texts(schema: pa.Schema, excluded: Collection[str] = ()) -> list[str]:
 
 
 def suggestion(text: str, schemas: Iterable[pa.Schema | Sequence[str]]) -> str:
-    """Return what to write in place of a misspelled name: the names that are like it, or else the columns.
+    """Return a hint for a misspelled name: similar names, or else the names of the columns.
 
     Args:
-        schemas: of the sides, or only the names of their columns.
+        text: The misspelled name.
+        schemas: The schemas of the sides, or only the names of their columns.
     """
     names: dict[str, None] = {}
     columns: dict[str, None] = {}
@@ -136,27 +138,27 @@ def _all_paths(schema: pa.Schema) -> Iterator[ColumnPath]:
     return ((field.name, *path) for field in schema for path, _ in walk_type(field.type))
 
 
-# Columns of which only some parts are compared: fields of structs are left out, wherever the structs are.
-
-
 def narrow_schema(
     schema: pa.Schema, chosen: Collection[ColumnPath] | None, excluded: Collection[ColumnPath]
 ) -> pa.Schema:
-    """Return the schema without the fields of structs that are excluded or, if some of their column are, not chosen.
+    """Return the schema without excluded struct fields.
+
+    If some fields of a column are selected, its other fields are left out too.
 
     Args:
-        chosen: paths to columns and fields; None stands for all columns.
-        excluded: paths to fields.
+        schema: The schema.
+        chosen: Paths to the selected columns and fields. None: all columns.
+        excluded: Paths to fields to leave out.
 
     Raises:
-        RequestError: a path leads to another part than a field of a struct, or no field of a struct is left.
+        RequestError: A path leads to a part that is not a struct field, or all fields of a struct are left out.
     """
     for path in (*(chosen or ()), *excluded):
         is_field = len(path) == 1 or pa.types.is_struct(normal_type(type_at(path[:-1], schema)))
         if not is_field or is_in_key(path, schema):
             raise RequestError(
-                f"Cannot choose {'.'.join(path)!r} alone, or leave it out: it is no field of a struct outside of the "
-                f"keys of maps; name a field, or the whole column {path[0]!r}",
+                f"Cannot select or exclude only {'.'.join(path)!r}: it is not a field of a struct, or is in the "
+                f"keys of a map; name a field, or the whole column {path[0]!r}",
                 field=".".join(path),
             )
     fields = []
@@ -169,7 +171,14 @@ def narrow_schema(
 
 
 def _narrow_type(type_: pa.DataType, path: str, kept: list[ColumnPath] | None, gone: list[ColumnPath]) -> pa.DataType:
-    """Return the type without fields. kept: of which these alone stay, by their paths inside the type; None: all."""
+    """Return a type without some struct fields.
+
+    Args:
+        type_: The type.
+        path: The type's path, for messages.
+        kept: Paths to the fields that stay. None: all fields.
+        gone: Paths to fields to leave out.
+    """
     if kept is None and not gone:
         return type_
     if pa.types.is_dictionary(type_) or pa.types.is_run_end_encoded(type_):
@@ -197,7 +206,10 @@ def _with_parts(type_: pa.DataType, parts: Mapping[str, pa.DataType]) -> pa.Data
 
 
 def narrow_rows(rows: pa.Table, types: Mapping[str, pa.DataType]) -> pa.Table:
-    """Return the rows with only those fields of structs that the types have, by column; other columns stay."""
+    """Return the rows with only the struct fields that the given types have.
+
+    Columns without a given type are unchanged.
+    """
     for name, type_ in types.items():
         place = rows.schema.get_field_index(name)
         if place >= 0 and _has_more(rows.schema.field(place).type, type_):
@@ -208,7 +220,7 @@ def narrow_rows(rows: pa.Table, types: Mapping[str, pa.DataType]) -> pa.Table:
 
 
 def _has_more(type_: pa.DataType, wanted: pa.DataType) -> bool:
-    """Return whether structs in a type have fields that they lack in another type."""
+    """Return whether structs in a type have fields that are missing in another type."""
     own, other = normal_type(type_), normal_type(wanted)
     others = dict(_parts(other))
     return any(name not in others or _has_more(part, others[name]) for name, part in _parts(own))

@@ -1,17 +1,17 @@
-"""Values as text in which every difference that counts can be seen.
+r"""Values as text in which every difference is visible.
 
 null                    NULL
 boolean, integer        true, -7
 decimal                 12.50, with all digits of its scale
-float                   0.1, and its bits where that says too little: -0.0, NaN, and what 32 bits cannot hold exactly
-string, JSON            'it\\'s', with unprintable and invisible characters escaped; '' is no NULL
+float                   0.1, followed by its bits if the digits are ambiguous: -0.0, NaN, and values inexact in 32 bits
+string, JSON            'it\'s', with unprintable and invisible characters escaped; '' differs from NULL
 binary, fixed           x'00ff'
 uuid                    61626364-6566-6768-696a-6b6c6d6e6f70
-date                    2024-02-29; years before 1 and after 9999 with their sign
+date                    2024-02-29; years before 1 and after 9999 with a sign
 timestamp               2024-02-29 12:00:00.000000, with the digits of its unit; instants in UTC, with Z
 time, duration          12:00:00.000000, -90.5s
 interval                1 month 2 days 3 ns, each with its number
-struct, list, map       {a: 1, b: NULL}, [1, 2], map{'k': 1} by sorted keys
+struct, list, map       {a: 1, b: NULL}, [1, 2], map{'k': 1} sorted by key
 """
 
 from __future__ import annotations
@@ -36,7 +36,8 @@ from harness.metadata.model.times import year_month_day
 ArrowColumn: TypeAlias = pa.Array | pa.ChunkedArray
 
 LIMIT = 400
-"""The characters of a value that are shown, about; longer values are cut, and say how much is missing."""
+"""The approximate number of characters shown of a value. Longer values are cut, and the cut says how much is missing.
+"""
 _HEAD, _TAIL = 100, 60
 _BEFORE, _AFTER = 60, 140
 _DIGITS = {"s": 0, "ms": 3, "us": 6, "ns": 9}
@@ -44,14 +45,15 @@ _SECONDS_PER_DAY = 86_400
 
 
 def show(column: ArrowColumn, place: int) -> str:
-    """The value at an index of a column, cut in the middle if it is long."""
+    """Return the value at an index of a column as text, cut in the middle if it is long."""
     return cut(_text(column, place))
 
 
 def show_pair(left: ArrowColumn, left_place: int, right: ArrowColumn, right_place: int) -> tuple[str, str]:
-    """Two values that differ, so that it shows where: long ones are cut alike, around the first difference.
+    """Return two different values as texts that show where they differ.
 
-    Text that only looks the same is shown in ASCII escapes; other values that print the same, with their types.
+    Long values are cut in the same way, around the first difference. Texts that look the same are shown in ASCII
+    escapes. Other values that print the same are shown with their types.
     """
     first, second = _text(left, left_place), _text(right, right_place)
     seen = [JOINER.sub("", unicodedata.normalize("NFKC", text)) for text in (first, second)]
@@ -64,7 +66,12 @@ def show_pair(left: ArrowColumn, left_place: int, right: ArrowColumn, right_plac
 
 
 def cut(text: str, *, around: int | None = None) -> str:
-    """`text`, without its middle if it is long. around: index of a character that stays, with its neighbours."""
+    """Return `text` without its middle if it is long.
+
+    Args:
+        text: The text.
+        around: The index of a character to keep, with its surroundings.
+    """
     if len(text) <= LIMIT:
         return text
     spans = [(0, _HEAD), (len(text) - _TAIL, len(text))]
@@ -80,7 +87,7 @@ def cut(text: str, *, around: int | None = None) -> str:
 
 
 def show_values(array: pa.Array) -> list[str]:
-    """Each value of an array, uncut."""
+    """Return each value of an array as text, uncut."""
     array = decode_array(array)
     type_, kind = array.type, pa.types
     if isinstance(type_, pa.UuidType):
@@ -124,7 +131,7 @@ def _escaped(text: str) -> str:
 
 
 def _writer(type_: pa.DataType) -> Callable[[Any], str]:
-    """The writer of the text of a non-null value without parts."""
+    """Return a function that turns a non-null value without parts into text."""
     kind = pa.types
     if kind.is_boolean(type_):
         return lambda value: "true" if value else "false"
@@ -162,14 +169,14 @@ def _bytes(value: bytes) -> str:
 
 
 def date_text(days: int) -> str:
-    """Days since 1970-01-01 in the proleptic Gregorian calendar, in any year."""
+    """Return the date that is this many days after 1970-01-01 in the proleptic Gregorian calendar, in any year."""
     year, month, day = year_month_day(days)
     sign = "-" if year < 0 else "+" if year > 9999 else ""
     return f"{sign}{abs(year):04d}-{month:02d}-{day:02d}"
 
 
 def timestamp_text(value: int, unit: str, zone: str) -> str:
-    """A moment in a unit since 1970-01-01, in any year. zone: follows it."""
+    """Return the timestamp that is this many units after 1970-01-01, in any year, followed by `zone`."""
     days, rest = divmod(value, _SECONDS_PER_DAY * 10 ** _DIGITS[unit])
     return f"{date_text(days)} {_time(rest, unit)}{zone}"
 

@@ -1,6 +1,6 @@
-"""Many queries, each run on two sides and compared: the check of a migration.
+"""Many queries, each run on two sides and compared, for example to check a migration.
 
-A column whose last bits depend on the engine is compared within its allowance (`harness.queries.allowances`).
+Columns whose last bits depend on the engine are compared within allowances (`harness.queries.allowances`).
 """
 
 from __future__ import annotations
@@ -25,10 +25,14 @@ from harness.snapshot import Snapshot
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueryRun:
-    """The engines, tables and dialect that the queries of a batch share.
+    """The options that the queries of a batch share.
 
-    engines, tables: of the left and of the right side. dialect: of the queries; other engines than Spark run Spark's
-    queries in DuckDB's dialect, where their meaning there is certain.
+    Attributes:
+        engines: The engine of the left and of the right side.
+        tables: The tables of the left and of the right side.
+        dialect: The dialect of the queries. Engines other than Spark run Spark queries in DuckDB's dialect, and refuse
+            them if their meaning there is not certain.
+        max_rows: The most differing rows to show for a query.
     """
 
     engines: tuple[str, str]
@@ -37,7 +41,11 @@ class QueryRun:
     max_rows: int = 20
 
     def run_query(self, query: QueryFile) -> BatchEntry:
-        """Runs a query on both sides, and compares. Raises RequestError: its options do not fit its columns."""
+        """Run a query on both sides and compare the results.
+
+        Raises:
+            RequestError: The query's options do not fit its columns.
+        """
         results: list[pa.Table | HarnessError] = []
         seconds: list[float] = []
         try:
@@ -59,12 +67,12 @@ class QueryRun:
     def _compare(
         self, query: QueryFile, asked: Query, left: pa.Table | HarnessError, right: pa.Table | HarnessError
     ) -> tuple[ComparisonResult, str | None]:
-        """The comparison, and the tolerances where it is equal because of them alone."""
+        """Return the comparison and, if the results are equal only because of tolerances, a text that names these."""
         has_two_texts = self.dialect == "spark" and self.engines[0] != self.engines[1]
         tolerance = dict(query.tolerance)
         if isinstance(left, pa.Table) and isinstance(right, pa.Table):
             if self.dialect != "duckdb" and len(left.schema) == len(right.schema):
-                right = right.rename_columns(left.column_names)  # columns without a name are called otherwise
+                right = right.rename_columns(left.column_names)  # engines name unnamed columns differently
             if FLOATS not in tolerance or FLOATS in left.column_names:
                 untouched = {*tolerance, *query.keys, *query.exclude}
                 allowed = last_bit_tolerances(asked, left.column_names)
@@ -77,7 +85,7 @@ class QueryRun:
             engines=self.engines,
             tolerance=tolerance,
             exclude=query.exclude,
-            types="by_value" if has_two_texts else None,  # each engine gives types of its own
+            types="by_value" if has_two_texts else None,  # the engines return different types for the same expression
             max_rows=self.max_rows,
             names=[f"{query.name} on {engine_version(engine)}" for engine in self.engines],
         )
@@ -95,7 +103,7 @@ def _floats(rows: pa.Table) -> set[str]:
 
 
 def _read_rows(result: object) -> pa.Table | HarnessError:
-    """The rows of a result, or the error that it is or meets."""
+    """Return the rows of a result, or the error that it is or that reading it raises."""
     if isinstance(result, HarnessError):
         return result
     opening = SideOpening(data=result, label="", name=None, engine="", columns=None, where=None, spark=None)
@@ -107,6 +115,6 @@ def _read_rows(result: object) -> pa.Table | HarnessError:
         if isinstance(error, RequestError | UnsupportedError):
             raise
         return error
-    if rows.num_rows > MOST_ROWS:  # a query of more is no check of a query, but of a table
-        raise RequestError(f"A result of more than {MOST_ROWS:,} rows: compare the tables, or aggregate")
+    if rows.num_rows > MOST_ROWS:  # a larger result would check tables rather than queries
+        raise RequestError(f"The result has more than {MOST_ROWS:,} rows: compare the tables, or aggregate")
     return rows

@@ -1,4 +1,4 @@
-"""The findings of a comparison, or of many, as plain values: every report is made from them."""
+"""The results of one comparison or many, as plain values. All reports are made from them."""
 
 from __future__ import annotations
 
@@ -13,23 +13,28 @@ from harness.errors import HarnessError, UnsupportedError, counted, visible
 
 
 class SchemaKind(enum.Enum):
-    """The kinds of difference of two schemas in a column; the values are the words of the reports."""
+    """The kinds of difference between two schemas. The values are the words used in reports."""
 
     ONLY_LEFT = "only on the left"
     ONLY_RIGHT = "only on the right"
     TYPE = "different type"
-    RECONCILED = "reconciled types"  # different, compared by value by a rule; reported, and no difference
-    INCOMPARABLE = "incomparable types"  # different, and values of one are not compared with values of the other
-    NULLABLE = "different nullability"  # reported, and no difference
-    ORDER = "different order of columns"  # reported, and no difference
+    # different, but compared by value under a rule; reported, but not counted as a difference
+    RECONCILED = "reconciled types"
+    INCOMPARABLE = "incomparable types"  # different, and their values cannot be compared
+    NULLABLE = "different nullability"  # reported, but not counted as a difference
+    ORDER = "different order of columns"  # reported, but not counted as a difference
 
 
 @dataclass(frozen=True, slots=True)
 class SchemaDifference:
-    """A column that differs in the schemas of both sides.
+    """A column that differs between the two schemas.
 
-    left, right: what each side says (a type, `nullable`, a place from 1); None: it has no such column. rule: of types
-        that are reconciled, the rule by which they are.
+    Attributes:
+        column: The column or field, as a path.
+        kind: The kind of difference.
+        left: The value in the left schema (a type, `nullable`, or a position from 1), or None if it has no such column.
+        right: The same for the right schema.
+        rule: The rule by which two types are reconciled, otherwise None.
     """
 
     column: str
@@ -40,29 +45,32 @@ class SchemaDifference:
 
     @property
     def words(self) -> str:
-        """The kind of the difference, as reports say it."""
+        """The kind of difference in the words of the reports."""
         return self.kind.value if self.rule is None else f"{self.kind.value}: {self.rule}"
 
     @property
     def counts(self) -> bool:
-        """Tells whether this makes the two sides differ."""
+        """True if the two sides count as different because of this."""
         return self.kind not in (SchemaKind.RECONCILED, SchemaKind.NULLABLE, SchemaKind.ORDER)
 
 
 class RowKind(enum.Enum):
-    """The kinds of differing rows; the values are the words of the reports."""
+    """The kinds of differing rows. The values are the words used in reports."""
 
     ONLY_LEFT = "only on the left"
     ONLY_RIGHT = "only on the right"
-    CHANGED = "changed"  # the same key, other values; only where keys are given
+    CHANGED = "changed"  # the same key with other values; only if keys are given
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Origin:
-    """The origin of a row of a planned table.
+    """The data file that a row of a planned table comes from.
 
-    file: the data file, as recorded. position: the physical row in it, from 0. hidden_by: the delete files that hide
-    this row on the other side, as recorded; of several position delete files that hit the data file, all.
+    Attributes:
+        file: The recorded path of the data file.
+        position: The physical row in the file, from 0.
+        hidden_by: The recorded paths of the delete files that hide this row on the opposite side. If several position
+            delete files apply to the data file, all are listed.
     """
 
     file: str
@@ -71,15 +79,19 @@ class Origin:
 
 
 ABSENT = "absent"
-"""The text in reports for a side without an entry that the other side's map has."""
+"""The text in reports if a side's map has no entry for a key of the opposite side's map."""
 
 
 @dataclass(frozen=True, slots=True)
 class PartDifference:
     """A part of a nested value that differs between two rows.
 
-    column: of the value. path: the part with its column, such as `s.x`, `l[1]` for the first element of a list or
-    `m['k']` for the value of a key. left, right: printed as in `RowDifference`; None: this side has no such entry.
+    Attributes:
+        column: The column of the value.
+        path: The part with its column, like `s.x`, `l[1]` for the first element of a list, or `m['k']` for the value of
+            a key.
+        left: The left value, printed as in `RowDifference`, or None if the left side has no such entry.
+        right: The same for the right side.
     """
 
     column: str
@@ -89,21 +101,28 @@ class PartDifference:
 
     @property
     def values(self) -> tuple[str, str]:
-        """Both values, as reports show them."""
+        """Both values as shown in reports."""
         return (ABSENT if self.left is None else self.left, ABSENT if self.right is None else self.right)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowDifference:
-    """A row that the sides have a different number of, or with keys, one whose other columns differ.
+    """A row that one side has more often or, with keys, a row whose other columns differ.
 
-    left, right: the values, printed so that a difference is visible, in the order of `ComparisonResult.columns`; None:
-    the side has no such row. count: how many more of it that side has; 1 for a changed row. differing: names of the
-    columns that differ; for a changed row, and for one with a partner. partner: index in `ComparisonResult.rows` of the
-    row of the other side that is most like this one, sharing at least half of its columns; each is the other's partner.
-    None: there is none, or rows are paired by key. left_origins, right_origins: at most as many as `count`; empty for a
-    side that is no table. parts: of the nested values in `differing`, the parts that differ, and where `has_more_parts`
-    not all of them.
+    Attributes:
+        kind: The kind of difference.
+        count: The number of surplus rows on that side; 1 for a changed row.
+        left: The left values in the order of `ComparisonResult.columns`, printed so that differences are visible. None
+            if the left side has no such row.
+        right: The same for the right side.
+        differing: The names of the columns that differ, if the row is changed or has a partner.
+        partner: The index in `ComparisonResult.rows` of the most similar row of the opposite side, which shares at
+            least half of its columns. Partners are mutual. None if there is none, or if rows are paired by key.
+        left_origins: The origins of the row on the left side, at most `count` places. Empty if the side is not a
+            table.
+        right_origins: The same for the right side.
+        parts: The parts that differ in nested values of the columns in `differing`.
+        has_more_parts: True if `parts` does not list all of them.
     """
 
     kind: RowKind
@@ -120,12 +139,17 @@ class RowDifference:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ColumnDifference:
-    """The differences in one column, among rows that are paired.
+    """The differences in one column, among paired rows.
 
-    rows: how many pairs differ in it. allowed: how many more differ, within its tolerance. left_nulls, right_nulls: of
-    `rows`, how many are null on that side. largest: how far the values lie apart where they do most, printed; None:
-    they cannot be subtracted. examples: some values of both sides, printed as in `RowDifference`. paths: of a column of
-    nested values, the differing part whose values each example shows, as in `PartDifference`.
+    Attributes:
+        column: The column.
+        rows: The number of pairs that differ in the column.
+        allowed: The number of further pairs that differ within the tolerance.
+        left_nulls: The number of pairs in `rows` with null on the left side.
+        right_nulls: The number of pairs in `rows` with null on the right side.
+        largest: The largest distance between two values as text, or None if they cannot be subtracted.
+        examples: Some values of both sides, printed as in `RowDifference`.
+        paths: For nested values, the differing part that each example shows, as in `PartDifference`.
     """
 
     column: str
@@ -140,7 +164,14 @@ class ColumnDifference:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupDifference:
-    """The number of differing rows of a group. values: printed; those of the left side for a changed row."""
+    """The number of differing rows in a group.
+
+    Attributes:
+        values: The group's values as text. A changed row is in the group of its left values.
+        changed: The number of changed rows.
+        only_left: The number of rows only on the left.
+        only_right: The number of rows only on the right.
+    """
 
     values: tuple[str, ...]
     changed: int = 0
@@ -150,11 +181,14 @@ class GroupDifference:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spread:
-    """The number of differing rows by where they lie.
+    """The number of differing rows by place: by range of a key, or by data file.
 
-    places: ranges of a key in their order, empty ones too, or those data files that hold most, each with its side:
-    `left`, `right` or `both`. rows: how many differing rows were looked at, each counted as often as it occurs. total:
-    how many places there are. is_whole: the ranges lie between the keys of all rows, not of those looked at alone.
+    Attributes:
+        places: Key ranges in their order, including empty ones; or the data files with the most differing rows, each
+            with its side, `left`, `right` or `both`.
+        rows: The number of differing rows that were counted; a row that occurs several times counts each time.
+        total: The number of all places.
+        is_whole: True if the ranges span the keys of all rows, not only of the rows that were counted.
     """
 
     places: tuple[GroupDifference, ...]
@@ -165,10 +199,16 @@ class Spread:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SideInfo:
-    """A side, for the reports.
+    """A side, as described in reports.
 
-    name: the caller's, or the kind of object. engine: name and version, such as `duckdb 2.0.0`. table, format,
-    snapshot: of a planned table, else None. rows: None: it failed, or none were read. error: why it gave no rows.
+    Attributes:
+        name: The user's name for the side, or the kind of object.
+        engine: The engine's name and version, for example `duckdb 2.0.0`.
+        table: The location of a planned table, otherwise None.
+        snapshot: The snapshot id or version of a planned table, otherwise None.
+        rows: The number of rows, or None if the side failed or was not read.
+        format: The format of a planned table, otherwise None.
+        error: The error, if the side failed.
     """
 
     name: str
@@ -181,30 +221,36 @@ class SideInfo:
 
     @property
     def point(self) -> str | None:
-        """The snapshot or version in words."""
+        """The snapshot or version as text."""
         return (
             None if self.snapshot is None else f"{'version' if self.format == 'delta' else 'snapshot'} {self.snapshot}"
         )
 
 
 class ComparisonOutcome(enum.Enum):
-    """The outcomes of a comparison; the values are the words of the JSON report."""
+    """The outcomes of a comparison. The values are the words of the JSON report, where the key is `verdict`."""
 
     EQUAL = "equal"
     DIFFERENT = "different"
-    DIFFERENT_OUTCOME = "different outcome"  # one side failed, the other did not
-    FAILED = "could not compare"  # both sides failed, or one declined
+    DIFFERENT_OUTCOME = "different outcome"  # only one side failed
+    FAILED = "could not compare"  # both sides failed, or one refused to read
 
 
 def _outcome_words(side: SideInfo) -> str:
     if side.error is not None:
         return f"failed with {type(side.error).__name__}"
-    return "gave rows" if side.rows is None else f"gave {counted(side.rows, 'row')}"
+    return "returned rows" if side.rows is None else f"returned {counted(side.rows, 'row')}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReportProvenance:
-    """The making of a report. at: in UTC, to the second. version: of harness. command: without secrets."""
+    """How a report was made.
+
+    Attributes:
+        at: The time in UTC, to the second.
+        version: The version of harness.
+        command: The command, without secrets.
+    """
 
     at: str
     version: str
@@ -213,17 +259,32 @@ class ReportProvenance:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ComparisonResult:
-    """All that a comparison found.
+    """The result of a comparison.
 
-    columns: the compared columns: those that both sides have in comparable types, in the left side's order. keys: by
-    which rows were paired; empty: none. schema: differences of the schemas. rows: differing rows, changed ones first,
-    then those only on the left, then those only on the right; not all of them where `truncated`. only_left, only_right,
-    changed: how many rows differ, each row counted as often as it occurs; exact, whatever `rows` holds. allowed: how
-    many pairs of rows differ within tolerances alone, which is no difference. by_column: the columns that differ, with
-    keys of all pairs of rows, without of the alike ones in `rows`. grouped_by, by_group: the columns that differing
-    rows are counted by, and the groups, those with most of them first, of `groups` in all. by_key: differing rows by
-    ranges of the first of `keys`. by_file: by data file, where a side is a table. relaxations: a line each.
-    schema_only: no rows were read. made: None: not by a command.
+    Attributes:
+        left: The left side.
+        right: The right side.
+        columns: The compared columns: those that both sides have in comparable types, in the order of the left side.
+        keys: The columns by which rows were paired. Empty: rows were counted.
+        schema: The differences of the schemas.
+        rows: Differing rows: changed rows, then rows only on the left, then rows only on the right. Incomplete if
+            `truncated`.
+        only_left: The number of rows only on the left. This and the next two counts are exact, regardless of `rows`; a
+            row that occurs several times counts each time.
+        only_right: The number of rows only on the right.
+        changed: The number of changed rows.
+        truncated: True if `rows` does not hold all differing rows.
+        allowed: The number of pairs of rows that differ only within tolerances, which does not count as a difference.
+        by_column: The columns that differ. With keys, all pairs of rows are counted; without keys, the similar rows in
+            `rows`.
+        grouped_by: The columns by whose values differing rows are counted in `by_group`.
+        by_group: The groups with the most differing rows.
+        groups: The number of all groups.
+        by_key: The differing rows by ranges of the first of `keys`.
+        by_file: The differing rows by data file, if a side is a table.
+        relaxations: A line for each kind of difference that does not count.
+        schema_only: True if no rows were read.
+        made: How the report was made, or None if it was not made by a command.
     """
 
     left: SideInfo
@@ -249,17 +310,17 @@ class ComparisonResult:
 
     @property
     def failed(self) -> bool:
-        """Tells whether both sides failed or one declined to read, so that nothing could be compared."""
+        """True if nothing could be compared, because both sides failed or one refused to read."""
         return self.outcome is ComparisonOutcome.FAILED
 
     @property
     def outcomes_differ(self) -> bool:
-        """Tells whether one side failed and the other did not."""
+        """True if one side failed and the opposite side did not."""
         return self.outcome is ComparisonOutcome.DIFFERENT_OUTCOME
 
     @property
     def equal(self) -> bool:
-        """Tells whether both sides gave rows, and no difference was found that counts."""
+        """True if both sides returned rows, and there is no difference that counts."""
         return self.outcome is ComparisonOutcome.EQUAL
 
     @property
@@ -282,25 +343,25 @@ class ComparisonResult:
 
     @property
     def differing(self) -> int:
-        """The number of differing rows, each counted as often as it occurs."""
+        """The number of differing rows; a row that occurs several times counts each time."""
         return self.changed + self.only_left + self.only_right
 
     @property
     def rows_shown(self) -> int:
-        """The number of differing rows in `rows`, each counted as often as it occurs."""
+        """The number of differing rows in `rows`; a row that occurs several times counts each time."""
         return sum(row.count for row in self.rows)
 
     @property
     def sentence(self) -> str:
-        """The verdict with its counts, on one line, without a full stop."""
+        """The outcome with its counts, on one line and without a period at the end."""
         match self.outcome:
             case ComparisonOutcome.EQUAL if self.schema_only:
-                return f"no difference of schema in {counted(len(self.columns), 'column')}"
+                return f"no schema difference in {counted(len(self.columns), 'column')}"
             case ComparisonOutcome.EQUAL:
                 return f"no difference in {counted(self.left.rows or 0, 'row')}"
             case ComparisonOutcome.FAILED:
                 failed = [name for name in ("left", "right") if getattr(self, name).error is not None]
-                return "both sides failed" if len(failed) > 1 else f"the {failed[0]} side declined to read"
+                return "both sides failed" if len(failed) > 1 else f"the {failed[0]} side refused to read"
             case ComparisonOutcome.DIFFERENT_OUTCOME:
                 return f"the left side {_outcome_words(self.left)}, the right side {_outcome_words(self.right)}"
             case ComparisonOutcome.DIFFERENT:
@@ -316,7 +377,7 @@ class ComparisonResult:
         return f"ComparisonResult({self.outcome.value}: {self.sentence})"
 
     def __str__(self) -> str:
-        """The verdict, both sides, and where rows differ; `to_text` has the rows too."""
+        """Return the outcome, both sides, and where rows differ. `to_text` adds the rows."""
         from harness.diff.reports.where import where_lines
 
         sides = []
@@ -325,35 +386,35 @@ class ComparisonResult:
             sides.append(visible(f"  {word}: {', '.join(known)}"))
         where = [*where_lines(self, most=5)]
         framed = ["", *where, ""] if where else []
-        return "\n".join([f"{self.outcome.value}: {self.sentence}", *sides, *framed, "  all of it: .to_text()"])
+        return "\n".join([f"{self.outcome.value}: {self.sentence}", *sides, *framed, "  full report: .to_text()"])
 
     def _repr_html_(self) -> str:
-        """The page of `to_html` with its first rows in a frame of its own, and its text, for notebooks."""
+        """Return the HTML report with its first rows in a frame, and its text, for notebooks."""
         from harness.diff.reports.html import MOST_FRAMED_ROWS, notebook_frame, to_html
         from harness.diff.reports.text import to_text
 
         return notebook_frame(to_html(self, MOST_FRAMED_ROWS), to_text(self, most=MOST_FRAMED_ROWS))
 
     def to_text(self) -> str:
-        """The report for a terminal or a log, see `harness.diff.reports.text`."""
+        """Return the report for a terminal or a log, see `harness.diff.reports.text`."""
         from harness.diff.reports.text import to_text
 
         return to_text(self)
 
     def to_json(self) -> str:
-        """The report as one JSON document, see `harness.diff.reports.documents`."""
+        """Return the report as a JSON document, see `harness.diff.reports.documents`."""
         from harness.diff.reports.documents import to_json
 
         return to_json(self)
 
     def to_junit(self) -> str:
-        """The report as JUnit XML, for CI servers, see `harness.diff.reports.documents`."""
+        """Return the report as JUnit XML for CI servers, see `harness.diff.reports.documents`."""
         from harness.diff.reports.documents import to_junit
 
         return to_junit(self)
 
     def to_html(self) -> str:
-        """The report as one HTML file that needs no network, see `harness.diff.reports.html`."""
+        """Return the report as one HTML file that needs no network, see `harness.diff.reports.html`."""
         from harness.diff.reports.html import to_html
 
         return to_html(self)
@@ -361,10 +422,14 @@ class ComparisonResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueryFile:
-    """A query, and how its results are compared.
+    """A query, with the options for comparing its results.
 
-    name: for reports. text: in the dialect of the batch. keys: by which rows are paired; empty: by none. tolerance,
-    exclude: as for `harness.compare`.
+    Attributes:
+        name: The query's name in reports.
+        text: The query in the dialect of the batch.
+        keys: The columns by which rows are paired. Empty: rows are counted.
+        tolerance: As for `harness.compare`.
+        exclude: As for `harness.compare`.
     """
 
     name: str
@@ -375,22 +440,28 @@ class QueryFile:
 
 
 class BatchOutcome(enum.Enum):
-    """The outcomes of one comparison of many; the values are the words of the reports."""
+    """The outcomes of one comparison in a batch. The values are the words used in reports."""
 
     EQUAL = "equal"
-    ALLOWED = "allowed difference"  # within tolerances or allowances, each of them printed
+    ALLOWED = "allowed difference"  # within tolerances or allowances, all of which are printed
     DIFFERENT = "different"
-    REFUSED = "refused"  # nothing was compared: it is not certain what to run
-    FAILED = "failed"  # nothing was compared: both sides failed, or there is nothing to read
+    REFUSED = "refused"  # nothing was compared, because it is not certain what to run
+    FAILED = "failed"  # nothing was compared, because both sides failed or there is nothing to read
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchEntry:
-    """A comparison.
+    """One comparison in a batch.
 
-    name: the query's file or the table. message: the finding in a sentence. report: that of the comparison, as text;
-    document: the same in JSON; None: nothing was compared. asked: the queries and commands of a difference, for people,
-    if its report has them. left_seconds, right_seconds: None: not measured.
+    Attributes:
+        name: The name of the query's file or of the table.
+        outcome: The outcome.
+        message: The result in one sentence.
+        report: The comparison's report as text, or None if nothing was compared.
+        document: The comparison's report as JSON, or None if nothing was compared.
+        commands: The queries and commands that show a difference, if the report has them.
+        left_seconds: The time of the left side, or None if it was not measured.
+        right_seconds: The time of the right side, or None if it was not measured.
     """
 
     name: str
@@ -405,9 +476,13 @@ class BatchEntry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Batch:
-    """The findings of many comparisons.
+    """The results of many comparisons.
 
-    title: what was compared. sides: what the left and the right side is called. made: None: not by a command.
+    Attributes:
+        title: A title that says which sides were compared.
+        sides: The names of the left and the right side.
+        entries: The comparisons.
+        made: How the report was made, or None if it was not made by a command.
     """
 
     title: str
@@ -416,16 +491,16 @@ class Batch:
     made: ReportProvenance | None = field(default=None, compare=False)
 
     def count(self, outcome: BatchOutcome) -> int:
-        """The number of comparisons with this outcome."""
+        """Return the number of comparisons with an outcome."""
         return sum(entry.outcome is outcome for entry in self.entries)
 
     @property
     def equal(self) -> bool:
-        """Tells whether all were compared, and none is different."""
+        """True if everything was compared and nothing is different."""
         return all(entry.outcome in (BatchOutcome.EQUAL, BatchOutcome.ALLOWED) for entry in self.entries)
 
     def _repr_html_(self) -> str:
-        """The page of `harness.diff.reports.batch` in a frame of its own, and its text, for notebooks."""
+        """Return the HTML report of `harness.diff.reports.batch` in a frame, and its text, for notebooks."""
         from harness.diff.reports import batch
         from harness.diff.reports.html import notebook_frame
 
@@ -439,7 +514,14 @@ def batch_entry(
     message: str | None = None,
     seconds: tuple[float | None, float | None] = (None, None),
 ) -> BatchEntry:
-    """A comparison as an entry. message: the allowances within which alone it is equal."""
+    """Return a comparison as an entry of a batch.
+
+    Args:
+        name: The entry's name.
+        comparison: The comparison.
+        message: The allowances within which it is equal, if it is equal only because of them.
+        seconds: The time of the left and the right side.
+    """
     from harness.diff.reports.documents import to_json
     from harness.diff.reports.text import to_text
 

@@ -1,7 +1,7 @@
-"""The differences of two Arrow schemas, and the columns in which rows can be compared.
+"""The differences of two Arrow schemas, and the columns whose rows can be compared.
 
-Types are compared by their values, not by Arrow's layout: a large, viewed, dictionary- or run-end-encoded string is a
-string, a decimal has no width, every list is a list, a time zone only says that values are instants.
+Types are compared by their values, not by Arrow's layout. A large, view, dictionary-encoded or run-end-encoded string
+is a string, a decimal has no width, every list type is a list, and a time zone only says that values are instants.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ from harness.errors import RequestError, UnsupportedError
 from harness.metadata.model.arrow_values import is_list
 
 _SAME_AS_STORAGE = ("arrow.uuid", "arrow.json", "ogc.wkb", "geoarrow.wkb", "geoarrow.wkt")
-"""Extension types that other writers leave off; their values are those of the storage."""
+"""Extension types that other writers leave out. Their values are those of the storage type."""
 
 
 class TypeRule(enum.Enum):
-    """The differences of types by which values are still compared by value; the values are the names in reports."""
+    """The differences of types for which values are still compared. The values are the names in reports."""
 
     INTEGERS = "integer widths"
     DECIMALS = "decimal scale"
     FLOATS = "float widths"
-    ROUNDING = "nearest float"  # a number beside a float is the float nearest to it; of whole columns only
-    TRUTH = "truth as number"  # true and false beside an integer are 1 and 0; of whole columns only
-    ZONES = "timestamp zone"  # a time without a zone is one in UTC
+    ROUNDING = "nearest float"  # a number compared with a float becomes the nearest float; only for whole columns
+    TRUTH = "truth as number"  # true and false compared with an integer become 1 and 0; only for whole columns
+    ZONES = "timestamp zone"  # a time without a zone is taken as UTC
     UNITS = "timestamp unit"
 
 
@@ -37,21 +37,27 @@ TypeRules: TypeAlias = frozenset[TypeRule]
 _UNITS = {"s": 1_000_000_000, "ms": 1_000_000, "us": 1_000, "ns": 1}
 DAY = 86_400_000_000_000
 _MOST_DIGITS = 38
-"""The most digits of decimals that every engine holds."""
+"""The most digits of a decimal that every engine supports."""
 _EXACT = (SchemaKind.TYPE, SchemaKind.RECONCILED, SchemaKind.NULLABLE, SchemaKind.ORDER)
 
 
 def compare_schemas(
     left: pa.Schema, right: pa.Schema, *, by_value: bool = False
 ) -> tuple[tuple[SchemaDifference, ...], tuple[str, ...]]:
-    """The differences, and the columns in which rows can be compared, both in the left side's order.
+    """Return the differences, and the columns whose rows can be compared, both in the order of the left side.
 
-    Columns are paired by name, case and all. A column is compared unless a part of it is only on one side, or
-    incomparable. Parts are named by path: fields by name, `element` of a list, `key` and `value` of a map.
+    Columns are paired by name, with regard to case. A column is compared unless a part of it is only on one side, or
+    cannot be compared. Parts are named by path: fields by name, `element` of a list, `key` and `value` of a map.
 
-    by_value: differences of types by which values can still be compared do not count, and are reported with a rule.
+    Args:
+        left: The left schema.
+        right: The right schema.
+        by_value: If True, types whose values can still be compared are reconciled. They are then reported with a
+            rule and do not count as different.
 
-    Raises RequestError: two columns or fields have one name; UnsupportedError: a column holds a union.
+    Raises:
+        RequestError: Two columns or fields of one schema have the same name.
+        UnsupportedError: A column holds a union.
     """
     for side, schema in (("left", left), ("right", right)):
         _check_fields(side, "", [field.with_type(display_type(field.type)) for field in schema])
@@ -71,10 +77,13 @@ def compare_schemas(
 def map_type(
     type_: pa.DataType, leaf: Callable[[pa.DataType], pa.DataType], *, keep_required: bool = False
 ) -> pa.DataType:
-    """The type without encodings, and with other types of all parts that hold no others.
+    """Return a type without encodings, with `leaf` applied to all parts that have no parts themselves.
 
-    keep_required: parts that are not nullable stay so. Else they become nullable: Arrow casts no null struct or list to
-    a type with required parts.
+    Args:
+        type_: The type.
+        leaf: The function that replaces a type without parts.
+        keep_required: If True, required parts stay required. Otherwise they become nullable, because Arrow cannot cast
+            a null struct or list to a type with required parts.
     """
     kind = pa.types
 
@@ -96,7 +105,7 @@ def map_type(
 
 
 def normal_type(type_: pa.DataType) -> pa.DataType:
-    """The Arrow type that stands for all encodings of the same values."""
+    """Return the Arrow type that represents all encodings of the same values."""
     return map_type(type_, _normal, keep_required=True)
 
 
@@ -114,7 +123,7 @@ def _normal(type_: pa.DataType) -> pa.DataType:
 
 
 def display_type(type_: pa.DataType) -> pa.DataType:
-    """The type in which values of `type_` are shown: the same values without encoding, and no extension but UUIDs."""
+    """Return the type in which values are shown: without encodings, and without extension types except UUID."""
     return map_type(type_, _display_leaf)
 
 
@@ -128,33 +137,33 @@ def _display_leaf(type_: pa.DataType) -> pa.DataType:
 
 
 def is_text(type_: pa.DataType) -> bool:
-    """Tells whether values are text, in any of Arrow's layouts."""
+    """Return whether values are text, in any of Arrow's layouts."""
     kind = pa.types
     return bool(kind.is_string(type_) or kind.is_large_string(type_) or kind.is_string_view(type_))
 
 
 def is_binary(type_: pa.DataType) -> bool:
-    """Tells whether values are bytes, in any of Arrow's layouts."""
+    """Return whether values are bytes, in any of Arrow's layouts."""
     kind = pa.types
     is_variable = kind.is_binary(type_) or kind.is_large_binary(type_) or kind.is_binary_view(type_)
     return bool(is_variable or kind.is_fixed_size_binary(type_))
 
 
 def is_ticks(type_: pa.DataType) -> bool:
-    """Tells whether values count a unit of time."""
+    """Return whether values count a unit of time."""
     kind = pa.types
     return bool(kind.is_date(type_) or kind.is_time(type_) or kind.is_timestamp(type_) or kind.is_duration(type_))
 
 
 def nanos(type_: pa.DataType) -> int:
-    """The unit of a date, time, timestamp or duration, in nanoseconds."""
+    """Return the unit of a date, time, timestamp or duration, in nanoseconds."""
     if pa.types.is_date32(type_):
         return DAY
     return _UNITS["ms" if pa.types.is_date64(type_) else type_.unit]
 
 
 def is_hugeint(type_: pa.DataType) -> bool:
-    """Tells whether values are DuckDB's 128-bit integers, which Arrow carries as 16 little-endian bytes."""
+    """Return whether values are DuckDB's 128-bit integers, which Arrow carries as 16 little-endian bytes."""
     return (
         isinstance(type_, pa.OpaqueType)
         and type_.vendor_name == "DuckDB"
@@ -163,9 +172,10 @@ def is_hugeint(type_: pa.DataType) -> bool:
 
 
 def conversion_type(type_: pa.DataType, other: pa.DataType) -> pa.DataType | None:
-    """The type to which values are converted before a comparison with another type's; None: they stay.
+    """Return the type to which values are converted before they are compared with another type, or None.
 
-    Numbers that every engine can round become floats beside floats, booleans become integers beside integers.
+    Numbers that every engine can round become floats if they are compared with floats. Booleans become integers if they
+    are compared with integers.
     """
     kind = pa.types
     own, beside = normal_type(type_), normal_type(other)
@@ -178,19 +188,26 @@ def conversion_type(type_: pa.DataType, other: pa.DataType) -> pa.DataType | Non
 
 
 def _check_fields(side: str, path: str, fields: Sequence[pa.Field]) -> None:
-    """Refuses two columns or fields of one name, and unions. fields: in plain types."""
+    """Raise an error if two columns or fields have the same name, or if one is a union.
+
+    Args:
+        side: `left` or `right`, for messages.
+        path: The path of the struct, or an empty text for columns.
+        fields: The fields, in display types.
+    """
     for name, count in Counter(field.name for field in fields).items():
         if count > 1:
-            what = f"field of {path}" if path else "column"
+            what = f"fields of {path}" if path else "columns"
             raise RequestError(
-                f"Cannot compare: the {side} side has {count} times a {what} called {name!r}; rename all but one",
+                f"Cannot compare: the {side} side has {count} {what} named {name!r}; rename all but one",
                 field=name,
             )
     for field in fields:
         where, type_ = f"{path}.{field.name}" if path else field.name, field.type
         if pa.types.is_union(type_):
             raise UnsupportedError(
-                f"Cannot compare {where} on the {side}: it is a union; cast it, or leave the column out", field=where
+                f"Cannot compare {where} on the {side} side: it is a union; cast it, or leave the column out",
+                field=where,
             )
         if pa.types.is_struct(type_):
             _check_fields(side, where, list(type_))
@@ -228,7 +245,7 @@ def _compare_types(path: str, left: pa.Field, right: pa.Field, rules: TypeRules)
 
 
 def _type_rule(left: pa.DataType, right: pa.DataType) -> TypeRule | None:
-    """The rule by which values of two normal types are compared by value; None: by none."""
+    """Return the rule by which values of two normal types can still be compared, or None."""
     kind = pa.types
     if kind.is_integer(left) and kind.is_integer(right):
         return TypeRule.INTEGERS
@@ -248,7 +265,7 @@ def _type_rule(left: pa.DataType, right: pa.DataType) -> TypeRule | None:
 def _compare_fields(
     prefix: str, left: Iterable[pa.Field], right: Iterable[pa.Field], rules: TypeRules
 ) -> Iterator[SchemaDifference]:
-    """The differences of columns or fields, in the left side's order, then those that only the right side has."""
+    """Yield the differences of columns or fields, in the order of the left side, then fields only on the right."""
     lefts, rights = ({field.name: field for field in side} for side in (left, right))
     for name, field in lefts.items():
         if name in rights:
@@ -261,7 +278,7 @@ def _compare_fields(
 
 
 def _compare_order(left: Sequence[str], right: Sequence[str]) -> Iterator[SchemaDifference]:
-    """Columns that both have, at places that differ among these; places are shown as from 1 in the whole side."""
+    """Yield the shared columns whose order differs. Their positions count from 1 among all columns of the side."""
     numbers = [{name: str(number) for number, name in enumerate(side, 1)} for side in (left, right)]
     shared_left = [name for name in left if name in numbers[1]]
     shared_right = [name for name in right if name in numbers[0]]
@@ -271,7 +288,7 @@ def _compare_order(left: Sequence[str], right: Sequence[str]) -> Iterator[Schema
 
 
 def _family(type_: pa.DataType) -> str | None:
-    """The family of a type, whose values are compared by value. None: like nothing but its own type."""
+    """Return the family of types whose values can be compared with a type, or None if only the same type can."""
     if isinstance(type_, pa.BaseExtensionType):
         return _family(normal_type(type_.storage_type))
     kind = pa.types

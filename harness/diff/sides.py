@@ -1,8 +1,8 @@
-"""The sides of a comparison: rows that DuckDB reads, and Arrow data, in memory or put aside.
+"""The sides of a comparison: rows that DuckDB reads, and Arrow data in memory or in a DuckDB file on disk.
 
-A side shows some of its rows exactly, and sums up all of them by their hashes, inside its engine. The methods of
-`DuckDBSide` and `harness.diff.spark_side.SparkSide` have the same names, and give the same. A HarnessError of theirs
-is the side's failure.
+A side returns some of its rows exactly, and sums the hashes of all rows inside its engine. `DuckDBSide` and
+`harness.diff.spark_side.SparkSide` have the same methods with the same results. If a method raises a HarnessError, the
+side has failed.
 """
 
 from __future__ import annotations
@@ -47,19 +47,25 @@ HashedSide: TypeAlias = "DuckDBSide | SparkSide"
 Side: TypeAlias = "ArrowSide | DuckDBSide | SparkSide"
 _T = TypeVar("_T")
 BITS = 12
-"""The bits of a hash that number a row's bucket: few rows share a bucket, and all sums can be fetched."""
+"""The number of hash bits that select a row's bucket.
+
+Few rows share a bucket, and the sums of all buckets fit in memory.
+"""
 MOST_REPEATED = 5
-"""Repeated keys that an error may name."""
+"""The most repeated keys that `repeated` returns, for an error message."""
 HASH_PREFIX = "\0"
-"""The prefix of the names of hashes beside the columns of a table."""
+"""The prefix of hash columns, which are added to a table beside its own columns."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Hashing:
-    """The hashes to make, the same for both sides.
+    """The hashes to compute, the same for both sides.
 
-    columns: the compared columns. forms: of each column. keys: some of the columns; they number the bucket then, so
-    that both rows of a key share a bucket.
+    Attributes:
+        columns: The compared columns.
+        forms: The hash form of each column.
+        keys: The key columns, if rows are paired by key. The key then selects the bucket, so that both rows of a key
+            are in the same bucket.
     """
 
     columns: tuple[str, ...]
@@ -72,37 +78,37 @@ class Hashing:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The columns of hashes: both lanes of the row's and, with keys, of the keys'."""
+        """The names of the hash columns: both lanes of the row's hash and, with keys, both lanes of the key's hash."""
         return ("h1", "h2", "k1", "k2") if self.keys else ("h1", "h2")
 
     @property
     def grouped_by(self) -> tuple[str, str]:
-        """The lanes that rows are paired by; the first lane also numbers the bucket."""
+        """The two hash lanes by which rows are paired. The first lane also selects the bucket."""
         return ("k1", "k2") if self.keys else ("h1", "h2")
 
     def lanes(self, row_hashes: Callable[[Sequence[str]], tuple[_T, _T]]) -> dict[str, _T]:
-        """The lanes by `names`. row_hashes: both lanes of some columns."""
+        """Return the hash lanes by their names. `row_hashes` returns both lanes for given columns."""
         hashed = (self.columns, self.keys) if self.keys else (self.columns,)
         return dict(zip(self.names, (lane for columns in hashed for lane in row_hashes(columns)), strict=True))
 
     @property
     def bucket(self) -> str:
-        """The number of a row's bucket, in the SQL of either engine."""
+        """The SQL expression of a row's bucket number, valid in both engines."""
         return f"({self.grouped_by[0]} & {(1 << BITS) - 1})"
 
     def bucket_condition(self, buckets: Sequence[int]) -> str:
-        """The condition that a row's bucket is among these, which ascend, in the SQL of either engine."""
+        """Return the SQL condition that a row is in one of these buckets, which are in ascending order."""
         if buckets[-1] - buckets[0] == len(buckets) - 1:
             return f"{self.bucket} BETWEEN {buckets[0]} AND {buckets[-1]}"
         return f"{self.bucket} IN ({', '.join(map(str, buckets))})"
 
     def form_of(self, column: str) -> HashForm:
-        """The form of a column."""
+        """Return the hash form of a column."""
         return self._form_by_column[column]
 
 
 class Sums(NamedTuple):
-    """A bucket: how many rows, and the sums of both lanes."""
+    """The number of rows in a bucket, and the sums of both hash lanes."""
 
     rows: int
     first: int
@@ -114,9 +120,12 @@ Buckets: TypeAlias = Mapping[int, Sums]
 
 @dataclass(frozen=True, slots=True)
 class WantedRows:
-    """Rows to fetch. wanted: values of `Hashing.grouped_by[0]`. buckets: theirs, ascending.
+    """Rows to fetch by their hashes.
 
-    rows: the number of the side's rows in the buckets.
+    Attributes:
+        wanted: Values of the lane `Hashing.grouped_by[0]`.
+        buckets: The buckets of these hashes, in ascending order.
+        rows: The number of rows that the side has in these buckets.
     """
 
     wanted: pa.ChunkedArray
@@ -125,30 +134,27 @@ class WantedRows:
 
     @property
     def filter_hashes(self) -> pa.ChunkedArray | None:
-        """The wanted hashes; None: to fetch all of the buckets is at least as fast."""
+        """The hashes to filter by, or None if fetching all rows of the buckets is at least as fast."""
         return None if len(self.wanted) * 8 > self.rows else self.wanted
 
 
 def with_hashes(rows: pa.Table, hashes: pa.Table) -> pa.Table:
-    """The rows with their hashes beside them, under `HASH_PREFIX`."""
+    """Add hash columns to the rows, with `HASH_PREFIX` before their names."""
     for name in hashes.column_names:
         rows = rows.append_column(f"{HASH_PREFIX}{name}", hashes.column(name))
     return rows
 
 
 def with_types(schema: pa.Schema, types: Mapping[int, pa.DataType]) -> pa.Schema:
-    """The schema with other types of columns by place."""
+    """Return a schema in which some columns, given by index, have other types."""
     return pa.schema([field.with_type(types.get(i, field.type)) for i, field in enumerate(schema)])
 
 
 def narrow_side_rows(side: HashedSide, rows: pa.Table) -> pa.Table:
-    """Return rows of a side without the fields that its schema leaves out."""
+    """Return rows of a side without the struct fields that its schema leaves out."""
     return (
         rows if side.stored is None else narrow_rows(rows, dict(zip(side.schema.names, side.schema.types, strict=True)))
     )
-
-
-# Rows that DuckDB reads: of a relation, or of a planned table.
 
 
 _PLAIN = {
@@ -161,7 +167,7 @@ _PLAIN = {
     "usmallint": pa.uint16(),
     "uinteger": pa.uint32(),
     "ubigint": pa.uint64(),
-    "hugeint": pa.decimal128(38, 0),  # as sums of integers are on engines that lack it
+    "hugeint": pa.decimal128(38, 0),  # the type that engines without HUGEINT use for sums of integers
     "uhugeint": pa.decimal256(39, 0),
     "float": pa.float32(),
     "double": pa.float64(),
@@ -181,11 +187,18 @@ _PLAIN = {
     "null": pa.null(),
 }
 _LOSSY = re.compile(r"UUID|HUGEINT|ENUM|\[\d+\]")
-"""Types that Arrow does not get whole. A field's name may look like one: the cast changes nothing then."""
+"""DuckDB types whose values Arrow does not receive exactly.
+
+A field name may look like one of these types. The cast then changes nothing.
+"""
 
 
 def arrow_type(stored: Any, column: str) -> pa.DataType:
-    """The Arrow type of a DuckDB type's values. Raises UnsupportedError: its values cannot be compared."""
+    """Return the Arrow type for the values of a DuckDB type.
+
+    Raises:
+        UnsupportedError: Values of the type cannot be compared.
+    """
     match stored.id:
         case "decimal":
             parts = dict(stored.children)
@@ -203,7 +216,7 @@ def arrow_type(stored: Any, column: str) -> pa.DataType:
 
 
 def exact_expression(text: str, stored: object) -> str:
-    """An expression for the value that Arrow gets whole whatever the connection's settings."""
+    """Return an expression whose value Arrow receives exactly, whatever the connection's settings."""
     return f"CAST({text} AS {_exact_type(stored)})" if _LOSSY.search(str(stored)) else text
 
 
@@ -225,10 +238,15 @@ def _exact_type(stored: Any) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DuckDBSide:
-    """Rows of a relation.
+    """A side whose rows DuckDB reads: a relation or a planned table.
 
-    schema: the columns as the side calls them; a column of integers may stand for times. stored: the same columns with
-    all of their fields, if `schema` leaves out fields of structs. keep: must live as long as the relation.
+    Attributes:
+        info: The description of the side.
+        relation: The rows.
+        schema: The columns with their names and logical types. An integer column may represent times.
+        stored: The same columns with all struct fields, if `schema` leaves some out.
+        plan: The plan, if the side is a planned table.
+        keep: An object that must live as long as the relation.
     """
 
     info: SideInfo
@@ -239,27 +257,35 @@ class DuckDBSide:
     keep: object = field(default=None, compare=False, repr=False)
 
     def head(self, columns: Sequence[str], limit: int) -> pa.Table:
-        """At most `limit` rows of some columns; all of them, if fewer."""
+        """Return at most `limit` rows of some columns."""
         with translate_duckdb_errors(self.info, self.plan):
             outputs = self._outputs(self._exact_expressions(columns)) or "NULL AS r0"
             return self._conform(pa.table(_with_numbered_columns(self.relation).limit(limit).project(outputs)), columns)
 
     def buckets(self, hashing: Hashing) -> Buckets:
-        """All rows, summed by bucket; empty buckets are left out."""
+        """Return the sums of all rows by bucket. Empty buckets are left out."""
         with translate_duckdb_errors(self.info, self.plan):
             bucketed = self.hashed(hashing).project(f"{hashing.bucket} AS b, h1, h2")
             found = bucketed.aggregate("b, count(*) AS n, sum(h1) AS s1, sum(h2) AS s2", "b").fetchall()
         return {int(b): Sums(int(n), int(s1), int(s2)) for b, n, s1, s2 in found}
 
     def hashes(self, hashing: Hashing, buckets: Sequence[int]) -> pa.Table:
-        """The hashes of the rows of some buckets, ascending, as uint64 columns named `hashing.names`."""
+        """Return the hashes of the rows in some buckets, as uint64 columns named `hashing.names`.
+
+        The buckets are given in ascending order.
+        """
         with translate_duckdb_errors(self.info, self.plan):
             return pa.table(self.hashed(hashing).filter(hashing.bucket_condition(buckets)))
 
     def rows(self, hashing: Hashing, wanted: pa.Array) -> pa.Table:
-        """Rows whose `hashing.grouped_by[0]` is wanted, one of each hash.
+        """Return one row for each of the given hashes.
 
-        Columns: the compared columns under their names, then the hashes under theirs after `HASH_PREFIX`.
+        The result has the compared columns under their names, then the hash columns with `HASH_PREFIX` before their
+        names.
+
+        Args:
+            hashing: The hashes to compute.
+            wanted: Values of the lane `hashing.grouped_by[0]`.
         """
         shown = self._exact_expressions(hashing.columns)
         names = ", ".join(hashing.names)
@@ -272,35 +298,46 @@ class DuckDBSide:
             return with_hashes(self._conform(found, hashing.columns), found.select(hashing.names))
 
     def matching(self, hashing: Hashing, wanted: WantedRows, columns: Sequence[str]) -> Iterator[pa.Table]:
-        """At least the rows whose hashes are wanted, in parts: some of the columns, then hashes, as `rows` has them."""
+        """Yield batches that hold at least the rows with the wanted hashes.
+
+        A batch has the given columns, then hash columns as in `rows`.
+        """
         shown = self._exact_expressions(columns)
         with translate_duckdb_errors(self.info, self.plan):
             kept = self.hashed(hashing, shown).filter(hashing.bucket_condition(wanted.buckets))
             if wanted.filter_hashes is not None:
-                # One literal: as many as there are, an IN list would cost more than the read.
+                # The hashes are passed as one literal: for this many values, an IN list would cost more than the read.
                 listed = f"SELECT unnest(CAST('{wanted.filter_hashes.to_pylist()}' AS UBIGINT[]))"
                 kept = kept.filter(f"{hashing.grouped_by[0]} IN ({listed})")
             projected = kept.project(", ".join([*shown, *hashing.grouped_by]))
-            renamed = hasattr(projected, "to_arrow_reader")  # in DuckDB 2.0
+            renamed = hasattr(projected, "to_arrow_reader")  # since DuckDB 2.0
             for batch in projected.to_arrow_reader() if renamed else projected.fetch_record_batch():
                 found = pa.Table.from_batches([batch])
                 yield with_hashes(self._conform(found, columns), found.select(hashing.grouped_by))
 
     def repeated(self, hashing: Hashing, buckets: Sequence[int]) -> pa.Table:
-        """Some of the keys that several rows of some buckets, ascending, have: `k1`, `k2`, and in `n` how many rows."""
+        """Return some keys that occur in several rows: `k1` and `k2`, and the number of rows in `n`.
+
+        Only keys in the given buckets, which are in ascending order, are searched.
+        """
         with translate_duckdb_errors(self.info, self.plan):
             kept = self.hashed(hashing).filter(hashing.bucket_condition(buckets))
             grouped = kept.aggregate("k1, k2, count(*) AS n", "k1, k2").filter("n > 1")
             return pa.table(grouped.order("k1, k2").limit(MOST_REPEATED))
 
     def with_columns(self, texts: Mapping[int, Callable[[str], str]], types: Mapping[int, pa.DataType]) -> DuckDBSide:
-        """The side with other values and types of columns, by place. texts: SQL of a value from the column's."""
+        """Return the side with some columns, given by index, replaced by other values and types.
+
+        Args:
+            texts: Functions that turn the SQL of the column into the SQL of its new value.
+            types: The new types.
+        """
         chosen = ", ".join(f"{texts.get(i, str)(f'#{i + 1}')} AS c{i}" for i in range(len(self.schema)))
         schema, stored = with_types(self.schema, types), self.stored and with_types(self.stored, types)
         return replace(self, relation=self.relation.project(chosen), schema=schema, stored=stored, plan=None)
 
     def hashed(self, hashing: Hashing, further: Mapping[str, str] | None = None) -> duckdb.DuckDBPyRelation:
-        """Further expressions by name, and the hashes of each row."""
+        """Return a relation with the given expressions and the hashes of each row."""
         lanes = hashing.lanes(lambda columns: row_hashes([self._value(name, hashing) for name in columns]))
         return _with_numbered_columns(self.relation).project(self._outputs({**(further or {}), **lanes}))
 
@@ -322,13 +359,13 @@ class DuckDBSide:
 
 
 def _with_numbered_columns(relation: duckdb.DuckDBPyRelation) -> duckdb.DuckDBPyRelation:
-    """Columns named by place: their own names may differ by case only."""
+    """Name the columns by position, because their own names may differ only by case, which DuckDB ignores."""
     return relation.project(", ".join(f"#{i + 1} AS c{i}" for i in range(len(relation.columns))))
 
 
 @contextmanager
 def translate_duckdb_errors(info: SideInfo, plan: PlannedScan | None = None) -> Iterator[None]:
-    """DuckDB's failures as harness's; with a plan, as those of a read of its files."""
+    """Raise DuckDB's errors as harness errors. If a plan is given, they are reported as failures to read its files."""
     try:
         yield
     except (duckdb.Error, pa.ArrowException, OSError) as error:
@@ -337,15 +374,19 @@ def translate_duckdb_errors(info: SideInfo, plan: PlannedScan | None = None) -> 
         raise EngineError(f"DuckDB failed: {' '.join(str(error).split())}", table=info.table) from error
 
 
-# Arrow data: few rows stay in memory, the rest of a stream is put aside in a DuckDB file.
-
-
 _MEMORY = "512MB"
 
 
 @dataclass(frozen=True, kw_only=True)
 class ArrowSide:
-    """Rows in memory. plan: of the table that another engine gave the rows of."""
+    """Rows in memory.
+
+    Attributes:
+        info: The description of the side.
+        whole: All rows.
+        resources: Closed after the comparison.
+        plan: The plan, if another engine read these rows from a planned table.
+    """
 
     info: SideInfo
     whole: pa.Table
@@ -354,16 +395,16 @@ class ArrowSide:
 
     @property
     def schema(self) -> pa.Schema:
-        """Names and types of the columns."""
+        """The names and types of the columns."""
         return self.whole.schema
 
     def head(self, columns: Sequence[str], limit: int) -> pa.Table:
-        """At most `limit` rows of some columns; all of them, if fewer."""
+        """Return at most `limit` rows of some columns."""
         return self.whole.select(list(columns)).slice(0, limit)
 
     @cached_property
     def in_duckdb(self) -> DuckDBSide:
-        """The same rows as DuckDB reads them."""
+        """Return the same rows as a DuckDB side."""
         with translate_duckdb_errors(self.info):
             connection = track(duckdb.connect())
             self.resources.callback(connection.close)
@@ -372,7 +413,7 @@ class ArrowSide:
 
 
 def narrow_side(side: Side, schema: pa.Schema) -> Side:
-    """Return the side with the columns of a schema, which leaves out fields of structs."""
+    """Return the side with only the struct fields that a schema has."""
     if schema.equals(side.schema):
         return side
     if isinstance(side, ArrowSide):
@@ -381,21 +422,23 @@ def narrow_side(side: Side, schema: pa.Schema) -> Side:
 
 
 def recorded_rows(side: Side) -> int | None:
-    """The rows of the files of a planned side, before deletes; None: the metadata does not tell."""
+    """Return the row count that a planned side's metadata records, before deletes, or None if there is none."""
     return None if side.plan is None else pc.sum(side.plan.files.column("record_count"), skip_nulls=False).as_py()
 
 
 def in_engine(side: Side) -> HashedSide:
-    """The side in an engine that hashes its rows."""
+    """Return the side in an engine that can hash its rows."""
     return side.in_duckdb if isinstance(side, ArrowSide) else side
 
 
 def open_arrow(
     data: object, info: SideInfo, select_columns: Callable[[Sequence[str]], list[int]], limit: int, resources: ExitStack
 ) -> ArrowSide | DuckDBSide:
-    """The side of an Arrow stream. A stream of more than `limit` rows that is no table is put aside on disk.
+    """Open an Arrow stream as a side. A stream of more than `limit` rows that is not an Arrow table is written to disk.
 
-    Raises UnsupportedError: DuckDB cannot hold a type of it; EngineError: the stream breaks; or as `places`.
+    Raises:
+        UnsupportedError: DuckDB cannot store a type of the stream.
+        EngineError: The stream fails.
     """
     if isinstance(data, pa.Table):
         return ArrowSide(info=info, whole=data.select(select_columns(data.column_names)), resources=resources)
@@ -414,14 +457,14 @@ def open_arrow(
     except (pa.ArrowException, OSError) as error:
         message = f"Cannot read the Arrow stream of {info.name}: {' '.join(str(error).split())}"
         raise EngineError(message) from error
-    held = (batches.pop(0) for _ in range(len(batches)))  # so that each is let go
+    held = (batches.pop(0) for _ in range(len(batches)))  # releases each batch once it is written
     return _spill_to_disk(chain(held, (batch.select(chosen) for batch in reader)), info, schema, resources)
 
 
 def _spill_to_disk(
     batches: Iterator[pa.RecordBatch], info: SideInfo, schema: pa.Schema, resources: ExitStack
 ) -> DuckDBSide:
-    """The rows in a database on disk."""
+    """Write the rows to a DuckDB database on disk."""
     folder = Path(resources.enter_context(tempfile.TemporaryDirectory(prefix="harness-compare-")))
     types = pa.schema([(f"c{i}", storage_type(f.type)) for i, f in enumerate(schema)])
 
@@ -446,13 +489,13 @@ def _duckdb_side(info: SideInfo, schema: pa.Schema, connection: duckdb.DuckDBPyC
         return DuckDBSide(info=info, relation=connection.sql("SELECT * FROM rows"), schema=schema, keep=connection)
 
 
-# Conversions before a comparison. A number beside a float becomes the nearest float (`TypeRule.ROUNDING`), read from
-# the number's text, as all engines do alike; a direct cast of DuckDB's divides, and may be a float off. True and false
-# beside an integer become 1 and 0 (`TypeRule.TRUTH`).
-
-
 def reconcile(sides: tuple[Side, Side], columns: tuple[str, ...]) -> tuple[Side, Side]:
-    """Both sides, with the columns converted that need it."""
+    """Return both sides, with columns converted that have to be converted before they are compared.
+
+    A number compared with a float becomes the nearest float (`TypeRule.ROUNDING`). It is read from the number's text,
+    as every engine does it the same way; DuckDB's direct cast divides, and can return the float beside it. A boolean
+    compared with an integer becomes 1 or 0 (`TypeRule.TRUTH`).
+    """
     schemas, found = [side.schema for side in sides], []
     for side, own, other in zip(sides, schemas, reversed(schemas), strict=True):
         wanted = {own.get_field_index(n): conversion_type(own.field(n).type, other.field(n).type) for n in columns}
@@ -467,4 +510,4 @@ _CASTS = {
     pa.float64(): "CAST(CAST({} AS STRING) AS DOUBLE)",
     pa.int32(): "CAST({} AS INT)",
 }
-"""Casts in the SQL of both engines."""
+"""Casts in SQL that both engines understand."""

@@ -1,4 +1,4 @@
-"""Reads the rows of a `RowSource`, with DuckDB in an instance of its own, or pyarrow."""
+"""Reading of `RowSource` rows, with pyarrow or with a separate DuckDB instance."""
 
 from __future__ import annotations
 
@@ -20,15 +20,16 @@ _INTEGER = r"\s*[-+]?\d+(\.0*)?\s*"
 _FRACTION = r"\.\d{6}\d*[1-9]"
 _MOST_DIGITS = 38
 _EXACT_DIGITS = 36
-"""The digits of decimals whose difference is exact within 38 digits, as tolerances want it."""
+"""The most digits of a decimal type whose differences stay exact within 38 digits, as tolerances need it."""
 _EXTRA_DIGITS = 10
-"""Further digits after the point than the other side's decimals have: they show as a difference."""
+"""The digits after the decimal point that are read beyond the opposite side's scale, to show them as a difference."""
 
 
 def typed_expression(text: str, column: str, type_: pa.DataType) -> str:
-    """The text as a value of a type. A text of no such value is an error that names the column and the text.
+    """Return SQL that reads a text as a value of a type.
 
-    Text stays text beside types that it does not stand for: nested types and bytes.
+    A text that does not represent a value of the type raises an error that names the column and the text. For types
+    without a text form here (nested types and bytes), the text stays text.
     """
     type_, kind = normal_type(type_), pa.types
     if kind.is_integer(type_):
@@ -53,7 +54,7 @@ def typed_expression(text: str, column: str, type_: pa.DataType) -> str:
 
 
 def _checked_cast(text: str, column: str, name: str, holds: str) -> str:
-    wrong = f"error({sqltext.text(f'column {column} has a text that is no {name}: ')} || {text})"
+    wrong = f"error({sqltext.text(f'column {column} has a text that is not of type {name}: ')} || {text})"
     return f"CASE WHEN {text} IS NULL THEN NULL WHEN {holds} THEN CAST({text} AS {name}) ELSE {wrong} END"
 
 
@@ -72,13 +73,17 @@ _EXTENSIONS = {SourceKind.SQLITE: "sqlite", SourceKind.POSTGRES: "postgres"}
 
 
 def open_rows(source: RowSource, like: Mapping[str, pa.DataType] | None, resources: ExitStack) -> object:
-    """The rows: a DuckDB relation, or a stream of Arrow batches.
+    """Open the rows of a source as a DuckDB relation or as a stream of Arrow batches.
 
-    like: types of the other side's columns by name, as which text is read, after the query of a source of text.
-    resources: closed after the comparison.
+    Args:
+        source: The source.
+        like: The types of the opposite side's columns by name. Text columns are read as these types, after the query of
+            a text source.
+        resources: Closed after the comparison.
 
-    Raises RequestError: the database cannot be attached, has no such table, or the query is wrong; EngineError: the
-    file is not of its name's kind.
+    Raises:
+        RequestError: The database cannot be attached, it has no table of that name, or the query is wrong.
+        EngineError: The file is not of the kind that its name says.
     """
     if source.kind in _EXTENSIONS or source.kind is SourceKind.DUCKDB:
         return _open_database(source, _connection(resources))
@@ -99,7 +104,7 @@ def open_rows(source: RowSource, like: Mapping[str, pa.DataType] | None, resourc
 
 
 def _connection(resources: ExitStack) -> duckdb.DuckDBPyConnection:
-    """An instance that downloads nothing, and reads times without a zone as UTC."""
+    """Open a DuckDB instance that downloads no extensions and reads times without a zone as UTC."""
     connection = track(duckdb.connect(config={"autoinstall_known_extensions": False}))
     resources.callback(connection.close)
     connection.execute("SET TimeZone = 'UTC'")
@@ -107,7 +112,7 @@ def _connection(resources: ExitStack) -> duckdb.DuckDBPyConnection:
 
 
 def check_exists(source: RowSource) -> None:
-    """Refuses a file of this machine that is not there: a misspelled name says nothing about rows."""
+    """Raise MissingFileError if a local file does not exist: a misspelled name is not a difference of rows."""
     local = source.kind is not SourceKind.POSTGRES and "://" not in source.place
     if local and source.place and not glob.glob(source.place):
         raise MissingFileError(f"Cannot find the {source.kind.value} {source.place}")
@@ -163,7 +168,7 @@ def _open_database(source: RowSource, connection: duckdb.DuckDBPyConnection) -> 
             connection.execute("USE side")
         except duckdb.Error as error:
             advice = f"; install it in DuckDB with INSTALL {kind}" if kind and "xtension" in str(error) else ""
-            first = f"DuckDB has not its extension {kind}" if advice else _one_line(error, source)
+            first = f"DuckDB's extension {kind} is not installed" if advice else _one_line(error, source)
             raise RequestError(f"Cannot attach the {source.kind.value} {source.name}: {first}{advice}") from error
     try:
         if source.table is None:
@@ -185,7 +190,7 @@ def _run_query(
 
 
 def _one_line(error: Exception, source: RowSource | None = None) -> str:
-    """The error in one line; without the source's place where that may hold a password."""
+    """Return the error's text on one line, without the connection text of Postgres, which may contain a password."""
     line = " ".join(str(error).split())
     hides = source is not None and source.kind is SourceKind.POSTGRES and source.place
     return line.replace(source.place, "...") if source is not None and hides else line

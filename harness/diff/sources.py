@@ -1,8 +1,8 @@
-"""Sides that are no lake tables, as a user names them: files, and tables or queries of other databases.
+"""Sides that are not lake tables: files, and tables or queries of other databases, as a user names them.
 
     export.csv, export.tsv, part-*.parquet, rows.ndjson, rows.json, rows.arrow, rows.feather
-    duckdb:old.duckdb#main.orders     a table, or after # a query: SELECT …, FROM …, WITH …
-    sqlite:old.sqlite#orders          where DuckDB has its extension
+    duckdb:old.duckdb#main.orders     a table, or a query after #: SELECT …, FROM …, WITH …
+    sqlite:old.sqlite#orders          needs DuckDB's sqlite extension
     postgres:host=… dbname=…#public.orders
 
 `harness.diff.source_reading` reads them.
@@ -18,7 +18,7 @@ from harness.errors import RequestError
 
 
 def default_engines(*, is_one_table: bool) -> tuple[str, str]:
-    """The engines that compare one table, read twice, or two sides."""
+    """Return the engines that compare one table read twice, or two different sides."""
     return ("duckdb", "spark") if is_one_table else ("duckdb", "duckdb")
 
 
@@ -36,10 +36,13 @@ class SourceKind(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class RowSource:
-    """The place of rows.
+    """A source of rows outside the lake.
 
-    place: a path or pattern, or the text that attaches a database. table: of a database, a name with dots. query:
-    replaces the table; a file's rows are `t` in it.
+    Attributes:
+        kind: The kind of file or database.
+        place: A path or glob pattern, or the text that attaches a database.
+        table: The name of a table in a database, with dots.
+        query: A query to read in place of the table. The rows of a file are the table `t` in it.
     """
 
     kind: SourceKind
@@ -49,7 +52,11 @@ class RowSource:
 
     @staticmethod
     def parse(text: str) -> RowSource | None:
-        """The source that a text names; None: none. Raises RequestError: a database without a table or query."""
+        """Return the source that a text names, or None if it names no file or database of a known kind.
+
+        Raises:
+            RequestError: The text names a database without a table or query.
+        """
         prefix, separator, rest = text.partition(":")
         if separator and prefix in _DATABASES:
             place, _, what = rest.partition("#")
@@ -66,20 +73,20 @@ class RowSource:
         return None if found is None else RowSource(_ENDINGS[found[1].lower()], text)
 
     def with_query(self, query: str) -> RowSource:
-        """The source of a query's result, in which its rows are `t`."""
+        """Return the source of a query's result. The source's rows are the table `t` in the query."""
         return replace(self, query=query)
 
     @property
     def has_types(self) -> bool:
-        """Tells whether its columns have types; else they are text, and read as the other side's types."""
+        """Whether the columns have types. If not, they are text and are read as the types of the other side."""
         return self.kind not in (SourceKind.CSV, SourceKind.JSON)
 
     @property
     def name(self) -> str:
-        """The name in reports."""
+        """The source's name in reports."""
         last = self.place.rstrip("/").rpartition("/")[2]
         if self.kind is SourceKind.POSTGRES:
-            last = "postgres"  # its place may hold a password
+            last = "postgres"  # the connection text may contain a password
         if self.table is not None:
             return f"{last}#{self.table}"
         return f"query on {last}" if self.query is not None and last else last or "query"

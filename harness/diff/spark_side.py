@@ -1,4 +1,4 @@
-"""A side whose rows Spark reads: a frame of any session, or a planned table."""
+"""A side whose rows Spark reads: a DataFrame of any session, or a planned table."""
 
 from __future__ import annotations
 
@@ -51,7 +51,14 @@ _DIGITS = {forms.Digits.NARROW: 0, forms.Digits.WIDE: 1, forms.Digits.SPLIT: 2}
 
 @dataclass(frozen=True, slots=True)
 class SparkValue:
-    """A column to hash: its Spark type, its meaning (a long may be a time), and the part that is hashed."""
+    """A column to hash.
+
+    Attributes:
+        column: The column.
+        stored: Its Spark type.
+        logical: Its meaning; a long may represent a time.
+        form: The hash form.
+    """
 
     column: Column
     stored: spark.DataType
@@ -83,7 +90,7 @@ def _non_null_hash(value: SparkValue, lane: Lane, gateway: Gateway) -> Column:
 
 
 def _describe_value(form: forms.HashForm, stored: spark.DataType, logical: pa.DataType) -> str:
-    """The description of a value that `RowHash` reads."""
+    """Return the description of a value that the Java class `RowHash` parses."""
     if isinstance(stored, spark.NullType):
         return "N"
     match form:
@@ -119,7 +126,7 @@ def _describe_value(form: forms.HashForm, stored: spark.DataType, logical: pa.Da
 
 
 def _divisor(stored: spark.DataType, logical: pa.DataType) -> int:
-    """The number of Spark's units in one logical unit: Spark's own times are nanos always."""
+    """Return the number of Spark units in one logical unit. Spark's own time type always counts nanoseconds."""
     return nanos(logical) if stored.typeName() == "time" else 1
 
 
@@ -135,18 +142,24 @@ def _call(gateway: Gateway, method: str, *arguments: Column) -> Column:
     return gateway.invoke(_CLASS, method, spark.LongType(), *arguments)
 
 
-# Hashes by DuckDB on the executors, for sessions whose JVM cannot be reached, as with Spark Connect: several times
-# slower than Java, and harness and DuckDB must be on the executors.
-
-
 def hash_with_duckdb(frame: DataFrame, schema: pa.Schema, hashing: Hashing, *, keep: bool) -> DataFrame:
-    """The hashes of each row as bigints, and with `keep` the columns before them. schema: of the frame, by place."""
+    """Return the hashes of each row as bigints, with the columns before them if `keep` is set.
+
+    DuckDB computes the hashes on the executors, for sessions whose JVM cannot be reached, as with Spark Connect. This
+    is several times slower than Java, and the executors need harness and DuckDB.
+
+    Args:
+        frame: The rows.
+        schema: The logical types of the columns, by position.
+        hashing: The hashes to compute.
+        keep: If True, keep the columns.
+    """
     prepare(frame.sparkSession)
     kept = len(frame.schema.fields) if keep else 0
     fields = [*frame.schema.fields[:kept], *(spark.StructField(name, spark.LongType()) for name in hashing.names)]
 
     def hash_batches(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        connection = duckdb.connect(config={"threads": 1})  # so that DuckDB keeps the order of the rows
+        connection = duckdb.connect(config={"threads": 1})  # one thread, so that DuckDB keeps the order of the rows
         for batch in batches:
             connection.register("batch", to_duckdb_types(pa.Table.from_batches([batch])))
             side = DuckDBSide(info=_WORKER, relation=connection.table("batch"), schema=schema)
@@ -164,7 +177,10 @@ _WORKER = SideInfo(name="", engine="")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SparkSide:
-    """Rows of a frame whose columns are called c0, c1, … here. schema, stored: as of `DuckDBSide`."""
+    """A side whose rows Spark reads.
+
+    The columns of `frame` are named c0, c1 and so on. The other fields are as in `DuckDBSide`.
+    """
 
     info: SideInfo
     frame: DataFrame
@@ -236,7 +252,7 @@ class SparkSide:
         return replace(self, frame=self.frame.selectExpr(*chosen), schema=schema, stored=stored, plan=None)
 
     def _hashed(self, hashing: Hashing, *, keep: bool = False) -> DataFrame:
-        """The hashes of each row as bigints, and with `keep` the columns before them."""
+        """Return the hashes of each row as bigints, with the columns before them if `keep` is set."""
         session = self.frame.sparkSession
         if not has_gateway(session) or not has_expected_hashes():
             return hash_with_duckdb(self.frame, self.stored or self.schema, hashing, keep=keep)
@@ -266,7 +282,7 @@ class SparkSide:
 
 
 def _sums_by_bucket(bucketed: DataFrame) -> Buckets:
-    """The sums by bucket `b`, without Java: exact, as decimals of the unsigned hashes."""
+    """Return the sums by bucket `b` without Java, exactly, as decimals of the unsigned hashes."""
     sums = [f"sum(CAST({lane} AS DECIMAL(20, 0)) + IF({lane} < 0, {1 << 64}, 0))" for lane in ("h1", "h2")]
     found = bucketed.groupBy("b").agg(*map(functions.expr, ("count(*)", *sums))).toArrow()
     columns = [column.to_pylist() for column in found.columns]
@@ -274,12 +290,18 @@ def _sums_by_bucket(bucketed: DataFrame) -> Buckets:
 
 
 def _as_unsigned(hashes: pa.Table) -> pa.Table:
-    """Spark's bigints as the 64 bits that they are."""
+    """Return Spark's bigints as unsigned 64-bit integers with the same bits."""
     return hashes.cast(pa.schema([(name, pa.uint64()) for name in hashes.column_names]), safe=False)
 
 
 def open_frame(frame: DataFrame, info: SideInfo, select_columns: Callable[[Sequence[str]], list[int]]) -> SparkSide:
-    """The side of a user's frame. places: of the wanted columns among all, in the order wanted."""
+    """Open a user's DataFrame as a side.
+
+    Args:
+        frame: The DataFrame.
+        info: The description of the side.
+        select_columns: A function that returns the indexes of the wanted columns, in the wanted order.
+    """
     _check_running(frame.sparkSession)
     with translate_spark_errors(info):
         wanted = select_columns(frame.columns)
@@ -290,7 +312,7 @@ def open_frame(frame: DataFrame, info: SideInfo, select_columns: Callable[[Seque
 
 
 def open_plan(plan: PlannedScan, info: SideInfo, session: SparkSession | None) -> SparkSide:
-    """The side of a planned table; in a session of harness's own, if none is given."""
+    """Open a planned table as a side. If no session is given, harness's own session is used."""
     session = spark_session() if session is None else session
     _check_running(session)
     reader = reader_of(session)
@@ -301,7 +323,7 @@ def open_plan(plan: PlannedScan, info: SideInfo, session: SparkSession | None) -
 
 
 def _check_running(session: SparkSession) -> None:
-    """A stopped session fails in many words."""
+    """Raise a short error if the session was stopped; Spark's own error is very long."""
     context = getattr(session, "_sc", None)
     if context is not None and context._jsc is None:
         raise EngineError("Spark failed: its session was stopped")
@@ -309,7 +331,7 @@ def _check_running(session: SparkSession) -> None:
 
 @contextmanager
 def translate_spark_errors(info: SideInfo) -> Iterator[None]:
-    """Spark's failures as harness's."""
+    """Raise Spark's errors as harness errors."""
     try:
         yield
     except (PySparkException, Py4JError, pa.ArrowException) as error:
@@ -325,9 +347,12 @@ _PLAIN: Mapping[type[spark.DataType], pa.DataType] = {
 
 
 def arrow_column(column: spark.StructField) -> pa.Field:
-    """The column's meaning: harness's metadata of its own columns, else Spark's type.
+    """Return a column's logical type.
 
-    Raises UnsupportedError: its values cannot be compared.
+    It comes from harness's metadata if harness made the column, otherwise from Spark's type.
+
+    Raises:
+        UnsupportedError: Values of the column cannot be compared.
     """
     encoded = (column.metadata or {}).get(ARROW_METADATA)
     if isinstance(encoded, str):
@@ -359,7 +384,10 @@ def _arrow_type(stored: spark.DataType, column: str) -> pa.DataType:
 
 
 def _can_hold(stored: spark.DataType, exact: pa.DataType) -> bool:
-    """Tells whether the type can be one of harness's: metadata outlives some casts."""
+    """Return whether a Spark type can hold values of the type in harness's column metadata.
+
+    The metadata survives some casts and can then be wrong.
+    """
     kind = pa.types
     match stored:
         case spark.ArrayType():

@@ -1,7 +1,7 @@
-"""The places of differing rows: ranges of the first key, data files, and partitions.
+"""Where differing rows are: in which ranges of the first key, data files and partitions.
 
-Numbers, dates and times have ranges of equal width. Other keys, such as texts, have ranges of equally many keys, in
-their order. Counts are of the rows that were looked at, which a `Spread` tells beside them.
+Numbers, dates and times are divided into ranges of equal width. Other keys, like texts, are divided in their order into
+ranges with equally many keys. Only sampled rows are counted, and a `Spread` records how many they are.
 """
 
 from __future__ import annotations
@@ -29,19 +29,20 @@ from harness.diff.schemas import display_type
 from harness.metadata.plan.scan_plan import ScanPlan
 
 MOST_RANGES = 20
-"""Ranges of a key."""
+"""The most ranges of a key."""
 MOST_FILES = 20
-"""Data files that a report names."""
+"""The most data files that a report names."""
 _NANOS = 10**9
 _DAY = 86_400
 _Ranges: TypeAlias = tuple[list[str], Callable[[Any], int]]
-"""The names of ranges, and the number of the range that a value lies in."""
+"""The names of ranges, and a function that returns the number of the range for a value."""
 
 
 def sample_evenly(difference: Difference, most: int) -> list[int]:
-    """The numbers of at most about so many of `Difference.differing`, of each kind the same share of all such rows.
+    """Return the numbers of about `most` of `Difference.differing`, with an equal share of each kind.
 
-    Of large sides some rows of each kind are known. Without this, a rare kind would look like a frequent one.
+    For large sides, only some rows of each kind are known. Without equal shares, a rare kind would look like a frequent
+    one.
     """
     known = []
     for kind in RowKind:
@@ -58,9 +59,13 @@ def sample_evenly(difference: Difference, most: int) -> list[int]:
 
 
 def spread_by_key(difference: Difference, tables: tuple[pa.Table, pa.Table], key: str, *, is_whole: bool) -> Spread:
-    """The differing rows by ranges of a key, then by NULL, NaN and infinities.
+    """Count the differing rows by ranges of a key, followed by NULL, NaN and infinities.
 
-    tables: the rows of both sides. is_whole: `tables` holds all rows, and the ranges lie between the keys of all.
+    Args:
+        difference: The difference.
+        tables: The rows of both sides.
+        key: The key column.
+        is_whole: True if `tables` holds all rows, so that the ranges span all keys.
     """
     columns = [[0.0 if v == NEGATIVE_ZERO else v for v in canonical_values(table.column(key))] for table in tables]
     counts: defaultdict[object, Counter[RowKind]] = defaultdict(Counter)
@@ -88,30 +93,44 @@ def spread_by_key(difference: Difference, tables: tuple[pa.Table, pa.Table], key
 
 
 MOST_GROUPS = 20
-"""Groups that a report shows."""
+"""The most groups that a report shows."""
 _MOST_COUNTED = 100_000
-"""Groups that are told apart; they could be as many as rows."""
+"""The most groups that are counted; there could be as many as rows."""
 _KINDS = {"both": RowKind.CHANGED, "left": RowKind.ONLY_LEFT, "right": RowKind.ONLY_RIGHT}
 
 Load: TypeAlias = Callable[[str, int, pa.Table, Sequence[str]], None]
 
 
 def partition_columns(plan: ScanPlan) -> tuple[str, ...]:
-    """The columns of a planned table that are partition values themselves, not those of a bucket or a day."""
+    """Return the columns of a planned table whose values are partition values.
+
+    Columns that are only the source of another transform, like a bucket or a day, are not included.
+    """
     sources = {source for partition in plan.partitions for source in partition.constants}
     return tuple(field.name for field in plan.columns if field.id in sources)
 
 
 @dataclass(slots=True)
 class GroupCounts:
-    """Differing rows so far, by the printed values of some columns. schemas: of both sides."""
+    """Counts of differing rows so far, by the printed values of some columns.
+
+    Attributes:
+        columns: The columns.
+        schemas: The schemas of both sides.
+        counts: The counts by values and kind.
+    """
 
     columns: tuple[str, ...]
     schemas: tuple[pa.Schema, pa.Schema]
     counts: defaultdict[tuple[str, ...], Counter[RowKind]] = field(default_factory=lambda: defaultdict(Counter))
 
     def count(self, connection: duckdb.DuckDBPyConnection, load: Load) -> None:
-        """Adds the rows of the table `d` of differing hashes. load: makes a table of rows that have wanted hashes."""
+        """Add the rows of the table `d` of differing hashes.
+
+        Args:
+            connection: The connection with the table.
+            load: A function that creates a table of the rows with wanted hashes.
+        """
         for number, label, kinds in ((0, "l", "'left', 'both'"), (1, "r", "'right'")):
             wanted = pa.table(connection.sql(f"SELECT a, b FROM d WHERE kind IN ({kinds})"))
             if not wanted.num_rows:
@@ -132,12 +151,12 @@ class GroupCounts:
                 self.counts[tuple(show(column, place) for column in shown)][_KINDS[kind]] += rows
 
     def ranked(self) -> tuple[tuple[GroupDifference, ...], int]:
-        """The groups with most differing rows, those first, and how many there are."""
+        """Return the groups with the most differing rows, and the number of all groups."""
         return _rank_groups(self.counts)
 
 
 def _rank_groups(counts: Mapping[tuple[str, ...], Counter[RowKind]]) -> tuple[tuple[GroupDifference, ...], int]:
-    """The groups with most differing rows, those first, and how many there are. counts: by printed values."""
+    """Return the groups with the most differing rows, and the number of all groups, from counts by printed values."""
     first = sorted(counts.items(), key=lambda item: (-item[1].total(), item[0]))[:MOST_GROUPS]
     return tuple(_group_difference(values, kinds) for values, kinds in first), len(counts)
 
@@ -145,9 +164,17 @@ def _rank_groups(counts: Mapping[tuple[str, ...], Counter[RowKind]]) -> tuple[tu
 def count_by_columns(
     difference: Difference, tables: tuple[pa.Table, pa.Table], columns: Sequence[str]
 ) -> tuple[tuple[GroupDifference, ...], int]:
-    """The differing rows by the values of some columns: the groups with most of them, and how many groups there are.
+    """Count the differing rows by the values of some columns.
 
-    A changed row is in the group of its left side. tables: all rows of both sides.
+    A changed row is in the group of its left side.
+
+    Args:
+        difference: The difference.
+        tables: All rows of both sides.
+        columns: The columns.
+
+    Returns:
+        The groups with the most differing rows, and the number of all groups.
     """
     if not columns or not difference.differing:
         return (), 0
@@ -168,9 +195,14 @@ def spread_by_file(
     lefts: Mapping[int, Sequence[Origin]],
     rights: Mapping[int, Sequence[Origin]],
 ) -> Spread | None:
-    """The differing rows by data file; None: of none it is known. A changed row counts once in each of its files.
+    """Count the differing rows by data file, or return None if no row's file is known.
 
-    differing: by number. lefts, rights: the origins on a side by number of the row.
+    A changed row counts once in each of its files.
+
+    Args:
+        differing: The differing rows by number.
+        lefts: The origins on the left side, by number of the row.
+        rights: The origins on the right side, by number of the row.
     """
     counts: defaultdict[str, Counter[RowKind]] = defaultdict(Counter)
     sides: defaultdict[str, set[str]] = defaultdict(set)
@@ -196,7 +228,7 @@ def _group_difference(values: tuple[str, ...], kinds: Counter[RowKind]) -> Group
 
 
 def _equal_width_ranges(values: Collection[Any], line: NumberLine) -> _Ranges:
-    """Ranges of equal width between the smallest and the largest number, date or time."""
+    """Divide the interval from the smallest to the largest number, date or time into ranges of equal width."""
     first, last = Fraction(min(values)), Fraction(max(values))
     if line.kind is LineKind.FLOAT:
         bins = MOST_RANGES if first < last else 1
@@ -212,7 +244,7 @@ def _equal_width_ranges(values: Collection[Any], line: NumberLine) -> _Ranges:
 
 
 def _range_step(line: NumberLine, first: Fraction, last: Fraction) -> tuple[Fraction, Callable[[int, int], str]]:
-    """The step that ranges consist of, and the words for the range from one step to another."""
+    """Return the step whose multiples bound the ranges, and a function that names the range between two steps."""
     match line.kind:
         case LineKind.TICKS if pa.types.is_date(line.left):
             return Fraction(_DAY * _NANOS), lambda *ends: " to ".join(dict.fromkeys(map(date_text, ends)))
@@ -229,7 +261,7 @@ def _range_step(line: NumberLine, first: Fraction, last: Fraction) -> tuple[Frac
 
 
 def _equal_count_ranges(values: Collection[object], write: Callable[[Any], str]) -> _Ranges:
-    """Ranges of equally many values, as far as they can be."""
+    """Divide values into ranges with equally many values, as far as possible."""
     ordered = sorted(values, key=order_key)
     bins = min(MOST_RANGES, len(ordered))
     firsts = [ordered[i * len(ordered) // bins] for i in range(bins)]

@@ -1,4 +1,4 @@
-"""The tolerances of a comparison: plain values, made from a user's words. `harness.diff.closeness` applies them."""
+"""The tolerances of a comparison, parsed from a user's text. `harness.diff.closeness` applies them."""
 
 from __future__ import annotations
 
@@ -15,16 +15,21 @@ class Measure(enum.Enum):
     """The unit of a tolerance's amount."""
 
     ABSOLUTE = "absolute"
-    RELATIVE = "relative"  # of the larger of both values, without their signs
-    ULPS = "ulps"  # floats that lie between
-    SECONDS = "seconds"  # of times
+    RELATIVE = "relative"  # relative to the value with the larger magnitude
+    ULPS = "ulps"  # the number of floats between two values
+    SECONDS = "seconds"  # for times
 
 
 @dataclass(frozen=True, slots=True)
 class Tolerance:
-    """The distance at which values of a column still pass as equal, in rows that are paired.
+    """The distance up to which two values of a column count as equal, in paired rows.
 
-    A null is close to a null alone, an infinity or NaN to itself. amount: the largest distance. reason: for reports.
+    Null is close only to null, and an infinity or NaN only to itself.
+
+    Attributes:
+        amount: The largest distance.
+        measure: The unit of the amount.
+        reason: The reason shown in reports.
     """
 
     amount: Decimal
@@ -33,9 +38,12 @@ class Tolerance:
 
     @staticmethod
     def parse(text: str) -> Tolerance:
-        """Return the tolerance of `0.1%`, `1e-9 relative`, `4 ulps` or `500 ms`, and ` because REASON` behind it.
+        """Return the tolerance for a text like `0.1%`, `1e-9 relative`, `4 ulps` or `500 ms`.
 
-        Raises RequestError: the text is none of these, or negative.
+        The text may end with ` because REASON`.
+
+        Raises:
+            RequestError: The text is not a tolerance, or is negative.
         """
         amount, _, reason = text.partition(" because ")
         found = _AMOUNT.fullmatch(amount.strip())
@@ -43,7 +51,7 @@ class Tolerance:
         if found is None or measure is None:
             raise RequestError(
                 f"Invalid tolerance {text!r}: expected an amount such as 0.01, 0.1%, 1e-9 relative, 4 ulps or 500 ms, "
-                "and behind it, if you like, because REASON"
+                "optionally followed by because REASON"
             )
         try:
             number = Decimal(found["number"]) * Decimal(factor)
@@ -77,11 +85,15 @@ _UNITS: Mapping[str, tuple[Measure, str]] = {
 
 
 FLOATS = "floats"
-"""All floats that have no tolerance of their own, in place of a column's name."""
+"""The name that stands for all floats without a tolerance of their own."""
 
 
 def parse_tolerances(tolerance: Mapping[str, Tolerance | str | float | Decimal]) -> dict[str, Tolerance]:
-    """Return the tolerances by column. Raises RequestError: a text is no tolerance."""
+    """Return the tolerances by column.
+
+    Raises:
+        RequestError: A text is not a tolerance.
+    """
     return {
         column: amount if isinstance(amount, Tolerance) else Tolerance.parse(str(amount))
         for column, amount in tolerance.items()
@@ -89,10 +101,11 @@ def parse_tolerances(tolerance: Mapping[str, Tolerance | str | float | Decimal])
 
 
 def expand_floats(tolerances: Mapping[str, Tolerance], floats: Sequence[str]) -> dict[str, Tolerance]:
-    """Return the tolerances, with that of all `floats` given to each float without a tolerance of its own.
+    """Return the tolerances, with the tolerance of `floats` applied to each float that has no other tolerance.
 
     Args:
-        floats: the paths to all floats.
+        tolerances: The tolerances by column or path.
+        floats: The paths of all floats.
     """
     own = dict(tolerances)
     general = own.pop(FLOATS, None)

@@ -1,4 +1,4 @@
-"""Row groups of Parquet files, as their footers and page headers describe them: rows, places, statistics, checksums."""
+"""Row groups of Parquet files: row counts, statistics, page checksums, and the places of column chunks."""
 
 from __future__ import annotations
 
@@ -33,7 +33,10 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class ChunkStatistics:
-    """The statistics of a column chunk in a Parquet footer; None: there is none that is understood."""
+    """The statistics of a column chunk.
+
+    An attribute is None if the footer lacks the value or has an unknown form.
+    """
 
     lower: Any
     upper: Any
@@ -44,9 +47,13 @@ class ChunkStatistics:
 class RowGroups:
     """The row groups of a Parquet file.
 
-    rows: of each. chunks: type, least and greatest value as text, null count, and first byte and length of the column
-    index, by number and path in the schema, as DuckDB shows it. place: that path of a column, which is fields from the
-    top down, and its type in the file; None: the file does not hold it. read: bytes of the file, from a place on.
+    Attributes:
+        rows: The row count of each row group.
+        chunks: By row group number and column path (as DuckDB prints it): the physical type, the minimum and maximum as
+            text, the null count, and the offset and length of the column index.
+        place: Returns the column path and the stored type of a table column, given the fields from the top level down.
+            None if the file does not hold the column.
+        read: Reads bytes of the file, given an offset and a length.
     """
 
     rows: Sequence[int]
@@ -56,14 +63,14 @@ class RowGroups:
 
     @cached_property
     def _indexes(self) -> tuple[int, bytes]:
-        """The bytes of all column indexes, which lie together, and the place of the first."""
+        """Read all column indexes, which are contiguous in the file. Return the offset of the first and the bytes."""
         spans = [(start, start + length) for *_, start, length in self.chunks.values() if start and length]
         first, last = min(start for start, _ in spans), max(end for _, end in spans)
         return first, self.read(first, last - first)
 
     @property
     def key(self) -> str:
-        """The number of a row's group in SQL, by its position."""
+        """The SQL expression that computes the number of a row's group from the row's position."""
         sizes = set(self.rows[:-1])
         if not sizes:
             return "0"
@@ -74,7 +81,17 @@ class RowGroups:
     def statistics(
         self, path: tuple[dt.Field, ...]
     ) -> Callable[[int], tuple[ChunkStatistics, ChunkStatistics | None]] | None:
-        """The statistics of a column, and those of its pages together, by row group; None: the file has no such."""
+        """Return a function from a row group number to a column's statistics.
+
+        None if the file does not hold the column.
+
+        Args:
+            path: The column's fields, from the top level down.
+
+        Returns:
+            A function whose result is the statistics in the footer and the statistics of all pages together. The second
+                is None if there is no column index or it cannot be parsed.
+        """
         placed = self.place(path)
         if placed is None:
             return None
@@ -96,9 +113,15 @@ _NO_CHUNK = ("", None, None, None, None, None)
 
 
 def page_statistics(index: bytes, kind: str, stored: dt.Type, type_: dt.Type) -> ChunkStatistics | None:
-    """The least and greatest value and the nulls of all pages in a column index; None: it is not understood.
+    """Return the minimum, maximum, and null count of all pages in a column index.
 
-    kind: the physical type. stored, type_: of the file and of the table.
+    None if the index cannot be parsed.
+
+    Args:
+        index: The bytes of the column index.
+        kind: The physical type.
+        stored: The column's type in the file.
+        type_: The column's type in the table.
     """
     try:
         fields, _ = read_struct(index, 0, {})
@@ -109,7 +132,7 @@ def page_statistics(index: bytes, kind: str, stored: dt.Type, type_: dt.Type) ->
             [_plain(raw, kind, stored, type_) for raw, is_empty in zip(raws, empty, strict=True) if not is_empty]
             for raws in ends
         ]
-    except (KeyError, IndexError, ValueError):  # damaged, or a text that is cut inside a character
+    except (KeyError, IndexError, ValueError):  # damaged, or a bound was cut inside a character
         return None
     lower, upper = (None if None in end or not end else end for end in values)
     nulls = None if counts is None else sum(count >> 1 for count in counts)
@@ -117,11 +140,11 @@ def page_statistics(index: bytes, kind: str, stored: dt.Type, type_: dt.Type) ->
 
 
 _NULL_PAGES, _LEAST, _GREATEST, _NULLS = (number << 4 | 9 for number in (1, 2, 3, 5))
-"""Fields of a column index, as `read_struct` calls them: lists of flags, texts, texts and numbers."""
+"""The fields of a column index, in the key format of `read_struct`: null flags, minimums, maximums, and null counts."""
 
 
 def _items(data: bytes, at: int, read: Callable[[int], tuple[T, int]]) -> list[T]:
-    """The elements of a list in Thrift's compact protocol. read: an element and the place after it."""
+    """Read a list in Thrift's compact protocol. `read` returns an element and the offset after it."""
     count, at = data[at] >> 4, at + 1
     if count == 0x0F:
         count, at = read_varint(data, at)
@@ -138,7 +161,7 @@ def _text(data: bytes, at: int) -> tuple[bytes, int]:
 
 
 def _plain(raw: bytes, kind: str, stored: dt.Type, type_: dt.Type) -> Any:
-    """A value in Parquet's plain encoding as an internal value; None: it is of no use, or not understood."""
+    """Decode a value in Parquet's plain encoding to internal form. None if it is NaN or its type is not supported."""
     number = int.from_bytes(raw, "little" if kind in ("INT32", "INT64") else "big", signed=True)
     match type_, stored:
         case dt.IntegerType(), dt.IntegerType():
@@ -161,9 +184,9 @@ def _plain(raw: bytes, kind: str, stored: dt.Type, type_: dt.Type) -> Any:
 def _segments_below(
     field: dt.Field, source: ColumnSource, above: tuple[str, ...] = ()
 ) -> Iterator[tuple[int, tuple[str, dt.Type]]]:
-    """Yield DuckDB's name of each column of single values below a field, and its type in the file, by field id.
+    """Yield the columns of single values below a field: field id, path in DuckDB's form, and stored type.
 
-    Columns that the file does not hold as single values of the field's structs are left out.
+    Columns that the file does not hold as single values of the field's structs are omitted.
     """
     if not isinstance(source, FileColumn) or isinstance(field.type, dt.ListType | dt.MapType):
         return
@@ -176,7 +199,7 @@ def _segments_below(
 
 
 def _binary_search_sql(starts: Sequence[int], low: int, high: int) -> str:
-    """The number of the row group that a position is in, of some groups, as SQL."""
+    """Return a SQL expression for the number of the row group that contains a position, for groups `low` to `high`."""
     if high - low == 1:
         return str(low)
     middle = (low + high) // 2
@@ -188,7 +211,10 @@ _INDEX = "NULL, NULL" if IS_DUCKDB_1 else "column_index_offset, column_index_len
 
 
 def row_groups(plan: PlannedScan, paths: Sequence[str]) -> dict[str, RowGroups]:
-    """The row groups of Parquet files by recorded path; none where a footer cannot be read, which reads refuse."""
+    """Return the row groups of Parquet files by recorded path.
+
+    The result is empty if a footer cannot be read: a read of the file reports the error.
+    """
     wanted = set(paths)
     rows = plan.files.select(["path", "physical", "format", "partition"]).to_pylist()
     files = {row["physical"]: row for row in rows if row["format"] == "parquet" and row["path"] in wanted}
@@ -225,7 +251,7 @@ def row_groups(plan: PlannedScan, paths: Sequence[str]) -> dict[str, RowGroups]:
     def places(schema: int, partition: int, top: int) -> Mapping[int, tuple[str, dt.Type]]:
         try:
             return dict(_segments_below(tops[top], source_of(schema, partition)(tops[top])))
-        except HarnessError:  # no read gives the column
+        except HarnessError:  # reading the column fails as well
             return {}
 
     def place(schema: int, partition: int, path: tuple[dt.Field, ...]) -> tuple[str, dt.Type] | None:
@@ -250,7 +276,10 @@ def _bytes_of(storage: Storage, path: PhysicalPath, start: int, length: int) -> 
 
 
 def created_by(plan: PlannedScan, path: str) -> str | None:
-    """The program that wrote a data file, as its Parquet footer says; None: there is no such, or it does not say."""
+    """Return the program that wrote a data file, from its Parquet footer.
+
+    None if the footer or its entry is missing.
+    """
     at = pc.index(plan.files.column("path"), path).as_py()
     if at < 0 or plan.files.column("format")[at].as_py() != "parquet":
         return None
@@ -265,7 +294,14 @@ def created_by(plan: PlannedScan, path: str) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class ColumnChunk:
-    """A column of single values in a row group. column: its path, as DuckDB shows it. start, size: in bytes."""
+    """A column of single values in one row group.
+
+    Attributes:
+        group: The number of the row group.
+        column: The column's path, as DuckDB prints it.
+        start: The offset of the first byte.
+        size: The size in bytes.
+    """
 
     group: int
     column: str
@@ -274,7 +310,7 @@ class ColumnChunk:
 
 
 def column_chunks(plan: PlannedScan, physical: Sequence[PhysicalPath]) -> dict[PhysicalPath, list[ColumnChunk]]:
-    """The column chunks of Parquet files by physical path. None, if a footer cannot be read."""
+    """Return the column chunks of Parquet files by physical path. Files whose footers cannot be read are omitted."""
     access = DuckDBFiles(cursor(), plan.storage)
     text = (
         "SELECT file_name, row_group_id, path_in_schema, coalesce(nullif(dictionary_page_offset, 0), "
@@ -283,7 +319,7 @@ def column_chunks(plan: PlannedScan, physical: Sequence[PhysicalPath]) -> dict[P
     )
     try:
         rows = access.connection.execute(text).fetchall() if physical else []
-    except duckdb.Error:  # over one of the files
+    except duckdb.Error:  # one of the files is at fault
         parts = [column_chunks(plan, [path]) for path in physical] if len(physical) > 1 else []
         return {path: chunks for part in parts for path, chunks in part.items()}
     paths = {access.name(path): path for path in physical}
@@ -293,15 +329,12 @@ def column_chunks(plan: PlannedScan, physical: Sequence[PhysicalPath]) -> dict[P
     return found
 
 
-# Pages of column chunks, whose headers may say checksums.
-
-
 _SIZE, _CHECKSUM = 3 << 4 | 5, 4 << 4 | 5
-"""Fields of a page header, as `read_struct` calls them: numbers 3 and 4, integers of 32 bits."""
+"""Fields of a page header, in the key format of `read_struct`: compressed size and checksum, 32-bit integers."""
 
 
 def has_checksum(data: bytes) -> bool:
-    """True if a page that begins with these bytes says its checksum. A header that is cut off says none."""
+    """Return whether the page that begins with these bytes has a checksum. A truncated header counts as having none."""
     try:
         header, _ = read_struct(data, 0, {})
     except (IndexError, Contradiction):
@@ -310,7 +343,7 @@ def has_checksum(data: bytes) -> bool:
 
 
 def damaged_pages(chunk: bytes) -> Iterator[int]:
-    """The places in a column chunk where pages begin that have other checksums than they say, or no header."""
+    """Yield the offsets, within a column chunk, of pages whose checksum is wrong or whose header is unreadable."""
     at = 0
     while at < len(chunk):
         try:
@@ -328,11 +361,8 @@ def damaged_pages(chunk: bytes) -> Iterator[int]:
         at = end
 
 
-# Statistics as DuckDB shows them.
-
-
 def _parsed(text: str | None, kind: str, type_: dt.Type) -> Any:
-    """DuckDB's text of a statistic as an internal value; None: it is not understood, or of no use."""
+    """Convert DuckDB's text of a statistic to internal form. None if it is NaN or cannot be parsed."""
     try:
         match type_:
             case dt.BooleanType() if text in ("false", "true"):
@@ -349,7 +379,8 @@ def _parsed(text: str | None, kind: str, type_: dt.Type) -> Any:
             case dt.TimestampType(unit="us") if text is not None:
                 nanos = sqltext.parse_instant(text, digits=9)
                 return None if nanos is None else nanos // 1_000
-            case dt.StringType() if text is not None and "\\x" not in text:  # so DuckDB shows bytes that are no text
+            # DuckDB prints bytes that are not text with `\x`
+            case dt.StringType() if text is not None and "\\x" not in text:
                 return text
             case _:
                 return None

@@ -1,4 +1,4 @@
-"""A plan with what it takes to run it: the storage of its files, and the statistics that it was made from."""
+"""A plan together with the storage of its files and the statistics that it was made from."""
 
 from __future__ import annotations
 
@@ -29,24 +29,30 @@ if TYPE_CHECKING:
 
 
 class PlanStatistics(Protocol):
-    """The metadata's statistics of the files of a plan, for an engine that can use them."""
+    """Recorded statistics of the files of a plan, for engines that can use them."""
 
     def matches_all_rows(self) -> npt.NDArray[np.bool_]:
-        """Return whether the plan's filter keeps all rows of each file.
+        """Return, for each file, whether all of its rows seem to match the filter of the plan.
 
-        It may be wrong, and leaves nulls out, so it says what is quicker and never what is right.
+        The result may be wrong, and it ignores nulls. Engines may use it to choose a faster way to read, but must still
+        apply the filter.
         """
 
     def bounds(self, columns: Sequence[Field]) -> Mapping[int, ColumnBounds]:
-        """Return the bounds of columns of the plan's schema in each file, by field id, as far as they are known."""
+        """Return the known bounds of columns in each file, by field id.
+
+        Args:
+            columns: Columns of the plan's schema.
+        """
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class PlannedScan(ScanPlan):
-    """A plan that can be run. It compares and pickles as the plan alone.
+    """A plan that can be run. It compares and pickles like the plan alone.
 
-    storage: of the plan's files.
-    statistics: of its files; None: nothing is known, or the plan was made elsewhere.
+    Attributes:
+        storage: The storage of the plan's files.
+        statistics: The recorded statistics of the files; None if they are unknown or the plan was made elsewhere.
     """
 
     storage: Storage
@@ -55,13 +61,19 @@ class PlannedScan(ScanPlan):
 
     @property
     def plan(self) -> ScanPlan:
-        """The plan alone."""
+        """The plan without storage and statistics."""
         return ScanPlan(**_members(self))
 
     def load_positions(self, ordinals: Iterable[int]) -> Mapping[int, BitMap64]:
-        """Return the deleted row positions, from 0, of data files by ordinal; files without any are absent.
+        """Return the deleted row positions, from 0, by ordinal of the data file.
 
-        Each delete file is read once, also for the plan of the first of these files. Raises as `PositionLoader.load`.
+        Files without deleted positions are absent.
+
+        Each delete file is read only once, even if a plan of fewer files loads it again. Raises the errors of
+        `PositionLoader.load`.
+
+        Args:
+            ordinals: Ordinals of the data files.
         """
         if not self.position_deletes:
             return {}
@@ -69,7 +81,7 @@ class PlannedScan(ScanPlan):
             (each for each in self._loaders if each.storage is self.storage and each.has_same_deletes(self)), None
         )
         if loader is None:
-            from harness.metadata.deletes import loading  # a plan without deletes needs it not
+            from harness.metadata.deletes import loading  # not needed by plans without deletes
 
             loader = loading.PositionLoader(self.plan, self.storage)
             self._loaders.append(loader)
@@ -77,7 +89,7 @@ class PlannedScan(ScanPlan):
 
 
 def with_storage(plan: ScanPlan, storage: Storage) -> PlannedScan:
-    """Return a plan that was made elsewhere with the storage of its files."""
+    """Return a plan that was made elsewhere as one that can be run with a storage."""
     return PlannedScan(**_members(plan), storage=storage)
 
 
@@ -85,21 +97,23 @@ def _members(plan: ScanPlan) -> dict[str, Any]:
     return {each.name: getattr(plan, each.name) for each in dataclasses.fields(ScanPlan)}
 
 
-# Holds a plan's files against the roots of its table (`harness.storage.gate`), by their distinct directories.
+# Files are checked against the allowed roots (`harness.storage.gate`) once per distinct directory.
 
 
 _SLICE_OF_PATHS = 1 << 16
-"""Paths are taken apart so many at a time: as lists they take twice the memory of the texts."""
+"""Paths are split in slices of this size, because lists of parts take twice the memory of the texts."""
 _MAY_CLIMB = r"(\.|%(25)*2[eE]){2}"
-"""Two dots, encoded or not: what `harness.storage.paths.climbs` is then asked about."""
+"""Two dots, percent-encoded or not. `harness.storage.paths.climbs` then decides about such paths."""
 
 
 def within_roots(plan: PlannedScan) -> PlannedScan:
-    """The plan, once every file in it may be read; files outside of the table are named in one warning.
+    """Check that every file of a plan may be read, and return the plan.
 
-    Links between the files themselves show when these are opened, see `harness.storage.gate`.
+    Files outside the table that are allowed are named in one warning. Symbolic links are checked when files are opened,
+    see `harness.storage.gate`.
 
-    Raises OutsideTableError: a data or delete file may not be read; names it.
+    Raises:
+        OutsideTableError: A data or delete file may not be read. The error names it.
     """
     roots = plan.storage.roots
     if roots is None:
@@ -113,7 +127,7 @@ def within_roots(plan: PlannedScan) -> PlannedScan:
     deletes += [(v.path, v.physical) for v in vectors_of_changes if isinstance(v, StoredVector)]
     for path, physical in (*_paths_to_check(plan.files, roots), *deletes, *_paths_to_check(stored, roots)):
         roots.check(physical, path)
-    sentence = roots.told()
+    sentence = roots.outside_notice()
     if sentence is None:
         return plan
     warn(f"Table {redact(plan.table)}: {sentence}", OutsideTableWarning)
@@ -121,7 +135,10 @@ def within_roots(plan: PlannedScan) -> PlannedScan:
 
 
 def _paths_to_check(files: pa.Table, roots: Roots) -> Iterator[tuple[str, PhysicalPath]]:
-    """Data files outside of the roots, recorded and physical: one of each directory, and all that may climb."""
+    """Yield the recorded and physical paths to check.
+
+    These are one path in each directory outside the roots, and all paths with two dots.
+    """
     physical = files.column("physical")
     slices = (physical.slice(start, _SLICE_OF_PATHS) for start in range(0, len(physical), _SLICE_OF_PATHS))
     distinct = dict.fromkeys(folder for part in slices for folder in pc.unique(_folders(part)).to_pylist())

@@ -1,6 +1,6 @@
-"""Queries: one SQL text for both engines. Read `sql` first.
+"""Queries: one SQL text for both engines. Start with `sql`.
 
-`plain` and `rewrite` put views in the place of tables, with `time_travel` and the conditions that skip files
-(`pushdown`, `outputs`). `engines.spark.transpile` writes a query for Spark. `allowances` names columns that differ in
-last bits.
+`plain` and `rewrite` replace tables by views. `time_travel` resolves versions and times in the text, and `pushdown` and
+`outputs` find the conditions that skip files. `engines.spark.transpile` translates a query for Spark. `allowances`
+names result columns that may differ in their last bits.
 """

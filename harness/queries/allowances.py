@@ -1,18 +1,18 @@
-"""The distances that columns of a query's result may have between engines, versions of one, and plans of a query.
+"""Allowed differences in the last bits of a query's result between engines, engine versions, and query plans.
 
     allowances("SELECT k, avg(price) FROM orders GROUP BY k", {"orders": schema})    {1: Allowance(ulps=16, ...)}
 
-Last bits depend on the engine in four places:
+The last bits depend on the engine in four cases:
 
-- the average of integers and decimals: an exact sum is divided as doubles, as long doubles, or twice, by engine,
-  version and plan (three rows of 0.05 give 0.05 or 0.049999999999999996);
-- sums, averages and statistics of floating-point numbers depend on the order of rows;
-- powers, logarithms and functions of angles are rounded by the library of each engine;
-- a difference of such numbers keeps their absolute error, however small the difference is.
+- The average of integers or decimals. The exact sum is divided as doubles, as long doubles, or in two steps, depending
+  on the engine, its version, and the plan. Three rows of 0.05 give 0.05 or 0.049999999999999996.
+- Sums, averages, and statistics of floating-point numbers, which depend on the order of rows.
+- Powers, logarithms, and trigonometric functions, which each engine's library rounds in its own way.
+- Differences of such numbers, which keep the absolute error even if the difference is small.
 
-Such a number reaches a column through arithmetic, CASE, greatest and the like, aggregates, derived tables, CTEs,
-subqueries and set operations. Numbers that are compared, rounded or cast to text or decimal have no allowance: a last
-bit may decide about a row or a digit. Queries that are not understood have none either.
+Such a number reaches a result column through arithmetic, CASE, functions like greatest, aggregates, derived tables,
+CTEs, subqueries, and set operations. Numbers that are compared, rounded, or cast to text or decimal get no allowance,
+because a last bit may decide about a row or a digit. Queries that cannot be analyzed get none either.
 """
 
 from __future__ import annotations
@@ -31,7 +31,12 @@ from harness.metadata.model.schema import FloatType, Schema
 
 @dataclass(frozen=True, slots=True)
 class Allowance:
-    """The distance that two values may have, in units in the last place of the greater one, and the reason."""
+    """An allowed difference between two values.
+
+    Attributes:
+        ulps: The maximum, in units in the last place of the greater value.
+        reason: Why engines differ.
+    """
 
     ulps: int
     reason: str
@@ -39,13 +44,18 @@ class Allowance:
 
 AVERAGE = Allowance(16, "an average, whose division each engine and plan rounds in its own way")
 ORDER = Allowance(1 << 12, "a sum or statistic of floating-point numbers, which depends on the order of rows")
-LIBRARY = Allowance(4, "a function such as ln or sin, whose last bit each library rounds in its own way")
+LIBRARY = Allowance(4, "a function like ln or sin, whose last bit depends on the library")
 CANCELLED = Allowance(1 << 22, "a difference of numbers whose last bits differ")
 
 
 @dataclass(frozen=True, slots=True)
 class _Result:
-    """The result of an expression. is_float: maybe a float; allowance: None if all engines agree on it."""
+    """Properties of an expression.
+
+    Attributes:
+        is_float: True if it may be a float.
+        allowance: The allowed difference, or None if all engines agree on the value.
+    """
 
     is_float: bool = False
     allowance: Allowance | None = None
@@ -65,15 +75,19 @@ _EXACT_KINDS = (
     *(exp.Predicate, exp.Connector, exp.Not, exp.Is, exp.In, exp.Between, exp.Exists, exp.Count),
     *(exp.Round, exp.Floor, exp.Ceil, exp.Trunc),
 )
-"""Conditions, counts and rounded numbers."""
+"""Expressions that are conditions, counts, or rounded numbers."""
 _DOUBLES = {exp.DType.DOUBLE, exp.DType.FLOAT}
 
 
 def allowances(query: str, tables: Mapping[str, Schema], dialect: str = "duckdb") -> dict[int, Allowance]:
-    """The columns of a query's result that may differ in their last bits, by place from 0 on.
+    """Return the result columns whose values may differ in their last bits, by position from 0.
 
-    tables: schemas by name; other tables are taken for exact. dialect: sqlglot's name. Holds for columns of FLOAT and
-    DOUBLE alone: their types are the caller's to know.
+    An allowance applies only to columns of type FLOAT and DOUBLE. The caller must check the types.
+
+    Args:
+        query: The query.
+        tables: Schemas by table name. Other tables count as exact.
+        dialect: The query's dialect, by sqlglot's name.
     """
     columns: dict[str, object] = {name: dict.fromkeys(schema.names(), "INT") for name, schema in tables.items()}
     floats = {
@@ -93,27 +107,29 @@ def allowances(query: str, tables: Mapping[str, Schema], dialect: str = "duckdb"
         )
         scope = build_scope(tree)
         numbers = [] if scope is None else _ColumnReading(floats).outputs(scope)
-    except (SqlglotError, RecursionError, AssertionError):  # the last for queries that sqlglot cannot qualify
+    # AssertionError comes from queries that sqlglot cannot qualify
+    except (SqlglotError, RecursionError, AssertionError):
         return {}
     return {i: n.allowance for i, n in enumerate(numbers) if n.allowance is not None}
 
 
 @dataclass(slots=True)
 class _ColumnReading:
-    """Follows columns through the queries inside a query, and keeps the outputs of each query.
+    """Follows columns through nested queries and caches the output columns of each query.
 
-    floats: columns of tables, by both names in lower case.
+    Attributes:
+        floats: Floating-point columns as pairs of table and column name, in lower case.
     """
 
     floats: AbstractSet[tuple[str, str]]
     _results: dict[int, list[_Result]] = field(default_factory=dict)
 
     def outputs(self, scope: Scope) -> list[_Result]:
-        """The columns of a query, by place."""
+        """Return the output columns of a query, in order."""
         key = id(scope.expression)
         if key not in self._results:
-            self._results[key] = []  # for a recursive CTE in itself
-            # sqlglot before 30.30 calls them `union_scopes`.
+            self._results[key] = []  # stops the recursion if a recursive CTE reads itself
+            # The attribute was named `union_scopes` before sqlglot 30.30.
             branches = getattr(scope, "set_operation_scopes", None) or getattr(scope, "union_scopes", ())
             if branches:
                 sides = [self.outputs(side) for side in branches]
@@ -161,7 +177,7 @@ class _ColumnReading:
 
 
 def _computed(node: exp.Expr, inner: _Result) -> _Result:
-    """The result of a function or an operator, by that of its parts together."""
+    """Return the properties of a function or operator from the combined properties of its arguments."""
     name = node.name.lower() if isinstance(node, exp.Anonymous) else node.key
     is_average = isinstance(node, exp.Avg) or (isinstance(node, exp.Anonymous) and name == "mean")
     if isinstance(node, exp.Func) and name.startswith(_STATISTICS):

@@ -1,4 +1,4 @@
-"""Names that neither tables nor columns have: errors whose hints are the user's own, and paths into structs."""
+"""Errors about unknown table and column names, with suggestions from the user's own names."""
 
 from __future__ import annotations
 
@@ -21,15 +21,19 @@ _COLUMN = re.compile(
 )
 _HINT = re.compile(r"\s*Candidate (?:bindings|tables):[ :]*(.*)", re.DOTALL)
 _EXCERPT = re.compile(r"\s*LINE \d+:.*", re.DOTALL)
-"""The place in the rewritten query, which nobody wrote."""
+"""DuckDB's excerpt of the query. It shows the rewritten text, which the user did not write."""
 
 
 def explain_error(
     error: duckdb.Error, query: str, tables: Mapping[str, Schema], connection_tables: Collection[str] = ()
 ) -> HarnessError:
-    """The error about a query that DuckDB refuses; about an unknown name, with hints of the user's own.
+    """Return the error for a query that DuckDB rejects. For an unknown name, it suggests the user's own names.
 
-    tables: those that the query could name, with the schemas of those that were read. own: tables of the connection.
+    Args:
+        error: DuckDB's error.
+        query: The query as the user wrote it.
+        tables: The tables that the query could name. Tables that were read have their schema.
+        connection_tables: Tables of the user's connection.
     """
     text = _EXCERPT.sub("", error_text(error))
     missing_table = _TABLE.search(text)
@@ -40,7 +44,7 @@ def explain_error(
         return _query_error(text)
     paths = [".".join(path) for schema in tables.values() for path in _column_paths(schema.fields)]
     if match["owner"] is not None:
-        # Of `addr.city` DuckDB says `addr`.
+        # DuckDB reports only `addr` for `addr.city`.
         after = re.search(rf'(?<![\w.]){re.escape(match["owner"])}"?\s*\.\s*"?(\w+)', query, re.IGNORECASE)
         column = match["owner"] if after is None else f"{match['owner']}.{after[1]}"
         paths = [path for path in paths if "." in path]
@@ -68,23 +72,27 @@ def _query_error(reason: str) -> EngineError:
 
 
 def table_not_found(name: str, candidates: Collection[str]) -> TableNotFoundError:
-    """The error about a table that is neither among `known` nor at a location of that name."""
+    """Return the error for a name that is neither among `candidates` nor the location of a table."""
     from harness.metadata.catalogs.warehouse import local_table_hint, nearby_tables_hint
 
     if is_path(name):
         hint = nearby_tables_hint(name.rstrip("/")) or "check the path"
         return TableNotFoundError(
-            f"There is no table at {name!r}: it is no directory of an Iceberg or Delta table; {hint}",
+            f"There is no table at {name!r}: it is not the directory of an Iceberg or Delta table; {hint}",
             cause="NoSuchTable",
         )
     near = [each for (each,) in nearest_names((name,), [(each,) for each in candidates])] or sorted(candidates)[:3]
-    hint = f"the nearest are {', '.join(near)}" if near else "no tables are given; name them, or write their locations"
+    hint = (
+        f"the nearest are {', '.join(near)}"
+        if near
+        else "no tables were given; pass them by name, or write their locations"
+    )
     hint = local_table_hint((name,)) or hint
     return TableNotFoundError(f"There is no table {name_text((name,))}; {hint}", cause="NoSuchTable")
 
 
 def _column_paths(fields: Iterable[Field], prefix: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
-    """The columns and the fields of structs in them."""
+    """Yield the paths of columns and of struct fields in them."""
     for field in fields:
         path = (*prefix, field.name)
         yield path

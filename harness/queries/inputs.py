@@ -1,4 +1,4 @@
-"""The inputs of a query: tables at their snapshots or at moments, their metadata tables, and frames."""
+"""The inputs of a query: tables at snapshots or points in time, their metadata tables, and data frames."""
 
 from __future__ import annotations
 
@@ -25,12 +25,16 @@ if TYPE_CHECKING:
 
 
 def _to_arrow(name: str, value: object) -> pa.Table | None:
-    """The rows of a frame; None: a table, a snapshot or a location. Raises RequestError: none of these."""
+    """Return the rows of a data frame, or None if the value is a table, a snapshot, or a location.
+
+    Raises:
+        RequestError: The value is none of these.
+    """
     if isinstance(value, Snapshot | Table | str | os.PathLike):
         return None
     import pyarrow as pa
 
-    from harness.metadata.catalogs.resolving import is_foreign_table  # local tables need no catalogs
+    from harness.metadata.catalogs.resolving import is_foreign_table  # local tables do not need catalogs
 
     if is_foreign_table(value):
         return None
@@ -49,14 +53,14 @@ _LONGEST = 200
 
 
 def _untyped_schema(names: Iterable[str]) -> Schema:
-    """Columns of which planning knows no more than the names."""
+    """Return a schema with column names but no types."""
     return Schema(fields=tuple(Field(id=i, name=n, type=OpaqueType("unknown")) for i, n in enumerate(names)))
 
 
 def snapshot_of(
     value: Table | Snapshot | str | os.PathLike[str], *, storage_options: Mapping[str, Any] | None = None
 ) -> Snapshot:
-    """The snapshot that stands for a table; a location is opened."""
+    """Return the snapshot for a table, a snapshot, or a location, which is opened."""
     match value:
         case Snapshot():
             return value
@@ -69,7 +73,7 @@ def snapshot_of(
 
 
 def schema_of(name: str, value: object) -> Schema:
-    """Return the columns of what a name stands for, without types if it is a frame. Raises as the query would."""
+    """Return the columns of a query's input, without types if it is a data frame. Raises as the query would."""
     frame = _to_arrow(name, value)
     return snapshot_of(cast("Table", value)).schema if frame is None else _untyped_schema(frame.column_names)
 
@@ -78,7 +82,7 @@ _T = TypeVar("_T")
 
 
 class _LazyMapping(Mapping[str, _T]):
-    """Values made when they are first asked for: a query names some of the tables that it is given."""
+    """A mapping whose values are created on first access, because a query may name only some of its inputs."""
 
     def __init__(
         self, names: Iterable[str], make: Callable[[str], _T], computed: Mapping[str, _T] | None = None
@@ -88,7 +92,7 @@ class _LazyMapping(Mapping[str, _T]):
 
     @property
     def computed(self) -> Mapping[str, _T]:
-        """The values that were asked for."""
+        """The values that were accessed."""
         return self._computed
 
     def __getitem__(self, name: str) -> _T:
@@ -111,7 +115,10 @@ class _LazyMapping(Mapping[str, _T]):
 def _at_moments(
     query: str, dialect: str, snapshots: Mapping[str, Snapshot], fixed: Collection[str]
 ) -> tuple[str, dict[str, Snapshot]]:
-    """The query without moments of tables, and these tables by new names. fixed: names of snapshots."""
+    """Return the query without time travel clauses, and the tables that the clauses selected, by their new names.
+
+    `fixed` has the names that are bound to snapshots.
+    """
     if not may_name_moments(query):
         return query, {}
     from harness.queries.rewrite import bound_name, parse_statement
@@ -134,9 +141,12 @@ def _at_moments(
 def plan_reference(
     reference: TableReference, snapshot: Snapshot, connection: duckdb.DuckDBPyConnection | None = None
 ) -> PlannedScan:
-    """The plan of a table in one place of a query. Raises HarnessError: as for `Snapshot.plan`.
+    """Return the plan of a table at one place in a query. Raises as `Snapshot.plan`.
 
-    connection: the user's, on which the query runs; None: DuckDB in UTC, or Spark.
+    Args:
+        reference: The place in the query.
+        snapshot: The table's snapshot.
+        connection: The user's connection that runs the query, or None for DuckDB in UTC or for Spark.
     """
     where = reference.where
     if where is not None and connection is not None:
@@ -154,7 +164,7 @@ class MetadataTables:
     _opened: dict[tuple[str, str], MetadataTable] = field(default_factory=dict)
 
     def columns(self, table: str, name: str) -> Schema | None:
-        """The columns of a metadata table of `table`; None: it has none of that name."""
+        """Return the columns of a metadata table of `table`, or None if it has no metadata table of that name."""
         snapshot = self.snapshots.get(table)
         from harness.metadata.tables.reading import is_metadata_table  # most queries name no metadata table
 
@@ -164,18 +174,24 @@ class MetadataTables:
         return _untyped_schema(opened.schema.names)
 
     def read(self, reference: TableReference) -> pa.Table:
-        """The metadata table that a query reads in this place."""
+        """Read the metadata table at one place in a query."""
         opened = self._opened[reference.table, str(reference.metadata)]
-        # Rows are counted by some column.
+        # Counting rows needs at least one column.
         names = None if reference.columns is None else reference.columns or opened.schema.names[:1]
         return opened.to_arrow(names)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Inputs:
-    """The tables and frames that a query may name, each opened when it is first asked for.
+    """The tables and data frames that a query may name. A table is opened on first access.
 
-    query: without moments, which have names of their own. given: the names that the caller chose.
+    Attributes:
+        query: The query without time travel clauses. A table at a point in time has its own name.
+        names: The names that the caller gave.
+        snapshots: Snapshots of tables by name.
+        frames: Data frames as Arrow tables by name.
+        schemas: Columns by name.
+        metadata: The metadata tables of the tables.
     """
 
     query: str
@@ -187,7 +203,14 @@ class Inputs:
 
     @classmethod
     def for_query(cls, query: str, dialect: str, tables: Mapping[str, object], **options: Any) -> Inputs:
-        """The inputs of a query, also by location. options: of `open_table`. Raises as `harness.sql`."""
+        """Return the inputs of a query, including tables named by location. Raises as `harness.sql`.
+
+        Args:
+            query: The query.
+            dialect: Its dialect, by sqlglot's name.
+            tables: The caller's tables and data frames by name.
+            **options: Arguments of `open_table`.
+        """
         frames = {key: frame for key, value in tables.items() if (frame := _to_arrow(key, value)) is not None}
         openable: dict[str, Any] = {key: value for key, value in tables.items() if key not in frames}
         openable = {place: place for place in locations(query, dialect) if place not in tables} | openable
@@ -206,13 +229,13 @@ class Inputs:
         )
 
     def named_schemas(self) -> dict[str, Schema]:
-        """The names that were given, with the columns of what was opened."""
+        """Return the names that the caller gave, with the columns of those that were opened."""
         return {name: self.schemas.computed.get(name, _untyped_schema(())) for name in self.names}
 
     def read(
         self, rewritten: Rewritten, connection: duckdb.DuckDBPyConnection | None
     ) -> dict[str, PlannedScan | pa.Table]:
-        """Plans of tables, and metadata tables and frames themselves, by the names of their views."""
+        """Return plans of tables, and the rows of metadata tables and data frames, by the name of the view."""
         sources: dict[str, PlannedScan | pa.Table] = {}
         for each in rewritten.references:
             if each.metadata is not None:
@@ -220,18 +243,24 @@ class Inputs:
             elif each.table in self.frames:
                 rows = self.frames[each.table]
                 names = [name for name in rows.column_names if each.columns is None or name in each.columns]
-                sources[each.view] = rows.select(names or rows.column_names[:1])  # rows are counted by some column
+                # counting rows needs at least one column
+                sources[each.view] = rows.select(names or rows.column_names[:1])
             else:
                 sources[each.view] = plan_reference(each, self.snapshots[each.table], connection)
         return sources
 
     def plans(self, rewritten: Rewritten) -> dict[str, PlannedScan]:
-        """Plans of tables by the names of their views. Raises UnsupportedError: it reads what only DuckDB does."""
+        """Return the plans of tables by the name of the view.
+
+        Raises:
+            UnsupportedError: The query reads a data frame, which only DuckDB can read.
+            RequestError: The query reads a metadata table, which only DuckDB can read.
+        """
         plans = {}
         for reference in rewritten.references:
             if reference.table not in self.snapshots:
                 raise UnsupportedError(
-                    f"Cannot read the frame {reference.table!r} on Spark: DuckDB reads frames; say engine='duckdb', or "
+                    f"Cannot read the frame {reference.table!r} on Spark: DuckDB reads frames; use engine='duckdb', or "
                     "write it as a table",
                     options=("engine",),
                 )
@@ -245,21 +274,22 @@ class Inputs:
         return plans
 
 
-# Locations of tables in a query: `FROM 'warehouse/orders'`, as DuckDB reads files by their paths.
+# DuckDB reads files by path, so a query can also name a table by location: `FROM 'warehouse/orders'`.
 
 _METADATA_FILE = ".metadata.json"
 _TABLE_DIRECTORIES = ("_delta_log", "metadata")
 _FILE = re.compile(
     r"[*?\[]|\.(parquet|csv|tsv|json|jsonl|ndjson|xlsx|arrow|avro|txt|db|duckdb)(\.(gz|zst|bz2))?$", re.IGNORECASE
 )
-"""Names of files, and patterns of them: DuckDB's to read."""
+"""Names and patterns of files, which DuckDB reads itself."""
 _QUOTED_PATH = re.compile(r"""['"`](?:[^'"`]*[/\\]|\.|file:)""", re.IGNORECASE)
 
 
 def is_location(name: str) -> bool:
-    """Return whether a name is the directory or metadata file of a table, or a URI of no file that DuckDB reads.
+    """Return whether a name is the location of a table: a directory, a metadata file, or a URI that is no data file.
 
-    A directory has to be spelled as a path, such as `./orders`: `FROM 'orders'` is the same SQL as `FROM orders`.
+    A directory must be spelled as a path, for example `./orders`, because `FROM 'orders'` is the same SQL as `FROM
+    orders`.
     """
     path = local_path(expanded(name))
     if name.endswith(_METADATA_FILE):
@@ -270,7 +300,7 @@ def is_location(name: str) -> bool:
 
 
 def locations(query: str, dialect: str = "duckdb") -> list[str]:
-    """The locations of tables that a query names. Raises RequestError: the query cannot be parsed."""
+    """Return the locations of tables that a query names. Raise RequestError if the query cannot be parsed."""
     if _QUOTED_PATH.search(query) is None:
         return []
     from harness.queries.rewrite import parse_statement, references

@@ -1,7 +1,7 @@
-"""The columns that queries inside a query pass on: their names, who uses them, and which column of FROM each one is.
+"""The output columns of nested queries: their names, the queries that use them, and their source columns.
 
-So a condition on a result becomes one on its sources. It passes only along unchanged columns, and only through queries
-that drop the same rows before as after (`keeps_rows`).
+With these, a condition on a result can be turned into a condition on its sources. Conditions only pass through
+unchanged columns, and through queries that drop the same rows before and after (`keeps_rows`).
 """
 
 from __future__ import annotations
@@ -16,14 +16,19 @@ from harness.metadata.model.schema import Schema
 from harness.storage.records import dataclass
 
 _NamesAndTypes = Sequence[tuple[str | None, str | None]]
-"""Names and types of columns; None: none, or not that of a bound table's column."""
+"""Names and types of columns. A name may be None. A type is None unless it comes from a bound table's column."""
 
 
 class OutputColumns:
     """Names and uses of the queries inside a statement."""
 
     def __init__(self, statement: exp.Expr, schemas: Mapping[int, Schema]) -> None:
-        """`schemas`: by the `id` of each reference to a bound table in `statement`."""
+        """Index a statement.
+
+        Args:
+            statement: The statement.
+            schemas: Schemas of bound tables, by the `id` of each reference in the statement.
+        """
         self._schemas = schemas
         self._resolved: dict[int, _NamesAndTypes | None] = {}
         self._ctes: dict[str, list[exp.CTE]] = {}
@@ -34,24 +39,24 @@ class OutputColumns:
             self._tables.setdefault(table.name.casefold(), []).append(table)
 
     def names(self, node: exp.Expr) -> Sequence[str] | None:
-        """The columns of a query or a source, in their order; None where they are not known, or two have one name."""
+        """Return the columns of a query or source, in order, or None if they are unknown or a name is repeated."""
         columns = self._columns(node)
         names = [name for name, _ in columns or () if name is not None]
         is_known = columns is not None and len({name.casefold() for name in names}) == len(columns)
         return names if is_known else None
 
     def types(self, node: exp.Expr) -> Mapping[str, str | None] | None:
-        """The columns, in lower case, as `names` has them, with their types as `type_of` has them."""
+        """Return the columns as `names` does, in lower case, with their types as from `type_of`."""
         names, columns = self.names(node), self._columns(node)
         return None if names is None else {n.casefold(): t for n, (_, t) in zip(names, columns or (), strict=True)}
 
     def type_of(self, query: exp.Expr, position: int) -> str | None:
-        """The type of a column, by its place; None where it is not that of a bound table's column."""
+        """Return the type of a column by position, or None if it is not the type of a bound table's column."""
         columns = self._columns(query) or ()
         return columns[position][1] if position < len(columns) else None
 
     def _columns(self, node: exp.Expr) -> _NamesAndTypes | None:
-        """The columns of a query or a source with their types; None: nobody knows how many they are."""
+        """Return the columns of a query or source with types, or None if their number is unknown."""
         if id(node) not in self._resolved:
             self._resolved[id(node)] = self._resolve(node)
         return self._resolved[id(node)]
@@ -88,7 +93,7 @@ class OutputColumns:
             return columns
         if self.names(inner) is None or len(renamed) > len(columns):
             return None
-        # Fewer names than columns leave the others as they are.
+        # If there are fewer names than columns, further columns keep their names.
         return [*((new, type_) for new, (_, type_) in zip(renamed, columns, strict=False)), *columns[len(renamed) :]]
 
     def _items(self, query: exp.Select) -> _NamesAndTypes | None:
@@ -108,7 +113,10 @@ class OutputColumns:
         return columns
 
     def use_of(self, query: exp.Query) -> exp.Expr | None:
-        """The one place that uses a query's result: a set operation, or a table or subquery in FROM; None: no such."""
+        """Return the only place that uses a query's result: a set operation, or a table or subquery in FROM.
+
+        Else None.
+        """
         parent = query.parent
         while isinstance(parent, exp.Subquery) and isinstance(parent.parent, exp.SetOperation) and keeps_rows(parent):
             parent = parent.parent
@@ -125,7 +133,7 @@ class OutputColumns:
                 return None
 
     def _cte_of(self, table: exp.Table) -> exp.CTE | None:
-        """The CTE that a table is; None: it is none, or one that is being defined there."""
+        """Return the CTE that a table name means, or None for no CTE, or for a CTE inside itself."""
         cte = self._only(table.name)
         node: exp.Expr | None = table
         while node is not None and node is not cte:
@@ -138,7 +146,10 @@ class OutputColumns:
 
 
 def keeps_rows(query: exp.Query) -> bool:
-    """Tells whether a row of the result depends only on rows that pass on the same values to it."""
+    """Return whether a filter on passed columns may run before the query instead of after it.
+
+    This holds if each result row depends only on source rows that have the same values in these columns.
+    """
     if any(query.args.get(key) for key in ("limit", "offset", "fetch", "sample", "qualify", "having", "windows")):
         return False
     if not isinstance(query, exp.Select):
@@ -150,13 +161,16 @@ def keeps_rows(query: exp.Query) -> bool:
 
 
 def position_of(names: Sequence[str] | None, column: exp.Column) -> int | None:
-    """The place of a result's column among the names of all; None if it is none of them, or they are not known."""
+    """Return the position of a column among the names of a result, or None if it is not there.
+
+    `names` is None if the names are unknown.
+    """
     name_ = column.name.casefold()
     return next((i for i, name in enumerate(names or ()) if name.casefold() == name_), None)
 
 
 def is_bare_star(query: exp.Select) -> bool:
-    """Tells whether a SELECT passes on all columns by a single star, without EXCLUDE, REPLACE or RENAME."""
+    """Return whether a SELECT only has a star that passes all columns, without EXCLUDE, REPLACE, or RENAME."""
     first, *others = query.expressions or [None]
     return not others and type(first) is exp.Star and not any(first.args.values())
 
@@ -168,10 +182,13 @@ _INEXACT = ("half", "float", "double")
 
 @dataclass(slots=True)
 class SourceColumns:
-    """The sources of a SELECT and their columns. The object keeps the places of names.
+    """The sources of a SELECT and their columns. Resolved names are cached.
 
-    columns: of each source, the names in lower case with the types of tables' columns; None where they are not known.
-    hiding: aliases of tables, which a name without a table means before a column.
+    Attributes:
+        select: The SELECT.
+        sources: The sources in FROM, from the left.
+        columns: For each source, the column names in lower case with the types of tables' columns, or None if unknown.
+        hiding: Table aliases. An unqualified name means a table with this alias before it means a column.
     """
 
     select: exp.Select
@@ -181,7 +198,7 @@ class SourceColumns:
     _resolved: dict[tuple[str, ...], tuple[int, Sequence[str]] | None] = field(default_factory=dict, compare=False)
 
     def path(self, names: Sequence[str], position: int) -> Sequence[str] | None:
-        """The path within the columns of a source that names mean; None unless they can mean nothing else."""
+        """Return the path inside a source that a qualified name means, or None if the name is ambiguous or unknown."""
         columns, first = self.columns[position], names[0].casefold()
         if columns is None:
             return None
@@ -192,28 +209,31 @@ class SourceColumns:
         if any(isinstance(e, exp.Alias) and e.alias.casefold() == first for e in self.select.expressions):
             return None
         for other, source in enumerate(self.sources):
-            # A column of a later source is this one by its USING.
+            # USING merges a column of a later source with this one.
             is_merged = other > position and self.columns[other] is not None and _is_attached_by(source, first)
             if other != position and self.may_have(other, first) and not is_merged:
                 return None
         return names
 
     def may_have(self, position: int, name: str) -> bool:
-        """Tells whether a source has a column of that name, in lower case, or may have one."""
+        """Return whether a source has or may have a column of that name, in lower case."""
         columns = self.columns[position]
         return columns is None or name in columns
 
     def is_column(self, name: str) -> bool:
-        """Tells whether any source has a column of that name, or may have one."""
+        """Return whether any source has or may have a column of that name."""
         return any(self.may_have(i, name.casefold()) for i in range(len(self.sources)))
 
     def place_of(self, column: exp.Column) -> tuple[int, str] | None:
-        """The source that a column is of, by its place, and its name there; None: not known, or a field of it."""
+        """Return the position of a column's source and the column's name there.
+
+        None if unknown, or if it is a nested field.
+        """
         index, path = self._resolve(column) or (0, ())
         return (index, path[0].casefold()) if len(path) == 1 else None
 
     def index_of(self, column: exp.Column) -> int | None:
-        """The source that a column is of, by its place; None: not known."""
+        """Return the position of a column's source, or None if unknown."""
         found = self._resolve(column)
         return None if found is None else found[0]
 
@@ -226,15 +246,21 @@ class SourceColumns:
 
 
 def _is_attached_by(source: JoinedSource, name: str) -> bool:
-    """Tells whether a source is joined by a USING whose name means the column on the left."""
+    """Return whether a source is joined by USING on this name, so that the name means the column on the left."""
     return name in source.using and source.join is not None and source.join.side in ("", "LEFT")
 
 
 class EqualColumns:
-    """Columns of a SELECT that have one value in every combination of rows in which a row of one source matters."""
+    """Columns that are equal in all joined rows that can contribute to a SELECT's result through one source."""
 
     def __init__(self, scope: SourceColumns, position: int, conditions_: Iterable[exp.Expr]) -> None:
-        """position: of the source. found: the conditions that hold of all these combinations."""
+        """Collect equal columns.
+
+        Args:
+            scope: The sources of the SELECT.
+            position: The position of the source.
+            conditions_: Conditions that are true for all of these combinations.
+        """
         self._scope = scope
         self._position = position
         self._classes: list[set[tuple[int, str]]] = []
@@ -242,7 +268,7 @@ class EqualColumns:
         for index, source in enumerate(scope.sources):
             for name in source.using if applies_to_rows(scope.sources, index, position) else ():
                 left = [i for i in range(index) if scope.may_have(i, name)]
-                # Several on the left are one by their own USING, and that is the first of them.
+                # If several sources on the left have the column, their own USING merges them into the first.
                 if left and all(_is_attached_by(scope.sources[i], name) for i in left[1:]):
                     equal.append(((left[0], name), (index, name)))
         for first, second in equal:
@@ -253,7 +279,7 @@ class EqualColumns:
             self._classes.append({first, second}.union(*joined))
 
     def own_column(self, column: exp.Column) -> tuple[str, exp.DType | None] | None:
-        """The source's column that has the value of a column of another one, and the type to see it as."""
+        """Return the source's column that equals a column of another source, and the type to cast it to, or None."""
         place = self._scope.place_of(column) if self._classes else None
         if place is None:
             return None
@@ -264,7 +290,10 @@ class EqualColumns:
         )
 
     def _comparable_type(self, name: str, place: tuple[int, str]) -> tuple[exp.DType | None] | None:
-        """None where equal values may still differ: floats have two zeros, and other types are cast to compare them."""
+        """Return the type to cast a column to as a 1-tuple, or None if equal values may still differ.
+
+        Floats have two zeros, and other types are cast for comparison.
+        """
         own, other = ((self._scope.columns[i] or {}).get(n) for i, n in ((self._position, name), place))
         if own is None or other is None or own in _INEXACT:
             return None
@@ -272,22 +301,19 @@ class EqualColumns:
             return (None,)
         if own not in _WHOLE_NUMBERS or other not in _WHOLE_NUMBERS:
             return None
-        # A whole number is the same in another width; a literal must not be taken for one of the narrower type.
+        # An integer keeps its value in a wider type. A literal must not become a value of the narrower type.
         widths = list(_WHOLE_NUMBERS)
         return (None if widths.index(own) > widths.index(other) else _WHOLE_NUMBERS[other],)
 
 
 def is_equality(condition: exp.Expr) -> bool:
-    """Tells whether it says of two columns that they are equal."""
+    """Return whether a condition states that two columns are equal."""
     columns = (condition.this, condition.expression) if type(condition) is exp.EQ else ()
     return bool(columns) and all(type(column) is exp.Column for column in columns)
 
 
-# The sources of a SELECT, from the left, and which rows of each its joins and conditions let matter.
-
-
 IndexOf = Callable[[exp.Column], "int | None"]
-"""The place of the source that a column is of; None: unknown."""
+"""Returns the position of a column's source, or None if unknown."""
 _NONE: frozenset[int] = frozenset()
 _NULL_IF_THIS = {
     exp.Paren,
@@ -300,7 +326,7 @@ _NULL_IF_THIS = {
     exp.IsNan,
     exp.Between,
 }
-"""Null where `this` is."""
+"""Expressions that are null if `this` is null."""
 _NULL_IF_EITHER = {
     exp.EQ,
     exp.NEQ,
@@ -314,11 +340,14 @@ _NULL_IF_EITHER = {
     exp.Sub,
     exp.Mul,
 }
-"""Null where `this` or `expression` is."""
+"""Expressions that are null if `this` or `expression` is null."""
 
 
 def null_rejecting_sources(condition: exp.Expr, index_of: IndexOf) -> frozenset[int]:
-    """The sources for which the condition is not true where all columns of one of them are null."""
+    """Return the sources whose nulls make a condition not true.
+
+    A source counts if the condition is never true while all columns of that source are null.
+    """
     kind = type(condition)
     if kind is exp.Paren:
         return null_rejecting_sources(condition.this, index_of)
@@ -339,7 +368,7 @@ def null_rejecting_sources(condition: exp.Expr, index_of: IndexOf) -> frozenset[
 
 
 def _null_with(node: exp.Expr, index_of: IndexOf) -> frozenset[int]:
-    """The sources with whose nulls an expression is null; of parts that are not understood, none."""
+    """Return the sources whose nulls make an expression null. Unknown expressions have none."""
     kind = type(node)
     if isinstance(node, exp.Column):
         index = index_of(node)
@@ -355,10 +384,13 @@ def _null_with(node: exp.Expr, index_of: IndexOf) -> frozenset[int]:
 
 @dataclass(frozen=True, slots=True)
 class JoinedSource:
-    """A table, subquery or function in FROM.
+    """A table, subquery, or function in FROM.
 
-    join: attaches the source; None for the first. side: the rows that the join fills with nulls and no condition drops;
-    LEFT: rows of this source; empty: none.
+    Attributes:
+        node: The source.
+        join: The join that adds the source, or None for the first one.
+        side: Which rows the join fills with nulls without a condition that drops them. LEFT means rows of this source.
+            Empty means none.
     """
 
     node: exp.Expr
@@ -372,17 +404,20 @@ class JoinedSource:
 
     @property
     def on(self) -> exp.Expr | None:
-        """The condition of ON."""
+        """The condition of ON, or None."""
         return self.join.args.get("on") if self.join is not None else None
 
     @property
     def kind(self) -> str:
-        """SEMI, ANTI, or any other word before JOIN."""
+        """SEMI, ANTI, or another word before JOIN."""
         return self.join.kind if self.join is not None else ""
 
     @property
     def is_after_comma(self) -> bool:
-        """Tells whether a comma stands before it. A comma binds less: `a, b RIGHT JOIN c` fills b with nulls."""
+        """True if a comma precedes the source.
+
+        A comma binds weaker than JOIN: `a, b RIGHT JOIN c` fills b with nulls.
+        """
         join = self.join
         return join is not None and not any(join.args.get(key) for key in ("on", "using", "kind", "side", "method"))
 
@@ -394,12 +429,12 @@ class JoinedSource:
 
 
 def select_of(table: exp.Expr) -> exp.Select | None:
-    """The SELECT that names the table, or has the subquery, directly in FROM."""
+    """Return the SELECT that has the table or subquery directly in FROM, or None."""
     node = table.parent
     if isinstance(node, exp.Join):
         node = node.parent
     if isinstance(node, exp.Table):
-        # `FROM a JOIN b SELECT …` is parsed with the joins inside the first table.
+        # sqlglot parses the joins of `FROM a JOIN b SELECT …` into the first table.
         node = node.parent
     if isinstance(node, exp.From):
         node = node.parent
@@ -407,7 +442,7 @@ def select_of(table: exp.Expr) -> exp.Select | None:
 
 
 def sources_of(select: exp.Select) -> list[JoinedSource] | None:
-    """The sources of a SELECT, with the sides as they are written; None where conditions cannot be moved."""
+    """Return the sources of a SELECT with their sides as written, or None if conditions cannot be moved."""
     first = select.args.get("from_")
     if first is None or select.args.get("sample") or select.args.get("laterals"):
         return None
@@ -428,7 +463,10 @@ _JOIN = {"this", "side", "kind", "method", "on", "using"}
 
 
 def simplify_joins(select: exp.Select, sources: Sequence[JoinedSource], index_of: IndexOf) -> list[JoinedSource]:
-    """The sources, with fewer outer joins: a condition that no nulls satisfy drops the rows that a join fills."""
+    """Return the sources with fewer outer joins.
+
+    An outer join is not needed if a condition, which no nulls satisfy, drops the rows that the join fills.
+    """
     simplified = list(sources)
     if not any(s.side for s in simplified):
         return simplified
@@ -440,7 +478,7 @@ def simplify_joins(select: exp.Select, sources: Sequence[JoinedSource], index_of
             dropped = set(rejected_by_where)
             for above in range(index + 1, len(simplified)):
                 on = simplified[above].on
-                # A condition of an inner join looks at all sources before it.
+                # The condition of an inner join can use all sources before it.
                 if on is not None and not simplified[above].side and simplified[above].kind != "ANTI":
                     dropped |= null_rejecting_sources(on, index_of)
             first = max(i for i in range(index + 1) if simplified[i].is_after_comma or i == 0)
@@ -453,7 +491,7 @@ def simplify_joins(select: exp.Select, sources: Sequence[JoinedSource], index_of
 
 
 def conditions(select: exp.Select, sources: Sequence[JoinedSource], position: int) -> Iterator[exp.Expr]:
-    """Conditions that all hold of every combination of rows in which a row of the source matters."""
+    """Yield conditions that all joined rows must satisfy for a row of the source to contribute to the result."""
     if is_preserved(sources, position, len(sources)):
         yield from conditions_of(select, "where")
     for index, source in enumerate(sources):
@@ -462,14 +500,17 @@ def conditions(select: exp.Select, sources: Sequence[JoinedSource], position: in
 
 
 def conditions_of(select: exp.Select, clause: str) -> Iterator[exp.Expr]:
-    """The conditions of WHERE or HAVING."""
+    """Yield the conditions of WHERE or HAVING."""
     expression = select.args.get(clause)
     if expression is not None:
         yield from conjuncts(expression.this)
 
 
 def filtering_sources(sources: Sequence[JoinedSource], position: int) -> frozenset[int]:
-    """Sources of which a row of this source needs a row, and which do not depend on it: left of a left join."""
+    """Return the sources to the left of a left join: a row of this source needs a row of these to appear.
+
+    They must not depend on this source.
+    """
     own = sources[position]
     is_joined = own.side == "LEFT" or (own.side == "" and own.kind in ("SEMI", "ANTI"))
     if is_joined and all(s.side in ("", "LEFT") for s in sources[position + 1 :]):
@@ -482,14 +523,17 @@ def filtering_sources(sources: Sequence[JoinedSource], position: int) -> frozens
 
 
 def is_preserved(sources: Sequence[JoinedSource], position: int, end: int) -> bool:
-    """Tells whether joining the sources before `end` gives rows of this one only, none filled with nulls."""
+    """Return whether joining the sources before `end` yields only existing rows of this source.
+
+    No outer join may fill this source's columns with nulls.
+    """
     own = sources[position]
     is_visible = own.side in ("", "RIGHT") and own.kind not in ("SEMI", "ANTI")
     return is_visible and all(s.side in ("", "LEFT") for s in sources[position + 1 : end])
 
 
 def applies_to_rows(sources: Sequence[JoinedSource], index: int, position: int) -> bool:
-    """Tells whether rows of a source that fail a condition of the ON, or USING, of source `index` cannot matter."""
+    """Return whether rows of a source that fail the ON or USING condition of source `index` cannot matter."""
     join = sources[index]
     if position > index or join.side == "FULL":
         return False
@@ -499,7 +543,7 @@ def applies_to_rows(sources: Sequence[JoinedSource], index: int, position: int) 
 
 
 def conjuncts(condition: exp.Expr) -> Iterator[exp.Expr]:
-    """The conditions that a condition joins by AND."""
+    """Yield the conditions that a condition combines with AND."""
     match condition:
         case exp.Paren():
             yield from conjuncts(condition.this)

@@ -1,4 +1,4 @@
-"""Values of a query's parameters: `?`, `$1` and `$name`, which engines bind and planning reads."""
+"""Values for the parameters of a query: `?`, `$1`, and `$name`. Engines bind them, and planning uses them."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from harness.errors import RequestError
 
-if TYPE_CHECKING:  # sqlglot is imported by the queries that need it
+if TYPE_CHECKING:  # only queries that need sqlglot import it
     from sqlglot import exp
 
 Params: TypeAlias = "Sequence[Any] | Mapping[str, Any] | None"
-"""Values by place, or by name."""
+"""Values by position or by name."""
 
 
 _PARAMETER_MESSAGE = re.compile(r"(following|excess|prepared)\b.*parameter|Parameter argument")
 
 
 def numbered(query: str, dialect: str) -> str:
-    """The query with `$1`, `$2`, … in place of `?`, so that a parameter keeps its value wherever its text goes."""
+    """Replace each `?` by `$1`, `$2`, …, so that a parameter keeps its value if its text is moved."""
     if dialect != "duckdb":
         return query
     from harness.metadata.filters.literals import sqlglot_dialect
@@ -33,14 +33,14 @@ def numbered(query: str, dialect: str) -> str:
 
 
 def by_name(params: Params) -> dict[str, object]:
-    """The values by the names of their parameters, `1` for the first. Raises RequestError: they are no such values."""
+    """Return the values by parameter name, `1` for the first. Raise RequestError if `params` has the wrong type."""
     match params:
         case None:
             return {}
         case Mapping():
             return {str(name): value for name, value in params.items()}
         case str() | bytes():
-            raise RequestError("Invalid option params: expected a list or a mapping, got a text", options=("params",))
+            raise RequestError("Invalid option params: expected a list or a mapping, got text", options=("params",))
         case Sequence():
             return {str(place): value for place, value in enumerate(params, 1)}
         case _:
@@ -50,7 +50,7 @@ def by_name(params: Params) -> dict[str, object]:
 
 
 def binding_error(error: Exception) -> RequestError | None:
-    """The error about parameters and values that do not go together; None: DuckDB's is about other things."""
+    """Return the error for parameters and values that do not match, or None if DuckDB's error has another reason."""
     reason = str(error).removeprefix("Invalid Input Error: ").removeprefix("Binder Error: ")
     if _PARAMETER_MESSAGE.search(reason) is None:
         return None
@@ -60,7 +60,7 @@ def binding_error(error: Exception) -> RequestError | None:
 
 
 def substitute_literals(tree: exp.Expr, values: Mapping[str, object]) -> None:
-    """Puts literals in place of parameters in a tree that is planned by, and never written."""
+    """Replace parameters by literals in a tree that is only used for planning."""
     from sqlglot import exp
 
     for node in list(tree.find_all(exp.Placeholder)):
@@ -70,7 +70,7 @@ def substitute_literals(tree: exp.Expr, values: Mapping[str, object]) -> None:
 
 
 def _literal(value: object) -> exp.Expr | None:
-    """A literal of which DuckDB makes what it makes of the value; None: it may be another."""
+    """Return a literal that DuckDB reads as exactly this value, or None if there is none."""
     from sqlglot import exp
 
     match value:

@@ -1,8 +1,8 @@
-"""Rewritten queries, and those of one table without conditions, which are rewritten without sqlglot (decision 15).
+"""Rewritten queries, and a fast rewriter for plain queries that does not need sqlglot (decision 15).
 
-DuckDB's own parser shows the tree of a query. A query is plain if it is `SELECT ... FROM table`, with or without
-GROUP BY, ORDER BY and LIMIT, of columns, constants, casts and some functions. `harness.queries.rewrite` rewrites all
-others. A tree takes 0.4 ms, and 3 ms the first time; the import of sqlglot takes 80 ms.
+DuckDB's own parser returns the tree of a query. A query is plain if it is `SELECT ... FROM table`, optionally with
+GROUP BY, ORDER BY, and LIMIT, and uses only columns, constants, casts, and certain functions. `harness.queries.rewrite`
+handles all other queries. Getting a tree takes 0.4 ms, and 3 ms the first time. Importing sqlglot takes 80 ms.
 """
 
 from __future__ import annotations
@@ -23,13 +23,18 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableReference:
-    """A place where a query reads a bound table.
+    """One mention of a bound table in a query.
 
-    view: the name in the rewritten query, for a view to be made. aliased: an alias follows, as a subquery needs.
-    table: the bound table. metadata: its metadata table that is read; None: the table itself.
-    where: a filter for the table's schema; None: none. columns: all that the query may use; None: any.
-    put, original: the words of the rewritten query, with an alias where the user gave none, and the user's words.
-    enough: the number of rows that suffice, whichever they are; None: the query needs all.
+    Attributes:
+        view: The name of the view that replaces the table. The caller creates the view.
+        table: The name of the bound table.
+        where: A filter for the table's schema, or None.
+        columns: All columns that the query may use, or None if it may use any.
+        put: The text in the rewritten query, with an alias if the user gave none.
+        original: The user's text that `put` replaces.
+        aliased: True if an alias follows, as a subquery requires.
+        metadata: The name of the metadata table that is read, or None for the table itself.
+        enough: The number of rows that suffice, whichever they are, or None if the query needs all rows.
     """
 
     view: str
@@ -45,31 +50,31 @@ class TableReference:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rewritten:
-    """A query that reads views, and the views that it reads, in the order of the text."""
+    """A query that reads views, and its references to bound tables in the order of the text."""
 
     sql: str
     references: tuple[TableReference, ...]
 
     @property
     def originals(self) -> dict[str, str]:
-        """The user's words by the words that replace them."""
+        """The user's text by the text that replaces it."""
         return {reference.put: reference.original for reference in self.references}
 
     def as_written(self, text: str) -> str:
-        """A part of the query with the user's words."""
+        """Return a part of the query with the user's text."""
         for put, original in self.originals.items():
             text = text.replace(put, original)
         return text
 
 
 _NOT_PLAIN = re.compile(r"^\s*table\b|--|/\*|\b(?:where|join|with|union|having|over)\b", re.IGNORECASE)
-"""Texts of most queries that are not plain: DuckDB takes 0.4 ms to show a tree."""
+"""A quick test for most queries that are not plain. It saves the 0.4 ms for DuckDB's tree."""
 _OPERATORS = frozenset({"+", "-", "*", "/", "%"})
 _FUNCTIONS = _OPERATORS | {
     *("abs", "avg", "count", "count_star", "length", "lower", "max", "min", "round", "sum", "upper"),
 }
 _ROW_BY_ROW = frozenset({"COLUMN_REF", "CONSTANT", "CAST", "STAR", "TYPE"})
-"""Classes of expressions that have one value for each row, whatever is in them."""
+"""Classes of expressions that compute one value per row if their parts do."""
 _QUERY_KEYS = frozenset({"node", "named_param_map"})
 _SELECT_KEYS = frozenset(
     {
@@ -88,20 +93,24 @@ _TABLE_KEYS = frozenset({"type", "alias", "table_name", "qualified_name"}) | _LO
 _STAR_KEYS = frozenset({"class", "type"}) | _LOCATION_KEYS
 _LIMIT_KEYS = frozenset({"type", "limit"})
 _LONGEST = 10_000
-"""Characters of a plain query."""
+"""The maximum number of characters of a plain query."""
 _MOST_BRACKETS = 100
-"""Opening brackets of a plain query. For 5,000 that nothing closes, DuckDB 2.0's parser takes 3 GB, and more than
-proportionally for longer texts."""
+"""The maximum number of opening brackets of a plain query.
+
+DuckDB 2.0's parser takes 3 GB for 5,000 unclosed brackets, and disproportionately more for longer texts.
+"""
 
 
 def rewrite_plain(
     query: str, tables: Mapping[str, Schema], *, prefix: str, connection: duckdb.DuckDBPyConnection | None = None
 ) -> Rewritten | None:
-    """Return what `rewrite` returns for a query in DuckDB's dialect, or None if the query is not plain.
+    """Return the result of `rewrite` for a query in DuckDB's dialect, or None if the query is not plain.
 
     Args:
-        query, tables, prefix: As for `rewrite`.
-        connection: The user's, on which the query will run.
+        query: As for `rewrite`.
+        tables: As for `rewrite`.
+        prefix: As for `rewrite`.
+        connection: The user's connection that will run the query, or None.
     """
     refuse_half_characters(query, "query")
     text = query.rstrip().removesuffix(";").rstrip()
@@ -121,7 +130,7 @@ def rewrite_plain(
 
 
 def may_name_moments(query: str) -> bool:
-    """Tells whether a query may name a moment of a table, for `harness.queries.time_travel`."""
+    """Return whether a query may contain a time travel clause, see `harness.queries.time_travel`."""
     return _MOMENT.search(query) is not None
 
 
@@ -129,7 +138,7 @@ _MOMENT = re.compile(r"\bAT\s*\(|\bAS\s+OF\b", re.IGNORECASE)
 
 
 class _NotPlainError(Exception):
-    """The query is not plain."""
+    """Raised if the query is not plain."""
 
 
 def _require(is_plain: bool) -> None:
@@ -192,7 +201,7 @@ def _is_star(item: Mapping[str, Any]) -> bool:
 
 
 def _expressions(part: Any) -> Iterator[Mapping[str, Any]]:
-    """Return the expressions in a part of a tree."""
+    """Yield the expressions in a part of a tree."""
     if isinstance(part, list):
         for each in part:
             yield from _expressions(each)
@@ -205,7 +214,7 @@ def _expressions(part: Any) -> Iterator[Mapping[str, Any]]:
 
 
 def _limit(written: bytes, modifiers: list[Mapping[str, Any]]) -> int | None:
-    """Return the number of rows that the query is limited to, or None if it is not limited. The text is in UTF-8."""
+    """Return the LIMIT of the query, or None if there is none. `written` is the query in UTF-8."""
     limit_ = None
     for modifier in modifiers:
         if modifier["type"] == "ORDER_MODIFIER":

@@ -1,20 +1,23 @@
-"""Conditions of a query that concern one of its tables alone, by which planning may skip files.
+"""Conditions of a query that concern one table, so that planning can skip files of that table.
 
-A condition is taken only from a place where rows that fail it cannot matter, even to a query that keeps the condition:
+A condition is used only if rows that fail it cannot change the result. The query itself keeps all its conditions. The
+sources are:
 
-- WHERE, for a table that no outer join of that SELECT fills with nulls. A join whose nulls a condition drops is none;
-- ON of an inner or semi join, for both sides; of a left join, for the right table; of a right join, for the left ones;
-  of an anti join, for the right table;
-- HAVING, about keys of the GROUP BY alone;
-- the query around a derived table, a CTE that is read once, or an operand of a set operation, for the columns that
-  it passes on (`harness.queries.outputs`).
+- WHERE, for a table that no outer join of that SELECT fills with nulls. An outer join does not count if a condition
+  drops the rows that it fills.
+- ON of an inner or semi join, for both sides. ON of a left join or an anti join, for the right table. ON of a right
+  join, for the tables on the left.
+- HAVING, if it only uses keys of GROUP BY.
+- The query around a derived table, around a CTE that is read once, or around an operand of a set operation, for passed
+  columns (`harness.queries.outputs`).
 
-So each SELECT gives the same rows as before, and with it everything around it, NOT EXISTS and outer joins included.
+Therefore each SELECT returns the same rows as before, and so does everything around it, including NOT EXISTS and outer
+joins.
 
-A condition over several tables, such as `(a.x = 1 AND …) OR (a.x = 2 AND …)`, implies one for each. A condition on a
-column holds for columns that equal it by `a.x = b.x`, USING or a chain of these. A computed column stands for its
-expression. QUALIFY, conditions with subqueries or functions, and SELECTs whose choice of rows depends on the rows that
-are there are left alone: samples, positional joins, ASOF joins and joins by NEAREST.
+A condition over several tables, for example `(a.x = 1 AND …) OR (a.x = 2 AND …)`, implies one condition per table. A
+condition on a column also applies to columns that equal it by `a.x = b.x`, by USING, or by a chain of these. A computed
+column is replaced by its expression. QUALIFY and conditions with subqueries or functions are not used. SELECTs whose
+rows depend on which other rows exist are not touched: samples, positional joins, ASOF joins, and joins by NEAREST.
 """
 
 from __future__ import annotations
@@ -36,22 +39,23 @@ from harness.metadata.filters.sqltext import DAY_NS, whole_number
 from harness.metadata.model.schema import Schema
 from harness.queries import outputs
 
-# The moment of a query, as in `day >= current_date - 30`. A result is lazy, and its moment is a later one each time
-# that it runs. So planning takes only that a column is not before the moment, never that it is before.
+# The current time of a query, as in `day >= current_date - 30`. A result is lazy and may run several times, each time
+# at a later moment. Planning may therefore assume that a column is at or after the moment, but never that it is before
+# it.
 
 
 _MARGIN = datetime.timedelta(days=2)
-"""Covers a zone up to a day away, and a clock that is set back."""
+"""Covers a time zone of up to a day, and a clock that is set back."""
 _NOW_FUNCTIONS = {"now", "get_current_timestamp", "transaction_timestamp"}
 
 
 def references_now(tree: exp.Expr) -> bool:
-    """Tells whether a query names its moment."""
+    """Return whether a query uses the current time."""
     return any(_is_now(node) for node in tree.walk())
 
 
 def lower_bound(condition: exp.Expr, now: datetime.datetime) -> exp.Expr | None:
-    """The condition that a column is at a moment or after it, where that holds for each moment from now on."""
+    """Return the condition that a column is at or after an instant, if it follows for every moment from `now` on."""
     kind = type(condition)
     if kind in (exp.GT, exp.GTE, exp.EQ) and references_now(condition.expression):
         column, moment = condition.this, condition.expression
@@ -66,7 +70,10 @@ def lower_bound(condition: exp.Expr, now: datetime.datetime) -> exp.Expr | None:
 
 
 def _earliest(moment: exp.Expr, now: datetime.datetime) -> exp.Expr | None:
-    """The earliest value of an expression of the moment. All that `literal_of` knows of moments grows with them."""
+    """Return the earliest value of an expression that contains the current time, or None if it is too complex.
+
+    All expressions that `literal_of` understands grow with the time.
+    """
     holder = exp.Paren(this=moment.copy())
     nodes = [node for node in holder.walk() if _is_now(node)]
     if len(nodes) != 1:
@@ -98,11 +105,14 @@ def _is_now(node: exp.Expr) -> bool:
 
 
 Renaming: TypeAlias = Callable[[exp.Column], "exp.Expr | None"]
-"""The expression in a column's place; None: it is not known."""
+"""Returns the expression that replaces a column, or None if there is none."""
 
 
 def implied(condition: exp.Expr, renamed: Renaming, now: datetime.datetime | None) -> exp.Expr | None:
-    """The part of a condition over columns that `renamed` knows, true where the condition is. now: as for `since`."""
+    """Return the part of a condition that only uses columns known to `renamed`, or None if there is no such part.
+
+    It is true whenever the condition is. `now` is as for `lower_bound`, or None.
+    """
     whole = _whole(condition, renamed)
     if whole is not None:
         return whole
@@ -128,7 +138,7 @@ def implied(condition: exp.Expr, renamed: Renaming, now: datetime.datetime | Non
 
 
 def _by_column(row: exp.Tuple, rows: Sequence[exp.Expr]) -> Iterator[exp.Expr]:
-    """The conditions of `(a, b) IN ((1, 2), (3, 4))` on each column. Null equals null in a row."""
+    """Yield the conditions on each column in `(a, b) IN ((1, 2), (3, 4))`. In a row, null equals null."""
     columns = row.expressions
     if not rows or any(type(other) is not exp.Tuple or len(other.expressions) != len(columns) for other in rows):
         return
@@ -160,7 +170,7 @@ def _whole(condition: exp.Expr, renamed: Renaming) -> exp.Expr | None:
 
 
 def is_plain(expression: exp.Expr) -> bool:
-    """Tells whether it means the same however often, and wherever, it is evaluated, and is generated as it was read."""
+    """Return whether an expression has the same value wherever it is evaluated, and is generated as it was parsed."""
     return all(_is_plain_node(node) for node in expression.walk(prune=_is_literal))
 
 
@@ -173,7 +183,10 @@ def _is_plain_node(node: exp.Expr) -> bool:
 
 
 def _is_compared_sum(node: exp.Expr) -> bool:
-    """Tells whether it is a column and a number, compared with a number. DuckDB moves the number, so none overflows."""
+    """Return whether a node adds a number to a column and is compared with a number.
+
+    DuckDB subtracts the number on both sides of the comparison, so the sum cannot overflow.
+    """
     condition = node.parent
     if type(node) not in (exp.Add, exp.Sub):
         return False
@@ -187,7 +200,7 @@ def _is_compared_sum(node: exp.Expr) -> bool:
 
 
 def _is_literal(node: exp.Expr) -> bool:
-    """Tells whether it is made of literals and cannot fail, such as a day and an interval."""
+    """Return whether a node consists of literals and cannot fail, for example a date plus an interval."""
     return isinstance(node, exp.Binary | exp.DateFromParts) and literal_of(node) is not None
 
 
@@ -199,13 +212,16 @@ _PLAIN = {
     *(exp.TryCast, exp.Year, exp.TimestampTrunc, exp.Var),
 }
 _PLAIN_FUNCTIONS = {"date_part", "datepart", "prefix"}
-"""Functions without a node of sqlglot."""
+"""Functions without a node class in sqlglot."""
 
 
 def is_key(select: exp.Select, expression: exp.Expr, is_column: Callable[[str], bool]) -> bool:
-    """Tells whether all rows of a group have one value of an expression; true where nothing is grouped.
+    """Return whether all rows of a group have the same value of an expression. True without GROUP BY.
 
-    is_column: tells whether a source of the SELECT may have a column of a name, which hides an alias.
+    Args:
+        select: The SELECT.
+        expression: The expression.
+        is_column: Returns whether a source of the SELECT may have a column of a name, which hides an alias.
     """
     group = select.args.get("group")
     if group is None or group.args.get("all"):
@@ -225,12 +241,12 @@ def is_key(select: exp.Select, expression: exp.Expr, is_column: Callable[[str], 
 
 
 def _is_plain(group: exp.Group) -> bool:
-    """ROLLUP and its like put nulls in place of keys."""
+    """Return whether a GROUP BY has no ROLLUP or similar clause, which would replace keys by nulls."""
     return not any(value for key, value in group.args.items() if key not in ("expressions", "all"))
 
 
 def aliased(select: exp.Select, name: str) -> list[exp.Expr]:
-    """The expressions of the result's columns of this name."""
+    """Return the expressions of the result columns with this alias."""
     return [e.this for e in select.expressions if isinstance(e, exp.Alias) and e.alias.casefold() == name.casefold()]
 
 
@@ -241,12 +257,18 @@ def _is_made_of(expression: exp.Expr, keys: list[exp.Expr]) -> bool:
 
 
 class Pushdown:
-    """Finds, per reference to a bound table, the conditions that its rows must satisfy to matter at all."""
+    """Finds, for each reference to a bound table, the conditions that rows must satisfy to matter."""
 
     def __init__(
         self, statement: exp.Expr, schemas: Mapping[int, Schema], now: datetime.datetime | None = None
     ) -> None:
-        """schemas: by the `id` of each reference to a bound table. now: the moment; None: it is not known."""
+        """Index a statement.
+
+        Args:
+            statement: The statement.
+            schemas: Schemas of bound tables by the `id` of each reference.
+            now: The current time in UTC without a zone, or None if unknown.
+        """
         self._schemas = schemas
         self._now = now
         self._outputs = outputs.OutputColumns(statement, schemas)
@@ -256,7 +278,7 @@ class Pushdown:
         self._scopes: dict[int, outputs.SourceColumns | None] = {}
 
     def where(self, table: exp.Table) -> Filter | None:
-        """The conditions on `table`, as a filter; None if there are none."""
+        """Return the conditions on `table` as a filter, or None if there are none."""
         if table.args.get("sample") or table.args.get("pivots") or table.alias_column_names:
             return None
         schema = self._schemas[id(table)]
@@ -269,7 +291,10 @@ class Pushdown:
         return all_filters(filters, schema) if filters else None
 
     def _on(self, node: exp.Expr, written: Callable[[Sequence[str]], exp.Expr | None]) -> Iterator[exp.Expr]:
-        """The conditions that rows of a source must meet to matter. written: writes a path; None: it cannot."""
+        """Yield the conditions that rows of a source must satisfy to matter.
+
+        `written` turns a path of names into an expression, or returns None if it cannot.
+        """
         select = outputs.select_of(node)
         scope = None if select is None else self._scope(select)
         if select is None or scope is None:
@@ -315,7 +340,7 @@ class Pushdown:
             return None if node is None else aliased_too(column)
 
         in_where = {id(condition) for condition in outputs.conditions_of(select, "where")}
-        # That two columns are equal tells planning nothing by itself.
+        # The equality of two columns does not help planning.
         useful = [c for c in collected if not outputs.is_equality(c)]
         renamings = [(c, aliased_too if id(c) in in_where else renamed) for c in useful] + [
             (c, key_expression) for c in keys
@@ -323,7 +348,7 @@ class Pushdown:
         yield from (whole for c, name in renamings if (whole := implied(c, name, self._now)) is not None)
 
     def _scope(self, select: exp.Select) -> outputs.SourceColumns | None:
-        """The sources of a SELECT; None where conditions cannot be moved."""
+        """Return the sources of a SELECT, or None if conditions cannot be moved."""
         if id(select) not in self._scopes:
             scope, sources = None, outputs.sources_of(select)
             if sources is not None:
@@ -334,7 +359,7 @@ class Pushdown:
         return self._scopes[id(select)]
 
     def _outside(self, query: exp.Query) -> Iterator[exp.Expr]:
-        """The conditions around a query on its result, over the columns in its FROM."""
+        """Yield the conditions on a query's result from the query around it, in terms of the columns in its FROM."""
         use = self._outputs.use_of(query)
         if use is None or not outputs.keeps_rows(query):
             return
@@ -343,7 +368,7 @@ class Pushdown:
             around: Iterator[exp.Expr] = self._outside(use)
         else:
             names = self._outputs.names(use)
-            # Fields of a struct are not followed any further.
+            # Fields of a struct are not followed further.
             around = self._on(use, lambda path: _quoted(path) if len(path) == 1 else None)
         for condition in around:
             inner = implied(condition, lambda column: self._inside(query, names, column), None)
@@ -351,12 +376,15 @@ class Pushdown:
                 yield from outputs.conjuncts(inner)
 
     def _inside(self, query: exp.Query, names: Sequence[str] | None, column: exp.Column) -> exp.Expr | None:
-        """The expression of a result's column inside the query or an operand. names: of all columns, outside."""
+        """Return the expression inside a query for a column of its result, or None.
+
+        `names` are all columns of the result.
+        """
         position = outputs.position_of(names, column)
         if position is None:
             return None
         if isinstance(query, exp.Select) and not outputs.is_bare_star(query):
-            # An expression over FROM that is plain, and a key where there are groups, stands for its column.
+            # The expression replaces its column if it is plain and, in a grouped query, a key.
             expression = query.expressions[position].unalias() if position < len(query.expressions) else None
             scope = self._scope(query)
             if (
@@ -368,13 +396,13 @@ class Pushdown:
                 return None
             return _computed(expression)
         own_names = self._outputs.names(query)
-        # A literal takes the type of the column beside it, so operands of one type only.
+        # A literal takes the type of the compared column, so all operands must have that type.
         is_cast = isinstance(query, exp.SetOperation) and self._outputs.type_of(query, position) is None
         return None if own_names is None or is_cast else exp.column(own_names[position], quoted=True)
 
 
 def _alias(column: exp.Column, scope: outputs.SourceColumns) -> exp.Expr | None:
-    """The expression of a column of the result, where nothing but its alias has the name."""
+    """Return the expression of a result column if the name can only mean its alias, or None."""
     if len(column.parts) > 1 or scope.is_column(column.name) or column.name.casefold() in scope.hiding:
         return None
     candidates = aliased(scope.select, column.name)
@@ -384,7 +412,7 @@ def _alias(column: exp.Column, scope: outputs.SourceColumns) -> exp.Expr | None:
 
 
 def _computed(expression: exp.Expr) -> exp.Expr | None:
-    """An expression in place of the column that it makes; None unless it can be evaluated again."""
+    """Return an expression to use in place of its column, or None if it cannot be evaluated a second time."""
     if not is_plain(expression) or expression.find(exp.Column) is None:
         return None
     return expression.copy() if type(expression) is exp.Column else exp.Paren(this=expression.copy())
@@ -396,7 +424,7 @@ def _quoted(names: Sequence[str]) -> exp.Expr:
 
 
 def _can_skip(predicate: Predicate) -> bool:
-    """Tells whether planning could ever skip a file for it."""
+    """Return whether planning could ever skip a file because of a predicate."""
     match predicate:
         case And(parts=parts):
             return any(_can_skip(p) for p in parts)

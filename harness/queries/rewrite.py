@@ -1,6 +1,6 @@
-"""Queries over bound tables, rewritten: each mention becomes a view, with the conditions that skip its files.
+"""Rewriting of queries over bound tables: each mention of a table becomes a view with a filter that skips files.
 
-The query keeps all its conditions and its text: only names of tables are replaced, also before columns.
+The query keeps its conditions and its text. Only table names are replaced, including those that qualify columns.
 """
 
 from __future__ import annotations
@@ -31,18 +31,19 @@ from harness.storage.records import dataclass
 if TYPE_CHECKING:
     from harness.metadata.catalogs.catalog import Name
 
-# A statement as sqlglot reads it, and the tables that it names.
-
 
 _EXPLAIN = re.compile(r"\s*EXPLAIN(\s+ANALYZE)?(\s*\(\s*(FORMAT|ANALYZE)\b[^()]*\))?\s+", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SqlStatement:
-    """A statement.
+    """A parsed statement.
 
-    explain: `EXPLAIN` before it, with its options and the space behind, or nothing.
-    text: the rest, in which the tree's nodes have their places, without semicolons and comments at the end.
+    Attributes:
+        explain: A leading `EXPLAIN` with its options and the space after it, or an empty text.
+        text: The rest, without semicolons and comments at the end. Positions of tree nodes refer to it.
+        tree: The syntax tree.
+        dialect: The dialect, by sqlglot's name.
     """
 
     explain: str
@@ -59,7 +60,7 @@ class Reference:
 
     @property
     def name(self) -> tuple[str, ...]:
-        """The parts of the name as they are written, without quotes."""
+        """The parts of the name as written, without quotes."""
         return tuple(part.name for part in self.node.parts)
 
     @property
@@ -69,12 +70,16 @@ class Reference:
 
     @property
     def end(self) -> int:
-        """The end of the name: the place behind it."""
+        """The position after the end of the name."""
         return int(self.node.parts[-1].meta["end"]) + 1
 
 
 def parse_statement(query: str, dialect: str = "duckdb") -> SqlStatement:
-    """The one statement of a text. Raises RequestError: it cannot be parsed, or there is not one statement."""
+    """Parse a text that contains one statement.
+
+    Raises:
+        RequestError: The text cannot be parsed, or does not contain exactly one statement.
+    """
     match = _EXPLAIN.match(query)
     explain = "" if match is None else match[0]
     try:
@@ -83,38 +88,42 @@ def parse_statement(query: str, dialect: str = "duckdb") -> SqlStatement:
         problem = _misparsed(query) if dialect == "duckdb" else None
         problem = problem or RequestError(f"Cannot parse the query as {dialect} SQL: {reason(error)}.")
         if has_older_parser():
-            older = f"sqlglot {metadata.version('sqlglot')} is installed; 30.30 reads more, such as NEAREST and TABLE t"
+            version = metadata.version("sqlglot")
+            older = f"sqlglot {version} is installed; 30.30 can parse more, for example NEAREST and TABLE t"
             problem = RequestError(f"{problem.message} ({older})", excerpt=problem.excerpt)
         raise problem from error
     return SqlStatement(explain=explain, text=text, tree=tree, dialect=dialect)
 
 
 def _misparsed(text: str) -> RequestError | None:
-    """Return the error about a text that DuckDB cannot parse, in DuckDB's words, or None if DuckDB can parse it."""
+    """Return DuckDB's error for a text that it cannot parse, or None if it can."""
     from harness.engines.duckdb.relations import parse_error
 
     return parse_error(text)
 
 
 def has_older_parser() -> bool:
-    """Return whether the installed sqlglot reads less SQL than 30.30, such as no NEAREST and `TABLE t`."""
+    """Return whether the installed sqlglot is older than 30.30.
+
+    Older versions cannot parse some SQL, for example NEAREST and `TABLE t`.
+    """
     return tuple(map(int, metadata.version("sqlglot").split(".")[:2])) < (30, 30)
 
 
 def quote_of(dialect: str) -> Callable[[str], str]:
-    """Quotes names as Spark does, or else as DuckDB."""
+    """Return a function that quotes names for Spark, or for DuckDB in any other dialect."""
     return quoted if dialect != "spark" else lambda name: "`" + name.replace("`", "``") + "`"
 
 
 def apply_edits(text: str, edits: Iterable[Edit]) -> str:
-    """The text with other words at some places."""
+    """Return the text with the edits applied."""
     for start, end, new in sorted(edits, reverse=True):
         text = text[:start] + new + text[end:]
     return text
 
 
 def references(statement: SqlStatement) -> list[Reference]:
-    """The tables that a statement names, in the order of its text; a table once for each place."""
+    """Return the tables that a statement names, in the order of its text, one entry per place."""
     tables = [
         Reference(node)
         for node in statement.tree.find_all(exp.Table)
@@ -124,7 +133,7 @@ def references(statement: SqlStatement) -> list[Reference]:
 
 
 def _parse(text: str, dialect: str) -> tuple[exp.Expr, str]:
-    """The statement, and its text without semicolons and comments at the end."""
+    """Return the statement, and its text without semicolons and comments at the end."""
     refuse_half_characters(text, "query")
     read = sqlglot_dialect(dialect)
     tokens = read.tokenize(text)
@@ -144,9 +153,9 @@ def _parse(text: str, dialect: str) -> tuple[exp.Expr, str]:
 
 @contextlib.contextmanager
 def _parser_messages_suppressed() -> Iterator[None]:
-    """Keeps sqlglot from logging that it leaves a statement unparsed."""
+    """Keep sqlglot from logging that it could not fully parse a statement."""
 
-    def is_of_use(record: logging.LogRecord) -> bool:  # one of its own for each thread
+    def is_of_use(record: logging.LogRecord) -> bool:  # a filter of this thread's own
         return "Falling back to parsing as a 'Command'" not in record.getMessage()
 
     log = logging.getLogger("sqlglot")
@@ -158,7 +167,7 @@ def _parser_messages_suppressed() -> Iterator[None]:
 
 
 def _is_cte(table: exp.Table) -> bool:
-    """Tells whether a WITH clause in reach defines the name: all its CTEs for its query, earlier ones for a CTE."""
+    """Return whether a WITH clause in scope defines the name. Within a WITH clause, only earlier CTEs are in scope."""
     name = table.name.casefold()
     child: exp.Expr = table
     parent = table.parent
@@ -178,19 +187,28 @@ def _is_cte(table: exp.Table) -> bool:
     return False
 
 
-# Names with a schema in front, `sales.orders`, and columns behind them, `sales.orders.id`. The subquery in the table's
-# place has an alias without a schema: the last part of the name, or the whole name in quotes where two tables of one
-# FROM share the last part. Their columns go by the alias too.
+# A name may have a schema, `sales.orders`, and may qualify columns, `sales.orders.id`. The subquery that replaces the
+# table has an alias without a schema: the last part of the name, or the whole name in quotes if two tables in the same
+# FROM share the last part. Columns are then qualified by the alias.
 
 
 Edit = tuple[int, int, str]
-"""Other words for a place in a text: its start, its end, and the words."""
+"""A replacement in a text: start, end, and the new text."""
 
 
 def shorten(statement: SqlStatement, views: Sequence[Reference], quote: Callable[[str], str]) -> list[Edit]:
-    """Lets tables with a schema, and their columns, go by an alias; changes the tree accordingly.
+    """Give tables with a schema an alias, and qualify their columns by it. Changes the tree.
 
-    found: the references of views. Gives the edits of columns. Raises RequestError: a column may be of two tables.
+    Args:
+        statement: The statement.
+        views: The references that become views.
+        quote: Quotes a name.
+
+    Returns:
+        The edits for the columns.
+
+    Raises:
+        RequestError: A column may belong to either of two tables.
     """
     tree = statement.tree
     short = [reference for reference in views if len(reference.name) > 1 and not reference.node.alias]
@@ -199,7 +217,7 @@ def shorten(statement: SqlStatement, views: Sequence[Reference], quote: Callable
         last = reference.name[-1]
         if len(column.parts) < 3 and column.parts[0].name.casefold() == last.casefold():
             raise RequestError(
-                f"Column {'.'.join(part.name for part in column.parts)} may be of two tables named {last}: write "
+                f"Column {'.'.join(part.name for part in column.parts)} may belong to two tables named {last}: write "
                 f"{'.'.join(reference.name)} before it, or give the tables aliases"
             )
     for reference in clashing:
@@ -210,7 +228,7 @@ def shorten(statement: SqlStatement, views: Sequence[Reference], quote: Callable
 
 
 def _others(table: exp.Table, tree: exp.Expr) -> list[exp.Expr]:
-    """The other tables and subqueries of the table's name."""
+    """Return further tables and subqueries with the table's name or alias."""
     kinds = (exp.Table, exp.Subquery)
     name = table.alias_or_name.casefold()
     return [other for other in tree.find_all(*kinds) if other is not table and other.alias_or_name.casefold() == name]
@@ -232,17 +250,17 @@ def _shortened(column: exp.Column, tables: Collection[Reference], quote: Callabl
 
 
 def _nearest(column: exp.Column, qualifier: tuple[str, ...], tables: Collection[Reference]) -> Reference | None:
-    """The table of the innermost SELECT around the column that the qualifier may name."""
+    """Return the table that a qualifier may mean, from the innermost SELECT around the column, or None."""
     between: list[exp.Select] = []
     select = column.find_ancestor(exp.Select)
     while select is not None:
         for reference in tables:
             if select_of(reference.node) is not select or not _names(qualifier, reference.name):
                 continue
-            # The alias would mean another table, of the same last name in a subquery.
+            # In a subquery, another table with the same last name would take the alias.
             if any(select_of(other) in between for other in _others(reference.node, column.root())):
                 raise RequestError(
-                    f"Column {'.'.join(part.name for part in column.parts)} may be of two tables named "
+                    f"Column {'.'.join(part.name for part in column.parts)} may belong to two tables named "
                     f"{reference.name[-1]}: give the tables aliases"
                 )
             return reference
@@ -252,7 +270,7 @@ def _nearest(column: exp.Column, qualifier: tuple[str, ...], tables: Collection[
 
 
 def _names(qualifier: tuple[str, ...], name: tuple[str, ...]) -> bool:
-    """Tells whether one is the end of the other: `sales.orders` names `prod.sales.orders`, and the other way round."""
+    """Return whether the shorter name ends the longer one, for example `sales.orders` and `prod.sales.orders`."""
     folded = tuple(part.casefold() for part in name)
     shared = min(len(qualifier), len(folded))
     return qualifier[-shared:] == folded[-shared:]
@@ -263,11 +281,14 @@ _ROW_BY_ROW = (
     *(exp.Add, exp.Alias, exp.Boolean, exp.Cast, exp.Column, exp.DataType, exp.Div, exp.Dot, exp.Identifier),
     *(exp.Literal, exp.Mod, exp.Mul, exp.Neg, exp.Null, exp.Paren, exp.Star, exp.Sub),
 )
-"""Nodes that give one row for each row. A function may gather rows, or spread them, and the user may have made it."""
+"""Nodes that produce one row per row.
+
+Functions are excluded, because a user-defined function may aggregate or unnest.
+"""
 
 
 def rows_needed(tree: exp.Expr, table: exp.Table) -> int | None:
-    """The number of rows of `table`, whichever they are, that make the result of `tree`; None: all may be needed."""
+    """Return the number of rows of `table` that suffice for the result of `tree`, or None if all may be needed."""
     if not isinstance(tree, exp.Select) or not _present_args(tree) <= _CLAUSES:
         return None
     source = tree.args.get("from_")
@@ -294,7 +315,13 @@ def _number(clause: exp.Expr | None, none: int | None = None) -> int | None:
 
 @dataclass(frozen=True, slots=True)
 class MetadataReference:
-    """A metadata table of a bound table. schema: of its columns, for their names."""
+    """A metadata table of a bound table.
+
+    Attributes:
+        table: The bound table.
+        name: The name of the metadata table.
+        schema: Its columns. Only their names are used.
+    """
 
     table: str
     name: str
@@ -312,19 +339,25 @@ def rewrite(
     now: Callable[[], datetime.datetime] | None = None,
     values: Mapping[str, object] | None = None,
 ) -> Rewritten:
-    """The query with a view of its own in every place where it reads one of `tables`.
+    """Return the query with a separate view for every mention of one of `tables`.
 
-    Names of tables match without regard to case, and only without a schema in front; a CTE hides a table of its name.
-    Names of other tables stay, they may be the user's own.
+    Table names match without regard to case, and only without a schema. A CTE hides a table of the same name. Other
+    table names stay, because they may be the user's own tables.
 
-    tables: the schemas of bound tables by name. dialect: sqlglot's name of that of `query`. prefix: of views' names.
-    into: the dialect of the result; in that of `query` the text keeps all but names of tables.
-    metadata: the columns of a table's metadata table, by both their names; None: there is none of that name.
-    now: the moment of the query, if it names that; None: conditions on the moment are the engine's alone.
-    values: of parameters by name, for planning; the text keeps the parameters.
+    Args:
+        query: The query.
+        tables: Schemas of the bound tables by name.
+        dialect: The dialect of `query`, by sqlglot's name.
+        into: The dialect of the result. If it equals `dialect`, only table names in the text change.
+        prefix: The prefix of the views' names.
+        metadata: Returns the columns of a metadata table by the names of the table and the metadata table, or None if
+            it does not exist.
+        now: Returns the current time for planning. None leaves conditions on the current time to the engine.
+        values: Values of parameters by name, for planning. The text keeps the parameters.
 
-    Raises RequestError: no single statement that only reads (SELECT, WITH, FROM, VALUES, DESCRIBE, SUMMARIZE,
-    PIVOT, or EXPLAIN of such), or a time-travel clause on a bound table.
+    Raises:
+        RequestError: The text is not a single statement that only reads (SELECT, WITH, FROM, VALUES, DESCRIBE,
+            SUMMARIZE, PIVOT, or EXPLAIN of these), or it has a time travel clause on a bound table.
     """
     statement = parse_statement(query, dialect)
     refuse_writes(statement)
@@ -354,10 +387,20 @@ def rewrite_statement(
     now: Callable[[], datetime.datetime] | None = None,
     values: Mapping[str, object] | None = None,
 ) -> Rewritten:
-    """A statement with views in place of tables, as `rewrite` says; its tree is changed.
+    """Return a statement with views in place of tables, as described for `rewrite`. Changes the statement's tree.
 
-    bound: the table of `tables` for a name's parts; none for a table that the statement writes. metadata: by name.
-    Raises RequestError: a time-travel clause on a bound table.
+    Args:
+        statement: The statement.
+        bound: The key in `tables` by the parts of a name. Tables that the statement writes are left out.
+        tables: Schemas of the bound tables.
+        into: As for `rewrite`.
+        prefix: As for `rewrite`.
+        metadata: Metadata tables by the parts of their names.
+        now: As for `rewrite`.
+        values: As for `rewrite`.
+
+    Raises:
+        RequestError: There is a time travel clause on a bound table.
     """
     tree, text = statement.tree, statement.text
     metadata_tables = metadata or {}
@@ -368,7 +411,7 @@ def rewrite_statement(
     for reference, key in zip(mentioned, keys, strict=True):
         if reference.node.args.get("when") is not None or reference.node.args.get("version") is not None:
             raise RequestError(
-                f"Table {key} is bound to one snapshot, the query asks for another. Choose it on binding the table."
+                f"Table {key} is bound to one snapshot, but the query names another. Bind the table to that snapshot."
             )
     renamed = [bool(reference.node.alias) for reference in mentioned]
     quote = quote_of(into)
@@ -378,9 +421,9 @@ def rewrite_statement(
     for key in keys:
         free = (f"{prefix}_{number}_{re.sub(r'[^A-Za-z0-9_]', '_', key)}" for number in numbers)
         views.append(next(name for name in free if name.casefold() not in used_names))
-    if values and statement.dialect == into:  # else the tree is written
+    if values and statement.dialect == into:  # for another dialect the tree itself is written
         parameters.substitute_literals(tree, values)
-    # Of metadata tables nothing is skipped; conditions on others must not be taken for theirs, nor the other way round.
+    # Metadata tables are read whole. Their conditions must not apply to other tables, nor the reverse.
     moment = now() if now is not None and references_now(tree) else None
     pushdown = Pushdown(tree, {id(r.node): tables[bound[r.name]] for r in mentioned if r.name in bound}, moment)
     mentions = _Mentions(tree, text)
@@ -416,7 +459,7 @@ _WRITES = (*_CHANGES, exp.Into, exp.Command)
 
 
 def refuse_writes(statement: SqlStatement) -> None:
-    """Raises RequestError: a statement does more than read."""
+    """Raise RequestError if a statement does more than read."""
     writes = next(iter(statement.tree.find_all(*_WRITES)), None)
     if writes is None and isinstance(statement.tree, _READS):
         return
@@ -424,13 +467,15 @@ def refuse_writes(statement: SqlStatement) -> None:
     if misparse is not None and (writes is None or isinstance(writes, exp.Command)):
         raise misparse
     statement_node = writes or statement.tree
-    # sqlglot leaves some statements as they are, and knows their first word alone.
+    # sqlglot keeps some statements as unparsed text and only knows the first word.
     kind = (statement_node.name if isinstance(statement_node, exp.Command) else statement_node.key).upper()
-    raise RequestError(f"A query only reads, got {kind}. Use SELECT, and write its result with the API or the shell.")
+    raise RequestError(
+        f"A query may only read, got {kind}. Use SELECT, and write its result with the API or the shell."
+    )
 
 
 def bound_name(name: str, tables: Collection[str]) -> str | None:
-    """The bound table of a name, without regard to case; None: no table. Raises RequestError: it may be several."""
+    """Return the bound table for a name without regard to case, or None. Raise RequestError if several match."""
     if name in tables:
         return name
     matches = [table for table in tables if table.casefold() == name.casefold()]
@@ -440,7 +485,7 @@ def bound_name(name: str, tables: Collection[str]) -> str | None:
 
 
 class _Mentions:
-    """The names in a statement, gathered once for all of its tables."""
+    """The names in a statement, collected once for all of its tables."""
 
     def __init__(self, tree: exp.Expr, text: str) -> None:
         nodes = list(tree.walk())
@@ -454,17 +499,17 @@ class _Mentions:
         )
 
     def columns(self, table: exp.Table, schema: Schema, more: Iterable[str]) -> tuple[str, ...] | None:
-        """Columns of a table whose name occurs, unless something may mean columns without naming them."""
+        """Return a table's columns whose names occur, or None if the statement may mean columns without naming them."""
         if self._unnamed or table.find_ancestor(exp.Select) is None or table.alias_column_names:
             return None
-        if table.alias_or_name.casefold() in self._bare:  # the row as a struct
+        if table.alias_or_name.casefold() in self._bare:  # the table's name means a row as a struct
             return None
         known = dict.fromkeys((*schema.names(), *more))
         return tuple(name for name in known if name.casefold() in self._names)
 
 
 def _alias(reference: Reference, text: str, quote: Callable[[str], str]) -> str:
-    """The alias of a table without one: the last part of its name, as it is written, or of its location."""
+    """Return the alias for a table without one: the last part of its name as written, or of its location."""
     if reference.node.alias:
         return quote(reference.node.alias)
     last = reference.node.parts[-1]
@@ -474,7 +519,7 @@ def _alias(reference: Reference, text: str, quote: Callable[[str], str]) -> str:
 
 
 def _is_bare(reference: Reference, text: str) -> bool:
-    """Tells whether no alias can follow: `TABLE t`, `DESCRIBE t` and `SUMMARIZE t`, where nothing can refer to one."""
+    """Return whether no alias may follow, as in `TABLE t`, `DESCRIBE t`, and `SUMMARIZE t`."""
     is_table = re.search(r"(?<![\w\"'.])TABLE\s*\Z", text[: reference.start], re.IGNORECASE) is not None
     return is_table or isinstance(reference.node.parent, exp.Describe | exp.Summarize)
 

@@ -1,4 +1,4 @@
-"""SQL over tables: the text's own conditions decide which files are read."""
+"""`harness.sql`: SQL over tables, where the conditions in the query decide which files are read."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 _calls = itertools.count()
 _token = secrets.token_hex(8)
-"""Keeps a query from holding a made-up name by chance."""
+"""Part of generated names, so that no query contains one of them by chance."""
 
 
 @overload
@@ -87,52 +87,55 @@ def sql(
     spark: SparkSession | None = None,
     storage_options: Mapping[str, Any] | None = None,
 ) -> duckdb.DuckDBPyRelation | DataFrame:
-    """The result of a query over tables, as a lazy DuckDB relation or a lazy Spark DataFrame.
+    """Run a query over tables and return a lazy DuckDB relation or a lazy Spark DataFrame.
 
         orders = harness.open_table("warehouse/orders")
         harness.sql("SELECT region, sum(total) FROM orders GROUP BY region", {"orders": orders})
 
-    `harness.connect` has all tables of catalogs by their names.
+    `harness.connect` gives access to all tables of a catalog by name.
 
-    Conditions on one table skip its files and row groups, for each mention of the table by itself; the whole query
-    then runs on the engine.
+    Conditions that concern one table skip its files and row groups, separately for each mention of the table. The
+    engine then runs the whole query.
 
-    Sums of integers are HUGEINT: `int` in Python, DECIMAL(38,0) in Arrow and on Spark. A sum of more than 38 digits
-    fails once the rows are asked for; the error names the column. `docs/reference/result-types.md` shows all types.
+    Sums of integers are HUGEINT: `int` in Python, DECIMAL(38,0) in Arrow and Spark. A sum with more than 38 digits
+    fails when the rows are fetched, and the error names the column. `docs/reference/result-types.md` lists all types.
 
-    A table may be read at moments that the query names, at several in one query: `FROM orders AT (VERSION => 3)`,
-    `orders AT (TIMESTAMP => '2024-06-01')`, `orders VERSION AS OF 'audit'`, `orders TIMESTAMP AS OF '2024-06-01'`.
+    A query may read a table at several versions or times: `FROM orders AT (VERSION => 3)`, `orders AT (TIMESTAMP =>
+    '2024-06-01')`, `orders VERSION AS OF 'audit'`, `orders TIMESTAMP AS OF '2024-06-01'`.
 
-    A table may stand by its location, in quotes and with a slash: `FROM 'warehouse/orders'`. On DuckDB its metadata
-    tables stand behind its name: `FROM orders.snapshots`.
+    A query may name a table by its location, in quotes and with a slash: `FROM 'warehouse/orders'`. On DuckDB, it may
+    also read a table's metadata tables: `FROM orders.snapshots`.
 
-    On Spark a query has DuckDB's meaning, names and types, or is refused where Spark might answer differently. The
-    query runs under ANSI mode, in time zone UTC, whatever the session's settings are, and sees only `tables`. A query
-    in Spark's own dialect is run by Spark as it is written, and on DuckDB as sqlglot translates it.
+    On Spark, a query has the meaning, names, and types that it has on DuckDB. It is refused if Spark might answer
+    differently. It runs under ANSI mode in time zone UTC, whatever the session's settings are, and sees only `tables`.
+    A query in Spark's own dialect runs on Spark as written, and on DuckDB as translated by sqlglot.
 
     Args:
-        query: one statement that only reads.
-        tables: What the query reads, by the names that the query uses: tables (at their current snapshots), snapshots,
-            and locations, which are opened if the query names them. On DuckDB also frames of pandas, Polars or Arrow.
-        params: values for its `?`, `$1` or `$name`: a list, or a mapping by name. The engine binds them, and planning
-            skips files by them; DuckDB 1 runs such a query at once, and holds its rows.
-        engine: `duckdb`, `spark`, or an engine of another package that takes queries. Such an engine takes its own
-            dialect, reads all files, and gives an Arrow stream.
-        dialect: sqlglot's name of the dialect of `query`.
-        connection: your DuckDB connection, whose own tables can be named too, or None for a new one. Temporary things
-            are put on it, once for each plan, until `harness.detach`.
-        spark: your Spark session, or None for `harness.spark_session()`. Nothing of it is changed.
-        storage_options: as for `open_table`, for tables that are given or named by location.
+        query: A statement that only reads.
+        tables: The tables by the names in the query: tables (at their current snapshots), snapshots, or locations,
+            which are opened if the query names them. On DuckDB also pandas, Polars, or Arrow data frames.
+        params: Values for `?`, `$1`, or `$name`: a list, or a mapping by name. The engine binds them, and planning
+            skips files with them. DuckDB 1 runs such a query immediately and keeps its rows.
+        engine: `duckdb`, `spark`, or an engine of another package that runs queries. An engine of another
+            package takes its own dialect, reads all files, and returns an Arrow stream.
+        dialect: The dialect of `query`, by sqlglot's name.
+        connection: Your DuckDB connection, whose own tables the query may use, or None for a new one. Temporary objects
+            are created on it, once for each plan, until `harness.detach`.
+        spark: Your Spark session, or None for `harness.spark_session()`. It is not changed.
+        storage_options: As for `open_table`, for tables given or named by location.
+
+    Returns:
+        The result, which runs when its rows are fetched.
 
     Raises:
-        RequestError: the query cannot be parsed, or writes; there is no such engine, or none for queries; an argument
-            is for the other engine.
-        UnsupportedError: Spark might answer differently than DuckDB, or a column of the result cannot leave DuckDB; the
+        RequestError: The query cannot be parsed, or writes. The engine does not exist or does not run queries. An
+            argument does not apply to this engine.
+        UnsupportedError: Spark might answer differently than DuckDB, or a column of the result cannot leave DuckDB. The
             message names the construct or the column.
-        TableNotFoundError: a name stands for no table; the message has the nearest ones.
-        HarnessError: as for `Snapshot.plan`.
-        EngineError: DuckDB refuses the query, such as for an unknown column; `__cause__` is its own error. A failure
-            once the rows are fetched, such as for a file that is gone by now, is a `duckdb.Error`
+        TableNotFoundError: A name is not a table. The message has the nearest names.
+        HarnessError: As for `Snapshot.plan`.
+        EngineError: DuckDB rejects the query, for example because of an unknown column. `__cause__` is DuckDB's error.
+            If fetching rows fails, for example because a file was removed, the error is a `duckdb.Error`
             (`docs/reference/errors.md`).
     """
     engine_ = find_engine(engine)
@@ -189,7 +192,8 @@ def _result(
         assert engine.query is not None, "checked before"
         if values:
             raise RequestError(
-                f"Cannot bind values on {engine.name}: DuckDB and Spark do", options=("params", "engine")
+                f"Cannot bind values on {engine.name}: only DuckDB and Spark support values",
+                options=("params", "engine"),
             )
         if engine.dialect != dialect:
             raise RequestError(
@@ -205,7 +209,7 @@ def _result(
 
     if dialect == "spark":
         spark_query = rewrite(into="spark", now=_present)
-        # Filters that are decided mean the same in both dialects.
+        # Decided filters have the same meaning in both dialects.
         decided = (
             r.where if r.where is not None and is_decided(r.where.predicate) else None for r in spark_query.references
         )
@@ -219,21 +223,23 @@ def _result(
 
 
 def _rewriting(inputs: Inputs, dialect: str, prefix: str) -> Callable[..., Rewritten]:
-    """`rewrite` of this query, for the other arguments."""
+    """Return `rewrite` for this query. The remaining arguments are up to the caller."""
     from harness.queries.rewrite import rewrite
 
     return partial(rewrite, inputs.query, inputs.schemas, dialect, prefix=prefix, metadata=inputs.metadata.columns)
 
 
 def _present() -> datetime.datetime:
-    """The present in UTC, without a zone: no run of a query on Spark has an earlier moment."""
+    """Return the current time in UTC without a zone. Every run of the query on Spark happens later."""
     return datetime.datetime.now(datetime.UTC).replace(tzinfo=None)
 
 
 def missing_file(error: Exception, tables: Mapping[str, Table | Snapshot]) -> MissingFileError | None:
-    """The error about a file that is gone since a query on `tables` was planned; None: none of theirs is.
+    """Return the error for a file that was removed after a query was planned, or None if no file is missing.
 
-    error: DuckDB's, from a relation that `sql` gave, or pyarrow's from a stream of one.
+    Args:
+        error: DuckDB's error from a relation that `sql` returned, or pyarrow's from a stream of it.
+        tables: The tables of the query.
     """
     return next(
         (translated for translated in _translations(error, tables) if isinstance(translated, MissingFileError)), None
@@ -241,9 +247,11 @@ def missing_file(error: Exception, tables: Mapping[str, Table | Snapshot]) -> Mi
 
 
 def instance_error(error: Exception, tables: Mapping[str, Table | Snapshot]) -> HarnessError | None:
-    """The error where DuckDB gave up its instance, with the file that did it if it is one of `tables`.
+    """Return the error for a failed DuckDB instance, naming the file that caused it if it belongs to `tables`.
 
-    error: DuckDB's internal or fatal one. None: no table was read.
+    Args:
+        error: DuckDB's internal or fatal error.
+        tables: The tables of the query. If there are none, the result is None.
     """
     translated: HarnessError | None = None
     for translated in _translations(error, tables):
@@ -253,7 +261,7 @@ def instance_error(error: Exception, tables: Mapping[str, Table | Snapshot]) -> 
 
 
 def _translations(error: Exception, tables: Mapping[str, Table | Snapshot]) -> Iterator[HarnessError]:
-    """An error as each table tells it."""
+    """Yield the error as translated for each table."""
     from harness.engines.duckdb.failures import engine_error
 
     for value in tables.values():
@@ -268,7 +276,7 @@ def _translations(error: Exception, tables: Mapping[str, Table | Snapshot]) -> I
 def _check_arguments(engine: Engine, connection: duckdb.DuckDBPyConnection | None, spark: SparkSession | None) -> None:
     if engine.query is None:
         raise RequestError(
-            f"Cannot run a query on {engine.name}: it only reads plans; say engine='duckdb' or 'spark'",
+            f"Cannot run a query on {engine.name}: it only reads plans; use engine='duckdb' or 'spark'",
             options=("engine",),
         )
     for option, value, owner, words in (
@@ -277,7 +285,7 @@ def _check_arguments(engine: Engine, connection: duckdb.DuckDBPyConnection | Non
     ):
         if engine.name != owner and value is not None:
             raise RequestError(
-                f"Cannot use {words} on {engine.name}: leave {option} out, or say engine='{owner}'",
+                f"Cannot use {words} on {engine.name}: leave {option} out, or use engine='{owner}'",
                 options=(option, "engine"),
             )
 
@@ -285,11 +293,13 @@ def _check_arguments(engine: Engine, connection: duckdb.DuckDBPyConnection | Non
 def _transpiled(
     rewritten: Rewritten, values: Mapping[str, Any], plans: Mapping[str, PlannedScan], version: str
 ) -> tuple[SparkQuery, tuple[Field, ...]]:
-    """Return a query of DuckDB's dialect as a query of Spark's, with the columns of its result.
+    """Return a query in DuckDB's dialect as a Spark query, with the columns of its result.
 
-    DuckDB describes the result first, and so refuses what DuckDB would refuse.
+    DuckDB describes the result first, so it rejects invalid queries.
 
     Args:
+        rewritten: The query.
+        values: Values of parameters by name.
         plans: The tables that the query reads, by name.
         version: The version of Spark.
     """
@@ -305,19 +315,20 @@ def _transpiled(
         if difference is not None:
             part = rewritten.as_written(difference.part(rewritten.sql))
             raise UnsupportedError(
-                f"Cannot run it on Spark: what begins with {part[:60]!r} is not read as DuckDB reads it; write it in "
-                "other words, or run it on DuckDB",
+                f"Cannot run the query on Spark: Spark reads the part that begins with {part[:60]!r} differently than "
+                "DuckDB; rewrite that part, or run the query on DuckDB",
                 options=("engine",),
             )
         columns = agreement.result_columns(lowered, described)
-    except UnsupportedError as error:  # shows the query, in which the user's tables have names of their own
+    except UnsupportedError as error:  # the message shows the query with generated table names
         for reference in rewritten.references:
             error.message = error.message.replace(reference.view, reference.table)
         raise
     for construct, since in lowered.needs.items():
         if tuple(int(part) for part in version.split(".")[:2]) < since:
             raise UnsupportedError(
-                f"Cannot run {construct} on Spark {version}: it came with {since[0]}.{since[1]}; run it on DuckDB",
+                f"Cannot run {construct} on Spark {version}: it requires Spark {since[0]}.{since[1]}; run the query on "
+                "DuckDB",
                 options=("engine",),
             )
     return lowered, columns

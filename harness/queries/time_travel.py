@@ -1,7 +1,7 @@
-"""Moments of tables that a query names: `FROM orders AT (VERSION => 3)`, `FROM orders TIMESTAMP AS OF '2024-06-01'`.
+"""Time travel clauses: `FROM orders AT (VERSION => 3)`, `FROM orders TIMESTAMP AS OF '2024-06-01'`.
 
-A table at a moment becomes a table of a name of its own, so that one query may read a table at several moments. The
-words are those of DuckDB and of Spark, in queries of either dialect:
+A table with a time travel clause becomes a table with a new name, so one query may read several versions of a table.
+The clauses of DuckDB and of Spark work in both dialects:
 
     AT (VERSION => 3)                       AT (TIMESTAMP => TIMESTAMP '2024-06-01 12:00:00')
     [FOR] VERSION AS OF 3, or 'audit'       [FOR] TIMESTAMP AS OF '2024-06-01'
@@ -29,10 +29,11 @@ _DAY_MS = 86_400_000
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """The version or time that a clause names.
+    """The version or time in a clause.
 
-    kind: `version`, of a snapshot id, a version, a branch or a tag; or `timestamp`.
-    value: of a timestamp, text, or milliseconds since 1970-01-01 UTC.
+    Attributes:
+        kind: `version` for a snapshot id, a version, a branch, or a tag. Else `timestamp`.
+        value: The value. A timestamp is text, or milliseconds since 1970-01-01 UTC.
     """
 
     kind: Literal["version", "timestamp"]
@@ -40,7 +41,7 @@ class Moment:
 
     @property
     def at(self) -> int | str:
-        """The argument of `Table.snapshot`. A version in digits is a snapshot id, or a version of a Delta table."""
+        """The argument for `Table.snapshot`. A numeric version is a snapshot id, or a version of a Delta table."""
         if self.kind == "timestamp":
             return f"timestamp={self.value}"
         number = self.value if isinstance(self.value, int) else whole_number(self.value)
@@ -52,17 +53,26 @@ class Moment:
 
 @dataclass(frozen=True, slots=True)
 class Pinned:
-    """A query with a name of its own for each table at a moment. moments: by that name, the table and its moment."""
+    """A query with a new name for each table at a moment.
+
+    Attributes:
+        query: The query.
+        moments: The table and its moment by the new name.
+    """
 
     query: str
     moments: Mapping[str, tuple[tuple[str, ...], Moment]]
 
 
 def pin(statement: SqlStatement, is_bound: Callable[[tuple[str, ...]], bool]) -> Pinned | None:
-    """A query with tables at moments under names of their own; None: no table of harness's has one.
+    """Give tables with time travel clauses new names. Return None if there are none.
 
-    is_bound: tells whether a name's parts are those of a table of harness's.
-    Raises RequestError: a moment is no literal, or is none of any table, such as BEFORE.
+    Args:
+        statement: The statement.
+        is_bound: Returns whether the parts of a name mean a bound table.
+
+    Raises:
+        RequestError: A moment is not a literal, or the clause is not supported, for example BEFORE.
     """
     moved = [r for r in references(statement) if _is_moved(r.node) and is_bound(r.name)]
     if not moved:
@@ -126,18 +136,15 @@ def _value(node: exp.Expr, kind: str) -> int | str | None:
             return None
 
 
-# The place of a clause in the text, which the parser does not keep.
-
-
 def _clause(statement: SqlStatement, reference: Reference, tokens: Sequence[Token], moment: Moment) -> tuple[int, int]:
-    """The places of the clause behind a name, and behind the alias that may follow the name."""
+    """Return the start and end of the clause after a table's name or alias. The parser does not keep this position."""
     first = next(i for i, token in enumerate(tokens) if token.start >= reference.end)
     for start in range(first, min(first + 4, len(tokens))):
         end = _end(tokens, start)
         if end is None:
             continue
         begin, stop = tokens[start].start, tokens[end - 1].end + 1
-        # Words that alone mean the moment are the whole clause.
+        # The clause is complete if it has the same meaning alone.
         with contextlib.suppress(RequestError):
             alone = parse_statement(f"SELECT * FROM t {statement.text[begin:stop]}", statement.dialect).tree
             table = alone.find(exp.Table)
@@ -145,12 +152,12 @@ def _clause(statement: SqlStatement, reference: Reference, tokens: Sequence[Toke
                 return begin, stop
     raise RequestError(
         f"Cannot read the time of table {'.'.join(reference.name)}: write AT (VERSION => …) or AT (TIMESTAMP => …) "
-        "behind its name"
+        "after its name"
     )
 
 
 def _end(tokens: Sequence[Token], start: int) -> int | None:
-    """The index behind a clause that begins with a token; None if none does."""
+    """Return the index after a clause that begins at a token, or None if none begins there."""
     words = [token.text.upper() for token in tokens[start : start + 4]]
     if words[:2] == ["AT", "("]:
         return _closing(tokens, start + 1)

@@ -1,7 +1,8 @@
-"""The directory of a slice, which becomes a table at once, when all files are there.
+"""The directory of a slice. It becomes a table in one step, after all files have been fetched.
 
-While files are fetched, the metadata is in a hidden folder; a reader finds no table. The last step moves the metadata
-into place by one rename. An interrupted pull leaves its journal in the hidden folder, and the same pull goes on there.
+While files are fetched, the metadata is in a hidden folder, so that readers find no table. The last step moves the
+metadata into place by one rename. An interrupted pull leaves its journal in the hidden folder, and the same pull
+continues from there.
 """
 
 from __future__ import annotations
@@ -26,18 +27,20 @@ from harness.storage.threads import phase
 from harness.writing.local_files import check_inside
 
 NOTE = "_harness_slice.json"
-"""The note of a slice's origin. Names that begin so are hidden: neither format's cleaning removes them."""
+"""The note that records a slice's origin. Neither format's cleanup removes files with this prefix."""
 _WORK = "_harness_pull"
 _ORIGINALS = f"{_WORK}/originals"
-"""The folder of the source's files of which files of the slice are made."""
+"""The folder of source files from which files of the slice are made."""
 _FILES = "_harness_slice_files.jsonl"
 """The journal: the source file of each file of the slice, with size and checksum."""
 
 
 class SliceDirectory:
-    """A directory that becomes a slice, or a slice that becomes newer.
+    """A directory that becomes a slice, or a slice that is brought to a newer snapshot.
 
-    directory: absolute. metadata: the folder in it that makes a table of it, `metadata` or `_delta_log`.
+    Attributes:
+        directory: The absolute path.
+        journal: The path of the journal while files are fetched.
     """
 
     def __init__(self, directory: Path, metadata: str) -> None:
@@ -49,13 +52,22 @@ class SliceDirectory:
         self.journal = self._work / _FILES
 
     def file(self, relative: str) -> Path:
-        """The path of a file of the slice. Raises RequestError: a link leads out of the directory."""
+        """Return the path of a file of the slice.
+
+        Raises:
+            RequestError: A symbolic link leads out of the directory.
+        """
         return check_inside(self.directory, self.directory / relative)
 
     def begin(self, request: dict[str, Any], *, refresh: bool = False) -> None:
-        """Take the directory for this pull, or go on with the same one. refresh: the directory is a slice.
+        """Reserve the directory for this pull, or continue the same pull.
 
-        Raises RequestError: the directory holds something else.
+        Args:
+            request: The pull, as plain values.
+            refresh: True if the directory already is a slice.
+
+        Raises:
+            RequestError: The directory holds something else.
         """
         for path in (self._marker, self.journal):
             check_inside(self.directory, path)
@@ -66,8 +78,8 @@ class SliceDirectory:
             return
         if self._marker.is_file() and not refresh:
             raise RequestError(
-                f"Cannot pull into {self.directory}: a pull of something else ended there before it was done; "
-                "remove the directory, or give another one"
+                f"Cannot pull into {self.directory}: a different pull was interrupted there; "
+                "remove the directory, or choose another one"
             )
         with translate_write_errors(self.directory):
             shutil.rmtree(self._work, ignore_errors=True)
@@ -77,35 +89,37 @@ class SliceDirectory:
             self._marker.write_text(content, encoding="utf-8")
 
     def check(self) -> None:
-        """Raises RequestError if no pull could begin or go on here; nothing is written."""
+        """Raise RequestError if no pull could begin or continue here. Nothing is written."""
         if not self.directory.exists():
             return
         if not self.directory.is_dir():
-            raise RequestError(f"Cannot pull into {self.directory}: it is a file; give a directory")
+            raise RequestError(f"Cannot pull into {self.directory}: it is a file; choose a directory")
         is_begun = self._marker.is_file() and not self._metadata.exists()
         if any(self.directory.iterdir()) and not is_begun:
             raise RequestError(
-                f"Cannot pull into {self.directory}: it is not empty; give a new directory, or refresh the slice"
+                f"Cannot pull into {self.directory}: it is not empty; choose a new directory, or refresh the slice"
             )
 
     def stage(self) -> Path:
-        """An empty folder for the metadata."""
+        """Return an empty folder for the metadata."""
         with translate_write_errors(self.directory):
             shutil.rmtree(self._staged, ignore_errors=True)
             self._staged.mkdir(parents=True)
         return self._staged
 
     def publish(self, note: dict[str, Any], *, journal: bool = True) -> None:
-        """Make a table of the directory: the note first, then the metadata; the work goes.
+        """Turn the directory into a table: write the note, move the metadata into place, and delete working files.
 
-        journal: True: it stays beside the slice, with the names of the source's files.
+        Args:
+            note: The note that records the slice's origin.
+            journal: If True, keep the journal, with the names of the source's files.
         """
         with translate_write_errors(self.directory):
             if journal and self.journal.is_file():
                 os.replace(self.journal, self.directory / _FILES)
             scratch = self._work / NOTE
             scratch.unlink(missing_ok=True)
-            with scratch.open("x", encoding="utf-8") as out:  # no link is followed
+            with scratch.open("x", encoding="utf-8") as out:  # does not follow a symbolic link
                 out.write(json.dumps(note, indent=1) + "\n")
             os.replace(scratch, self.directory / NOTE)
             if self._metadata.exists():
@@ -116,7 +130,7 @@ class SliceDirectory:
 
 @contextmanager
 def translate_write_errors(path: Path) -> Iterator[None]:
-    """Turns errors of the operating system into an error that names the written file."""
+    """Raise errors of the operating system as a StorageError that names the written file."""
     try:
         yield
     except OSError as error:
@@ -124,24 +138,26 @@ def translate_write_errors(path: Path) -> Iterator[None]:
         raise StorageError(f"Cannot write the slice: {reason}", file=str(error.filename or path)) from error
 
 
-# Names of a slice's files: as below the source's location, where these are safe, else by a digest. Anyone may have
-# written the paths: they may leave the slice, be too long for a file system, or be the metadata's own.
-
-
 _RESERVED = frozenset({"metadata", "_delta_log"})
 _UNSAFE = re.compile(r"[\x00-\x1f\x7f\\:]")
-_MAX_SEGMENT = 200  # bytes; file systems take 255
+_MAX_SEGMENT = 200  # bytes; file systems allow 255
 _MAX_PATH = 1000  # bytes
 
 
 class SlicePaths:
-    """Gives each file of the source its path in the slice, relative to its directory, always the same one."""
+    """The path of each source file in the slice, relative to the slice's directory.
+
+    A path is the source path below the table's location if that is safe, and otherwise a digest. The source paths are
+    not trusted: they may lead out of the slice, be too long for a file system, or collide with the slice's metadata.
+    """
 
     def __init__(self, location: str, refreshed: int, *, numbered: bool) -> None:
-        """Names for a source whose files are below a location, as its metadata or storage calls it.
+        """Create the paths for a source whose files are below a location.
 
-        refreshed: the number of refreshes; files that are written anew have other names each time.
-        numbered: names are numbers, and say nothing of the source's.
+        Args:
+            location: The location, as the source's metadata or storage spells it.
+            refreshed: The number of refreshes. Rewritten files have new names after each refresh.
+            numbered: If True, names are numbers and do not reveal the source's names.
         """
         self.refreshed = refreshed
         self._numbered = numbered
@@ -151,16 +167,28 @@ class SlicePaths:
         self._folders: set[str] = set()
 
     def written_path(self, path: str, *, ending: str = "", is_rewritten: bool = True) -> str:
-        """The path of a file in the slice. anew: True: the file is made of the source's; False: a copy."""
+        """Return the path of a file in the slice.
+
+        Args:
+            path: The source path.
+            ending: The ending of the name.
+            is_rewritten: True if the file is made from the source's file, False if it is a copy.
+        """
         name = self.path_of(path, ending=ending)
         return f"refresh-{self.refreshed}/{name}" if self.refreshed and is_rewritten else name
 
     def fetched_path(self, path: str, *, is_rewritten: bool) -> str:
-        """The path to which a file of the source is copied. anew: as for `written`."""
+        """Return the path to which a source file is copied. `is_rewritten` is as for `written_path`."""
         return f"{_ORIGINALS}/{self.path_of(path)}" if is_rewritten else self.path_of(path)
 
     def path_of(self, path: str, *, ending: str = "", folder: str = "data") -> str:
-        """The path of a copy in the slice. path: the source's. ending: of the name. folder: for names by digest."""
+        """Return the path of a copy in the slice.
+
+        Args:
+            path: The source path.
+            ending: The ending of the name.
+            folder: The folder for names by digest.
+        """
         found = self._given.get(path)
         if found is None:
             if self._numbered:
@@ -173,7 +201,7 @@ class SlicePaths:
         return found
 
     def _safe_path(self, path: str, ending: str) -> str | None:
-        """The part below the location; None: no file of the slice can have that name, or another file has it."""
+        """Return the path below the location, or None if a slice cannot use it or another file already has it."""
         if not path.startswith(self._prefix):
             return None
         relative = path.removeprefix(self._prefix)
@@ -181,7 +209,7 @@ class SlicePaths:
         segments = relative.split("/")
         if not all(map(_is_plain, segments)) or segments[0].casefold() in _RESERVED or segments[0][0] in "._":
             return None
-        # Names that differ by case alone are one on some file systems, and stores let a name be file and folder.
+        # Some file systems ignore case, and object stores allow a name to be both a file and a folder.
         folded = relative.casefold()
         if folded in self._taken or folded in self._folders or self._taken & set(_parent_folders(folded)):
             return None
@@ -208,18 +236,18 @@ def _parent_folders(path: str) -> Iterable[str]:
     return ("/".join(parts[:end]) for end in range(1, len(parts)))
 
 
-# Fetching the files of a slice: in parallel, each whole or not at all, and files that are there not again.
-
-
-_PIECE = 1 << 23  # bytes that are held of a file at a time
+_PIECE = 1 << 23  # the bytes of a file that are held at a time
 FETCHES_AT_ONCE = 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceFile:
-    """A file of the source that the slice holds.
+    """A source file that the slice copies.
 
-    physical: where its bytes are. target: its path in the slice. size: bytes, as recorded; None: not recorded.
+    Attributes:
+        physical: The path of its bytes.
+        target: Its path in the slice.
+        size: The recorded size in bytes, or None if it is not recorded.
     """
 
     physical: PhysicalPath
@@ -229,7 +257,14 @@ class SourceFile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FetchedFile:
-    """A file that is there. source: the file of the source, as shown. sha256: of the bytes, in hexadecimal digits."""
+    """A file that has been fetched.
+
+    Attributes:
+        source: The source file, without secrets.
+        target: Its path in the slice.
+        size: Its size in bytes.
+        sha256: The SHA-256 digest of its bytes, in hexadecimal.
+    """
 
     source: str
     target: str
@@ -239,11 +274,15 @@ class FetchedFile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Slice:
-    """A slice of a table of some format, planned and not yet made.
+    """A planned slice of a table of either format.
 
-    points: its snapshots or versions, oldest first. storage: reads the source. files: to copy.
-    rewritten_bytes: bytes of the source's files that are read, to be written anew, and not copied.
-    write: writes the metadata around the fetched files, by target, staged; a sentence for each lack of the slice.
+    Attributes:
+        points: The slice's snapshots or versions, oldest first.
+        storage: The storage that reads the source.
+        files: The files to copy.
+        rewritten_bytes: The size of source files that are read to be rewritten, and not copied.
+        write: A function that writes the metadata for the fetched files, which are given by target. It returns a
+            sentence for each thing that the slice lacks.
     """
 
     points: tuple[int, ...]
@@ -256,12 +295,19 @@ class Slice:
 def fetch(
     files: Sequence[SourceFile], storage: Storage, place: SliceDirectory, *, link: bool = False
 ) -> tuple[dict[str, FetchedFile], int]:
-    """Copy the files that are not there yet: all files by target, and the number of those that were there.
+    """Copy the files that are not in the slice yet.
 
-    link: True: files become hard links to the source's, where the file system has such.
+    Args:
+        files: The files to copy.
+        storage: The storage that reads the source.
+        place: The slice's directory.
+        link: If True, hard links are made instead of copies, if the file system supports it.
+
+    Returns:
+        All files by target, and the number of files that were already there.
 
     Raises:
-        MissingFileError, OutsideTableError, StorageError: a file cannot be read, or ends early.
+        MissingFileError, OutsideTableError, StorageError: A file cannot be read, or ends early.
     """
     known = read_journal(place.journal)
     present, missing = {}, []
@@ -276,7 +322,7 @@ def fetch(
         work = _FetchState(storage, place, advance, link=link)
         try:
             wait([pool.submit(work.run, file) for file in missing])
-        except BaseException as error:  # Ctrl-C, and then the pool waits for its threads
+        except BaseException as error:  # Ctrl-C; the pool then waits for its threads
             work.failure = error
             raise
     if work.failure is not None:
@@ -285,7 +331,12 @@ def fetch(
 
 
 class _FetchState:
-    """State that the threads share. failure: the first one, which ends the other copies."""
+    """The state that the fetching threads share.
+
+    Attributes:
+        failure: The first error, which stops the other threads.
+        fetched: The fetched files by target.
+    """
 
     def __init__(
         self,
@@ -307,7 +358,7 @@ class _FetchState:
         if self.failure is None:
             try:
                 self.fetched[file.target] = self.fetch(file)
-            except BaseException as error:  # for the thread that waits
+            except BaseException as error:  # raised again by the thread that waits
                 self.failure = self.failure or error
 
     def fetch(self, file: SourceFile) -> FetchedFile:
@@ -325,21 +376,21 @@ class _FetchState:
         return fetched
 
     def _link(self, file: SourceFile, part: Path) -> str | None:
-        """Links the file; its checksum. None: it is to be copied."""
+        """Link the file and return its checksum, or return None if it has to be copied."""
         if not (self._is_linked and is_local(file.physical)):
             return None
         try:
             os.link(local_path(file.physical), part)
-        except OSError:  # no file system of hard links, or another one
+        except OSError:  # the file system has no hard links, or the source is on a different file system
             return None
         with part.open("rb") as linked:
             return hashlib.file_digest(linked, "sha256").hexdigest()
 
     def _copy(self, file: SourceFile, part: Path, size: int) -> str:
-        """Copies the file of this size; its checksum."""
+        """Copy a file of this size, and return its checksum."""
         digest = hashlib.sha256()
         part.unlink(missing_ok=True)
-        with part.open("xb") as out:  # no link is followed
+        with part.open("xb") as out:  # does not follow a symbolic link
             for start in range(0, size, _PIECE):
                 if self.failure is not None:
                     raise self.failure
@@ -359,7 +410,7 @@ class _FetchState:
 
 
 def read_journal(path: Path) -> dict[str, FetchedFile]:
-    """The files that earlier tries fetched, by target; a line that an interruption cut tells nothing."""
+    """Return the files that earlier attempts fetched, by target. A line that was cut by an interruption is ignored."""
     if not path.is_file():
         return {}
     found = {}
@@ -373,9 +424,12 @@ def read_journal(path: Path) -> dict[str, FetchedFile]:
 
 
 def discard_stale(directory: Path, fetched: Mapping[str, FetchedFile], refreshed: int) -> None:
-    """Removes the files of a slice's older state, and forgets them.
+    """Delete the files of a slice's older state, and remove them from the journal.
 
-    fetched: those that it has now, by target. refreshed: how often it was made newer.
+    Args:
+        directory: The slice's directory.
+        fetched: The slice's present files, by target.
+        refreshed: The number of refreshes.
     """
     journal = directory / _FILES
     known = read_journal(journal)
@@ -383,18 +437,18 @@ def discard_stale(directory: Path, fetched: Mapping[str, FetchedFile], refreshed
         for target in known.keys() - fetched.keys():
             check_inside(directory, directory / target).unlink(missing_ok=True)
         for target in known if refreshed == 1 else ():
-            # Files that were made of originals the first time; later files have a folder for each time.
+            # Files made from originals by the first pull; later ones are in a folder per refresh.
             if target.startswith(f"{_ORIGINALS}/"):
                 check_inside(directory, directory / target.removeprefix(f"{_ORIGINALS}/")).unlink(missing_ok=True)
         shutil.rmtree(directory / f"refresh-{refreshed - 1}", ignore_errors=True)
         lines = "".join(json.dumps(asdict(file)) + "\n" for file in fetched.values())
         journal.unlink(missing_ok=True)
-        with journal.open("x", encoding="utf-8") as out:  # no link is followed
+        with journal.open("x", encoding="utf-8") as out:  # does not follow a symbolic link
             out.write(lines)
 
 
 def _is_intact(path: Path, expected: FetchedFile) -> bool:
-    """Tells whether the file is as it was fetched, to the last bit."""
+    """Return whether a file still has the size and checksum with which it was fetched."""
     if not path.is_file() or path.stat().st_size != expected.size:
         return False
     with path.open("rb") as stream:

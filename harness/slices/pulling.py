@@ -1,9 +1,9 @@
-"""`pull`: a slice of a table in a directory, a valid table of the same format whose rows are the source's.
+"""Pulling and refreshing of slices: a slice is a valid table of the source's format with a part of its rows.
 
     harness.open_table("s3://bucket/orders").pull("slice", where="day >= DATE '2024-06-01'")
 
-Under the filter, the slice and its source return the same rows. Whole files are taken, so without the filter
-it may give more, unless it is to be exact.
+Under the filter, the slice and its source return the same rows. Whole files are copied, so without the filter the slice
+may return other rows too, unless it is pulled with `exact`.
 """
 
 from __future__ import annotations
@@ -27,11 +27,17 @@ from harness.table import open_table
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PullResult:
-    """The result of a pull or of a refresh.
+    """The result of a pull or a refresh.
 
-    directory: of the slice, as given. format: `iceberg` or `delta`. snapshots: ids or versions, oldest first.
-    files, bytes: of the source. reused: files that were there from an interrupted pull.
-    made: False: a refresh, and the slice has the newest snapshot. notes: a sentence for each lack of the slice.
+    Attributes:
+        directory: The slice's directory, as the caller spelled it.
+        format: `iceberg` or `delta`.
+        snapshots: The ids or versions in the slice, oldest first.
+        files: The number of files of the source.
+        bytes: The size of these files.
+        reused: The number of files that an interrupted pull had already fetched.
+        made: False if a refresh found nothing new.
+        notes: A sentence for each thing that the slice lacks.
     """
 
     directory: str
@@ -45,9 +51,13 @@ class PullResult:
 
 
 def make_slice(snapshot: Snapshot, directory: Path, request: SliceRequest, *, refreshed: int = 0) -> PullResult:
-    """Make a slice, or a newer one in place of it.
+    """Make a slice, or replace it with a newer one.
 
-    refreshed: the number of refreshes of the slice in the directory, with this one; 0: there is none.
+    Args:
+        snapshot: The snapshot to pull.
+        directory: The slice's directory.
+        request: The options.
+        refreshed: The number of refreshes of the slice in the directory, including this one. 0 for a new slice.
     """
     source: Any = snapshot._source
     selection: Any = snapshot._selection
@@ -55,7 +65,7 @@ def make_slice(snapshot: Snapshot, directory: Path, request: SliceRequest, *, re
     if not refreshed:
         place.check()
     planned: Slice
-    if isinstance(source, DeltaTable):  # no module of the other format is imported
+    if isinstance(source, DeltaTable):  # does not import modules of the other format
         from harness.slices.delta import pulling as delta
 
         planned = delta.plan_slice(source, selection, request, refreshed)
@@ -85,14 +95,14 @@ def make_slice(snapshot: Snapshot, directory: Path, request: SliceRequest, *, re
     fetched, reused = fetch(files, storage, place, link=request.link)
     with phase("writing the slice"):
         notes = planned.write(place, fetched)
-    sentence = None if storage.roots is None else storage.roots.told()
+    sentence = None if storage.roots is None else storage.roots.outside_notice()
     if sentence is not None:
         warn(f"Table {redact(snapshot._source.location)}: {sentence}")
     is_anonymised = request.anonymise is not None
     if is_anonymised:
         origin |= {"location": None, "identity": None}
     note = {
-        "harness": sys.modules["harness"].__version__,  # the package itself imports what is above this layer
+        "harness": sys.modules["harness"].__version__,  # `harness` itself imports modules above this layer
         "pulled": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
         **origin,
         "files": pulled.files,
@@ -108,38 +118,35 @@ def make_slice(snapshot: Snapshot, directory: Path, request: SliceRequest, *, re
 
 
 def identity_of(snapshot: Snapshot) -> str | None:
-    """The identity of a snapshot's table among tables at its place."""
+    """Return the id of a snapshot's table, which distinguishes it from other tables at the same location."""
     source: Any = snapshot._source
     selection: Any = snapshot._selection
     found: str | None = selection.snapshot.state.metadata.id if isinstance(source, DeltaTable) else source.metadata.uuid
     return found
 
 
-# `refresh`: a slice brought to its source's newest snapshot, as if pulled anew, with new files alone fetched.
-
-
 def refresh(snapshot: Snapshot, place: Path) -> PullResult:
-    """Bring the slice in a directory to a newer snapshot of its source, as it was pulled: see `Table.pull`.
+    """Bring the slice in a directory to a newer snapshot of its source, with the same options: see `Table.pull`.
 
     Raises:
-        RequestError: The directory is no slice, or one that cannot follow its source.
-        HarnessError: As `make`.
+        RequestError: The directory is not a slice, or the slice cannot follow its source.
+        HarnessError: As for `make_slice`.
     """
     note = _read_note(place)
     before = note["snapshots"]
     with read_context(snapshot._source, snapshot._selection.snapshot):
         table = snapshot._source
         if "anonymised" in note["request"]:
-            _fail_refresh(
-                place, "it is anonymised, so its note does not say what it was pulled from, nor by which filter"
-            )
+            _fail_refresh(place, "it is anonymised, so its note does not record its source and filter")
         if table.format != note["format"]:
             _fail_refresh(place, f"its format is {note['format']}, and the source's is {table.format}")
         if identity_of(snapshot) != note["identity"]:
-            _fail_refresh(place, "another table is at the source's place now")
+            _fail_refresh(place, "another table is at the source's location now")
         base = before[-1] if before else None
         if base is not None and not _descends_from(snapshot, base):
-            _fail_refresh(place, f"its snapshot {base} has expired in the source, or is not in the newest one's past")
+            _fail_refresh(
+                place, f"its snapshot {base} has expired in the source, or is not an ancestor of the newest one"
+            )
         try:
             own = open_table(place, format_hint=note["format"])
         except HarnessError as error:
@@ -158,14 +165,16 @@ def _read_note(place: Path) -> dict[str, Any]:
     try:
         note: dict[str, object] = json.loads((place / NOTE).read_text(encoding="utf-8"))
         if not {"format", "identity", "snapshots", "request", "refreshed"} <= note.keys():
-            raise ValueError("it lacks a part")
+            raise ValueError("a key is missing")
     except (OSError, ValueError) as error:
-        raise RequestError(f"Cannot refresh {place}: it is no slice, as its {NOTE} cannot be read ({error})") from error
+        raise RequestError(
+            f"Cannot refresh {place}: it is not a slice, because its {NOTE} cannot be read ({error})"
+        ) from error
     return note
 
 
 def _descends_from(snapshot: Snapshot, base: int) -> bool:
-    """Tells whether `base` is in the past of a snapshot, as far as the source knows it."""
+    """Return whether `base` is an ancestor of a snapshot, as far as the source's history shows."""
     table: Any = snapshot._source
     if isinstance(table, DeltaTable):
         return any(base in versions and snapshot.id in versions for versions in table.readable())
@@ -178,4 +187,4 @@ def _descends_from(snapshot: Snapshot, base: int) -> bool:
 
 
 def _fail_refresh(place: Path, reason: str) -> NoReturn:
-    raise RequestError(f"Cannot refresh {place}: {reason}; pull anew")
+    raise RequestError(f"Cannot refresh {place}: {reason}; pull it again")

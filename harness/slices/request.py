@@ -1,4 +1,4 @@
-"""A request for a slice."""
+"""The options of a pull, and the rows that they select."""
 
 from __future__ import annotations
 
@@ -27,17 +27,18 @@ from harness.storage.threads import phase
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SliceRequest:
-    """A request for a slice.
+    """The options of a pull.
 
-    where: a boolean SQL expression; None: all rows.
-    last: the number of newest snapshots, up to the one that is read.
-    columns: names of the slice's columns; None: all.
-    exact: True: without rows that `where` drops.
-    sample_rows: the number of rows; None: all.
-    anonymise: the key that chooses other values; None: values stay.
-    statistics: False: the metadata says no bounds and counts of values, as far as its format lets it.
-    reverse: True: the metadata lists files and manifests in the reverse order.
-    link: True: files of the source that stay as they are become hard links. Nobody may change them then.
+    Attributes:
+        where: A boolean SQL expression. None: all rows.
+        last: The number of snapshots, up to and including the pulled snapshot.
+        columns: The names of the slice's columns. None: all columns.
+        exact: If True, leave out rows that `where` drops.
+        sample_rows: The number of rows. None: all rows.
+        anonymise: The key that selects pseudonyms. None: values stay.
+        statistics: If False, the metadata has no bounds and value counts, as far as the format permits.
+        reverse: If True, the metadata lists files and manifests in reverse order.
+        link: If True, unchanged files of the source become hard links. They must not be modified afterwards.
     """
 
     where: str | None = None
@@ -63,8 +64,8 @@ class SliceRequest:
         for name in ("sample_rows", "anonymise"):
             if self.last > 1 and getattr(self, name) is not None:
                 raise RequestError(
-                    f"Cannot pull {self.last} snapshots with {name}: which rows are there differs between them; "
-                    "leave one of both out",
+                    f"Cannot pull {self.last} snapshots with {name}: their rows differ; "
+                    "leave one of the two options out",
                     options=(name,),
                 )
         if self.columns is not None and not self.columns:
@@ -72,31 +73,37 @@ class SliceRequest:
 
     @property
     def cuts_rows(self) -> bool:
-        """Tells whether data files may lose rows."""
+        """True if data files may lose rows."""
         return self.exact or self.sample_rows is not None
 
     @property
     def rewrites_vectors(self) -> bool:
-        """Tells whether deletion vectors are written anew."""
+        """True if deletion vectors are rewritten."""
         return self.cuts_rows or self.anonymise is not None
 
     @property
     def rewrites(self) -> bool:
-        """Tells whether data files may change."""
+        """True if data files may be rewritten."""
         return self.rewrites_vectors or self.columns is not None
 
     def bound_columns(self, schema: Schema) -> tuple[Field, ...] | None:
-        """The columns of the slice; None: all that files have. An anonymised slice has those of the schema."""
+        """Return the slice's columns, or None for all columns of the files.
+
+        An anonymised slice has only the columns of the schema.
+        """
         if self.columns is not None:
             return bind_columns(self.columns, schema)
         return None if self.anonymise is None else schema.fields
 
     def pseudonyms(self) -> Pseudonyms | None:
-        """The pseudonyms of values; None: values stay."""
+        """Return the pseudonyms, or None if values stay."""
         return None if self.anonymise is None else Pseudonyms(self.anonymise)
 
     def as_dict(self) -> dict[str, Any]:
-        """The request as plain values, for the note, without defaults and without values of an anonymised table."""
+        """Return the request as plain values for the note, without defaults.
+
+        The values of an anonymised table are left out.
+        """
         asked = {
             "where": self.where if self.anonymise is None else None,
             "last": None if self.last == 1 else self.last,
@@ -110,26 +117,28 @@ class SliceRequest:
 
 def _check_number(value: object, name: str, least: int) -> None:
     if isinstance(value, bool) or not isinstance(value, int) or value < least:
-        raise RequestError(f"Invalid {name}={value!r}: expected a number from {least} on", options=(name,))
-
-
-# The rows of the source's files that a slice keeps, by their positions, as DuckDB finds them. A deleted row that the
-# filter lets through stays in its file, and its delete with it. A sample takes deleted rows along in the measure of the
-# others.
+        raise RequestError(f"Invalid {name}={value!r}: expected a whole number of at least {least}", options=(name,))
 
 
 RowPositions: TypeAlias = npt.NDArray[np.int64]
-"""Positions of rows in a file, from 0, ascending."""
+"""Positions of rows in a file, from 0, in ascending order."""
 RowSelection: TypeAlias = Mapping[str, RowPositions]
-"""The kept rows by physical path; a file without any is absent."""
+"""The kept rows by physical path. Files without kept rows are absent."""
 
 
 def select_rows(plans: Iterable[PlannedScan], request: SliceRequest) -> RowSelection | None:
-    """The rows that the slice keeps of the files of these reads; None: all.
+    """Return the rows of the source's files that the slice keeps, or None if it keeps all of them.
+
+    DuckDB finds their positions. A deleted row that matches the filter stays in its file together with its delete. A
+    sample keeps the same share of deleted rows as of other rows.
+
+    Args:
+        plans: The reads of the slice's snapshots.
+        request: The options.
 
     Raises:
-        UnsupportedError: two snapshots keep other rows of one file.
-        As reading the plans does.
+        UnsupportedError: Two snapshots keep different rows of one file.
+        HarnessError: A file cannot be read.
     """
     if not request.cuts_rows:
         return None
@@ -140,7 +149,7 @@ def select_rows(plans: Iterable[PlannedScan], request: SliceRequest) -> RowSelec
         for path, rows in kept.items():
             if not np.array_equal(found.setdefault(path, rows), rows):
                 raise UnsupportedError(
-                    "Cannot cut rows: the filter keeps other rows of this file in another of the snapshots, as a "
+                    "Cannot cut rows: the filter selects different rows of this file in two snapshots, because a "
                     "column was renamed; pull one snapshot",
                     table=plan.table,
                     file=path,
@@ -163,7 +172,7 @@ def _select_plan_rows(plan: PlannedScan, request: SliceRequest) -> dict[str, Row
 
 
 def _read_positions(plan: PlannedScan) -> dict[str, RowPositions]:
-    """The rows that a read gives, by the physical path of their files."""
+    """Return the positions of the rows that a plan reads, by physical path."""
     physical = dict(zip(*(plan.files.column(name).to_pylist() for name in ("path", "physical")), strict=True))
     parts: dict[str, list[RowPositions]] = {}
     asked = replace(plan, columns=(METADATA["_file"], METADATA["_pos"]), statistics=None)

@@ -1,4 +1,4 @@
-"""Data files of a slice that loses rows or columns: links to their originals, or files written anew."""
+"""Data files of a slice that lacks rows or columns: links to the originals, or rewritten files."""
 
 from __future__ import annotations
 
@@ -37,23 +37,24 @@ from harness.storage.stores import Storage
 from harness.storage.threads import phase
 from harness.writing.arrow import write_columnless_parquet
 
-# Parquet files without some of their rows or columns; types, field ids, names and footer texts of them stay.
-
-
 _ANNOTATION = re.compile(r"field_id=\d+|\([A-Z]\w+")
 _CODECS = {"UNCOMPRESSED": "none", "SNAPPY": "snappy", "GZIP": "gzip", "BROTLI": "brotli", "ZSTD": "zstd", "LZ4": "lz4"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileCut:
-    """The rows and columns of one file that stay.
+    """The rows and columns of a file that stay.
 
-    rows: positions that stay, ascending; None: all.
-    places: of the top-level columns that stay, ascending; None: all.
-    instants: places of columns whose values are instants, which INT96 does not say of itself.
-    row_ids: the column that keeps the rows' ids, its place in the file if it is there, and the id of the file's first
-        row, for rows without an id of their own; None: rows have no ids, or stay where they are.
-    masked: columns of the table by place, whose values `pseudonyms` change.
+    Their types, field ids and names stay the same, and so does the footer's key-value metadata.
+
+    Attributes:
+        rows: The positions of the rows that stay, in ascending order. None: all rows.
+        places: The indexes of the top-level columns that stay, in ascending order. None: all columns.
+        instants: The indexes of columns whose values are instants, which INT96 does not record.
+        row_ids: The column for row ids, its index in the file if it is there, and the id of the file's first row, for
+            rows without a stored id. None: rows have no ids, or stay in place.
+        pseudonyms: The pseudonyms for values of `masked` columns.
+        masked: Columns of the table, by index, whose values are replaced.
     """
 
     rows: npt.NDArray[np.int64] | None = None
@@ -65,11 +66,17 @@ class FileCut:
 
 
 def cut_file(source: Path, target: Path, cut: FileCut, *, name: str) -> int:
-    """Writes the file with the rows and columns that stay; the number of its rows. name: of the source, for messages.
+    """Write a file with the rows and columns that stay, and return the number of its rows.
+
+    Args:
+        source: The original file.
+        target: The new file.
+        cut: The rows and columns that stay.
+        name: The name of the source file, for messages.
 
     Raises:
-        UnsupportedError: a column would become one of another type.
-        CorruptFileError: the source cannot be read.
+        UnsupportedError: A column would change its type.
+        CorruptFileError: The source cannot be read.
     """
     target.parent.mkdir(parents=True, exist_ok=True)
     try:
@@ -106,7 +113,7 @@ def _write_cut(source: Path, target: Path, cut: FileCut, name: str) -> int:
 
 
 def _check_types(source: pq.ParquetSchema, target: Path, places: Sequence[int], name: str) -> None:
-    """Refuses a new file in which columns of the old one have other types; but nobody writes INT96 any more."""
+    """Raise UnsupportedError if columns of the new file have other types. Obsolete INT96 may change."""
     with open_parquet(target) as new:
         before = _column_schemas(source)
         for place, column, after in zip(places, new.schema_arrow, _column_schemas(new.schema), strict=False):
@@ -143,7 +150,7 @@ def _cut_table(
 
 
 def _cut_schema(file: pq.ParquetFile, stored: pa.Schema, places: Sequence[int], cut: FileCut, name: str) -> pa.Schema:
-    """The schema of the new file: the old file's, but for INT96."""
+    """Return the schema of the new file: the schema of the old file, with timestamps in place of INT96."""
     leaves = map(file.schema.column, range(len(file.schema.names)))
     int96 = {column.path.partition(".")[0] for column in leaves if column.physical_type == "INT96"}
     fields = []
@@ -165,7 +172,7 @@ def _cut_schema(file: pq.ParquetFile, stored: pa.Schema, places: Sequence[int], 
 
 
 def _writer_settings(file: pq.ParquetFile) -> dict[str, object]:
-    """Compression, and how decimals are stored, as in the file."""
+    """Return the compression and the storage of decimals of a file, as writer settings."""
     columns = [file.schema.column(i) for i in range(len(file.schema.names))]
     decimals = [c.physical_type for c in columns if c.logical_type.type == "DECIMAL"]
     codec = file.metadata.row_group(0).column(0).compression if file.num_row_groups and columns else None
@@ -176,7 +183,7 @@ def _writer_settings(file: pq.ParquetFile) -> dict[str, object]:
 
 
 def _column_schemas(schema: pq.ParquetSchema) -> list[str]:
-    """The schema of each top-level column, as text."""
+    """Return the schema of each top-level column as text."""
     blocks: list[str] = []
     for line in str(schema).splitlines()[2:]:
         if line.startswith("  ") and not line.startswith(("   ", "  }")):
@@ -188,11 +195,13 @@ def _column_schemas(schema: pq.ParquetSchema) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class SliceFile:
-    """A data file that is in its place.
+    """A data file in its final place.
 
-    size: bytes. count: rows; None: the source's file, whose metadata holds on.
-    rows: positions in the source's file; None: all of them.
-    said: the statistics; empty for the source's file.
+    Attributes:
+        size: The size in bytes.
+        count: The number of rows, or None if the file is unchanged and its metadata stays valid.
+        rows: The positions of its rows in the source file. None: all rows.
+        statistics: The statistics, empty for an unchanged file.
     """
 
     size: int
@@ -201,7 +210,7 @@ class SliceFile:
     statistics: Mapping[str, Any] = field(default_factory=dict)
 
     def translate_positions(self, positions: BitMap64) -> BitMap64:
-        """The present positions of rows at positions of the source's file, without rows that are gone."""
+        """Return the new positions of rows at positions of the source file, without rows that were removed."""
         if self.rows is None:
             return positions
         here = np.isin(self.rows, np.fromiter(positions, np.uint64, len(positions)).astype(np.int64))
@@ -210,12 +219,15 @@ class SliceFile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rewriter:
-    """Writes the data files of a slice anew.
+    """Rewrites the data files of a slice.
 
-    columns: those of the slice, of the plans' schemas; None: all. rows: those of the slice; None: all.
-    row_ids: name and id of the column for ids of rows; None: rows have no ids, or no column for them.
-    row_versions: likewise of the column of the version that changed each row last.
-    pseudonyms: other values; None: values stay.
+    Attributes:
+        columns: The slice's columns. None: all columns.
+        rows: The slice's rows. None: all rows.
+        row_ids: The name and id of the column for row ids. None: rows have no ids, or no column for them.
+        row_versions: The same for the column with the version that last changed each row.
+        statistics: A function that computes a file's statistics from its values.
+        pseudonyms: The pseudonyms. None: values stay.
     """
 
     columns: tuple[Field, ...] | None
@@ -228,11 +240,17 @@ class Rewriter:
     def rewrite_files(
         self, plans: Iterable[PlannedScan], keys: str, place: SliceDirectory, names: SlicePaths
     ) -> dict[str, SliceFile]:
-        """All data files, in their place. keys: the column of planned files whose paths name them in the result.
+        """Write all data files to their final places.
+
+        Args:
+            plans: The reads of the slice's snapshots.
+            keys: The column of planned files with the paths by which the result is keyed.
+            place: The slice's directory.
+            names: The paths in the slice.
 
         Raises:
-            UnsupportedError: a file cannot be written without the other rows or columns.
-            CorruptFileError: a file cannot be read.
+            UnsupportedError: A file cannot be written without the dropped rows or columns.
+            CorruptFileError: A file cannot be read.
         """
         found: dict[str, SliceFile] = {}
         for plan in plans:
@@ -256,7 +274,7 @@ class Rewriter:
             if self.columns is None and (rows is None or len(rows) == row["record_count"]):
                 return _link_original(original, target)
             raise UnsupportedError(
-                f"Cannot rewrite data file: its format is {row['format']}, and only Parquet is written; "
+                f"Cannot rewrite data file: its format is {row['format']}, and only Parquet can be written; "
                 "pull whole files",
                 table=plan.table,
                 file=row["path"],
@@ -274,11 +292,11 @@ class Rewriter:
     def _file_cut(
         self, plan: PlannedScan, row: Mapping[str, Any], footer: Footer, rows: RowPositions | None
     ) -> tuple[FileCut, tuple[Field, ...]]:
-        """The cut of a file, and the columns of the slice that it has."""
+        """Return the cut of a file, and the slice's columns that the file has."""
         positional = is_positional(footer.schema, name_mapping=plan.name_mapping)
         if self.columns is not None and positional and plan.lookup is ColumnLookup.ICEBERG:
             raise UnsupportedError(
-                "Cannot leave out columns: the file has no field ids, so its columns are found by their places; set "
+                "Cannot leave out columns: the file has no field ids, so its columns are found by position; set "
                 "the table property schema.name-mapping.default, or pull all columns",
                 table=plan.table,
                 file=row["path"],
@@ -313,7 +331,7 @@ class Rewriter:
     def _read_statistics(
         self, plan: PlannedScan, ordinal: int, target: Path, count: int, stored: tuple[Field, ...]
     ) -> Mapping[str, Any]:
-        """The statistics of the new file, by the values that a reader finds in it."""
+        """Return the statistics of the new file, from the values that a reader finds in it."""
         if not stored:
             return self.statistics(pa.table({"_": pa.nulls(count)}).drop_columns(["_"]), ())
         files = plan.files.slice(ordinal, 1)
@@ -322,7 +340,7 @@ class Rewriter:
             kind = files.schema.types[index]
             files = files.set_column(index, files.schema.field(index), pa.repeat(scalar_of(value, kind), 1))
         partitions = plan.partitions
-        if self.pseudonyms is not None:  # the tuples are those of the old values
+        if self.pseudonyms is not None:  # the partition tuples have the old values
             partitions = tuple(replace(partition, constants={}) for partition in partitions)
         read = replace(
             without_deletes(replace(plan, files=files, filter=None, partitions=partitions)),
@@ -334,13 +352,19 @@ class Rewriter:
 
 
 def read_footer(original: Path, recorded: str, table: str) -> Footer:
-    """The footer of a file. original: a copy. recorded, table: for messages."""
+    """Return the footer of a file.
+
+    Args:
+        original: A copy of the file.
+        recorded: The recorded path, for messages.
+        table: The table, for messages.
+    """
     physical = PhysicalPath(str(original))
     return read_footers(DuckDBFiles(cursor(), Storage()), [FileName(recorded, physical)], table=table)[physical]
 
 
 def _column_index(column: tuple[str, int | None] | None, footer: Footer) -> int | None:
-    """The place of a column by name and id; None: the file has no such column."""
+    """Return the index of a column, given by name and id, or None if the file has no such column."""
     if column is None:
         return None
     name, id_ = column
@@ -349,7 +373,10 @@ def _column_index(column: tuple[str, int | None] | None, footer: Footer) -> int 
 
 
 def _link_original(original: Path, target: Path) -> SliceFile:
-    """The source's file in its place; the original stays, for a pull that goes on after an interruption."""
+    """Link the unchanged source file to its final place.
+
+    The original stays, so that an interrupted pull can continue.
+    """
     target.parent.mkdir(parents=True, exist_ok=True)
     target.unlink(missing_ok=True)
     try:

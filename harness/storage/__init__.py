@@ -1,5 +1,6 @@
-"""Bytes by location. Read `stores` first: `Storage` reads every file, each only where its table's `roots` allow.
+"""Access to a table's files: local disk, object stores, and every file system that fsspec supports.
 
-`gate` opens local files, `clients` asks remote stores, of which `object_client` serves S3, Azure and Google Cloud with
-the options of `object_options`. `decoded` remembers metadata that was decoded.
+Start with `stores`: all reads go through `Storage`, which only opens files below the table's allowed `roots`. `gate`
+checks and opens local files. `clients` talks to remote stores; `object_client` serves S3, Azure, and Google Cloud with
+the options in `object_options`. `decoded` caches decoded metadata.
 """

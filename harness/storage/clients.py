@@ -1,7 +1,7 @@
-"""Clients of stores: their interface, the client over a file system of fsspec, logs and repetitions of requests.
+"""Clients of remote stores: the interface, an fsspec client, and logging and retries of requests.
 
-Every method takes a whole physical path and may raise whatever its library does; `harness.storage.stores` turns that
-into an error that names the file. FileNotFoundError and PermissionError mean what they say.
+All methods take a whole physical path and may raise any error of their library. `harness.storage.stores` turns such
+errors into errors that name the file. FileNotFoundError and PermissionError keep their usual meaning.
 """
 
 from __future__ import annotations
@@ -27,53 +27,57 @@ if TYPE_CHECKING:
     import fsspec
 
 
-# File systems of fsspec that several threads may ask at once, beside its asynchronous ones. It promises this of no
-# other: one of them may read all its files through one handle, such as that of an archive.
+# fsspec file systems that are safe to use from several threads, in addition to asynchronous ones. fsspec guarantees
+# this for no others: an archive, for example, may read all its files through one handle.
 _FOR_THREADS = {"LocalFileSystem", "ArrowFSWrapper", "MemoryFileSystem"}
 
 
 OBJECT_STORES = frozenset({"s3", "s3a", "s3n", "abfs", "abfss", "az", "azure", "adl", "wasb", "wasbs", "gs", "gcs"})
-"""Schemes that `harness.storage.object_client` serves; all others are fsspec's."""
+"""Schemes that `harness.storage.object_client` serves. fsspec serves all others."""
 
 
 class Client(Protocol):
-    """Reads the files of one store; threads may ask it at once."""
+    """A reader of one store's files. Several threads may use it at once."""
 
     @property
     def identity(self) -> Hashable:
-        """Equal for clients that see the same files."""
+        """A value that is equal for clients that see the same files."""
 
     @property
     def reads_ends(self) -> bool:
-        """True if the ends of many files are to be read at once by `end`, which tells their status too."""
+        """True if `end` should be called for many files at once. It also returns their status."""
 
     def read(self, path: str, offset: int, length: int | None) -> tuple[bytes, FileStatus | None]:
-        """Bytes of a file, fewer at its end, in one request; and what it was then, if that is told with them."""
+        """Read bytes of a file in one request, fewer if the file ends earlier.
+
+        Returns:
+            The bytes, and the file's status if the response contains it, or None.
+        """
 
     def end(self, path: str, length: int) -> tuple[bytes, FileStatus]:
-        """The last bytes of a file, all of a shorter one; and what it was then."""
+        """Read the last bytes of a file, or the whole file if it is shorter, with its status."""
 
     def status(self, path: str) -> FileStatus:
-        """The status of a file now; raises IsADirectoryError of a directory."""
+        """Return the current status of a file. Raise IsADirectoryError for a directory."""
 
     def version(self, path: str) -> FileVersion | None:
-        """The version of a file now; None: the store does not tell."""
+        """Return the current version of a file, or None if the store has no versions."""
 
     def is_file(self, path: str) -> bool:
-        """True if a file is there."""
+        """Return whether the path is a file."""
 
     def is_directory(self, path: str) -> bool:
-        """True if some file is below the path."""
+        """Return whether any file is below the path."""
 
     def entries(self, directory: str) -> list[Entry]:
-        """The files directly in a directory, listed afresh; raises FileNotFoundError where there is none."""
+        """List the files directly in a directory, without a cache. Raise FileNotFoundError if it does not exist."""
 
     def directories(self, directory: str) -> set[str]:
-        """Names of the directories directly in a directory. Raises as `entries`."""
+        """List the names of the directories directly in a directory. Raises as `entries`."""
 
 
 def check_scheme(scheme: str) -> None:
-    """Raises ValueError or ImportError if nothing installed serves a scheme, as far as shows without options."""
+    """Raise ValueError or ImportError if no installed library serves a scheme, as far as its name shows."""
     if scheme.lower() not in OBJECT_STORES:
         import fsspec
 
@@ -81,7 +85,15 @@ def check_scheme(scheme: str) -> None:
 
 
 def open_client(base: str, options: Mapping[str, object]) -> Client:
-    """The client of a store, by its scheme and bucket or host. Raises the errors of its library."""
+    """Open the client of a store.
+
+    Args:
+        base: Scheme with bucket or host, for example `s3://lake`.
+        options: Options of the store, under any of their names.
+
+    Raises:
+        Exception: Any error of the store's library.
+    """
     scheme = base.partition("://")[0].lower()
     if scheme in OBJECT_STORES:
         from harness.storage import object_client
@@ -93,7 +105,7 @@ def open_client(base: str, options: Mapping[str, object]) -> Client:
 
 
 def local_client() -> Client:
-    """The client of local files, through fsspec."""
+    """Return a client for local files that uses fsspec."""
     import fsspec
 
     return _FsspecClient(fsspec.filesystem("file"), "file")
@@ -101,7 +113,12 @@ def local_client() -> Client:
 
 @dataclass(frozen=True, slots=True)
 class _FsspecClient:
-    """A file system of fsspec. protocol: by which it knows its paths, in place of a scheme that is its alias."""
+    """A client over an fsspec file system.
+
+    Attributes:
+        file_system: The file system.
+        protocol: The protocol under which the file system knows its paths. It replaces a scheme that is an alias.
+    """
 
     file_system: fsspec.AbstractFileSystem
     protocol: str
@@ -111,7 +128,7 @@ class _FsspecClient:
     def identity(self) -> Hashable:
         from fsspec.utils import tokenize
 
-        file_system = self.file_system  # its own equality says the same, and that one thread made both
+        file_system = self.file_system  # Equality of file systems would also require that the same thread created both.
         return type(file_system), tokenize(*file_system.storage_args, **file_system.storage_options)
 
     def read(self, path: str, offset: int, length: int | None) -> tuple[bytes, FileStatus | None]:
@@ -128,7 +145,7 @@ class _FsspecClient:
         if info["type"] == "directory":
             raise IsADirectoryError(path)
         if info["size"] is None:
-            raise StorageError("Cannot read file: its storage does not tell its size", file=path)
+            raise StorageError("Cannot read file: its storage does not report its size", file=path)
         return FileStatus(int(info["size"]), _modified_ms(info))
 
     def version(self, path: str) -> FileVersion | None:
@@ -143,7 +160,7 @@ class _FsspecClient:
         try:
             return bool(self._read_info(self._name(path))["type"] == "file")
         except (FileNotFoundError, NotADirectoryError, PermissionError):
-            return False  # S3 denies what is not there to who may not list
+            return False  # S3 returns "denied" for missing files if the user may not list the bucket.
 
     def is_directory(self, path: str) -> bool:
         with _call_guard(self.file_system):
@@ -171,7 +188,8 @@ class _FsspecClient:
             with _call_guard(self.file_system):
                 info: dict[str, Any] = self.file_system.info(name)
         except FileNotFoundError as error:
-            # That of HTTP says so of any failure (fsspec 2026.9): a file that is there would be taken for absent.
+            # fsspec's HTTP file system raises FileNotFoundError for any failure (fsspec 2026.9). Without this check, an
+            # existing file would count as missing.
             failure = error.__cause__
             answers = (FileNotFoundError, NotADirectoryError, IsADirectoryError, PermissionError)
             is_unanswered = isinstance(failure, OSError) and not isinstance(failure, answers)
@@ -193,13 +211,13 @@ class _FsspecClient:
 
 
 _TAGS = ("ETag", "etag", "e_tag", "VersionId", "version_id", "generation", "md5Hash", "content_md5")
-"""Names of properties that change with each version of an object."""
+"""Keys of an fsspec `info` whose values change with each version of an object."""
 _MODIFIED = ("mtime", "LastModified", "last_modified", "modified", "updated")
-"""Names of the last modification, which is a number of seconds, an ISO text or a datetime."""
+"""Keys of an fsspec `info` for the last modification: seconds, ISO text, or a datetime."""
 
 
 def _modified_ms(info: Mapping[str, object], *other_names: str) -> int | None:
-    """The first time that fsspec gives of a file under one of these names, milliseconds since 1970-01-01 UTC."""
+    """Return the first modification time in fsspec's `info`, in milliseconds since 1970-01-01 UTC, or None."""
     value = next((info[key] for key in (*_MODIFIED, *other_names) if info.get(key) is not None), None)
     if isinstance(value, int | float):
         return round(value * 1_000_000) // 1000
@@ -212,16 +230,13 @@ def _modified_ms(info: Mapping[str, object], *other_names: str) -> int | None:
 
 
 def _call_guard(file_system: fsspec.AbstractFileSystem) -> AbstractContextManager[object]:
-    """A context for each call of a file system, for one thread at a time unless it is made for several."""
+    """Return a context for calls of a file system: one thread at a time unless the class is thread-safe."""
     names = {kind.__name__ for kind in type(file_system).__mro__}
     if getattr(file_system, "async_impl", False) or not names.isdisjoint(_FOR_THREADS):
         return nullcontext()
-    # Kept on the file system, so that whatever has it has the lock; what pickles a file system leaves it behind.
+    # The lock is an attribute of the file system, so every user of the file system shares it. Pickling drops it.
     lock: Lock = vars(file_system).setdefault("_harness_lock", Lock(reentrant=True))
     return lock
-
-
-# The traffic of this process with stores: for whoever shows progress, and in the log on long reads.
 
 
 LOG = logging.getLogger("harness.storage")
@@ -230,10 +245,13 @@ _EVERY_S = 5.0
 
 @dataclass(slots=True)
 class Traffic:
-    """Requests that were answered, the bytes of files that came, and how often a request that failed was repeated.
-    While they come, the log says so at INFO.
+    """Counts of this process's requests to stores. They are logged at INFO every 5 seconds.
 
-    clock: the time in seconds; the log is told when five have passed since it was.
+    Attributes:
+        clock: Returns the time in seconds.
+        requests: Answered requests.
+        size: Bytes of files received.
+        retries: Failed requests that were sent again.
     """
 
     clock: Callable[[], float] = time.monotonic
@@ -244,7 +262,7 @@ class Traffic:
     _lock: Lock = field(default_factory=Lock, repr=False)
 
     def add(self, size: int) -> None:
-        """Counts an answer, with so many bytes of a file."""
+        """Count an answered request that returned `size` bytes of a file."""
         with self._lock:
             now = self.clock()
             self.requests, self.size = self.requests + 1, self.size + size
@@ -256,24 +274,23 @@ class Traffic:
         LOG.info("%s so far", self.summary())
 
     def count_retry(self) -> None:
-        """A request failed, and is asked again."""
+        """Count a failed request that is sent again."""
         with self._lock:
             self.retries += 1
 
     def summary(self) -> str:
-        """The traffic in words, such as `63.8 MiB of stores in 83 requests, 2 asked again`."""
+        """Return the counts as text, for example `63.8 MiB from stores in 83 requests, 2 retried`."""
         plural = "" if self.requests == 1 else "s"
-        retries = f", {self.retries} asked again" if self.retries else ""
-        return f"{size_text(self.size)} of stores in {self.requests} request{plural}{retries}"
+        retries = f", {self.retries} retried" if self.retries else ""
+        return f"{size_text(self.size)} from stores in {self.requests} request{plural}{retries}"
 
 
 TRAFFIC = Traffic()
 """The traffic of this process."""
 
 
-# Requests to stores as log records of `harness.storage`: at DEBUG each request, at INFO each repetition.
-#
-# Requests to file systems of fsspec are repeated here; obstore repeats its own, unseen.
+# Each request is logged at DEBUG and each retry at INFO, as `harness.storage`. fsspec's requests are retried here.
+# obstore retries its requests itself, and those retries are not visible.
 
 
 _Result = TypeVar("_Result")
@@ -281,7 +298,7 @@ _Result = TypeVar("_Result")
 
 @dataclass(frozen=True, slots=True)
 class _LoggedClient:
-    """A client whose requests are logged, and repeated where that may help."""
+    """A client that logs requests, and retries those that failed for a transient reason."""
 
     client: Client
 
@@ -329,14 +346,12 @@ def _existence(exists: bool) -> str:
     return "there" if exists else "not there"
 
 
-# Requests to file systems of fsspec that failed in a way that passes: asked again after a while, each time longer.
-
-
 MOST_RETRIES = 5
 _MOST_SECONDS = 60.0
 _TRANSIENT_STATUSES = frozenset({408, 429, 500, 502, 503, 504})
 _CONNECTION_ERRORS = (TimeoutError, ConnectionResetError, ConnectionAbortedError, BrokenPipeError)
-# Errors of aiohttp, requests, urllib3, http.client and botocore, none of which need be installed.
+# Errors of aiohttp, requests, urllib3, http.client, and botocore. They are matched by name because none of these
+# packages needs to be installed.
 _CONNECTION_ERROR_NAMES = frozenset(
     {
         *("ServerDisconnectedError", "ServerTimeoutError", "ClientPayloadError", "ClientOSError"),
@@ -349,7 +364,10 @@ _CONNECTION_ERROR_NAMES = frozenset(
 def _with_retries(
     what: str, describe: Callable[[_Result], str], request: Callable[..., _Result], path: str, *arguments: object
 ) -> _Result:
-    """The result of a request, or the error of its last repetition. what, came: request and result, for the log."""
+    """Send a request, retrying transient failures with growing delays, and return the result.
+
+    `what` names the request in the log, and `describe` formats its result. The last attempt's error is raised.
+    """
     end = time.monotonic() + _MOST_SECONDS
     attempt = 0
     while True:
@@ -367,14 +385,15 @@ def _with_retries(
             LOG.debug("%s %s: %s, %.0f ms", what, redact(path), describe(result), (time.monotonic() - start) * 1000)
             return result
         TRAFFIC.count_retry()
-        LOG.info(
-            "%s %s: %s, asked again in %.1f s, %d of %d", what, redact(path), reason, wait_s, attempt, MOST_RETRIES
-        )
+        LOG.info("%s %s: %s, retry in %.1f s, %d of %d", what, redact(path), reason, wait_s, attempt, MOST_RETRIES)
         time.sleep(wait_s)
 
 
 def transient_reason(error: BaseException) -> str | None:
-    """Why the same request may be answered later, in a few words, nothing secret; None: it would fail again."""
+    """Return in a few words why a request may succeed if it is sent again, or None if it would fail again.
+
+    The text contains no secrets.
+    """
     status = _http_status(error)
     if status is not None:
         return f"HTTP {status}" if status in _TRANSIENT_STATUSES else None
@@ -383,7 +402,7 @@ def transient_reason(error: BaseException) -> str | None:
 
 
 def _http_status(error: BaseException) -> int | None:
-    """The status of HTTP in an error of aiohttp, requests, urllib, botocore or a client of Google's."""
+    """Return the HTTP status in an error of aiohttp, requests, urllib, botocore, or a Google client, or None."""
     response = getattr(error, "response", None)
     if isinstance(response, dict):
         response = response.get("ResponseMetadata", {})
@@ -393,7 +412,7 @@ def _http_status(error: BaseException) -> int | None:
 
 
 def _retry_after(error: BaseException) -> float:
-    """Seconds that the store asks to wait; 0 where it does not, or names a date."""
+    """Return the seconds that the store asks the client to wait, or 0 if it names none or names a date."""
     headers = getattr(error, "headers", None) or getattr(getattr(error, "response", None), "headers", None) or {}
     text = str(headers.get("Retry-After", "")) if hasattr(headers, "get") else ""
     return float(text) if text.isascii() and text.isdecimal() else 0.0

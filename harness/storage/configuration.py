@@ -1,6 +1,6 @@
-"""The files in which a user configures harness: a project's `pyproject.toml`, and `~/.config/harness/config.toml`.
+"""The user's configuration files: a project's `pyproject.toml` and `~/.config/harness/config.toml`.
 
-A project may be untrusted, so what it says is trusted less than what is in the user's own file.
+A project may be untrusted, so its file may set less than the user's own file.
 """
 
 from __future__ import annotations
@@ -20,13 +20,22 @@ from harness.storage.records import dataclass
 
 @dataclass(frozen=True, slots=True)
 class ConfigurationFile:
-    """A configuration file. is_own: true for the user's own, false for a project's."""
+    """A configuration file.
+
+    Attributes:
+        path: Its path.
+        is_own: True for the user's own file, False for a project's file.
+    """
 
     path: Path
     is_own: bool
 
     def section(self, name: str, *, cause: str) -> Mapping[str, Any]:
-        """The table `[tool.harness.NAME]`; empty if there is none. Raises RequestError, with that cause, for else."""
+        """Return the table `[tool.harness.NAME]`, or an empty mapping if the file has none.
+
+        Raises:
+            RequestError: The file cannot be read, or the value is not a table. The error has the given cause.
+        """
         try:
             document: object = tomllib.loads(self.path.read_text("utf-8"))
         except (OSError, ValueError, RecursionError) as error:
@@ -41,7 +50,10 @@ class ConfigurationFile:
 
 
 def files() -> list[ConfigurationFile]:
-    """The files that exist: the user's own first, then that of the project around the working directory."""
+    """Return the configuration files that exist, the user's own first, then the one of the project.
+
+    The project is the working directory or the nearest parent with a `pyproject.toml`.
+    """
     home = os.environ.get("XDG_CONFIG_HOME") or os.path.join(os.path.expanduser("~"), ".config")
     candidates = [ConfigurationFile(Path(home) / "harness" / "config.toml", is_own=True)]
     directory = Path.cwd()
@@ -50,31 +62,34 @@ def files() -> list[ConfigurationFile]:
     return [file for file in candidates if file.path.is_file()]
 
 
-# Options of stores that stand in a configuration file, for each bucket:
+# Options per bucket in a configuration file:
 #
 #     [tool.harness.stores."s3://lake"]
 #     region = "eu-west-1"
 #     profile = "dev"
 #
-# A project's file goes before the user's own, and what is given to a call before both.
+# A project's file overrides the user's own file, and arguments of a call override both.
 
 
 _CREDENTIAL_NAMES = frozenset({"profile", "role_arn", "web_identity_token_file"})
-"""Names of the user's own credentials, which are none themselves."""
+"""Options that refer to the user's credentials but contain none."""
 _CAUSE = "StoreMisconfigured"
 
 
 def with_configured(kind: StoreKind, store: str, explicit: Mapping[str, object]) -> dict[str, str]:
-    """The options for a store by their own names, those of the configuration files below those that are given.
+    """Return the options for a store under their canonical names, with those from configuration files.
 
-    Credentials are taken together: whoever gives one of them gives them all, and does not send them to where a project
-    says that requests go.
+    Credentials are replaced as a set: if a source gives any credential, all credentials come from that source. They are
+    never sent to an endpoint that a project's file names.
 
-    store: as `harness.storage.paths` spells it. given: to the call, under any names.
+    Args:
+        kind: The kind of the store.
+        store: The store as spelled by `harness.storage.paths`, for example `s3://lake`.
+        explicit: Options given to the call, under any names. They override the files.
 
     Raises:
-        RequestError: as `canonical`; or a file cannot be read, names no bucket, or is a project's and would send the
-            user's credentials to a place of its own.
+        RequestError: As for `canonical`. Also if a file cannot be read or has a key that is no bucket, or if a
+            project's file would send the user's credentials to an endpoint of its choice.
     """
     options: dict[str, str] = {}
     preferred = canonical(kind, explicit)
@@ -82,7 +97,7 @@ def with_configured(kind: StoreKind, store: str, explicit: Mapping[str, object])
         for name, values in file.section("stores", cause=_CAUSE).items():
             bucket = canonical_path(name) if SCHEME.match(name) else None
             if bucket is None or bucket.path or not isinstance(values, dict):
-                reason = "expected a table of options under a scheme and a bucket, such as s3://lake"
+                reason = "expected a table of options for a scheme and bucket, for example s3://lake"
                 raise _invalid(file, name, reason)
             if bucket.store == store:
                 section = _section_options(kind, name, values, file)
@@ -110,8 +125,8 @@ def _section_options(
         raise _invalid(
             file,
             f"{name}.{destinations[0]}",
-            "a project that says where requests go must say the credentials for them too, or anonymous = true, as it "
-            "may be untrusted; else say it in ~/.config/harness/config.toml",
+            "a project that sets where requests go must also set credentials or anonymous = true, because it may be "
+            "untrusted; or set it in ~/.config/harness/config.toml",
         )
     return options
 

@@ -1,4 +1,4 @@
-"""Decoded metadata in the memory of this process."""
+"""An in-memory cache of decoded metadata for this process."""
 
 from __future__ import annotations
 
@@ -22,9 +22,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """The name of what was decoded.
+    """The key of a cached value.
 
-    kind: what it holds, such as `manifest`. path, size, token: of the file, see `harness.storage.stores.FileVersion`.
+    Attributes:
+        kind: The kind of value, for example `manifest`.
+        path: The file that was decoded.
+        size: The file's size in bytes.
+        token: The file's version, as in `harness.storage.stores.FileVersion`.
     """
 
     kind: str
@@ -34,18 +38,18 @@ class Key:
 
 
 class Sized(Protocol):
-    """Something that takes memory."""
+    """A value with a known size in memory."""
 
     @property
     def size(self) -> int:
-        """Bytes."""
+        """Size in bytes."""
 
 
 SizedValue = TypeVar("SizedValue", bound=Sized)
 
 
 class Memory:
-    """Decoded values of at most so many bytes, by key. The least recently used go first. Threads may share it."""
+    """A cache with a maximum size in bytes that evicts the least recently used values. Threads may share it."""
 
     def __init__(self, most: int) -> None:
         self._most = most
@@ -55,11 +59,11 @@ class Memory:
 
     @property
     def size(self) -> int:
-        """Bytes of all values."""
+        """Size of all values in bytes."""
         return self._size
 
     def get(self, key: Key, kind: type[SizedValue]) -> SizedValue | None:
-        """The value of that key, if it is of that class."""
+        """Return the value of a key, or None if there is none of that class."""
         with self._lock:
             value = self._values.get(key)
             if not isinstance(value, kind):
@@ -68,7 +72,7 @@ class Memory:
             return value
 
     def put(self, key: Key, value: Sized) -> None:
-        """Keeps a value in place of those that were not used for longest, unless it is larger than the memory."""
+        """Store a value, evicting the least recently used ones. A value larger than the whole cache is not stored."""
         with self._lock:
             self._forget(key)
             if value.size > self._most:
@@ -79,7 +83,7 @@ class Memory:
                 self._forget(next(iter(self._values)))
 
     def clear(self) -> None:
-        """Forgets all values."""
+        """Remove all values."""
         with self._lock:
             self._values.clear()
             self._size = 0
@@ -90,20 +94,23 @@ class Memory:
 
 
 DECODED: Final = Memory(512 << 20)
-"""The memory of this process. Of a million files, all plans need 15 MB of compressed entries of Iceberg manifests, or
-240 MB of a Delta checkpoint and 40 MB for each column of numbers."""
+"""The cache of this process.
+
+For a million files, all plans together need 15 MB of compressed Iceberg manifest entries, or 240 MB of a Delta
+checkpoint plus 40 MB for each numeric column.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class StoredTable:
-    """Columns that were decoded, compressed in memory. size: in bytes."""
+    """Decoded columns, compressed in memory. `size` is in bytes."""
 
     size: int
     _body: pa.Buffer = field(repr=False)
 
     @staticmethod
     def from_table(table: pa.Table, metadata: Mapping[bytes, bytes]) -> StoredTable:
-        """Return an entry that holds a table, and values beside its columns."""
+        """Compress a table, with metadata to store beside its columns."""
         import pyarrow as pa
 
         codec = "zstd" if pa.Codec.is_available("zstd") else None
@@ -116,11 +123,11 @@ class StoredTable:
 
     @property
     def metadata(self) -> Mapping[bytes, bytes]:
-        """Values beside the columns."""
+        """The metadata stored beside the columns."""
         return self._open(None).schema.metadata or {}
 
     def columns(self, schema: pa.Schema) -> pa.Table:
-        """Return the columns that have these names and types."""
+        """Return the columns with the names and types of a schema."""
         names = self._open(None).schema.names
         table = self._open([names.index(name) for name in schema.names]).read_all()
         return table.select(schema.names).cast(schema)
@@ -133,36 +140,37 @@ class StoredTable:
 
 @dataclass(frozen=True, slots=True)
 class Cache:
-    """The part of `DECODED` that one opened table uses.
+    """The view of `DECODED` that one opened table uses.
 
-    Nothing is kept on disk. Entries in a directory, for the next process, were measured and removed: planning 100,000
-    files on an object store (20 ms per request, 80 MB/s) took 0.6 to 1.0 of the time that it took without them.
+    Nothing is stored on disk. A cache directory for later processes was measured and removed: planning 100,000 files on
+    an object store (20 ms per request, 80 MB/s) took 0.6 to 1.0 of the time without it.
 
-    opened: The version of files in a store. They are taken not to change while the table is open, because to ask a
-        store for a version costs as much as to read.
+    Attributes:
+        opened: A token that serves as the version of files in a store. Such files count as unchanged while the table is
+            open, because asking a store for a version costs as much as reading the file.
     """
 
     opened: str = field(default_factory=lambda: secrets.token_hex(8), repr=False, compare=False)
 
     def version(self, storage: Storage, path: PhysicalPath) -> FileVersion | None:
-        """The version of a file; None: nothing may be remembered of the file. Raises as `Storage.check`."""
+        """Return the version of a file, or None if its content must not be cached. Raises as `Storage.check`."""
         if not is_local(path):
             storage.check(path)
             return FileVersion(0, self.opened)
         try:
             return storage.version(path)
-        except (MissingFileError, StorageError):  # reading says so, or does better
+        except (MissingFileError, StorageError):  # reading the file reports the error, or succeeds
             return None
 
     def get(self, key: Key) -> StoredTable | None:
-        """The entry of that key, if there is one."""
+        """Return the entry of a key, or None."""
         return DECODED.get(key, StoredTable)
 
     def columns(self, key: Key, schema: pa.Schema) -> pa.Table | None:
-        """The columns of the entry of that key, if there is one."""
+        """Return columns of the entry of a key, or None if there is no entry."""
         entry = self.get(key)
         return None if entry is None else entry.columns(schema)
 
     def put(self, key: Key, table: pa.Table, metadata: Mapping[bytes, bytes] | None = None) -> None:
-        """Keeps columns, and values beside them."""
+        """Store columns, with metadata beside them."""
         DECODED.put(key, StoredTable.from_table(table, metadata or {}))

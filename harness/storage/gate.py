@@ -1,7 +1,7 @@
-"""The gate of every path of a table: before anything opens it, it must be a possible name, and that of a regular file.
+"""Checks that run before any path of a table is opened: the name must be possible, and the file must be regular.
 
-Anyone may have written the metadata. A path of a directory makes one reader fail and another read the files inside; a
-library in C opens what stands before a NUL; a pipe makes a reader wait for ever. So each path passes here first.
+Table metadata may be written by anyone. If a path is a directory, some readers fail and others read the files inside. C
+libraries cut a path at a NUL. Opening a pipe waits forever. Therefore every path is checked here first.
 """
 
 from __future__ import annotations
@@ -39,27 +39,30 @@ from harness.storage.paths import (
 from harness.storage.records import dataclass
 
 Follow: TypeAlias = Callable[[str], str]
-"""Resolves a link to its file. Raises HarnessError where that file may not be read."""
+"""Returns the file that a link leads to. Raises HarnessError if that file may not be read."""
 _FLAGS = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
 _NO_LINK = getattr(os, "O_NOFOLLOW", 0)
 _LINKS = (errno.ELOOP, errno.EMLINK)
-"""Error numbers of opening a link that is not followed; EMLINK is FreeBSD's."""
-_QUERY = re.compile(r"\?[^\s'\"<>]*|(?<=://)[^\s/@]*@")  # of a URL, and the user before its host
+"""Error numbers of opening a link without following it. FreeBSD uses EMLINK."""
+_QUERY = re.compile(r"\?[^\s'\"<>]*|(?<=://)[^\s/@]*@")  # the query of a URL, and the user before its host
 _SHOWN = 300  # characters
 _LONGEST = 32_767
-"""Characters of a path, on Windows; Linux has 4,095, object stores 1,024. What resolves links takes for ever beyond."""
+"""The maximum number of characters of a path on Windows.
+
+Linux allows 4,095, object stores 1,024. Resolving links in longer paths takes extremely long.
+"""
 ABSENT = "it does not exist"
 DENIED = "permission denied"
 IRREGULAR = "IrregularFile"
-"""Cause of the error for what is there and is no regular file: nothing else may stand for it."""
+"""The cause if the path exists and is not a regular file."""
 _REASONS = {
     errno.ENOENT: ABSENT,
     errno.EISDIR: "it is a directory",
     errno.ENOTDIR: "a part of its path is a file, not a directory",
     errno.EACCES: DENIED,
     errno.EPERM: DENIED,
-    errno.ELOOP: "its path is a circle of links, or became a link while it was opened",
-    errno.ENAMETOOLONG: "its name is longer than a file's can be",
+    errno.ELOOP: "its path contains circular links, or became a link while it was opened",
+    errno.ENAMETOOLONG: "its name is too long",
 }
 _NOT_REGULAR = (errno.EISDIR, errno.ELOOP)
 _CODES_BY_CLASS = {
@@ -68,28 +71,30 @@ _CODES_BY_CLASS = {
     NotADirectoryError: errno.ENOTDIR,
     PermissionError: errno.EACCES,
 }
-# What says of a local path that nothing is there, rather than that it cannot be looked at.
+# Errors that mean that nothing exists at a local path, as opposed to a failed check.
 _ABSENT_CODES = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.ENAMETOOLONG)
 
 
 def is_possible_name(path: str) -> bool:
-    """Tells whether a file can be called so: no longer than any system's, without a NUL or half of a character."""
+    """Return whether a file can have this path: not too long for any system, no NUL, and no lone surrogate."""
     return len(path) <= _LONGEST and "\0" not in path and (path.isascii() or _is_encodable(path))
 
 
 def name_fault(path: str) -> str | None:
-    """Why no file can be called so; None: one can."""
+    """Return why no file can have this path, or None if one can."""
     if is_possible_name(path):
         return None
     if len(path) > _LONGEST:
-        return f"its path has {len(path):,} characters, more than a file's can have"
-    return f"no file that is read can have {'a NUL' if chr(0) in path else 'half a character'} in its path"
+        return f"its path has {len(path):,} characters, more than a file system allows"
+    return f"its path contains {'a NUL' if chr(0) in path else 'half a character'}"
 
 
 def fault(path: str, *, follow: Follow | None = None) -> str | None:
-    """Why a local path is not of a file that can be opened, links followed; None: it is of a regular file. About 3 µs.
+    """Return why a local path cannot be opened as a regular file, or None if it can. Takes about 3 µs.
 
-    follow: says whether a link's target may be read; None: it may.
+    Args:
+        path: The path.
+        follow: Resolves a link and refuses targets that may not be read. None follows every link.
     """
     if not is_possible_name(path):
         return name_fault(path)
@@ -107,7 +112,11 @@ def fault(path: str, *, follow: Follow | None = None) -> str | None:
 
 
 def mode_of(path: str) -> int | None:
-    """The mode at a local path, links followed; None: nothing is there. Raises MissingFileError, StorageError."""
+    """Return the mode of a local path with links followed, or None if nothing exists there.
+
+    Raises:
+        MissingFileError, StorageError: The path cannot be examined.
+    """
     try:
         return os.stat(path).st_mode
     except OSError as error:
@@ -117,9 +126,11 @@ def mode_of(path: str) -> int | None:
 
 
 def is_regular_file(path: str) -> bool:
-    """Tells whether a regular file is at a local path, links followed; False: nothing is.
+    """Return whether a local path, links followed, is a regular file. False if nothing exists there.
 
-    Raises MissingFileError: something else is, or a link that leads nowhere. StorageError: that cannot be told.
+    Raises:
+        MissingFileError: Something else than a file is there, or a dangling link.
+        StorageError: The path cannot be examined.
     """
     mode = mode_of(path)
     if mode is None and os.path.islink(path):
@@ -130,27 +141,31 @@ def is_regular_file(path: str) -> bool:
 
 
 def check_name(path: str) -> None:
-    """Raises MissingFileError for what no file can be called, before a library takes it for something else."""
+    """Raise MissingFileError if no file can have this path, so that no library interprets it in another way."""
     if not is_possible_name(path):
         raise _missing_file_error(name_fault(path) or "", path)
 
 
 def open_regular(path: str, *, follow: Follow | None = None) -> BinaryIO:
-    """A local file, open for reading; never waits for the other end of a pipe.
+    """Open a local file for reading. Never waits for the writer of a pipe.
 
-    follow: says where a link leads, if that may be read; what becomes a link after that is not opened. None: all links
-        are followed.
+    Args:
+        path: The path.
+        follow: Resolves a link if its target may be read. A file that becomes a link afterwards is not opened. None
+            follows every link.
 
-    Raises MissingFileError: it cannot be opened, or is no regular file. StorageError: the file system fails.
+    Raises:
+        MissingFileError: The file cannot be opened, or is not a regular file.
+        StorageError: The file system fails.
     """
     return os.fdopen(_open_descriptor(path, follow)[0], "rb")
 
 
 def read_end(path: str, length: int, *, follow: Follow | None = None) -> bytes:
-    """The last `length` bytes of a local file, or all of a shorter one, without a stream; else as `open_regular`."""
+    """Return the last `length` bytes of a local file, or all bytes if it is shorter. Else as `open_regular`."""
     descriptor, size = _open_descriptor(path, follow)
     try:
-        length = min(length, size)  # as much memory as is asked for is taken, whatever there is
+        length = min(length, size)  # os.read allocates the requested length, even if the file is shorter
         os.lseek(descriptor, size - length, os.SEEK_SET)
         return os.read(descriptor, length)
     except OSError as error:
@@ -160,12 +175,12 @@ def read_end(path: str, length: int, *, follow: Follow | None = None) -> bytes:
 
 
 def _open_descriptor(path: str, follow: Follow | None) -> tuple[int, int]:
-    """The descriptor of a regular file that was opened for reading, and the file's size."""
+    """Open a regular file for reading and return its descriptor and its size."""
     check_name(path)
     try:
         descriptor = os.open(path, _FLAGS) if follow is None else _descriptor(path, follow)
     except OSError as error:
-        if error.errno == errno.ENXIO:  # of a socket; also of a disk that fails
+        if error.errno == errno.ENXIO:  # opening a socket raises this, and so does a failing disk
             is_regular_file(path)
         raise refusal(error, path) from error
     status = os.fstat(descriptor)
@@ -176,7 +191,7 @@ def _open_descriptor(path: str, follow: Follow | None) -> tuple[int, int]:
 
 
 def _descriptor(path: str, follow: Follow) -> int:
-    """The descriptor of a file, opened by its own path or, for a link, by the path of its target."""
+    """Open a file by its own path or, if it is a link, by the path of its target."""
     if not _NO_LINK and os.path.islink(path):
         path = follow(path)
     try:
@@ -188,8 +203,8 @@ def _descriptor(path: str, follow: Follow) -> int:
 
 
 def refusal(error: Exception, path: str, secrets: Iterable[str] = ()) -> HarnessError:
-    """The error that names the file: that there is no such file, if `error` says so, or that its storage failed."""
-    # An error that is not the operating system's has no number, and says by its class what it means.
+    """Return the harness error for a failed read: a missing file if `error` means that, or failed storage."""
+    # Errors of client libraries have no number; their class tells the reason.
     number = next(
         (code for kind, code in _CODES_BY_CLASS.items() if isinstance(error, kind)), getattr(error, "errno", None)
     )
@@ -199,7 +214,7 @@ def refusal(error: Exception, path: str, secrets: Iterable[str] = ()) -> Harness
 
 
 def failure(error: Exception, path: str, secrets: Iterable[str] = ()) -> StorageError:
-    """The error for storage that failed, without what a client's message may hold of secrets."""
+    """Return the error for failed storage, without secrets from the client's message."""
     text = without_secrets(_QUERY.sub("", f"{error}"), secrets)[:_SHOWN]
     return StorageError(f"Cannot read file: its storage failed: {type(error).__name__}: {text}", file=path)
 
@@ -213,7 +228,7 @@ def _is_encodable(path: str) -> bool:
 
 
 def _irregular_reason(mode: int) -> str:
-    return "it is a directory" if stat.S_ISDIR(mode) else "it is no regular file"
+    return "it is a directory" if stat.S_ISDIR(mode) else "it is not a regular file"
 
 
 def _missing_file_error(reason: str, path: str, cause: str | None = None) -> MissingFileError:
@@ -221,39 +236,38 @@ def _missing_file_error(reason: str, path: str, cause: str | None = None) -> Mis
     return MissingFileError(f"Cannot read file: {reason}", cause=cause, file=shortened)
 
 
-# Roots: the directories that a table may be read from, and what becomes of a path that leads out of them.
-#
-# Every path is held against them by its directory, in canonical form, links resolved; each directory is judged once.
+# Each path is checked by its directory, in canonical form with links resolved. The result for each directory is cached.
 
 
 _SHOWN_FOLDERS = 5
 
 
 class Outside(enum.Enum):
-    """The fate of a path that leaves the roots within the table's store."""
+    """The treatment of a path that leaves the roots but stays in the table's store."""
 
     WARN = "warn"
     REFUSE = "refuse"
 
 
 class Containment(enum.Enum):
-    """The place of a directory, seen from the roots."""
+    """The relation of a directory to the roots."""
 
     INSIDE = enum.auto()
-    OUTSIDE = enum.auto()  # in the store of the table
-    FOREIGN = enum.auto()  # in another one
+    OUTSIDE = enum.auto()  # in the table's store
+    FOREIGN = enum.auto()  # in another store
 
 
 def folder_of(path: str) -> str:
-    """The directory of a file, physical; of a bucket or host without a path, that itself."""
+    """Return the directory of a physical path. A bucket or host without a path is its own directory."""
     folder = path.rpartition("/")[0]
     return path if folder.endswith(":/") else folder
 
 
 def metadata_root(file: str) -> str:
-    """The table's directory, by the path of its metadata file: above a directory called `metadata`, else the file's.
+    """Return a table's directory from the path of its metadata file.
 
-    A whole disk is no table's directory: that of `/metadata/v1.metadata.json` is `/metadata`.
+    This is the parent of a directory named `metadata`, or else the directory of the file. A whole disk never counts as
+    a table's directory: for `/metadata/v1.metadata.json` it is `/metadata`.
     """
     folder = folder_of(slashed(file))
     above, _, name = folder.rpartition("/")
@@ -263,26 +277,32 @@ def metadata_root(file: str) -> str:
 
 @dataclass(slots=True)
 class _OutsideFolders:
-    """The directories outside that one read came upon. told: whether they were named in a warning."""
+    """The directories outside the roots that one read has used.
+
+    Attributes:
+        folders: The directories, in order of first use.
+        is_reported: True if they have been named in a warning.
+    """
 
     folders: dict[str, None] = field(default_factory=dict)
     is_reported: bool = False
 
 
 _LEVELS = 3
-"""Directories of partitions as most tables nest them."""
+"""The number of nested partition directories in most tables."""
 
 
 @dataclass(slots=True, kw_only=True)
 class Roots:
-    """The directories and stores that one table may read. The object keeps its verdicts on directories.
+    """The directories and stores that a table may read. Results for directories are cached.
 
-    table: its location, for messages.
-    home: the store that it is in.
-    outside: what becomes of paths elsewhere in that store.
-    names: the roots as they were given, for messages.
-    allowed: the roots in canonical form.
-    exact: the paths of roots, each of which may be a file, and so is read whatever its directory is.
+    Attributes:
+        table: The table's location, for messages.
+        home: The table's store.
+        outside: The treatment of paths elsewhere in that store.
+        names: The roots as given, for messages.
+        allowed: The roots in canonical form.
+        exact: The paths of the roots. A root may be a file, which is then read whatever its directory is.
     """
 
     table: str
@@ -296,26 +316,32 @@ class Roots:
     _outside_folders: _OutsideFolders = field(default_factory=_OutsideFolders, repr=False, compare=False)
 
     @staticmethod
-    def of(location: str, more: Iterable[str] = (), *, outside: Outside = Outside.WARN) -> Roots:
-        """The roots of the table at `location`; `more`: others that the caller names. Relative ones start here.
+    def for_table(location: str, more: Iterable[str] = (), *, outside: Outside = Outside.WARN) -> Roots:
+        """Return the roots of a table.
 
-        Raises MissingFileError where no file can be called like one of them.
+        Args:
+            location: The table's location. Relative paths start at the current directory.
+            more: Further roots that the caller allows.
+            outside: The treatment of paths elsewhere in the table's store.
+
+        Raises:
+            MissingFileError: No file can have such a path.
         """
         check_name(location)
         root = _spelled(location)
         forms = _forms(root)
-        home = forms[-1 if is_local(root) else 0].store  # of a local path, links resolved
+        home = forms[-1 if is_local(root) else 0].store  # a local path's store is taken after links are resolved
         return Roots(table=redact(location), home=home, outside=outside)._with({root: forms}).including(*more)
 
     def including(self, *roots: str) -> Roots:
-        """These roots and others, for the same read. Raises as `of`."""
+        """Return these roots with further ones, for the same read. Raises as `for_table`."""
         for root in roots:
             check_name(root)
         spelled = list(map(_spelled, roots))
         return self if self.exact.issuperset(spelled) else self._with({root: _forms(root) for root in spelled})
 
     def _with(self, forms_by_root: Mapping[str, tuple[CanonicalPath, ...]]) -> Roots:
-        """These roots and others. named: the canonical forms of roots by their spelling."""
+        """Return these roots with further ones, given by their spelling with their canonical forms."""
         new = {
             root: forms
             for root, forms in forms_by_root.items()
@@ -331,27 +357,29 @@ class Roots:
         )
 
     def for_read(self) -> Roots:
-        """The same roots for a read of its own, which gives its own warning."""
+        """Return the same roots for a new read, which issues its own warning."""
         return replace(self, _outside_folders=_OutsideFolders())
 
     def without_cache(self) -> Roots:
-        """The same roots, with nothing known of any directory."""
+        """Return the same roots without cached results."""
         return replace(self, _containments={}, _above={}, _outside_folders=_OutsideFolders())
 
     def containment(self, folder: str) -> Containment:
-        """The verdict on a physical directory, links in its path resolved."""
+        """Return the relation of a physical directory to the roots, with links in its path resolved."""
         containment = self._containments.get(folder)
         if containment is None:
             containment = self._containments[folder] = self._classify(folder)
         return containment
 
     def check(self, path: PhysicalPath, recorded: str | None = None) -> None:
-        """Raises OutsideTableError for a file that may not be read, by the directory that it is in.
+        """Raise OutsideTableError if a file may not be read because of its directory.
 
-        path: physical. recorded: its path in the metadata, if that is known to be another.
+        Args:
+            path: The physical path.
+            recorded: The path in the metadata, if it may differ.
         """
         folder, _, name = path.rpartition("/")
-        is_encoded = "%" in name and not is_local(path)  # a store that decodes may find it in another directory
+        is_encoded = "%" in name and not is_local(path)  # a store that decodes the name may look in another directory
         if path.rstrip("/") in self.exact or (not is_encoded and self._containments.get(folder) is Containment.INSIDE):
             return
         folder = folder_of(path)
@@ -365,23 +393,26 @@ class Roots:
         if self.outside is Outside.REFUSE:
             raise self._refusal("outside='refuse' is set", path, recorded)
         outside = self._outside_folders
-        # A path of another machine leads nowhere on this one: that is said of the file, which is missing.
+        # A path of another machine may not exist here. The read then reports a missing file instead.
         if folder in outside.folders or (is_local(folder) and not os.path.isdir(folder)):
             return
         outside.folders[folder] = None
-        if outside.is_reported:  # a link between the data files shows only when they are opened
+        if outside.is_reported:  # a link among the data files is only found when it is opened
             outside.is_reported = False
             warn(f"Table {self.table}: {self._sentence((folder,))}", OutsideTableWarning)
 
     def resolve_link(self, link: str) -> PhysicalPath:
-        """The file that a link leads to, local, if that may be read. Raises as `check`."""
+        """Return the local file that a link leads to, if it may be read. Raises as `check`."""
         path = PhysicalPath(os.path.realpath(link))
         if link.rstrip("/") not in self.exact:
             self.check(path, link)
         return path
 
-    def told(self) -> str | None:
-        """A sentence on the outside directories met so far, if any; the first one after that gives its own warning."""
+    def outside_notice(self) -> str | None:
+        """Return a sentence about the outside directories used so far, or None.
+
+        A directory used for the first time afterwards issues its own warning.
+        """
         folders = tuple(self._outside_folders.folders)
         self._outside_folders.is_reported = True
         return self._sentence(folders) if folders else None
@@ -389,20 +420,21 @@ class Roots:
     def _sentence(self, folders: tuple[str, ...]) -> str:
         listed = ", ".join(map(redact, folders[:_SHOWN_FOLDERS]))
         more = f" and {len(folders) - _SHOWN_FOLDERS} more" if len(folders) > _SHOWN_FOLDERS else ""
-        return f"Files outside of the table are read, in {listed}{more}; name these as allowed roots if that is right"
+        remedy = "if this is intended, add these directories to allowed_roots"
+        return f"Files outside of the table are read, in {listed}{more}; {remedy}"
 
     def _classify(self, folder: str) -> Containment:
         if folder in self.exact or not is_possible_name(folder):
-            return Containment.INSIDE  # a root; or no file is there, as the gate says of the path
+            return Containment.INSIDE  # a root, or an impossible name, which the gate reports
         if not is_local(folder):
             return self._containment_of(possible_targets(folder))
         real, is_inside = self._resolve(folder, _LEVELS)
         return Containment.INSIDE if is_inside else self._containment_of(_local_forms(folder, real))
 
     def _resolve(self, folder: str, levels: int) -> tuple[str, bool]:
-        """A local directory with links resolved, and whether it is inside.
+        """Resolve the links of a local directory, and return whether it is inside the roots.
 
-        Of directories side by side, those above them are resolved once, so many levels up.
+        Up to `levels` parent directories are resolved and cached, so that sibling directories share the work.
         """
         resolved = self._above.get(folder)
         if resolved is None:
@@ -436,13 +468,13 @@ class Roots:
 
 
 def _spelled(root: str) -> str:
-    """Return a root as the user wrote it, without a local prefix and the slashes at its end."""
+    """Return a root as the user wrote it, without a local prefix and trailing slashes."""
     plain = local_path(root)
     return slashed(plain).rstrip("/") or ("/" if plain else ".")
 
 
 def _forms(root: str) -> tuple[CanonicalPath, ...]:
-    """The canonical forms of a root, links resolved."""
+    """Return the canonical forms of a root, with links resolved."""
     if not is_local(root):
         return possible_targets(root)
     path = _absolute(root)
@@ -450,7 +482,7 @@ def _forms(root: str) -> tuple[CanonicalPath, ...]:
 
 
 def _local_forms(path: str, resolved: str) -> tuple[CanonicalPath, ...]:
-    """The places of a local path: with links resolved, and as spelled for a share or a doubled slash."""
+    """Return a local path with links resolved and, for a network share or doubled slash, also as spelled."""
     spelled = canonical_path(path)
     target = spelled if resolved == path else canonical_path(resolved)
     return (target,) if spelled.store == "file" else (spelled, target)

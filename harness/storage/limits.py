@@ -1,8 +1,8 @@
-"""Limits on the demands of a table's metadata, each number with its reason.
+"""Limits on what a table's metadata may demand, each with the reason for its number.
 
-A few bytes can claim gigabytes: a compressed block, a count of items that take no bytes, a bitmap of runs. Decoders ask
-here before they make what the bytes claim. Every default is beyond what tables of writers hold; who has a larger one
-raises the limit (`open_table(limits=Limits(…))`, `--set limits.NAME=VALUE`).
+A few bytes can claim gigabytes: a compressed block, a count of items that take no bytes, a bitmap of runs. Decoders
+check a limit before they allocate what the bytes claim. All defaults are above what real writers produce. For a larger
+table, raise the limit with `open_table(limits=Limits(…))` or `--set limits.NAME=VALUE`.
 """
 
 from __future__ import annotations
@@ -20,29 +20,32 @@ _MiB = 1 << 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """The most that one file of a table's metadata may ask for.
+    """The maximum that one metadata file of a table may demand.
 
-    document_bytes: of one JSON document after decompression, as Python holds its text: a byte per character, two or
-        four if a character needs them. Iceberg metadata of 100,000 snapshots is 100 MB; parsing holds the text three
-        times.
-    document_values: values in one JSON document, an object's keys counted too: up to 90 bytes of memory each. The same
-        100,000 snapshots have 5 million.
-    block_bytes: of one block of an Avro file after decompression. Writers end a block after 16 KB to 64 MB.
-    items: of one list or map in a manifest, which has one for each column or row group of a data file. The widest
-        tables have some 50,000 columns.
-    empty_values: values of an Avro file that take no byte of it, such as nulls: only their count says that they are
-        there. A column that is null in every row of a data file has one for each.
-    spare_records: how many more records a manifest or a Parquet file of the log may hold than it has bytes. Records of
-        writers name a file each, which takes more than a byte however well it is compressed; a few equal ones do not.
-    spare_bytes: how many more bytes than a hundred times its own the columns of a Parquet file of the log may take in
-        memory. Checkpoints of writers grow 5 to 30 times.
-    rows: of one file that is read into memory whole: an ORC file, one of position deletes, or a Parquet file that
-        DuckDB would not read right. A few bytes of run lengths claim any number of rows, each of which takes 8 bytes or
-        more. Files of writers have up to some ten million.
-    schema_types: in the schema of one Avro file, a named type counted at each use. The same 50,000 columns.
-    nesting: levels of a type. Protocol Buffers, from which the deepest come, allow 100.
-    positions: deleted rows of one data file, which take 8 bytes each while they are looked up.
-    actions: of one commit: a file each, so this is a table of petabytes written at once.
+    Attributes:
+        document_bytes: Size of one JSON document after decompression, as Python stores its text: one byte per
+            character, or two or four if a character needs them. Iceberg metadata with 100,000 snapshots is 100 MB.
+            Parsing needs three times the size of the text.
+        document_values: Values in one JSON document, including the keys of objects. Each takes up to 90 bytes of
+            memory. The same 100,000 snapshots have 5 million values.
+        block_bytes: Size of one block of an Avro file after decompression. Writers end a block after 16 KB to 64 MB.
+        items: Items of one list or map in a manifest. This is one item per column or row group of a data file,
+            and the widest tables have some 50,000 columns.
+        empty_values: Values of an Avro file that take no bytes, for example nulls, so that only a count claims that
+            they exist. A column that is null in every row has one for each row.
+        spare_records: Records of a manifest, or rows of a Parquet file in a Delta log, in excess of the file's bytes.
+            Each record that a writer produces names a file, which takes more than a byte even if it is compressed well.
+            Only a few equal records take less.
+        spare_bytes: Memory for the columns of a Parquet file in a Delta log, in excess of 100 times the file's size.
+            Checkpoints of real writers grow 5 to 30 times.
+        rows: Rows of a file that is read into memory as a whole: an ORC file, a position delete file, or a Parquet file
+            that DuckDB would read wrongly. A few bytes of run lengths can claim any number of rows, and each row takes
+            8 bytes or more. Real files have up to about ten million rows.
+        schema_types: Types in the schema of one Avro file, counting a named type at each use. The same 50,000 columns
+            apply.
+        nesting: Levels of a type. The deepest types come from Protocol Buffers, which allow 100 levels.
+        positions: Deleted rows of one data file. Each takes 8 bytes while it is looked up.
+        actions: Actions of one commit. An action names one file, so the default means petabytes written at once.
     """
 
     document_bytes: int = 256 * _MiB
@@ -63,16 +66,18 @@ class Limits:
             value = getattr(self, name)
             if type(value) is not int or value < 0:
                 raise RequestError(
-                    f"Invalid limit {name}={value!r}: expected a whole number from 0 on", options=("limits",)
+                    f"Invalid limit {name}={value!r}: expected a whole number of at least 0", options=("limits",)
                 )
 
     def check(self, name: str, actual: int, what: str, *, file: str | None = None, allowed: int | None = None) -> None:
-        """Raises LimitError for what is beyond a limit.
+        """Raise LimitError if a demand exceeds a limit.
 
-        name: of the limit.
-        found: what the file asks for, or the part of it that is known.
-        what: names it, such as "bytes of JSON".
-        allowed: in place of the limit, where more than it is allowed.
+        Args:
+            name: The limit.
+            actual: The demand of the file, or the part of it that is known.
+            what: The unit, for example "bytes of JSON".
+            file: The file, for the message.
+            allowed: The maximum to apply instead of the limit, or None.
         """
         most = getattr(self, name) if allowed is None else allowed
         if actual > most:
@@ -80,11 +85,11 @@ class Limits:
 
 
 DEFAULT = Limits()
-"""For tables that were opened without limits of their own."""
+"""The limits of tables that are opened without explicit limits."""
 
 
 def limit_error(name: str, demand: str, *, file: str | None = None) -> LimitError:
-    """The error for a file beyond a limit. asked: what it asks for, and what is allowed."""
+    """Return the error for a file that exceeds a limit. `demand` states what the file needs and what is allowed."""
     message = f"The file asks for more than harness reads: {demand}. If you trust it, raise the option limits.{name}"
     return LimitError(message, cause="LimitExceeded", file=file, options=("limits",))
 
@@ -93,30 +98,36 @@ _Numbers = TypeVar("_Numbers")
 
 
 def parse_numbers(kind: type[_Numbers], word: str, texts: Mapping[str, str]) -> _Numbers:
-    """Limits, or other numbers by name, from digits; names without a text keep their defaults.
+    """Parse the fields of a class of numbers, for example `Limits`, from digits. Missing fields keep their defaults.
 
-    word: the number's name in messages, such as `limit`.
+    Args:
+        kind: The class. It has slots.
+        word: The word for a number in messages, for example `limit`.
+        texts: Digits by name of the field.
 
-    Raises RequestError: there is no such name, or the text is no whole number.
+    Raises:
+        RequestError: A name is unknown, or a text is not a whole number.
     """
-    names: Sequence[str] = kind.__slots__  # type: ignore[attr-defined]  # of a dataclass with slots
+    names: Sequence[str] = kind.__slots__  # type: ignore[attr-defined]  # a dataclass with slots
     values: dict[str, int | str] = {}
     for name, text in texts.items():
         if name not in names:
             raise RequestError(f"Unknown {word} {name!r}: there are {', '.join(names)}", options=(f"{word}s",))
         digits = text.replace("_", "")
         is_number = digits.isascii() and digits.isdecimal() and len(digits) <= 19
-        values[name] = int(digits) if is_number else text  # which the class refuses
+        values[name] = int(digits) if is_number else text  # the class refuses the text
     return kind(**values)
 
 
 @records.dataclass(frozen=True, slots=True, kw_only=True)
 class Confinement:
-    """The part of the machine that engines may use in this process; no SQL can change it.
+    """The resources that engines may use in this process. SQL cannot change them.
 
-    directories: whose files may be read, absolute, links resolved.
-    memory_bytes: of buffers.
-    scratch, scratch_bytes: the directory in which they sort what does not fit in memory, and how much of it.
+    Attributes:
+        directories: Directories whose files may be read, absolute, with links resolved.
+        memory_bytes: Memory for buffers.
+        scratch: The directory for spilling data that does not fit in memory.
+        scratch_bytes: The maximum size of spilled data.
     """
 
     directories: tuple[str, ...]
@@ -129,13 +140,13 @@ _confined: list[Confinement] = []
 
 
 def confine(confinement: Confinement) -> None:
-    """Confines every engine that this process makes from now on; to be called once, before the first."""
+    """Confine all engines that this process creates from now on. Call it once, before the first engine exists."""
     assert not _confined
     _confined.append(confinement)
 
 
 def confinement() -> Confinement | None:
-    """The resources that engines of this process may use; None: all that the user may."""
+    """Return the resources that engines of this process may use, or None if they are not restricted."""
     return _confined[0] if _confined else None
 
 
@@ -143,10 +154,11 @@ _DUCKDB_INTERRUPTED = "Query interrupted"
 
 
 class contained:
-    """A context that turns the end of memory, or of Python's stack, into a LimitError that names what was read.
+    """A context that turns exhausted memory or recursion into a LimitError that names the table or file.
 
-    Ctrl-C stays a KeyboardInterrupt: DuckDB drops what the signal's handler raised, and raises a RuntimeError. A class,
-    because a read enters some 40 of these, and a generator takes four times the calls.
+    Ctrl-C remains a KeyboardInterrupt: DuckDB discards the exception of the signal handler and raises a RuntimeError
+    instead. This is a class because a read enters about 40 such contexts, and a generator would take four times the
+    calls.
     """
 
     __slots__ = ("_file", "_table")
@@ -163,7 +175,7 @@ class contained:
         if isinstance(error, RecursionError):
             raise self._limit("NestedTooDeeply", "it is nested more deeply than harness reads") from error
         if isinstance(error, MemoryError):
-            raise self._limit("OutOfMemory", "it asks for more memory than there is") from error
+            raise self._limit("OutOfMemory", "it needs more memory than is available") from error
         if isinstance(error, RuntimeError) and str(error) == _DUCKDB_INTERRUPTED:
             raise KeyboardInterrupt from error
 

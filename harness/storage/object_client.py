@@ -1,7 +1,8 @@
-"""Buckets of S3, Azure and Google Cloud, through obstore: the `object_store` of Rust.
+"""Buckets on S3, Azure, and Google Cloud, read through obstore, the Python binding of Rust's `object_store`.
 
-A read is one GET of just its bytes, which also tells the file's size, etag and time; so no HEAD is asked for, but of an
-empty file. Threads share the connections of a client, and all clients of one bucket with the same options are one.
+A read is one GET for exactly the requested bytes. The response also contains the file's size, etag, and time, so a HEAD
+request is only needed for an empty file. Threads share a client's connections, and clients for one bucket with equal
+options are the same object.
 """
 
 from __future__ import annotations
@@ -39,16 +40,23 @@ KINDS: dict[str, StoreKind] = {
 _EXTRAS = {StoreKind.S3: "s3", StoreKind.AZURE: "azure", StoreKind.GCS: "gcs"}
 _CLIENTS = 64
 _RETRY_TIMEOUT = timedelta(seconds=60)
-"""After that time obstore repeats no request. It waits 0.1 s first, and goes on from where a body broke off."""
+"""The time after which obstore stops retrying a request.
+
+The first retry comes after 0.1 s. A body that broke off is continued from there.
+"""
 _UNSATISFIABLE = 416
 _NO_NAME = re.compile(r"(?:^|/)(?:\.{1,2})?(?=/|$)")
 
 
 def client(base: str, options: Mapping[str, object]) -> Client:
-    """The client of a bucket; raises RequestError without obstore, or for an option that is not known or wrong.
+    """Return the client of a bucket.
 
-    base: scheme and bucket; of Azure, also `abfss://CONTAINER@ACCOUNT.dfs.core.windows.net`.
-    options: under any names of `harness.storage.object_options`.
+    Args:
+        base: Scheme and bucket. For Azure, also `abfss://CONTAINER@ACCOUNT.dfs.core.windows.net`.
+        options: Options under any of the names in `harness.storage.option_names`.
+
+    Raises:
+        RequestError: obstore is not installed, or an option is unknown or wrong.
     """
     scheme, _, authority = base.partition("://")
     kind = KINDS[scheme.lower()]
@@ -56,18 +64,18 @@ def client(base: str, options: Mapping[str, object]) -> Client:
 
 
 def bucket_options(base: str, options: Mapping[str, object]) -> dict[str, str]:
-    """The options of a bucket by their own names, those of configuration files with them. Else as for `client`."""
+    """Return a bucket's options by canonical name, including those from configuration files. Else as for `client`."""
     return with_configured(KINDS[base.partition("://")[0].lower()], canonical_path(base).store, options)
 
 
 def explicit_options(base: str, options: Mapping[str, object]) -> dict[str, str]:
-    """The given options by their own names, without configuration files; none of a store that holds no objects."""
+    """Return explicit options by canonical name, without configuration files. Empty if the store is no object store."""
     kind = KINDS.get(base.partition("://")[0].lower())
     return {} if kind is None else canonical(kind, options)
 
 
 def endpoint(base: str, options: Mapping[str, str]) -> str | None:
-    """The address of a bucket's store that its options say; None: they do not. `found`: as `canonical` gives them."""
+    """Return the address of a bucket's store from canonical options, or None if the options do not contain it."""
     return azure_account(options, base.partition("://")[2]).endpoint
 
 
@@ -121,7 +129,7 @@ class _ObjectClient:
             raise_translated(error, path, self.kind)
 
     def end(self, path: str, length: int) -> tuple[bytes, FileStatus]:
-        if self.kind is StoreKind.AZURE:  # which gives no bytes from the end
+        if self.kind is StoreKind.AZURE:  # Azure cannot return bytes counted from the end
             status = self.status(path)
             return self.read(path, max(0, status.size - length), length)[0], status
         try:
@@ -176,7 +184,7 @@ class _ObjectClient:
         return self._listing(directory, lambda: list_with_delimiter_async(self.store, prefix))
 
     def _listing(self, directory: str, ask: Callable[[], Awaitable[T]]) -> T:
-        """Return the answer to a listing, of which obstore follows the pages, also if they have no end."""
+        """Return the result of a listing, and fail if its pages never end. obstore follows the pages itself."""
         prefix = f"{_key(directory)}/".lstrip("/")
         try:
             with CALLS.begin(ask) as listing:
@@ -187,10 +195,12 @@ class _ObjectClient:
                     either: tuple[Future[Any], ...] = (listing, repeats)
                     wait(either, LONGEST_LISTING_S, FIRST_COMPLETED)
                     if not listing.done() and repeats.done() and repeats.result():
-                        raise _endless_listing_error(directory, "it lists the same files again and again")
+                        raise _endless_listing_error(directory, "it lists the same files repeatedly")
                 return listing.result(max(0.0, end - time.monotonic()))
         except TimeoutError:
-            raise _endless_listing_error(directory, f"its listing goes on after {LONGEST_LISTING_S:.0f} s") from None
+            raise _endless_listing_error(
+                directory, f"its listing did not end after {LONGEST_LISTING_S:.0f} s"
+            ) from None
         except Exception as error:
             raise_translated(error, directory, self.kind, listing=True)
 
@@ -198,7 +208,8 @@ class _ObjectClient:
         from obstore import get, get_async
 
         key, options = _key(path), None if span is None else {"range": span}
-        if threading.current_thread() is not threading.main_thread():  # a fifth of the cost, and no signal comes there
+        # this takes a fifth of the time, and only the main thread receives signals
+        if threading.current_thread() is not threading.main_thread():
             result = get(self.store, key, options=options)
             return bytes(result.bytes()), _status(result.meta)
 
@@ -211,7 +222,7 @@ class _ObjectClient:
     def _empty(self, path: str) -> tuple[bytes, FileStatus]:
         status = self._head(path)
         if status.size:
-            raise StorageError("Cannot read file: its store does not give parts of files", file=path)
+            raise StorageError("Cannot read file: its store cannot return parts of files", file=path)
         return b"", status
 
     def _head(self, path: str) -> FileStatus:
@@ -224,20 +235,18 @@ class _ObjectClient:
             raise_translated(error, path, self.kind)
 
 
-# Calls of obstore that can be ended.
-#
-# Its blocking calls return to Python when the answer is there, so that Ctrl-C waits for it: for minutes, if a server
-# stalls, and for ever if its listing has no end (obstore 0.12).
+# obstore's blocking calls return to Python only with the answer, so Ctrl-C would wait: minutes if a server stalls, and
+# forever if a listing never ends (obstore 0.12).
 
 
 QUICK_LISTING_S, LONGEST_LISTING_S = 5.0, 300.0
-"""Seconds after which a listing is looked at for pages that come again, and after which it is given up."""
+"""Seconds until a listing is checked for repeated pages, and until it is abandoned."""
 _REPEAT_WINDOW = 3000
-"""Names among which such pages are looked for."""
+"""The number of names to check for repetition."""
 
 
 class Calls:
-    """Calls of obstore on an event loop in a thread of its own: whoever waits for one can be interrupted."""
+    """Runs obstore calls on an event loop in its own thread, so that waiting for a call can be interrupted."""
 
     def __init__(self) -> None:
         self._running: set[Future[Any]] = set()
@@ -247,14 +256,14 @@ class Calls:
 
     @contextmanager
     def begin(self, ask: Callable[[], Awaitable[T]]) -> Iterator[Future[T]]:
-        """Yield the coming answer of a call, which ends with the block, if it has not ended yet."""
-        import asyncio  # not for local tables
+        """Start a call and yield its future. The call is canceled at the end of the block if it still runs."""
+        import asyncio  # local tables do not need it
 
         async def answer() -> T:
             return await ask()
 
         with self._lock:
-            if self._thread is None or not self._thread.is_alive():  # a forked child has no threads of its parent's
+            if self._thread is None or not self._thread.is_alive():  # a forked child has none of its parent's threads
                 self._loop = asyncio.new_event_loop()
                 self._thread = threading.Thread(target=self._loop.run_forever, name="harness-stores", daemon=True)
                 self._thread.start()
@@ -268,22 +277,22 @@ class Calls:
             self._running.discard(future)
 
     def answer(self, ask: Callable[[], Awaitable[T]]) -> T:
-        """Return the answer of a call."""
+        """Return the result of a call."""
         with self.begin(ask) as future:
             return future.result()
 
     def interrupt(self) -> None:
-        """End all calls that run now."""
+        """Cancel all running calls."""
         for future in list(self._running):
             future.cancel()
 
 
 CALLS = Calls()
-"""The calls of this process."""
+"""The running calls of this process."""
 
 
 async def _repeats(store: object, prefix: str) -> bool:
-    """Return whether the first names below a prefix come again in the listing."""
+    """Return whether the first names below a prefix appear again in the listing."""
     from obstore import list as listed
 
     names: list[str] = []
@@ -298,7 +307,9 @@ async def _repeats(store: object, prefix: str) -> bool:
 
 def _endless_listing_error(directory: str, reason: str) -> StorageError:
     return StorageError(
-        f"Cannot read from the store: {reason}, so that it has no end; check the store", cause="Storage", file=directory
+        f"Cannot read from the store: {reason}, so the listing never ends; check the store",
+        cause="Storage",
+        file=directory,
     )
 
 
@@ -307,13 +318,17 @@ def _may_be_empty(error: Exception) -> bool:
 
 
 def _key(path: str) -> str:
-    """The name of an object in its bucket; raises RequestError where `object_store` cannot ask for it."""
+    """Return an object's name in its bucket.
+
+    Raises:
+        RequestError: `object_store` cannot request an object with this name.
+    """
     match = SCHEME.match(path)
     key = path[match.end() + len("://") :].partition("/")[2].rstrip("/") if match else path
     if key and _NO_NAME.search(key):
         raise RequestError(
-            "Cannot read file: its name has an empty part, or one of dots, which clients of object stores take for "
-            "another name",
+            "Cannot read file: its name has an empty part, or a part of one or two dots, which object store "
+            "clients would change",
             file=path,
         )
     return key
@@ -323,16 +338,15 @@ def _status(meta: Mapping[str, Any]) -> FileStatus:
     return FileStatus(meta["size"], milliseconds(meta["last_modified"]), meta["e_tag"])
 
 
-# Failures of a store, out of the text of obstore's error: one line, and what to set.
-#
-# obstore's message may hold secrets: the server's status, its code and the kind of a broken connection are passed on.
+# obstore's messages may contain secrets. Only the server's status, its error code, and the kind of a broken connection
+# are passed on.
 
 
 _STATUS = re.compile(r"status code: (\d{3})")
 _CODE = re.compile(r"<Code>(\w{1,60})</Code>")
 _HOST = re.compile(r"Error performing [A-Z]+ (https?://[^/\s?]+)")
 _METADATA = re.compile(r"Error performing [A-Z]+ https?://[^/\s]+/(?:latest/|computeMetadata/|metadata/identity)")
-"""A request to the service on a machine that knows its role."""
+"""A request to a cloud machine's metadata service for the credentials of its role."""
 _BROKEN = re.compile(r"dns error|Connection refused|TimedOut|timed out|certificate|Connection reset|IncompleteMessage")
 _KIND = re.compile(r"HttpError \{\s*kind: (\w+)")
 _BROKEN_KINDS = ("Interrupted", "Request", "Timeout")
@@ -353,27 +367,33 @@ _BY_CODE = {
         "Forbidden",
         "the store does not know the access key; set access_key_id, or endpoint if it is for another store",
     ),
-    "SignatureDoesNotMatch": ("Forbidden", "the secret does not fit the access key; set secret_access_key"),
+    "SignatureDoesNotMatch": ("Forbidden", "the secret does not match the access key; set secret_access_key"),
     "AuthorizationHeaderMalformed": _ELSEWHERE,
     "PermanentRedirect": _ELSEWHERE,
 }
 _THROTTLED = (429, 503)
 _DENIED = "Denied"
-"""The cause where a store does not say whether a file is there, as S3 does to who may not list."""
+"""The cause if a store does not reveal whether a file exists.
+
+S3 does this if the user may not list the bucket.
+"""
 
 
 _NO_PARTS = "non-partial response"
-"""Words of a server that gave all of a file when it was asked for a part, as some do of an empty file."""
+"""Text in obstore's error if a server returned a whole file instead of the requested part.
+
+Some servers do this for an empty file.
+"""
 
 
 def _status_of(error: BaseException) -> int | None:
-    """The status that a server answered with; None: it did not answer."""
+    """Return the HTTP status of the server's answer, or None if the server did not answer."""
     match = _STATUS.search(str(error))
     return int(match[1]) if match else None
 
 
 def raise_translated(error: Exception, path: str, kind: StoreKind, *, listing: bool = False) -> NoReturn:
-    """Raise the error of `told`, without what obstore's may hold of secrets."""
+    """Raise the error of `translate_error`, without secrets from obstore's message."""
     translated = translate_error(error, path, kind, listing=listing)
     if translated is not error and isinstance(translated, HarnessError):
         raise_from(translated, error)
@@ -381,12 +401,19 @@ def raise_translated(error: Exception, path: str, kind: StoreKind, *, listing: b
 
 
 def translate_error(error: Exception, path: str, kind: StoreKind, *, listing: bool = False) -> Exception:
-    """The error to raise in place of obstore's: a FileNotFoundError, or a StorageError that says what to set."""
+    """Return the error to raise instead of obstore's: a FileNotFoundError, or a StorageError that says what to set.
+
+    Args:
+        error: obstore's error. A HarnessError is returned unchanged.
+        path: The file or directory.
+        kind: The kind of the store.
+        listing: True if a directory was listed.
+    """
     if isinstance(error, HarnessError):
         return error
     text, status = str(error), _status_of(error)
     if _METADATA.search(text):
-        reason = "there are no credentials in options, environment, profiles or a role of this machine"
+        reason = "no credentials were found in options, environment, profiles, or this machine's role"
         return _failure("NoCredentials", f"{reason}; set {_KEYS[kind]}", path, "")
     code = _CODE.search(text)
     answer = code[1] if code else f"{status or ''}"
@@ -400,14 +427,16 @@ def translate_error(error: Exception, path: str, kind: StoreKind, *, listing: bo
         return _failure(*_ELSEWHERE, path, answer)
     if status in (401, 403):
         is_sure = listing or answer not in ("403", "AccessDenied", "AuthorizationPermissionMismatch")
-        reason = "it is forbidden" if is_sure else "it is forbidden, or not there"
+        reason = "access is denied" if is_sure else "it does not exist or access is denied"
         return _failure(
-            "Forbidden" if is_sure else _DENIED, f"{reason}, with these credentials; set {_KEYS[kind]}", path, answer
+            "Forbidden" if is_sure else _DENIED, f"{reason} with these credentials; set {_KEYS[kind]}", path, answer
         )
     if status in _THROTTLED:
-        return _failure("Throttled", "it is throttled or busy, also when asked again; try later", path, answer)
+        return _failure(
+            "Throttled", "the store is throttling or busy, even after retries; try again later", path, answer
+        )
     if status is not None:
-        return _failure("Storage", "it answers with an error", path, answer)
+        return _failure("Storage", "the store returned an error", path, answer)
     return _connection_error(text, path, kind)
 
 
@@ -417,7 +446,9 @@ def _connection_error(text: str, path: str, kind: StoreKind) -> StorageError:
     broken = _BROKEN.search(text)
     broke_off = _KIND.search(text)
     if broken is None and not host and (broke_off is None or broke_off[1] not in _BROKEN_KINDS):
-        return _failure("Storage", f"its client failed; check credentials and options, such as {_KEYS[kind]}", path, "")
+        return _failure(
+            "Storage", f"its client failed; check credentials and options, for example {_KEYS[kind]}", path, ""
+        )
     reason = broken[0].lower() if broken else "connection failed"
     return _failure(
         "Unreachable", f"{address or 'it'} does not answer ({reason}); set endpoint, or try again", path, ""

@@ -1,7 +1,8 @@
-"""Options of object stores under the names that people have, as what a client of obstore is made of.
+"""Options of object stores, translated from the names of many libraries to arguments of an obstore client.
 
-The names are in `harness.storage.option_names`: PyIceberg's, object_store's, fsspec's, DuckDB's and Hadoop's, each of
-which means one option here. A nested option, of `client_kwargs` of s3fs, is named `client_kwargs.endpoint_url`.
+The names are in `harness.storage.option_names`. They come from PyIceberg, object_store, fsspec, DuckDB, and Hadoop, and
+each of them means one option here. A nested option, like those in s3fs's `client_kwargs`, is named
+`client_kwargs.endpoint_url`.
 """
 
 from __future__ import annotations
@@ -18,9 +19,6 @@ from typing import Any
 from harness.errors import RequestError
 from harness.storage.option_names import CLIENT, IGNORED, NAMES, NEGATED, StoreKind
 
-# Credentials of AWS from the profiles in its files, and from what runs a machine, when a client wants them.
-
-
 _STATIC = ("aws_access_key_id", "aws_secret_access_key")
 _BOTO3_KEYS = (
     *("sso_session", "sso_start_url", "role_arn", "credential_process", "web_identity_token_file", "login_session"),
@@ -32,11 +30,13 @@ def _option_error(message: str) -> RequestError:
 
 
 def profile_settings(name: str | None) -> dict[str, str]:
-    """The settings of a profile by the keys of AWS; empty if there is none and none was asked for.
+    """Return the settings of an AWS profile by AWS's keys. Empty if the default profile does not exist.
 
-    name: None: that of `AWS_PROFILE`, or `default`.
+    Args:
+        name: The profile. None means the profile in `AWS_PROFILE`, or `default`.
 
-    Raises RequestError: a profile that was named is in none of the files.
+    Raises:
+        RequestError: A profile that was named explicitly does not exist.
     """
     requested = name or os.environ.get("AWS_PROFILE")
     profile = requested or "default"
@@ -48,9 +48,7 @@ def profile_settings(name: str | None) -> dict[str, str]:
         **secrets.get(profile, {}),
     }
     if requested and not settings:
-        raise _option_error(
-            f"Cannot find the profile {requested} in the files config and credentials of AWS; set profile"
-        )
+        raise _option_error(f"Cannot find the profile {requested} in the AWS files config and credentials; set profile")
     return settings
 
 
@@ -61,27 +59,34 @@ def _read_profiles(path: str | Path) -> dict[str, dict[str, str]]:
             parser.read_file(stream)
     except OSError:
         return {}
-    except (configparser.Error, UnicodeDecodeError) as error:  # its message may show a line with a secret
+    except (configparser.Error, UnicodeDecodeError) as error:  # the error's message may show a line with a secret
         raise RequestError(f"Cannot read a file of AWS profiles: {type(error).__name__} in {path}") from None
     return {name: dict(parser.items(name)) for name in parser.sections()}
 
 
 @dataclass(frozen=True, slots=True)
 class ProfileCredentials:
-    """Gives obstore the keys of a profile, or the default one. Single sign-on, roles and processes are botocore's."""
+    """A credential provider for obstore that returns the keys of an AWS profile.
+
+    botocore handles single sign-on, roles, and credential processes.
+
+    Attributes:
+        name: The profile, or None for the default one.
+        settings: The profile's settings, as pairs.
+    """
 
     name: str | None
     settings: tuple[tuple[str, str], ...] = field(repr=False)
 
     @staticmethod
     def from_settings(settings: Mapping[str, str], *, profile: str | None) -> ProfileCredentials | None:
-        """None: the profile has no credentials, so that obstore looks for those of the machine."""
+        """Return a provider, or None if the profile has no credentials, so that obstore uses the machine's own."""
         if not any(key in settings for key in (*_STATIC, *_BOTO3_KEYS)):
             return None
         return ProfileCredentials(profile, tuple(sorted(settings.items())))
 
     def __call__(self) -> dict[str, Any]:
-        """The keys, and until when they are good; None: for ever."""
+        """Return the keys with the time of their expiry, or None if they do not expire."""
         settings = dict(self.settings)
         if all(key in settings for key in _STATIC):
             return {
@@ -94,7 +99,7 @@ class ProfileCredentials:
             from obstore.auth.boto3 import Boto3CredentialProvider
         except ImportError as error:
             raise _option_error(
-                "Cannot use this profile of AWS: its credentials come from single sign-on, a role or a process; "
+                "Cannot use this profile of AWS: its credentials come from single sign-on, a role, or a process; "
                 "pip install boto3, or set access_key_id and secret_access_key"
             ) from error
         from boto3 import Session
@@ -104,9 +109,10 @@ class ProfileCredentials:
 
 
 def with_profile(options: Mapping[str, str]) -> dict[str, str]:
-    """Options of S3 for a client that knows no profiles: with what the profile says that they name.
+    """Return S3 options with the settings of their profile filled in, for clients that do not support profiles.
 
-    Raises RequestError for one that is not there, or whose credentials only boto3 could tell.
+    Raises:
+        RequestError: The profile does not exist, or only boto3 can resolve its credentials.
     """
     if "profile" not in options:
         return dict(options)
@@ -125,7 +131,7 @@ def with_profile(options: Mapping[str, str]) -> dict[str, str]:
 
 _TRUE, _FALSE = ("true", "1", "yes", "on"), ("false", "0", "no", "off")
 _IN_HOSTS = ("region", "account_name")
-"""Options that become part of the host that requests go to, which a catalog may say."""
+"""Options that become part of the host of requests. A catalog may supply them."""
 _HOST_PART = re.compile(r"[\w.$-]*", re.ASCII)
 _SECONDS = re.compile(r"\d+(?:\.\d+)?")
 _HADOOP_ACCOUNT = re.compile(r"fs\.azure\.(?:account\.key|sas\.fixed\.token)\.([^.]+)\.[\w.]+")
@@ -134,9 +140,13 @@ _ANONYMOUS = "anonymousawscredentialsprovider"
 
 @dataclass(frozen=True, slots=True)
 class StoreOptions:
-    """The arguments of a client of obstore: pairs by obstore's names.
+    """The arguments of an obstore client, as pairs by obstore's names.
 
-    provider: gives credentials when it is asked; None: they are in `config`, or obstore finds them.
+    Attributes:
+        config: Options of the store.
+        client: Options of the connection.
+        most_retries: The maximum number of retries.
+        provider: Returns credentials, or None if they are in `config` or obstore finds them itself.
     """
 
     config: tuple[tuple[str, Any], ...] = field(repr=False)
@@ -147,24 +157,29 @@ class StoreOptions:
 
 @dataclass(frozen=True, slots=True)
 class StaticCredentials:
-    """Gives obstore credentials as they were said, and nothing of the environment with them."""
+    """A credential provider for obstore that returns explicit credentials, so that obstore ignores the environment."""
 
     values: tuple[tuple[str, str | None], ...] = field(repr=False)
 
     def __call__(self) -> dict[str, Any]:
-        """The credentials, which are good for ever."""
+        """Return the credentials. They do not expire."""
         return {**dict(self.values), "expires_at": None}
 
 
 def build_options(kind: StoreKind, authority: str, options: Mapping[str, str]) -> StoreOptions:
-    """The arguments of one client. authority: behind `://` in its locations. found: options as of `canonical`.
+    """Return the arguments of an obstore client.
+
+    Args:
+        kind: The kind of the store.
+        authority: The part after `://` in the store's locations.
+        options: Canonical options, as returned by `canonical`.
 
     Raises:
-        RequestError: the authority is none of a store, which would make another host of it; or a value is not of its
-            type, or names a profile that is not there.
+        RequestError: The authority is not valid, which would change the host. Or a value has the wrong type, or names a
+            profile that does not exist.
     """
     if not all(map(_HOST_PART.fullmatch, authority.split("@", 1 if kind is StoreKind.AZURE else 0))):
-        raise RequestError(f"Cannot open {kind.value}: its bucket has a name that no bucket can have")
+        raise RequestError(f"Cannot open {kind.value}: the name of its bucket is not valid")
     match kind:
         case StoreKind.S3:
             return _s3_options(options)
@@ -175,11 +190,15 @@ def build_options(kind: StoreKind, authority: str, options: Mapping[str, str]) -
 
 
 def canonical(kind: StoreKind, options: Mapping[str, object]) -> dict[str, str]:
-    """Options by the one name that each has here, as text, without those that are None; nested ones are mappings.
+    """Return options by canonical name, as text, without those that are None. Nested options are flattened.
+
+    Args:
+        kind: The kind of the store.
+        options: Options under any of their names. Nested options are mappings.
 
     Raises:
-        RequestError: a name is not known, two names of one option have different values, or a value is not of its type.
-            No value is in the message: it may be a secret.
+        RequestError: A name is unknown, two names of one option have different values, or a value has the wrong type.
+            The message contains no values, because they may be secrets.
     """
     names = {alias: name for name, aliases in NAMES[kind].items() for alias in (name, *aliases)}
     values: dict[str, str] = {}
@@ -218,18 +237,19 @@ def _text(key: str, name: str, value: object) -> str:
     if name in NEGATED or name in ("anonymous", "allow_http", "path_style", "requester_pays"):
         return _flag(key, name, value)
     if name in _IN_HOSTS and not _HOST_PART.fullmatch(str(value)):
-        raise _option_error(f"Invalid storage_options: {key} has signs that no {name} has")
+        raise _option_error(f"Invalid storage_options: {key} contains characters that are not allowed in {name}")
     if isinstance(value, bool | int | float | str | os.PathLike):
         return str(value)
-    raise _option_error(f"Invalid storage_options: {key} is no text, number or Boolean")
+    raise _option_error(f"Invalid storage_options: {key} must be text, a number, or a Boolean")
 
 
 def _flag(key: str, name: str, value: object) -> str:
-    """`true` or `false`, turned round where the name that was given means the opposite of the option's."""
+    """Return `true` or `false`, inverted if the given name means the opposite of the option."""
     text = str(value).lower()
-    if name == "path_style" and text in ("path", "vhost", "virtual", "auto"):  # DuckDB's url_style, botocore's
+    # values of DuckDB's url_style and of botocore
+    if name == "path_style" and text in ("path", "vhost", "virtual", "auto"):
         return str(text == "path").lower()
-    if key.lower().endswith("credentials.provider"):  # Hadoop's class
+    if key.lower().endswith("credentials.provider"):  # a class of Hadoop
         return str(text.endswith(_ANONYMOUS)).lower()
     if text not in (*_TRUE, *_FALSE):
         raise _option_error(f"Invalid storage_options: {key} must be true or false")
@@ -237,7 +257,7 @@ def _flag(key: str, name: str, value: object) -> str:
 
 
 def _client(options: Mapping[str, str], endpoint: str | None) -> dict[str, Any]:
-    """Options of the connection; plain HTTP is for endpoints that are given so."""
+    """Return the options of the connection. Plain HTTP is only allowed for endpoints that are given with it."""
     client: dict[str, Any] = {
         name: f"{options[name]}s" if _SECONDS.fullmatch(options[name]) else options[name]
         for name in CLIENT
@@ -254,7 +274,10 @@ def _client(options: Mapping[str, str], endpoint: str | None) -> dict[str, Any]:
 
 
 _LONG_TIMEOUTS = {"timeout": "1h", "read_timeout": "30s"}
-"""A range over a slow link may take minutes: obstore's own 30 s for a whole answer would end each try."""
+"""Timeouts for whole answers and for single reads.
+
+A range over a slow link may take minutes, but obstore's default of 30 s for a whole answer would end each attempt.
+"""
 
 
 def _store_options(
@@ -262,7 +285,7 @@ def _store_options(
 ) -> StoreOptions:
     retries = options.get("max_retries", "5")
     if not retries.isdecimal():
-        raise _option_error("Invalid storage_options: max_retries is no number")
+        raise _option_error("Invalid storage_options: max_retries must be a number")
     return StoreOptions(tuple(sorted(config.items())), tuple(sorted(client.items())), int(retries), provider)
 
 
@@ -288,18 +311,19 @@ def _s3_options(options: Mapping[str, str]) -> StoreOptions:
     ):
         provider = ProfileCredentials.from_settings(profile, profile=options.get("profile"))
     elif {"access_key_id", "secret_access_key"} <= options.keys() and "session_token" not in options:
-        # obstore would send the session's token of the environment along.
+        # Otherwise obstore would also send the session token from the environment.
         keys = [(name, options[name]) for name in ("access_key_id", "secret_access_key")]
         provider = StaticCredentials((*keys, ("token", None)))
     client = _client(options, endpoint)
     has_explicit_credentials = bool({"access_key_id", "anonymous", "role_arn"} & options.keys()) or provider is not None
     if not has_explicit_credentials and not os.environ.get("AWS_ACCESS_KEY_ID") and "connect_timeout" not in options:
-        client["connect_timeout"] = "1s"  # of the service that knows a machine's role, which most machines lack
+        # for the metadata service of a machine's role, which most machines do not have
+        client["connect_timeout"] = "1s"
     return _store_options(config, client, options, provider)
 
 
 def has_credentials(options: Mapping[str, str]) -> bool:
-    """True if options, as `canonical` gives them, say all of who asks, so that nothing of the machine's is taken."""
+    """Return whether canonical options contain complete credentials, so that none of the machine's are used."""
     account = azure_account(options, "")
     given_names = {name for name, value in options.items() if value} | ({"sas_token"} if account.sas_token else set())
     given_names |= {"account_key"} if account.key else set()
@@ -311,11 +335,11 @@ _CREDENTIAL_SETS = (
     *({"account_key"}, {"sas_token"}, {"token"}, {"client_id", "client_secret", "tenant_id"}),
     *({"service_account_path"}, {"service_account_key"}),
 )
-"""Options that together say who asks."""
+"""Sets of options that are complete credentials."""
 
 
 def _url(options: Mapping[str, str]) -> str | None:
-    """The endpoint, which may be given without a scheme, as DuckDB and Hadoop do."""
+    """Return the endpoint with a scheme. DuckDB and Hadoop give it without one."""
     endpoint = options.get("endpoint")
     if endpoint is None or "://" in endpoint:
         return endpoint
@@ -324,7 +348,7 @@ def _url(options: Mapping[str, str]) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class AzureAccount:
-    """The parts of an account, from options of its own or a connection string; None: not given."""
+    """The parts of an Azure account, from separate options or a connection string. None means not given."""
 
     name: str | None
     key: str | None = field(repr=False)
@@ -333,7 +357,10 @@ class AzureAccount:
 
 
 def azure_account(options: Mapping[str, str], authority: str) -> AzureAccount:
-    """The account of a location; `abfss://CONTAINER@ACCOUNT.dfs.core.windows.net` names it. Arguments: `made_for`'s."""
+    """Return the account of a location, with arguments as for `build_options`.
+
+    `abfss://CONTAINER@ACCOUNT.dfs.core.windows.net` names the account.
+    """
     parts = dict(part.partition("=")[::2] for part in options.get("connection_string", "").split(";") if part)
     host = authority.partition("@")[2]
     return AzureAccount(
@@ -364,9 +391,9 @@ def _azure_options(options: Mapping[str, str], authority: str) -> StoreOptions:
     if credential is None and "client_secret" in options and not _SHADOWING.isdisjoint(os.environ):
         variable = min(_SHADOWING & os.environ.keys())
         raise _option_error(
-            f"Cannot use client_secret of Azure: the environment has {variable}, which goes before it; unset that"
+            f"Cannot use Azure's client_secret: the environment variable {variable} takes precedence; unset it"
         )
-    # obstore would take a token or a key of the environment before what is said here.
+    # obstore prefers a token or key from the environment over the options given here.
     return _store_options(
         set_values,
         _client(options, set_values.get("endpoint")),
@@ -376,7 +403,7 @@ def _azure_options(options: Mapping[str, str], authority: str) -> StoreOptions:
 
 
 _SHADOWING = frozenset(f"AZURE_STORAGE_{name}" for name in ("TOKEN", "ACCOUNT_KEY", "ACCESS_KEY", "MASTER_KEY"))
-"""Variables of credentials that obstore takes before a client's secret."""
+"""Environment variables with credentials that obstore prefers over a client secret."""
 
 
 def _gcs_options(options: Mapping[str, str]) -> StoreOptions:

@@ -1,8 +1,8 @@
-"""The names under which options of object stores are known: one table a service, ours first.
+"""The names of object store options in other libraries, by their canonical name, for each service.
 
-A name of ours is `object_store`'s without its prefix. Behind it stand the names of object_store with prefix (deltalake,
-Polars and environment variables have them), PyIceberg, fsspec (s3fs, adlfs, gcsfs), DuckDB's secrets and Hadoop, all in
-lower case.
+A canonical name is `object_store`'s name without its prefix. The aliases are, in lower case: `object_store`'s names
+with prefix (used by deltalake, Polars, and environment variables), and the names in PyIceberg, fsspec (s3fs, adlfs,
+gcsfs), DuckDB's secrets, and Hadoop.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import enum
 
 
 class StoreKind(enum.Enum):
-    """The services that have options of their own."""
+    """The object store services that are supported."""
 
     S3 = "S3"
     AZURE = "Azure"
@@ -32,7 +32,7 @@ CONNECTION: dict[str, tuple[str, ...]] = {
         "google_skip_signature", "fs.s3a.aws.credentials.provider",
     ),
 }  # fmt: skip
-"""The options that every service has."""
+"""Options that all services have."""
 NAMES: dict[StoreKind, dict[str, tuple[str, ...]]] = {
     StoreKind.S3: {
         "access_key_id": (
@@ -94,7 +94,7 @@ NAMES: dict[StoreKind, dict[str, tuple[str, ...]]] = {
         **CONNECTION,
     },
 }  # fmt: skip
-"""The names of other libraries by ours, for each service."""
+"""Aliases by canonical name, for each service."""
 NEGATED = {
     "allow_http": frozenset({"use_ssl", "fs.s3a.connection.ssl.enabled"}),
     "verify": frozenset({"allow_invalid_certificates"}),
@@ -102,9 +102,9 @@ NEGATED = {
         {"virtual_hosted_style_request", "aws_virtual_hosted_style_request", "s3.force-virtual-addressing"}
     ),
 }
-"""Names, by ours, that mean the opposite."""
+"""Aliases that mean the opposite of their canonical name."""
 CLIENT = ("timeout", "connect_timeout", "proxy_url")
-"""Options of the connection, passed on as they are; numbers are seconds."""
+"""Connection options that are passed on unchanged. Plain numbers are seconds."""
 CREDENTIALS = frozenset(
     {
         *("access_key_id", "secret_access_key", "session_token", "profile", "role_arn", "web_identity_token_file"),
@@ -112,9 +112,9 @@ CREDENTIALS = frozenset(
         *("service_account_path", "service_account_key", "anonymous"),
     }
 )
-"""Options that say who asks."""
+"""Options that identify the user."""
 PLACES = frozenset({"endpoint", "proxy_url", "verify", "connection_string", "allow_http", "role_arn"})
-"""Options that say where requests go, or who may read along."""
+"""Options that decide where requests go or who can read them."""
 IGNORED = frozenset(
     {
         *("type", "provider", "scope", "s3.signer", "py-io-impl", "io-impl", "use_listings_cache", "asynchronous"),
@@ -123,4 +123,4 @@ IGNORED = frozenset(
         *("aws_conditional_put", "fs.gs.impl", "fs.azure.account.auth.type", "gcs.default-location"),
     }
 )
-"""Names that say nothing to who only reads."""
+"""Options that do not matter for reading."""

@@ -1,7 +1,7 @@
-"""Output files: written beside their place, and renamed into it when they are whole.
+"""Output files, which are written to a temporary file first and then renamed into place.
 
-Only a regular file is ever replaced: no link is followed, and no device, pipe or directory is touched.
-All files that harness writes at a place that its user named are written by this module.
+Only regular files are ever replaced: links are not followed, and devices, pipes, and directories are left alone. All
+files that harness writes at a path chosen by the user are written through this module.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ OUTPUT_FILE = "the output file"
 
 @contextlib.contextmanager
 def write_errors(name: str, file: Path | None) -> Iterator[None]:
-    """Turn failures to write into errors that name the place.
+    """Turn operating system errors into errors that name the output.
 
     Args:
-        name: what is written, in words, such as `the directory`.
-        file: its path; None if it has none.
+        name: The output in words, for example `the directory`.
+        file: Its path, or None if it has none.
 
     Raises:
-        RequestError: the operating system failed.
+        RequestError: The operating system failed.
     """
     try:
         yield
@@ -42,12 +42,12 @@ def write_errors(name: str, file: Path | None) -> Iterator[None]:
 
 @contextlib.contextmanager
 def new_file(path: Path) -> Iterator[BinaryIO]:
-    """Open a file that takes its place, with the permissions of the file before it, when the block ends.
+    """Open a file that replaces `path` when the block ends, keeping the owner and permissions of an existing file.
 
-    If the block raises, the file before it stays as it was.
+    If the block raises, an existing file stays unchanged.
 
     Raises:
-        RequestError: the place holds something else than a regular file, or cannot be written.
+        RequestError: `path` is not a regular file, or cannot be written.
     """
     with write_errors(OUTPUT_FILE, path):
         before = _existing_status(path)
@@ -62,7 +62,7 @@ def new_file(path: Path) -> Iterator[BinaryIO]:
             file.close()
             os.replace(temporary, path)
     except BaseException:
-        with contextlib.suppress(OSError):  # closing writes once more what a full disk did not take
+        with contextlib.suppress(OSError):  # closing writes the rest again, which a full disk refused
             file.close()
         with contextlib.suppress(FileNotFoundError):
             os.unlink(temporary)
@@ -70,18 +70,18 @@ def new_file(path: Path) -> Iterator[BinaryIO]:
 
 
 def write_file(path: Path, text: str) -> None:
-    """Write a text as UTF-8. What UTF-8 cannot hold becomes a backslash escape. Raises as `new_file`."""
+    """Write text as UTF-8, with backslash escapes for text that UTF-8 cannot encode. Raises as `new_file`."""
     with new_file(path) as file, write_errors(OUTPUT_FILE, path):
         file.write(text.encode("utf-8", "backslashreplace"))
 
 
 def create_path_below(directory: Path, name: str) -> Path:
-    """Return the path of `name` below a directory, and make the folders on the way to it.
+    """Return the path of `name` below a directory, and create the parent directories.
 
-    The directory may be a link, because its user named it. What is below it may not.
+    The directory itself may be a link, because the user named it. Directories below it may not.
 
     Raises:
-        RequestError: a folder on the way is a link or no folder, or cannot be made.
+        RequestError: A parent is a link or not a directory, or cannot be created.
     """
     path = directory / name
     with write_errors(OUTPUT_FILE, path):
@@ -89,13 +89,15 @@ def create_path_below(directory: Path, name: str) -> Path:
         for folder in reversed(path.relative_to(directory).parents[:-1]):
             parent = directory / folder
             if parent.is_symlink():
-                raise RequestError("Cannot write below a link: remove it, or give another directory", file=str(parent))
+                raise RequestError(
+                    "Cannot write below a link: remove it, or choose another directory", file=str(parent)
+                )
             parent.mkdir(exist_ok=True)
     return path
 
 
 def _existing_status(path: Path) -> os.stat_result | None:
-    """Return the state of the existing file; None if there is no file."""
+    """Return the status of an existing regular file that may be replaced, or None if nothing exists."""
     try:
         status = path.lstat()
     except FileNotFoundError:
@@ -111,13 +113,13 @@ def _existing_status(path: Path) -> os.stat_result | None:
 
 
 def _copy_ownership(descriptor: int, before: os.stat_result | None) -> None:
-    """Give a new file the owner and permissions of the replaced file, or those of any new file."""
+    """Give a new file the owner and permissions of the file it replaces, or the default permissions."""
     if before is None or os.name == "nt":
         mask = os.umask(0)
         os.umask(mask)
         mode = 0o666 & ~mask
     else:
-        with contextlib.suppress(PermissionError):  # only root may give files away
+        with contextlib.suppress(PermissionError):  # only root may change the owner
             os.fchown(descriptor, before.st_uid, before.st_gid)
         mode = stat.S_IMODE(before.st_mode)
     if hasattr(os, "fchmod"):

@@ -1,9 +1,9 @@
-"""Paths as text: local or not, recorded and physical.
+"""Paths as text: local or remote, recorded or physical.
 
-A *recorded* path is the string in the metadata. It is a file's identity: deletes match it, `_file` shows it, and it
-is never normalised (iceberg 1.14). The *physical* path is where the bytes are now: a plain local path, or a URI that
-fsspec opens. They differ when a table was copied (iceberg 1.11); `PathMap` turns the one into the other. Each has a
-type: what opens bytes takes a `PhysicalPath`, so the type checker refuses a recorded path there.
+A *recorded* path is the string in the metadata. It identifies a file: deletes match it, `_file` shows it, and it is
+never normalized (iceberg 1.14). A *physical* path says where the bytes are now: a plain local path, or a URI that
+fsspec can open. The two differ if a table was copied (iceberg 1.11), and `PathMap` turns recorded paths into physical
+ones. Each has its own type, so the type checker rejects a recorded path where bytes are opened.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from harness.errors import PASSWORD
 from harness.storage.records import dataclass
 
 RecordedPath = NewType("RecordedPath", str)
-"""A path as the metadata has it: the identity of a file, never normalized."""
+"""A path as recorded in the metadata, which identifies a file. Never normalized."""
 PhysicalPath = NewType("PhysicalPath", str)
-"""A path at which bytes are: a local path, or a URI that a store opens."""
+"""A path where bytes can be read: a local path, or a URI that a store opens."""
 
 SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*(?=://)")
-"""The scheme of a URI with an authority, at the start of a path."""
+"""The scheme at the start of a URI with an authority."""
 _LOCAL = re.compile(r"(?:file:(?://(?:localhost)?(?=/))?)?(?:(?:\./+)+(?=.))?", re.IGNORECASE | re.DOTALL)
 _SLASH_BEFORE_DRIVE = re.compile(r"/(?=[A-Za-z]:(?:[/\\]|$))")
 
@@ -39,38 +39,38 @@ def local_path(path: str) -> str: ...
 
 
 def local_path(path: str) -> str:
-    """`path` without the prefix of a local URI: `file:/x`, `file:///x` and `/x` are one file, and so are `./x` and `x`.
+    """Remove the prefix of a local URI: `file:/x`, `file:///x`, and `/x` are the same file, as are `./x` and `x`.
 
-    On Windows `file:/C:/x` is `C:/x`. No percent-decoding.
+    On Windows, `file:/C:/x` becomes `C:/x`. Percent escapes are not decoded.
     """
     plain = path if path.startswith("/") else _LOCAL.sub("", path, count=1)
     return plain[1:] if os.name == "nt" and _SLASH_BEFORE_DRIVE.match(plain) else plain
 
 
 def slashed(path: str) -> str:
-    """A local path of Windows with the slashes that all paths are cut at; every other path as it is."""
+    """Return a local Windows path with forward slashes. Other paths are unchanged."""
     return path.replace("\\", "/") if os.name == "nt" and is_local(path) else path
 
 
 def is_local(path: str) -> bool:
-    """True for a physical path on the local file system."""
+    """Return whether a physical path is on the local file system."""
     return path.startswith("/") or SCHEME.match(local_path(path)) is None
 
 
 def redact(location: str) -> str:
-    """A location without what may be secret: a user with a password before the host, a signature after `?`."""
+    """Return a location without possible secrets: a user and password before the host, and a signature after `?`."""
     match = SCHEME.match(location)
     if match is None:
         return location
     location = PASSWORD.sub("", location)
     authority, slash, path = location[match.end() + len("://") :].partition("/")
     user, _, host = authority.rpartition("@")
-    # `abfss://container@account` names a container.
+    # The part before the at sign in `abfss://container@account` is no user.
     return f"{match[0]}://{host if ':' in user else authority}{slash}{path.partition('?')[0]}"
 
 
 def is_path(text: str) -> bool:
-    """Return whether a user's text is spelled as a path or URI, such as `./orders`, `..` or `file:orders`."""
+    """Return whether text is spelled as a path or URI, for example `./orders`, `..`, or `file:orders`."""
     return bool({"/", "\\", ":"} & set(text)) or ("." in text and not all(text.split(".")))
 
 
@@ -78,33 +78,35 @@ _SECRET_NAME = re.compile(r"key|secret|token|password|credential|signature|conne
 
 
 def secret_texts(options: Mapping[str, object]) -> tuple[str, ...]:
-    """Return the texts of options, nested ones too, whose names are those of credentials."""
+    """Return the values of options whose names are those of credentials, including nested options."""
     texts: list[str] = []
     for name, value in options.items():
         if isinstance(value, Mapping):
             texts += secret_texts(value)
         elif isinstance(value, str) and _SECRET_NAME.search(name):
-            # `credential` of a REST catalog is `ID:SECRET`.
+            # The `credential` of a REST catalog is `ID:SECRET`.
             texts += [value, value.partition(":")[2]]
     return tuple(sorted(filter(None, texts), key=len, reverse=True))
 
 
 def may_be_name(location: str) -> bool:
-    """Return whether text may be a table's name in a catalog: parts with dots between, and no path that exists."""
+    """Return whether text may be a table's name in a catalog: parts separated by dots, and not an existing path."""
     return "." in location and not is_path(location) and not os.path.exists(location)
 
 
 def expanded(path: str) -> str:
-    """Return a user's path with the home directory in place of a leading `~`. A path that exists stays as it is."""
+    """Return a path with a leading `~` replaced by the home directory. A path that exists is unchanged."""
     return os.path.expanduser(path) if path.startswith("~") and not os.path.lexists(path) else path
 
 
 def absolute(path: str, base: str) -> str:
-    """`path`, physical, as one that no later change of the process's directory moves.
+    """Return a physical path in absolute form, so that a later change of the working directory does not matter.
 
-    base: the local directory, absolute, at which relative paths start. What is absolute, or a URI, comes as it is.
+    Args:
+        path: The path. Absolute paths and URIs are returned unchanged.
+        base: The absolute local directory where relative paths start.
     """
-    if path.startswith("/"):  # nearly always, and this is asked of every file of a table
+    if path.startswith("/"):  # nearly always true, and this runs for every file of a table
         return path
     plain = local_path(path)
     return path if not is_local(plain) or os.path.isabs(plain) else os.path.join(base, plain)
@@ -119,12 +121,12 @@ def join(directory: str, *names: str) -> str: ...
 
 
 def join(directory: str, *names: str) -> str:
-    """`directory`/names…, with exactly one slash between the parts."""
+    """Join a directory and names with exactly one slash between the parts."""
     return "/".join((directory.rstrip("/"), *names))
 
 
 def both_paths(recorded: str, physical: str) -> str:
-    """Return how messages name a file: the recorded path, then the physical path in parentheses if it is another."""
+    """Return how messages name a file: the recorded path, then the physical path in parentheses if it differs."""
     return recorded if recorded == physical else f"{recorded} ({physical})"
 
 
@@ -132,9 +134,11 @@ def both_paths(recorded: str, physical: str) -> str:
 class PathMap:
     """Prefix replacements from recorded to physical paths (iceberg 1.12).
 
-    prefixes: (recorded, physical) pairs, of which the first wins that matches, at the boundary of a path's component.
-    said: how many of the first prefixes the caller gave; the others follow from the table's own move.
-    base: where relative paths start: the process's directory when the table was opened, as rows are read elsewhere.
+    Attributes:
+        prefixes: Pairs of a recorded and a physical prefix. The first pair that matches whole path components applies.
+        explicit_count: The number of leading pairs that the caller gave. The others are derived from the table's move.
+        base: The directory where relative paths start: the working directory when the table was opened, because rows
+            may be read in another process.
     """
 
     prefixes: tuple[tuple[str, str], ...] = ()
@@ -142,27 +146,23 @@ class PathMap:
     base: str = field(default_factory=os.getcwd)
 
     def physical(self, recorded: RecordedPath) -> PhysicalPath:
-        """The physical path of a recorded one; never a relative path."""
+        """Return the physical path of a recorded path. It is never relative."""
         plain = slashed(local_path(recorded))
         for old, new in self.prefixes:
             prefix = slashed(local_path(old)).rstrip("/")
-            if not prefix:  # the root, or nothing, is a prefix of everything: that would be no mapping but a guess
+            if not prefix:  # the empty prefix matches every path, so this would be a guess
                 continue
             if plain == prefix or plain.startswith(prefix + "/"):
                 return PhysicalPath(absolute(new.rstrip("/") + plain[len(prefix) :], self.base))
         return PhysicalPath(absolute(plain, self.base))
 
 
-# The canonical form of a path, in which it can be compared: which store it is in, and where there.
-#
-# One file has many spellings: `s3a://b/t/x` and `s3://b/./t/x`, `file:/t/x` and `/t//x`, `C:\t` and `file:///c:/T`.
-
-
-# Names of one store under several clients.
+# Schemes of one store in different clients.
 _STORE_ALIASES = {"s3a": "s3", "s3n": "s3", "gs": "gcs", "abfss": "abfs", "wasb": "abfs", "wasbs": "abfs"}
-# An account of Azure has an endpoint for each protocol: `a.dfs.core.windows.net` and `a.blob.core.windows.net`.
+# An Azure account has one endpoint per protocol: `a.dfs.core.windows.net` and `a.blob.core.windows.net`.
 _ENDPOINT = re.compile(r"(?<=@)([^.@]+)\.(?:dfs|blob)\.")
-# Stores whose servers or clients decode escapes in a path. In the names of objects and local files they mean nothing.
+# Stores whose servers or clients decode percent escapes in a path. In names of objects and local files, escapes have no
+# meaning.
 _DECODING = ("http://", "https://", "webhdfs://")
 _DEVICE = re.compile(r"//[?.]/(unc/)?")
 _DRIVE = re.compile(r"/*([a-z]:)(?=/|$)")
@@ -172,25 +172,32 @@ _SEPARATORS = re.compile(r"[/\\]")
 
 @dataclass(frozen=True, slots=True)
 class CanonicalPath:
-    """The target of a path in canonical form.
+    """A path in canonical form, for comparison.
 
-    store: `file`, `file://HOST` for a share of another host, or scheme, host and bucket: `s3://bucket`.
-    path: in the store; begins with a slash, has no `.` and `..`, and no slash at its end. The root is empty.
+    One file has many spellings, for example `s3a://b/t/x` and `s3://b/./t/x`.
+
+    Attributes:
+        store: `file`, `file://HOST` for a share of another host, or scheme, host, and bucket, for example
+            `s3://bucket`.
+        path: The path in the store. It begins with a slash, has no `.` or `..`, and does not end with a slash. The root
+            is empty.
     """
 
     store: str
     path: str
 
     def is_within(self, root: CanonicalPath) -> bool:
-        """True for `root` and all below it."""
+        """Return whether this path is `root` or below it."""
         inside = not root.path or self.path == root.path or self.path.startswith(root.path + "/")
         return inside and self.store == root.store
 
 
 def canonical_path(path: str, *, windows: bool = os.name == "nt") -> CanonicalPath:
-    """The canonical form of an absolute path, as it is spelled: no escape in it is decoded, no link resolved.
+    """Return the canonical form of an absolute path as spelled, without decoding escapes or resolving links.
 
-    windows: whether local paths are those of Windows.
+    Args:
+        path: The path.
+        windows: True if local paths follow the rules of Windows.
     """
     plain = local_path(path)
     match = SCHEME.match(plain)
@@ -205,7 +212,7 @@ def canonical_path(path: str, *, windows: bool = os.name == "nt") -> CanonicalPa
 
 
 def possible_targets(path: str) -> tuple[CanonicalPath, ...]:
-    """Every place that `path` may lead to: as it is spelled and, in stores that decode escapes, as it decodes."""
+    """Return all canonical paths that a path may mean: as spelled and, in stores that decode escapes, as decoded."""
     literal = canonical_path(path)
     if "%" not in path or not literal.store.startswith(_DECODING):
         return (literal,)
@@ -213,7 +220,7 @@ def possible_targets(path: str) -> tuple[CanonicalPath, ...]:
 
 
 def climbs(recorded: str) -> bool:
-    """True for a path with a segment `..`, however often it is encoded."""
+    """Return whether a path contains the segment `..`, even if it is percent-encoded several times."""
     if ".." not in recorded and "%" not in recorded:
         return False
     return ".." in _SEPARATORS.split(_decoded(recorded))
@@ -224,14 +231,17 @@ def _local(path: str, *, windows: bool) -> CanonicalPath:
     if windows:
         path = _DEVICE.sub(lambda match: "//" if match[1] else "/", path, count=1)
         path = _DRIVE.sub(r"/\1", path, count=1)
-    if path.startswith("//") and not path.startswith("///"):  # //host/share, which `file://host/share` becomes
+    if path.startswith("//") and not path.startswith("///"):  # `file://host/share` has become //host/share
         host, _, path = path[2:].partition("/")
         store = f"file://{host}"
     return CanonicalPath(store, posixpath.normpath("/" + path.lstrip("/")).rstrip("/"))
 
 
 def _normal(path: str) -> str:
-    """`path`, in a bucket, without `.` and `..`; empty segments stay, they are part of an object's name."""
+    """Return a path in a bucket without `.` and `..`.
+
+    Empty segments stay, because they are part of an object's name.
+    """
     segments: list[str] = []
     for segment in path.split("/"):
         if segment == "..":
@@ -242,7 +252,7 @@ def _normal(path: str) -> str:
 
 
 def _decoded(path: str) -> str:
-    """`path` as whoever decodes its escapes most often reads it: `%252e` is a dot to one who does it twice."""
+    """Return a path with its escapes decoded repeatedly: a reader that decodes twice reads `%252e` as a dot."""
     for _ in range(_MAX_DECODINGS):
         path = unquote(path)
     return path

@@ -1,9 +1,10 @@
-"""`dataclass`, quick to define: the standard library's own, but for when and how its methods are made.
+"""A faster `dataclass`: like the standard library's, but its methods are created later or shared.
 
-The standard library compiles six methods for each frozen class, at import: for the 220 classes of a first query 0.1 s.
-Here `__init__` is compiled when a class is first called or asked for it, and the other methods once for all classes.
+The standard library compiles six methods for each frozen class at import time, which takes 0.1 s for the 220 classes of
+a first query. Here, `__init__` is compiled when a class is first called or inspected, and the other methods are
+compiled once for all classes.
 
-For modules that a first query imports. Not for classes with `InitVar`, `KW_ONLY` or dataclasses as bases.
+Use it in modules that a first query imports. It does not support `InitVar`, `KW_ONLY`, or dataclasses as base classes.
 """
 
 from __future__ import annotations
@@ -23,9 +24,9 @@ if TYPE_CHECKING:
 else:
 
     def dataclass(*, frozen: bool = False, slots: bool = False, kw_only: bool = False, eq: bool = True) -> Any:
-        """Makes a class the dataclass that `dataclasses.dataclass` would make of it.
+        """Return a decorator with the same result as `dataclasses.dataclass`.
 
-        Values are compared as in a tuple, as that did before Python 3.13: one NaN equals itself.
+        Values are compared as tuples are, as the standard library did before Python 3.13: a NaN object equals itself.
         """
         return partial(_build, frozen=frozen, slots=slots, kw_only=kw_only, eq=eq)
 
@@ -35,7 +36,8 @@ __all__ = ["dataclass"]
 
 def _build(cls: type[T], *, frozen: bool, slots: bool, kw_only: bool, eq: bool) -> type[T]:
     defined = set(vars(cls)) - ({"__hash__"} if vars(cls).get("__hash__") is None else set())
-    cls.__doc__ = cls.__doc__ or cls.__name__  # or else it is made of the signature, which would compile `__init__`
+    # otherwise it is built from the signature, which would compile `__init__`
+    cls.__doc__ = cls.__doc__ or cls.__name__
     cls_ = dataclasses.dataclass(init=False, repr=False, eq=False, slots=slots, kw_only=kw_only)(cls)
     parameters: Any = vars(cls_)["__dataclass_params__"]
     parameters.init = parameters.repr = True
@@ -57,7 +59,7 @@ def _build(cls: type[T], *, frozen: bool, slots: bool, kw_only: bool, eq: bool) 
 
 
 class _Init:
-    """Stands for a class's `__init__` until somebody looks at it, and then puts the compiled one in its place."""
+    """A placeholder for a class's `__init__` that compiles the real one on first access and replaces itself."""
 
     def __init__(self, cls: type, frozen: bool) -> None:
         self.cls, self.frozen = cls, frozen
@@ -94,7 +96,8 @@ def _compiled_init(cls: type, *, frozen: bool) -> FunctionType:
         body.append("self.__post_init__()")
     arguments = ["self", *parameters[""], *(["*", *parameters["*"]] if parameters["*"] else [])]
     text = f"def __init__({', '.join(arguments)}):\n " + "\n ".join(body or ["pass"])
-    # Compiled apart: of a text that is run at once, Python notes a Ctrl-C, and then ends by the signal.
+    # Compile and execute in two steps. If Python executes text directly, it remembers a Ctrl-C and later ends by the
+    # signal.
     exec(compile(text, f"<dataclass {cls.__qualname__}>", "exec"), namespace)
     init: FunctionType = namespace["__init__"]
     init.__qualname__, init.__module__ = f"{cls.__qualname__}.__init__", cls.__module__
@@ -108,7 +111,7 @@ class _New:
 
 
 _NEW = _New()
-"""The default of arguments whose value is made for each object."""
+"""The default of arguments whose value is created for each object."""
 
 
 @recursive_repr()
@@ -118,7 +121,7 @@ def _repr(self: Any) -> str:
 
 
 def _values(names: Sequence[str]) -> Callable[[Any], tuple[Any, ...]]:
-    """A getter of an object's values as a tuple, in which a value equals itself even where it is NaN."""
+    """Return a function that gets values of an object as a tuple, where even a NaN object equals itself."""
     if len(names) > 1:
         return attrgetter(*names)
     return (lambda self: (getattr(self, names[0]),)) if names else lambda self: ()
@@ -143,7 +146,7 @@ def _hash(names: Sequence[str]) -> Callable[[Any], int]:
 
 
 def _frozen(cls: type[Any], names: frozenset[str]) -> tuple[Callable[..., None], Callable[..., None]]:
-    """`__setattr__` and `__delattr__`; classes derived from this one may have further attributes."""
+    """Return `__setattr__` and `__delattr__` for a frozen class. Subclasses may have further attributes."""
 
     def __setattr__(self: Any, name: str, value: Any) -> None:
         if type(self) is cls or name in names:

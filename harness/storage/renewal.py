@@ -1,6 +1,7 @@
-"""Renewal of credentials that a catalog vends for a while: options of a store that end, and are asked for anew.
+"""Renewal of temporary credentials that a catalog vends as storage options.
 
-What a store says of credentials that have ended is the cause `ExpiredCredentials`, in `harness.storage.object_client`.
+If a store rejects credentials because they have expired, the error has the cause `ExpiredCredentials`, see
+`harness.storage.object_client`.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from harness.storage.records import dataclass
 from harness.storage.threads import Lock
 
 ExpiringOptions: TypeAlias = tuple[Mapping[str, Any], int | None]
-"""Options, and when they end: milliseconds since 1970-01-01 UTC; None: never."""
+"""Options and their expiry in milliseconds since 1970-01-01 UTC, or None if they do not expire."""
 
 _EARLY_MS = 60_000
 _EARLY_PART = 10
@@ -27,10 +28,13 @@ def _now_ms() -> int:
 
 @dataclass(slots=True)
 class Renewal:
-    """Options that are asked for anew a minute before they end, or a tenth of their time, whichever is less.
+    """Options that are renewed before they expire: 1 minute, or a tenth of their lifetime if that is shorter.
 
-    options, expires_ms: those of the first answer.
-    ask: gives the next ones.
+    Attributes:
+        options: The current options.
+        expires_ms: Their expiry in milliseconds since 1970-01-01 UTC, or None.
+        ask: Requests new options.
+        generation: The number of renewals.
     """
 
     options: Mapping[str, object] = field(repr=False)
@@ -44,9 +48,10 @@ class Renewal:
         self._due_ms = _due(self.expires_ms)
 
     def current(self) -> Mapping[str, Any]:
-        """The options that hold now; `generation` counts how often there were other ones.
+        """Return valid options, after renewing them if necessary.
 
-        Raises HarnessError: they ended, and whoever gives new ones does not.
+        Raises:
+            HarnessError: The options have expired and renewal failed.
         """
         with self._lock:
             if self._due_ms is not None and _now_ms() >= self._due_ms:
@@ -55,7 +60,7 @@ class Renewal:
                 except HarnessError:
                     if self.expires_ms is None or _now_ms() >= self.expires_ms:
                         raise
-                    return self.options  # they hold for a while yet
+                    return self.options  # they are still valid for a while
                 self.generation += 1
                 self._due_ms = _due(self.expires_ms)
             return self.options

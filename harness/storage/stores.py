@@ -1,4 +1,4 @@
-"""Bytes by location: the only module that opens files, each only where its table's roots allow."""
+"""Reading of files by location. All table I/O goes through this module, limited to the roots of each table."""
 
 from __future__ import annotations
 
@@ -29,22 +29,22 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 
-# Names, sizes and times of files.
-
-
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 UNREADABLE = -1
-"""The size of a directory, a pipe, a socket, a device, or a link that leads nowhere."""
+"""The size of an entry that is not a readable file: a directory, pipe, socket, device, or dangling link."""
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A file in a listing.
+    """An entry of a directory listing.
 
-    name: without its directory. size: in bytes; `UNREADABLE` of what is no regular file. modified_ms: see `FileStatus`.
-    is_link: True for a symbolic link, whose size and time are those of its target.
+    Attributes:
+        name: The name without the directory.
+        size: Size in bytes, or `UNREADABLE` if the entry is not a regular file.
+        modified_ms: As in `FileStatus`.
+        is_link: True for a symbolic link. Size and time are those of its target.
     """
 
     name: str
@@ -55,11 +55,12 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class FileStatus:
-    """The status of a file now.
+    """The current status of a file.
 
-    size: in bytes.
-    modified_ms: last modification, milliseconds since 1970-01-01 UTC, rounded down; None where the storage has none.
-    etag: of these bytes, as the store spells it; None where it has none.
+    Attributes:
+        size: Size in bytes.
+        modified_ms: Last modification in milliseconds since 1970-01-01 UTC, rounded down, or None if unknown.
+        etag: The store's etag of these bytes, or None.
     """
 
     size: int
@@ -69,14 +70,14 @@ class FileStatus:
 
 @dataclass(frozen=True, slots=True)
 class FileVersion:
-    """A version of a file. size: bytes. token: the storage's word on the version."""
+    """A version of a file: its size in bytes, and a token that the storage changes with each version."""
 
     size: int
     token: str
 
 
 _SETTLED_NS = 2_000_000_000
-"""A clock of files may stand still for so long: within it, two versions of a file can have one time."""
+"""The coarsest resolution of file times. Two versions written within it may have the same time."""
 
 
 def _local_version(status: os.stat_result) -> FileVersion:
@@ -85,19 +86,19 @@ def _local_version(status: os.stat_result) -> FileVersion:
 
 
 def local_entries(directory: str) -> Iterator[Entry]:
-    """The entries directly in a local directory, also those of what is no regular file and could pass for none."""
+    """Return the entries of a local directory, including those that are not regular files."""
     for item in _scan_directory(directory):
         try:
             is_file = _is_kind(item, os.DirEntry.is_file)
             status = item.stat(follow_symlinks=is_file)
-        except FileNotFoundError:  # removed since the directory was read
+        except FileNotFoundError:  # removed after the directory was read
             continue
         size = status.st_size if is_file else UNREADABLE
         yield Entry(item.name, size, status.st_mtime_ns // 1_000_000, item.is_symlink())
 
 
 def _is_kind(item: os.DirEntry[str], is_kind: Callable[[os.DirEntry[str]], bool]) -> bool:
-    """Return whether an entry of a directory is of a kind; false for links in a circle, which lead to nothing."""
+    """Return whether a directory entry is of a kind. False for circular links."""
     try:
         return is_kind(item)
     except OSError:
@@ -112,14 +113,13 @@ def _scan_directory(directory: str) -> list[os.DirEntry[str]]:
 
 
 def milliseconds(time: datetime) -> int:
-    """Since 1970-01-01 UTC, rounded down; a time without a zone is in UTC."""
+    """Return a time in milliseconds since 1970-01-01 UTC, rounded down. A time without a zone is in UTC."""
     aware = time if time.tzinfo is not None else time.replace(tzinfo=UTC)
     return (aware - _EPOCH) // timedelta(milliseconds=1)
 
 
-# Ends of remote files that were read ahead of them: a footer's bytes are kept for whoever parses it.
-#
-# A reader that knows size and etag of a file expects both of all further bytes: no row comes out of two files.
+# Ends of remote files are read in advance and kept, so that parsing a footer needs no second request. A reader that
+# knows a file's size and etag requires both for all further bytes, so rows never mix two versions of a file.
 
 
 MOST_END_BYTES = 64 << 20
@@ -133,22 +133,22 @@ class _End:
 
 @dataclass(slots=True, eq=False)
 class FileEnds:
-    """The ends of the files of one table, up to 64 MiB of the latest ones; of the others, what they are."""
+    """The last bytes of a table's files, up to 64 MiB in total, and the status of each file."""
 
     _ends: OrderedDict[str, _End] = field(default_factory=OrderedDict)
     _bytes: int = 0
     _lock: Lock = field(default_factory=Lock)
 
     def __reduce__(self) -> tuple[type[FileEnds], tuple[()]]:
-        """Another process finds out by itself."""
+        """Pickle without the bytes. Another process reads them again."""
         return FileEnds, ()
 
     def fetch(self, client: Client, path: str, length: int) -> bytes:
-        """The last bytes of a file, asked for now."""
+        """Read the last bytes of a file now, and keep them."""
         data, status = client.end(path, length)
         if len(data) != min(length, status.size):
             raise StorageError(
-                f"Cannot read file: its storage gives {len(data)} bytes for the last {length}", file=path
+                f"Cannot read file: its storage returned {len(data)} bytes for the last {length}", file=path
             )
         with self._lock:
             old = self._ends.pop(path, None)
@@ -162,12 +162,12 @@ class FileEnds:
         return data
 
     def status(self, path: PhysicalPath) -> FileStatus | None:
-        """The status of the file when its end was read; None: it was not."""
+        """Return the status of a file when its end was read, or None."""
         end = self._ends.get(path)
         return None if end is None else end.status
 
     def read(self, client: Client, path: str, offset: int, length: int | None, expected: FileStatus | None) -> bytes:
-        """Bytes of a file, without a request where they are at hand. expected: see `Storage.read`."""
+        """Return bytes of a file, from the kept end if it contains them. For `expected` see `Storage.read`."""
         end = self._ends.get(path)
         if end is not None and length is not None and end.status == expected:
             data, size = end.data, end.status.size
@@ -182,17 +182,19 @@ class FileEnds:
 
 @dataclass()
 class Storage:
-    """Reads local files, object stores, and everything else that fsspec has a file system for.
+    """Reads local files, object stores, and every other file system that fsspec supports.
 
-    The object keeps the clients that it opened and the last bytes of files that it read.
+    An object keeps its open clients and the file ends that it has read.
 
-    options: for locations that are not local: of object stores under any names of `harness.storage.option_names`, else
-        those of fsspec. Under a key that is a URI, such as `s3://bucket`, are those of that store.
-    limits: what the decoders of its bytes let a file ask for.
-    stores: scheme, host and bucket that the plain options are for, see `harness.storage.paths`; None: all.
-    roots: what may be read; None: everything.
-    untrusted: whether it is an error if the table says what is not so, where that is a warning else.
-    renewal: gives options in place of `options` where these end; None: they do not.
+    Attributes:
+        options: Options for remote locations, under the names in `harness.storage.option_names` for object stores, or
+            fsspec's names for others. A key that is a URI, for example `s3://bucket`, holds the options of that store.
+        limits: Limits for decoders of the files.
+        stores: The stores (scheme, host, and bucket, see `harness.storage.paths`) that the plain options are for. None
+            means all.
+        roots: The roots that may be read. None means everything.
+        untrusted: True if contradictions in the table are errors. Otherwise they are warnings.
+        renewal: Replaces `options` if they expire. None if they do not.
     """
 
     options: Mapping[str, Any] = field(default_factory=dict, repr=False)
@@ -205,21 +207,23 @@ class Storage:
     _ends: FileEnds = field(default_factory=FileEnds, repr=False, compare=False)
 
     def __getstate__(self) -> dict[str, object]:
-        """Without what another process finds out by itself: it makes its own clients."""
+        """Pickle without caches and clients, which another process creates itself."""
         roots = None if self.roots is None else self.roots.without_cache()
         state = {**self.__dict__, "roots": roots, "_clients": {}, "_ends": FileEnds()}
-        # Who renews options has a connection of its own: another process gets those that hold now.
+        # A renewal has its own connection to the catalog. Another process gets the currently valid options.
         return state if self.renewal is None else {**state, "options": self.renewal.current(), "renewal": None}
 
     def for_read(self) -> Storage:
-        """The same storage for one read of a table, see `Roots.for_read`."""
+        """Return the same storage for one read of a table, see `Roots.for_read`."""
         return self if self.roots is None else replace(self, roots=self.roots.for_read())
 
     def including_table(self, location: str, metadata_file: str) -> Storage:
-        """The same storage, which may also read the table that a metadata file, physical, is the metadata of.
+        """Return a storage that may also read the table of a metadata file.
 
-        location: as the user named it. Where that is the file itself, a link, the table that the link leads to is read
-            too; a link in the place of a metadata file in a table's directory is one of the table's own words.
+        Args:
+            location: The location that the user named. If it is the metadata file itself and a link, the table that the
+                link leads to may be read too. A link inside the table's directory is not trusted in this way.
+            metadata_file: The physical path of the metadata file.
         """
         if self.roots is None:
             return self
@@ -232,16 +236,17 @@ class Storage:
         return replace(self, roots=self.roots.including(*sorted(roots)))
 
     def check(self, path: PhysicalPath, recorded: str | None = None) -> None:
-        """Returns if a file may be read, see `Roots.check`; asks no store."""
+        """Raise if a file may not be read, see `Roots.check`. Contacts no store."""
         if self.roots is not None:
             self.roots.check(path if path.startswith("/") else local_path(path), recorded)
 
     def client(self, path: PhysicalPath) -> Client:
-        """The client of the store of `path`, physical and not local.
+        """Return the client for the store of a remote physical path. Raises as `check`.
 
-        Raises RequestError: nothing that is installed serves the scheme, or an option is wrong. Else as `check`.
+        Raises:
+            RequestError: No installed library serves the scheme, or an option is wrong.
         """
-        from harness.storage import clients  # local files are read without it
+        from harness.storage import clients  # reading local files does not need it
 
         match = SCHEME.match(path)
         try:
@@ -256,7 +261,7 @@ class Storage:
                 clients.check_scheme(match[0])
                 self.check(path)
                 client = clients.open_client(base, self._options_for(options, canonical_path(base).store))
-                self._clients.setdefault(key, client)  # two threads that begin at once get one client
+                self._clients.setdefault(key, client)  # two threads that start together must share one client
             self.check(path)
         except HarnessError as error:
             raise error.within(file=path) from error.__cause__
@@ -264,20 +269,23 @@ class Storage:
             raise RequestError(
                 f"Cannot open {match[0] if match else 'file'}:// locations: {error}", file=path
             ) from error
-        except Exception as error:  # a client library's own
+        except Exception as error:  # errors of a client library
             secrets = secret_texts(self.options)
             raise_from(refusal(error, path, secrets), error, secrets)
         return self._clients[key]
 
     def store_options(self, location: str) -> dict[str, str]:
-        """The options of the object store of a location, by our names; raises RequestError for wrong ones."""
+        """Return the options for the object store of a location, by canonical name.
+
+        Raise RequestError for wrong ones.
+        """
         from harness.storage import object_client
 
         options = self.options if self.renewal is None else self.renewal.current()
         return object_client.bucket_options(location, self._options_for(options, canonical_path(location).store))
 
     def _options_for(self, options: Mapping[str, Any], store: str) -> dict[str, object]:
-        """The options that were given for one store, and no others."""
+        """Return the options given for one store, and no others."""
         owner = next((key for key in options if "://" in key and canonical_path(key).store == store), None)
         if owner is not None:
             return dict(options[owner])
@@ -286,36 +294,45 @@ class Storage:
         return {}
 
     def read_whole(self, path: PhysicalPath, size: int | None) -> bytes:
-        """Return the bytes of a file, and refuse a file that is cut: a log that ends with a line looks whole.
+        """Return the bytes of a file, and refuse a truncated file.
+
+        A log file that was cut at the end of a line would look complete.
 
         Args:
             path: The file's physical path.
-            size: Bytes that the file has, as listed or recorded, or None if unknown. A file may have more, since it
-                may have been written meanwhile.
+            size: The file's listed or recorded size in bytes, or None if unknown. The file may be longer, because it
+                may have been appended to since.
 
         Raises:
-            CorruptFileError: The file has fewer bytes. Cause `CutShort`.
+            CorruptFileError: The file has fewer bytes. The cause is `CutShort`.
             MissingFileError, OutsideTableError, StorageError, LimitError: As for `read`.
         """
         data = self.read(path)
         if size is not None and len(data) < size:
-            message = f"The file is cut short: its storage gives {len(data)} bytes of {size}; read again, or restore it"
+            message = (
+                f"The file is cut short: its storage returned {len(data)} bytes of {size}; read again, or restore it"
+            )
             raise CorruptFileError(message, cause="CutShort", file=path)
         return data
 
     def read(
         self, path: PhysicalPath, *, offset: int = 0, length: int | None = None, expected: FileStatus | None = None
     ) -> bytes:
-        """The bytes of a file, or `length` of them from `offset` (in bytes; fewer at the end of the file).
+        """Return the bytes of a file or of a part of it. Threads may call this at the same time.
 
-        Threads may call this at once. On a store this is one request, or none where `end` read them.
+        On a store this is one request, or none if `end` has read the bytes.
 
-        expected: what a remote file must still be; None: whatever it is.
+        Args:
+            path: The file's physical path.
+            offset: The first byte.
+            length: The number of bytes, fewer at the end of the file. None means all.
+            expected: The status that a remote file must still have. None means any.
 
         Raises:
-            MissingFileError: there is no such file.
-            OutsideTableError: the table may not read it.
-            StorageError: the storage fails, or the file was replaced. LimitError: there is no memory for it.
+            MissingFileError: The file does not exist.
+            OutsideTableError: The table may not read it.
+            StorageError: The storage fails, or the file was replaced.
+            LimitError: There is not enough memory.
         """
         local = local_path(path)
         if is_local(local):
@@ -329,9 +346,9 @@ class Storage:
             return self._ends.read(client, local, offset, length, expected)
 
     def end(self, path: PhysicalPath, length: int) -> bytes:
-        """The last `length` bytes of a file, or all of a shorter one. Raises as `read`.
+        """Return the last `length` bytes of a file, or the whole file if it is shorter. Raises as `read`.
 
-        Of a store that is one request, whose bytes and status are kept for `read` and `known_status`.
+        On a store this is one request. Its bytes and status are kept for `read` and `known_status`.
         """
         local = local_path(path)
         self.check(local)
@@ -343,23 +360,28 @@ class Storage:
             return self._ends.fetch(client, local, length)
 
     def reads_ends(self, path: PhysicalPath) -> bool:
-        """True if the ends of many files are to be read at once by `end`, which tells their status too."""
+        """Return whether `end` should be called for many files at once; it also returns their status."""
         local = local_path(path)
         return is_local(local) or self.client(local).reads_ends
 
     def known_status(self, path: PhysicalPath) -> FileStatus:
-        """The status that `end` found, if it was called for the file; else `status`."""
+        """Return the status that `end` found, or else the result of `status`."""
         status = self._ends.status(local_path(path))
         return self.status(path) if status is None else status
 
     def exists(self, path: PhysicalPath) -> bool:
-        """True if `path` is a file. Raises StorageError where that cannot be told: it could be the newest metadata."""
+        """Return whether `path` is a file.
+
+        Raise StorageError if that is unknown, because it might be the newest metadata.
+        """
         return self._is(path, "file")
 
     def has_file(self, path: PhysicalPath) -> bool:
-        """Tells whether there is a file at `path`, which must not be missed where there is; False: nothing is there.
+        """Return whether `path` is a file whose absence must be certain. False only if nothing is there.
 
-        Raises MissingFileError: something else is in its place. StorageError: that cannot be told.
+        Raises:
+            MissingFileError: Something else than a file is there.
+            StorageError: The path cannot be examined.
         """
         local = local_path(path)
         if not is_possible_name(local) or not is_local(local):
@@ -368,7 +390,7 @@ class Storage:
         return gate.is_regular_file(local)
 
     def is_directory(self, path: PhysicalPath) -> bool:
-        """True if `path` is a directory (on an object store: a prefix of some file). Raises as `exists`."""
+        """Return whether `path` is a directory or, on an object store, the prefix of a file. Raises as `exists`."""
         return self._is(path, "directory")
 
     def _is(self, path: PhysicalPath, kind: Literal["file", "directory"]) -> bool:
@@ -384,11 +406,11 @@ class Storage:
             return client.is_directory(local) if kind == "directory" else client.is_file(local)
 
     def size(self, path: PhysicalPath) -> int:
-        """The size of a file in bytes. Raises as `read`."""
+        """Return the size of a file in bytes. Raises as `read`."""
         return self.status(path).size
 
     def status(self, path: PhysicalPath) -> FileStatus:
-        """A file's size and last modification, asked for afresh: one request to an object store. Raises as `read`."""
+        """Return the current size and modification time of a file. One request to an object store. Raises as `read`."""
         local = local_path(path)
         check_name(local)
         if is_local(local):
@@ -401,9 +423,9 @@ class Storage:
             return client.status(local)
 
     def version(self, path: PhysicalPath) -> FileVersion | None:
-        """The version of a file now, asked for afresh; None: its storage does not tell versions apart.
+        """Return the current version of a file, or None if the storage cannot distinguish versions. Raises as `read`.
 
-        To be asked before the file is read. One request to an object store. Raises as `read`.
+        Call this before reading the file. It is one request to an object store.
         """
         local = local_path(path)
         check_name(local)
@@ -413,16 +435,16 @@ class Storage:
                 status = os.stat(self._resolve_link(local))
             changed = max(status.st_mtime_ns, status.st_ctime_ns)
             if not 0 <= changed <= time.time_ns() - _SETTLED_NS:
-                return None  # changed just now, so the next change might not show
+                return None  # changed a moment ago, so the time might not change with the next version
             return _local_version(status)
         client = self.client(local)
         with _storage_errors(path, self.options):
             return client.version(local)
 
     def fault(self, path: PhysicalPath) -> str | None:
-        """Why nothing can be read at `path`, as far as that shows without a request; None: it does not.
+        """Return why nothing can be read at `path`, or None, without sending a request. Raises as `check`.
 
-        Of a remote file its name shows, of a local one also whether it is there and regular. Raises as `check`.
+        For a remote file only the name is checked. A local file must also exist and be regular.
         """
         local = path if path.startswith("/") else local_path(path)
         if self.roots is None:
@@ -431,15 +453,15 @@ class Storage:
         return gate.fault(local, follow=self.roots.resolve_link) if is_local(local) else gate.name_fault(local)
 
     def names(self, directory: PhysicalPath) -> tuple[str, ...]:
-        """Names (not paths) of what is directly in `directory`, sorted; empty if there is no such directory.
+        """Return the sorted names of the files directly in `directory`, or an empty tuple if it does not exist.
 
-        On an object store, of files; else also of what is in the place of one. Raises StorageError if that fails.
+        On file systems with directories, other entries are included. Raise StorageError if listing fails.
         """
         items = self._list(directory, _scan_directory, lambda client, path: client.entries(path))
         return tuple(sorted(item.name for item in items))
 
     def directories(self, directory: PhysicalPath) -> tuple[str, ...]:
-        """Names (not paths) of the directories directly in `directory`, sorted. Else as `names`."""
+        """Return the sorted names of the directories directly in `directory`. Else as `names`."""
 
         def below(path: str) -> list[str]:
             return [item.name for item in _scan_directory(path) if _is_kind(item, os.DirEntry.is_dir)]
@@ -447,9 +469,9 @@ class Storage:
         return tuple(sorted(self._list(directory, below, lambda client, path: client.directories(path))))
 
     def entries(self, directory: PhysicalPath) -> tuple[Entry, ...]:
-        """The files directly in `directory`, listed afresh, sorted by name. Else as `names`.
+        """Return the files directly in `directory`, listed without a cache and sorted by name. Else as `names`.
 
-        On a local disk, also what is in the place of one; its size is `UNREADABLE`.
+        On a local disk, other entries are included with the size `UNREADABLE`.
         """
         entries = self._list(directory, local_entries, lambda client, path: client.entries(path))
         return tuple(sorted(entries, key=lambda entry: entry.name))
@@ -480,11 +502,11 @@ class Storage:
 
 
 class _storage_errors:
-    """A context in which errors of the operating system or of a client library become errors that name the file.
+    """A context that turns errors of the operating system or a client library into errors that name the file.
 
     Args:
         path: The file.
-        options: The options of the file's store, whose secrets do not appear in errors.
+        options: The options of the file's store. Their secrets are removed from errors.
     """
 
     __slots__ = ("_options", "_path")
@@ -501,6 +523,7 @@ class _storage_errors:
         if error is None or isinstance(error, HarnessError):
             return
         contained(file=self._path).__exit__(kind, error, trace)
-        if isinstance(error, Exception):  # the classes of clients' errors are theirs: botocore's, aiohttp's, Google's
+        # client libraries like botocore, aiohttp, and Google's have their own error classes
+        if isinstance(error, Exception):
             secrets = () if self._options is None else secret_texts(self._options)
             raise_from(refusal(error, self._path, secrets), error, secrets)

@@ -1,7 +1,7 @@
-"""Threads: locks that survive a fork, work done ahead, queries that another thread can end, and steps of the work.
+"""Helpers for threads: fork-safe locks, reading ahead, interruptible queries, and phases for progress.
 
-A lock that another thread holds while the process is forked would be held for ever in the child, where that thread is
-not. So the child has new locks.
+If a process forks while another thread holds a lock, the child would never get the lock, because that thread does not
+exist there. Therefore the child gets new locks.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ if TYPE_CHECKING or sys.version_info >= (3, 12):
 else:
 
     class cached_property:  # the standard library's name
-        """The `cached_property` of Python 3.12, which has no lock. In 3.11 all objects of a class share one."""
+        """The `cached_property` of Python 3.12, which needs no lock. In 3.11 all objects of a class share a lock."""
 
         def __init__(self, function: object) -> None:
             self._made, self._name, self.__doc__ = function, "", function.__doc__
@@ -51,7 +51,7 @@ else:
 
 
 class Lock:
-    """A lock, to be entered by a thread that does not hold it yet; reentrant: or that does. New in a forked child."""
+    """A lock that is new in a forked child. If `reentrant`, a thread that holds it may enter it again."""
 
     def __init__(self, *, reentrant: bool = False) -> None:
         self._kind = threading.RLock if reentrant else threading.Lock
@@ -65,7 +65,7 @@ class Lock:
         self._lock.release()
 
     def renew(self) -> None:
-        """Forget who holds it."""
+        """Replace the lock, so that no thread holds it."""
         self._lock = self._kind()
 
 
@@ -81,9 +81,6 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_renew_all)
 
 
-# Requests to a store, one after the other: the next answers are waited for while one is worked on.
-
-
 T = TypeVar("T")
 R = TypeVar("R")
 _AT_ONCE = 32
@@ -91,16 +88,17 @@ _AT_ONCE = 32
 
 @contextmanager
 def read_ahead(read: Callable[[T], R], items: Sequence[T]) -> Iterator[Callable[[T], R]]:
-    """Return a function that does what `read` does, but reads the next items in other threads before they are needed.
+    """Yield a function like `read` that reads the next items in other threads before they are needed.
 
     Args:
-        read: The work for an item, which mostly waits for a store.
-        items: The items to read ahead, in the order of the calls. The function reads any other item when it is called.
+        read: The function for an item. It mostly waits for a store.
+        items: The items to read ahead, in the order of the calls. Other items are read when they are requested.
     """
     if len(items) < 2:
         yield read
         return
-    from concurrent.futures import ThreadPoolExecutor  # 2 ms, which a table of one manifest need not pay
+    # the import takes 2 ms, which a table with one manifest does not need to spend
+    from concurrent.futures import ThreadPoolExecutor
 
     rest = iter(items)
     ahead: deque[tuple[T, Future[R]]] = deque()
@@ -118,13 +116,13 @@ def read_ahead(read: Callable[[T], R], items: Sequence[T]) -> Iterator[Callable[
 
 
 def _is_interrupted() -> bool:
-    """Return whether Ctrl-C ends the block that is being left: then nobody waits for a request that may stall."""
+    """Return whether Ctrl-C ends the current block, in which case a request that may stall is not waited for."""
     return isinstance(sys.exception(), KeyboardInterrupt)
 
 
 @contextmanager
 def one_ahead(read: Callable[[T], R], item: T, *, waits: bool) -> Iterator[Callable[[], R]]:
-    """A function that gives what `read` gives of an item, or raises what that does; asked for at once if it `waits`."""
+    """Yield a function with the outcome of `read(item)`. If `waits` is true, reading starts at once in a thread."""
     if not waits:
         yield lambda: read(item)
         return
@@ -148,9 +146,9 @@ def one_ahead(read: Callable[[T], R], item: T, *, waits: bool) -> Iterator[Calla
 
 
 def import_uninterrupted(name: str) -> ModuleType:
-    """Import a module to its end, even if Ctrl-C comes meanwhile, and raise KeyboardInterrupt after that.
+    """Import a module completely even if Ctrl-C is pressed, and raise KeyboardInterrupt afterwards.
 
-    Libraries such as NumPy cannot be imported again in a process once their import was broken off.
+    Some libraries, for example NumPy, cannot be imported again in a process after an interrupted import.
     """
     loaded = sys.modules.get(name)
     is_main = threading.current_thread() is threading.main_thread()
@@ -166,60 +164,60 @@ def import_uninterrupted(name: str) -> ModuleType:
             raise KeyboardInterrupt
 
 
-# The connections and sessions on which queries of harness may be running, so that Ctrl-C can end them.
-#
-# Python handles a signal once the main thread comes back from C code, when the query is done. Another thread ends it.
+# Python handles a signal only when the main thread returns from C code, which is after the query. Another thread ends
+# running queries through the connections and sessions registered here.
 
 
 class Interruptible(Protocol):
-    """A DuckDB connection, or a Spark session."""
+    """A DuckDB connection or a Spark session."""
 
     def interrupt(self) -> None:
-        """End what runs, if anything does."""
+        """End what is running, if anything is."""
 
 
 _Connection = TypeVar("_Connection", bound=Interruptible)
 
 _tracking = Lock()
 _connections: WeakSet[Interruptible] = WeakSet()
-_interruptions: list[None] = []  # an item each time
+_interruptions: list[None] = []  # one item per interruption
 
 
 def track(connection: _Connection) -> _Connection:
-    """The connection, known to `interrupt_all` for as long as it lives."""
+    """Register a connection for `interrupt_all` for as long as it lives, and return it."""
     with _tracking:
         _connections.add(connection)
     return connection
 
 
 def interrupt_all() -> None:
-    """End all queries that run now; those that start later run."""
+    """End all queries that are running now. Queries that start later are not affected."""
     with _tracking:
         _interruptions.append(None)
         connections = list(_connections)
     for connection in connections:
-        with suppress(Exception):  # nothing runs on a closed connection, and the others must end
+        with suppress(Exception):  # a closed connection runs nothing, and the other queries must still end
             connection.interrupt()
 
 
 def interruptions() -> int:
-    """The times that all queries were ended: a query that began at another number was ended by somebody."""
+    """Return how often all queries were ended. A query was ended if the number changed since it started."""
     return len(_interruptions)
 
 
-# The steps of the work, for whoever shows them to a person who waits.
-
-
 WATCHED = threading.Event()
-"""Set once somebody wants to know how far the work is: queries of connections that are made from then on can tell."""
+"""Set if something displays progress. Queries on connections created afterwards can report their progress."""
 clock = time.monotonic
 
 
 class Phase:
     """A step of the work.
 
-    total: the number of `unit` in all; None: unknown. done: the number so far; None: nobody counted yet. began: the
-    time of `clock`.
+    Attributes:
+        name: The step in words.
+        total: The total number of units, or None if unknown.
+        unit: The unit in the plural.
+        done: The number of units so far, or None if nothing was counted yet.
+        began: The start, by `clock`.
     """
 
     def __init__(self, name: str, total: int | None, unit: str) -> None:
@@ -228,7 +226,7 @@ class Phase:
         self.began = clock()
 
     def advance(self, number: int) -> None:
-        """Counts what was done."""
+        """Add to the number of units that are done."""
         self.done = (self.done or 0) + number
 
 
@@ -236,9 +234,14 @@ _phases: list[Phase] = []
 
 
 def phase(name: str, total: int | None = None, unit: str = "rows") -> AbstractContextManager[Callable[[int], None]]:
-    """Surrounds a step of the work; the function counts what was done. Nothing is kept unless somebody watches.
+    """Return a context for a step of the work, which yields a function that counts what is done.
 
-    name: in words, such as `reading manifests`. unit: in the plural; a total of `bytes` is shown in larger ones.
+    Nothing is recorded unless something displays progress.
+
+    Args:
+        name: The step in words, for example `reading manifests`.
+        total: The total number of units, or None if unknown.
+        unit: The unit in the plural. Totals of `bytes` are displayed in larger units.
     """
     return _recorded_phase(name, total, unit) if WATCHED.is_set() else _UNRECORDED
 
@@ -254,23 +257,23 @@ def _recorded_phase(name: str, total: int | None, unit: str) -> Iterator[Callabl
 
 
 def _ignored(number: int) -> None:
-    """Counts nothing."""
+    """Count nothing."""
 
 
 _UNRECORDED = nullcontext(_ignored)
 
 
 def phases() -> tuple[Phase, ...]:
-    """The running phases, the outermost first."""
+    """Return the running phases, outermost first."""
     return tuple(_phases)
 
 
 def percent() -> float | None:
-    """The percentage of DuckDB's running queries that is done, of the least advanced; None: unknown."""
+    """Return the progress in percent of the least advanced DuckDB query, or None if unknown."""
     with _tracking:
         connections = list(_connections)
     percentages: list[float] = []
     for connection in connections:
-        with suppress(Exception):  # a session of Spark has no such method, and a connection may be closed by now
+        with suppress(Exception):  # a Spark session has no such method, and a connection may be closed by now
             percentages.append(connection.query_progress())  # type: ignore[attr-defined]
     return min((share for share in percentages if 0 <= share <= 100), default=None)

@@ -89,7 +89,7 @@ def read_with_oracle(
     places = (location, *request.path_map.values(), *allowed_roots)
     if outside is None and not allowed_roots and all(map(is_local, places)):
         return read(request)
-    roots = Roots.of(location, places[1:], outside=outside or Outside.WARN)
+    roots = Roots.for_table(location, places[1:], outside=outside or Outside.WARN)
     storage = Storage(roots=roots)
     if storage.exists(PhysicalPath(location)):
         storage = storage.including_table(location, location)
@@ -103,7 +103,7 @@ def read_with_oracle(
         rows = rows_of(scan)
     except HarnessError as error:
         raise error.within(table=location) from error.__cause__
-    if (sentence := gate.told()) is not None:
+    if (sentence := gate.outside_notice()) is not None:
         warn(f"Table {redact(location)}: {sentence}")
     return rows
 

@@ -5,7 +5,7 @@
     table = IcebergTable.create(tmp_path / "orders", {"id": "long", "region": "string"})
     table.append(table.write_data([{"id": 1, "region": "eu"}]))
 
-`plugin` has the fixtures of pytest, `lake` the tables that they make, and `same_rows` their assertions. `jobs` runs
+`plugin` defines the pytest fixtures, `lake` the tables that they make, and `same_rows` their assertion. `jobs` runs
 Spark jobs on tables that a test names. Names are imported on first use.
 """
 

@@ -1,7 +1,7 @@
-"""The demo tables: Iceberg and Delta tables on which a reader that skips a rule gives a wrong count, and the answers.
+"""The demo tables, which return a wrong count if a reader ignores a rule, together with the right answers.
 
-The answers do not come from reading the tables. The rows are kept as plain dicts beside them, every delete is applied
-to those dicts in plain Python, and what is left is what any reader must return.
+The answers do not come from reading the tables. The rows are also kept as plain dicts, every delete is applied to the
+dicts in plain Python, and the remaining dicts are what any reader must return.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ SHOWS = (
 
 
 def build_clicks(location: Path) -> tuple[DemoRow, ...]:
-    """Write the table into a new directory; the rows that it holds, in no particular order."""
+    """Write the table `clicks` into a new directory, and return its rows in no particular order."""
     table = DeltaTable.create(
         location,
         {
@@ -81,7 +81,7 @@ def _click(i: int) -> DemoRow:
 
 
 def _later_click(i: int) -> DemoRow:
-    """A click in the evolved schema; half of them have a referrer and a score."""
+    """Return a click in the evolved schema. Half of the clicks have a referrer and a score."""
     row = _delta_demo_evolved(_click(i))
     if i % 2 and row["page"] is not None:
         row["page"]["referrer"] = f"/p/{i % 3}"
@@ -89,7 +89,7 @@ def _later_click(i: int) -> DemoRow:
 
 
 def _delta_demo_evolved(row: DemoRow) -> DemoRow:
-    """A row of the first schema as the last one shows it: the old scores belong to the column that was dropped."""
+    """Return a row of the first schema in the last schema. The old scores belong to a column that was dropped."""
     page = None if row["page"] is None else {**row["page"], "referrer": None}
     return {"market" if name == "country" else name: value for name, value in row.items()} | {
         "page": page,
@@ -107,9 +107,12 @@ EVENTS = 2000
 class DemoTable:
     """A demo table.
 
-    location: the table's directory. metadata_path: its newest metadata file, or the directory of its log.
-    expected: the rows that it holds, as natural Python values by column name, in no particular order.
-    shows: what in it catches a careless reader.
+    Attributes:
+        name: The table's name.
+        location: The table's directory.
+        metadata_path: Its newest metadata file, or the directory of its log.
+        expected: Its rows as natural Python values by column name, in no particular order.
+        shows: The features that a careless reader gets wrong.
     """
 
     name: str
@@ -123,8 +126,10 @@ class DemoTable:
 class DemoTables:
     """The demo tables.
 
-    orders: Iceberg, began as v2 and was upgraded to v3. events: Iceberg v3 with deletion vectors. clicks: Delta with
-    deletion vectors, column mapping and partitions.
+    Attributes:
+        orders: An Iceberg table that began as v2 and was upgraded to v3.
+        events: An Iceberg v3 table with deletion vectors.
+        clicks: A Delta table with deletion vectors, column mapping and partitions.
     """
 
     orders: DemoTable
@@ -133,7 +138,10 @@ class DemoTables:
 
 
 def build_demo_tables(directory: Path) -> DemoTables:
-    """Write all tables into new directories under `directory`; the same bytes in every run into the same place."""
+    """Write all demo tables into new directories under `directory`.
+
+    Each run writes the same bytes for the same directory.
+    """
     clicks = directory / "clicks"
     return DemoTables(
         _build_orders(directory / "orders"),
@@ -175,7 +183,7 @@ def _build_orders(location: Path) -> DemoTable:
     table.rename_column("amount", "total")
     table.add_column("channel", "string", initial_default="web")
     table.set_partition_spec([("region", "identity"), ("ordered_at", "month")])
-    # Live orders in the evolved schema, of customers whose other orders are deleted.
+    # Live orders in the evolved schema, of customers whose older orders are deleted.
     new = range(FIRST_ORDERS, FIRST_ORDERS + LATER_ORDERS)
     later = [_evolved(_order(i), ("web", "shop", None)[i % 3]) for i in new]
     table.append(*table.write_partitioned(later))
@@ -205,7 +213,7 @@ def _build_events(location: Path) -> DemoTable:
     table.append(*handles)
     first = table.write_deletion_vectors({handles[0]: range(100)})
     table.append(*first)
-    # One vector per data file: the new one holds the old positions too, and takes the old one's place.
+    # A data file has at most one vector: the new vector includes the old positions and replaces the old vector.
     dead = {handles[0]: {*range(100), 500, 999}, handles[1]: {i * i for i in range(32)} | set(range(900, 970))}
     table.commit(add=table.write_deletion_vectors(dead), remove=first)
     pairs = zip(handles, halves, strict=True)
@@ -226,7 +234,7 @@ def _order(i: int) -> DemoRow:
 
 
 def _evolved(row: DemoRow, channel: str | None) -> DemoRow:
-    """An order of the first schema as the last one shows it."""
+    """Return an order of the first schema in the last schema."""
     names = {"amount": "total"}
     return {**{names.get(name, name): value for name, value in row.items()}, "channel": channel}
 

@@ -1,4 +1,4 @@
-"""`LakeTable`: a table made for a test from the text of a scenario, with its expected rows."""
+"""`LakeTable`: a table that a test makes from the text of a scenario, with its expected rows."""
 
 from __future__ import annotations
 
@@ -18,15 +18,19 @@ from harness.suite.scenarios.verifying import read_with, verify
 from harness.table import Table, open_table
 
 LakeSource: TypeAlias = "str | Mapping[str, Any] | Path | Scenario"
-"""The text of a scenario, the same as a mapping, its file, or one of `harness.suite.scenarios.loading.find`."""
+"""A scenario: its text, the same as a mapping, its file, or a result of `harness.suite.scenarios.loading.find`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LakeTable:
-    """A table on disk. Anything that takes an Arrow stream takes its current rows.
+    """A table on disk, made from a scenario.
 
-    engines: those that `check` reads it by, unless told.
-    prepare: called with an engine's name before that reads; None: nothing is.
+    It can be passed to anything that accepts an Arrow stream, as its current rows.
+
+    Attributes:
+        name: The table's name in the test.
+        engines: The engines that `check` uses by default.
+        prepare: A function that is called with an engine's name before the engine reads, or None.
     """
 
     name: str
@@ -36,12 +40,16 @@ class LakeTable:
 
     @property
     def table(self) -> Table:
-        """The table, opened anew each time. Raises HarnessError if it is broken, as its scenario wants it."""
+        """The table, opened anew each time.
+
+        Raises:
+            HarnessError: The table is broken, as its scenario intends.
+        """
         return open_table(self.location)
 
     @property
     def location(self) -> str:
-        """The address to open: the directory, or the metadata file if the directory does not tell it."""
+        """The address to open: the directory, or the metadata file if the directory does not identify it."""
         return self._built.address
 
     @property
@@ -50,14 +58,16 @@ class LakeTable:
         return self._built.location
 
     def check(self, engine: str | None = None) -> None:
-        """Fails unless each read of the scenario gives the expected rows or error; open reads may give anything.
+        """Fail unless each read of the scenario returns the expected rows or raises the expected error.
+
+        Expectations that the scenario marks as open are not checked.
 
         Args:
-            engine: `duckdb`, `spark` or `oracle`; None: each engine of the test run.
+            engine: `duckdb`, `spark` or `oracle`. None: each engine of the test run.
 
         Raises:
-            AssertionError: a read gave something else; the message is the report.
-            RequestError: the scenario expects nothing, so that nothing can be checked; there is no such engine.
+            AssertionError: A read had another result. The message is the report.
+            RequestError: The scenario has no expectations, or the engine does not exist.
         """
         __tracebackhide__ = True
         if not self._built.expectations:
@@ -77,12 +87,14 @@ class LakeTable:
 
 
 def scenario_of(source: LakeSource, name: str) -> Scenario:
-    """The scenario that a test gives. `title`, `clauses` and `expect` may be left out.
+    """Return the scenario that a test passes. Its `title`, `clauses` and `expect` may be left out.
 
-    name: its name, where the source does not give one.
+    Args:
+        source: The scenario.
+        name: The scenario's name, if the source does not name it.
 
     Raises:
-        RequestError: it is no scenario; the message names the key.
+        RequestError: The source is not a scenario. The message names the wrong key.
     """
     match source:
         case Scenario():
@@ -103,14 +115,22 @@ def make_table(
     engines: tuple[str, ...] = ("duckdb",),
     prepare: Callable[[str], object] | None = None,
 ) -> LakeTable:
-    """Make a scenario's table in a new folder `name` of a directory.
+    """Make a scenario's table in the new folder `name` of a directory.
+
+    Args:
+        source: The scenario.
+        directory: The directory.
+        name: The table's name.
+        engines: The engines that `LakeTable.check` uses by default.
+        prepare: A function that is called with an engine's name before the engine reads, or None.
 
     Raises:
-        RequestError: the folder is there already; the scenario is wrong, or a feature that it declares does not occur.
+        RequestError: The folder exists, the scenario is wrong, or the table does not show a feature that the scenario
+            declares.
     """
     place = directory / name
     if place.exists():
-        raise RequestError(f"Cannot make the table {name}: there is one already; give another name=")
+        raise RequestError(f"Cannot make the table {name}: a table of that name exists; pass another name=")
     built = build(scenario_of(source, name), place)
     if built.scenario.features:
         missing = missing_features(collect_evidence(built))

@@ -1,8 +1,8 @@
-"""Tables written down as rows in a test: in each format, beside rows that each kind of delete takes.
+"""Tables that a test writes as a list of rows, in either format and with any kind of delete.
 
     literal([{"id": 1, "name": "a"}, {"id": 2, "name": "b"}], deletes=[0])
 
-A job that is proved against all forms of the same rows does not depend on how its source deletes.
+If a job passes its test with every form of the same rows, it does not depend on how its source deletes rows.
 """
 
 from __future__ import annotations
@@ -24,22 +24,26 @@ DeleteKind: TypeAlias = Literal["none", "position", "equality", "vector"]
 LiteralRow: TypeAlias = Mapping[str, Any]
 
 KINDS: Mapping[str, tuple[str, ...]] = {"iceberg": get_args(DeleteKind), "delta": ("none", "vector")}
-"""The kinds of deletes, by format."""
+"""The kinds of deletes of each format."""
 _ICEBERG_WORDS = {
     **{"bigint": "long", "integer": "int", "array": "list"},
     **{"timestamp": "timestamptz", "timestamp_ntz": "timestamp"},
 }
 _NO_KEYS = ("float", "double", "list", "array", "map", "struct", "variant")
-"""Types by which no equality delete finds a row."""
+"""Types of columns that equality deletes cannot use."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableLiteral:
-    """A table as rows; `literal` makes one.
+    """A table as a list of rows. `literal` makes one.
 
-    rows: all that are written, in one file. schema: types by column, in Spark's words.
-    deletes: places in `rows`; for `equality`, values of columns that rows have which are deleted.
-    kind: how they are deleted.
+    Attributes:
+        rows: All rows, including deleted ones, which are written to one file.
+        schema: The types by column, in Spark's names.
+        format: `iceberg` or `delta`.
+        kind: How rows are deleted: `none`, `position`, `equality` or `vector`.
+        deletes: Indexes in `rows` of deleted rows. For `equality`, mappings of columns to values whose rows are
+            deleted.
     """
 
     rows: tuple[LiteralRow, ...]
@@ -49,7 +53,11 @@ class TableLiteral:
     deletes: tuple[Any, ...] = ()
 
     def make(self, directory: Path) -> str:
-        """Writes the table; gives its location."""
+        """Write the table, and return its location.
+
+        Args:
+            directory: The table's new directory.
+        """
         if self.format == "delta":
             vectors = {"features": ["deletionVectors"], "configuration": {"delta.enableDeletionVectors": "true"}}
             options: dict[str, Any] = vectors if self.deletes else {}
@@ -78,10 +86,16 @@ class TableLiteral:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SameRows:
-    """A table of just these rows, beside which others were written and deleted.
+    """A table of exactly these rows, which also holds deleted copies of them.
 
-    The others are copies. For `equality` they are deleted before these rows come: who applies deletes to rows that came
-    after them loses all, and who applies none has all twice.
+    For `equality`, the copies are deleted before the rows are added. A reader that applies the deletes to later rows
+    loses all rows, and a reader that ignores the deletes returns all rows twice.
+
+    Attributes:
+        rows: The rows.
+        schema: The types by column, in Spark's names.
+        format: `iceberg` or `delta`.
+        kind: How the copies are deleted: `none`, `position`, `equality` or `vector`. With `none` there are no copies.
     """
 
     rows: tuple[LiteralRow, ...]
@@ -90,7 +104,11 @@ class SameRows:
     kind: DeleteKind
 
     def make(self, directory: Path) -> str:
-        """Writes the table; gives its location."""
+        """Write the table, and return its location.
+
+        Args:
+            directory: The table's new directory.
+        """
         if self.kind != "equality":
             doubled = self.kind in ("position", "vector")
             rows = tuple(row for row in self.rows for _ in range(2 if doubled else 1))
@@ -100,7 +118,7 @@ class SameRows:
             return whole.make(directory)
         keys = [name for name, type_ in self.schema.items() if not type_.startswith(_NO_KEYS)]
         if not keys:
-            raise RequestError("Cannot make equality deletes: no column has a type that they can be about")
+            raise RequestError("Cannot make equality deletes: no column has a type that they support")
         table = _iceberg(self.schema, directory, self.kind)
         if self.rows:
             table.append(table.write_data(self.rows))
@@ -118,19 +136,25 @@ def literal(
     deletes: Sequence[Any] = (),
     kind: DeleteKind | None = None,
 ) -> TableLiteral:
-    """A table as rows, for `harness_job.add({"db.orders": literal(…)})`.
+    """Return a table as a list of rows, for example to pass to `harness_job.add`.
+
+        harness_job.add({"db.orders": literal([{"id": 1}, {"id": 2}], deletes=[0])})
 
     Args:
-        rows: mappings by column; a column that a row lacks is null.
-        schema: types by column in Spark's words (`bigint`, `string`, `timestamp`, `array<int>`); None: by the values.
+        rows: Mappings by column. A column that a row lacks is null.
+        schema: The types by column in Spark's names (`bigint`, `string`, `timestamp`, `array<int>`). None: inferred
+            from the values.
         format: `iceberg` or `delta`.
-        deletes: places of rows, from 0, that a position delete or deletion vector takes; or mappings of the same
-            columns, whose rows an equality delete takes. Each must match a row.
-        kind: `position`, `vector` or `equality`, if there are deletes; None: what fits.
+        deletes: Indexes of rows, from 0, that a position delete or deletion vector deletes; or mappings with the same
+            columns, whose rows an equality delete deletes. Each must match a row.
+        kind: `position`, `vector` or `equality`, if there are deletes. None: chosen to fit `deletes` and `format`.
+
+    Returns:
+        The table, to be written by `make`.
 
     Raises:
-        RequestError: no schema is given, and the values do not tell; the format has no such delete; a delete matches no
-            row; a kind is given, and no delete.
+        RequestError: No schema is given and the values do not determine it; the format has no deletes of that kind; a
+            delete matches no row; or a kind is given without deletes.
     """
     if isinstance(deletes, str | bytes) or not isinstance(deletes, Sequence):
         raise RequestError(f"Invalid deletes: expected a list, got {deletes!r}")
@@ -143,19 +167,21 @@ def literal(
     if wanted not in KINDS.get(format, ()):
         raise RequestError(f"Cannot make a table: {format} has no deletes of the kind {wanted!r}")
     types = schema or types_of(rows)
-    form, words = (Mapping, "mappings") if chosen == "equality" else (int, "places")
+    form, words = (Mapping, "mappings") if chosen == "equality" else (int, "row indexes")
     for delete in deletes:
         if not isinstance(delete, form) or isinstance(delete, bool):
             raise RequestError(f"Invalid deletes for {chosen}: expected {words}, got {delete!r}")
         if isinstance(delete, Mapping):
             _check_key(delete, deletes[0], rows, types)
         elif not 0 <= delete < len(rows):
-            raise RequestError(f"Invalid deletes: no row is at place {delete}; the table has {len(rows)}, from 0")
+            raise RequestError(
+                f"Invalid deletes: no row has index {delete}; the table has {len(rows)} rows, numbered from 0"
+            )
     return TableLiteral(rows=tuple(rows), schema=types, format=format, kind=chosen, deletes=tuple(deletes))
 
 
 def _check_key(key: LiteralRow, first: LiteralRow, rows: Sequence[LiteralRow], schema: Mapping[str, str]) -> None:
-    """Raise RequestError unless an equality delete has the columns of the first one, and matches a row."""
+    """Raise RequestError unless an equality delete has the same columns as the first one and matches a row."""
     unknown = [name for name in key if name not in schema]
     if unknown:
         raise RequestError(f"Invalid deletes: {dict(key)!r} names the column {unknown[0]!r}, which the table lacks")
@@ -166,13 +192,14 @@ def _check_key(key: LiteralRow, first: LiteralRow, rows: Sequence[LiteralRow], s
 
 
 def all_forms(formats: str | Sequence[str] = "all", deletes: str | Sequence[str] = "all") -> list[tuple[str, str]]:
-    """The formats with their kinds of deletes, as pairs.
+    """Return all combinations of formats and kinds of deletes, as pairs.
 
     Args:
-        formats, deletes: names, or `all`; a format is given the kinds that it has.
+        formats: Names of formats, or `all`.
+        deletes: Kinds of deletes, or `all`. Each format gets the kinds that it has.
 
     Raises:
-        RequestError: there is no such format or kind, or no format has the kind.
+        RequestError: A format or kind does not exist, or none of the formats has the kind.
     """
     chosen = tuple(KINDS) if formats == "all" else _split_names(formats)
     kinds = get_args(DeleteKind) if deletes == "all" else _split_names(deletes)
@@ -181,17 +208,21 @@ def all_forms(formats: str | Sequence[str] = "all", deletes: str | Sequence[str]
             raise RequestError(f"Invalid format {name!r}: expected {' or '.join(KINDS)}")
     for kind in kinds:
         if deletes != "all" and not any(kind in KINDS[name] for name in chosen):
-            raise RequestError(f"Invalid kind of deletes {kind!r}: {' and '.join(chosen)} tables have none such")
+            raise RequestError(f"Invalid kind of deletes {kind!r}: {' and '.join(chosen)} tables do not have it")
     return [(name, kind) for name in chosen for kind in KINDS[name] if kind in kinds]
 
 
 def types_of(rows: Sequence[LiteralRow]) -> dict[str, str]:
-    """Types by column, from values. Raises RequestError if a column has no value, or values that do not tell."""
+    """Return the types by column, inferred from values.
+
+    Raises:
+        RequestError: A column has no values, or its values do not determine a type.
+    """
     types = {}
     for name in dict.fromkeys(name for row in rows for name in row):
         kinds = {_type_of(row[name]) for row in rows if row.get(name) is not None}
         if len(kinds) != 1 or None in kinds:
-            raise RequestError(f"Cannot tell the type of {name!r} from its values: give schema=")
+            raise RequestError(f"Cannot infer the type of {name!r} from its values: pass schema=")
         types[name] = str(kinds.pop())
     return types
 

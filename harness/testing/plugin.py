@@ -1,4 +1,4 @@
-"""The pytest plug-in: fixtures for tests of tables. pytest loads it by itself where lakeharness is installed.
+"""The pytest plug-in: fixtures for tests of tables. pytest loads it automatically if lakeharness is installed.
 
     def test_deletes_are_applied(lake_table, assert_same_rows):
         orders = lake_table('''
@@ -10,13 +10,13 @@
         ''')
         assert_same_rows(my_reader(orders.location), [(2, "y")])
 
-Fixtures: `lake_table`, `harness_session`, `assert_same_rows`, `harness_engine` (the test runs once for each engine of
-the test run), `harness_job`, a Spark session of the test's own in which a job finds its tables by name, and
-`harness_spark`, one session for all tests of a process, started when it is first needed. To have harness use a session
-of your own, define a session-scoped fixture `harness_spark` that returns it.
+The fixtures are `lake_table`, `harness_session`, `assert_same_rows`, `harness_engine` (runs the test once for each
+engine of the test run), `harness_job` (a separate Spark session in which a job finds its tables by name), and
+`harness_spark` (one session for all tests of a process, started when it is first needed). To make harness use your own
+session, define a session-scoped fixture `harness_spark` that returns it.
 
-This module imports nothing but pytest, prints nothing, and does nothing around tests until a test or the configuration
-uses a fixture, marker, option, or setting of it. `-p no:harness` turns it off.
+This module imports only pytest, prints nothing, and does nothing around tests until a test or the configuration uses
+one of its fixtures, markers, options or settings. `-p no:harness` disables it.
 """
 
 from __future__ import annotations
@@ -40,57 +40,71 @@ MARKER = "harness_spark"
 TABLES = "harness_tables"
 AUTO = "auto"
 _AUTOMATIC = ("duckdb", "spark")
-"""The engines of `auto`, as far as they can start."""
+"""The engines of `auto`, if they can start."""
 _PROBLEM: pytest.StashKey[str | None] = pytest.StashKey()
-"""The reason why Spark cannot start; None: it can."""
+"""The reason why Spark cannot start, or None if it can."""
 
 
 class MakeLakeTable(Protocol):
-    """The fixture `lake_table`."""
+    """The function that the fixture `lake_table` returns."""
 
     def __call__(self, source: LakeSource, name: str = "t") -> LakeTable:
-        """Make a table in the test's own directory, as `harness.testing.lake.make_table` does.
+        """Make a table in the test's own directory.
 
         Args:
-            source: the text of a scenario, a mapping, a file, or one of `harness.suite.scenarios.loading.find`;
-                without `title`, `clauses` and `expect` too.
-            name: tells several tables of a test apart.
+            source: The text of a scenario, a mapping, a file, or a result of `harness.suite.scenarios.loading.find`.
+                `title`, `clauses` and `expect` may be left out.
+            name: The table's name, which must differ between tables of one test.
+
+        Returns:
+            The table, with its location and its expected rows.
 
         Raises:
-            RequestError: the scenario is wrong; the message names the key.
+            RequestError: The scenario is wrong. The message names the wrong key.
         """
 
 
 class AssertSameRows(Protocol):
-    """The fixture `assert_same_rows`."""
+    """The function that the fixture `assert_same_rows` returns."""
 
     def __call__(self, left: object, right: object, *, keys: Sequence[str] | None = None, **options: Any) -> None:
-        """Fail unless both sides are the same rows, as `harness.testing.assert_same_rows` does.
+        """Fail unless both sides are the same rows, as for `harness.testing.assert_same_rows`.
 
         Tables are read by the engines of the test run, as in `HarnessSession.compare`.
+
+        Args:
+            left: A table, a result, or a list of rows.
+            right: A table, a result, or a list of rows.
+            keys: The columns that identify a row. None: rows are counted.
+            options: Keyword arguments of `harness.compare`.
+
+        Raises:
+            AssertionError: The rows differ. The message is the report of the comparison.
         """
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Options `--harness-…` and settings `harness_…`; the command line wins."""
+    """Add the options `--harness-…` and the settings `harness_…`. An option overrides its setting."""
     group = parser.getgroup("harness", "harness: Iceberg and Delta tables")
     about = "engines of the test run, such as duckdb,spark; auto: DuckDB, and Spark if it can start; default: duckdb"
     group.addoption("--harness-engines", metavar="A,B", help=about)
     group.addoption("--harness-spark-master", metavar="URL", help="where Spark runs, such as local[2]")
     parser.addini("harness_engines", about, default="")
-    parser.addini("harness_spark_master", "where Spark runs; else here, on a worker's share of the cores", default="")
+    parser.addini(
+        "harness_spark_master", "where Spark runs; default: here, on a worker's share of the cores", default=""
+    )
     parser.addini(
         "harness_allowed_roots",
-        "directories that tables may be read from beside their own, a line each",
+        "directories that tables may read in addition to their own, one per line",
         type="linelist",
     )
-    parser.addini("harness_spark_config", "settings of the Spark session, a line KEY=VALUE each", type="linelist")
+    parser.addini("harness_spark_config", "settings of the Spark session, one KEY=VALUE per line", type="linelist")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Registers the marker, and refuses settings that are wrong before anything runs."""
+    """Register the markers, and reject wrong settings before anything runs."""
     config.addinivalue_line(
-        "markers", f"{MARKER}: needs Spark; if Spark cannot start, an error if the run names spark, and else skipped"
+        "markers", f"{MARKER}: needs Spark; if it cannot start: an error if the run names spark, otherwise skipped"
     )
     config.addinivalue_line(
         "markers",
@@ -103,7 +117,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_report_header(config: pytest.Config) -> str | None:
-    """Return the engines of the test run, and those that `auto` leaves out; None if the run names no engines."""
+    """Return the engines of the test run, and those that `auto` leaves out, or None if the run names no engines."""
     if not _engines_setting(config):
         return None
     import harness
@@ -115,7 +129,7 @@ def pytest_report_header(config: pytest.Config) -> str | None:
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:
-    """Tests that ask for Spark are marked, so that `-m "not harness_spark"` leaves them out."""
+    """Mark tests that use Spark, so that `-m "not harness_spark"` deselects them."""
     if "harness_spark" in getattr(item, "fixturenames", ()):
         item.add_marker(MARKER)
 
@@ -124,11 +138,12 @@ def pytest_itemcollected(item: pytest.Item) -> None:
 def pytest_runtest_setup(item: pytest.Item) -> None:
     """Start Spark for marked tests, before their fixtures."""
     if item.get_closest_marker(MARKER) is not None and isinstance(item, pytest.Function):
-        item.fixturenames = ["harness_spark", *item.fixturenames]  # parametrized tests share the list
+        # parametrized tests share the list, so it is replaced
+        item.fixturenames = ["harness_spark", *item.fixturenames]
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Makes a test for each engine of one that asks for `harness_engine`."""
+    """Repeat a test for each engine if it uses `harness_engine`, and for each table form if it has that marker."""
     if "harness_engine" in metafunc.fixturenames:
         engines = [
             pytest.param(name, marks=getattr(pytest.mark, MARKER)) if name == "spark" else name
@@ -143,7 +158,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 @pytest.fixture
 def harness_engine(request: pytest.FixtureRequest) -> str:
-    """The name of an engine, which was started; the test runs once for each engine of the test run."""
+    """Return the name of an engine, which has been started. The test runs once for each engine of the test run."""
     if request.param == "spark":
         request.getfixturevalue("harness_spark")
     else:
@@ -155,7 +170,10 @@ def harness_engine(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture
 def harness_session(request: pytest.FixtureRequest) -> Iterator[HarnessSession]:
-    """Opens, queries and compares tables; with a DuckDB connection of the test's own, and Spark when it is needed."""
+    """Return a session that opens, queries and compares tables, with a DuckDB connection of its own.
+
+    Spark is started by the first call that needs it.
+    """
     from harness.testing.session import HarnessSession
 
     config = request.config
@@ -168,7 +186,7 @@ def harness_session(request: pytest.FixtureRequest) -> Iterator[HarnessSession]:
 
 @pytest.fixture
 def lake_table(tmp_path: Path, harness_session: HarnessSession) -> MakeLakeTable:
-    """Makes tables from scenarios, in the test's own directory: `lake_table(text)`."""
+    """Return a function that makes tables from scenarios in the test's own directory: `lake_table(text)`."""
     from harness.testing.lake import make_table
 
     def make(source: LakeSource, name: str = "t") -> LakeTable:
@@ -179,15 +197,18 @@ def lake_table(tmp_path: Path, harness_session: HarnessSession) -> MakeLakeTable
 
 @pytest.fixture
 def assert_same_rows(harness_session: HarnessSession) -> AssertSameRows:
-    """Fails unless two results, or a result and a list of rows, are the same: see `harness.testing.same_rows`."""
+    """Return a function that fails unless two results, or a result and a list of rows, are the same rows.
+
+    See `harness.testing.same_rows`.
+    """
     return harness_session.assert_same_rows
 
 
 @pytest.fixture(scope="session")
 def harness_spark(request: pytest.FixtureRequest) -> Iterator[SparkSession]:
-    """The Spark session of this process, tuned for tests; one that runs already is taken as it is.
+    """Return the Spark session of this process, tuned for tests. A session that already runs is used unchanged.
 
-    If Spark cannot start, this is an error if the run names spark among its engines; else the test is skipped.
+    If Spark cannot start, this is an error if the test run names Spark as an engine. Otherwise the test is skipped.
     """
     config = request.config
     problem = spark_problem(config)
@@ -211,7 +232,7 @@ def harness_spark(request: pytest.FixtureRequest) -> Iterator[SparkSession]:
 
 @pytest.fixture
 def harness_job(request: pytest.FixtureRequest, harness_spark: SparkSession, tmp_path: Path) -> Iterator[SparkJobTest]:
-    """A Spark session of the test's own, in which a job finds its tables by name: `.spark`, `.add`, `.written`."""
+    """Return a separate Spark session in which a job finds its tables by name: `.spark`, `.add`, `.written`."""
     from harness.testing.spark_job import SparkJobTest
 
     job = SparkJobTest(harness_spark, tmp_path)
@@ -222,9 +243,9 @@ def harness_job(request: pytest.FixtureRequest, harness_spark: SparkSession, tmp
 
 
 class SparkStateRestorer:
-    """Hooks that take away what each test leaves in a session: views, the current database, and what is cached.
+    """Hooks that remove what each test leaves in the Spark session: views, the current database, and cached tables.
 
-    What fixtures of a wider scope than the test made before it stays.
+    State that fixtures with a wider scope created before the test stays.
     """
 
     def __init__(self, session: SparkSession) -> None:
@@ -233,25 +254,26 @@ class SparkStateRestorer:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_fixture_setup(self, fixturedef: pytest.FixtureDef[object]) -> None:
-        """Note the state of the session before the first fixture of the test's own."""
+        """Record the state of the session before the first function-scoped fixture of a test."""
         if fixturedef.scope == "function":
             self._note()
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_call(self) -> None:
-        """Note the state of the session before a test that has no fixtures of its own."""
+        """Record the state of the session before a test without function-scoped fixtures."""
         self._note()
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_teardown(self) -> Iterator[None]:
-        """Bring the session back to the state before the test."""
+        """Restore the state of the session before the test."""
         from harness.testing.spark_job import FRESH, restore
 
         try:
             return (yield)
         finally:
             before, self._before = self._before, None
-            restore(self._session, FRESH if before is None else before)  # FRESH: it was started in the test itself
+            # None: the session was started in the test itself
+            restore(self._session, FRESH if before is None else before)
 
     def _note(self) -> None:
         if self._before is None:
@@ -261,12 +283,12 @@ class SparkStateRestorer:
 
 
 def _forms_of(markers: list[pytest.Mark], test: str, fixtures: Sequence[str]) -> list[tuple[str, str]]:
-    """Formats and kinds of deletes that a test runs for."""
+    """Return the formats and kinds of deletes for which a test runs."""
     from harness.errors import RequestError
     from harness.testing.literals import all_forms
 
     if "harness_job" not in fixtures:
-        raise pytest.UsageError(f"{test}: the marker {TABLES} wants the fixture harness_job")
+        raise pytest.UsageError(f"{test}: the marker {TABLES} needs the fixture harness_job")
     try:
         forms = [all_forms(**{k: v for k, v in m.kwargs.items() if k in ("formats", "deletes")}) for m in markers]
     except RequestError as error:
@@ -277,10 +299,10 @@ def _forms_of(markers: list[pytest.Mark], test: str, fixtures: Sequence[str]) ->
 
 
 def engines_of(config: pytest.Config) -> tuple[str, ...]:
-    """Return the engines of the test run, in the order given; for `auto`, those that can start.
+    """Return the engines of the test run in the given order. For `auto`, return those that can start.
 
     Raises:
-        pytest.UsageError: there is no engine of that name.
+        pytest.UsageError: An engine does not exist.
     """
     from harness.engines.registry import engine_names
 
@@ -297,12 +319,12 @@ def engines_of(config: pytest.Config) -> tuple[str, ...]:
 
 
 def _engines_setting(config: pytest.Config) -> str:
-    """The option `--harness-engines`, else the setting; empty if there is neither."""
+    """Return the option `--harness-engines`, or else the setting, or else an empty text."""
     return str(config.getoption("--harness-engines") or config.getini("harness_engines")).strip(", \t\n")
 
 
 def spark_problem(config: pytest.Config) -> str | None:
-    """Return the reason why Spark cannot start here, and what to do; None: it can, or it runs already."""
+    """Return the reason why Spark cannot start, with advice, or None if it can start or already runs."""
     if _PROBLEM not in config.stash:
         config.stash[_PROBLEM] = _spark_problem()
     return config.stash[_PROBLEM]
@@ -326,7 +348,7 @@ def _spark_problem() -> str | None:
 
 
 def _spark_config_of(config: pytest.Config) -> Mapping[str, str]:
-    """Settings of the Spark session, from `harness_spark_config`."""
+    """Return the settings of the Spark session, from `harness_spark_config`."""
     lines = [line.partition("=") for line in config.getini("harness_spark_config")]
     for key, equals, _ in lines:
         if not (key.strip() and equals):
@@ -335,7 +357,7 @@ def _spark_config_of(config: pytest.Config) -> Mapping[str, str]:
 
 
 def spark_master_of(config: pytest.Config) -> str:
-    """The master of Spark: as master, else this machine, whose cores workers of pytest-xdist share."""
+    """Return Spark's master: the setting, or else this machine, whose cores the workers of pytest-xdist share."""
     master = config.getoption("--harness-spark-master") or config.getini("harness_spark_master")
     workers = int(getattr(config, "workerinput", {}).get("workercount", 1))
     if master:

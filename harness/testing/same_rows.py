@@ -1,4 +1,4 @@
-"""`assert_same_rows`: two results are the same rows, or the test fails with the report of where they are not.
+"""`assert_same_rows`: fails unless two results are the same rows, and reports how they differ.
 
 assert_same_rows(table, [(1, "x"), (2, "y")])
 assert_same_rows(table.snapshot(), connection.sql("SELECT * FROM expected"), keys=["id"])
@@ -23,10 +23,10 @@ from harness.errors import RequestError, counted
 from harness.snapshot import Changes, Snapshot
 from harness.table import Table
 
-# Python values that stand for Arrow values, taken at their word: Arrow itself would round, cut and guess.
+# Python values must have exactly the type of their column, because Arrow itself would round, truncate and guess:
 #
 # boolean bool · integers int · floats float, int · decimals Decimal, int · strings str · binary bytes · dates date ·
-# times time · timestamps datetime, with a zone exactly where the type has one · UUIDs uuid.UUID · structs a mapping of
+# times time · timestamps datetime, with a zone exactly if the type has one · UUIDs uuid.UUID · structs a mapping of
 # all fields · lists a list or tuple · maps a mapping or pairs · null None
 
 
@@ -45,7 +45,7 @@ _KINDS: tuple[tuple[Callable[[pa.DataType], bool], tuple[type, ...]], ...] = (
     (types.is_map, (Mapping, list, tuple)),
     (lambda type_: isinstance(type_, pa.UuidType), (uuid.UUID,)),
 )
-"""The Python types of values, by kind of Arrow type."""
+"""The Python types of values for each kind of Arrow type."""
 _NANOS = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}
 
 
@@ -65,7 +65,7 @@ def _check_time(type_: pa.DataType, value: Any) -> None:
     if types.is_timestamp(type_) and (value.tzinfo is None) != (type_.tz is None):
         raise ValueError(f"expected {'no' if type_.tz is None else 'a'} zone for {type_}, got {value!r}")
     if types.is_timestamp(type_) or types.is_time(type_):
-        nanos = value.microsecond * 1000 + getattr(value, "nanosecond", 0)  # pandas counts these
+        nanos = value.microsecond * 1000 + getattr(value, "nanosecond", 0)  # pandas timestamps have nanoseconds
         if nanos % _NANOS[type_.unit]:
             raise ValueError(f"{value!r} has more digits than {type_}")
 
@@ -95,19 +95,23 @@ def assert_same_rows(
 ) -> None:
     """Fail unless both sides have the same columns and, in any order, the same rows.
 
-    A side is what `harness.compare` takes: tables, Spark DataFrames (classic or of Connect), DuckDB relations, Arrow,
-    pandas and Polars frames; or a list of rows: mappings with all columns, Spark's Rows (`df.collect()`), or tuples or
-    lists in the order of the columns, of the Python values that `harness.testing.same_rows` lists for the other side's
-    types. Of two lists, the first one that has names of columns gives the types.
+    A side is anything that `harness.compare` accepts: tables, Spark DataFrames (classic or Connect), DuckDB relations,
+    and Arrow, pandas and Polars frames. It can also be a list of rows: mappings with all columns, Spark's Rows
+    (`df.collect()`), or tuples or lists in the order of the columns. Their values are the Python values that
+    `harness.testing.same_rows` lists for the types of the opposite side. If both sides are lists, the first one that
+    names its columns determines the types.
 
     Args:
-        keys: columns that tell rows apart; rows of one key are paired and show as changed.
-        how: further arguments of `harness.compare`, such as `tolerance={"price": 0.01, "share": "0.1%"}`. With
+        left: One side.
+        right: The opposite side.
+        keys: The columns that identify a row. Rows with the same key are paired and reported as changed. None: rows are
+            counted.
+        options: Keyword arguments of `harness.compare`, for example `tolerance={"price": 0.01, "share": "0.1%"}`. With
             `columns`, a list of rows has these columns, in this order.
 
     Raises:
-        AssertionError: they differ; the message is the report of the comparison.
-        RequestError: as `harness.compare`; both sides are lists without names of columns, or with Spark's maps.
+        AssertionError: The rows differ. The message is the report of the comparison.
+        RequestError: As for `harness.compare`; or both sides are lists without column names, or with Spark's maps.
     """
     __tracebackhide__ = True
     both = _is_rows(left) and _is_rows(right)
@@ -134,7 +138,7 @@ def assert_same_rows(
 
 
 def _is_rows(side: object) -> bool:
-    """Tells a list of rows from a pair of a table and an engine's name."""
+    """Return whether a side is a list of rows, and not a pair of a table and an engine's name."""
     if not isinstance(side, list | tuple):
         return False
     return all(isinstance(row, Mapping | list | tuple) for row in side)
@@ -145,16 +149,18 @@ def _row_count(rows: object) -> str:
 
 
 def _type_rows(sides: list[Any], given: Sequence[Any]) -> None:
-    """Replace the first of two lists of rows that names its columns by a table.
+    """Replace the first of two lists of rows that names its columns by an Arrow table.
 
-    Arrow takes a dict for a struct. In a Row of Spark, a struct is a Row, and a dict is a map.
+    Arrow reads a dict as a struct. In Spark's Rows, a struct is a Row and a dict is a map, so maps are rejected.
 
-    Raises AssertionError: its rows have different columns, of which Arrow would take those of the first row.
+    Raises:
+        AssertionError: Its rows have different columns. Arrow would use only the columns of the first row.
+        RequestError: Its rows are Spark's and have maps.
     """
     for number, rows in enumerate(sides):
         if all(isinstance(row, Mapping) for row in rows):
             if any(_has_map(row) for row in given[number] if _is_spark_row(row)):
-                raise RequestError("Cannot compare two lists of rows with maps: give the DataFrame, which has types")
+                raise RequestError("Cannot compare two lists of rows with maps: pass the DataFrame, which has types")
             for place, row in enumerate(rows):
                 if set(row) != set(rows[0]):
                     raise AssertionError(f"different columns: row {place} has {list(row)}, row 0 {list(rows[0])}")
@@ -163,7 +169,7 @@ def _type_rows(sides: list[Any], given: Sequence[Any]) -> None:
 
 
 def _is_spark_row(value: object) -> bool:
-    """Whether it is a Row of Spark with names of columns, no two alike."""
+    """Return whether a value is a Row of Spark whose columns have distinct names."""
     names = getattr(value, "__fields__", None) if isinstance(value, tuple) and hasattr(value, "asDict") else None
     return names is not None and len(set(names)) == len(names)
 
@@ -180,7 +186,7 @@ def _without_spark(rows: Any) -> list[object]:
 
 
 def _with_zones(type_: pa.DataType, value: object) -> object:
-    """Return a value of a Row with zones where the type has one: Spark's instants are datetimes in local time."""
+    """Return a value of a Row with time zones added if the type has one: Spark returns instants as local datetimes."""
     if types.is_timestamp(type_) and type_.tz is not None and isinstance(value, dt.datetime) and value.tzinfo is None:
         return value.astimezone(dt.UTC)
     if types.is_struct(type_) and isinstance(value, Mapping):
@@ -194,10 +200,10 @@ def _with_zones(type_: pa.DataType, value: object) -> object:
 
 
 def rows_to_table(rows: Any, schema: pa.Schema) -> pa.Table:
-    """A list of rows as a table of this schema.
+    """Return a list of rows as a table with this schema.
 
     Raises:
-        AssertionError: a row has other columns, or a value that its column's type has not; so no such rows are there.
+        AssertionError: A row has other columns, or a value does not have its column's type. The sides therefore differ.
     """
     names, records = schema.names, []
     for number, row in enumerate(rows):
@@ -217,7 +223,7 @@ def rows_to_table(rows: Any, schema: pa.Schema) -> pa.Table:
 
 
 def _schema_of(side: object, columns: Sequence[str] | None) -> pa.Schema:
-    """Names and types of the columns of a side; of some, in that order. Reads metadata only."""
+    """Return the names and types of a side's columns, or of some of them in that order. Only metadata is read."""
     data = resolve_side(side[0] if isinstance(side, tuple) else side)
     data = data.snapshot() if isinstance(data, Table) else data
     names = None if columns is None else tuple(columns)
@@ -228,7 +234,10 @@ def _schema_of(side: object, columns: Sequence[str] | None) -> pa.Schema:
 
 
 def _prepare_other_side(side: object, options: dict[str, Any], number: int) -> object:
-    """The side that rows are held against, in a form that can be looked at first and filtered by `where`."""
+    """Return the side that a list of rows is compared with, so that its schema can be read first.
+
+    Its filter is applied here, because the list of rows cannot be filtered.
+    """
     if _is_rows(side):
         raise RequestError("Cannot compare two lists of rows: one side must be a table, a result or a relation")
     data, engine = side if isinstance(side, tuple) else (side, (options.get("engines") or ("duckdb", "duckdb"))[number])
@@ -241,4 +250,4 @@ def _prepare_other_side(side: object, options: dict[str, Any], number: int) -> o
         return snapshot.to_arrow(columns=options.get("columns"), where=where, engine=engine)
     if isinstance(data, duckdb.DuckDBPyRelation) or is_frame(data) or not hasattr(data, "__arrow_c_stream__"):
         return side
-    return pa.table(data)  # what can be read once only
+    return pa.table(data)  # a stream can be read only once

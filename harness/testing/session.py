@@ -24,14 +24,15 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 _NO_SIDE = object()
-"""The right side of a comparison of one table."""
+"""Stands for a right side that is not given."""
 
 
 class HarnessSession:
-    """Opens, queries and compares tables. Spark is started by the first call that needs it, once for all tests.
+    """Opens, queries and compares tables. The first call that needs Spark starts it, once for all tests.
 
-    engines: names of the engines of the test run. start_spark: returns the session, or fails or skips the test.
-    allowed_roots: what tables that it opens may read beside their own directory.
+    Attributes:
+        engines: The names of the engines of the test run.
+        allowed_roots: Directories that tables may read in addition to their own directory.
     """
 
     def __init__(
@@ -44,20 +45,28 @@ class HarnessSession:
 
     @property
     def connection(self) -> duckdb.DuckDBPyConnection:
-        """This test's own DuckDB connection, under the settings that harness reads with."""
+        """This test's DuckDB connection, with the settings that harness uses for reads."""
         if self._connection is None:
             self._connection = connect(lossless=False)
         return self._connection
 
     @property
     def spark(self) -> SparkSession:
-        """The Spark session of the test run; if Spark cannot start, the test fails or is skipped."""
+        """The Spark session of the test run. If Spark cannot start, the test fails or is skipped."""
         return self._start_spark()
 
     def open(self, location: str | Path | LakeTable, **options: Any) -> Table:
-        """The table at a location; the options are those of `harness.open_table`, which says what is raised.
+        """Open the table at a location.
 
-        `allowed_roots` come on top of those of the test run.
+        Args:
+            location: A location, a name, or a `LakeTable`.
+            options: Keyword arguments of `harness.open_table`. `allowed_roots` are added to those of the test run.
+
+        Returns:
+            The table.
+
+        Raises:
+            HarnessError: As for `harness.open_table`.
         """
         roots = (*self.allowed_roots, *options.pop("allowed_roots", ()))
         address = location.location if isinstance(location, LakeTable) else str(location)
@@ -73,12 +82,21 @@ class HarnessSession:
         dialect: str = "duckdb",
         storage_options: Mapping[str, object] | None = None,
     ) -> duckdb.DuckDBPyRelation | DataFrame:
-        """The result of a query, on this test's connection or on Spark.
+        """Return the result of a query, on this test's connection or on Spark.
 
         Args:
-            engine: `duckdb` or `spark`; None: the first engine of the test run.
-            tables, params, dialect, storage_options: as for `harness.sql`, which says what is raised; a `LakeTable` is
-                a table too.
+            query: The query.
+            tables: The tables by the names in the query, as for `harness.sql`. A `LakeTable` is a table too.
+            params: As for `harness.sql`.
+            engine: `duckdb` or `spark`. None: the first engine of the test run.
+            dialect: As for `harness.sql`.
+            storage_options: As for `harness.open_table`.
+
+        Returns:
+            A lazy DuckDB relation, or a Spark DataFrame.
+
+        Raises:
+            HarnessError: As for `harness.sql`.
         """
         name = self.engines[0] if engine is None else engine
         spark = self.spark if name == "spark" else None
@@ -90,10 +108,21 @@ class HarnessSession:
         return sql(query, named, params=params, engine=name, dialect=dialect, connection=connection, spark=spark)
 
     def compare(self, left: object, right: object = _NO_SIDE, **options: Any) -> ComparisonResult:
-        """Return all differences of two sides, as `harness.compare` does; a `LakeTable` is a table too.
+        """Compare two sides, as `harness.compare` does. A `LakeTable` is a table too.
 
-        Unless `engines` are given, the left table is read by the first engine of the test run, and the right one by the
-        last. A table without a right side is read by both; if the run has one engine, by DuckDB and Spark.
+        If `engines` is not given, the first engine of the test run reads the left table and the last engine the right
+        one. A table without a right side is read by both; if the run has only one engine, by DuckDB and Spark.
+
+        Args:
+            left: The left side.
+            right: The right side. If it is left out, the left side is read twice.
+            options: Keyword arguments of `harness.compare`.
+
+        Returns:
+            The comparison.
+
+        Raises:
+            HarnessError: As for `harness.compare`.
         """
         sides = (left,) if right is _NO_SIDE else (left, right)
         return compare(*self._prepare_sides(sides, options), **options)
@@ -101,23 +130,33 @@ class HarnessSession:
     def assert_same_rows(
         self, left: object, right: object, *, keys: Sequence[str] | None = None, **options: object
     ) -> None:
-        """Fail unless both sides are the same rows: `harness.testing.same_rows`, with engines as for `compare`."""
+        """Fail unless both sides are the same rows, as for `harness.testing.assert_same_rows`.
+
+        Args:
+            left: A table, a result, or a list of rows.
+            right: A table, a result, or a list of rows.
+            keys: The columns that identify a row. None: rows are counted.
+            options: Keyword arguments of `harness.compare`. Engines are chosen as for `compare`.
+
+        Raises:
+            AssertionError: The rows differ. The message is the report of the comparison.
+        """
         __tracebackhide__ = True
         assert_same_rows(*self._prepare_sides((left, right), options), keys=keys, **options)
 
     def prepare(self, engine: str) -> None:
-        """Start what an engine needs, before it reads a table outside of this session."""
+        """Start the engine if it needs to be started before it reads a table outside of this session."""
         if engine == "spark":
             self._start_spark()
 
     def close(self) -> None:
-        """Close the connection; relations on it can no longer be read."""
+        """Close the connection. Its relations can no longer be read."""
         if self._connection is not None:
             self._connection.close()
             self._connection = None
 
     def _prepare_sides(self, sides: tuple[object, ...], options: dict[str, Any]) -> list[object]:
-        """Return the sides as `harness.compare` takes them, and start Spark if it reads one of them."""
+        """Return the sides as `harness.compare` accepts them, and start Spark if it reads one of them."""
         if options.get("engines") is None:
             is_one_read = len(sides) == 1 and options.get("at") is None and len(self.engines) == 1
             options["engines"] = (

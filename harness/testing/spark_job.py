@@ -1,4 +1,4 @@
-"""`SparkJobTest`, the fixture `harness_job`: a Spark session of one test with its tables."""
+"""`SparkJobTest`, which the fixture `harness_job` returns: a Spark session for one test, with its tables."""
 
 from __future__ import annotations
 
@@ -21,10 +21,7 @@ if TYPE_CHECKING:
 
 
 class SparkJobTest:
-    """A session in which a job finds the tables that the test gives, and the record of what it writes.
-
-    directory: where tables are made that the test describes.
-    """
+    """A Spark session in which a job finds the tables of a test, and a record of what the job writes."""
 
     def __init__(self, root: SparkSession, directory: Path) -> None:
         self._directory = directory
@@ -32,20 +29,20 @@ class SparkJobTest:
 
     @property
     def spark(self) -> SparkSession:
-        """The job's session; also what `SparkSession.builder.getOrCreate()` gives until the test is over."""
+        """The job's session. `SparkSession.builder.getOrCreate()` returns it too, until the test is over."""
         return self._job.spark
 
     def add(self, tables: Mapping[str, object]) -> None:
-        """Give tables their names.
+        """Make tables available to the job by name.
 
         Args:
-            tables: by what the job calls them, `db.orders` or `prod.db.orders`: a location, such as that of a slice; an
-                opened table or snapshot; a builder, a table of `lake_table`, or whatever has a `location`; a scenario,
-                as `lake_table` takes it; rows, as `harness.testing.literals.literal` has them.
+            tables: The tables by the names that the job uses, `db.orders` or `prod.db.orders`. A table is a location,
+                for example of a slice; an opened table or snapshot; a builder, a table of `lake_table`, or any object
+                with a `location`; a scenario, as for `lake_table`; or rows from `harness.testing.literal`.
 
         Raises:
-            RequestError: a scenario or a literal is wrong.
-            HarnessError: as `harness.open_table`.
+            RequestError: A scenario or a literal is wrong.
+            HarnessError: As for `harness.open_table`.
         """
         self._job.add({name: self._make_source(name, source) for name, source in tables.items()})
 
@@ -57,29 +54,45 @@ class SparkJobTest:
         schema: Mapping[str, str] | None = None,
         **_: object,
     ) -> None:
-        """Give a name to a table of these rows, in a format and beside rows that a kind of deletes took.
+        """Make a table of these rows available by name, with deleted copies of the rows.
 
         Args:
-            form: the format and the kind.
-            name, rows, schema: as for `add` and `harness.testing.literals.literal`.
+            form: The format and the kind of deletes.
+            name: The table's name, as for `add`.
+            rows: The rows, as for `harness.testing.literal`.
+            schema: The types by column, as for `harness.testing.literal`.
 
         Raises:
-            RequestError: as for `literal`.
+            RequestError: As for `harness.testing.literal`.
         """
         table_format, kind = form
         types = types_of(rows) if schema is None else schema
         self.add({name: SameRows(rows=tuple(rows), schema=types, format=table_format, kind=kind)})
 
     def written(self, table: str) -> pa.Table:
-        """The rows that the job wrote to a table, as `harness.testing.jobs.job.SparkJob.written` says."""
+        """Return the rows that the job wrote to a table.
+
+        Args:
+            table: The table's name, or the path to which it was saved.
+
+        Raises:
+            RequestError: The job wrote nothing there, or it overwrote parts of its earlier writes, see `writes`.
+        """
         return self._job.written(table)
 
     def writes(self, table: str) -> tuple[Write, ...]:
-        """Each write to a table: mode, partitioning, rows."""
+        """Return each write to a table, in order, with its mode, partitioning and rows.
+
+        Args:
+            table: The table's name, or the path to which it was saved.
+
+        Raises:
+            RequestError: The job wrote nothing there.
+        """
         return self._job.writes(table)
 
     def close(self) -> None:
-        """Take the session's tables away."""
+        """Remove the session's tables."""
         self._job.close()
 
     def _make_source(self, name: str, source: object) -> object:
@@ -92,14 +105,19 @@ class SparkJobTest:
 
 @dataclass(frozen=True, slots=True)
 class SparkState:
-    """The state of a session before a test."""
+    """The state of a Spark session before a test.
+
+    Attributes:
+        database: The current database.
+        views: The names of temporary views.
+    """
 
     database: str
     views: frozenset[str]
 
     @classmethod
     def capture(cls, session: SparkSession) -> SparkState:
-        """The state of a session now; of one that was stopped, `FRESH`."""
+        """Return the present state of a session, or `FRESH` if it was stopped."""
         return FRESH if _is_stopped(session) else cls(session.catalog.currentDatabase(), _views(session))
 
 
@@ -108,7 +126,7 @@ FRESH = SparkState("default", frozenset())
 
 
 def restore(session: SparkSession, state: SparkState) -> None:
-    """Bring a session back to a state. One that was stopped is left alone."""
+    """Restore the state of a session. A stopped session is left alone."""
     if _is_stopped(session):
         return
     for view in _views(session) - state.views:
@@ -124,6 +142,6 @@ def _is_stopped(session: SparkSession) -> bool:
 
 
 def _views(session: SparkSession) -> frozenset[str]:
-    # The JVM's own list takes a millisecond, `SHOW VIEWS` and `catalog.listTables` are queries.
+    # The JVM's own list takes a millisecond, whereas `SHOW VIEWS` and `catalog.listTables` run queries.
     views = session._jsparkSession.sessionState().catalog().listLocalTempViews("*")
     return frozenset(views.apply(i).table() for i in range(views.size()))

@@ -1,11 +1,11 @@
-"""A small Unity Catalog on this machine, for tests and demos: it speaks the calls that reading needs, and no others.
+"""A small Unity Catalog server on this machine, for tests and demos. It answers only the calls that reading needs.
 
     table = DeltaTable.create("lake/orders", {"id": "long"}, features=["catalogManaged"], …)
     with UnityServer(token="secret") as server:
         server.add("main.sales.orders", table.directory, ratified=[table.log.stage(3)])
         harness.open_table("main.sales.orders", catalog=open_unity(server.uri, token="secret"))
 
-It says what it was told and checks nothing, so that wrong answers can be given too.
+It returns whatever it was configured with and checks nothing, so that tests can make it return wrong answers.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from typing import Any, TypeAlias
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 HttpAnswer: TypeAlias = tuple[int, Any]
-"""A status, and what is sent as JSON; bytes are sent as they are."""
+"""The status, and the body, which is sent as JSON unless it is bytes."""
 
 ROOT = "/api/2.1/unity-catalog/"
 _MANAGED = {"delta.feature.catalogManaged": "supported", "delta.minReaderVersion": "3"}
@@ -29,9 +29,16 @@ _MANAGED = {"delta.feature.catalogManaged": "supported", "delta.minReaderVersion
 
 @dataclass(slots=True, kw_only=True)
 class ServedTable:
-    """A table as the server has it.
+    """A table as the server describes it.
 
-    location: a URI. latest: its latest version. ratified: names of staged commits. sql: of a view.
+    Attributes:
+        location: The table's URI.
+        kind: `MANAGED`, `EXTERNAL` or `VIEW`, for example.
+        format: The data source format.
+        latest: The latest version.
+        ratified: The names of staged commits.
+        properties: The table's properties.
+        sql: The definition of a view.
     """
 
     location: str
@@ -43,7 +50,7 @@ class ServedTable:
     sql: str | None = None
 
     def commits(self, separator: str) -> list[dict[str, Any]]:
-        """The ratified commits, newest first, with words of keys joined by `separator`."""
+        """Return the ratified commits, newest first, with the words of keys joined by `separator`."""
         keys = ("file_name", "file_size", "file_modification_timestamp")
         name, size, modified = (key.replace("_", separator) for key in keys)
         found = [
@@ -53,12 +60,17 @@ class ServedTable:
 
 
 class UnityServer:
-    """A server on a free port of the loopback interface, from `with` to its end.
+    """A server on a free port of the loopback interface, which runs during a `with` block.
 
-    token: what requests must carry; None: nothing. older: without specification 1.0. oldest: without any call for
-    commits. page: items of a page of a list.
-    credentials: what is lent, in the form of specification 1.0, and when that ends.
-    failures: answers to give before all others, the first one first. asked: the requests, as method and path.
+    Attributes:
+        token: The token that requests must carry, or None.
+        older: If True, the server does not support specification 1.0.
+        oldest: If True, the server has no call for commits at all.
+        page: The number of items on a page of a list.
+        tables: The tables by name.
+        credentials: The credentials that are vended, in the form of specification 1.0, and their expiry time.
+        failures: Answers to return before all others, in order.
+        requests: The requests received, as method and path.
     """
 
     def __init__(self, *, token: str | None = None, older: bool = False, oldest: bool = False, page: int = 100) -> None:
@@ -72,11 +84,18 @@ class UnityServer:
 
     @property
     def uri(self) -> str:
-        """Its address."""
+        """The server's address."""
         return f"http://127.0.0.1:{self._server.server_address[1]}"
 
     def add(self, name: str, location: str | Path, *, managed: bool = True, **more: Any) -> ServedTable:
-        """A table under a name of three parts. managed: by the catalog. more: fields of Entry."""
+        """Add a table under a name with three parts.
+
+        Args:
+            name: The name.
+            location: The table's path or URI.
+            managed: If True, the catalog manages the table's commits.
+            more: Further fields of `ServedTable`.
+        """
         uri = location if isinstance(location, str) else location.absolute().as_uri()
         entry = ServedTable(location=uri, properties=_MANAGED if managed else {}, **more)
         self.tables[tuple(name.split("."))] = entry
@@ -92,7 +111,15 @@ class UnityServer:
         self._thread.join()
 
     def answer(self, method: str, path: str, query: Mapping[str, str], body: Any, token: str | None) -> HttpAnswer:
-        """The answer to a request. path: below the root of all calls, decoded."""
+        """Return the answer to a request.
+
+        Args:
+            method: The HTTP method.
+            path: The decoded path, below the root of all calls.
+            query: The query parameters.
+            body: The parsed body.
+            token: The `Authorization` header.
+        """
         if self.failures:
             return self.failures.pop(0)
         if self.token is not None and token != f"Bearer {self.token}":

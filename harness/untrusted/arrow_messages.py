@@ -1,9 +1,9 @@
-"""Rows that an untrusted program wrote as an Arrow stream, checked before pyarrow decodes them.
+"""Checks of Arrow streams from untrusted programs, before pyarrow decodes them.
 
-pyarrow checks the form of a stream, but not its size once decoded: buffers may be compressed, overlap, or be absent for
-any number of rows, and a schema may have one field or text a million times. Streams of harness have nothing of this
-kind. Streams of other programs may compress buffers and share values between rows, within a limit. The layout is that
-of the files Message.fbs and Schema.fbs of Apache Arrow, read by the rules of FlatBuffers.
+pyarrow checks the form of a stream, but not its size after decoding: buffers may be compressed, overlap, or be absent
+for any number of rows, and a schema may contain one field or text a million times. Streams that harness writes have
+none of this. Streams of other programs may compress buffers and share values between rows, within a limit. The layout
+is defined by the files Message.fbs and Schema.fbs of Apache Arrow, encoded as FlatBuffers.
 """
 
 from __future__ import annotations
@@ -20,30 +20,31 @@ from harness.storage.records import dataclass
 _CONTINUATION = 0xFFFFFFFF
 _SCHEMA, _DICTIONARY_BATCH, _RECORD_BATCH = 1, 2, 3
 _DECIMAL, _TIMESTAMP, _UNION, _RUN_ENDS, _UTF8_VIEW = 7, 10, 14, 22, 24
-"""Numbers of types. Rows of types from run ends on share bytes: run ends, views of bytes and texts, views of lists."""
+"""Numbers of types. Rows of the types from run ends on share bytes: run ends, views of bytes and texts, views of lists.
+"""
 _FILE, _FILE_START, _FILE_END = b"ARROW1", 8, 10
-"""The mark at the start and the end of an IPC file, and the bytes before its stream and after its footer."""
+"""The mark at the start and end of an IPC file, and the number of bytes before its stream and after its footer."""
 _MOST_FIELDS, _MOST_LEVELS, _MOST_DIGITS = 1 << 16, 64, 76
 MOST_ARRAYS = 1 << 20
-"""The limit of arrays in all batches, parts of nested columns counted too: each takes some hundred bytes."""
+"""The most arrays in all batches, including parts of nested columns. Each array takes a few hundred bytes."""
 
 
 class StreamError(ValueError):
-    """A stream is damaged, or takes more than it may."""
+    """The error for a stream that is damaged or exceeds a limit."""
 
 
 def read_stream(data: bytes, *, most_bytes: int, most_rows: int, foreign: bool = False) -> pa.Table:
     """Return the validated rows of an Arrow IPC stream that an untrusted program wrote.
 
     Args:
-        data: The stream. If `foreign`, also an IPC file, whose stream is read.
-        most_bytes: The bytes that the values may take, if each row has its own.
-        most_rows: The rows of all batches, with the rows of nested columns.
-        foreign: Whether programs other than harness write such streams. Their streams may have compressed buffers, run
-            ends, and views of texts and bytes.
+        data: The stream. If `foreign` is True, an IPC file is accepted too, and its stream is read.
+        most_bytes: The most bytes that the values may take, if no two rows share a value.
+        most_rows: The most rows of all batches, including the rows of nested columns.
+        foreign: True if programs other than harness write the stream. It may then have compressed buffers, run ends,
+            and views of texts and bytes.
 
     Raises:
-        StreamError: The stream is damaged, is larger than a limit, or has types or names that are not read.
+        StreamError: The stream is damaged, exceeds a limit, or has types or names that are not supported.
     """
     try:
         stream = _stream_of(data) if foreign else memoryview(data)
@@ -54,18 +55,18 @@ def read_stream(data: bytes, *, most_bytes: int, most_rows: int, foreign: bool =
     except (pa.ArrowException, struct.error, OSError, ValueError, TypeError, RecursionError) as error:
         raise error if isinstance(error, StreamError) else StreamError(f"{error}") from error
     if shared > most_bytes:
-        raise StreamError(f"its dictionaries stand for more than {most_bytes} bytes")
+        raise StreamError(f"its dictionaries expand to more than {most_bytes} bytes")
     return rows
 
 
 def _stream_of(data: bytes) -> memoryview:
-    """Return the stream within an IPC file, or the data if they are no IPC file."""
+    """Return the stream within an IPC file. Other data is returned unchanged."""
     stream = memoryview(data)
     if not data.startswith(_FILE):
         return stream
     end = len(data) - _FILE_END
     if not data.endswith(_FILE) or end < _FILE_START:
-        raise StreamError("the file is cut")
+        raise StreamError("the file is truncated")
     end -= _unpack("<i", stream, end)
     start = _FILE_START
     while data[start : start + 8] == bytes(8):  # writers in Rust align the stream to 64 bytes
@@ -77,38 +78,38 @@ def _stream_of(data: bytes) -> memoryview:
 
 @dataclass(frozen=True, slots=True)
 class _FlatTable:
-    """A table of a FlatBuffers message: data, and where in it the table begins."""
+    """A table in a FlatBuffers message: the message's data, and the table's offset in it."""
 
     data: memoryview
     at: int
 
     def number(self, field: int, form: str, default: int = 0) -> int:
-        """A number; form: of `struct`."""
+        """Return a number. `form` is its format for `struct`."""
         at = self._find_field(field)
         return default if at is None else _unpack(form, self.data, at)
 
     def table(self, field: int) -> _FlatTable | None:
-        """A table, None if there is none."""
+        """Return a nested table, or None if it is absent."""
         at = self._follow_offset(field)
         return None if at is None else _FlatTable(self.data, at)
 
     def tables(self, field: int) -> Iterator[_FlatTable]:
-        """A vector of tables."""
+        """Yield the tables of a vector."""
         count, at = self._find_vector(field, 4)
         for place in range(at, at + 4 * count, 4):
             yield _FlatTable(self.data, place + _unpack("<I", self.data, place))
 
     def length(self, field: int) -> int:
-        """The length of a text or a vector of bytes."""
+        """Return the length of a text or a vector of bytes."""
         return self._find_vector(field, 1)[0]
 
     def text(self, field: int) -> bytes:
-        """The bytes of a text."""
+        """Return the bytes of a text."""
         count, at = self._find_vector(field, 1)
         return bytes(self.data[at : at + count])
 
     def pairs(self, field: int) -> np.ndarray[tuple[int, int], np.dtype[np.int64]]:
-        """A vector of structs of two numbers each."""
+        """Return a vector of structs with two numbers each, as an array with two columns."""
         count, at = self._find_vector(field, 16)
         return np.frombuffer(self.data, "<i8", 2 * count, at).reshape(count, 2)
 
@@ -135,7 +136,11 @@ class _FlatTable:
 
 @dataclass(slots=True)
 class _StreamCheck:
-    """A check of a stream, and what its messages ask for so far. decoded: bytes of compressed buffers."""
+    """The check of a stream, with counts of what its messages need so far.
+
+    Attributes:
+        decoded: The size of decompressed buffers.
+    """
 
     stream: memoryview
     most_bytes: int
@@ -146,11 +151,13 @@ class _StreamCheck:
     decoded: int = 0
 
     def run(self) -> None:
-        """Refuse a stream that takes more memory, once decoded, than some hundred times its bytes.
+        """Raise an error if decoding the stream could take more memory than a few hundred times its size.
 
-        Raises StreamError: Buffers overlap or end after their message, a buffer is compressed or a type's rows share
-            bytes where they may not, a dictionary grows, there are too many rows, fields or batches, or it is no stream
-            at all. struct.error, ValueError: It is cut.
+        Raises:
+            StreamError: Buffers overlap or end after their message; a buffer is compressed, or rows of a type share
+                bytes, although that is not allowed; a dictionary grows; there are too many rows, fields or batches; or
+                the data is not a stream.
+            struct.error, ValueError: The stream is truncated.
         """
         for kind, header, body in self._messages():
             if kind == _SCHEMA:
@@ -159,7 +166,7 @@ class _StreamCheck:
             if kind == _DICTIONARY_BATCH:
                 data = header.table(1)
                 if data is None or header.number(2, "<B"):
-                    raise StreamError("a dictionary grows, or is none")
+                    raise StreamError("a dictionary grows, or is missing")
                 header = data
             elif kind != _RECORD_BATCH:
                 raise StreamError(f"a message is of kind {kind}")
@@ -172,7 +179,7 @@ class _StreamCheck:
             self._buffers(header, body)
 
     def _messages(self) -> Iterator[tuple[int, _FlatTable, memoryview]]:
-        """Each message: its kind, its header, and the bytes that follow it."""
+        """Yield each message: its kind, its header, and the bytes that follow it."""
         stream, at = self.stream, 0
         while at < len(stream):
             mark, size = struct.unpack_from("<Ii", stream, at)
@@ -187,7 +194,7 @@ class _StreamCheck:
             header = message.table(2)
             at += size
             if header is None or not 0 <= body <= len(stream) - at or message.length(4):
-                raise StreamError("a message says more than its bytes have")
+                raise StreamError("a message refers to more bytes than it has")
             yield message.number(1, "<B"), header, stream[at : at + body]
             at += body
 
@@ -203,14 +210,14 @@ class _StreamCheck:
         if len(used) and (ends.max() > len(body) or (used[1:, 0] < ends[:-1]).any()):
             raise StreamError("its buffers overlap")
         if is_compressed:
-            # pyarrow allocates the length that a buffer begins with; -1 marks a buffer that is not compressed.
+            # pyarrow allocates the length at the start of a buffer; -1 marks a buffer that is not compressed.
             self.decoded += sum(max(0, _unpack("<q", body, start)) for start in used[:, 0].tolist())
             if self.decoded > self.most_bytes:
                 raise StreamError(f"its buffers decompress to more than {self.most_bytes} bytes")
 
 
 class _SchemaCheck:
-    """A schema whose parts are each there once, as its writer makes them."""
+    """The check of a schema, whose parts must all be distinct, as its writer creates them."""
 
     def __init__(self, schema: _FlatTable, foreign: bool) -> None:
         self._schema = schema
@@ -219,7 +226,7 @@ class _SchemaCheck:
         self._texts = 0
 
     def check(self) -> None:
-        """Refuse a schema that has one part many times, names that are not UTF-8, or types whose rows share bytes."""
+        """Raise an error for a repeated part, a name that is not UTF-8, or a type whose rows share bytes."""
         self._check_pairs(self._schema, 2)
         self._check_fields(self._schema, 1, 0)
 
@@ -232,7 +239,7 @@ class _SchemaCheck:
             if shares or level > _MOST_LEVELS:
                 raise StreamError(f"a field is of type {kind}, on level {level}")
             scale = form.number(1, "<i") if kind == _DECIMAL and form is not None else 0
-            if abs(scale) > _MOST_DIGITS:  # beyond any precision; Python has no such decimals
+            if abs(scale) > _MOST_DIGITS:  # beyond the precision of any type; Python's decimals have no such scale
                 raise StreamError(f"a decimal has the scale {scale}")
             if kind == _TIMESTAMP and form is not None:
                 self._check_name(form.text(1))
@@ -253,17 +260,17 @@ class _SchemaCheck:
 
     def _check_unique(self, part: _FlatTable) -> None:
         if part.at in self._seen or len(self._seen) >= _MOST_FIELDS:
-            raise StreamError("a schema has one part twice, or too many")
+            raise StreamError("a schema repeats a part, or has too many parts")
         self._seen.add(part.at)
 
     def _count_text(self, length: int) -> None:
         self._texts += length
         if self._texts > len(self._schema.data):
-            raise StreamError("a schema has one text twice")
+            raise StreamError("a schema repeats a text")
 
 
 def _shares_bytes(kind: pa.DataType) -> bool:
-    """Return whether rows of a type may share bytes: by a dictionary, by run ends, or by a view."""
+    """Return whether rows of a type may share bytes, by a dictionary, run ends or a view."""
     types = pa.types
     if isinstance(kind, pa.BaseExtensionType):
         return _shares_bytes(kind.storage_type)
@@ -277,7 +284,7 @@ def _is_view(kind: pa.DataType) -> bool:
 
 
 def _decoded_bytes(array: pa.Array) -> int:
-    """Return the bytes of values that rows share, if each row has its own."""
+    """Return the size of values that rows share, if each row had its own copy."""
     kind = array.type
     if not _shares_bytes(kind):
         return 0
@@ -298,11 +305,11 @@ def _decoded_bytes(array: pa.Array) -> int:
 
 
 def _value_sizes(values: pa.Array) -> pa.Array:
-    """Return the bytes that each value takes."""
+    """Return the size of each value in bytes."""
     kind, types = values.type, pa.types
     if types.is_string(kind) or types.is_large_string(kind) or types.is_binary(kind) or types.is_large_binary(kind):
         return pc.fill_null(pc.binary_length(values), 0).cast(pa.int64())
-    if _is_view(kind):  # each view has 16 bytes and begins with the length
+    if _is_view(kind):  # a view has 16 bytes and begins with the length
         views = values.buffers()[1]
         lengths = np.frombuffer(b"" if views is None else views, "<i4")[::4][values.offset :][: len(values)]
         return pa.array(np.where(values.is_valid().to_numpy(zero_copy_only=False), lengths, 0), pa.int64())
@@ -315,6 +322,6 @@ def _value_sizes(values: pa.Array) -> pa.Array:
 
 def _unpack(form: str, data: memoryview, at: int) -> int:
     if at < 0:
-        raise StreamError("an offset leads before its message")
+        raise StreamError("an offset points before its message")
     (value,) = struct.unpack_from(form, data, at)
     return int(value)

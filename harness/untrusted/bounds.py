@@ -1,4 +1,4 @@
-"""The resources that a worker may use, and the limits that may be waived where a system cannot hold them."""
+"""The resources that a worker may use, and the limits that may be waived on systems that cannot enforce them."""
 
 from __future__ import annotations
 
@@ -17,14 +17,17 @@ Unenforced: TypeAlias = dict[str, str]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bounds:
-    """The resources of a process that reads an untrusted table.
+    """The limits on the resources of a process that reads an untrusted table.
 
-    memory_bytes: of address space, beyond that of its loaded libraries. DuckDB gets half of it.
-    cpu_seconds: of processor time, of all threads together. wall_seconds: from start to end.
-    output_bytes: of its result: rows, a document or a report.
-    open_files: at once, its libraries' among them.
-    scratch_bytes: of all that it writes, such as sorts of DuckDB on disk, in a directory that goes with it.
-    threads: at once. DuckDB, Arrow and the allocators start some 30.
+    Attributes:
+        memory_bytes: Address space in addition to the space of the loaded libraries. DuckDB may use half of it.
+        cpu_seconds: Processor time of all threads together.
+        wall_seconds: Time from start to end.
+        output_bytes: Size of the result: rows, a document or a report.
+        open_files: Files open at the same time, including files of libraries.
+        scratch_bytes: Size of all files that the process writes, for example sorts of DuckDB. They are in a directory
+            that is deleted with the process.
+        threads: Threads at the same time. DuckDB, Arrow and the allocators start about 30.
     """
 
     memory_bytes: int = 4 << 30
@@ -40,41 +43,49 @@ class Bounds:
             value = getattr(self, name)
             if type(value) is not int or not 0 < value < 1 << 62:
                 raise RequestError(
-                    f"Invalid bound {name}={value!r}: expected a whole number from 1 on", options=("bounds",)
+                    f"Invalid bound {name}={value!r}: expected a whole number of at least 1", options=("bounds",)
                 )
 
 
 DOCUMENT_BYTES = 1 << 20
-"""Most bytes of what a worker or a reader tells as JSON: an error, warnings, or an answer of one line."""
+"""The most bytes of a JSON answer from a worker or a reader: an error, warnings, or an answer of one line."""
 SPARE_THREADS = 64
-"""Threads that the system allows beyond the bound, so that the watch finds a worker that is beyond."""
+"""Threads that the system allows beyond the bound, so that the watch sees a worker that exceeds it."""
 
 WAIVABLE = ("memory_bytes", "cpu_seconds", "open_files", "scratch_bytes", "network", "processes")
-"""Limits that the system must hold. The process that waits for the worker holds the others."""
+"""Limits that the operating system enforces. The process that waits for the worker enforces the others."""
 
 
 def check_waived(waived: Iterable[str]) -> frozenset[str]:
-    """The limits that need not hold. Raises RequestError: there is no such limit, or it always holds."""
+    """Return the names of the waived limits.
+
+    Raises:
+        RequestError: A limit does not exist, or cannot be waived.
+    """
     chosen = (waived,) if isinstance(waived, str) else tuple(waived)
     for name in chosen:
         if name not in WAIVABLE:
-            raise RequestError(f"Cannot waive {name!r}: there are {', '.join(WAIVABLE)}", options=("waived",))
+            raise RequestError(f"Cannot waive {name!r}: expected one of {', '.join(WAIVABLE)}", options=("waived",))
     return frozenset(chosen)
 
 
 def readable_directories(locations: Iterable[str], roots: Iterable[str] = ()) -> tuple[str, ...]:
-    """The directories to which a worker is confined: absolute, as they are spelled and with links resolved.
+    """Return the directories that a worker may read, as absolute paths, both as spelled and with links resolved.
 
-    locations: of tables; of a metadata file, the table around it counts, as `harness.storage.gate` has it.
+    Args:
+        locations: Locations of tables. For a metadata file, the directory of its table is used, as in
+            `harness.storage.gate`.
+        roots: Further directories.
 
-    Raises RequestError: a location is not on a local disk, or the name of a table in a catalog.
+    Raises:
+        RequestError: A location is not on a local disk, or is the name of a table in a catalog.
     """
     found: dict[str, None] = {}
     for location in locations:
         if may_be_name(location):
             raise RequestError(
-                "Cannot read an untrusted table by name: there is no such path, and no catalog is asked where it is "
-                "read; give its path",
+                "Cannot read an untrusted table by name: the path does not exist, and the process that reads it cannot "
+                "ask a catalog; pass the table's path",
                 table=location,
             )
         check_name(location)
@@ -91,8 +102,8 @@ def _local_path(location: str) -> str:
     path = local_path(location)
     if not is_local(path):
         raise RequestError(
-            "Cannot read an untrusted table that is not on a local disk: there is no network where it is read; copy it "
-            "to a directory first",
+            "Cannot read an untrusted table that is not on a local disk: the process that reads it has no network; "
+            "copy it to a directory first",
             table=redact(location),
         )
     return os.path.abspath(path)

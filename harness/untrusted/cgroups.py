@@ -1,8 +1,8 @@
-"""A control group of a worker's own, where this user may make one: Linux's own count of memory and threads.
+"""A control group for a worker, if the user may create one: Linux then limits its memory and threads.
 
-Version 2 alone. A group can be made beside that of this process, or in it, where the directory with its controllers is
-handed over: root has it, and systemd gives it to a user's own services (`systemd-run --user --scope`). Everywhere else
-limits of the process and the watch hold.
+Only version 2 is supported. A group can be created beside or inside the group of this process, if its directory and
+controllers are delegated to the user: root may do it, and systemd delegates groups to a user's services (`systemd-run
+--user --scope`). Everywhere else, only the limits of the process and the watch apply.
 """
 
 from __future__ import annotations
@@ -18,24 +18,24 @@ from pathlib import Path
 
 from harness.untrusted.bounds import SPARE_THREADS, Bounds
 
-# The watch sums the memory, threads and files of a worker while it works: Linux counts address space, a file's size and
-# processor time by process; neither the files of a directory together, nor files without a name, nor threads of root.
-
-
 EVERY_S = 0.05
 LIBRARY_BYTES = 512 << 20
-"""Memory that the libraries take beside the bound."""
+"""The memory that libraries use in addition to the bound."""
 _MOST_FILES, _MOST_LEVELS = 10_000, 20
-"""Most files in the scratch directory. A sort of DuckDB has a few hundred, in one level."""
+"""The most files and levels in the scratch directory. A sort of DuckDB has a few hundred files in one level."""
 _ENDLESS = 1 << 62
 _SELDOM = 10
-"""The number of looks for each look that takes longer."""
+"""The number of checks per check that takes longer."""
 _UNIT = 512
 """The unit of a file's `st_blocks`, in bytes."""
 
 
 class ResourceWatch:
-    """Memory, threads and files of a worker, against its bounds."""
+    """A check of a worker's memory, threads and files against its bounds, repeated while the worker runs.
+
+    Linux limits address space, file sizes and processor time per process. It does not limit the total size of a
+    directory, the size of files without a name, or the threads of root.
+    """
 
     def __init__(self, process: int, scratch: str, bounds: Bounds) -> None:
         self._proc, self._scratch, self._bounds = f"/proc/{process}", scratch, bounds
@@ -43,11 +43,11 @@ class ResourceWatch:
         self._looks = itertools.count()
 
     def exceeded(self) -> tuple[str, str] | None:
-        """The bound that the worker is beyond, and how; None: it is within all bounds."""
+        """Return the name of the bound that the worker exceeds, and how, or None if it is within all bounds."""
         bounds = self._bounds
         on_disk = self._scratch_bytes()
         if on_disk > bounds.scratch_bytes:
-            return "scratch_bytes", "wrote too many bytes, or files, to its directory"
+            return "scratch_bytes", "wrote too many bytes or files to its directory"
         if sys.platform != "linux":
             return None
         nameless = self._unlinked_bytes()
@@ -61,7 +61,7 @@ class ResourceWatch:
         return None
 
     def _scratch_bytes(self) -> int:
-        """Bytes below the scratch directory; endless: there are more files or levels than a sort takes."""
+        """Return the size of the scratch directory. A huge number means more files or levels than a sort needs."""
         total, waiting, files = 0, [(self._scratch, 0)], 0
         while waiting:
             directory, level = waiting.pop()
@@ -75,14 +75,14 @@ class ResourceWatch:
                             total += entry.stat(follow_symlinks=False).st_blocks * _UNIT
                         if entry.is_dir(follow_symlinks=False):
                             waiting.append((entry.path, level + 1))
-            except FileNotFoundError:  # it went meanwhile
+            except FileNotFoundError:  # deleted in the meantime
                 continue
-            except OSError:  # it was made so that nobody can look into it
+            except OSError:  # made unreadable by the worker
                 return _ENDLESS
         return total
 
     def _unlinked_bytes(self) -> int:
-        """Bytes in files that are open, or mapped, and have no name: on disk, in memory and shared memory."""
+        """Return the size of open or mapped files without a name, on disk, in memory and in shared memory."""
         found: dict[tuple[int, int], int] = {}
         with contextlib.suppress(OSError), os.scandir(f"{self._proc}/fd") as descriptors:
             for entry in descriptors:
@@ -93,7 +93,10 @@ class ResourceWatch:
         return sum(found.values())
 
     def _maps_scratch(self) -> bool:
-        """Tells whether files of the scratch directory are mapped, which hides them; no library of harness does so."""
+        """Return whether files of the scratch directory are mapped, which hides them.
+
+        No library of harness maps these files.
+        """
         try:
             with open(f"{self._proc}/maps", "rb") as maps:
                 return self._in_scratch in maps.read()
@@ -101,7 +104,7 @@ class ResourceWatch:
             return False
 
     def _memory_and_threads(self) -> tuple[int, int]:
-        """Memory that is the process's own or shared, in bytes, and its number of threads."""
+        """Return the process's private and shared memory in bytes, and its number of threads."""
         memory = threads = 0
         with contextlib.suppress(OSError, ValueError), open(f"{self._proc}/status", "rb") as lines:
             for line in lines:
@@ -119,13 +122,13 @@ _GONE_S = 1.0
 
 
 class ControlGroup:
-    """A group that holds one worker; without a path, none."""
+    """A control group for one worker. Without a path, there is no group and all methods do nothing."""
 
     def __init__(self, path: Path | None) -> None:
         self._path = path
 
     def add_process(self, process: int) -> None:
-        """Put a process in it before its first step; where the system refuses, there is no group."""
+        """Add a process before it runs any code. If the system refuses, the group is given up."""
         if self._path is not None:
             try:
                 (self._path / "cgroup.procs").write_text(str(process))
@@ -133,7 +136,7 @@ class ControlGroup:
                 self.end()
 
     def ran_out_of_memory(self) -> bool:
-        """Tells whether the system ended the worker for want of memory."""
+        """Return whether the system ended the worker because it ran out of memory."""
         if self._path is None:
             return False
         with contextlib.suppress(OSError, ValueError):
@@ -142,7 +145,7 @@ class ControlGroup:
         return False
 
     def end(self) -> None:
-        """Kill the worker, and take the group away."""
+        """Kill the worker and remove the group."""
         path, self._path = self._path, None
         if path is None:
             return
@@ -157,12 +160,18 @@ class ControlGroup:
             except OSError:
                 if not path.exists() or time.monotonic() > until:
                     return
-                time.sleep(0.005)  # processes that were killed leave a moment later
+                time.sleep(0.005)  # killed processes leave the group a moment later
 
 
 @contextlib.contextmanager
 def worker_group(bounds: Bounds, scratch: str, *, system: Path = Path("/")) -> Iterator[ControlGroup]:
-    """A group under these bounds, while the block runs; it holds nothing where none can be made. system: the root."""
+    """Create a control group with these bounds while the block runs, or an empty one if none can be created.
+
+    Args:
+        bounds: The bounds.
+        scratch: The worker's scratch directory.
+        system: The root of the file system.
+    """
     group = ControlGroup(_make_group(bounds, scratch, system))
     try:
         yield group
@@ -182,7 +191,7 @@ def _make_group(bounds: Bounds, scratch: str, system: Path) -> Path | None:
         return None
     top = system / roots[0].lstrip("/")
     own = top / groups["0"].lstrip("/")
-    # Memory of a file system in memory is the group's.
+    # The memory of a memory file system counts for the group.
     mount = next((str(above) for above in (Path(scratch), *Path(scratch).parents) if str(above) in kinds), "")
     in_memory = bounds.scratch_bytes if kinds.get(mount) in ("tmpfs", "ramfs") else 0
     limits = {
@@ -203,7 +212,7 @@ def _make_group_in(parent: Path, limits: Mapping[str, str]) -> Path | None:
     try:
         if not set((parent / "cgroup.subtree_control").read_text().split()) >= _CONTROLLERS:
             return None
-        for left in parent.glob(f"{_PREFIX}*"):  # of processes that were killed
+        for left in parent.glob(f"{_PREFIX}*"):  # left behind by killed processes
             if not os.path.exists(f"/proc/{left.name.removeprefix(_PREFIX).partition('-')[0]}"):
                 with contextlib.suppress(OSError):
                     left.rmdir()
@@ -212,7 +221,7 @@ def _make_group_in(parent: Path, limits: Mapping[str, str]) -> Path | None:
         return None
     try:
         for name, value in limits.items():
-            if name != "memory.swap.max" or (made / name).exists():  # kernels without swap have none
+            if name != "memory.swap.max" or (made / name).exists():  # kernels without swap do not have this file
                 (made / name).write_text(value)
     except OSError:
         with contextlib.suppress(OSError):

@@ -1,6 +1,6 @@
-"""Programs in processes of their own, whose pipes this process reads and writes without waiting beyond a limit.
+"""Programs in separate processes, whose pipes this process reads and writes without waiting longer than a limit.
 
-The worker of untrusted tables and readers of other projects are such programs.
+The workers for untrusted tables and the readers of other projects are such programs.
 """
 
 from __future__ import annotations
@@ -20,15 +20,16 @@ Stream: TypeAlias = Literal["output", "errors"]
 
 _CHUNK = 1 << 18
 _WAITING = 8
-"""Chunks of a program's words that are held until they are taken; then the program waits."""
+"""The most chunks of a program's output that are queued. After that, the program waits."""
 _ROUNDS = 100
 _GRACE_S = 5.0
 
 
 class Child:
-    """A program in a session of its own. What it writes waits in a bounded queue.
+    """A program in a separate session. Its output waits in a bounded queue.
 
-    process: The process. Nothing but this class reads or writes its pipes.
+    Attributes:
+        process: The process. Only this class reads or writes its pipes.
     """
 
     def __init__(self, process: subprocess.Popen[bytes], mark: str) -> None:
@@ -38,7 +39,7 @@ class Child:
         self._written: queue.Queue[tuple[Stream, bytes]] = queue.Queue(_WAITING)
         self._unsent: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
         self._is_ended = False
-        # Threads, since Windows has no other way to wait for a pipe.
+        # Threads, because Windows has no other way to wait for a pipe.
         self._threads = [
             threading.Thread(target=self._collect, args=("output", process.stdout), daemon=True),
             threading.Thread(target=self._collect, args=("errors", process.stderr), daemon=True),
@@ -53,7 +54,11 @@ class Child:
 
     @classmethod
     def start(cls, command: Sequence[str], environment: Mapping[str, str]) -> Child:
-        """Start a program. Raises OSError: it cannot be started."""
+        """Start a program.
+
+        Raises:
+            OSError: The program cannot be started.
+        """
         mark = f"HARNESS_CHILD_{uuid.uuid4().hex}"
         process = subprocess.Popen(
             command,
@@ -62,26 +67,26 @@ class Child:
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             bufsize=0,
-            start_new_session=True,  # Ctrl-C is for this process, which ends the program
+            start_new_session=True,  # Ctrl-C reaches only this process, which then ends the program
         )
         return cls(process, mark)
 
     def is_open(self, stream: Stream | None = None) -> bool:
-        """Return whether the program may still write to a stream; None: to any."""
+        """Return whether the program may still write to a stream, or to any stream if none is given."""
         return bool(self._open) if stream is None else stream in self._open
 
     def send(self, data: bytes) -> None:
-        """Write to the program's standard input as soon as the program reads. Does not wait."""
+        """Write to the program's standard input in the background, as soon as the program reads."""
         self._unsent.put(data)
 
     def send_end(self) -> None:
-        """Close the program's standard input once the program has read what was sent. Does not wait."""
+        """Close the program's standard input in the background, after everything was sent."""
         self._unsent.put(None)
 
     def receive(self, limit_s: float) -> tuple[Stream, bytes] | None:
-        """Return the next bytes that the program writes and their stream; None: there are none within the limit.
+        """Return the next bytes that the program writes, and their stream, or None after the time limit.
 
-        No bytes are the end of the stream.
+        Empty bytes mean that the stream has ended.
         """
         try:
             stream, data = self._written.get(timeout=max(0.0, limit_s))
@@ -92,32 +97,32 @@ class Child:
         return stream, data
 
     def end(self) -> None:
-        """Kill the program and all that it started, and close its pipes."""
+        """Kill the program and all processes that it started, and close its pipes."""
         self._is_ended = True
         self.kill()
         self.process.wait()
         self.send_end()
-        with contextlib.suppress(queue.Empty):  # so that no thread waits for room
+        with contextlib.suppress(queue.Empty):  # so that no thread waits for space
             while True:
                 self._written.get_nowait()
         until = time.monotonic() + _GRACE_S
         for thread in self._threads:
             if thread.ident is not None:
                 thread.join(max(0.0, until - time.monotonic()))
-        if not any(thread.is_alive() for thread in self._threads):  # a pipe that is read cannot be closed
+        if not any(thread.is_alive() for thread in self._threads):  # a pipe cannot be closed while a thread reads it
             for stream in (self.process.stdin, self.process.stdout, self.process.stderr):
                 with contextlib.suppress(OSError):
                     if stream is not None:
                         stream.close()
 
     def kill(self) -> None:
-        """Kill the processes of the program's group, and on Linux those that left the group."""
+        """Kill the processes of the program's group and, on Linux, processes that have left the group."""
         with contextlib.suppress(OSError):
             if hasattr(os, "killpg"):
                 os.killpg(self.process.pid, signal.SIGKILL)
             else:
                 self.process.kill()
-        for _ in range(_ROUNDS):  # one of them may start another
+        for _ in range(_ROUNDS):  # a process may start another one in the meantime
             left = list(_marked_processes(self._mark.encode()))
             for process in left:
                 with contextlib.suppress(OSError):
@@ -140,7 +145,7 @@ class Child:
         assert pipe is not None
         for data in iter(self._unsent.get, None):
             rest = memoryview(data)
-            with contextlib.suppress(OSError, ValueError):  # how the program ends says why
+            with contextlib.suppress(OSError, ValueError):  # the program's exit status gives the reason
                 while rest:
                     rest = rest[pipe.write(rest) :]
         with contextlib.suppress(OSError):
@@ -148,7 +153,7 @@ class Child:
 
 
 def _marked_processes(mark: bytes) -> Iterator[int]:
-    """The processes that inherited a mark in their environment, whatever session or parent they have now."""
+    """Yield the processes that inherited a mark in their environment, in whatever session they are now."""
     with contextlib.suppress(OSError), os.scandir("/proc") as entries:
         for entry in entries:
             if entry.name.isdigit():

@@ -1,6 +1,7 @@
-"""All that a process gives up before it sees the first byte of a table; in two steps, around the import of libraries.
+"""The rights that a process gives up before it reads the first byte of a table.
 
-Each step names the limits that it could not set, with reasons. A system that ignores a limit cannot set it.
+This happens in two steps, before and after libraries are imported. Each step returns the limits that it could not set,
+with reasons. A system that ignores a limit counts as unable to set it.
 """
 
 from __future__ import annotations
@@ -20,30 +21,35 @@ from harness.untrusted import seccomp
 from harness.untrusted.bounds import SPARE_THREADS, Bounds, Unenforced
 from harness.untrusted.seccomp import NUMBERS
 
-# Files that a process gives up for good: Linux's Landlock, since 5.13, where it is switched on. Harness and DuckDB open
-# files only within the roots of a table in any case; this holds code that asks neither. A process under Landlock cannot
-# look into other processes either, and, since 6.12, send them no signal.
-
-
 _CREATE, _ADD, _RESTRICT = 444, 445, 446
 _VERSION, _BENEATH = 1, 1
 _READ_FILE, _READ_DIRECTORY = 1 << 2, 1 << 3
 _OF_FILES = 0x7 | 1 << 14
 _ACCESS = {1: 0x1FFF, 2: 0x3FFF, 3: 0x7FFF}
-"""All access to files that a version knows of; later versions know no more."""
+"""The file access rights that a version of Landlock knows. Later versions add none."""
 _SCOPES, _ALL_SCOPES = 6, 0x3
 _SYSTEM = (
     *("/usr", "/lib", "/lib64", "/nix/store", "/etc/ld.so.cache", "/etc/localtime"),
     *("/dev/null", "/dev/urandom", "/proc/self", "/proc/meminfo", "/proc/cpuinfo"),
     *("/sys/fs/cgroup", "/sys/devices/system"),
 )
-"""Paths of the system that libraries read: other libraries, time zones, the machine's size."""
+"""System paths that libraries read: other libraries, time zones, the size of the machine."""
 
 
 def restrict_files(*, readable: Iterable[str], writable: str) -> bool:
-    """Give up all files but those below these directories, Python's and the system's; False: the system cannot.
+    """Give up access to all files outside these directories, Python's own and the system's, for good.
 
-    The process must have one thread yet, and have given up to gain privileges.
+    This uses Landlock (Linux 5.13 or later, if enabled). Harness and DuckDB open only files within a table's roots
+    anyway; this also restricts code that ignores the roots. A process under Landlock cannot inspect other processes
+    and, since Linux 6.12, cannot send them signals. The process must still have only one thread, and must have given up
+    gaining privileges.
+
+    Args:
+        readable: Directories to read.
+        writable: A directory to write.
+
+    Returns:
+        False if the system does not support it.
     """
     if sys.platform != "linux":
         return False
@@ -62,7 +68,8 @@ def restrict_files(*, readable: Iterable[str], writable: str) -> bool:
     rules = [(path, read) for path in (*_SYSTEM, *python, *readable)]
     for path in readable:
         sign = re.search(r"[*?\[]", path)
-        if sign is not None:  # DuckDB lists this directory to find a path with signs of a pattern, which it quotes
+        # DuckDB lists this directory to find a path with wildcard characters, although they are quoted
+        if sign is not None:
             rules.append((os.path.dirname(path[: sign.start()] + "x"), _READ_DIRECTORY))
     for path, access in [*rules, (writable, every)]:
         with contextlib.suppress(OSError):  # a missing path needs no rule
@@ -75,26 +82,27 @@ def restrict_files(*, readable: Iterable[str], writable: str) -> bool:
     return restricted == 0
 
 
-# A network namespace without a network, in a user namespace where that takes one; and no privileges. Linux.
-
-
 _NEW_USER, _NEW_NETWORK = 0x10000000, 0x40000000
 _NAMESPACES_VERSION = 0x20080522
 _READ_ANY_FILE = 1 << 1 | 1 << 2
 """CAP_DAC_OVERRIDE and CAP_DAC_READ_SEARCH."""
 _COUNTS_BY_NAMESPACE = (5, 14)
-"""Before that version of Linux, a limit of threads counts all processes of the user."""
+"""Before this version of Linux, a limit on threads counts all processes of the user."""
 
 _state = {"own": False}
 
 
 def leave_network() -> str | None:
-    """Leave every network for good, this machine's own too; a reason: the system cannot; None: done.
+    """Leave every network for good, including the loopback interface.
 
-    The process must have one thread yet. The user namespace takes its privileges over things outside, of root too.
+    The process enters a network namespace without a network, in a new user namespace. It must still have only one
+    thread. In the user namespace, it loses its privileges over things outside, even as root.
+
+    Returns:
+        None, or the reason why the system cannot do it.
     """
     if sys.platform != "linux":
-        return "there are no network namespaces but on Linux"
+        return "network namespaces exist only on Linux"
     if ctypes.CDLL(None, use_errno=True).unshare(_NEW_USER | _NEW_NETWORK) == 0:
         _state["own"] = True
         return None
@@ -102,15 +110,17 @@ def leave_network() -> str | None:
 
 
 def counts_threads() -> bool:
-    """Tells whether a limit of threads counts this process alone, as in a user namespace of its own."""
+    """Return whether a limit on threads counts only this process, as it does in a separate user namespace."""
     version = re.match(r"(\d+)\.(\d+)", platform.release())
     return _state["own"] and version is not None and tuple(map(int, version.groups())) >= _COUNTS_BY_NAMESPACE
 
 
 def drop_privileges(*, keep_files: bool) -> None:
-    """Give up the powers of root, such as to raise limits.
+    """Give up the privileges of root, for example to raise limits.
 
-    keep_files: files of other users stay readable to root; in a user namespace of its own they are not in any case.
+    Args:
+        keep_files: If True, root can still read files of other users. In a separate user namespace it cannot in any
+            case.
     """
     numbers = NUMBERS.get(platform.machine())
     if sys.platform != "linux" or numbers is None:
@@ -132,15 +142,16 @@ _PARENT_DEATH_SIGNAL, _NO_NEW_PRIVILEGES = 1, 38
 def before_imports(
     parent: int, directories: Sequence[str], scratch: str, calls: Sequence[str] = ()
 ) -> tuple[Unenforced, int | None]:
-    """No network, no other process, no files elsewhere. To be called while the process has one thread.
+    """Give up the network, other processes, and files elsewhere. The process must still have only one thread.
 
     Args:
-        parent: the process that waits for this process, which ends with it.
-        directories: whose files may be read. scratch: of files that may be written.
-        calls: names of further system calls that are allowed.
+        parent: The process that waits for this one. This process ends with it.
+        directories: Directories to read.
+        scratch: A directory to write.
+        calls: Names of further system calls to allow.
 
     Returns:
-        The limits that do not hold, and the listener of `seccomp.install`.
+        The limits that could not be set, and the listener of `seccomp.install`.
     """
     no_namespace = leave_network()
     drop_privileges(keep_files=no_namespace is not None)
@@ -157,19 +168,25 @@ def before_imports(
 
 
 def after_imports(bounds: Bounds, *, filtered: bool) -> Unenforced:
-    """The limits of the process's resources, for good. Its libraries count neither as memory nor as time.
+    """Limit the resources of the process for good. Memory and time that imports used do not count.
 
-    filtered: True: `before_imports` has filtered its system calls.
+    Args:
+        bounds: The limits.
+        filtered: True if `before_imports` has filtered system calls.
+
+    Returns:
+        The limits that could not be set.
     """
     try:
         import resource
     except ImportError:
-        reason = f"there are no limits of processes on {sys.platform}"
+        reason = f"processes cannot be limited on {sys.platform}"
         return dict.fromkeys(("memory_bytes", "cpu_seconds", "open_files", "scratch_bytes"), reason)
     used = resource.getrusage(resource.RUSAGE_SELF)
     seconds = int(used.ru_utime + used.ru_stime) + bounds.cpu_seconds
     wanted = {
-        "cpu_seconds": (resource.RLIMIT_CPU, seconds, seconds + 1),  # a signal that tells, and SIGKILL a second later
+        # first a signal that tells the reason, and SIGKILL a second later
+        "cpu_seconds": (resource.RLIMIT_CPU, seconds, seconds + 1),
         "open_files": (resource.RLIMIT_NOFILE, bounds.open_files, bounds.open_files),
         "scratch_bytes": (resource.RLIMIT_FSIZE, bounds.scratch_bytes, bounds.scratch_bytes),
     }
@@ -179,7 +196,7 @@ def after_imports(bounds: Bounds, *, filtered: bool) -> Unenforced:
             most = int(numbers.read().split()[0]) * os.sysconf("SC_PAGE_SIZE") + bounds.memory_bytes
         wanted["memory_bytes"] = (resource.RLIMIT_AS, most, most)
     else:
-        unenforced["memory_bytes"] = f"{sys.platform} does not hold processes to a limit of memory"
+        unenforced["memory_bytes"] = f"{sys.platform} does not enforce memory limits"
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     for name, (kind, *limits) in wanted.items():
         allowed = resource.getrlimit(kind)[1]
@@ -190,7 +207,7 @@ def after_imports(bounds: Bounds, *, filtered: bool) -> Unenforced:
             unenforced[name] = f"the system refuses the limit ({error})"
     if counts_threads():
         threads = bounds.threads + SPARE_THREADS
-        with contextlib.suppress(OSError, ValueError):  # fewer are allowed already
+        with contextlib.suppress(OSError, ValueError):  # the system already allows fewer
             resource.setrlimit(resource.RLIMIT_NPROC, (threads, threads))
     if filtered:
         seccomp.seal()
@@ -205,7 +222,7 @@ def _die_with_parent(parent: int) -> None:
 
 
 def _gain_no_privileges() -> None:
-    """Without this, only a privileged process may confine itself, because it could fool programs with privileges."""
+    """Give up gaining privileges. Otherwise Linux would let only a privileged process confine itself."""
     if sys.platform == "linux":
         _prctl(_NO_NEW_PRIVILEGES, 1)
 

@@ -1,4 +1,4 @@
-"""Starts a worker, takes its result, and ends it: at a limit, at its end, or at an interruption."""
+"""Starting a worker, receiving its result, and ending it: when it finishes, at a limit, or when it is interrupted."""
 
 from __future__ import annotations
 
@@ -32,20 +32,19 @@ from harness.untrusted.children import Child, Stream
 from harness.untrusted.seccomp import NUMBERS
 from harness.untrusted.worker import DONE, UNENFORCED
 
-# The directories in which workers write: one each, which goes with its worker, or with the next worker that starts. The
-# process that waits holds a lock on the directory. The system lets go of it however that process ends, so that a
-# directory without a lock is nobody's.
-
-
 PREFIX = "harness-untrusted-"
 _TRIES = 10
 
 
 @contextlib.contextmanager
 def worker_directory() -> Iterator[str]:
-    """An empty directory of this process alone, links resolved. Directories of dead processes go first.
+    """Create an empty directory for this process only, with links resolved, and delete it afterwards.
 
-    Raises OSError: none can be made.
+    This process holds a lock on the directory. The system releases the lock however the process ends, so that a later
+    worker can delete directories without a lock. This is done first.
+
+    Raises:
+        OSError: No directory can be created.
     """
     _remove_stale()
     path, lock = _make_locked_directory()
@@ -59,7 +58,7 @@ def worker_directory() -> Iterator[str]:
 
 
 def _remove_stale() -> None:
-    """Take away the directories of this user that no live process holds."""
+    """Delete the directories of this user that no running process has locked."""
     left: list[str] = []
     with contextlib.suppress(OSError), os.scandir(tempfile.gettempdir()) as entries:
         left = [entry.path for entry in entries if entry.name.startswith(PREFIX)]
@@ -78,9 +77,9 @@ def _make_locked_directory() -> tuple[str, int | None]:
         path = os.path.realpath(tempfile.mkdtemp(prefix=PREFIX))
         try:
             lock = _lock(path, wait=True)
-        except FileNotFoundError:  # swept between the two
+        except FileNotFoundError:  # deleted as stale between the two steps
             continue
-        except OSError:  # a file system without locks; nobody can take them there, and nobody sweeps
+        except OSError:  # the file system has no locks, so nobody deletes the directory as stale
             return path, None
         if lock is not None:
             return path, lock
@@ -88,9 +87,12 @@ def _make_locked_directory() -> tuple[str, int | None]:
 
 
 def _lock(path: str, *, wait: bool) -> int | None:
-    """The descriptor that holds the lock on a directory; None: it is another user's, held, or not there any more.
+    """Lock a directory, and return the descriptor that holds the lock.
 
-    Raises OSError: it is none, or cannot be locked.
+    Returns None if the directory belongs to another user, is locked, or no longer exists.
+
+    Raises:
+        OSError: It is not a directory, or cannot be locked.
     """
     import fcntl
 
@@ -111,26 +113,28 @@ def _lock(path: str, *, wait: bool) -> int | None:
 
 
 def _remove(directory: str) -> None:
-    """Take away a directory and all below it, however deep: each time, all two levels below comes up by one.
+    """Delete a directory and all its content, at any depth.
 
-    Paths below may be longer than the system takes, and levels more than Python's stack.
+    Directories two levels below are moved up until none are left, because paths may be longer than the system accepts,
+    and nested more deeply than Python's stack.
 
-    Raises OSError: something cannot be taken away.
+    Raises:
+        OSError: Something cannot be deleted.
     """
     numbers = itertools.count()
     marks = f"{directory}/.{os.getpid()}-"
     while inner := _remove_files(directory):
         for path in inner:
-            os.chmod(path, 0o700)  # it may have been made so that nobody can look into it
+            os.chmod(path, 0o700)  # the worker may have made it unreadable
             for deeper in _remove_files(path):
-                os.chmod(deeper, 0o700)  # or move it
+                os.chmod(deeper, 0o700)  # the worker may have made it immovable
                 os.rename(deeper, f"{marks}{next(numbers)}")
             os.rmdir(path)
     os.rmdir(directory)
 
 
 def _remove_files(directory: str) -> list[str]:
-    """The directories in a directory, once nothing else is in it."""
+    """Delete everything in a directory except directories, and return these."""
     with os.scandir(directory) as entries:
         found = list(entries)
     for entry in found:
@@ -139,39 +143,43 @@ def _remove_files(directory: str) -> list[str]:
     return [entry.path for entry in found if entry.is_dir(follow_symlinks=False)]
 
 
-# The system calls that a worker was refused, by name: for the error that tells how it ended. Linux hands a refused call
-# to the holder of the filter's listener, and has the caller wait for an answer. The process that waits for the worker
-# takes that descriptor out of it before the worker sees a byte of the table. Where the system forbids this (before 5.6,
-# or in some containers) calls fail in the same way, and nobody learns their names.
-
-
 _RECEIVE, _SEND = 0xC0502100, 0xC0182101
-"""Requests of ioctl, as in linux/seccomp.h: of 80 bytes, and of 24."""
+"""Requests of ioctl, as in linux/seccomp.h, with structures of 80 and 24 bytes."""
 _ASKED_BYTES, _ASKED, _ANSWER = 80, "=Q8xi", "=QqiI"
 _MOST_NAMES, _MOST_CALLS = 8, 1000
-"""Names that are kept, and calls that are answered. Further calls get the system's errors."""
+"""The most names to record, and the most calls to answer. Later calls get the system's own error."""
 _END_S = 1.0
 
 
 class _RefusedCalls:
-    """The names of calls that a worker was refused while somebody listened, in order."""
+    """The names of system calls that a worker was refused, in order, for the error that says how it ended.
+
+    Linux passes a refused call to the holder of the filter's listener, and makes the caller wait for an answer. This
+    process takes the listener's descriptor from the worker before the worker reads a byte of the table. If the system
+    forbids this (before 5.6, or in some containers), calls fail in the same way, but their names are not known.
+    """
 
     def __init__(self) -> None:
         self.names: dict[str, None] = {}
 
     @contextmanager
     def record(self, process: int, descriptor: int) -> Iterator[None]:
-        """Calls of a process are answered and noted while the block runs. descriptor: its number of the listener."""
+        """Answer and record the refused calls of a process while the block runs.
+
+        Args:
+            process: The process.
+            descriptor: The number of the listener's descriptor in that process.
+        """
         listener = _copy_descriptor(process, descriptor)
         if listener is None:
             yield
             return
         end, ending = os.pipe()
-        # Apart from the thread that waits: a call that is taken back between two looks leaves its reader waiting.
+        # In a separate thread: if a call is withdrawn after the poll, the ioctl that reads it blocks.
         thread = threading.Thread(target=self._listen, args=(listener, end), name="harness-refusals", daemon=True)
         try:
             thread.start()
-        except RuntimeError:  # no thread can be had; once nobody listens, calls fail
+        except RuntimeError:  # no thread can be started; calls fail once the listener is closed
             for each in (listener, end, ending):
                 os.close(each)
             yield
@@ -201,7 +209,7 @@ class _RefusedCalls:
                     if len(self.names) < _MOST_NAMES:
                         self.names[names.get(number, f"call {number}")] = None
                     fcntl.ioctl(listener, _SEND, bytearray(struct.pack(_ANSWER, call, 0, -errno.EPERM, 0)), True)
-                except OSError:  # the thread that asked is gone
+                except OSError:  # the calling thread has ended
                     continue
         finally:
             os.close(listener)
@@ -209,7 +217,7 @@ class _RefusedCalls:
 
 
 def _copy_descriptor(process: int, descriptor: int) -> int | None:
-    """A descriptor of another process as a descriptor of this process; None: the system does not give it."""
+    """Return a copy of another process's descriptor, or None if the system does not permit it."""
     try:
         of_process = os.pidfd_open(process)
     except (OSError, AttributeError):
@@ -224,7 +232,7 @@ def _copy_descriptor(process: int, descriptor: int) -> int | None:
 
 
 LIBRARIES = ("harness.queries.sql", "harness.engines.duckdb.engine")
-"""Modules that a read of a table imports."""
+"""Modules that reading a table imports."""
 CRASHED, KILLED = "Crashed", "Killed"
 _WORKER = "The process that reads the untrusted table"
 _KNOWN_CODES = (0, 1, 2)
@@ -232,15 +240,18 @@ _SAID_BYTES = 1 << 16
 _TAIL = 300
 _LINE_BYTES = 16
 _PASSED_ON = ("LANG", "LC_ALL", "LC_CTYPE", "LD_LIBRARY_PATH", "PYTHONPYCACHEPREFIX", "TZ")
-"""Variables that the worker gets. All others, such as the tokens of a CI job, stay here."""
+"""Environment variables that the worker receives. It gets no others, for example tokens of a CI job."""
 
 
 @dataclass(frozen=True, slots=True)
 class WorkerResult:
-    """The result of a worker, which may have been taken over.
+    """The result of a worker. It is not trusted, because the table may have taken over the worker.
 
-    code: 0, 1 or 2. output: its result. stderr: its standard error, as text that is not yet `visible`.
-    refused: the names of system calls that it was refused, where the system tells.
+    Attributes:
+        code: 0, 1 or 2.
+        output: The result.
+        stderr: The standard error as text, not yet `visible`.
+        refused_calls: The names of system calls that the worker was refused, if the system reports them.
     """
 
     code: int
@@ -259,26 +270,30 @@ def run(
     libraries: Sequence[str] = (),
     calls: Sequence[str] = (),
 ) -> WorkerResult:
-    """The result of work that is done in a worker.
+    """Do work in a worker, and return the result.
 
     Args:
-        work: `module:function`, which takes a JSON value, writes its result to a stream, and returns 0, 1 or 2.
-        request: its argument, as JSON has it.
-        bounds: of the process.
-        waived: limits that need not hold, see `harness.untrusted.bounds.WAIVABLE`.
-        directories: whose files it may read besides Python's and the system's own, absolute, links resolved.
-        libraries: modules to import before the limits hold, so that they count neither as memory nor as time.
-        calls: names of further system calls that it may make.
+        work: `module:function`. The function takes a JSON value, writes its result to a stream, and returns 0, 1 or 2.
+        request: The function's argument, a JSON value.
+        bounds: The limits of the process.
+        waived: Limits that need not be enforced, see `harness.untrusted.bounds.WAIVABLE`.
+        directories: Directories that the worker may read in addition to Python's and the system's, as absolute paths
+            with links resolved.
+        libraries: Modules to import before the limits apply, so that they do not count as memory or time.
+        calls: Names of further system calls to allow.
+
+    Returns:
+        The result.
 
     Raises:
-        RequestError: a limit cannot be enforced here, and is not waived.
-        LimitError: the worker was ended at a limit.
-        EngineError: it crashed, or was killed.
+        RequestError: A limit cannot be enforced here, and is not waived.
+        LimitError: The worker exceeded a limit and was ended.
+        EngineError: The worker crashed or was killed.
     """
     if os.name != "posix":
         raise RequestError(
-            "Cannot read an untrusted table on this system: limits of a process are those of Linux; run it there, such "
-            "as in WSL or a container"
+            "Cannot read an untrusted table on this system: the limits need Linux; run it there, for example "
+            "in WSL or a container"
         )
     with worker_directory() as scratch, worker_group(bounds, scratch) as group:
         message = {
@@ -297,13 +312,13 @@ def run(
             exchange = _Exchange(child, bounds, scratch)
             output, stderr = exchange.read_all(json.dumps(message).encode())
             if child.process.returncode == -signal.SIGKILL and group.ran_out_of_memory():
-                raise _limit_error("memory_bytes", bounds, "was killed for want of memory")
+                raise _limit_error("memory_bytes", bounds, "needed too many bytes of memory and was killed")
             return _worker_result(child.process.returncode, output, stderr, tuple(exchange.refusals.names), bounds)
 
 
 @contextlib.contextmanager
 def _worker(scratch: str) -> Iterator[Child]:
-    # Not the working directory: in a checkout of untrusted code, modules lie there.
+    # -P keeps the working directory off the path, because a checkout of untrusted code may contain modules.
     child = Child.start([sys.executable, "-P", "-m", "harness.untrusted.worker"], _environment(scratch))
     try:
         yield child
@@ -314,19 +329,19 @@ def _worker(scratch: str) -> Iterator[Child]:
 def _environment(scratch: str) -> dict[str, str]:
     passed = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
     root = str(Path(harness.__file__).parents[1])
-    # Address space that libraries would take for each thread, in advance.
+    # Reduces the address space that libraries reserve for each thread.
     sparing = {"ARROW_DEFAULT_MEMORY_POOL": "system", "MALLOC_ARENA_MAX": "2", "OMP_NUM_THREADS": "4"}
-    # Entries that are relative lead into the working directory, which may be a checkout of untrusted code.
+    # Relative entries refer to the working directory, which may be a checkout of untrusted code.
     path = [root, *filter(os.path.isabs, os.environ.get("PYTHONPATH", "").split(os.pathsep))]
     own = {"HOME": scratch, "TMPDIR": scratch, "PYTHONPATH": os.pathsep.join(path), "PYTHONDONTWRITEBYTECODE": "1"}
     return {**passed, **sparing, **own}
 
 
 class _Exchange:
-    """The exchange with a worker, within its time and number of bytes, and a watch over its memory meanwhile.
+    """The exchange of data with a worker, within its limits of time and size, while its memory is watched.
 
-    The worker's first line names the listener of refusals (`harness.untrusted.seccomp.install`). It begins with
-    the work once it is answered by an empty line.
+    The worker's first line names the listener of refused calls (`harness.untrusted.seccomp.install`). It starts the
+    work after it has received an empty line as the answer.
     """
 
     def __init__(self, child: Child, bounds: Bounds, scratch: str) -> None:
@@ -340,9 +355,10 @@ class _Exchange:
         self.refusals = _RefusedCalls()
 
     def read_all(self, message: bytes) -> tuple[bytes, str]:
-        """Output and standard error, once the worker has ended.
+        """Return the output and standard error after the worker has ended.
 
-        Raises LimitError: it takes too long, gives back too much, or holds too much.
+        Raises:
+            LimitError: The worker takes too long, returns too much, or uses too many resources.
         """
         child = self._child
         child.send(message + b"\n")
@@ -351,7 +367,7 @@ class _Exchange:
                 written = child.receive(self._seconds_to_wait())
                 if written is not None:
                     self._accept(*written)
-            while child.process.poll() is None:  # it has closed its output, and may live on
+            while child.process.poll() is None:  # the worker has closed its output, but may still run
                 with contextlib.suppress(subprocess.TimeoutExpired):
                     child.process.wait(self._seconds_to_wait())
         return bytes(self._output), self._errors.decode("utf-8", "replace")
@@ -362,15 +378,15 @@ class _Exchange:
             return
         self._output += data if self._first_line is None else self._read_first_line(self._first_line, data)
         if len(self._output) > self._bounds.output_bytes:
-            raise _limit_error("output_bytes", self._bounds, "gave back too many bytes")
+            raise _limit_error("output_bytes", self._bounds, "returned too many bytes")
 
     def _read_first_line(self, line: bytearray, data: bytes) -> bytes:
-        """The output so far, once the worker's first line was answered."""
+        """Return the output so far, and answer the worker's first line when it is complete."""
         line += data
         told, end, rest = line.partition(b"\n")
         if not end:
             if len(line) > _LINE_BYTES:
-                raise EngineError(f"{_WORKER} began with no line of its own", cause=CRASHED)
+                raise EngineError(f"{_WORKER} did not begin with the expected line", cause=CRASHED)
             return b""
         self._first_line = None
         if told.isdigit() and len(told) <= _LINE_BYTES:
@@ -379,7 +395,11 @@ class _Exchange:
         return bytes(rest)
 
     def _seconds_to_wait(self) -> float:
-        """Seconds until the worker is looked at again, or ended. Raises LimitError: it is beyond a bound."""
+        """Return the seconds until the next check of the worker, or until its end.
+
+        Raises:
+            LimitError: The worker exceeds a bound.
+        """
         now = time.monotonic()
         if now >= self._end:
             raise _limit_error("wall_seconds", self._bounds, "took too many seconds")
@@ -392,8 +412,8 @@ class _Exchange:
 
 
 def refused_calls_text(calls: Sequence[str]) -> str:
-    """The end of a message: the system calls that a worker was refused; empty: none."""
-    return f"; of the system calls that it asked for, it was refused {', '.join(calls)}" if calls else ""
+    """Return the end of a message that lists the system calls that a worker was refused. Empty if there are none."""
+    return f"; it was refused the system calls {', '.join(calls)}" if calls else ""
 
 
 def _worker_result(code: int, output: bytes, stderr: str, calls: tuple[str, ...], bounds: Bounds) -> WorkerResult:
@@ -404,7 +424,7 @@ def _worker_result(code: int, output: bytes, stderr: str, calls: tuple[str, ...]
     if code == -signal.SIGXCPU:
         raise _limit_error("cpu_seconds", bounds, "took too many seconds of processor time")
     if code == -signal.SIGKILL:
-        raise EngineError(f"{_WORKER} was killed, maybe for want of memory", cause=KILLED)
+        raise EngineError(f"{_WORKER} was killed, possibly because memory ran out", cause=KILLED)
     try:
         how = f"crashed with {signal.Signals(-code).name}" if code < 0 else f"ended with exit code {code}"
     except ValueError:
@@ -434,8 +454,8 @@ def _unenforced_error(output: bytes) -> RequestError:
     told = "; ".join(f"{visible(name)}: {why}" for name, why in reasons.items())
     waived = ", ".join(map(visible, reasons))
     return RequestError(
-        f"Cannot hold an untrusted table to its limits here: {told}. Run it on Linux, in a container if need be, or "
-        f"accept by the option waived that there is no limit for {waived}",
+        f"Cannot enforce the limits for an untrusted table here: {told}. Run it on Linux, in a container if necessary, "
+        f"or use the option waived to accept that there is no limit for {waived}",
         cause="Unenforced",
         options=("waived",),
     )

@@ -23,9 +23,9 @@ from harness.untrusted.bounds import DOCUMENT_BYTES, Bounds, check_waived, reada
 from harness.untrusted.launching import LIBRARIES, WorkerResult, refused_calls_text, run
 
 _WARNINGS_KEY = b"harness.warnings"
-"""The key of the warnings in the rows' metadata: sentences as JSON."""
+"""The key of the warnings in the rows' metadata, which are sentences as JSON."""
 _TEXT_LENGTH, _CONTEXT_LENGTH = 1 << 16, 1 << 12
-"""Most characters of a message, and of a name in it."""
+"""The most characters of a message, and of a name in it."""
 _CONTEXT = ("table", "snapshot", "file", "field", "rule")
 
 
@@ -41,35 +41,42 @@ def read_untrusted(
     waived: Sequence[str] = (),
     **options: Unpack[TableOptions],
 ) -> pa.Table:
-    """The rows of a table that somebody else wrote, read in a process that can do little besides.
+    """Return the rows of a table that somebody else wrote, read in a separate process with few rights.
 
         harness.read_untrusted("upload/orders", where="total > 100")
         harness.read_untrusted("upload/orders", query="SELECT region, sum(total) FROM t GROUP BY ALL")
 
-    The whole read is made in a worker process, by DuckDB, as of `open_table(untrusted=True)`: without a network, other
-    programs, the environment of this process, or files but the table's; in memory, time, open files and output it is
-    held to `bounds`. It gives back validated Arrow data, or one error in one line. A start takes half a second.
+    DuckDB does the whole read in a worker process, as with `open_table(untrusted=True)`. The worker has no network, no
+    other programs, no environment variables of this process, and no files except the table's. `bounds` limits its
+    memory, time, open files and output. It returns validated Arrow data, or one error on one line. Starting it takes
+    half a second.
 
     Args:
-        location: a local directory or metadata file.
-        columns, where: as for `Snapshot.plan`.
-        query: a query in place of those; the table is `t` in it.
-        at: as for `Table.snapshot`.
-        bounds: of the worker; None: `harness.Bounds()`.
-        waived: limits that need not hold where the system cannot hold them, such as `["memory_bytes"]`; see
+        location: A local directory or metadata file.
+        columns: As for `Snapshot.plan`.
+        where: As for `Snapshot.plan`.
+        query: A query instead of `columns` and `where`. The table is `t` in it.
+        at: As for `Table.snapshot`.
+        bounds: The limits of the worker. None: `harness.Bounds()`.
+        waived: Limits that need not be enforced if the system cannot enforce them, for example `["memory_bytes"]`; see
             `harness.untrusted.bounds.WAIVABLE`.
-        options: Keyword arguments that `TableOptions` describes, as for `open_table`. The bytes of a commit that only
-            the catalog has go to the worker.
+        options: Keyword arguments that `TableOptions` describes, as for `open_table`. Commits that only the catalog has
+            are sent to the worker.
+
+    Returns:
+        The rows.
 
     Raises:
-        RequestError: a limit cannot be enforced on this system, and is not waived; the table is not on a local disk;
-            or as for `open_table`, `Snapshot.plan` and `sql`.
-        LimitError: the worker reached one of its bounds, or a file one of `limits`.
-        EngineError: the worker crashed or was killed, its answer is no Arrow data, or DuckDB failed.
-        HarnessError: as for `open_table` and `Snapshot.to_arrow`.
+        RequestError: A limit cannot be enforced on this system and is not waived; the table is not on a local disk; or
+            as for `open_table`, `Snapshot.plan` and `sql`.
+        LimitError: The worker exceeded one of its bounds, or a file one of `limits`.
+        EngineError: The worker crashed or was killed, its answer is not valid Arrow data, or DuckDB failed.
+        HarnessError: As for `open_table` and `Snapshot.to_arrow`.
     """
     if query is not None and not (columns is None and where is None):
-        raise RequestError("Cannot take a query with columns or where: say it in the query", options=("query",))
+        raise RequestError(
+            "Cannot use query together with columns or where: put them into the query", options=("query",)
+        )
     path_map, roots = options.get("path_map") or {}, [str(root) for root in options.get("allowed_roots", ())]
     place = expanded(str(location))  # the worker has another home directory
     answer = catalog_answer(
@@ -107,7 +114,7 @@ def read_untrusted(
 
 
 def _json_moment(at: When) -> int | str | None:
-    """Return `at` as a value of JSON."""
+    """Return `at` as a JSON value."""
     moment = parse_moment(at)
     if isinstance(at, datetime):
         return f"timestamp={at.isoformat()}"
@@ -115,7 +122,7 @@ def _json_moment(at: When) -> int | str | None:
 
 
 def serve(request: dict[str, Any], output: BinaryIO) -> int:
-    """The work itself, in the worker: rows as an Arrow stream and 0, or an error as JSON and 2."""
+    """Read the table in the worker: write rows as an Arrow stream and return 0, or an error as JSON and return 2."""
     try:
         with warnings.catch_warnings(record=True) as told:
             warnings.simplefilter("always", HarnessWarning)
@@ -163,19 +170,19 @@ def _error_document(error: HarnessError) -> dict[str, object]:
 
 
 def _limit_warnings(sentences: Sequence[str]) -> list[str]:
-    """The first of the sentences, so that all are no longer than one text may be."""
+    """Return the first sentences, as many as fit into the length of one text."""
     kept: list[str] = []
     left = _TEXT_LENGTH
     for number, sentence in enumerate(sentences):
         if len(sentence) > left:
-            return [*kept, f"There are {len(sentences) - number} more warnings, which are too long to be told"]
+            return [*kept, f"There are {len(sentences) - number} more warnings, which are too long to show"]
         left -= len(sentence)
         kept.append(sentence)
     return kept
 
 
 def _worker_error(finished: WorkerResult) -> HarnessError:
-    """The error that a worker tells of: of a class of harness's own, with printable texts."""
+    """Return the error that a worker reports, as a harness error with printable texts."""
     try:
         if len(finished.output) > DOCUMENT_BYTES:
             raise ValueError("too long")
@@ -189,16 +196,16 @@ def _worker_error(finished: WorkerResult) -> HarnessError:
             _printable(said["message"]) + refused_calls_text(finished.refused_calls), options=options, **context
         )
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
-        return _broken_output("its error is none of harness's")
+        return _broken_output("its error is not a harness error")
 
 
 def _printable(value: object) -> str:
-    """Any value as printable text of limited length."""
+    """Return a value as printable text of limited length."""
     return visible(str(value)[:_TEXT_LENGTH])[:_TEXT_LENGTH]
 
 
 def _decode_rows(output: bytes, most_bytes: int) -> tuple[pa.Table, list[str]]:
-    """The rows, and the warnings. most_bytes: of the rows; a row of no bytes counts as one bit."""
+    """Return the rows and the warnings. A row without bytes counts as one bit of `most_bytes`."""
     try:
         rows = read_stream(output, most_bytes=most_bytes, most_rows=8 * most_bytes)
         metadata = dict(rows.schema.metadata or {})
@@ -212,7 +219,7 @@ def _decode_rows(output: bytes, most_bytes: int) -> tuple[pa.Table, list[str]]:
 
 
 def _with_metadata(rows: pa.Table, metadata: Mapping[bytes, bytes] | None) -> pa.Table:
-    """The rows with other metadata. Of rows without columns, pyarrow's own call forgets the number."""
+    """Return the rows with other metadata. pyarrow's own method loses the row count of rows without columns."""
     if rows.num_columns:
         return rows.replace_schema_metadata(metadata)
     batches = [batch.replace_schema_metadata(metadata) for batch in rows.to_batches()]
@@ -220,4 +227,4 @@ def _with_metadata(rows: pa.Table, metadata: Mapping[bytes, bytes] | None) -> pa
 
 
 def _broken_output(why: str) -> EngineError:
-    return EngineError(f"Cannot read what the process for the untrusted table gave back: {why}", cause="Broken")
+    return EngineError(f"Cannot read what the process for the untrusted table returned: {why}", cause="Broken")

@@ -1,8 +1,8 @@
-"""A filter of system calls: the calls of a read, with the arguments of a read, and no other.
+"""A filter of system calls, which permits only the calls and arguments that a read uses.
 
-Linux lets every process give up calls for good (seccomp), in containers and without privileges too. Threads that start
-later have the same filter. Other calls fail; the process that waits for the worker notes their names, where the system
-hands them over (`harness.untrusted.launching`).
+Linux lets every process give up system calls for good (seccomp), also in containers and without privileges. Threads
+that start later have the same filter. Other calls fail, and the process that waits for the worker records their names
+if the system reports them (`harness.untrusted.launching`).
 """
 
 from __future__ import annotations
@@ -19,8 +19,10 @@ from pathlib import Path
 from harness.storage.records import dataclass
 
 _SINCE_5_1 = 424
-"""The first number that is the same on every machine. A call from it on fails as on a kernel without it: the C library
-then takes the older call."""
+"""The first number that is the same on every machine.
+
+Calls from this number on fail as on a kernel without them, so that the C library uses older calls.
+"""
 
 NUMBERS: dict[str, dict[str, int]] = {}
 for _line in Path(__file__).with_name("system_calls.txt").read_text(encoding="ascii").splitlines()[1:]:
@@ -28,8 +30,8 @@ for _line in Path(__file__).with_name("system_calls.txt").read_text(encoding="as
     NUMBERS.setdefault(_machine, {}).update({name: number for number, name in enumerate(_names, int(_first))})
 """Numbers of system calls by machine and name."""
 
-# Counted over tables of many writers, both engines, sorts on disk and every command. As margin the list holds the calls
-# of other versions of the C library and of allocators.
+# Recorded over tables of many writers, both engines, sorts on disk and every command. The list also has the calls of
+# other versions of the C library and of allocators.
 ALLOWED = frozenset(
     """
     read write readv writev pread64 pwrite64 preadv pwritev preadv2 pwritev2 lseek close dup dup2 dup3 pipe pipe2
@@ -46,9 +48,12 @@ ALLOWED = frozenset(
     uname sysinfo getrandom getrlimit recvfrom getsockname
     """.split()  # noqa: SIM905
 )
-"""Calls with any arguments. None names another process, or makes something that outlives this one."""
+"""Calls that are permitted with any arguments.
+
+None of them affects other processes, or creates something that outlives this process.
+"""
 TABLES_BUILT = ("utimensat",)
-"""Further calls of scenarios, whose files have times of their own."""
+"""Further calls for building scenarios, whose files have given modification times."""
 
 
 # Classic BPF, as in linux/filter.h and linux/seccomp.h.
@@ -63,17 +68,21 @@ _AUDIT = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
 _X32 = 0x40000000  # the first number of x86_64's second set of calls
 
 _THIS_PROCESS = -1
-"""Stands for the id of the process."""
+"""Stands for the id of this process."""
 _THREAD, _THREAD_FLAGS = 0x00010F00, 0x007D0F00
-"""Flags of clone for a thread: memory, files, handlers and the process are shared."""
+"""Flags of clone for a thread, which shares memory, files, handlers and the process."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Rule:
-    """The condition on an argument for a call to be allowed.
+    """The condition on an argument that a call must meet to be permitted.
 
-    mask: the bits of its lower half that count. values: allowed ones. whole: True: the upper half must be 0 too.
-    error: of a refused call; None: as of a call that is not listed.
+    Attributes:
+        argument: The number of the argument.
+        values: The permitted values.
+        mask: The bits of the argument's lower half that are compared.
+        whole: If True, the upper half must be 0.
+        error: The error of a refused call. None: as for a call that is not listed.
     """
 
     argument: int
@@ -85,37 +94,44 @@ class _Rule:
 
 _RULES = {
     "kill": (_Rule(0, (_THIS_PROCESS,)),),
-    "tgkill": (_Rule(0, (_THIS_PROCESS,)),),  # `abort`
+    "tgkill": (_Rule(0, (_THIS_PROCESS,)),),  # used by `abort`
     "prlimit64": (_Rule(0, (0, _THIS_PROCESS)),),
     "sched_getaffinity": (_Rule(0, (0, _THIS_PROCESS)),),
     "clone": (_Rule(0, (_THREAD,), mask=_THREAD | ~_THREAD_FLAGS & 0xFFFFFFFF),),
-    # Questions to the terminal, which none of its files is; the number of bytes to read; flags that `fcntl` sets too.
+    # Terminal requests (no file is a terminal), the number of readable bytes, and flags that `fcntl` sets too.
     "ioctl": (_Rule(1, (0x5401, 0x5413, 0x541B, 0x5421, 0x5450, 0x5451), error=errno.ENOTTY),),
-    # F_DUPFD, F_GETFD, F_SETFD, F_GETFL, F_SETFL, F_DUPFD_CLOEXEC; not whom to signal, locks, leases or seals.
+    # F_DUPFD, F_GETFD, F_SETFD, F_GETFL, F_SETFL, F_DUPFD_CLOEXEC; no signals, locks, leases or seals.
     "fcntl": (_Rule(1, (0, 1, 2, 3, 4, 1030)),),
-    # PR_SET_NAME, PR_GET_NAME, PR_SET_VMA, and once more a filter; not the parent's death, which must end this process.
+    # PR_SET_NAME, PR_GET_NAME, PR_SET_VMA, and one more filter; not the parent's death signal, which must end this
+    # process.
     "prctl": (_Rule(0, (15, 16, 0x53564D41, _SET_SECCOMP), error=errno.EINVAL),),
-    # Both ends of a stream are in the process. One of datagrams could be sent anywhere.
+    # Both ends of a stream socket pair are in this process. A datagram socket could send anywhere.
     "socketpair": (_Rule(0, (1,)), _Rule(1, (1,), mask=0xF)),
     "sendto": (_Rule(4, (0,), whole=True),),
 }
 _SEALED = {"prlimit64": (_Rule(2, (0,), whole=True),), "prctl": (_Rule(0, (15, 16, 0x53564D41), error=errno.EINVAL),)}
-"""Calls that set limits, and end once the limits are set."""
+"""Calls that set limits, which are refused after the limits are set."""
 
 _Instruction = tuple[int, int, int, int]
 
 
 def install(more: Iterable[str] = ()) -> tuple[str | None, int | None]:
-    """Filter the calls of this process: the reason why that is impossible here, and the listener of refusals.
+    """Filter the system calls of this process.
 
-    The listener is a descriptor, which another process must take or this one close: until then, a refused call waits.
-    None: the system tells nobody. The process must have one thread yet, and have given up to gain privileges.
-    more: names of further calls that are allowed.
+    The process must still have only one thread, and must have given up gaining privileges.
+
+    Args:
+        more: Names of further system calls to permit.
+
+    Returns:
+        The reason why a filter is impossible here, or None; and the descriptor of the listener for refused calls, or
+            None if the system does not report them. Another process must take the descriptor, or this one must close
+            it: until then, refused calls wait.
     """
     machine = platform.machine()
     if sys.platform != "linux" or machine not in _AUDIT or sys.maxsize < 1 << 32:
         here = f"{platform.system()} on {platform.machine()}"
-        return f"a filter of system calls is made for Linux on {' and '.join(_AUDIT)}, this is {here}", None
+        return f"system calls can be filtered only on Linux on {' and '.join(_AUDIT)}, but this is {here}", None
     listener = _load(machine, program(machine, os.getpid(), more, notify=True), _NEW_LISTENER)
     if listener >= 0:
         return None, listener
@@ -125,23 +141,26 @@ def install(more: Iterable[str] = ()) -> tuple[str | None, int | None]:
 
 
 def seal() -> None:
-    """Give up to set limits and filters. To be called once `install` has made one."""
+    """Give up setting limits and filters. `install` must have been called."""
     machine = platform.machine()
     if _load(machine, sealing_program(machine, os.getpid())) != 0:
         raise OSError(ctypes.get_errno(), "seccomp")
 
 
 def sealing_program(machine: str, process: int) -> bytes:
-    """The filter that `seal` adds, as the kernel takes it. machine, process: as for `program`."""
+    """Return the filter that `seal` adds, in the kernel's form. The arguments are as for `program`."""
     rest = (_RETURN, 0, 0, _ALLOW)
     return _pack([*_prologue(machine), *_rule_steps(machine, process, _SEALED, _ERROR | errno.EPERM), rest])
 
 
 def program(machine: str, process: int, more: Iterable[str] = (), *, notify: bool) -> bytes:
-    """The filter as the kernel takes it.
+    """Return the filter in the kernel's form.
 
-    machine: as `platform.machine` names it. process: its id. more: names of further calls that are allowed.
-    told: True: refusals wait for an answer of a listener.
+    Args:
+        machine: The machine, as `platform.machine` names it.
+        process: The id of the process.
+        more: Names of further system calls to permit.
+        notify: If True, refused calls wait for an answer of the listener.
     """
     numbers = NUMBERS[machine]
     refuse = _NOTIFY if notify else _ERROR | errno.EPERM
@@ -149,7 +168,7 @@ def program(machine: str, process: int, more: Iterable[str] = (), *, notify: boo
     for number in sorted(numbers[name] for name in {*ALLOWED, *more} & numbers.keys()):
         steps += [(_JUMP_EQUAL, 0, 1, number), (_RETURN, 0, 0, _ALLOW)]
     steps += _rule_steps(machine, process, _RULES, refuse)
-    # The flags of `clone3` are in memory, where no filter sees them; it is one of the new ones.
+    # The flags of `clone3` are in memory, which a filter cannot read. It is one of the new calls.
     steps += [(_JUMP_FROM, 0, 1, _SINCE_5_1), (_RETURN, 0, 0, _ERROR | errno.ENOSYS), (_RETURN, 0, 0, refuse)]
     return _pack(steps)
 
@@ -158,7 +177,7 @@ def _prologue(machine: str) -> list[_Instruction]:
     return [
         (_LOAD, 0, 0, _ARCHITECTURE),
         (_JUMP_EQUAL, 1, 0, _AUDIT[machine]),
-        (_RETURN, 0, 0, _KILL),  # calls of 32 bits have other numbers
+        (_RETURN, 0, 0, _KILL),  # 32-bit calls have other numbers
         (_LOAD, 0, 0, _NUMBER),
         (_JUMP_FROM, 0, 1, _X32),
         (_RETURN, 0, 0, _ERROR | errno.ENOSYS),
@@ -168,7 +187,7 @@ def _prologue(machine: str) -> list[_Instruction]:
 def _rule_steps(
     machine: str, process: int, rules: Mapping[str, Sequence[_Rule]], refuse: int
 ) -> Iterable[_Instruction]:
-    """Each call that has rules, with its number loaded before and after."""
+    """Yield the instructions for each call that has rules. The call's number is loaded before and after them."""
     for name, conditions in rules.items():
         number = NUMBERS[machine].get(name)
         if number is None:
@@ -189,12 +208,12 @@ def _rule_steps(
 
 
 def _pack(steps: Iterable[_Instruction]) -> bytes:
-    """Instructions of 8 bytes: code, how far to jump if true and if false, operand."""
+    """Return instructions of 8 bytes: code, jump distance if true and if false, operand."""
     return b"".join(struct.pack("<HBBI", *step) for step in steps)
 
 
 def _load(machine: str, code: bytes, flags: int | None = None) -> int:
-    """The answer of the system: 0, or a descriptor if flags ask for one; negative: an error."""
+    """Load a filter, and return 0, or a descriptor if the flags ask for one. Negative: an error."""
     kept = ctypes.create_string_buffer(code, len(code))
     header = ctypes.create_string_buffer(struct.pack("@HP", len(code) // 8, ctypes.addressof(kept)))
     name, *numbers = ("prctl", _SET_SECCOMP, _MODE_FILTER) if flags is None else ("seccomp", _SET_FILTER, flags)

@@ -1,7 +1,7 @@
 """The worker: `python -m harness.untrusted.worker`, which `harness.untrusted.launching` starts.
 
-It reads one JSON object from its standard input, confines itself, says so, and does the work that the object names. Its
-standard output is the result, of the kind that its exit code says.
+It reads one JSON object from its standard input, confines itself, reports this, and does the work that the object
+names. Its standard output is the result, and its exit code says which kind of result it is.
 """
 
 from __future__ import annotations
@@ -19,26 +19,29 @@ from harness.untrusted import confining
 from harness.untrusted.bounds import Bounds
 
 UNENFORCED, _BROKEN = 3, 4
-"""Exit codes: limits that are not waived do not hold here, the output is a JSON object of reasons; no answer."""
+"""Exit codes: a limit that is not waived cannot be enforced here (the output is a JSON object of reasons); a crash."""
 DONE = 10
-"""Exit code of work that returned 0, and so on: a Python that does not even start ends with 1 or 2."""
+"""The exit code of work that returned 0, to which other codes are added.
+
+A Python that fails to start returns 1 or 2.
+"""
 
 _state = {"confined": False}
 
 
 def is_confined() -> bool:
-    """Tells whether this process is a worker in which all required limits hold."""
+    """Return whether this process is a worker in which all required limits are set."""
     return _state["confined"]
 
 
 def main() -> int:
-    """Does the requested work under its limits, and gives the exit code of the process."""
+    """Do the requested work under its limits, and return the exit code of the process."""
     request = json.loads(sys.stdin.buffer.readline())
     bounds = Bounds(**request["bounds"])
     unenforced, listener = confining.before_imports(
         *(request[name] for name in ("parent", "directories", "scratch", "calls"))
     )
-    # The process that waits takes the listener of the filter, if it can, before it answers.
+    # The parent takes the filter's listener, if it can, before it answers.
     sys.stdout.write("-\n" if listener is None else f"{listener}\n")
     sys.stdout.flush()
     sys.stdin.buffer.readline()
@@ -67,18 +70,18 @@ def main() -> int:
 
 
 def check_limits(request: object, output: BinaryIO) -> int:
-    """Work that shows by its end whether the limits hold here."""
+    """Do nothing. If this work succeeds, the limits can be enforced here."""
     return 0
 
 
 if __name__ == "__main__":
     code = _BROKEN
     try:
-        # This module is `__main__` here; `is_confined` asks the one that others import.
+        # This module is `__main__` here; `is_confined` reads the module that others import.
         code = importlib.import_module("harness.untrusted.worker").main()
         sys.stdout.flush()
     except BaseException:
         code = _BROKEN
         traceback.print_exc()
     sys.stderr.flush()
-    os._exit(code)  # nothing is left to be tidied up, and threads may hang
+    os._exit(code)  # nothing needs cleanup, and threads may hang

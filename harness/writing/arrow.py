@@ -1,7 +1,7 @@
-"""Stored rows as Arrow tables with field ids, in the physical types of data files; and files without a column.
+"""Conversion of stored rows to Arrow tables with field ids, and data files without columns.
 
-pyarrow writes a Parquet file without columns with a footer that counts no rows, and crashes on such an ORC file. So
-their few bytes are put together here.
+The Arrow types are the physical types of data files. Files without columns are assembled byte by byte, because pyarrow
+writes a Parquet footer that counts no rows for them, and crashes for ORC.
 """
 
 from __future__ import annotations
@@ -42,13 +42,24 @@ from harness.metadata.model.schema import (
 
 
 def group_sizes(rows: int, group: int | None) -> list[int]:
-    """The rows of each row group; `group`: the most that one has, None: all."""
+    """Return the number of rows in each row group.
+
+    Args:
+        rows: The number of rows in the file.
+        group: The maximum number of rows per row group. None for a single row group.
+    """
     size = rows if group is None else group
     return [min(size, rows - start) for start in range(0, rows, size)] if rows else []
 
 
 def write_columnless_parquet(path: Path, groups: Sequence[int], footer: Mapping[str, str]) -> None:
-    """A Parquet file whose schema is a root without children. groups: the rows of each; footer: its key-value pairs."""
+    """Write a Parquet file whose schema is a root without children.
+
+    Args:
+        path: The file to write.
+        groups: The number of rows in each row group.
+        footer: Key-value pairs of the footer.
+    """
     schema = _struct({4: _text("schema"), 5: _int(0)})
     row_groups = [_struct({1: _list([]), 2: _long(0), 3: _long(rows)}) for rows in groups]
     fields = {1: _int(2), 2: _list([schema]), 3: _long(sum(groups)), 4: _list(row_groups)}
@@ -59,7 +70,7 @@ def write_columnless_parquet(path: Path, groups: Sequence[int], footer: Mapping[
 
 
 def write_columnless_orc(path: Path, rows: int) -> None:
-    """An ORC file whose only type is the root struct, uncompressed, with all rows in one stripe."""
+    """Write an uncompressed ORC file with the root struct as its only type, and all rows in one stripe."""
     stripe_footer = _message({2: [_message({1: [0]})]})  # the root is encoded directly, and has no stream
     stripe = _message({1: [3], 2: [0], 3: [0], 4: [len(stripe_footer)], 5: [rows]})
     root = _message({1: [12]})
@@ -70,7 +81,7 @@ def write_columnless_orc(path: Path, rows: int) -> None:
     path.write_bytes(b"ORC" + stripe_footer + footer + tail + bytes([len(tail)]))
 
 
-# Thrift's compact protocol: a value with the number of its type.
+# A value in Thrift's compact protocol: the number of its type, and its bytes.
 _ThriftValue = tuple[int, bytes]
 _I32, _I64, _BINARY, _LIST, _STRUCT = 5, 6, 8, 9, 12
 
@@ -102,7 +113,7 @@ def _text(text: str) -> _ThriftValue:
 
 
 def _message(fields: Mapping[int, Sequence[int] | Sequence[bytes]]) -> bytes:
-    """A message of Protocol Buffers: numbers and byte strings by field number."""
+    """Return a Protocol Buffers message with numbers and byte strings by field number."""
     content = b""
     for number, values in fields.items():
         for value in values:
@@ -114,7 +125,7 @@ def _message(fields: Mapping[int, Sequence[int] | Sequence[bytes]]) -> bytes:
 
 
 def varint(number: int) -> bytes:
-    """Return an unsigned number in as many bytes as it takes, 7 bits in each."""
+    """Return an unsigned number in the fewest bytes, with 7 bits in each byte."""
     content = bytearray()
     while number >= 0x80:
         content.append(number & 0x7F | 0x80)
@@ -127,10 +138,18 @@ _VARIANT = pa.struct([pa.field("metadata", pa.binary(), False), pa.field("value"
 
 
 def arrow_table(fields: Sequence[Field], rows: Sequence[dict[int, CellValue]], id_style: FieldIdStyle) -> pa.Table:
-    """A table with a column for each field of a known type, and ids in the style of `marks`.
+    """Return an Arrow table of stored rows, with a column for each field of a known type.
+
+    Args:
+        fields: The columns.
+        rows: The rows, as internal values by field id. A missing value is null.
+        id_style: How columns carry their field ids: as Parquet or ORC attributes, or not at all.
+
+    Returns:
+        The table. Columns of type unknown are left out, because files do not store them.
 
     Raises:
-        RequestError: a required field is null.
+        RequestError: A required field is null, or a value does not fit its type.
     """
     fields = [f for f in fields if not isinstance(f.type, UnknownType)]
     if not fields:
@@ -140,9 +159,12 @@ def arrow_table(fields: Sequence[Field], rows: Sequence[dict[int, CellValue]], i
 
 
 def with_field_ids(table: pa.Table, fields: Sequence[Field], *, elements: bool = True) -> pa.Table:
-    """The table with Parquet field ids on every column, at every level, that has the name of a field.
+    """Return the table with Parquet field ids on every column and nested field that has the name of a field.
 
-    elements: whether elements of lists, keys and values of maps have ids too.
+    Args:
+        table: The table.
+        fields: The fields with their ids.
+        elements: If true, list elements, map keys, and map values get ids too.
     """
     if not table.schema:
         return table
@@ -177,11 +199,19 @@ _TYPE_NAMES = [
     "geometry",
     "geography",
 ]
-"""Names of simple types in either format, for suggestions."""
+"""Names of the simple types of both formats, for suggestions in errors."""
 
 
 def physical_type(type_: Type, id_style: FieldIdStyle) -> pa.DataType:
-    """The Arrow type whose Parquet or ORC form is the one that Iceberg wants for `type_`."""
+    """Return the Arrow type that pyarrow writes in the physical type that Iceberg requires for `type_`.
+
+    Args:
+        type_: The type of the column.
+        id_style: As for `arrow_table`.
+
+    Raises:
+        RequestError: The type is unknown.
+    """
     match type_:
         case StructType(fields=fields):
             return pa.struct([_field(f, id_style) for f in fields if not isinstance(f.type, UnknownType)])
@@ -280,7 +310,8 @@ def _typed_array(type_: Type, values: list[Any], id_style: FieldIdStyle) -> pa.A
 
 
 def _child(field: Field, parents: list[Any], id_style: FieldIdStyle) -> pa.Array:
-    # Arrow refuses nulls in a required child even where its parent is null, so those places get a value nobody reads.
+    # Arrow refuses nulls in a required child even if its parent is null, so that child gets a filler value that is
+    # never read.
     absent = _filler(field.type) if field.required else None
     return _array(field, [absent if p is None else p.get(field.id) for p in parents], id_style)
 

@@ -1,7 +1,7 @@
-"""Parquet files in the forms of older writers, which pyarrow does not write.
+"""Parquet files in the forms of older writers, which pyarrow cannot write.
 
-pyarrow writes the pages, and the footer is written anew: a list of two levels has the same repetition and definition
-levels as a list of three levels whose elements are required, and an annotation changes no page.
+pyarrow writes the pages, and this module rewrites the footer. That is possible because a two-level list has the same
+repetition and definition levels as a three-level list with required elements, and annotations do not affect pages.
 
 Spec: Apache Parquet, "Lists" and "Maps" in LogicalTypes.md, with their rules for backward compatibility.
 """
@@ -24,14 +24,14 @@ FORMS = (TWO_LEVEL_LISTS, MAP_KEY_VALUE, BINARY_DECIMALS)
 
 
 def check_forms(forms: Sequence[str]) -> None:
-    """Raise RequestError for a form that is not known."""
+    """Raise RequestError if a form is unknown."""
     for form in forms:
         if form not in FORMS:
-            raise RequestError(f"Unknown legacy form {form!r}: there are {', '.join(FORMS)}")
+            raise RequestError(f"Unknown legacy form {form!r}: expected one of {', '.join(FORMS)}")
 
 
 def legacy_table(table: pa.Table, forms: Sequence[str]) -> pa.Table:
-    """Return the table whose pages have the forms: with required elements, and with bytes in place of decimals."""
+    """Return the table to write before its footer is rewritten: elements are required, and decimals are bytes."""
     fields = [_legacy_field(f, forms) for f in table.schema]
     columns = [
         column
@@ -43,12 +43,12 @@ def legacy_table(table: pa.Table, forms: Sequence[str]) -> pa.Table:
 
 
 def rewrite_footer(path: Path, schema: pa.Schema, forms: Sequence[str]) -> None:
-    """Write the footer of a file anew, with the elements that the forms have.
+    """Rewrite the footer of a file with the schema elements of the legacy forms.
 
     Args:
-        path: the file, which `legacy_table` of these forms was written to.
-        schema: the types of the columns before.
-        forms: the forms.
+        path: The file, to which the result of `legacy_table` with the same forms was written.
+        schema: The schema of the table before `legacy_table`.
+        forms: The forms.
     """
     data = path.read_bytes()
     length = int.from_bytes(data[-8:-4], "little")
@@ -81,7 +81,7 @@ def _legacy_field(arrow_field: pa.Field, forms: Sequence[str]) -> pa.Field:
 
 
 def _legacy_value(value: Any, type_: pa.DataType, forms: Sequence[str]) -> object:
-    """Return a value of Python as one of the legacy type; a decimal as the fewest bytes, big-endian."""
+    """Convert a Python value to the legacy type. A decimal becomes the fewest big-endian bytes."""
     if value is None:
         return None
     if pa.types.is_list(type_):
@@ -102,9 +102,6 @@ def _leaves(type_: pa.DataType) -> Iterator[pa.DataType]:
         return
     for i in range(type_.num_fields):
         yield from _leaves(type_.field(i).type)
-
-
-# The tree of schema elements.
 
 
 _TYPE, _REPETITION, _NAME, _CHILDREN, _CONVERTED, _SCALE, _PRECISION, _LOGICAL = 1, 3, 4, 5, 6, 7, 8, 10
@@ -152,7 +149,7 @@ def _convert(node: _SchemaNode, forms: Sequence[str], leaves: Iterator[pa.DataTy
     if converted == _LIST_TYPE and TWO_LEVEL_LISTS in forms:
         (element,) = node.children[0].children
         if element.number(_REPETITION) != _REQUIRED:
-            raise RequestError("A list of two levels has required elements only")
+            raise RequestError("Cannot write a two-level list with optional elements")
         element.element[_REPETITION] = _I32, _REPEATED
         element.element[_NAME] = _BINARY, b"array"
         node.children = [element]
@@ -167,7 +164,8 @@ def _convert(node: _SchemaNode, forms: Sequence[str], leaves: Iterator[pa.DataTy
         node.element |= {_CONVERTED: (_I32, _DECIMAL), _SCALE: (_I32, type_.scale), _PRECISION: (_I32, type_.precision)}
 
 
-# Thrift's compact protocol: a value with its kind. A struct is a mapping, a list is a kind and values.
+# A value in Thrift's compact protocol is stored with its type. A struct is a mapping; a list is an element type and
+# values.
 
 
 _I32, _BINARY, _LIST, _STRUCT = 5, 8, 9, 12
@@ -204,7 +202,7 @@ def _decode(kind: int, data: bytes, at: int) -> tuple[tuple[int, Any], int]:
                 value[number], at = _decode(head & 15, data, at)
             at += 1
         case _:
-            raise AssertionError(f"{kind} is no kind of value that pyarrow writes")
+            raise AssertionError(f"unexpected Thrift type {kind} in a footer that pyarrow wrote")
     return (kind, value), at
 
 

@@ -1,4 +1,4 @@
-"""Files of a table that is being built: counted names and times, places, and damage."""
+"""Helpers for the files of a table that is being built: reproducible ids and times, paths, and deliberate damage."""
 
 from __future__ import annotations
 
@@ -12,62 +12,76 @@ from typing import TypeAlias
 from harness.errors import RequestError
 
 FieldPath: TypeAlias = str | tuple[str, ...]
-"""A column by its name, or a nested field by the names from the column down."""
+"""A column by its name, or a nested field as the names from the column down."""
 
 FIRST_TIMESTAMP_MS = 1_700_000_000_000
 
-UNCOMPRESSED: ContextVar[bool] = ContextVar("PLAIN", default=False)
-"""Tells whether files are compressed only where the scenario says so. Then their bytes hold paths as they are."""
+UNCOMPRESSED: ContextVar[bool] = ContextVar("UNCOMPRESSED", default=False)
+"""True if files are uncompressed unless the scenario names a codec.
+
+The bytes of an uncompressed file contain paths as plain text.
+"""
 
 
 def default_codec(name: str, none: str) -> str:
-    """The codec of files of which nothing is said: `name`, or `none` where `PLAIN` is set."""
+    """Return the default codec: `name`, or `none` if `UNCOMPRESSED` is set."""
     return none if UNCOMPRESSED.get() else name
 
 
 def derived_uuid(text: str) -> uuid.UUID:
-    """The UUID that stands for a text: the same one in every run."""
+    """Return a UUID that is derived from a text, and therefore the same in every run."""
     return uuid.uuid5(uuid.NAMESPACE_URL, f"https://harness.invalid/{text}")
 
 
 def check_inside(directory: Path, path: Path) -> Path:
-    """`path`, if it is in the directory once links and `..` are followed.
+    """Return `path` if it is inside the directory after links and `..` are resolved.
 
     Raises:
-        RequestError: it is not.
+        RequestError: The path is outside.
     """
     if not path.resolve().is_relative_to(directory.resolve()):
-        raise RequestError(f"Cannot write {path}: it is outside of {directory}, in which the table is built")
+        raise RequestError(
+            f"Cannot write {path}: the table is being built in {directory}, and may not write outside it"
+        )
     return path
 
 
 def set_time(path: Path, time_ms: int) -> None:
-    """Set access and modification time of a file, in milliseconds since 1970."""
+    """Set the access and modification time of a file, in milliseconds since 1970-01-01 UTC."""
     os.utime(path, ns=(time_ms * 1_000_000, time_ms * 1_000_000))
 
 
 def copy_with_time(path: Path, target: Path) -> None:
-    """A copy of a file, of the same times. Not `shutil.copy2`: a worker may set times, but no permissions."""
+    """Copy a file with its access and modification time.
+
+    `shutil.copy2` also sets permissions, which a worker process may not do.
+    """
     shutil.copyfile(path, target)
     found = path.stat()
     os.utime(target, ns=(found.st_atime_ns, found.st_mtime_ns))
 
 
 def corrupt(path: Path, offset: int, xor: int = 0xFF) -> None:
-    """Flip the bits `xor` of the byte at `offset`; a negative offset counts from the end."""
+    """Flip bits in one byte of a file.
+
+    Args:
+        path: The file.
+        offset: The position of the byte. A negative offset counts from the end.
+        xor: The bits to flip.
+    """
     content = bytearray(path.read_bytes())
     content[offset] ^= xor
     path.write_bytes(content)
 
 
 def truncate(path: Path, size: int) -> None:
-    """Keep the first `size` bytes of the file; a negative size says how many bytes to cut off its end."""
+    """Keep the first `size` bytes of a file. A negative size is the number of bytes to cut off the end."""
     content = path.read_bytes()
     path.write_bytes(content[:size])
 
 
 def replace_by_directory(path: Path) -> None:
-    """Put a directory of the file's name in its place, and the file into it."""
+    """Replace a file by a directory with the same name, and move the file into it."""
     aside = path.rename(path.with_name(f"{path.name}.aside"))
     path.mkdir()
     aside.rename(path / path.name)

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import Any
 
-from bench_made import Made, Scale
+from bench_made import BenchTable, Scale
 from bench_planned import DAY, ROWS, date_of
 from bench_rounds import Contender, Figure
 from bench_scanned import RANGE
@@ -25,7 +25,7 @@ _SCANNED = {
 ON_SPARK = "spark/"
 """How the names of the figures on Spark begin."""
 
-Tables = Mapping[str, Mapping[str, Made]]
+Tables = Mapping[str, Mapping[str, BenchTable]]
 """By maker, then by name."""
 
 
@@ -68,11 +68,11 @@ _pyiceberg = partial(_peer, "PyIceberg", "pyiceberg")
 _deltalake = partial(_peer, "deltalake", "deltalake")
 
 
-def _at(format: str, table: Made) -> str | None:
+def _at(format: str, table: BenchTable) -> str | None:
     return table.metadata if format == "iceberg" else table.location
 
 
-def _queries(format: str, table: Made, select: str, **where: str) -> tuple[Contender, ...]:
+def _queries(format: str, table: BenchTable, select: str, **where: str) -> tuple[Contender, ...]:
     """The peers that run queries in SQL."""
     asked = {"format": format, "location": _at(format, table), "select": select, **where}
     found = [("Polars", "polars"), ("DuckDB's extension", "duckdb_extension"), ("chDB", "chdb")]
@@ -80,17 +80,17 @@ def _queries(format: str, table: Made, select: str, **where: str) -> tuple[Conte
     return (*(_peer(name, peer, "query", **asked) for name, peer in found), *((rust,) if format == "delta" else ()))
 
 
-def _sums(format: str, table: Made) -> tuple[Contender, ...]:
+def _sums(format: str, table: BenchTable) -> tuple[Contender, ...]:
     return (_pyiceberg("sums", metadata=table.metadata),) if format == "iceberg" else ()
 
 
-def _read(table: Made, select: str, **where: str) -> tuple[Contender, Contender]:
+def _read(table: BenchTable, select: str, **where: str) -> tuple[Contender, Contender]:
     """The floor and harness, which opens and plans the table each time."""
     floor = _floor("query", files=table.files, select=select, **where)
     return floor, _harness("query", location=table.location, select=select, **where)
 
 
-def _first_query(tables: Mapping[str, Made]) -> Iterator[Figure]:
+def _first_query(tables: Mapping[str, BenchTable]) -> Iterator[Figure]:
     for format, title in _FORMATS.items():
         table = tables[f"{format} none"]
         words = ["sql", f"SELECT {SUMS} FROM t", "--table", f"t={table.location}", "--format", "csv"]
@@ -108,7 +108,7 @@ def _first_query(tables: Mapping[str, Made]) -> Iterator[Figure]:
         )
 
 
-def _small_tables(tables: Mapping[str, Made]) -> Iterator[Figure]:
+def _small_tables(tables: Mapping[str, BenchTable]) -> Iterator[Figure]:
     for format, title in _FORMATS.items():
         chosen = [table for name, table in tables.items() if name.startswith(format)]
         locations, at = [table.location for table in chosen], [_at(format, table) for table in chosen]
@@ -125,7 +125,7 @@ def _small_tables(tables: Mapping[str, Made]) -> Iterator[Figure]:
         )
 
 
-def _many_files(tables: Mapping[str, Made], scale: Scale) -> Iterator[Figure]:
+def _many_files(tables: Mapping[str, BenchTable], scale: Scale) -> Iterator[Figure]:
     select = "count(*), sum(k)"
     for format, title in _FORMATS.items():
         table = tables[format]
@@ -134,14 +134,14 @@ def _many_files(tables: Mapping[str, Made], scale: Scale) -> Iterator[Figure]:
         yield _figure(f"many-files/{format}", "Many small files", title, table.answer, *asked)
 
 
-def _scans(tables: Mapping[str, Made]) -> Iterator[Figure]:
+def _scans(tables: Mapping[str, BenchTable]) -> Iterator[Figure]:
     for name in _SCANNED:
         table, format = tables[name], name.split()[0]
         peers = _queries(format, table, SUMS)
         if name == "iceberg equality":  # DuckDB's extension 1.5.5 holds every row against every key: hours
             peers = tuple(peer for peer in peers if peer.peer != "duckdb_extension")
-        held = _harness("held", "harness, planned before", location=table.location, select=SUMS)
-        yield _scan(name, "", "", table, *_read(table, SUMS), held, *peers, *_sums(format, table))
+        planned = _harness("planned_before", "harness, planned before", location=table.location, select=SUMS)
+        yield _scan(name, "", "", table, *_read(table, SUMS), planned, *peers, *_sums(format, table))
     for name in ("iceberg none", "iceberg vectors", "delta vectors"):
         # Polars' SQL has another way to say a field of a struct.
         table, peers = tables[name], _queries(name.split()[0], tables[name], ALL_COLUMNS)
@@ -150,8 +150,8 @@ def _scans(tables: Mapping[str, Made]) -> Iterator[Figure]:
     for name in ("iceberg none", "iceberg vectors"):
         table = tables[name]
         floor = _floor("query", files=table.files, select=SUMS, threads=1)
-        held = _harness("held", "harness, planned before", location=table.location, select=SUMS, threads=1)
-        yield _scan(name, "/one-thread", ", one thread", table, floor, held)
+        planned = _harness("planned_before", "harness, planned before", location=table.location, select=SUMS, threads=1)
+        yield _scan(name, "/one-thread", ", one thread", table, floor, planned)
     where = f"id BETWEEN {RANGE[0]} AND {RANGE[-1]}"
     for name in ("iceberg none", "iceberg vectors"):
         table = tables[f"{name}, range"]
@@ -159,12 +159,12 @@ def _scans(tables: Mapping[str, Made]) -> Iterator[Figure]:
         yield _scan(name, "/range", f", {len(RANGE):,} rows by a range", table, *asked)
 
 
-def _scan(name: str, kind: str, how: str, table: Made, *contenders: Contender) -> Figure:
+def _scan(name: str, kind: str, how: str, table: BenchTable, *contenders: Contender) -> Figure:
     figure = f"scan/{name.replace(' ', '-')}{kind}"
     return _figure(figure, "Scans", f"{_SCANNED[name]}{how}", table.answer, *contenders)
 
 
-def _shares(tables: Mapping[str, Made], scale: Scale) -> Iterator[Figure]:
+def _shares(tables: Mapping[str, BenchTable], scale: Scale) -> Iterator[Figure]:
     group = "Deletion vectors by share of rows deleted"
     for shape in ("scattered", "clustered"):
         for share in scale.shares:
@@ -174,7 +174,7 @@ def _shares(tables: Mapping[str, Made], scale: Scale) -> Iterator[Figure]:
             yield _figure(f"share/{shape}/{share}", group, f"{share:.2%} {shape}", table.answer, *asked)
 
 
-def _arrow(tables: Mapping[str, Made]) -> Iterator[Figure]:
+def _arrow(tables: Mapping[str, BenchTable]) -> Iterator[Figure]:
     group = "Rows as Arrow"
     for format, title in _FORMATS.items():
         table = tables[f"{format} none"]
@@ -196,7 +196,7 @@ def _arrow(tables: Mapping[str, Made]) -> Iterator[Figure]:
     yield _figure("arrow/iceberg/stream", group, "Iceberg, two columns as batches", table.answer[:1], floor, ours)
 
 
-def planning(tables: Mapping[str, Made], scale: Scale) -> Iterator[Figure]:
+def planning(tables: Mapping[str, BenchTable], scale: Scale) -> Iterator[Figure]:
     """The figures of planning; `tables` are those of `bench_planned.planned`."""
     first, after, wanted = date_of(DAY), date_of(DAY + 1), scale.planned_files[0] // 2 * ROWS + 5
     times = f"ts >= TIMESTAMP '{first}' AND ts < TIMESTAMP '{after}'"
@@ -223,12 +223,12 @@ def planning(tables: Mapping[str, Made], scale: Scale) -> Iterator[Figure]:
             yield _figure(f"plan/delta/{files}/{kind}", "Planning Delta", title, answer, *asked)
 
 
-def _plans(table: Made, where: str | None) -> tuple[Contender, Contender]:
+def _plans(table: BenchTable, where: str | None) -> tuple[Contender, Contender]:
     again = _harness("plan_again", "harness, asked again", location=table.location, where=where)
     return _harness("plan", location=table.location, where=where), again
 
 
-def _comparing(tables: Mapping[str, Made]) -> Iterator[Figure]:
+def _comparing(tables: Mapping[str, BenchTable]) -> Iterator[Figure]:
     left, right = tables["iceberg vectors"], tables["delta vectors"]
     floor = _floor("twice", "plain DuckDB, two scans", files=left.files, select=ALL_COLUMNS)
     for name, title, keys in (("rows", "rows counted", []), ("keys", "paired by id", ["id"])):
@@ -237,7 +237,7 @@ def _comparing(tables: Mapping[str, Made]) -> Iterator[Figure]:
         yield _figure(f"compare/{name}", "Comparing two tables", title, [1], floor, ours)
 
 
-def spark_figures(tables: Mapping[str, Made]) -> Iterator[Figure]:
+def spark_figures(tables: Mapping[str, BenchTable]) -> Iterator[Figure]:
     """The figures on Spark, each with the format's own jar beside harness."""
     select = SUMS.split(", ")
     for name, title in _SCANNED.items():

@@ -73,7 +73,7 @@ SMALL = Scale(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Made:
+class BenchTable:
     """A table, or what is left of it after deletes.
 
     location: its directory. metadata: Iceberg's metadata file. files: for the floor, what it reads plainly: data files,
@@ -86,10 +86,10 @@ class Made:
     answer: list[int] = field(default_factory=list)
 
 
-Maker = Callable[[Path, Scale], Mapping[str, Made]]
+Maker = Callable[[Path, Scale], Mapping[str, BenchTable]]
 
 
-def made(maker: Maker, scale: Scale, root: Path) -> dict[str, Made]:
+def cached_table(maker: Maker, scale: Scale, root: Path) -> dict[str, BenchTable]:
     """The tables of a maker by name, in a directory under `root` whose name follows from its source and the scale."""
     source = Path(maker.__code__.co_filename).read_bytes()
     sizes = replace(scale, rounds=0, figure_s=0, turn_s=0)  # how it is measured does not matter
@@ -103,10 +103,10 @@ def made(maker: Maker, scale: Scale, root: Path) -> dict[str, Made]:
         tables = {name: asdict(table) for name, table in maker(folder, scale).items()}
         listing.write_text(json.dumps(tables), "utf-8")
     found: dict[str, dict[str, Any]] = json.loads(listing.read_text("utf-8"))
-    return {name: Made(**table) for name, table in found.items()}
+    return {name: BenchTable(**table) for name, table in found.items()}
 
 
-def linked(table: IcebergTable, handle: IcebergFile) -> IcebergFile:
+def link_tables(table: IcebergTable, handle: IcebergFile) -> IcebergFile:
     """The same data file in another table, by a hard link: every table reads the same bytes."""
     recorded = f"{table.location}/data/{handle.file.name}"
     file = table.file_of(recorded)
@@ -115,7 +115,7 @@ def linked(table: IcebergTable, handle: IcebergFile) -> IcebergFile:
     return replace(handle, file=file, data_file={**handle.data_file, "file_path": recorded})
 
 
-def linked_delta(table: DeltaTable, handle: IcebergFile, first: int) -> DeltaFile:
+def link_delta(table: DeltaTable, handle: IcebergFile, first: int) -> DeltaFile:
     """The same data file in a Delta table, by a hard link; its rows have the ids from `first` on, which go up by 1."""
     file = table.directory / handle.file.name
     os.link(handle.file, file)

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from bench_made import Made, Scale
+from bench_made import BenchTable, Scale
 
 from harness.writing.delta.builder import DeltaTable
 from harness.writing.iceberg.builder import IcebergTable
@@ -36,7 +36,7 @@ def date_of(day: int) -> str:
     return (_FIRST + datetime.timedelta(day)).isoformat()
 
 
-def planned(folder: Path, scale: Scale) -> Mapping[str, Made]:
+def planned(folder: Path, scale: Scale) -> Mapping[str, BenchTable]:
     """`iceberg N` and `delta N` for each number of files; the answer: files of all, of `DAY`, of one id."""
     found = {}
     for files in scale.planned_files:
@@ -59,14 +59,14 @@ def _bounds(number: int, day: int) -> tuple[dict[str, Any], dict[str, Any]]:
     return {**low, "name": f"aa{text}", "price": number % 100 / 2}, {**high, "name": f"zz{text}", "price": 99.5}
 
 
-def _iceberg(folder: Path, files: int, answer: list[int]) -> Made:
+def _iceberg(folder: Path, files: int, answer: list[int]) -> BenchTable:
     schema = {**_COLUMNS, "region": "string"}
     table = IcebergTable.create(folder, schema, partition_spec=[("ts", "day"), ("region", "identity")])
     for start in range(0, files, _PER_COMMIT):
         numbers = range(start, min(start + _PER_COMMIT, files))
         table.append(*(_iceberg_file(table, number, files, list(schema)) for number in numbers))
     manifests = [str(table.file_of(path)) for path in table.manifests()]
-    return Made(location=table.location, metadata=str(table.metadata_path), files=manifests, answer=answer)
+    return BenchTable(location=table.location, metadata=str(table.metadata_path), files=manifests, answer=answer)
 
 
 def _iceberg_file(table: IcebergTable, number: int, files: int, columns: list[str]) -> IcebergFile:
@@ -104,13 +104,13 @@ def _bytes(value: float | str) -> bytes:
             return struct.pack("<d", value)
 
 
-def _delta(folder: Path, files: int, answer: list[int]) -> Made:
+def _delta(folder: Path, files: int, answer: list[int]) -> BenchTable:
     schema = {**_COLUMNS, "day": "date", "region": "string"}
     table = DeltaTable.create(folder, schema, partition_columns=["day", "region"])
     table.commit(add=[_delta_file(number, files) for number in range(files)])
     table.checkpoint()
     checkpoint = [str(path) for path in (folder / "_delta_log").glob("*.checkpoint*.parquet")]
-    return Made(location=str(folder), files=checkpoint, answer=answer)
+    return BenchTable(location=str(folder), files=checkpoint, answer=answer)
 
 
 def _delta_file(number: int, files: int) -> dict[str, Any]:

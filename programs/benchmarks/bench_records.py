@@ -20,7 +20,7 @@ class Sample:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Measured:
+class Measurement:
     """A reader's medians, and its wall time over that of the floor in the same round: lower quartile, median, upper."""
 
     versions: str
@@ -34,18 +34,18 @@ class Measured:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Failed:
+class FailedMeasurement:
     """A reader that gave an error or the wrong answer: the reason, in a line."""
 
     versions: str
     reason: str
 
 
-Outcome: TypeAlias = Measured | Failed
+Outcome: TypeAlias = Measurement | FailedMeasurement
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Run:
+class BenchRun:
     """When and on what figures were measured together.
 
     date: the start in UTC, ISO 8601; it tells runs apart. commit: of the repository, with `+` where the package had
@@ -64,7 +64,7 @@ class Run:
 class Record:
     """One figure of one run. outcomes: by reader; the first is the floor, to which ratios are taken."""
 
-    run: Run
+    run: BenchRun
     group: str
     figure: str
     title: str
@@ -76,11 +76,11 @@ class Record:
         return next(iter(self.outcomes))
 
 
-def measured(samples: Sequence[Sample], floor: Sequence[Sample], versions: str) -> Measured:
+def summarize(samples: Sequence[Sample], floor: Sequence[Sample], versions: str) -> Measurement:
     """The figures of one reader; `samples` and `floor` are of the same rounds, in order."""
     peaks = [sample.peak_mib for sample in samples if sample.peak_mib is not None]
     low, middle, high = _quartiles([mine.wall_s / floors.wall_s for mine, floors in zip(samples, floor, strict=True)])
-    return Measured(
+    return Measurement(
         versions=versions,
         rounds=len(samples),
         wall_s=_short(statistics.median(sample.wall_s for sample in samples)),
@@ -121,10 +121,10 @@ def from_line(line: str) -> Record:
     if fields.get("format") != FORMAT:
         raise ValueError(f"Cannot read a line of the history: its format is {fields.get('format')!r}, not {FORMAT}")
     outcomes = {
-        name: Failed(**outcome) if "reason" in outcome else Measured(**outcome)
+        name: FailedMeasurement(**outcome) if "reason" in outcome else Measurement(**outcome)
         for name, outcome in fields["outcomes"].items()
     }
-    run = Run(**{name: fields[name] for name in Run.__dataclass_fields__})
+    run = BenchRun(**{name: fields[name] for name in BenchRun.__dataclass_fields__})
     return Record(run=run, group=fields["group"], figure=fields["figure"], title=fields["title"], outcomes=outcomes)
 
 

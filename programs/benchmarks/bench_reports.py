@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from typing import Literal, TypeAlias
 
-from bench_records import Failed, Measured, Outcome, Record
+from bench_records import FailedMeasurement, Measurement, Outcome, Record
 
 OURS = "harness"
 """Readers whose names begin so are the project's; the others are measured beside them, and not held against it."""
@@ -26,7 +26,7 @@ def differences(now: Sequence[Record], then: Sequence[Record]) -> list[Differenc
     for record in then:
         there = present.get(record.figure)
         for name, before in record.outcomes.items():
-            if not name.startswith(OURS) or isinstance(before, Failed):
+            if not name.startswith(OURS) or isinstance(before, FailedMeasurement):
                 continue
             after = None if there is None else there.outcomes.get(name)
             difference = _difference(f"{record.group}, {record.title}, {name}", before, after)
@@ -35,13 +35,13 @@ def differences(now: Sequence[Record], then: Sequence[Record]) -> list[Differenc
     return found
 
 
-def _difference(what: str, before: Measured, after: Outcome | None) -> Difference | None:
+def _difference(what: str, before: Measurement, after: Outcome | None) -> Difference | None:
     match after:
         case None:
-            return ("missing", f"{what}: {_shown(before)} is no longer measured")
-        case Failed(reason=reason):
-            return ("failed", f"{what}: {_shown(before)}, now it fails: {reason}")
-    text = f"{what}: {_shown(before)}, now {_shown(after)}"
+            return ("missing", f"{what}: {_figure_text(before)} is no longer measured")
+        case FailedMeasurement(reason=reason):
+            return ("failed", f"{what}: {_figure_text(before)}, now it fails: {reason}")
+    text = f"{what}: {_figure_text(before)}, now {_figure_text(after)}"
     if after.ratio_low > before.ratio_high and after.ratio > before.ratio * LEAST:
         return ("slower", text)
     if after.ratio_high < before.ratio_low and after.ratio * LEAST < before.ratio:
@@ -49,7 +49,7 @@ def _difference(what: str, before: Measured, after: Outcome | None) -> Differenc
     return None
 
 
-def _shown(figure: Measured) -> str:
+def _figure_text(figure: Measurement) -> str:
     return f"{figure.ratio:.3g} ({figure.ratio_low:.3g} to {figure.ratio_high:.3g}) times the floor"
 
 
@@ -103,7 +103,7 @@ def _row(cells: Iterable[str]) -> str:
 def _cell(outcome: Outcome | None) -> str:
     if outcome is None:
         return ""
-    if isinstance(outcome, Failed):
+    if isinstance(outcome, FailedMeasurement):
         return "fails"
     peak = "" if outcome.peak_mib is None else f", {outcome.peak_mib:.0f} MiB"
     return f"**{_number(outcome.ratio)}**<br>{_seconds(outcome.wall_s)}, CPU {_seconds(outcome.cpu_s)}{peak}"
@@ -113,7 +113,7 @@ def line(record: Record) -> str:
     """A record in a line, for the terminal."""
     parts = []
     for name, outcome in record.outcomes.items():
-        if isinstance(outcome, Failed):
+        if isinstance(outcome, FailedMeasurement):
             parts.append(f"{name} fails: {outcome.reason}")
         else:
             parts.append(f"{name} {_number(outcome.ratio)} ({_seconds(outcome.wall_s)})")

@@ -13,7 +13,7 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 import pyarrow as pa
-from bench_made import Made, Scale, linked, linked_delta
+from bench_made import BenchTable, Scale, link_delta, link_tables
 
 from harness.writing.delta.builder import DeltaTable
 from harness.writing.iceberg.builder import IcebergTable
@@ -53,7 +53,7 @@ _FIRST_DAY = 18_262  # 2020-01-01
 
 
 @dataclass(frozen=True, slots=True)
-class _File:
+class _ScannedFile:
     """A data file as Iceberg's builder knows it, and the id of its first row; ids go up by 1."""
 
     handle: IcebergFile
@@ -73,7 +73,7 @@ class _File:
         return len(ids), int(_k(ids).sum()), int(ids.sum())
 
 
-def scanned(folder: Path, scale: Scale) -> Mapping[str, Made]:
+def scanned(folder: Path, scale: Scale) -> Mapping[str, BenchTable]:
     """`iceberg none`, `position`, `equality`, `vectors`, vectors by shape and share; `delta none`, `vectors`.
 
     The answer: count(*), sum(k), sum(id); of the two whose name ends with `range`, of the ids of `RANGE`.
@@ -102,11 +102,11 @@ def _k(ids: Positions) -> Positions:
     return (ids * 7919) % 1000
 
 
-def _data_files(table: IcebergTable, scale: Scale) -> list[_File]:
+def _data_files(table: IcebergTable, scale: Scale) -> list[_ScannedFile]:
     weights = [_WEIGHTS[i % len(_WEIGHTS)] for i in range(scale.data_files)]
     starts = [scale.rows * sum(weights[:i]) // sum(weights) for i in range(len(weights) + 1)]
     return [
-        _File(
+        _ScannedFile(
             table.write_data(
                 _rows(first, last),
                 row_group_size=_GROUPS[i % len(_GROUPS)],
@@ -140,7 +140,7 @@ def _rows(first: int, last: int) -> pa.Table:
     )
 
 
-def _deleted(files: Sequence[_File], share: float, shape: Shape) -> list[Positions]:
+def _deleted(files: Sequence[_ScannedFile], share: float, shape: Shape) -> list[Positions]:
     """Positions of deleted rows by file, ascending."""
     random = np.random.default_rng(42)
     found = []
@@ -152,18 +152,24 @@ def _deleted(files: Sequence[_File], share: float, shape: Shape) -> list[Positio
     return found
 
 
-def _iceberg(table: IcebergTable, files: Sequence[_File], plain: list[str], dead: Sequence[Positions | None]) -> Made:
-    return Made(location=table.location, metadata=str(table.metadata_path), files=plain, answer=_answer(files, dead))
+def _iceberg(
+    table: IcebergTable, files: Sequence[_ScannedFile], plain: list[str], dead: Sequence[Positions | None]
+) -> BenchTable:
+    return BenchTable(
+        location=table.location, metadata=str(table.metadata_path), files=plain, answer=_answer(files, dead)
+    )
 
 
-def _answer(files: Sequence[_File], dead: Sequence[Positions | None], among: range | None = None) -> list[int]:
+def _answer(files: Sequence[_ScannedFile], dead: Sequence[Positions | None], among: range | None = None) -> list[int]:
     sums = [file.sums(gone, among) for file, gone in zip(files, dead, strict=True)]
     return [sum(part) for part in zip(*sums, strict=True)]
 
 
-def _with_deletes(place: Path, kind: str, files: Sequence[_File], plain: list[str], dead: Sequence[Positions]) -> Made:
+def _with_deletes(
+    place: Path, kind: str, files: Sequence[_ScannedFile], plain: list[str], dead: Sequence[Positions]
+) -> BenchTable:
     table = IcebergTable.create(place, SCHEMA, format_version=3 if kind == "vectors" else 2)
-    handles = [linked(table, file.handle) for file in files]
+    handles = [link_tables(table, file.handle) for file in files]
     table.append(*handles)
     match kind:
         case "vectors":
@@ -193,11 +199,13 @@ def _equality_deletes(table: IcebergTable, number: int, keys: Positions) -> Iceb
     return IcebergFile(table.file_of(recorded), 0, entry)
 
 
-def _delta(place: Path, files: Sequence[_File], plain: list[str], dead: Sequence[Positions] | None) -> Made:
+def _delta(
+    place: Path, files: Sequence[_ScannedFile], plain: list[str], dead: Sequence[Positions] | None
+) -> BenchTable:
     table = DeltaTable.create(place, DELTA_SCHEMA)
-    handles = [linked_delta(table, file.handle, file.first) for file in files]
+    handles = [link_delta(table, file.handle, file.first) for file in files]
     table.append(*handles)
     if dead is not None:
         table.delete_rows({handle: gone.tolist() for handle, gone in zip(handles, dead, strict=True)})
     answer = _answer(files, dead if dead is not None else [None] * len(files))
-    return Made(location=str(place), files=plain, answer=answer)
+    return BenchTable(location=str(place), files=plain, answer=answer)

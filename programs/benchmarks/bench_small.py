@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from bench_made import Made, Scale, linked_delta
+from bench_made import BenchTable, Scale, link_delta
 
 from harness.writing.delta.builder import DeltaTable
 from harness.writing.delta.files import DeltaFile
@@ -21,28 +21,28 @@ _ROWS = 100
 """Of each file of the table of many files: file i has the ids from i * 100 on, and k is the id modulo 97."""
 
 
-def small(folder: Path, scale: Scale) -> Mapping[str, Made]:
+def small(folder: Path, scale: Scale) -> Mapping[str, BenchTable]:
     """`iceberg I` and `delta I`; the answer: rows."""
     found = {}
     for number in range(scale.small_tables):
         for format, kinds in _KINDS.items():
             place = folder / f"{format}-{number}"
-            found[f"{format} {number}"] = _made(format, place, *kinds[number % len(kinds)])
+            found[f"{format} {number}"] = _build(format, place, *kinds[number % len(kinds)])
     return found
 
 
-def many(folder: Path, scale: Scale) -> Mapping[str, Made]:
+def many(folder: Path, scale: Scale) -> Mapping[str, BenchTable]:
     """`iceberg` and `delta`: the same files, with nested columns; the answer: count(*), sum(k)."""
     iceberg = IcebergTable.create(folder / "iceberg", {"k": "long", **_NESTED})
     delta = DeltaTable.create(folder / "delta", {"k": "long", **_DELTA_NESTED})
     numbers = range(scale.many_files)
     files = [iceberg.write_data(_many_rows(number * _ROWS), statistics=[2]) for number in numbers]
     iceberg.append(*files)
-    delta.append(*(linked_delta(delta, file, number * _ROWS) for number, file in zip(numbers, files, strict=True)))
+    delta.append(*(link_delta(delta, file, number * _ROWS) for number, file in zip(numbers, files, strict=True)))
     answer = [len(files) * _ROWS, sum(i % 97 for i in range(len(files) * _ROWS))]
     plain = [str(file.file) for file in files]
-    made = Made(location=iceberg.location, metadata=str(iceberg.metadata_path), files=plain, answer=answer)
-    return {"iceberg": made, "delta": Made(location=str(folder / "delta"), files=plain, answer=answer)}
+    made = BenchTable(location=iceberg.location, metadata=str(iceberg.metadata_path), files=plain, answer=answer)
+    return {"iceberg": made, "delta": BenchTable(location=str(folder / "delta"), files=plain, answer=answer)}
 
 
 def _many_rows(first: int) -> pa.Table:
@@ -98,7 +98,7 @@ def _vector(table: DeltaTable) -> Filled:
     return [file], 18
 
 
-def _evolved(table: IcebergTable) -> Filled:
+def _evolved_table(table: IcebergTable) -> Filled:
     table.append(first := table.write_data(_wide_rows(0, 10)))
     table.rename_column("c3", "third")
     table.add_column("note", "string")
@@ -121,7 +121,7 @@ _KINDS: Mapping[str, tuple[Any, ...]] = {
         (_partitions, _SCHEMA, {"partition_spec": [("region", "identity")]}),
         (_deletes, _SCHEMA, {}),
         (_nested, _NESTED, {}),
-        (_evolved, _WIDE, {}),
+        (_evolved_table, _WIDE, {}),
     ),
     "delta": (
         (_commits, _SCHEMA, {}),
@@ -134,8 +134,8 @@ _KINDS: Mapping[str, tuple[Any, ...]] = {
 """By format: what fills a table, its columns, and other options of it."""
 
 
-def _made(format: str, place: Path, fill: Any, schema: Mapping[str, str], more: Mapping[str, Any]) -> Made:
+def _build(format: str, place: Path, fill: Any, schema: Mapping[str, str], more: Mapping[str, Any]) -> BenchTable:
     table = (IcebergTable if format == "iceberg" else DeltaTable).create(place, schema, **more)
     files, rows = fill(table)
     metadata = str(table.metadata_path) if format == "iceberg" else None
-    return Made(location=str(place), metadata=metadata, files=[str(file.file) for file in files], answer=[rows])
+    return BenchTable(location=str(place), metadata=metadata, files=[str(file.file) for file in files], answer=[rows])

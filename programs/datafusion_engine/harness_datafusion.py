@@ -116,7 +116,7 @@ def _rows(plan: PlannedScan, columns: Sequence[Field]) -> pa.Table:
     schema = pa.schema([pa.field(f"c{i}", type_) for i, type_ in enumerate(types)] + [pa.field("one", pa.int8())])
     if plan.files.num_rows == 0:
         return schema.empty_table()
-    files = _Files.of(plan)
+    files = _RegisteredFiles.from_plan(plan)
     parts = [schema.empty_table()]
     for arm in union_arms(plan, tuple(columns), files.inspector, files.deletes):
         rows = _arm(arm, files)
@@ -124,7 +124,7 @@ def _rows(plan: PlannedScan, columns: Sequence[Field]) -> pa.Table:
     return pa.concat_tables(parts)
 
 
-def _arm(arm: UnionArm, files: _Files) -> pa.Table:
+def _arm(arm: UnionArm, files: _RegisteredFiles) -> pa.Table:
     made = [files.read(name, arm.group, arm.fields, i) for i, name in enumerate(arm.names)]
     values = arm.values()
     rows = pa.concat_tables(
@@ -146,7 +146,7 @@ def _deleted(arm: UnionArm, number: int, count: int) -> Any:
     return deleted_mask(arm.deleted[int(arm.group.members[number])], count).astype(bool)
 
 
-def _hit(arm: UnionArm, rows: pa.Table, files: _Files) -> Iterator[Any]:
+def _hit(arm: UnionArm, rows: pa.Table, files: _RegisteredFiles) -> Iterator[Any]:
     """The numbers of the rows that equality deletes hit, by set of keys."""
     plan, scope = arm.plan, arm.scope
     if scope is None:
@@ -167,7 +167,7 @@ def _hit(arm: UnionArm, rows: pa.Table, files: _Files) -> Iterator[Any]:
         yield found.column(0).to_numpy()
 
 
-def _deleted_keys(key_set: KeySet, numbers: Sequence[int], files: _Files) -> pa.Table:
+def _deleted_keys(key_set: KeySet, numbers: Sequence[int], files: _RegisteredFiles) -> pa.Table:
     parts = []
     for group in files.inspector.groups(files.deletes, key_set.keys, np.array(numbers)):
         found = deleted_keys(files.plan, key_set, files.deletes, group)
@@ -201,7 +201,7 @@ def _comparable(array: pa.Array) -> pa.Array:
 
 
 @dataclass(frozen=True)
-class _Files:
+class _RegisteredFiles:
     """The files of a plan."""
 
     plan: PlannedScan
@@ -210,20 +210,20 @@ class _Files:
     deletes: ScanFiles
 
     @staticmethod
-    def of(plan: PlannedScan) -> _Files:
+    def from_plan(plan: PlannedScan) -> _RegisteredFiles:
         """Opens none yet."""
         looks = local_opener(plan)
-        return _Files(plan, looks, Inspector(looks, plan), delete_files(plan))
+        return _RegisteredFiles(plan, looks, Inspector(looks, plan), delete_files(plan))
 
-    def read(self, name: FileName, group: FileGroup, fields: Sequence[Field], number: int) -> _File:
+    def read(self, name: FileName, group: FileGroup, fields: Sequence[Field], number: int) -> _NumberedFile:
         """The file that is the `number`th of its group."""
         if not group.form.schema:
-            return _File(number, int(group.rows[number]), None, group)
+            return _NumberedFile(number, int(group.rows[number]), None, group)
         rows = self.opener.rows(name, group, fields)
-        return _File(number, rows.num_rows, rows, group)
+        return _NumberedFile(number, rows.num_rows, rows, group)
 
 
-class _File:
+class _NumberedFile:
     """The rows of a file as stored, and what is read of them."""
 
     def __init__(self, number: int, count: int, rows: pa.Table | None, group: FileGroup) -> None:

@@ -1,6 +1,6 @@
 """Write the sources of the site: the pages of docs/ with their tables, and the scripts of reports, into build/docs.
 
-    python programs/documentation/build.py
+python programs/documentation/build.py
 """
 
 import re
@@ -28,13 +28,18 @@ def write_root_pages() -> None:
     """Copy the files of ROOT_PAGES into the site, and make links to and from them point to the copies."""
     for file, page in ROOT_PAGES.items():
         (BUILD / "docs" / page).write_text((ROOT / file).read_text("utf-8").replace("](docs/", "]("), "utf-8")
-    for page in (BUILD / "docs").rglob("*.md"):
-        text = page.read_text("utf-8")
-        linked = re.sub(
-            r"\]\(\.\./((?:\.\./)*)(CHANGELOG|SECURITY)\.md", lambda link: f"]({link[1]}{link[2].lower()}.md", text
-        )
+    for path in (BUILD / "docs").rglob("*.md"):
+        text = path.read_text("utf-8")
+        linked = links_to_copies(text)
         if linked != text:
-            page.write_text(linked, "utf-8")
+            path.write_text(linked, "utf-8")
+
+
+def links_to_copies(text: str) -> str:
+    """Return a page whose links to the files of ROOT_PAGES, which are above docs/, point to their copies in docs/."""
+    names = "|".join(map(re.escape, ROOT_PAGES))
+    link = re.compile(rf"\]\(\.\./(?P<folders>(?:\.\./)*)(?P<file>{names})")
+    return link.sub(lambda match: f"]({match['folders']}{ROOT_PAGES[match['file']]}", text)
 
 
 def write_scripts(folder: Path) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 PACKAGE = Path(__file__).parents[2] / "harness"
-_TRANSPARENT = {"__init__", "distrusted", "warn"}
+_TRANSPARENT = {"__init__", "untrusted_table_error", "warn"}
 _seen: set[tuple[str, int, str]] = set()
 
 

@@ -43,7 +43,7 @@ _OTHERS = {
     "BadParameter": "Wrong usage of a command",
     "UsageError": "Wrong usage of a command",
 }
-_FUNCTIONS = {"distrusted": "InvalidTableError"}
+_FUNCTIONS = {"untrusted_table_error": "InvalidTableError"}
 _LONGEST_EXAMPLE = 240
 
 

@@ -37,7 +37,7 @@ ROOT = Path(__file__).parents[2]
 _TABLE = runpy.run_path(str(ROOT / "tests/properties/drawn/functions.py"))
 SUPPORTED, KINDS = _TABLE["SUPPORTED"], _TABLE["FunctionKind"]
 _PARAMETERS = {
-    registry.ANY_TEXT: "VARCHAR or what becomes text alike",
+    registry.ANY_TEXT: "VARCHAR, or a type with the same text on both engines",
     registry.BIGINT: "BIGINT",
     registry.BLOB: "BLOB",
     registry.DECIMAL: "DECIMAL",
@@ -56,7 +56,7 @@ _PARAMETERS = {
     nested.LISTS: "list of lists",
     nested.ORDERED_LIST: "list",
     numbers.WIDENED: "FLOAT or DOUBLE",
-    texts.OR_EMPTY: "VARCHAR or what becomes text alike",
+    texts.OR_EMPTY: "VARCHAR, or a type with the same text on both engines",
     times.MICROS: "DATE or TIMESTAMP, as microseconds since 1970",
 }
 """The types of parameters, as DuckDB writes them."""
@@ -74,7 +74,7 @@ def options_table(command: Command) -> str:
     rows = [_row(command, parameter) for parameter in command.params if parameter not in opening]
     if opening:
         rows.append("| … | The [options for opening tables](#opening-tables). |")
-    return "\n".join(["| Argument or option | What it says |", "|---|---|", *rows]) + "\n"
+    return "\n".join(["| Argument or option | Meaning |", "|---|---|", *rows]) + "\n"
 
 
 def _opening(command: Command) -> list[Any]:
@@ -106,7 +106,9 @@ def with_shapes(page: str) -> str:
     """The page about rereads with its table of shapes as it must be now."""
     needs = {shape.name: "" if shape.needs is None else f"`{shape.needs}`" for shape in SHAPES}
     rows = [f"| `{shape.name}` | {shape.read} | {shape.result} | {needs[shape.name]} |" for shape in SHAPES]
-    return _between(page, "shapes", "\n".join(["| Shape | Read | Must be | Option |", "|---|---|---|---|", *rows]))
+    return _between(
+        page, "shapes", "\n".join(["| Shape | Read | Expected result | Option |", "|---|---|---|---|", *rows])
+    )
 
 
 def _between(page: str, mark: str, text: str) -> str:
@@ -124,9 +126,12 @@ def _between(page: str, mark: str, text: str) -> str:
 
 def _row(command: Command, parameter: Any) -> str:
     declared, choices = command.declared[parameter.name], getattr(parameter.type, "choices", ["VALUE"])
-    option = parameter.opts[0].startswith("--")
+    option = parameter.opts[0].startswith("-")
     value = declared.metavar or "|".join(str(getattr(each, "value", each)) for each in choices)
-    words = [*([parameter.opts[0]] if option else []), *([] if getattr(parameter, "is_flag", False) else [value])]
+    words = [
+        *([", ".join(parameter.opts)] if option else []),
+        *([] if getattr(parameter, "is_flag", False) else [value]),
+    ]
     shown = _code_of_cell(" ".join(words).replace("<", "&lt;"))
     default = parameter.to_info_dict()["default"]
     said = "" if default in (None, False, "") or parameter.required else f" Default: `{default}`."
@@ -148,11 +153,11 @@ def with_stores(page: str) -> str:
 def with_trust(page: str) -> str:
     """The page of what is trusted with its two tables as they must be now."""
     claims = [
-        ("What is said", "Of", "Trusted", "Because"),
+        ("Statement", "Column types", "Trusted", "Reason"),
         *((c.statement.value, _types(c.types), c.trust.value, c.reason) for c in CLAIMS),
     ]
     lies = [
-        ("Writer", "What is wrong", "Of", "Guard", "Source"),
+        ("Writer", "Fault", "Column types", "Guard", "Source"),
         *(
             (_releases(e), f"{e.statement.value}: {e.wrong}", _types(e.types), e.guard, f"<{e.source}>")
             for e in WRITER_FAULTS
@@ -305,10 +310,10 @@ def with_functions(page: str) -> str:
     sections = []
     for kind in KINDS:
         entries = sorted((f for f in SUPPORTED if f.kind is kind), key=lambda f: f.names[0])
-        head = "| Function | Arguments | On Spark | Same for | Otherwise |\n|---|---|---|---|---|"
+        head = "| Function | Arguments | On Spark | Same result for | Otherwise |\n|---|---|---|---|---|"
         sections.append("\n".join([f"## {kind.value}\n", head, *(_function_row(each, told) for each in entries)]))
-    refused = sum(bool(f.refused) for f in SUPPORTED)
-    names = sum(len(f.names) for f in SUPPORTED if not f.refused)
+    refused = sum(bool(f.alternative) for f in SUPPORTED)
+    names = sum(len(f.names) for f in SUPPORTED if not f.alternative)
     counted = (
         f"{len(SUPPORTED) - refused} functions and operators are supported, under {names} names; {refused} entries are "
         f"refused by name.\n{_everyday()}\n"
@@ -329,8 +334,8 @@ def _everyday() -> str:
 def _function_row(function: Any, told: Mapping[str, list[str]]) -> str:
     names = _escaped(", ".join(map(_code, function.names)))
     _, takes, spark, agree, outside = told.get(names.split(", ")[0], ["", "", "", "all values", ""])
-    if function.refused:
-        takes, spark, agree, outside = "", "refused", "", _escaped(function.refused)
+    if function.alternative:
+        takes, spark, agree, outside = "", "refused", "", _escaped(function.alternative)
     elif function.forms:
         takes = _escaped("<br>".join(_plain(_parameters(form)) for form in function.forms))
         spark = _escaped("<br>".join(_code(form.spark) for form in function.forms))
@@ -368,7 +373,7 @@ def with_layers(page: str) -> str:
     """The page of the architecture with the layers that pyproject.toml lists, each as its own docstring says it."""
     settings = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
     (layers,) = (each["layers"] for each in settings["tool"]["importlinter"]["contracts"] if each["type"] == "layers")
-    text = "\n".join(["| Layer | Its subject |", "|---|---|", *map(_layer_row, layers)])
+    text = "\n".join(["| Layer | Subject |", "|---|---|", *map(_layer_row, layers)])
     return _between(page, "layers", text)
 
 

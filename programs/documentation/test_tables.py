@@ -20,3 +20,7 @@ def test_the_tables_in_the_repository_are_current(name):
 def test_a_page_without_a_place_is_an_error():
     with pytest.raises(ValueError, match="<!-- shapes -->"):
         tables.with_shapes("# A page")
+
+
+def test_a_row_of_options_has_the_short_and_the_long_name():
+    assert "| `-o, --output FILE` |" in tables.options_table(tables.commands()["head"])

@@ -24,17 +24,17 @@ import fuzz_answers
 import fuzz_findings
 import fuzz_spark
 import moving_tables
-from fuzz_findings import Finding
-from fuzz_judging import Kind
+from fuzz_assessment import OutcomeKind
+from fuzz_findings import FuzzFinding
 from fuzz_mutants import GROUP, ROTATION, TARGETS, parsed
-from fuzz_shrinking import shrunk
+from fuzz_shrinking import shrink
 from fuzz_subjects import ROOT, Changes
-from fuzz_workers import Judged, Worker
+from fuzz_workers import FuzzWorker, Result
 
 _MOST_SHRUNK = 40
 
 
-class Run:
+class FuzzRun:
     """A run of the fuzzer: counts by target and verdict, and findings by what tells them apart.
 
     options: of the command line.
@@ -46,9 +46,9 @@ class Run:
         self._began = time.monotonic()
         self._groups = self._all_groups()
         self._is_over = False
-        self.counts: dict[str, Counter[Kind]] = defaultdict(Counter)
-        self.found: dict[str, list[Judged]] = {}
-        self.agreed: list[Judged] = []
+        self.counts: dict[str, Counter[OutcomeKind]] = defaultdict(Counter)
+        self.found: dict[str, list[Result]] = {}
+        self.agreed: list[Result] = []
 
     def run(self) -> None:
         """Read mutants on all jobs until there were enough."""
@@ -61,7 +61,7 @@ class Run:
         for job in jobs:
             job.result()
 
-    def told(self) -> str:
+    def summary(self) -> str:
         """The number of mutants, the time, and the findings."""
         total, seconds = sum(counts.total() for counts in self.counts.values()), time.monotonic() - self._began
         rate = f"{total / seconds * 3600:,.0f} an hour, {len(self.found)} findings"
@@ -69,8 +69,8 @@ class Run:
 
     def table(self) -> str:
         """The counts, a line for each target; then the findings."""
-        rows = {**dict(sorted(self.counts.items())), "all": sum(self.counts.values(), Counter[Kind]())}
-        kinds = [kind for kind in Kind if rows["all"][kind]]
+        rows = {**dict(sorted(self.counts.items())), "all": sum(self.counts.values(), Counter[OutcomeKind]())}
+        kinds = [kind for kind in OutcomeKind if rows["all"][kind]]
         cells = [["target", "mutants", *(kind.value for kind in kinds)]]
         cells += [[name, str(c.total()), *(str(c[kind]) for kind in kinds)] for name, c in rows.items()]
         widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
@@ -80,11 +80,11 @@ class Run:
     def _work(self) -> None:
         options = self._options
         try:
-            with Worker(options.plant) as worker:
+            with FuzzWorker(options.plant) as worker:
                 while (group := self._next_group()) is not None:
                     target, start = group
-                    for judged in worker.group(target, options.seed, start, start + GROUP, options.subject):
-                        self._count(target, judged)
+                    for result in worker.group(target, options.seed, start, start + GROUP, options.subject):
+                        self._count(target, result)
         finally:
             self._is_over = True
 
@@ -102,97 +102,97 @@ class Run:
         for target in itertools.islice(turns, -(-self._options.mutants // GROUP)):
             yield target, next(counts[target])
 
-    def _count(self, target: str, judged: Judged) -> None:
+    def _count(self, target: str, result: Result) -> None:
         with self._lock:
-            kind = judged.verdict.kind
+            kind = result.assessment.kind
             self.counts[target][kind] += 1
             if kind.is_finding:
-                alike = self.found.setdefault(distinct(judged), [])
-                alike.append(judged)
+                alike = self.found.setdefault(distinct(result), [])
+                alike.append(result)
                 if len(alike) == 1:
-                    print(line(judged), flush=True)
-            is_asked = target not in fuzz_answers.KINDS and kind is Kind.OTHER
-            if is_asked and self.counts[target][Kind.OTHER] <= self._options.spark:
-                self.agreed.append(judged)
+                    print(line(result), flush=True)
+            is_asked = target not in fuzz_answers.KINDS and kind is OutcomeKind.OTHER
+            if is_asked and self.counts[target][OutcomeKind.OTHER] <= self._options.spark:
+                self.agreed.append(result)
             if sum(counts.total() for counts in self.counts.values()) % 5000 == 0:
-                print(f"so far {self.told()}", flush=True)
+                print(f"so far {self.summary()}", flush=True)
 
 
-def distinct(judged: Judged) -> str:
+def distinct(result: Result) -> str:
     """The name of a finding: the fault as the verdict says it; of wrong rows, what was done to which table."""
-    signature = judged.verdict.signature
-    if judged.verdict.kind not in (Kind.WRONG, Kind.DISPUTED):
+    signature = result.assessment.signature
+    if result.assessment.kind not in (OutcomeKind.WRONG, OutcomeKind.DISPUTED):
         return signature
-    done = sorted({mutation.mutator for mutation in judged.mutant.mutations})
-    return f"{signature} {judged.mutant.subject} {' '.join(done)}"
+    done = sorted({mutation.mutator for mutation in result.mutant.mutations})
+    return f"{signature} {result.mutant.subject} {' '.join(done)}"
 
 
-def line(judged: Judged) -> str:
+def line(result: Result) -> str:
     """A finding in two lines."""
-    mutant, verdict = judged.mutant, judged.verdict
-    return f"{verdict.kind.value}: {mutant.name}, {mutant.subject}, {mutant.words()}\n    {verdict.detail[:700]}"
+    mutant, assessment = result.mutant, result.assessment
+    return f"{assessment.kind.value}: {mutant.name}, {mutant.subject}, {mutant.words()}\n    {assessment.detail[:700]}"
 
 
-def made_small(judged: Judged, worker: Worker, only: str | None, tries: int = 300) -> Finding:
+def shrink_finding(result: Result, worker: FuzzWorker, only: str | None, tries: int = 300) -> FuzzFinding:
     """A finding made small, in at most so many tries."""
-    mutant, pieces, image = worker.mutant(*parsed(judged.mutant.name), only)
-    wanted = judged.verdict
+    mutant, pieces, image = worker.mutant(*parsed(result.mutant.name), only)
+    wanted = result.assessment
 
     def shows(changes: Changes) -> bool:
-        verdict = worker.judge(mutant.subject, mutant.read, changes)
-        return (verdict.kind, verdict.signature) == (wanted.kind, wanted.signature)
+        assessment = worker.assess(mutant.subject, mutant.read, changes)
+        return (assessment.kind, assessment.signature) == (wanted.kind, wanted.signature)
 
-    return Finding(mutant, wanted, image, shrunk(image, pieces, shows, tries) or pieces[0])
+    return FuzzFinding(mutant, wanted, image, shrink(image, pieces, shows, tries) or pieces[0])
 
 
-def leave(found: Sequence[Judged], options: argparse.Namespace) -> None:
+def save_findings(found: Sequence[Result], options: argparse.Namespace) -> None:
     """Make findings small, leave a directory of each, and print the commands that show them."""
-    with Worker(options.plant) as worker:
-        for judged in found:
-            place = fuzz_findings.write(made_small(judged, worker, options.subject), options.output)
-            print(f"{judged.verdict.kind.value}: python programs/fuzzing/fuzz.py --again {place}", flush=True)
+    with FuzzWorker(options.plant) as worker:
+        for result in found:
+            place = fuzz_findings.write(shrink_finding(result, worker, options.subject), options.output)
+            print(f"{result.assessment.kind.value}: python programs/fuzzing/fuzz.py --again {place}", flush=True)
 
 
-def again(place: Path, plant: str | None) -> int:
+def replay(place: Path, plant: str | None) -> int:
     """Read a finding once more; the exit code."""
-    with Worker(plant) as worker:
-        verdict = worker.judge(*fuzz_findings.load_again(place))
-    print(f"{verdict.kind.value}: {verdict.detail}")
-    return int(verdict.kind.is_finding)
+    with FuzzWorker(plant) as worker:
+        assessment = worker.assess(*fuzz_findings.load_again(place))
+    print(f"{assessment.kind.value}: {assessment.detail}")
+    return int(assessment.kind.is_finding)
 
 
-def one(name: str, options: argparse.Namespace) -> int:
+def run_one(name: str, options: argparse.Namespace) -> int:
     """Draw and read one mutant, and say what came of it; a finding leaves its directory. The exit code."""
     target, seed, number = parsed(name)
-    with Worker(options.plant) as worker:
-        (judged,) = worker.group(target, seed, number, number + 1, options.subject)
-    print(line(judged))
-    if judged.verdict.kind.is_finding:
-        leave([judged], options)
-    return int(judged.verdict.kind.is_finding)
+    with FuzzWorker(options.plant) as worker:
+        (result,) = worker.group(target, seed, number, number + 1, options.subject)
+    print(line(result))
+    if result.assessment.kind.is_finding:
+        save_findings([result], options)
+    return int(result.assessment.kind.is_finding)
 
 
 def main(arguments: list[str] | None = None) -> int:
     """The exit code: 1 if there is a finding."""
     options = _options(arguments)
     if options.again is not None:
-        return again(options.again, options.plant)
+        return replay(options.again, options.plant)
     if options.mutant is not None:
-        return one(options.mutant, options)
+        return run_one(options.mutant, options)
     chosen = "".join(f" --target {target}" for target in options.target or ())
     print(
         f"again: python programs/fuzzing/fuzz.py --seed {options.seed}{chosen}, with --mutants or --minutes", flush=True
     )
-    run = Run(options)
+    run = FuzzRun(options)
     run.run()
-    told = run.told()
-    leave([first for first, *_ in run.found.values()][:_MOST_SHRUNK], options)
+    summary = run.summary()
+    save_findings([first for first, *_ in run.found.values()][:_MOST_SHRUNK], options)
     for kind in moving_tables.KINDS if options.moving else ():
         with tempfile.TemporaryDirectory() as place:
             print(kind, moving_tables.read_while_it_moves(kind, Path(place), options.moving), flush=True)
-    names = [judged.mutant.name for judged in run.agreed]
+    names = [result.mutant.name for result in run.agreed]
     is_agreed = not names or fuzz_spark.is_agreed(names, options.subject)
-    print(f"{run.table()}\n{told}")
+    print(f"{run.table()}\n{summary}")
     return int(bool(run.found) or not is_agreed)
 
 

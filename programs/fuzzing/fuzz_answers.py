@@ -7,12 +7,12 @@ of it are drawn, made small and kept like those of files; what reads them is an 
 from collections.abc import Callable, Mapping
 from typing import Protocol
 
+from fuzz_assessment import Assessment
 from fuzz_catalogs import Catalogs
 from fuzz_contained import Contained
-from fuzz_judging import Verdict
 from fuzz_listings import Listings
 from fuzz_reading import Outcome
-from fuzz_subjects import Changes, Image, Read, Subject
+from fuzz_subjects import Changes, Image, Subject, SubjectRead
 
 
 class Answers(Protocol):
@@ -20,10 +20,10 @@ class Answers(Protocol):
 
     image: Image
 
-    def read(self, changes: Changes, read: Read) -> Outcome:
+    def read(self, changes: Changes, read: SubjectRead) -> Outcome:
         """The outcome for a user, if the answers have these changes."""
 
-    def verdict(self, outcome: Outcome, original: Outcome, changes: Changes, read: Read) -> Verdict:
+    def assessment(self, outcome: Outcome, original: Outcome, changes: Changes, read: SubjectRead) -> Assessment:
         """The verdict on that. original: what a user gets without changes."""
 
 

@@ -11,15 +11,15 @@ import fuzz_subjects
 import pyarrow as pa
 import pyarrow.parquet as pq
 from fuzz_answers import Answers
-from fuzz_judging import Kind, Verdict, judged, judged_untrusted
-from fuzz_limits import MOST_BYTES, Memory
+from fuzz_assessment import Assessment, OutcomeKind, assess_read, assess_untrusted
+from fuzz_limits import MOST_BYTES, MemoryMeter
 from fuzz_log_views import other_views
-from fuzz_mutants import Mutant, draw, drawn_read, fitting, order
-from fuzz_reading import Leaked, Outcome, Refused, by_duckdb, by_oracle, checked, description
-from fuzz_subjects import Changes, Image, Read, Subject
+from fuzz_mutants import Mutant, draw, draw_read, fitting, order
+from fuzz_reading import Leak, Outcome, Refusal, by_duckdb, by_oracle, checked, description
+from fuzz_subjects import Changes, Image, Subject, SubjectRead
 
 
-class Watching(Protocol):
+class WatchedAccess(Protocol):
     """What hears of opened files and sockets, such as `fuzz_limits.Watch`."""
 
     opened: set[str] | None
@@ -32,10 +32,10 @@ class Bench:
     judging: called before the oracle is asked.
     """
 
-    def __init__(self, subject: Subject, watch: Watching, judging: Callable[[], object]) -> None:
+    def __init__(self, subject: Subject, watch: WatchedAccess, before_oracle: Callable[[], object]) -> None:
         self.subject = subject
         self._watch = watch
-        self._judging = judging
+        self._before_oracle = before_oracle
         self._originals: dict[str, tuple[Outcome, list[str]]] = {}
         self._answers: dict[str, Answers] = {}
         self._answered: dict[tuple[str, str], Outcome] = {}
@@ -44,7 +44,7 @@ class Bench:
         """The bytes that mutants of a target are of: the table's files, or answers about it."""
         return self._answers_of(target).image if target in fuzz_answers.KINDS else self.subject.image
 
-    def original(self, read: Read) -> tuple[Outcome, list[str]]:
+    def original(self, read: SubjectRead) -> tuple[Outcome, list[str]]:
         """The outcome, and which files such a read may be about: those opened, and all outside of the metadata."""
         key = str(read)
         if key not in self._originals:
@@ -60,64 +60,66 @@ class Bench:
             self._originals[key] = (outcome, files)
         return self._originals[key]
 
-    def judge(self, changes: Changes, read: Read) -> Verdict:
+    def assess(self, changes: Changes, read: SubjectRead) -> Assessment:
         """The verdict on the table with these changes; it is whole again afterwards."""
         target = fuzz_answers.target_of(changes)
         if target is not None:
-            return self._judge_answers(target, changes, read)
+            return self._assess_answers(target, changes, read)
         original, _ = self.original(read)
         with self.subject.changed(changes):
-            verdict = self._judge(original, changes, read)
-            if not verdict.kind.is_finding:
-                verdict = self._untrusted(read) or verdict
-        return _or_neighbour(verdict, original, lambda: by_duckdb(self.subject.address, read))
+            assessment = self._assess(original, changes, read)
+            if not assessment.kind.is_finding:
+                assessment = self._untrusted(read) or assessment
+        return _or_neighbor(assessment, original, lambda: by_duckdb(self.subject.address, read))
 
-    def _untrusted(self, read: Read) -> Verdict | None:
+    def _untrusted(self, read: SubjectRead) -> Assessment | None:
         """The verdict on the table as untrusted: filters skip by what is recorded, deletes by nothing of it."""
         if read.where is None:
             return None
         reads = [by_duckdb(self.subject.address, read, prune, untrusted=True) for prune in ("files", "off")]
-        return judged_untrusted(*reads)
+        return assess_untrusted(*reads)
 
     def _answers_of(self, target: str) -> Answers:
         if target not in self._answers:
             self._answers[target] = fuzz_answers.KINDS[target](self.subject)
         return self._answers[target]
 
-    def _judge_answers(self, target: str, changes: Changes, read: Read) -> Verdict:
+    def _assess_answers(self, target: str, changes: Changes, read: SubjectRead) -> Assessment:
         """The verdict on answers with these changes; what comes without them must be the same afterwards."""
         answers, key = self._answers_of(target), (target, str(read))
         if key not in self._answered:
             self._answered[key] = answers.read({}, read)
         before = self._answered[key]
-        outcome, excess = self._watched(lambda: answers.read(changes, read))
-        verdict = excess or answers.verdict(outcome, before, changes, read)
-        return _or_neighbour(verdict, before, lambda: answers.read({}, read))
+        outcome, excess = self._run_watched(lambda: answers.read(changes, read))
+        assessment = excess or answers.assessment(outcome, before, changes, read)
+        return _or_neighbor(assessment, before, lambda: answers.read({}, read))
 
-    def _watched(self, look: Callable[[], Outcome]) -> tuple[Outcome, Verdict | None]:
+    def _run_watched(self, run_read: Callable[[], Outcome]) -> tuple[Outcome, Assessment | None]:
         """An outcome, and the verdict if it opened a socket, or took too much memory."""
         sockets = self._watch.sockets
-        with Memory() as memory:
-            outcome = look()
+        with MemoryMeter() as memory:
+            outcome = run_read()
         if self._watch.sockets > sockets:
-            return outcome, Verdict(Kind.SOCKET, str(outcome), "socket")
+            return outcome, Assessment(OutcomeKind.SOCKET, str(outcome), "socket")
         if memory.bytes > MOST_BYTES:
-            kind = outcome.text.partition(":")[0] if isinstance(outcome, Refused) else type(outcome).__name__
-            return outcome, Verdict(Kind.MEMORY, f"{memory.bytes >> 20} MiB, then {outcome}", f"memory {kind}")
+            kind = outcome.text.partition(":")[0] if isinstance(outcome, Refusal) else type(outcome).__name__
+            return outcome, Assessment(
+                OutcomeKind.MEMORY, f"{memory.bytes >> 20} MiB, then {outcome}", f"memory {kind}"
+            )
         return outcome, None
 
-    def _judge(self, original: Outcome, changes: Changes, read: Read) -> Verdict:
-        def look() -> Outcome:
+    def _assess(self, original: Outcome, changes: Changes, read: SubjectRead) -> Assessment:
+        def run_read() -> Outcome:
             address = self.subject.address
             outcomes = by_duckdb(address, read), description(address), checked(address)
-            return next((each for each in outcomes if isinstance(each, Leaked)), outcomes[0])
+            return next((each for each in outcomes if isinstance(each, Leak)), outcomes[0])
 
-        outcome, excess = self._watched(look)
-        return excess or judged(
+        outcome, excess = self._run_watched(run_read)
+        return excess or assess_read(
             outcome, original, lambda: self._oracle(changes, read), lambda: self._careful(changes, read)
         )
 
-    def _careful(self, changes: Changes, read: Read) -> Iterator[Outcome]:
+    def _careful(self, changes: Changes, read: SubjectRead) -> Iterator[Outcome]:
         """What DuckDB gives, if nothing is skipped by the table's statistics; then also without those of data files."""
         yield by_duckdb(self.subject.address, read, "off")
         plain = {
@@ -127,12 +129,12 @@ class Bench:
             with self.subject.changed(plain, changes):
                 yield by_duckdb(self.subject.address, read, "off")
 
-    def _oracle(self, changes: Changes, read: Read) -> Iterator[Outcome]:
+    def _oracle(self, changes: Changes, read: SubjectRead) -> Iterator[Outcome]:
         """What the oracle gives, and what it gives where it must believe another part of a Delta table's log.
 
         By itself it replays from the first commit on that is left, and looks at nothing that repeats a commit.
         """
-        self._judging()
+        self._before_oracle()
         yield by_oracle(self.subject.address, read)
         now = {name: data for name, data in {**self.subject.image, **changes}.items() if data is not None}
         for view in other_views(now, read.at.get("version")):
@@ -140,11 +142,11 @@ class Bench:
                 yield by_oracle(self.subject.address, read)
 
 
-def _or_neighbour(verdict: Verdict, before: Outcome, look: Callable[[], Outcome]) -> Verdict:
+def _or_neighbor(assessment: Assessment, before: Outcome, run_read: Callable[[], Outcome]) -> Assessment:
     """The verdict, or that a table which is whole again reads otherwise than before."""
-    if not verdict.kind.is_finding and (after := look()) != before:
-        return Verdict(Kind.NEIGHBOUR, f"before: {before}; after the mutant: {after}", "neighbour")
-    return verdict
+    if not assessment.kind.is_finding and (after := run_read()) != before:
+        return Assessment(OutcomeKind.NEIGHBOR, f"before: {before}; after the mutant: {after}", "neighbour")
+    return assessment
 
 
 def plain_parquet(data: bytes) -> bytes:
@@ -170,10 +172,10 @@ def _is_data(name: str, data: bytes) -> bool:
 class Benches:
     """One bench at a time. place: a directory that no other process writes in. judging: as for `Bench`."""
 
-    def __init__(self, place: Path, watch: Watching, judging: Callable[[], object]) -> None:
+    def __init__(self, place: Path, watch: WatchedAccess, before_oracle: Callable[[], object]) -> None:
         self._place = place
         self._watch = watch
-        self._judging = judging
+        self._before_oracle = before_oracle
         self._names = fuzz_subjects.names()
         self._bench: Bench | None = None
         self._fits: dict[tuple[str, str], bool] = {}
@@ -181,7 +183,7 @@ class Benches:
     def drawn(self, target: str, seed: int, number: int, only: str | None) -> tuple[Mutant, Bench]:
         """The mutant of that number, and the bench with its subject. only: the one subject that there is; None: all."""
         bench = self._fitting(target, seed, number, only)
-        read = drawn_read(target, seed, number, bench.subject)
+        read = draw_read(target, seed, number, bench.subject)
         _, files = bench.original(read)
         subject = replace(bench.subject, image=bench.image(target))
         if target in fuzz_answers.KINDS or not fitting(target, subject, files):
@@ -191,7 +193,7 @@ class Benches:
     def on(self, name: str) -> Bench:
         """The bench with the subject of that name."""
         if self._bench is None or self._bench.subject.name != name:
-            self._bench = Bench(fuzz_subjects.make(name, self._place / "subject"), self._watch, self._judging)
+            self._bench = Bench(fuzz_subjects.make(name, self._place / "subject"), self._watch, self._before_oracle)
         return self._bench
 
     def _fitting(self, target: str, seed: int, number: int, only: str | None) -> Bench:

@@ -19,10 +19,10 @@ from unittest import mock
 from urllib.parse import unquote, urlsplit
 from zlib import crc32
 
-from fuzz_judging import Kind, Verdict, without_rows
+from fuzz_assessment import Assessment, OutcomeKind, without_rows
 from fuzz_listings import STORE, store_of
-from fuzz_reading import Leaked, Outcome, Refused, Rows, by_duckdb, by_oracle
-from fuzz_subjects import Changes, Image, Read, Subject
+from fuzz_reading import Leak, Outcome, ReadRows, Refusal, by_duckdb, by_oracle
+from fuzz_subjects import Changes, Image, Subject, SubjectRead
 from mutate_http import TOKEN
 
 from harness.metadata.catalogs.catalog import Catalog
@@ -51,31 +51,31 @@ class Catalogs:
         self.image: Image = self._recorded()
         self._now: Changes = self.image
 
-    def read(self, changes: Changes, read: Read) -> Outcome:
+    def read(self, changes: Changes, read: SubjectRead) -> Outcome:
         """The outcome for a user who opens the table by its name."""
-        with self._asked(changes):
+        with self._ask_catalog(changes):
             outcome = by_duckdb(_NAME, read, catalog=self._catalog())
-        if isinstance(outcome, Refused) and TOKEN in outcome.text:
-            return Leaked("Token", "catalogs", outcome.text)
+        if isinstance(outcome, Refusal) and TOKEN in outcome.text:
+            return Leak("Token", "catalogs", outcome.text)
         return outcome
 
-    def verdict(self, outcome: Outcome, original: Outcome, changes: Changes, read: Read) -> Verdict:
+    def assessment(self, outcome: Outcome, original: Outcome, changes: Changes, read: SubjectRead) -> Assessment:
         """The verdict: rows of other versions of this table are fine, since the catalog says which is the latest."""
-        if not isinstance(outcome, Rows):
+        if not isinstance(outcome, ReadRows):
             return without_rows(outcome)
         if outcome == original:
-            return Verdict(Kind.SAME)
-        with self._asked(changes):
+            return Assessment(OutcomeKind.SAME)
+        with self._ask_catalog(changes):
             located = self._catalog().locate(tuple(_NAME.split(".")))
         place = located.metadata_location or located.location
-        told = f"harness: {outcome}; before: {original}; at {place[:200]} with {located.options}"
+        detail = f"harness: {outcome}; before: {original}; at {place[:200]} with {located.options}"
         if f"{place}/".startswith(f"{STORE}/"):
             with store_of(self._subject, {}):
                 oracle = by_oracle(place, read, **located.options)
             if oracle == outcome:
-                return Verdict(Kind.OTHER)
-            told += f"; oracle: {oracle}"
-        return Verdict(Kind.WRONG, told, "wrong catalog")
+                return Assessment(OutcomeKind.OTHER)
+            detail += f"; oracle: {oracle}"
+        return Assessment(OutcomeKind.WRONG, detail, "wrong catalog")
 
     def _catalog(self) -> Catalog:
         if self._dialect == "rest":
@@ -131,20 +131,20 @@ class Catalogs:
         }
 
     @contextmanager
-    def _asked(self, changes: Changes) -> Iterator[None]:
+    def _ask_catalog(self, changes: Changes) -> Iterator[None]:
         """Whoever asks over HTTP gets the answers with these changes while the block runs."""
         self._calls, self._waited = 0, 0.0
         self._now = {**self.image, **changes}
         catalogs = self
 
         def connect(connection: http.client.HTTPConnection) -> None:
-            connection.sock = _Socket(catalogs._answered)  # type: ignore[assignment]
+            connection.sock = _Socket(catalogs._handle_request)  # type: ignore[assignment]
 
         connected = mock.patch.object(http.client.HTTPConnection, "connect", connect)
         with connected, _stand_in(), store_of(self._subject, {}):
             yield
 
-    def _answered(self, request: bytes) -> bytes:
+    def _handle_request(self, request: bytes) -> bytes:
         method, target = request.partition(b"\r\n")[0].decode("latin-1").split(" ")[:2]
         return self._answer(method, unquote(urlsplit(target).path).removeprefix(ROOT))
 

@@ -16,9 +16,9 @@ from typing import Any
 from unittest import mock
 
 import pyarrow as pa
-from fuzz_judging import Kind, Verdict, without_rows
-from fuzz_reading import Leaked, Outcome, Refused, Rows, counted, lines_of, outcome_of
-from fuzz_subjects import LOCATION, Changes, Image, Read, Subject
+from fuzz_assessment import Assessment, OutcomeKind, without_rows
+from fuzz_reading import Leak, Outcome, ReadRows, Refusal, counted, lines_of, outcome_of
+from fuzz_subjects import LOCATION, Changes, Image, Subject, SubjectRead
 
 import harness
 from harness.errors import visible
@@ -43,30 +43,32 @@ class Contained:
         if rows.code == 0:
             self.image[ROWS] = _BEGUN + rows.output
 
-    def read(self, changes: Changes, read: Read) -> Outcome:
+    def read(self, changes: Changes, read: SubjectRead) -> Outcome:
         """The outcome of `read_untrusted` with the worker's words."""
         code, said, output = self._words(changes)
         bounds = harness.Bounds(output_bytes=max(1 << 16, 2 * len(output)), wall_seconds=20)
-        puppet = mock.patch.object(launching, "_worker", return_value=_puppet(code, said, output))
-        with puppet, warnings.catch_warnings(record=True) as told:
+        puppet = mock.patch.object(launching, "_worker", return_value=_fake_process(code, said, output))
+        with puppet, warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             outcome = outcome_of(lambda: harness.read_untrusted(self._address, bounds=bounds), _counted)
-        texts = [str(each.message) for each in told] + ([outcome.text] if isinstance(outcome, Refused) else [])
+        texts = [str(each.message) for each in caught] + ([outcome.text] if isinstance(outcome, Refusal) else [])
         odd = [text for text in texts if visible(text) != text]
-        return Leaked("Unprintable", "contained", repr(odd[0])[:300]) if odd else outcome
+        return Leak("Unprintable", "contained", repr(odd[0])[:300]) if odd else outcome
 
-    def verdict(self, outcome: Outcome, original: Outcome, changes: Changes, read: Read) -> Verdict:
+    def assessment(self, outcome: Outcome, original: Outcome, changes: Changes, read: SubjectRead) -> Assessment:
         """The verdict: other rows are fine where pyarrow decodes them too."""
-        if not isinstance(outcome, Rows):
+        if not isinstance(outcome, ReadRows):
             return without_rows(outcome)
         if outcome == original and ERROR not in changes:
-            return Verdict(Kind.SAME)
+            return Assessment(OutcomeKind.SAME)
         _, _, output = self._words(changes)
         _, _, stream = output.partition(b"\n")
         plain = outcome_of(lambda: pa.ipc.open_stream(stream).read_all(), _counted)
         if outcome == plain:
-            return Verdict(Kind.OTHER)
-        return Verdict(Kind.WRONG, f"harness: {outcome}; before: {original}; pyarrow: {plain}", "wrong worker")
+            return Assessment(OutcomeKind.OTHER)
+        return Assessment(
+            OutcomeKind.WRONG, f"harness: {outcome}; before: {original}; pyarrow: {plain}", "wrong worker"
+        )
 
     def _words(self, changes: Changes) -> tuple[int, bytes, bytes]:
         """Exit code, standard error and standard output of the worker that a mutant is of."""
@@ -110,14 +112,14 @@ def _ordered(rows: pa.Table) -> pa.Table:
     return rows.take(order).combine_chunks() if rows.num_columns else rows
 
 
-def _counted(rows: pa.Table) -> Rows:
+def _counted(rows: pa.Table) -> ReadRows:
     """The rows; of very many, their number alone, since a message of nulls may claim millions."""
     if rows.num_rows > _MOST_COUNTED:
         rows = pa.table({f"{field.name} {field.type}": [rows.num_rows] for field in rows.schema})
     return counted(rows)
 
 
-class _Puppet(Child):
+class _FakeProcess(Child):
     """A child without a process of its own to kill."""
 
     def kill(self) -> None:
@@ -125,7 +127,7 @@ class _Puppet(Child):
 
 
 @contextlib.contextmanager
-def _puppet(code: int, said: bytes, output: bytes) -> Iterator[Child]:
+def _fake_process(code: int, said: bytes, output: bytes) -> Iterator[Child]:
     """A process that says all that it will, and has ended with a code."""
     (out, to_out), (err, to_err) = os.pipe(), os.pipe()
 
@@ -142,7 +144,7 @@ def _puppet(code: int, said: bytes, output: bytes) -> Iterator[Child]:
             # would be an end of these pipes.
             ended: dict[str, Any] = {"pid": os.getppid(), "poll": lambda: code, "wait": lambda _=None: code}
             process = SimpleNamespace(stdin=io.BytesIO(), stdout=stdout, stderr=stderr, returncode=code, **ended)
-            child = _Puppet(process, "")  # type: ignore[arg-type]  # all of a process that is asked for
+            child = _FakeProcess(process, "")  # type: ignore[arg-type]  # all of a process that is asked for
             try:
                 yield child
             finally:

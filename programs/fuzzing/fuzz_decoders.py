@@ -39,7 +39,7 @@ def fuzz(name: str, seconds: int, seed: int, place: Path) -> None:
     atheris.Fuzz()
 
 
-def again(name: str, file: Path) -> None:
+def replay(name: str, file: Path) -> None:
     """One input once more, without Atheris: its exception goes on."""
     from decoders import DECODERS, accepts
 
@@ -74,7 +74,7 @@ def main() -> int:
     parser.add_argument("--output", type=Path, default=ROOT / "build" / "fuzz-decoders", help="where findings are left")
     options = parser.parse_args()
     if options.again is not None:
-        again(options.only, options.again)
+        replay(options.only, options.again)
     elif options.only is not None:
         fuzz(options.only, options.seconds, options.seed, options.output)
     else:

@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Any
 
 from fuzz_answers import target_of
-from fuzz_judging import Verdict
+from fuzz_assessment import Assessment
 from fuzz_mutants import Mutant
-from fuzz_subjects import Changes, Image, Read, placed
+from fuzz_subjects import Changes, Image, SubjectRead, placed
 
 from harness.suite.scenarios.loading import fixtures_directory, load
 from harness.suite.scenarios.model import Expectation, ExpectedError, Scenario, Selector
@@ -30,16 +30,16 @@ _PACKAGES = ("duckdb", "pyarrow", "fastavro", "pyroaring")
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class FuzzFinding:
     """A fault that a mutant showed, made small. image: the table before `changes`."""
 
     mutant: Mutant
-    verdict: Verdict
+    assessment: Assessment
     image: Image
     changes: Changes
 
 
-def write(finding: Finding, directory: Path) -> Path:
+def write(finding: FuzzFinding, directory: Path) -> Path:
     """The directory of a finding, made below another."""
     mutant = finding.mutant
     place = directory / mutant.name
@@ -58,15 +58,15 @@ def write(finding: Finding, directory: Path) -> Path:
     return place
 
 
-def load_again(place: Path) -> tuple[str, Read, Changes]:
+def load_again(place: Path) -> tuple[str, SubjectRead, Changes]:
     """Subject, read and changes of a finding that was written."""
     document = json.loads((place / "finding.json").read_text("utf-8"))
     read = {name: tuple(value) if isinstance(value, list) else value for name, value in document["read"].items()}
     changes = {name: None if text is None else bytes.fromhex(text) for name, text in document["changes"].items()}
-    return document["subject"], Read(**read), changes
+    return document["subject"], SubjectRead(**read), changes
 
 
-def scenario_of(finding: Finding) -> Scenario:
+def scenario_of(finding: FuzzFinding) -> Scenario:
     """The scenario whose history ends with the changes, and whose one read must be refused."""
     mutant, read = finding.mutant, finding.mutant.read
     original = placed(load(fixtures_directory() / f"{mutant.subject}.yaml", mutant.subject))
@@ -89,7 +89,7 @@ def scenario_of(finding: Finding) -> Scenario:
     )
 
 
-def _readme(finding: Finding, place: Path) -> str:
+def _readme(finding: FuzzFinding, place: Path) -> str:
     mutant = finding.mutant
     versions = "\n".join(f"- {name} {importlib.metadata.version(name)}" for name in _PACKAGES)
     changed = "\n".join(
@@ -97,7 +97,7 @@ def _readme(finding: Finding, place: Path) -> str:
         for name, data in finding.changes.items()
     )
     return (
-        f"# {finding.verdict.kind.value}: {mutant.name}\n\n{finding.verdict.detail}\n\n"
+        f"# {finding.assessment.kind.value}: {mutant.name}\n\n{finding.assessment.detail}\n\n"
         f"Read: {mutant.read}, of the table of `{mutant.subject}`.\n"
         f"Mutations: {mutant.words()}. Of them this is left:\n\n{changed}\n\n"
         f"    python programs/fuzzing/fuzz.py --again {place}\n\n"

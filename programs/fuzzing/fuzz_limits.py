@@ -17,7 +17,7 @@ MOST_BYTES = 1 << 30
 _ADDRESS_SPACE = 4 << 30
 
 
-class Watch:
+class SocketWatch:
     """Hears which files the process opens by Python, and refuses it sockets. One for the process: it stays for ever.
 
     opened: paths, while it is a set. sockets: how often one was asked for.
@@ -36,13 +36,13 @@ class Watch:
             raise PermissionError("a read of a local table opens no socket")
 
 
-class Memory:
+class MemoryMeter:
     """How much more memory the process has at most inside of the block than before it. bytes: known after it."""
 
     def __init__(self) -> None:
         self.bytes = 0
 
-    def __enter__(self) -> Memory:
+    def __enter__(self) -> MemoryMeter:
         Path("/proc/self/clear_refs").write_text("5")  # from now on VmHWM is the most since now
         self._before = _resident("VmRSS")
         return self

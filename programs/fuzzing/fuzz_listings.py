@@ -13,10 +13,10 @@ from unittest import mock
 
 import fsspec
 from fsspec.implementations.local import LocalFileSystem
-from fuzz_judging import Verdict, judged
+from fuzz_assessment import Assessment, assess_read
 from fuzz_log_views import other_views
 from fuzz_reading import Outcome, by_duckdb, by_oracle
-from fuzz_subjects import Changes, Image, Read, Subject
+from fuzz_subjects import Changes, Image, Subject, SubjectRead
 
 from harness.storage import clients
 
@@ -95,19 +95,19 @@ class Listings:
                 entries = [_info(each, subject.directory) for each in sorted(place.iterdir())]
                 self.image[f"listings:{folder}"] = _json(entries)
 
-    def read(self, changes: Changes, read: Read) -> Outcome:
+    def read(self, changes: Changes, read: SubjectRead) -> Outcome:
         """The outcome of a read of the store by DuckDB."""
         with self._store(changes):
             return by_duckdb(self._address, read)
 
-    def verdict(self, outcome: Outcome, original: Outcome, changes: Changes, read: Read) -> Verdict:
+    def assessment(self, outcome: Outcome, original: Outcome, changes: Changes, read: SubjectRead) -> Assessment:
         """The verdict: other rows are fine where the oracle gives them, of the same answers."""
 
         with self._store(changes):
             careful = (by_duckdb(self._address, read, "off") for _ in "a")
-            return judged(outcome, original, lambda: self._oracle(read), lambda: careful)
+            return assess_read(outcome, original, lambda: self._oracle(read), lambda: careful)
 
-    def _oracle(self, read: Read) -> Iterator[Outcome]:
+    def _oracle(self, read: SubjectRead) -> Iterator[Outcome]:
         """Outcomes of the oracle: of the store, and of each part of a Delta log that says the same thing as another."""
         yield by_oracle(self._address, read)
         image = self._subject.image

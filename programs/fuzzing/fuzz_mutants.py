@@ -16,7 +16,7 @@ import mutate_messages
 import mutate_parquet
 import mutate_puffin
 import mutate_roaring
-from fuzz_subjects import Changes, Image, Read, Subject
+from fuzz_subjects import Changes, Image, Subject, SubjectRead
 
 ByBytes = Callable[[bytes, Random], bytes]
 ByFiles = Callable[[Image, str, Random], Changes]
@@ -125,7 +125,7 @@ class Mutant:
     seed: int
     number: int
     subject: str
-    read: Read
+    read: SubjectRead
     mutations: tuple[Mutation, ...]
 
     @property
@@ -166,7 +166,7 @@ def fitting(target: str, subject: Subject, files: Sequence[str]) -> list[str]:
     return [file for file in files if not kinds or any(kind in kinds for kind in kinds_of(file, subject.image[file]))]
 
 
-def draw(target: str, seed: int, number: int, subject: Subject, files: Sequence[str], read: Read) -> Mutant:
+def draw(target: str, seed: int, number: int, subject: Subject, files: Sequence[str], read: SubjectRead) -> Mutant:
     """The mutant of that number. files: those that are read, at least one of them fitting the target."""
     rng = Random(f"{target} {seed} {number} mutant")
     mutations = []
@@ -180,7 +180,7 @@ def draw(target: str, seed: int, number: int, subject: Subject, files: Sequence[
     return Mutant(target=target, seed=seed, number=number, subject=subject.name, read=read, mutations=tuple(mutations))
 
 
-def drawn_read(target: str, seed: int, number: int, subject: Subject) -> Read:
+def draw_read(target: str, seed: int, number: int, subject: Subject) -> SubjectRead:
     """How the mutant of that number is read: half of the time simply all of it, and always in a worker."""
     if target == "worker":
         return subject.reads[0]

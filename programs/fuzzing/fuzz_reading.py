@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 import pyarrow as pa
-from fuzz_subjects import Read
+from fuzz_subjects import SubjectRead
 
 import harness
 from harness.check import reports
@@ -22,7 +22,7 @@ _PACKAGE = Path(harness.__file__).parent
 
 
 @dataclass(frozen=True, slots=True)
-class Rows:
+class ReadRows:
     """Rows came back. types: names and types. counts: how often there is each row, as text."""
 
     types: tuple[str, ...]
@@ -33,7 +33,7 @@ class Rows:
 
 
 @dataclass(frozen=True, slots=True)
-class Refused:
+class Refusal:
     """A HarnessError; its text."""
 
     text: str
@@ -43,7 +43,7 @@ class Refused:
 
 
 @dataclass(frozen=True, slots=True)
-class Leaked:
+class Leak:
     """Another exception. place: the last lines of harness that it passed."""
 
     kind: str
@@ -54,18 +54,18 @@ class Leaked:
         return f"{self.kind} at {self.place}: {self.text}"
 
 
-Outcome: TypeAlias = Rows | Refused | Leaked
+Outcome: TypeAlias = ReadRows | Refusal | Leak
 
 
 def by_duckdb(
-    address: str, read: Read, prune: str = "files", *, untrusted: bool = False, catalog: Any = None
+    address: str, read: SubjectRead, prune: str = "files", *, untrusted: bool = False, catalog: Any = None
 ) -> Outcome:
     """What a user gets, who looks at the table and its plan besides.
 
     Not by default: a mutant's summary may lie so that nobody can see it, and summaries are trusted (iceberg 3.9).
     """
 
-    def look() -> pa.Table:
+    def run_read() -> pa.Table:
         table = open_table(address, prune=prune, untrusted=untrusted, catalog=catalog)
         if read.changes is not None:
             return table.changes(*read.changes, columns=read.columns).to_arrow()
@@ -74,42 +74,42 @@ def by_duckdb(
         plan.explain()
         return rows
 
-    return outcome_of(look)
+    return outcome_of(run_read)
 
 
-def description(address: str) -> Refused | Leaked | None:
+def description(address: str) -> Refusal | Leak | None:
     """What becomes of what `harness info` asks for; None: all is well."""
 
-    def look() -> None:
+    def run_read() -> None:
         table = open_table(address)
         table.describe(), table.snapshots(), table.refs(), table.warnings, table.history()
 
-    found = outcome_of(look)
-    return None if isinstance(found, Rows) else found
+    found = outcome_of(run_read)
+    return None if isinstance(found, ReadRows) else found
 
 
-def checked(address: str) -> Refused | Leaked | None:
+def checked(address: str) -> Refusal | Leak | None:
     """Return what ends `harness check` or one of its reports; None: nothing does, whatever the findings."""
 
-    def look() -> None:
+    def run_read() -> None:
         report = open_table(address).check(level="data", all_snapshots=True, orphans=True)
         for form in ("text", "json", "junit", "github", "sarif", "html"):
             getattr(reports, f"to_{form}")(report).encode("utf-8", "backslashreplace")
 
-    found = outcome_of(look)
-    return None if isinstance(found, Rows) else found
+    found = outcome_of(run_read)
+    return None if isinstance(found, ReadRows) else found
 
 
-def by_oracle(address: str, read: Read, **options: Any) -> Outcome:
+def by_oracle(address: str, read: SubjectRead, **options: Any) -> Outcome:
     """The outcome by the oracle, planned by itself. options: of `read_apart`."""
     shown = {"changes": read.changes, "columns": read.columns, "where": read.where}
     return outcome_of(lambda: read_with_oracle(address, **read.at, **shown, **options))
 
 
-def by_spark(address: str, read: Read) -> Outcome:
+def by_spark(address: str, read: SubjectRead) -> Outcome:
     """What Spark gives, by harness's own plan."""
 
-    def look() -> pa.Table:
+    def run_read() -> pa.Table:
         table = open_table(address)
         if read.changes is not None:
             return table.changes(*read.changes, columns=read.columns).to_arrow(engine="spark")
@@ -117,12 +117,12 @@ def by_spark(address: str, read: Read) -> Outcome:
             columns=read.columns, where=read.where, engine="spark"
         )
 
-    return outcome_of(look)
+    return outcome_of(run_read)
 
 
-def counted(rows: pa.Table) -> Rows:
+def counted(rows: pa.Table) -> ReadRows:
     """The rows as a multiset of texts, exact: -0.0 is not 0.0, and one NaN is another."""
-    return Rows(tuple(f"{field.name} {field.type}" for field in rows.schema), Counter(lines_of(rows)))
+    return ReadRows(tuple(f"{field.name} {field.type}" for field in rows.schema), Counter(lines_of(rows)))
 
 
 def lines_of(rows: pa.Table) -> list[str]:
@@ -131,15 +131,15 @@ def lines_of(rows: pa.Table) -> list[str]:
     return ["\x1f".join(row) for row in zip(*columns, strict=True)] if columns else [""] * rows.num_rows
 
 
-def outcome_of(read: Callable[[], pa.Table | None], count: Callable[[pa.Table], Rows] = counted) -> Outcome:
+def outcome_of(read: Callable[[], pa.Table | None], count: Callable[[pa.Table], ReadRows] = counted) -> Outcome:
     """The outcome of a read. count: makes Rows of what it returns."""
     try:
         rows = read()
         return count(pa.table({}) if rows is None else rows)
     except harness.HarnessError as error:
-        return Refused(f"{type(error).__name__}: {error}")
+        return Refusal(f"{type(error).__name__}: {error}")
     except Exception as error:
-        return Leaked(type(error).__name__, _place(error), " ".join(str(error).split())[:300])
+        return Leak(type(error).__name__, _place(error), " ".join(str(error).split())[:300])
 
 
 def _texts(column: pa.ChunkedArray) -> list[str]:

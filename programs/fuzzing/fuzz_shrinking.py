@@ -14,7 +14,7 @@ Hunk = tuple[int, int, bytes]
 """Bytes of a file from one place to another, and what takes their place."""
 
 
-def shrunk(
+def shrink(
     image: Image, candidates: Sequence[Changes], shows: Callable[[Changes], bool], tries: int = 300, seconds: float = 60
 ) -> Changes:
     """The smallest changes of a table found, `{}` if none of the candidates shows anything.
@@ -43,7 +43,7 @@ def shrunk(
     for name in best:
         before, after, rest = image.get(name), best[name], best
         if before is not None and after is not None:
-            minimal(hunks(before, after), lambda kept: works({**rest, name: patched(before, kept)}))  # noqa: B023
+            minimal(hunks(before, after), lambda kept: works({**rest, name: apply_hunks(before, kept)}))  # noqa: B023
     return best
 
 
@@ -76,7 +76,7 @@ def hunks(before: bytes, after: bytes) -> list[Hunk]:
     return [(head, len(before) - tail, after[head : len(after) - tail])]
 
 
-def patched(before: bytes, chosen: Iterable[Hunk]) -> bytes:
+def apply_hunks(before: bytes, chosen: Iterable[Hunk]) -> bytes:
     """The file with some of its hunks applied."""
     out, at = [], 0
     for start, end, text in chosen:

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 
 from fuzz_benches import Benches
 from fuzz_mutants import applied, parsed
-from fuzz_reading import Refused, Rows, by_duckdb, by_spark
+from fuzz_reading import ReadRows, Refusal, by_duckdb, by_spark
 
 
 def is_agreed(names: Sequence[str], only: str | None) -> bool:
@@ -30,9 +30,9 @@ def _opinion(benches: Benches, name: str, only: str | None) -> str:
     with subject.changed(applied(mutant, subject.image)):
         rows, spark = by_duckdb(subject.address, mutant.read), by_spark(subject.address, mutant.read)
     match spark:
-        case Refused():
+        case Refusal():
             return "refused"
-        case Rows() if spark == rows:
+        case ReadRows() if spark == rows:
             return "same rows"
         case _:
             print(f"SPARK: {name}, {subject.name}: {spark}\n    DuckDB: {rows}", flush=True)

@@ -35,7 +35,7 @@ _ticks = itertools.count(1)
 
 
 @dataclass(frozen=True, slots=True)
-class Read:
+class SubjectRead:
     """One read of a subject; `at` as arguments of `ResolvedSelector`, `changes` of `Table.changes`."""
 
     at: Mapping[str, Any] = field(default_factory=dict)
@@ -56,7 +56,7 @@ class Subject:
     name: str
     directory: Path
     address: str
-    reads: tuple[Read, ...]
+    reads: tuple[SubjectRead, ...]
     image: Image
     times: Mapping[str, int]
 
@@ -99,7 +99,7 @@ def make(name: str, directory: Path) -> Subject:
 def from_scenario(scenario: Scenario, directory: Path) -> Subject:
     """The table of a scenario, with the reads that it tells of, and one of all rows."""
     built = build(placed(scenario), directory)
-    reads = [Read(), *(_read(built, number) for number in range(len(built.expectations)))]
+    reads = [SubjectRead(), *(_read(built, number) for number in range(len(built.expectations)))]
     distinct = tuple(read for i, read in enumerate(reads) if read not in reads[:i])
     return _subject(scenario.name, built.location, built.address, distinct)
 
@@ -111,10 +111,10 @@ def placed(scenario: Scenario) -> Scenario:
     return replace(scenario, table={**scenario.table, "recorded-location": LOCATION})
 
 
-def _read(built: BuiltScenario, number: int) -> Read:
+def _read(built: BuiltScenario, number: int) -> SubjectRead:
     expectation = built.expectations[number]
     at = expectation.at
-    return Read(at.arguments(), expectation.columns, expectation.where, at.changes)
+    return SubjectRead(at.arguments(), expectation.columns, expectation.where, at.changes)
 
 
 def _copied(name: str, directory: Path) -> Subject:
@@ -122,10 +122,10 @@ def _copied(name: str, directory: Path) -> Subject:
     place = directory / "table"
     shutil.copytree(CORPUS / case["path"], place)
     metadata = case.get("metadata_file")
-    return _subject(name, place, str(place / metadata) if metadata else str(place), (Read(),))
+    return _subject(name, place, str(place / metadata) if metadata else str(place), (SubjectRead(),))
 
 
-def _subject(name: str, place: Path, address: str, reads: tuple[Read, ...]) -> Subject:
+def _subject(name: str, place: Path, address: str, reads: tuple[SubjectRead, ...]) -> Subject:
     files = {path.relative_to(place).as_posix(): path for path in sorted(place.rglob("*")) if path.is_file()}
     return Subject(
         name=name,

@@ -14,9 +14,9 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 
 from fuzz_benches import Bench, Benches
-from fuzz_limits import Watch, allow_seconds, limit_process
+from fuzz_limits import SocketWatch, allow_seconds, limit_process
 from fuzz_mutants import Mutant, applied
-from fuzz_subjects import Changes, Read
+from fuzz_subjects import Changes, SubjectRead
 
 from harness.engines.registry import find_engine
 
@@ -53,13 +53,13 @@ class _Tasks:
 
     def __init__(self, pipe: Connection, place: Path) -> None:
         self._pipe = pipe
-        self._benches = Benches(place, Watch(), lambda: pipe.send(("judging",)))
+        self._benches = Benches(place, SocketWatch(), lambda: pipe.send(("judging",)))
 
     def group(self, target: str, seed: int, start: int, end: int, only: str | None) -> None:
         """Judge the mutants from one number to before another, all of one group."""
         for number in range(start, end):
             mutant, bench = self._drawn(target, seed, number, only)
-            self._judge(mutant, bench, applied(mutant, bench.image(target)), mutant.read)
+            self._assess(mutant, bench, applied(mutant, bench.image(target)), mutant.read)
 
     def mutant(self, target: str, seed: int, number: int, only: str | None) -> None:
         """Tell of a mutant, what it changes with all its mutations and with all but one, and the table."""
@@ -70,18 +70,18 @@ class _Tasks:
         pieces = [applied(replace(mutant, mutations=some), image) for some in sets]
         self._pipe.send(("mutant", mutant, pieces, image))
 
-    def image(self, subject: str, read: Read, changes: Changes) -> None:
+    def image(self, subject: str, read: SubjectRead, changes: Changes) -> None:
         """Judge a table with any changes."""
         allow_seconds()
         bench = self._benches.on(subject)
         bench.original(read)
-        self._judge(None, bench, changes, read)
+        self._assess(None, bench, changes, read)
 
     def _drawn(self, target: str, seed: int, number: int, only: str | None) -> tuple[Mutant, Bench]:
         allow_seconds()  # to make the subject: what the mutant before it left may be too little
         return self._benches.drawn(target, seed, number, only)
 
-    def _judge(self, mutant: Mutant | None, bench: Bench, changes: Changes, read: Read) -> None:
+    def _assess(self, mutant: Mutant | None, bench: Bench, changes: Changes, read: SubjectRead) -> None:
         self._pipe.send(("begin", mutant))
         allow_seconds()
-        self._pipe.send(("verdict", bench.judge(changes, read)))
+        self._pipe.send(("verdict", bench.assess(changes, read)))

@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
-from fuzz_judging import Kind, Verdict
+from fuzz_assessment import Assessment, OutcomeKind
 from fuzz_limits import MOST_SECONDS
 from fuzz_mutants import Mutant
-from fuzz_subjects import Changes, Image, Read
+from fuzz_subjects import Changes, Image, SubjectRead
 from fuzz_worker import live
 
 _WALL_SECONDS = 4 * MOST_SECONDS
@@ -31,14 +31,14 @@ _SERVER.set_forkserver_preload(["fuzz_worker"])
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
+class Result:
     """A mutant and its verdict."""
 
     mutant: Mutant
-    verdict: Verdict
+    assessment: Assessment
 
 
-class Worker:
+class FuzzWorker:
     """A process after the other that reads, in a directory in memory. plant: see `fuzz_worker.live`."""
 
     def __init__(self, plant: str | None = None) -> None:
@@ -49,39 +49,39 @@ class Worker:
         self._process: Any = None
         self._tasks = 0
 
-    def __enter__(self) -> Worker:
+    def __enter__(self) -> FuzzWorker:
         return self
 
     def __exit__(self, *_: object) -> None:
         self._end()
         shutil.rmtree(self._place, ignore_errors=True)
 
-    def group(self, target: str, seed: int, start: int, end: int, only: str | None) -> Iterator[Judged]:
+    def group(self, target: str, seed: int, start: int, end: int, only: str | None) -> Iterator[Result]:
         """The verdicts on some mutants of one group, whatever becomes of the processes that give them."""
         while start < end:
-            for judged in self._judged("group", target, seed, start, end, only):
-                yield judged
+            for result in self._receive_result("group", target, seed, start, end, only):
+                yield result
                 start += 1
 
-    def judge(self, subject: str, read: Read, changes: Changes) -> Verdict:
+    def assess(self, subject: str, read: SubjectRead, changes: Changes) -> Assessment:
         """The verdict on a table with any changes."""
-        (judged,) = self._judged("image", subject, read, changes)
-        return judged.verdict
+        (result,) = self._receive_result("image", subject, read, changes)
+        return result.assessment
 
     def mutant(self, target: str, seed: int, number: int, only: str | None) -> tuple[Mutant, list[Changes], Image]:
         """A mutant, its changes with all and with all but one of its mutations, and the table."""
         ((_, *told),) = (words for words in self._answers("mutant", target, seed, number, only) if len(words) > 1)
         return tuple(told)  # type: ignore[return-value]
 
-    def _judged(self, *task: Any) -> Iterator[Judged]:
+    def _receive_result(self, *task: Any) -> Iterator[Result]:
         """Verdicts until the task is done, or the process is dead; the last is then about what killed it."""
         mutant: Any = None
         for words in self._answers(*task):
             match words:
                 case ("begin", mutant):
                     pass
-                case ("verdict", verdict):
-                    yield Judged(mutant, verdict)
+                case ("verdict", assessment):
+                    yield Result(mutant, assessment)
 
     def _answers(self, *task: Any) -> Iterator[tuple[Any, ...]]:
         """The words about a task, until it is done; a process that has no word for too long is ended."""
@@ -116,7 +116,7 @@ class Worker:
             self._process = None
             self._pipe.close()
 
-    def _death(self, last: str) -> Verdict:
+    def _death(self, last: str) -> Assessment:
         self._process.join()
         # The innermost frames come first, and a stack is longer if the checkout's path is.
         code, said = self._process.exitcode, self._said.read_text("utf-8", "replace")[-64_000:]
@@ -125,9 +125,15 @@ class Worker:
         if last not in ("begin", "judging"):
             raise RuntimeError(f"a worker died before a mutant began: {killer} {said}")
         if last == "judging":
-            return Verdict(Kind.UNJUDGED)
+            return Assessment(OutcomeKind.UNCONFIRMED)
         frames = [line.strip() for line in said.splitlines() if "/harness/" in line]
         place = frames[0].rpartition("/harness/")[2] if frames else "nowhere in harness"
-        kind = Kind.TIME if killer == "SIGXCPU" else Kind.MEMORY if "bad_alloc" in said else Kind.CRASH
+        kind = (
+            OutcomeKind.TIME
+            if killer == "SIGXCPU"
+            else OutcomeKind.MEMORY
+            if "bad_alloc" in said
+            else OutcomeKind.CRASH
+        )
         words = " ".join(line.strip() for line in said.splitlines()[:3])
-        return Verdict(kind, f"{killer} at {place}: {words}"[:400], f"{killer} {place}")
+        return Assessment(kind, f"{killer} at {place}: {words}"[:400], f"{killer} {place}")

@@ -23,7 +23,7 @@ KINDS = ("delta", "iceberg-2", "iceberg-3")
 _MOST_ROWS = 20
 
 
-def begun(kind: str, directory: Path) -> Any:
+def begin_table(kind: str, directory: Path) -> Any:
     """The builder of an empty table of a kind."""
     table: dict[str, Any] = {"schema": {"id": "long"}}
     if kind == "delta":
@@ -121,7 +121,7 @@ def read_while_it_moves(kind: str, directory: Path, reads: int) -> Counter[str]:
         AssertionError: rows of no version that the read could have seen.
         Exception: what a read raises besides HarnessError.
     """
-    history, live, versions = begun(kind, directory / "made"), directory / "live", []
+    history, live, versions = begin_table(kind, directory / "made"), directory / "live", []
     is_there, ended, outcomes = threading.Event(), threading.Event(), Counter[str]()
     errors: list[BaseException] = []
 

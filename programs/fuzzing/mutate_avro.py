@@ -16,7 +16,7 @@ from typing import Any
 import drawn_values
 import mutate_json
 import pyarrow as pa
-from mutate_tokens import Reader, Token, change, encoded, zigzag
+from mutate_tokens import ThriftReader, Token, change, encoded, zigzag
 
 MAGIC = b"Obj\x01"
 
@@ -56,7 +56,7 @@ class Block:
 
 
 @dataclass(slots=True)
-class Container:
+class AvroContainer:
     """An Avro file. header: keys and values in order."""
 
     header: list[tuple[bytes, bytes]]
@@ -70,7 +70,7 @@ class Container:
 
     def tokens(self, block: Block) -> list[Token]:
         """The tokens of a block, by the schema of the header."""
-        reader, names = Reader(CODECS[self.codec][1](block.data)), dict[str, Any]()
+        reader, names = ThriftReader(CODECS[self.codec][1](block.data)), dict[str, Any]()
         schema = json.loads(dict(self.header)[b"avro.schema"])
         for _ in range(block.count):
             _read(reader, schema, names)
@@ -143,7 +143,7 @@ def recoded(data: bytes, rng: Random) -> bytes:
     return written(container)
 
 
-def parse(data: bytes) -> Container:
+def parse(data: bytes) -> AvroContainer:
     """The parts of a file.
 
     Raises:
@@ -151,12 +151,12 @@ def parse(data: bytes) -> Container:
     """
     if data[:4] != MAGIC:
         raise ValueError("no Avro file")
-    reader, entries = Reader(data, 4), []
+    reader, entries = ThriftReader(data, 4), []
     while count := reader.signed():
         if count < 0:
             reader.signed()
         entries += [(reader.text(), reader.text()) for _ in range(abs(count))]
-    container = Container(entries, reader.take("raw", 16))
+    container = AvroContainer(entries, reader.take("raw", 16))
     while reader.at < len(data):
         count = reader.signed()
         container.blocks.append(Block(count, reader.text(), reader.take("raw", 16)))
@@ -165,7 +165,7 @@ def parse(data: bytes) -> Container:
     return container
 
 
-def written(container: Container) -> bytes:
+def written(container: AvroContainer) -> bytes:
     """The bytes of a file."""
     out = [MAGIC, zigzag(len(container.header))]
     out += [encoded([Token("text", key), Token("text", value)]) for key, value in container.header]
@@ -174,7 +174,7 @@ def written(container: Container) -> bytes:
     return b"".join(out)
 
 
-def _read(reader: Reader, schema: Any, names: dict[str, Any]) -> None:
+def _read(reader: ThriftReader, schema: Any, names: dict[str, Any]) -> None:
     """Takes a value of a schema. names: schemas by name."""
     match schema:
         case list():

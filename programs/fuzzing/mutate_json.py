@@ -13,11 +13,11 @@ Place = tuple[list[Any], int]
 """Where a value stands: a list that is changed in place, and an index into it."""
 
 
-class Object(list[Any]):
+class JsonObject(list[Any]):
     """An object as a list of [key, value], so that a key may be there twice."""
 
 
-class Number(str):
+class JsonNumber(str):
     """A number as its text, which need not be one that Python can say."""
 
     __slots__ = ()
@@ -73,11 +73,11 @@ def change(root: list[Any], rng: Random) -> None:
             inside[index] = None
         case 4 if parts:  # a key or an item twice; the second with its own value, or another
             part = rng.choice(parts)
-            again = [part[0], rng.choice((part[1], _odd(rng)))] if isinstance(value, Object) else part
+            again = [part[0], rng.choice((part[1], _odd(rng)))] if isinstance(value, JsonObject) else part
             parts.insert(rng.randrange(len(parts) + 1), copy.deepcopy(again))
         case 4:
             inside[index] = [value, value]
-        case 5 if isinstance(value, Object) and value:
+        case 5 if isinstance(value, JsonObject) and value:
             pair = rng.choice(value)
             names = (pair[0].swapcase(), pair[0] + "s", drawn_values.text(rng, pair[0]), rng.choice(value)[0])
             pair[0] = rng.choice(names)
@@ -94,10 +94,10 @@ def parse(data: bytes | str) -> Any:
         ValueError: it is no JSON.
     """
     decoder = json.JSONDecoder(
-        object_pairs_hook=lambda pairs: Object([key, _entered(value)] for key, value in pairs),
-        parse_int=Number,
-        parse_float=Number,
-        parse_constant=Number,
+        object_pairs_hook=lambda pairs: JsonObject([key, _entered(value)] for key, value in pairs),
+        parse_int=JsonNumber,
+        parse_float=JsonNumber,
+        parse_constant=JsonNumber,
     )
     return _entered(decoder.decode(data if isinstance(data, str) else data.decode("utf-8")))
 
@@ -105,13 +105,13 @@ def parse(data: bytes | str) -> Any:
 def dump(value: Any) -> str:
     """The text of a parsed document."""
     match value:
-        case Object():
+        case JsonObject():
             return "{" + ",".join(f"{json.dumps(key)}:{dump(item)}" for key, item in value) + "}"
         case Embedded():
             return json.dumps(dump(value[0]))
         case list():
             return "[" + ",".join(map(dump, value)) + "]"
-        case Number():
+        case JsonNumber():
             return str(value)
         case _:
             return json.dumps(value)
@@ -119,9 +119,9 @@ def dump(value: Any) -> str:
 
 def _entered(value: Any) -> Any:
     """The value, with texts that hold an object or a list opened, in lists too; objects did it for themselves."""
-    if isinstance(value, list) and not isinstance(value, Object):
+    if isinstance(value, list) and not isinstance(value, JsonObject):
         return [_entered(item) for item in value]
-    if isinstance(value, str) and not isinstance(value, Number) and value[:1] in ("{", "["):
+    if isinstance(value, str) and not isinstance(value, JsonNumber) and value[:1] in ("{", "["):
         try:
             return Embedded([parse(value)])
         except ValueError:
@@ -132,7 +132,7 @@ def _entered(value: Any) -> Any:
 def _places(value: Any) -> Iterator[Place]:
     """Every value below a list."""
     for index, item in enumerate(value):
-        if isinstance(value, Object):
+        if isinstance(value, JsonObject):
             yield item, 1
             if isinstance(item[1], list):
                 yield from _places(item[1])
@@ -147,9 +147,9 @@ def _nudged(value: Any, rng: Random) -> Any:
     match value:
         case bool():
             return not value
-        case Number():
+        case JsonNumber():
             whole = value.lstrip("-").isdigit()
-            return Number(drawn_values.integer(rng, int(value)) if whole else f"-{value}")
+            return JsonNumber(drawn_values.integer(rng, int(value)) if whole else f"-{value}")
         case Embedded():
             return drawn_values.text(rng, dump(value[0]))
         case str():
@@ -164,8 +164,8 @@ def _nudged(value: Any, rng: Random) -> Any:
 def _wrapped(value: Any, rng: Random) -> Any:
     """The value in a list, in an object, as text, or deep inside of lists."""
     depth, text = rng.choice((1, 1, 1, 3000)), dump(value)
-    deep = Number("[" * depth + text + "]" * depth), Number('{"a":' * depth + text + "}" * depth)
-    return rng.choice((*deep, Object([["value", value]]), text))
+    deep = JsonNumber("[" * depth + text + "]" * depth), JsonNumber('{"a":' * depth + text + "}" * depth)
+    return rng.choice((*deep, JsonObject([["value", value]]), text))
 
 
 def _odd(rng: Random) -> Any:
@@ -175,10 +175,10 @@ def _odd(rng: Random) -> Any:
         case 1:
             return rng.random() < 0.5
         case 2 | 3:
-            return Number(drawn_values.integer(rng))
+            return JsonNumber(drawn_values.integer(rng))
         case 4:
-            return Number(rng.choice(("1.5", "-0.0", "1e400", "1E2", "NaN", "-Infinity", "0.1e-400", "9" * 5000)))
+            return JsonNumber(rng.choice(("1.5", "-0.0", "1e400", "1E2", "NaN", "-Infinity", "0.1e-400", "9" * 5000)))
         case 5:
-            return rng.choice((Object(), [], [None], Object([["", None]])))
+            return rng.choice((JsonObject(), [], [None], JsonObject([["", None]])))
         case _:
             return drawn_values.text(rng)

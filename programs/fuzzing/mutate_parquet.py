@@ -4,14 +4,14 @@ from collections.abc import Iterator
 from random import Random
 
 import drawn_values
-from mutate_tokens import Reader, Token, change, encoded
+from mutate_tokens import ThriftReader, Token, change, encoded
 
 _FIRST, _OF_A_PAGE, _COMPRESSED = 4, 4, 2
 
 
 def footer(data: bytes, rng: Random) -> bytes:
     """One to three parts of the footer say something else; its length is right, mostly."""
-    body, tokens = taken_apart(data)
+    body, tokens = split_file(data)
     for _ in range(rng.choice((1, 1, 2, 3))):
         change(tokens, rng)
     changed = encoded(tokens)
@@ -21,14 +21,14 @@ def footer(data: bytes, rng: Random) -> bytes:
 
 def body(data: bytes, rng: Random) -> bytes:
     """The pages, whose headers and values are before the footer, are damaged in place."""
-    start, _ = taken_apart(data)
+    start, _ = split_file(data)
     changed = drawn_values.blob(rng, start[4:])
     return data[:4] + changed[: len(start) - 4].ljust(len(start) - 4, b"\0") + data[len(start) :]
 
 
 def page(data: bytes, rng: Random) -> bytes:
     """One or two parts of the header of a page say something else; what is behind it moves within the pages."""
-    body, _ = taken_apart(data)
+    body, _ = split_file(data)
     at, end, tokens = rng.choice(list(_pages(body)))
     for _ in range(rng.choice((1, 1, 2))):
         change(tokens, rng)
@@ -51,7 +51,7 @@ def _pages(body: bytes) -> Iterator[tuple[int, int, list[Token]]]:
         at = end + max(0, numbers[_COMPRESSED])
 
 
-def taken_apart(data: bytes) -> tuple[bytes, list[Token]]:
+def split_file(data: bytes) -> tuple[bytes, list[Token]]:
     """The bytes before the footer, and the footer's tokens."""
     length = int.from_bytes(data[-8:-4], "little")
     if data[-4:] != b"PAR1" or length + 12 > len(data):
@@ -65,7 +65,7 @@ def tokenised(data: bytes, at: int = 0) -> tuple[list[Token], int]:
     Raises:
         ValueError: there is none.
     """
-    reader = Reader(data, at)
+    reader = ThriftReader(data, at)
     try:
         _struct(reader)
     except IndexError as error:
@@ -73,7 +73,7 @@ def tokenised(data: bytes, at: int = 0) -> tuple[list[Token], int]:
     return reader.tokens, reader.at
 
 
-def _struct(reader: Reader) -> None:
+def _struct(reader: ThriftReader) -> None:
     while head := reader.take("raw", 1)[0]:
         if not head >> 4:
             reader.signed()  # the field's number
@@ -81,7 +81,7 @@ def _struct(reader: Reader) -> None:
             _value(reader, head & 15)
 
 
-def _value(reader: Reader, type_: int) -> None:
+def _value(reader: ThriftReader, type_: int) -> None:
     match type_:
         case 1 | 2 | 3:
             reader.take("raw", 1)

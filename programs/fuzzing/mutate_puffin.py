@@ -12,7 +12,7 @@ MAGIC = b"PFA1"
 
 def footer(data: bytes, rng: Random) -> bytes:
     """The document of the footer says something else; or its flags, length or magic do."""
-    before, payload, flags = _taken_apart(data)
+    before, payload, flags = _split_file(data)
     match rng.randrange(10):
         case 0:
             flags = drawn_values.flipped(rng, flags)
@@ -27,7 +27,7 @@ def footer(data: bytes, rng: Random) -> bytes:
 
 def blobs(data: bytes, rng: Random) -> bytes:
     """One blob holds something else, of another size perhaps; the footer follows, manifests do not."""
-    before, payload, flags = _taken_apart(data)
+    before, payload, flags = _split_file(data)
     document = json.loads(payload)
     chosen = rng.choice(document["blobs"])
     start, end = chosen["offset"], chosen["offset"] + chosen["length"]
@@ -40,7 +40,7 @@ def blobs(data: bytes, rng: Random) -> bytes:
     return before[:start] + changed + before[end:] + MAGIC + payload + _size(len(payload)) + flags + MAGIC
 
 
-def _taken_apart(data: bytes) -> tuple[bytes, bytes, bytes]:
+def _split_file(data: bytes) -> tuple[bytes, bytes, bytes]:
     """What is before the footer, the footer's document, and its flags."""
     size = int.from_bytes(data[-12:-8], "little")
     start = len(data) - 12 - size

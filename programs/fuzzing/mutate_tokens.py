@@ -77,7 +77,7 @@ def _varint(rest: int) -> bytes:
     return bytes((*out, rest))
 
 
-class Reader:
+class ThriftReader:
     """Takes bytes apart, from the front; IndexError where they end too early. tokens: what was taken."""
 
     def __init__(self, data: bytes, at: int = 0) -> None:

@@ -17,7 +17,7 @@ from harness.untrusted import reading
 _decode = puffin.decode_deletion_vector
 
 
-def _where_wrong(do: Callable[[CorruptDeleteError], Any]) -> Callable[..., Any]:
+def _fail_on(do: Callable[[CorruptDeleteError], Any]) -> Callable[..., Any]:
     def planted(blob: bytes, **given: Any) -> Any:
         try:
             return _decode(blob, **given)
@@ -37,9 +37,9 @@ def _commits(listing: Any, base: Any, last: int) -> tuple[Any, ...]:
 
 
 PLANTS: Mapping[str, tuple[tuple[Any, str, Any], ...]] = {
-    "a KeyError comes out": ((puffin, "decode_deletion_vector", _where_wrong(_leak)),),
+    "a KeyError comes out": ((puffin, "decode_deletion_vector", _fail_on(_leak)),),
     "deletes are left out": (
-        (puffin, "decode_deletion_vector", _where_wrong(lambda _: BitMap64())),
+        (puffin, "decode_deletion_vector", _fail_on(lambda _: BitMap64())),
         (puffin, "_check_counts", lambda *_, **__: None),
     ),
     "a commit that the listing lacks is passed over": (
@@ -63,4 +63,4 @@ def end_or_never_end() -> None:
         while True:
             pass
 
-    puffin.decode_deletion_vector = _where_wrong(do)
+    puffin.decode_deletion_vector = _fail_on(do)

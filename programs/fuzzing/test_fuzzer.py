@@ -14,14 +14,14 @@ import plants
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from fuzz_assessment import OutcomeKind, assess_read, assess_untrusted
 from fuzz_benches import Bench, plain_parquet
-from fuzz_findings import Finding
-from fuzz_judging import Kind, judged, judged_untrusted
+from fuzz_findings import FuzzFinding
 from fuzz_log_views import other_views
 from fuzz_mutants import GROUP, applied, draw, order
-from fuzz_reading import Leaked, Refused, counted
-from fuzz_shrinking import hunks, minimal, patched, shrunk
-from fuzz_workers import Worker
+from fuzz_reading import Leak, Refusal, counted
+from fuzz_shrinking import apply_hunks, hunks, minimal, shrink
+from fuzz_workers import FuzzWorker
 from mutate_tokens import Token, encoded
 
 from harness.suite.scenarios.building import build
@@ -42,27 +42,27 @@ def bench(tmp_path):
 @pytest.mark.parametrize(
     ("fault", "target", "subject", "kinds", "signature"),
     [
-        ("a KeyError comes out", "roaring", SUBJECT, {Kind.LEAK}, "leak KeyError metadata/deletes/puffin.py"),
-        ("deletes are left out", "roaring", SUBJECT, {Kind.DISPUTED}, "disputed"),
+        ("a KeyError comes out", "roaring", SUBJECT, {OutcomeKind.LEAK}, "leak KeyError metadata/deletes/puffin.py"),
+        ("deletes are left out", "roaring", SUBJECT, {OutcomeKind.DISPUTED}, "disputed"),
         (
             "a commit that the listing lacks is passed over",
             "listings",
             "delta/time-travel/by-version",
-            {Kind.WRONG, Kind.DISPUTED},
+            {OutcomeKind.WRONG, OutcomeKind.DISPUTED},
             "",
         ),
         (
             "parts of a catalog's answer are taken to be there",
             "catalog",
             MANAGED,
-            {Kind.LEAK},
+            {OutcomeKind.LEAK},
             "leak KeyError metadata/catalogs/unity_rest.py",
         ),
         (
             "texts of a worker keep their control characters",
             "worker",
             SUBJECT,
-            {Kind.LEAK},
+            {OutcomeKind.LEAK},
             "leak Unprintable contained",
         ),
     ],
@@ -74,26 +74,28 @@ def test_a_planted_fault_is_found_and_made_small(monkeypatch, tmp_path, fault, t
     files = [name for name in image if target != "roaring" or name.endswith(".puffin")]
     answering = replace(bench.subject, image=image)
 
-    def judged_one(number):
+    def assess_one(number):
         mutant = draw(target, 1, number, answering, files, read)
-        return mutant, bench.judge(applied(mutant, image), read)
+        return mutant, bench.assess(applied(mutant, image), read)
 
-    verdicts = [judged_one(number)[1] for number in range(40)]
-    assert not any(verdict.kind.is_finding for verdict in verdicts)
-    assert Kind.REFUSED in {verdict.kind for verdict in verdicts}
+    assessments = [assess_one(number)[1] for number in range(40)]
+    assert not any(assessment.kind.is_finding for assessment in assessments)
+    assert OutcomeKind.REFUSED in {assessment.kind for assessment in assessments}
     for module, name, wrong in plants.PLANTS[fault]:
         monkeypatch.setattr(module, name, wrong)
-    found = map(judged_one, range(400))
-    mutant, verdict = next((m, v) for m, v in found if v.kind in kinds and v.signature.startswith(signature))
+    found = map(assess_one, range(400))
+    mutant, assessment = next((m, v) for m, v in found if v.kind in kinds and v.signature.startswith(signature))
 
     noise = {} if target != "roaring" else {"metadata/v1.metadata.json": b"{}"}
-    small = shrunk(
+    small = shrink(
         image,
         [{**applied(mutant, image), **noise}],
-        lambda tried: (found := bench.judge(tried, read)).kind is verdict.kind and found.signature == verdict.signature,
+        lambda tried: (
+            (found := bench.assess(tried, read)).kind is assessment.kind and found.signature == assessment.signature
+        ),
     )
-    assert bench.judge(small, read).kind is verdict.kind
-    place = fuzz_findings.write(Finding(mutant, verdict, image, small), tmp_path)
+    assert bench.assess(small, read).kind is assessment.kind
+    place = fuzz_findings.write(FuzzFinding(mutant, assessment, image, small), tmp_path)
     assert fuzz_findings.load_again(place) == (subject, read, small)
     assert "fuzz.py --again" in (place / "README.md").read_text()
     if target == "roaring":
@@ -104,17 +106,17 @@ def test_a_planted_fault_is_found_and_made_small(monkeypatch, tmp_path, fault, t
         try:
             assert verify(built.expectations[0], read_with(built, "duckdb")) is not None
         except KeyError:
-            assert verdict.kind is Kind.LEAK
+            assert assessment.kind is OutcomeKind.LEAK
 
 
 def test_what_kills_a_process_ends_no_more_than_its_mutant():
-    with Worker("plants:end_or_never_end") as worker:
+    with FuzzWorker("plants:end_or_never_end") as worker:
         found = list(worker.group("roaring", 1, 0, 8, SUBJECT))
-        assert [judged.mutant.name for judged in found] == [f"roaring-1-{number}" for number in range(8)]
-        by_kind = {judged.verdict.kind: judged for judged in found}
-        assert by_kind[Kind.TIME].verdict.signature.startswith("SIGXCPU metadata/deletes/puffin.py")
-        assert by_kind[Kind.CRASH].verdict.signature.startswith("SIGABRT metadata/deletes/puffin.py")
-        finding = fuzz.made_small(by_kind[Kind.CRASH], worker, SUBJECT, tries=60)
+        assert [assess_read.mutant.name for assess_read in found] == [f"roaring-1-{number}" for number in range(8)]
+        by_kind = {assess_read.assessment.kind: assess_read for assess_read in found}
+        assert by_kind[OutcomeKind.TIME].assessment.signature.startswith("SIGXCPU metadata/deletes/puffin.py")
+        assert by_kind[OutcomeKind.CRASH].assessment.signature.startswith("SIGABRT metadata/deletes/puffin.py")
+        finding = fuzz.shrink_finding(by_kind[OutcomeKind.CRASH], worker, SUBJECT, tries=60)
     assert all(name.endswith(".puffin") for name, data in finding.changes.items() if data is not None)
     assert None in finding.changes.values()  # files were taken away that it does not need
 
@@ -137,46 +139,46 @@ M = Decimal(1_000_000)
 @pytest.mark.parametrize(
     ("outcome", "original", "oracle", "careful", "kind"),
     [
-        (rows(1), rows(1), rows(1), None, Kind.SAME),
-        (rows(1), rows(1), Refused("x"), None, Kind.SAME),
-        (rows(2), rows(1), rows(2), None, Kind.OTHER),
-        (rows(1), rows(1), rows(2), rows(1), Kind.WRONG),
-        (rows(2), rows(1), rows(1), rows(2), Kind.WRONG),
-        (rows(0.0), rows(1), rows(-0.0), rows(2), Kind.WRONG),
-        (rows(1), rows(2), rows(1.0), rows(2), Kind.WRONG),
-        (rows(float("nan")), rows(1), rows(float("nan")), rows(2), Kind.OTHER),
-        (rows(1), rows(1, 1), rows(1, 1), rows(1, 1), Kind.SKIPPED),
-        (rows(3), rows(1, 1), rows(1, 1), rows(3), Kind.WRONG),
-        (rows(1), rows(2), Refused("[PartitionValueConflict]"), rows(1), Kind.TOLERATED),
-        (rows(5, 2**40), rows(1), rows(5, 2**40 + 2**64 // 1000), rows(1), Kind.TOLERATED),
-        (rows(5, 2**40), rows(1), rows(6, 2**40 + 2**64 // 1000), rows(1), Kind.WRONG),
-        (rows(Decimal(16960), M), rows(1), rows(M, M), rows(1), Kind.TOLERATED),
-        (rows(Decimal(16961), M), rows(1), rows(M, M), rows(1), Kind.WRONG),
-        (rows(2), rows(1), Refused("x"), rows(2), Kind.DISPUTED),
-        (rows(2), rows(1), Refused("x"), Refused("y"), Kind.SKIPPED),
-        (rows(2), rows(1), Leaked("KeyError", "oracle", ""), rows(2), Kind.DISPUTED),
-        (Refused("x"), rows(1), None, None, Kind.REFUSED),
-        (Leaked("KeyError", "a", ""), rows(1), None, None, Kind.LEAK),
-        (Refused("DuckDB failed: INTERNAL Error: x"), rows(1), None, None, Kind.INTERNAL),
-        (Refused("FATAL Error: Failed: database has been invalidated"), rows(1), None, None, Kind.INTERNAL),
-        (Leaked("MemoryError", "a", ""), rows(1), None, None, Kind.MEMORY),
+        (rows(1), rows(1), rows(1), None, OutcomeKind.SAME),
+        (rows(1), rows(1), Refusal("x"), None, OutcomeKind.SAME),
+        (rows(2), rows(1), rows(2), None, OutcomeKind.OTHER),
+        (rows(1), rows(1), rows(2), rows(1), OutcomeKind.WRONG),
+        (rows(2), rows(1), rows(1), rows(2), OutcomeKind.WRONG),
+        (rows(0.0), rows(1), rows(-0.0), rows(2), OutcomeKind.WRONG),
+        (rows(1), rows(2), rows(1.0), rows(2), OutcomeKind.WRONG),
+        (rows(float("nan")), rows(1), rows(float("nan")), rows(2), OutcomeKind.OTHER),
+        (rows(1), rows(1, 1), rows(1, 1), rows(1, 1), OutcomeKind.SKIPPED),
+        (rows(3), rows(1, 1), rows(1, 1), rows(3), OutcomeKind.WRONG),
+        (rows(1), rows(2), Refusal("[PartitionValueConflict]"), rows(1), OutcomeKind.TOLERATED),
+        (rows(5, 2**40), rows(1), rows(5, 2**40 + 2**64 // 1000), rows(1), OutcomeKind.TOLERATED),
+        (rows(5, 2**40), rows(1), rows(6, 2**40 + 2**64 // 1000), rows(1), OutcomeKind.WRONG),
+        (rows(Decimal(16960), M), rows(1), rows(M, M), rows(1), OutcomeKind.TOLERATED),
+        (rows(Decimal(16961), M), rows(1), rows(M, M), rows(1), OutcomeKind.WRONG),
+        (rows(2), rows(1), Refusal("x"), rows(2), OutcomeKind.DISPUTED),
+        (rows(2), rows(1), Refusal("x"), Refusal("y"), OutcomeKind.SKIPPED),
+        (rows(2), rows(1), Leak("KeyError", "oracle", ""), rows(2), OutcomeKind.DISPUTED),
+        (Refusal("x"), rows(1), None, None, OutcomeKind.REFUSED),
+        (Leak("KeyError", "a", ""), rows(1), None, None, OutcomeKind.LEAK),
+        (Refusal("DuckDB failed: INTERNAL Error: x"), rows(1), None, None, OutcomeKind.INTERNAL),
+        (Refusal("FATAL Error: Failed: database has been invalidated"), rows(1), None, None, OutcomeKind.INTERNAL),
+        (Leak("MemoryError", "a", ""), rows(1), None, None, OutcomeKind.MEMORY),
     ],
 )
 def test_verdicts(outcome, original, oracle, careful, kind):
-    assert judged(outcome, original, lambda: [oracle], lambda: [careful]).kind is kind
+    assert assess_read(outcome, original, lambda: [oracle], lambda: [careful]).kind is kind
 
 
 def test_any_of_several_places_that_say_the_same_may_be_believed():
     """Of a Delta table, commits and a checkpoint."""
     opinions = [rows(1), rows(2), rows(3)]
-    assert judged(rows(2), rows(1), lambda: opinions, lambda: [rows(2)]).kind is Kind.OTHER
-    assert judged(rows(4), rows(1), lambda: opinions, lambda: [rows(4)]).kind is Kind.WRONG
+    assert assess_read(rows(2), rows(1), lambda: opinions, lambda: [rows(2)]).kind is OutcomeKind.OTHER
+    assert assess_read(rows(4), rows(1), lambda: opinions, lambda: [rows(4)]).kind is OutcomeKind.WRONG
 
 
 def test_an_untrusted_table_that_loses_rows_by_skipping_is_a_finding():
-    assert judged_untrusted(rows(1, 2), rows(1, 2)) is None
-    assert judged_untrusted(Refused("x"), rows(1, 2)) is None
-    assert judged_untrusted(rows(1), rows(1, 2)).kind is Kind.UNTRUSTED
+    assert assess_untrusted(rows(1, 2), rows(1, 2)) is None
+    assert assess_untrusted(Refusal("x"), rows(1, 2)) is None
+    assert assess_untrusted(rows(1), rows(1, 2)).kind is OutcomeKind.UNTRUSTED
 
 
 def test_a_new_scenario_takes_its_share_of_the_mutants_and_leaves_the_others():
@@ -217,24 +219,24 @@ def test_statistics_in_a_data_file_may_lie(bench):
     name = next(name for name, data in bench.subject.image.items() if data[:4] == b"PAR1")
     out = io.BytesIO()
     pq.write_table(pq.read_table(bench.subject.directory / name), out, compression="none")
-    body, tokens = mutate_parquet.taken_apart(out.getvalue())
+    body, tokens = mutate_parquet.split_file(out.getvalue())
     rows = pq.read_metadata(io.BytesIO(out.getvalue())).num_rows
-    verdicts = []
+    assessments = []
     for place in [i for i, token in enumerate(tokens) if token == Token("signed", 0)]:
         changed = [*tokens[:place], Token("signed", rows), *tokens[place + 1 :]]
         footer = encoded(changed)
         data = body + footer + len(footer).to_bytes(4, "little") + b"PAR1"
-        verdicts.append(bench.judge({name: data}, bench.subject.reads[0]).kind)
-    assert Kind.SKIPPED in verdicts
-    assert not any(kind.is_finding for kind in verdicts)
+        assessments.append(bench.assess({name: data}, bench.subject.reads[0]).kind)
+    assert OutcomeKind.SKIPPED in assessments
+    assert not any(kind.is_finding for kind in assessments)
 
 
 def test_a_table_that_reads_otherwise_after_a_mutant_is_a_finding(bench, monkeypatch):
     read = bench.subject.reads[0]
     original, _ = bench.original(read)
-    outcomes = iter([original, Refused("EngineError: broken")])
+    outcomes = iter([original, Refusal("EngineError: broken")])
     monkeypatch.setattr(fuzz_benches, "by_duckdb", lambda *_, **__: next(outcomes))
-    assert bench.judge({}, read).kind is Kind.NEIGHBOUR
+    assert bench.assess({}, read).kind is OutcomeKind.NEIGHBOR
 
 
 def test_minimal_keeps_what_is_needed():
@@ -245,5 +247,5 @@ def test_minimal_keeps_what_is_needed():
 @pytest.mark.parametrize("more", [b"", b"k" * 9000])
 def test_hunks_make_the_file(after, more):
     before, after = b"abcdefghij" + more, after + more
-    assert patched(before, hunks(before, after)) == after
-    assert patched(before, []) == before
+    assert apply_hunks(before, hunks(before, after)) == after
+    assert apply_hunks(before, []) == before

@@ -3,7 +3,7 @@
 import itertools
 
 import pytest
-from moving_tables import KINDS, begun, changes, publish, read_while_it_moves
+from moving_tables import KINDS, begin_table, changes, publish, read_while_it_moves
 
 import harness
 
@@ -17,7 +17,7 @@ def test_a_read_is_of_one_version(tmp_path, kind):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_each_version_is_what_the_writer_says(tmp_path, kind):
-    history = begun(kind, tmp_path / "made")
+    history = begin_table(kind, tmp_path / "made")
     for ids in itertools.islice(changes(kind, history), 10):
         publish(history.location, tmp_path / "live")
         rows = harness.open_table(str(tmp_path / "live")).snapshot().to_arrow()

@@ -110,7 +110,7 @@ def test_files_are_put_together_as_they_were(subject):
         for block in container.blocks:
             assert encoded(container.tokens(block)) == mutate_avro.CODECS[container.codec][1](block.data)
     for data in files_of(subject, "parquet") + files_of(subject, "checkpoint"):
-        body, tokens = mutate_parquet.taken_apart(data)
+        body, tokens = mutate_parquet.split_file(data)
         assert body + encoded(tokens) + data[-8:] == data
 
 

@@ -27,7 +27,7 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 from tpc import ENGINES, arrow, collected, session
-from tpc_compare import Verdict, judge
+from tpc_compare import Agreement, compare_rows
 
 import harness
 from harness.errors import HarnessError
@@ -52,7 +52,7 @@ _VERDICTS = ("equal", "allowed", "different", "refused", "failed")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Case:
+class SuiteCase:
     """A query of a test file. tables: locations by name. right: a file of Arrow's with what plain DuckDB gives."""
 
     file: str
@@ -63,7 +63,7 @@ class Case:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
+class SuiteOutcome:
     """What became of a case on an engine. verdict: of `_VERDICTS`."""
 
     file: str
@@ -84,7 +84,7 @@ def blocks(text: str) -> Iterator[list[str]]:
             yield lines
 
 
-def collect(file: Path, name: str, place: Path) -> Iterator[Case]:
+def collect(file: Path, name: str, place: Path) -> Iterator[SuiteCase]:
     """The cases of a file; tables and results are left below `place`."""
     text = file.read_text("utf-8", errors="replace")
     if re.search(r"^(foreach|loop|concurrentloop|concurrentforeach|mode skip|require-env|load|restart)\b", text, re.M):
@@ -122,7 +122,7 @@ def _case(
     place: Path,
     changes: int,
     exported: dict[tuple[str, int], str],
-) -> Case | None:
+) -> SuiteCase | None:
     types: dict[str, list[str]] = {}
     for table, type_ in connection.execute(
         "SELECT table_name, data_type FROM duckdb_columns() WHERE schema_name = 'main' AND NOT internal"
@@ -145,7 +145,7 @@ def _case(
     right = place / f"{len(list(place.glob('*.arrow')))}.arrow"
     with pa.OSFile(str(right), "wb") as sink, pa.ipc.new_file(sink, rows.schema) as writer:
         writer.write_table(rows)
-    return Case(file=name, query=sql, tables=tables, columns=columns, right=str(right))
+    return SuiteCase(file=name, query=sql, tables=tables, columns=columns, right=str(right))
 
 
 def _export(connection: duckdb.DuckDBPyConnection, table: str, place: Path) -> str:
@@ -167,31 +167,33 @@ def _plain(sql: str, tables: dict[str, str]) -> tuple[list[str], pa.Table] | Non
         rows, again = (arrow(own.sql(sql)) for _ in range(2))
     except (duckdb.Error, HarnessError, pa.ArrowException):
         return None
-    is_same = judge(rows, again, {}).word == "equal"
+    is_same = compare_rows(rows, again, {}).word == "equal"
     return (relation.columns, rows) if is_same and rows.num_rows < _ROWS else None
 
 
 # What becomes of them.
 
 
-def outcome(case: Case, engine: str, spark: Any) -> Outcome:
+def outcome(case: SuiteCase, engine: str, spark: Any) -> SuiteOutcome:
     """Reads a case on an engine, and judges what it gives."""
     with pa.memory_map(case.right) as source:
         right = pa.ipc.open_file(source).read_all()
     try:
         columns, rows = _rows(case, engine, spark)
         schemas = {name: harness.open_table(location).snapshot().schema for name, location in case.tables.items()}
-        verdict = judge(rows, right, allowances(case.query, schemas))
+        verdict = compare_rows(rows, right, allowances(case.query, schemas))
         if columns != case.columns and verdict.word != "different":
-            verdict = Verdict("different", f"columns {columns}, expected {case.columns}")
+            verdict = Agreement("different", f"columns {columns}, expected {case.columns}")
     except harness.UnsupportedError as error:
-        verdict = Verdict("refused", str(error))
+        verdict = Agreement("refused", str(error))
     except Exception as error:  # of whatever engine: none may end so
-        verdict = Verdict("failed", f"{type(error).__name__}: {' '.join(str(error).split())}")
-    return Outcome(file=case.file, query=case.query, engine=engine, verdict=verdict.word, reason=verdict.reason[:400])
+        verdict = Agreement("failed", f"{type(error).__name__}: {' '.join(str(error).split())}")
+    return SuiteOutcome(
+        file=case.file, query=case.query, engine=engine, verdict=verdict.word, reason=verdict.reason[:400]
+    )
 
 
-def _rows(case: Case, engine: str, spark: Any) -> tuple[list[str], pa.Table]:
+def _rows(case: SuiteCase, engine: str, spark: Any) -> tuple[list[str], pa.Table]:
     if engine == "duckdb":
         relation = harness.sql(case.query, case.tables)
         return relation.columns, arrow(relation)
@@ -204,7 +206,7 @@ def _rows(case: Case, engine: str, spark: Any) -> tuple[list[str], pa.Table]:
         stop.cancel()
 
 
-def report(found: Sequence[Outcome]) -> Iterator[str]:
+def report(found: Sequence[SuiteOutcome]) -> Iterator[str]:
     """Counts by engine; then what differs or failed, and the reasons of refusals with how often each is."""
     for engine in ENGINES:
         of = [o for o in found if o.engine == engine]
@@ -245,11 +247,11 @@ def main() -> int:
     return int(any(o.verdict in ("different", "failed") for o in found))
 
 
-def _cases(directory: Path, only: str, place: Path) -> list[Case]:
+def _cases(directory: Path, only: str, place: Path) -> list[SuiteCase]:
     """The cases of all files, each collected by a process that may hang or end."""
     names = sorted(str(file.relative_to(directory)) for file in directory.glob(f"{only}.test"))
 
-    def one(name: str) -> list[Case]:
+    def parse_file(name: str) -> list[SuiteCase]:
         own = place / re.sub(r"\W+", "_", name)
         command = [sys.executable, __file__, str(directory), "--place", str(own), "--one", name]
         if not (own / "cases.json").exists():
@@ -259,10 +261,10 @@ def _cases(directory: Path, only: str, place: Path) -> list[Case]:
             except subprocess.TimeoutExpired:
                 print(f"{name}: not collected in {_FILE_SECONDS} s")
         cases = own / "cases.json"
-        return [Case(**case) for case in json.loads(cases.read_text("utf-8"))] if cases.exists() else []
+        return [SuiteCase(**case) for case in json.loads(cases.read_text("utf-8"))] if cases.exists() else []
 
     with ThreadPoolExecutor(os.cpu_count()) as pool:
-        return [case for cases in pool.map(one, names) for case in cases]
+        return [case for cases in pool.map(parse_file, names) for case in cases]
 
 
 def _write_cases(directory: Path, name: str, place: Path) -> None:

@@ -21,7 +21,7 @@ from typing import Any
 
 import duckdb
 import pyarrow as pa
-from tpc_compare import Verdict, judge
+from tpc_compare import Agreement, compare_rows
 
 import harness
 from harness.engines.duckdb.relations import output_list
@@ -34,7 +34,7 @@ SUITES, FORMATS, ENGINES = ("tpch", "tpcds"), ("delta", "iceberg"), ("duckdb", "
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
+class QueryOutcome:
     """What became of a query.
 
     verdict: `equal`, `allowed`, `different`, `refused` or `failed`. rows: of what is right.
@@ -51,7 +51,7 @@ class Outcome:
     seconds: float = 0.0
 
 
-class Plain:
+class PlainTables:
     """A suite's rows on DuckDB, without harness."""
 
     def __init__(self, place: Path, suite: str) -> None:
@@ -105,11 +105,11 @@ def session() -> Any:
     return harness.spark_session(config={"spark.sql.shuffle.partitions": "2", "spark.driver.memory": "4g"})
 
 
-def outcomes(place: Path, chosen: argparse.Namespace) -> Iterator[Outcome]:
+def outcomes(place: Path, chosen: argparse.Namespace) -> Iterator[QueryOutcome]:
     """What became of every query that is asked for."""
     for suite in chosen.suite or SUITES:
         texts = {int(n): text for n, text in json.loads((place / f"{suite}.json").read_text("utf-8")).items()}
-        plain = Plain(place, suite)
+        plain = PlainTables(place, suite)
         for format_ in chosen.format or FORMATS:
             engines = Engines(place, suite, format_)
             for number, text in texts.items():
@@ -121,18 +121,18 @@ def outcomes(place: Path, chosen: argparse.Namespace) -> Iterator[Outcome]:
 
 def _outcome(
     suite: str, number: int, format_: str, engine: str, text: str, right: pa.Table, engines: Engines
-) -> Outcome:
+) -> QueryOutcome:
     start = time.process_time() if engine == "duckdb" else time.monotonic()
     try:
         rows = engines.rows(engine, text)
         schemas = {name: table.snapshot().schema for name, table in engines.tables.items()}
-        verdict = judge(rows, right, allowances(text, schemas))
+        verdict = compare_rows(rows, right, allowances(text, schemas))
     except harness.UnsupportedError as error:
-        verdict = Verdict("refused", str(error))
+        verdict = Agreement("refused", str(error))
     except (HarnessError, duckdb.Error, pa.ArrowException) as error:
-        verdict = Verdict("failed", f"{type(error).__name__}: {str(error).splitlines()[0]}")
+        verdict = Agreement("failed", f"{type(error).__name__}: {str(error).splitlines()[0]}")
     ended = time.process_time() if engine == "duckdb" else time.monotonic()
-    return Outcome(
+    return QueryOutcome(
         suite=suite,
         query=number,
         format=format_,
@@ -144,7 +144,7 @@ def _outcome(
     )
 
 
-def report(found: list[Outcome]) -> Iterator[str]:
+def report(found: list[QueryOutcome]) -> Iterator[str]:
     """Counts by suite, engine and format; then what is not equal, with its reason."""
     for suite, engine, format_ in sorted({(o.suite, o.engine, o.format) for o in found}):
         of = [o for o in found if (o.suite, o.engine, o.format) == (suite, engine, format_)]

@@ -12,17 +12,17 @@ from harness.queries.allowances import Allowance
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class Agreement:
     """`equal`, `allowed`, `different`, `refused` or `failed`, and why."""
 
     word: str
     reason: str = ""
 
 
-def judge(rows: pa.Table, right: pa.Table, allowed: Mapping[int, Allowance]) -> Verdict:
+def compare_rows(rows: pa.Table, right: pa.Table, allowed: Mapping[int, Allowance]) -> Agreement:
     """Columns of both have the same names; `allowed`: by place of the column."""
     if rows.schema.types != right.schema.types:
-        return Verdict("different", f"types {rows.schema.types}, expected {right.schema.types}")
+        return Agreement("different", f"types {rows.schema.types}, expected {right.schema.types}")
     allowances = {
         rows.column_names[place]: Tolerance(Decimal(each.ulps), Measure.ULPS, reason=each.reason)
         for place, each in allowed.items()
@@ -30,6 +30,6 @@ def judge(rows: pa.Table, right: pa.Table, allowed: Mapping[int, Allowance]) -> 
     }
     found = compare(rows, right, max_rows=1, tolerance=allowances)
     if found.only_left + found.only_right + found.changed:
-        return Verdict("different", f"{rows.num_rows} rows, expected {right.num_rows}: {found.rows}")
+        return Agreement("different", f"{rows.num_rows} rows, expected {right.num_rows}: {found.rows}")
     used = ", ".join(f"column {each.column} within {allowances[each.column]}" for each in found.by_column)
-    return Verdict("allowed", used) if found.allowed else Verdict("equal")
+    return Agreement("allowed", used) if found.allowed else Agreement("equal")

@@ -48,18 +48,18 @@ def main() -> None:
     tables = sorted((place / chosen.format / chosen.suite).iterdir())
     made = {"duckdb": on_duckdb, "spark": on_spark}[chosen.engine](tables)
     least = {
-        number: measured(f"{chosen.suite} {number}", made, text, chosen.rounds)
+        number: measure(f"{chosen.suite} {number}", made, text, chosen.rounds)
         for number, text in texts.items()
         if not chosen.query or number in chosen.query
     }
-    line = json.dumps(recorded(chosen, place.name.removeprefix("sf"), least))
+    line = json.dumps(record(chosen, place.name.removeprefix("sf"), least))
     print(line)
     if chosen.record:
         with HISTORY.open("a", encoding="utf-8") as history:
             history.write(line + "\n")
 
 
-class _Made:
+class _Costs:
     """How the queries of a suite are run on an engine.
 
     clock: seconds of CPU that the engine has taken.
@@ -69,7 +69,7 @@ class _Made:
         self.ways, self.clock = ways, clock
 
 
-def on_duckdb(tables: list[Path]) -> _Made:
+def on_duckdb(tables: list[Path]) -> _Costs:
     """Plain views, held snapshots, and locations."""
     # PyIceberg's catalog in memory leaves no hint which metadata is the newest.
     guess = tables[0].parent.parent.name == "iceberg"
@@ -93,10 +93,10 @@ def on_duckdb(tables: list[Path]) -> _Made:
             "opened each time": lambda: harness.sql(text, each_time()).to_arrow_table(),
         }
 
-    return _Made(ways, time.process_time)
+    return _Costs(ways, time.process_time)
 
 
-def on_spark(tables: list[Path]) -> _Made:
+def on_spark(tables: list[Path]) -> _Costs:
     """sqlglot's text, and harness's."""
     spark = harness.spark_session(config={"spark.sql.shuffle.partitions": "2", "spark.driver.memory": "4g"})
     guess = tables[0].parent.parent.name == "iceberg"
@@ -125,10 +125,10 @@ def on_spark(tables: list[Path]) -> _Made:
             "harness's text": run(ours),
         }
 
-    return _Made(ways, clock)
+    return _Costs(ways, clock)
 
 
-def measured(title: str, made: _Made, text: str, rounds: int) -> dict[str, float]:
+def measure(title: str, made: _Costs, text: str, rounds: int) -> dict[str, float]:
     """The least CPU seconds of a query in each of its ways."""
     ways = made.ways(text)
     least = dict.fromkeys(ways, float("inf"))
@@ -141,7 +141,7 @@ def measured(title: str, made: _Made, text: str, rounds: int) -> dict[str, float
     return least
 
 
-def recorded(chosen: argparse.Namespace, scale: str, least: Mapping[int, Mapping[str, float]]) -> dict[str, Any]:
+def record(chosen: argparse.Namespace, scale: str, least: Mapping[int, Mapping[str, float]]) -> dict[str, Any]:
     """What a line of the history says."""
     names = list(next(iter(least.values())))
     sums = {name: sum(seconds[name] for seconds in least.values()) for name in names}

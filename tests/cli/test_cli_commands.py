@@ -254,7 +254,7 @@ def test_error_that_ends_a_command_is_printed(capfd, monkeypatch, raised, code, 
         (["sql", "SELECT 1", "--set", "limits.rows=many"], "many"),
         (["sql", "SELECT 1", "--set", "max_version"], "--set max_version: expected max_version=VALUE"),
         (["sql", "SELECT 1", "--set", "max_version=3", "--set", "max_version=3"], "--set max_version is given twice"),
-        (["sql", "SELECT 1", "--set", "max_version=-3"], "expected a version, a whole number from 0 on"),
+        (["sql", "SELECT 1", "--set", "max_version=-3"], "expected a version, a whole number of at least 0"),
         (["sql", "SELECT 1", "--set", "allow_version_guess=1"], "expected true or false"),
         (["sql", "SELECT 1", "--set", "format_hint=hudi"], "expected iceberg or delta"),
         (["sql", "SELECT 1", "--set", "allow-version-guess=true"], "did you mean allow_version_guess?"),
@@ -362,7 +362,10 @@ def eu(tmp_path_factory) -> IcebergTable:
         (["sql", "SELECT 1 AS x", "--engine", "oracle"], "Cannot run a query on oracle"),
         (["sql", "SELECT region + 1 FROM 'TABLE'"], " and 50 more [Engine]"),
         (["head", "TABLE", "--where", "region + 1 = 3"], " and 50 more [Engine; table "),
-        (["head", "TABLE", "--where", "region = de"], "the table has id, region; a text has single quotes, 'de' ["),
+        (
+            ["head", "TABLE", "--where", "region = de"],
+            "the table has id, region; write a text in single quotes, 'de' [",
+        ),
         (["head", "TABLE", "--columns", "other"], 'Unknown column "other": the table has id, region ['),
     ],
 )
@@ -410,4 +413,7 @@ def test_bytes_that_are_no_text_end_no_shell(tmp_path):
         ["shell", str(tmp_path), "--format", "csv"], "utf-8:strict", b"SELECT 1 a;\n\xff;\nSELECT 2 a;\n"
     )
     assert out == "a\n1\na\n2\n"
-    assert err == "error: Cannot parse the query: character 1 is half of one, '\\udcff'; write it in UTF-8 [Request]\n"
+    assert (
+        err
+        == "error: Cannot parse the query: character 1 is half of a character, '\\udcff'; write it in UTF-8 [Request]\n"
+    )

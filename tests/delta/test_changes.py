@@ -66,9 +66,9 @@ def test_a_bare_remove_of_an_unknown_file_is_refused(tmp_path):
     with pytest.raises(harness.InvalidTableError) as caught:
         changes(table, 1)
     assert str(caught.value) == (
-        "Cannot read the changes of version 1: it removes a file without its partition values, and the version before "
-        f"does not have that file [ChangeFeedError; table {table.directory}, snapshot 1, file gone.parquet, "
-        "rule delta C8]"
+        "Cannot read the changes of version 1: it removes a file without recording its partition values, and "
+        f"the previous version does not contain the file [ChangeFeedError; table {table.directory}, snapshot 1, "
+        "file gone.parquet, rule delta C8]"
     )
 
 
@@ -113,7 +113,7 @@ def test_ranges(tmp_path, clock, bounds, expected):
     [
         ((None,), "without a start: give a version or a time"),
         ((None, 1), "without a start"),
-        (("audit",), "start is 'audit', and Delta tables have no branches and tags"),
+        (("audit",), "start is 'audit', and Delta tables have no branches or tags"),
         ((-1,), "start is -1"),
         ((0, -1), "end is -1"),
         ((2, 1), "starts at version 2, after its end at version 1"),
@@ -127,7 +127,7 @@ def test_bad_ranges(tmp_path, bounds, message):
     table = history(tmp_path)
     with pytest.raises(harness.RequestError, match=message):
         changes(table, *bounds)
-    with pytest.raises(harness.SnapshotNotFoundError, match="the oldest version left, 0"):
+    with pytest.raises(harness.SnapshotNotFoundError, match="the oldest readable version, 0"):
         changes(table, 0, "2000-01-01")
 
 
@@ -156,7 +156,7 @@ def test_cleaned_up_versions_are_refused(tmp_path):
     assert [row[2] for row in changes(table, moment(20_000))] == [2, 3]
     with pytest.raises(harness.InvalidTableError, match="lacks the commits of 1"):
         changes(table, 1)
-    with pytest.raises(harness.SnapshotNotFoundError, match="the oldest version left, 2"):
+    with pytest.raises(harness.SnapshotNotFoundError, match="the oldest readable version, 2"):
         changes(table, moment(0))
 
 

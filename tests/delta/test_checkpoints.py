@@ -111,7 +111,9 @@ def test_misspelt_columns_of_vectors_are_refused(tmp_path, action, all_of_them):
     [
         pytest.param([VERSION, VERSION], CheckpointKind.UUID, "has 2 checkpointMetadata", id="marked twice"),
         ([{"sidecar": {"path": "a"}}], CheckpointKind.CLASSIC, "has sidecars, but"),
-        pytest.param([{"checkpointMetadata": {"version": 4}}], CheckpointKind.UUID, "of version 4", id="wrong version"),
+        pytest.param(
+            [{"checkpointMetadata": {"version": 4}}], CheckpointKind.UUID, "has version 4", id="wrong version"
+        ),
         pytest.param([PROTOCOL, PROTOCOL], CheckpointKind.CLASSIC, "2 protocol actions", id="two protocols"),
         pytest.param([METADATA, METADATA], CheckpointKind.CLASSIC, "2 metaData actions", id="two metaData"),
         pytest.param([add("a b"), add("a%20b")], CheckpointKind.CLASSIC, "the file a b twice", id="file twice"),

@@ -9,10 +9,10 @@ from harness.metadata.delta.segment import readable_ranges
 from harness.metadata.model.times import show_ms
 from harness.storage.stores import Entry
 
-GONE = "it may be of versions that are no longer in the log ({})"
+GONE = "it may belong to versions that are no longer in the log ({})"
 TOGETHER = (
-    "Invalid table properties: delta.inCommitTimestampEnablement{} is set and delta.inCommitTimestampEnablement{} is "
-    "not; they come together"
+    "Invalid table properties: delta.inCommitTimestampEnablement{} is set but delta.inCommitTimestampEnablement{} is "
+    "not; set both or neither"
 )
 
 
@@ -40,13 +40,17 @@ def pairs(history: CommitHistory) -> list[tuple[int, int]]:
 @pytest.mark.parametrize(
     ("listing", "asked", "reason"),
     [
-        (log({0: 10, 1: 20}), 9, "the oldest version left, 0, is of 1970-01-01T00:00:00.010Z"),
-        (log({3: 5, 4: 10, 5: 20}, classic=(4,)), 7, "the oldest version left, 4, is of 1970-01-01T00:00:00.010Z"),
-        (log({0: 10, 1: 20}), 21, "the latest version, 1, is of 1970-01-01T00:00:00.020Z"),
-        (log({0: 30, 1: 20}), 32, "the latest version, 1, is of 1970-01-01T00:00:00.031Z"),
+        (log({0: 10, 1: 20}), 9, "the oldest readable version, 0, was committed at 1970-01-01T00:00:00.010Z"),
+        (
+            log({3: 5, 4: 10, 5: 20}, classic=(4,)),
+            7,
+            "the oldest readable version, 4, was committed at 1970-01-01T00:00:00.010Z",
+        ),
+        (log({0: 10, 1: 20}), 21, "the latest version, 1, was committed at 1970-01-01T00:00:00.020Z"),
+        (log({0: 30, 1: 20}), 32, "the latest version, 1, was committed at 1970-01-01T00:00:00.031Z"),
         (log({0: 10, 5: 50}, classic=(5,)), 11, GONE.format("1 to 4")),
         (log({0: 10, 1: 20}, classic=(3,)), 25, GONE.format("2 to 3")),
-        pytest.param(log({}, classic=(3,)), 25, "no commit of that time is left", id="no commits"),
+        pytest.param(log({}, classic=(3,)), 25, "the log has no commits from that time any more", id="no commits"),
     ],
 )
 def test_times_out_of_range(listing: LogListing, asked: int, reason: str) -> None:
@@ -60,7 +64,7 @@ def test_storage_without_times() -> None:
     with pytest.raises(UnsupportedError) as raised:
         by_file_times(log({0: 10, 1: None})).version_at(10)
     assert str(raised.value) == (
-        "Cannot read at a time: the storage gives no modification times of commits; give a version "
+        "Cannot read at a time: the storage provides no modification times of commits; give a version "
         f"[Unsupported; table /t, file /t/_delta_log/{1:020d}.json, rule delta L33]"
     )
 
@@ -79,8 +83,16 @@ def with_in_commit(
 @pytest.mark.parametrize(
     ("listing", "asked", "reason"),
     [
-        (log({4: 1, 5: 1}, classic=(4,)), 999, "the oldest version left, 4, is of 1970-01-01T00:00:01.100Z"),
-        (log({4: 1, 5: 1}, classic=(4,)), 1050, "the oldest version left, 4, is of 1970-01-01T00:00:01.100Z"),
+        (
+            log({4: 1, 5: 1}, classic=(4,)),
+            999,
+            "the oldest readable version, 4, was committed at 1970-01-01T00:00:01.100Z",
+        ),
+        (
+            log({4: 1, 5: 1}, classic=(4,)),
+            1050,
+            "the oldest readable version, 4, was committed at 1970-01-01T00:00:01.100Z",
+        ),
         (log({0: 1, 3: 1, 4: 1, 5: 1}, classic=(3,)), 999, GONE.format("1 to 2")),
     ],
 )
@@ -96,14 +108,14 @@ def test_times_out_of_range_with_in_commit_timestamps(listing: LogListing, asked
 def test_in_commit_timestamps_that_do_not_increase(times: tuple[int, ...], asked: int) -> None:
     """A search in them would find any version, or none."""
     history = with_in_commit(log({0: 9, 1: 9, 2: 9}), InCommitTimestamps(), dict(enumerate(times)))
-    with pytest.raises(InvalidTableError, match=r"in-commit timestamps must increase, but version \d is of") as raised:
+    with pytest.raises(InvalidTableError, match=r"in-commit timestamps must increase, but version \d has") as raised:
         history.version_at(asked)
     assert raised.value.rule == "delta L35"
     assert [time_ms for _, time_ms in pairs(history)] == list(times)
 
 
 def test_enablement_after_the_latest_version() -> None:
-    with pytest.raises(InvalidTableError, match="Invalid table property: got version 6, the latest is 5"):
+    with pytest.raises(InvalidTableError, match="Invalid table property: got version 6, but the latest version is 5"):
         with_in_commit(COPIED, InCommitTimestamps(6, 1000), IN_COMMIT).version_at(1000)
 
 

@@ -41,7 +41,7 @@ def test_format_of_both(tmp_path):
     with pytest.raises(errors.AmbiguousTableError) as caught:
         harness.open_table(location)
     assert str(caught.value) == (
-        "Cannot tell the format: there is both a _delta_log and Iceberg metadata. Say format_hint='delta' or "
+        "Cannot detect the table format: there are both a _delta_log and Iceberg metadata. Set format_hint='delta' or "
         f"format_hint='iceberg' [AmbiguousTable; table {location}, rule delta U1]"
     )
     assert harness.open_table(location, format_hint="delta").format == "delta"
@@ -111,7 +111,7 @@ def test_old_versions_are_refused_where_retention_is_enforced(table, at):
         opened(table, enforce_retention=True).snapshot(at)
     assert str(caught.value) == (
         f"Cannot read version 2 of 2001-09-09T01:46:42.000Z: it is older than {RETENTION} (interval 1 week), so its "
-        "files may have been deleted; to read it all the same, leave enforce_retention out "
+        "files may have been deleted; leave enforce_retention out to read it anyway "
         f"[BeyondRetention; table {table.directory}, rule delta L37]"
     )
 
@@ -131,6 +131,6 @@ def test_the_age_of_a_checkpoint_without_its_commit_is_not_known(table):
         (table.directory / "_delta_log" / f"{version:020}.json").unlink()
     found = opened(table, allow_checkpoint_only=True, enforce_retention=True)
     assert ids(found.snapshot()) == [2, 9]
-    with pytest.raises(errors.UnsupportedError, match="Cannot tell how old version 4 is") as caught:
+    with pytest.raises(errors.UnsupportedError, match="Cannot determine the age of version 4") as caught:
         found.snapshot(4)
     assert caught.value.rule == "delta L37"

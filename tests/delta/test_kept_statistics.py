@@ -90,7 +90,7 @@ def test_statistics_that_cannot_be_read_are_not_kept(six_files, tmp_path, monkey
     with monkeypatch.context() as patch:
         patch.setattr(checkpoint_statistics.CheckpointPart, "tables", damaged)
         for _ in range(2):
-            with pytest.warns(UserWarning, match="files are not skipped by them"):
+            with pytest.warns(UserWarning, match="no file is skipped by these statistics"):
                 ((paths, *_),) = plans(tmp_path, filters=("id = 3",))  # type: ignore[misc]
             assert len(paths) == 6
     assert [len(paths) for paths, *_ in plans(tmp_path, filters=("id = 3",))] == [1]  # type: ignore[misc]

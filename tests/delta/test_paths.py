@@ -75,7 +75,7 @@ def test_columns_resolve_as_single_paths_do(recorded):
 
 @given(st.lists(PIECES, min_size=1, max_size=5).map("".join), st.lists(PIECES, min_size=1, max_size=5).map("".join))
 def test_two_paths_have_one_key_where_they_name_one_file(one, other):
-    """Whether they come together or apart, and whether either begins with the table's folder."""
+    """Whether set both or neither or apart, and whether either begins with the table's folder."""
     for root in (LOCAL, REMOTE):
         spelled = [one, other, f"{root.prefix}{one}", f"{root.prefix}{other}"]
         try:

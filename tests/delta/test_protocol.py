@@ -104,5 +104,5 @@ def test_a_redirection_of_writers_leaves_the_table_to_readers():
     ready = redirected("REDIRECT-READY", "delta.redirectWriterOnly-preview")
     check_protocol(protocol(1), with_properties(ready), table="s3://b/old")
     (warning,) = redirect_warnings(ready, table="s3://b/old")
-    assert warning == "Writers of the table write to s3://b/new: this may be an older version of it"
+    assert warning == "Writers of the table now write to s3://b/new, so this may be an older version"
     assert redirect_warnings({"delta.redirectWriterOnly-preview": "?"}, table="s3://b/old") == ()

@@ -42,7 +42,7 @@ def file(table: DeltaTable, name: str) -> Path:
         (-1, None, "expected a version, 0 or more"),
         (True, None, "expected a version, 0 or more"),
         ("3", None, "expected a version, 0 or more"),
-        (None, [v(3)], "expected max_version with it"),
+        (None, [v(3)], "expected with max_version"),
         (3, v(3), "expected a list of names"),
         (2, [v(3)], "it lists version 3, above max_version=2; ask the catalog again"),
         (3, [v(3), v(3, OTHER)], "it lists version 3 twice"),
@@ -70,9 +70,9 @@ def test_without_a_catalog_the_table_is_refused_and_what_to_do_is_said(tmp_path)
     with pytest.raises(errors.UnsupportedError) as error:
         harness.open_table(str(table.directory))
     assert str(error.value) == (
-        "Cannot read a table that its catalog manages (feature 'catalogManaged') without the catalog, which alone "
-        "knows its newest commits: open it by its name in the catalog, or give the catalog's answer, max_version and "
-        "ratified; published_only reads what is published, which may be older "
+        "Cannot read a catalog-managed table (feature 'catalogManaged') without its catalog, which alone knows the "
+        "newest commits. Open the table by its name in the catalog, or pass the catalog's answer as max_version "
+        "and ratified; published_only reads the published versions, which may be older "
         f"[CatalogManaged; table {table.directory}, rule frontier F4.3]"
     )
 
@@ -87,7 +87,7 @@ def test_a_published_commit_that_is_torn_is_not_passed_over(tmp_path):
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"max_version": 1, "published_only": True}, "Cannot read by the catalog's answer and published_only at once"),
+        ({"max_version": 1, "published_only": True}, "Cannot use max_version and published_only together"),
         ({"format_hint": "iceberg", "max_version": 0}, "Invalid option max_version: the table is iceberg"),
         ({"format_hint": "iceberg", "published_only": True}, "Invalid option published_only: the table is iceberg"),
     ],
@@ -111,7 +111,7 @@ def test_the_answer_on_the_command_line(tmp_path, capfd):
     assert (out, "up to version 2" in err) == ("n\n2\n", True)
     assert main(command) == 2
     assert (
-        "give the catalog's answer, --set max_version and --set ratified; --set published_only=true reads"
+        "pass the catalog's answer as --set max_version and --set ratified; --set published_only=true reads"
         in capfd.readouterr().err
     )
     assert main([*command, "--set", "max_version=4", "--set", f"ratified=4={tmp_path}/none"]) == 2

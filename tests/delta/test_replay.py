@@ -86,7 +86,7 @@ def test_log_without_protocol_or_metadata_is_refused(log, actions, missing):
 
 def test_negative_size_is_refused(log):
     log.commits([*START, add("a", size=-1)])
-    with pytest.raises(InvalidTableError, match="is -1 bytes"):
+    with pytest.raises(InvalidTableError, match="negative size for a: -1 bytes"):
         log.state()
 
 

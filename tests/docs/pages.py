@@ -16,8 +16,8 @@ A block below the line `<!-- not run: why -->` is only shown, and one below `<!-
 that is installed, by `nox -s tests-external -- catalogs`. `python tests/docs/refresh.py` writes into the pages what the
 commands print now.
 
-In every page of docs/, a block below the line `<!-- copy of FILE -->` must be the text of that file. The same holds for
-the part between the lines `<!-- included: FILE -->` and `<!-- end of FILE -->`. `refresh.py` writes both.
+In every page of docs/, a block below the line `<!-- copy of FILE -->` must be the text of that file. So must the part
+between the lines `<!-- included: FILE -->` and `<!-- end of FILE -->`. `refresh.py` writes both.
 """
 
 import contextlib
@@ -44,7 +44,8 @@ _BLOCK = re.compile(
     r"^```(?P<kind>python|console)\n(?P<text>.*?)^```$",
     re.MULTILINE | re.DOTALL,
 )
-_FILE = re.compile(r"^<!-- (?P<mark>saved as|copy of) (?P<file>\S+) -->\n+```\w+\n(?P<text>.*?)^```$", re.M | re.S)
+_SAVED = re.compile(r"^<!-- saved as (?P<file>\S+) -->\n+```\w+\n(?P<text>.*?)^```$", re.M | re.S)
+_COPY = re.compile(r"^<!-- copy of (?P<file>\S+) -->\n+```\w+\n(?P<text>.*?)^```$", re.M | re.S)
 _INCLUDED = re.compile(r"^<!-- included: (?P<file>\S+) -->\n\n(?P<text>.*?)\n<!-- end of (?P=file) -->$", re.M | re.S)
 _FINDING = re.compile(r"different: |^\d+ errors? by ", re.MULTILINE)
 _PYTEST = re.compile(r"^\$ (pytest .*)$", re.MULTILINE)
@@ -89,23 +90,12 @@ def examples(text: str, *, with_pyiceberg: bool = False) -> list[Example]:
     ]
 
 
-def files(text: str, mark: str) -> dict[str, str]:
-    """Return the blocks of a page with a mark, `saved as` or `copy of`, by the file that the mark names."""
-    return {block["file"]: block["text"] for block in _FILE.finditer(text) if block["mark"] == mark}
-
-
-def included(text: str) -> dict[str, str]:
-    """Return the parts of a page between `<!-- included: FILE -->` and `<!-- end of FILE -->` by file."""
-    return {part["file"]: part["text"] for part in _INCLUDED.finditer(text)}
-
-
 def with_files(text: str) -> str:
     """Return a page whose copies of files, in blocks and as parts of the page, are the files as they are now."""
-    for pattern in (_FILE, _INCLUDED):
+    for pattern in (_COPY, _INCLUDED):
         for part in reversed(list(pattern.finditer(text))):
-            if part.groupdict().get("mark") != "saved as":
-                content = (ROOT / part["file"]).read_text("utf-8")
-                text = f"{text[: part.start('text')]}{content}{text[part.end('text') :]}"
+            content = (ROOT / part["file"]).read_text("utf-8")
+            text = f"{text[: part.start('text')]}{content}{text[part.end('text') :]}"
     return text
 
 
@@ -121,7 +111,7 @@ def _typed(match: re.Match[str]) -> str:
 def answer(command: str, typed: str = "") -> tuple[str, int]:
     """Run a command in this process, and return what it prints to both streams, and its exit code.
 
-    Versions of DuckDB and pyarrow, and the working directory, are replaced by fixed texts. The output of the shell, which
+    Fixed texts replace the versions of DuckDB and pyarrow and the working directory. The output of the shell, which
     continues after an error, is one stream, as on a terminal.
     """
     out, err = (io.TextIOWrapper(io.BytesIO(), encoding="utf-8", write_through=True) for _ in range(2))
@@ -142,7 +132,7 @@ def answer(command: str, typed: str = "") -> tuple[str, int]:
 def run(page: Path, *, with_pyiceberg: bool = False) -> Iterator[tuple[tuple[str, str], str, str, int]]:
     """Runs the blocks of a page; each command with the typed text, the lines under it, its output and exit code."""
     text, namespace = page.read_text("utf-8"), {}
-    for file, content in files(text, "saved as").items():
+    for file, content in _SAVED.findall(text):
         Path(file).write_text(content, "utf-8")
     with mock.patch.dict(os.environ):
         for example in examples(text, with_pyiceberg=with_pyiceberg):

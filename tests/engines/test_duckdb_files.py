@@ -178,7 +178,7 @@ def test_a_store_that_gives_another_number_of_bytes_fails(tmp_path: Path, cut: i
     table = harness.open_table("vault://t", storage_options={"key": "k"}).snapshot()
     table.plan()
     Vault.cut = cut
-    with pytest.raises(harness.HarnessError, match=r"its storage gives \d+ bytes for"):
+    with pytest.raises(harness.HarnessError, match=r"its storage returned \d+ bytes for"):
         table.to_arrow()
 
 
@@ -364,4 +364,4 @@ def test_filtered_maps_get_other_keys(stored, wanted, wrap):
     found = conform(table, pa.schema({"c": wanted}))
     assert found.column("c").to_pylist() == rows[1:]
     large = table.set_column(0, "c", found.column("c"))
-    assert harness.compare(table, large, few=0).equal
+    assert harness.compare(table, large, direct_rows=0).equal

@@ -149,5 +149,5 @@ def test_a_delete_file_for_another_file_than_it_says(tmp_path: Path) -> None:
 
     location, _ = positions(tmp_path, edit)
     for where in (None, "id < 10"):
-        with pytest.raises(CorruptDeleteError, match=r"is for data file .* and has rows for"):
+        with pytest.raises(CorruptDeleteError, match=r"is for data file .* but has rows for"):
             harness.open_table(location, untrusted=True).snapshot().to_arrow(where=where)

@@ -18,8 +18,10 @@ LIST_OF_1 = {"type": "list", "element-id": 1, "element": "int", "element-require
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
-        pytest.param([column(1), column(1)], "field id 1 is of 'c1' and 'c1'", id="1.23 same level"),
-        pytest.param([column(1), column(2, LIST_OF_1)], "field id 1 is of 'c1' and 'c2.element'", id="1.23 nested"),
+        pytest.param([column(1), column(1)], "field id 1 belongs to 'c1' and 'c1'", id="1.23 same level"),
+        pytest.param(
+            [column(1), column(2, LIST_OF_1)], "field id 1 belongs to 'c1' and 'c2.element'", id="1.23 nested"
+        ),
         pytest.param([column(2147483448)], "reserved id 2147483448", id="1.23 reserved"),
         pytest.param([{**column(1), "id": None}], "Missing required field 'id'", id="no id"),
         pytest.param([{**column(1), "id": 1.0}], "got 1.0, expected a 32-bit integer", id="float id"),

@@ -1,6 +1,7 @@
-"""Tables that other projects wrote, against what reading them must give, by every engine, in every way of reading.
+"""Tables of other projects, compared with their expected rows, by every engine and in every kind of read.
 
-The corpus is a directory with `cases.json`; HARNESS_CORPUS names it, default `../shared/corpus` beside the repository.
+The corpus is a directory with `cases.json`. HARNESS_CORPUS names it; the default is `../shared/corpus` next to the
+repository.
 """
 
 import json
@@ -25,10 +26,10 @@ pytestmark = pytest.mark.interop
 
 CORPUS = Path(os.environ.get("HARNESS_CORPUS") or Path(__file__).parents[3] / "shared" / "corpus")
 ORACLE_ROWS = 20_000
-NEWEST = 40  # of a long history, the snapshots that are read
+NEWEST = 40  # The number of newest snapshots that are read in a long history.
 VARIANT = re.compile(r"<metadata:x'(?P<metadata>[0-9a-f]*)',value:x'(?P<value>[0-9a-f]*)'>")
 
-# Cases that cannot give their rows: the error that must come instead, and why. One that reads after all fails.
+# Cases that must fail: the expected error, and the reason. A case that can be read after all fails the test.
 EXCEPTIONS: dict[str, tuple[type[harness.HarnessError], str]] = {
     "iceberg/duckdb-iceberg/column_mapping.my_table": (
         harness.MissingFileError,
@@ -38,8 +39,8 @@ EXCEPTIONS: dict[str, tuple[type[harness.HarnessError], str]] = {
 
 
 @dataclass(frozen=True)
-class Case:
-    """A table, or the metadata file to read it at, and what must come of it."""
+class CorpusCase:
+    """A table or metadata file, and the expected result."""
 
     id: str
     location: str
@@ -53,7 +54,7 @@ def cases(format_: str = "") -> list[Any]:
         return [pytest.param(None, marks=pytest.mark.skip(reason=reason), id="no corpus")]
     return [
         pytest.param(
-            Case(case["id"], str(CORPUS / case["path"] / (case.get("metadata_file") or "")), case["expected"]),
+            CorpusCase(case["id"], str(CORPUS / case["path"] / (case.get("metadata_file") or "")), case["expected"]),
             id=case["id"],
         )
         for case in json.loads(index.read_text("utf-8"))
@@ -61,14 +62,14 @@ def cases(format_: str = "") -> list[Any]:
     ]
 
 
-def within_the_oracle(case: Case) -> None:
+def within_the_oracle(case: CorpusCase) -> None:
     if (rows := case.expected.get("rows") or 0) > ORACLE_ROWS:
         pytest.skip(f"the oracle reads row by row, and {rows} are too many")
 
 
 @pytest.mark.parametrize("engine", ["duckdb", pytest.param("spark", marks=pytest.mark.harness_spark), "oracle"])
 @pytest.mark.parametrize("case", cases())
-def test_a_case_gives_its_rows(case: Case, engine: str, request):
+def test_a_case_gives_its_rows(case: CorpusCase, engine: str, request):
     if engine == "spark":
         request.getfixturevalue("spark")
     if engine == "oracle":
@@ -85,7 +86,7 @@ def test_a_case_gives_its_rows(case: Case, engine: str, request):
     check(case, read)
 
 
-def check(case: Case, read: Callable[[], CanonicalTable]) -> None:
+def check(case: CorpusCase, read: Callable[[], CanonicalTable]) -> None:
     outcome = case.expected["outcome"]
     assert outcome in ("rows", "must be an error", "these rows or a clear error")
     try:
@@ -102,7 +103,7 @@ def assert_rows(got: CanonicalTable, expected: dict[str, Any]) -> None:
         assert got.names == tuple(sorted(columns))
     if (rows := expected.get("rows")) is not None:
         assert len(got.rows) == rows
-    is_variant = "variant_hash" in expected  # the file has variants in binary form, and `hash` is of that
+    is_variant = "variant_hash" in expected  # the file contains variants in binary form, and `hash` refers to that form
     if (file := expected.get("file")) is not None:
         names, *lines = (CORPUS / file).read_text("utf-8").removesuffix("\n").split("\n")
         assert got.names == tuple(names.split(SEPARATOR))
@@ -119,8 +120,8 @@ def as_json(variant: re.Match[str]) -> str:
 
 
 @pytest.mark.parametrize("case", cases("delta"))
-def test_every_base_gives_the_same_state(case: Case):
-    """delta L11: commits alone, each checkpoint, and compacted commits are ways to the same table."""
+def test_every_base_gives_the_same_state(case: CorpusCase):
+    """Commits alone, each checkpoint, and compacted commits yield the same state (delta L11)."""
     if case.expected["outcome"] == "must be an error":
         pytest.skip("not a table that can be read")
     contents = {base: content(state) for base, state in states_by_base(case.location).items()}
@@ -129,12 +130,12 @@ def test_every_base_gives_the_same_state(case: Case):
 
 
 @pytest.mark.parametrize("case", cases())
-def test_engines_agree_at_every_snapshot(case: Case, spark: Any):
+def test_engines_agree_at_every_snapshot(case: CorpusCase, spark: Any):
     try:
         table = harness.open_table(case.location)
         ids = [snapshot["id"] for snapshot in table.snapshots()][-NEWEST:]
     except harness.HarnessError:
-        return  # no table; that this is so on every engine, the tests of the cases say
+        return  # not a table; the tests of the cases check this on every engine
     for snapshot_id in ids:
         snapshot = table.snapshot(snapshot_id)
         duckdb, spark_ = (outcome(lambda e=e: snapshot.to_arrow(engine=e)) for e in ("duckdb", "spark"))  # noqa: B023
@@ -149,8 +150,8 @@ def outcome(read: Callable[[], pa.Table]) -> CanonicalTable | str:
 
 
 @pytest.mark.parametrize("case", cases())
-def test_the_oracle_agrees(case: Case):
-    """It reads apart: the rows of harness, or an error too."""
+def test_the_oracle_agrees(case: CorpusCase):
+    """The oracle, which reads independently, returns the rows of harness, or fails too."""
     within_the_oracle(case)
     apart = outcome(lambda: read_with_oracle(case.location))
     ours = outcome(lambda: harness.open_table(case.location).snapshot().to_arrow())
@@ -158,8 +159,8 @@ def test_the_oracle_agrees(case: Case):
 
 
 @pytest.mark.parametrize("case", cases())
-def test_a_slice_gives_the_rows_of_its_source(case: Case, tmp_path: Path):
-    """PullResult whole."""
+def test_a_slice_gives_the_rows_of_its_source(case: CorpusCase, tmp_path: Path):
+    """The slice contains the whole table."""
     try:
         source = harness.open_table(case.location)
         wanted = canonical_table(source.to_arrow())

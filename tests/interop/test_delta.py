@@ -1,4 +1,4 @@
-"""Delta Lake writes and harness reads; harness writes and Delta Lake reads; jobs beside its jar."""
+"""Delta Lake reads tables of harness, and harness reads tables of Delta Lake; jobs run with its jar."""
 
 from typing import Any
 
@@ -9,15 +9,18 @@ from drawn_statements import histories as statements
 from hypothesis import given
 from interop_jobs import check_reads_and_writes, registered, rows_of_a_job_in_a_session_of
 from interop_runs import drawn, of_scenarios, params
-from interop_scenarios import Reference, differences
+from interop_scenarios import ReferenceImplementation, differences
 from interop_slices import check
-from written_tables import DeltaWritten
+from written_tables import DeltaWrittenTable
 
 from harness.suite.scenarios.loading import find
 
 pytestmark = pytest.mark.interop
 BEFORE_A_MERGE = ("deletion-vectors", "change-data-feed", "log-compaction", "mapped-by-name", "partitions", "types")
-"""Deletes, changes, logs, mapped columns, partitions, values. Row ids, checkpoints of v2 and widened columns wait."""
+"""Deletes, changes, logs, mapped columns, partitions, and values.
+
+Row ids, V2 checkpoints, and widened columns run nightly.
+"""
 DIFFERENCES = differences("delta")
 SCENARIOS = find("delta/*")
 NOT_ASKED = frozenset({"_file", "_pos", "_spec_id", "_partition", "_deleted"})
@@ -39,20 +42,20 @@ SLICES = (
 @pytest.mark.parametrize("name", params(HISTORIES, BEFORE_A_MERGE))
 def test_delta_writes_and_harness_reads(name, delta_spark, warehouse, counted):
     location = warehouse / "they_write_delta" / name
-    DeltaWritten(delta_spark, location, counted, READINGS.get(name)).run(HISTORIES[name])
+    DeltaWrittenTable(delta_spark, location, counted, READINGS.get(name)).run(HISTORIES[name])
 
 
 @pytest.mark.nightly
 @drawn(4)
 @given(steps=statements("delta"))
 def test_delta_writes_drawn_histories_and_harness_reads(steps, delta_spark, tmp_path_factory, counted):
-    DeltaWritten(delta_spark, tmp_path_factory.mktemp("drawn") / "t", counted).run(steps)
+    DeltaWrittenTable(delta_spark, tmp_path_factory.mktemp("drawn") / "t", counted).run(steps)
     counted["Delta histories drawn"] += 1
 
 
 @pytest.fixture(scope="module")
-def delta(delta_spark: Any) -> Reference:
-    """The suite's reader of Delta Lake, in a session beside the tests' own."""
+def delta(delta_spark: Any) -> ReferenceImplementation:
+    """The suite's reader of Delta Lake, in a separate session."""
     from harness.suite import other_readers as readers
 
     session = delta_spark.newSession()
@@ -62,7 +65,7 @@ def delta(delta_spark: Any) -> Reference:
         return session.read.format("delta").options(**options).load(location)
 
     reader = readers.SparkReference("delta", session)
-    return Reference("Delta", reader, readers.Unsupported, DIFFERENCES, NOT_ASKED, feed)
+    return ReferenceImplementation("Delta", reader, readers.Unsupported, DIFFERENCES, NOT_ASKED, feed)
 
 
 @pytest.mark.parametrize("scenario", of_scenarios(SCENARIOS))

@@ -1,4 +1,4 @@
-"""Apache Iceberg's Spark runtime writes and harness reads; harness writes and Iceberg reads; jobs beside its jar."""
+"""Apache Iceberg reads tables of harness, and harness reads tables of Apache Iceberg; jobs run with its jar."""
 
 import re
 from typing import Any
@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from iceberg_histories import HISTORIES, READINGS
 from interop_jobs import check_reads_and_writes, registered, rows_of_a_job_in_a_session_of
 from interop_runs import drawn, of_scenarios, params
-from interop_scenarios import Reference, differences
+from interop_scenarios import ReferenceImplementation, differences
 from interop_slices import check
-from written_tables import IcebergWritten
+from written_tables import IcebergWrittenTable
 
 from harness.suite.scenarios.loading import find
 
@@ -30,9 +30,11 @@ BEFORE_A_MERGE = (
     "avro-files-v3",
     "variants",
 )
-"""Each kind: both forms of deletes, row ids, evolved schemas and partitions, values, file formats, variants."""
+"""One history of each kind: both forms of deletes, row ids, evolved schemas and partitions, values, file formats,
+variants.
+"""
 LACKING = re.compile(r"\b(time|timestamp_ns|timestamptz_ns|geometry|unknown)\b")
-"""Types that Iceberg has not in Spark."""
+"""Types that Iceberg does not support in Spark."""
 DIFFERENCES = differences("iceberg")
 SCENARIOS = find("iceberg/*")
 SLICES_BEFORE_A_MERGE = ("iceberg/deletes/many-vectors-in-one-puffin", "iceberg/deletes/shared-position-delete-files")
@@ -52,7 +54,7 @@ SLICES = (
 @pytest.mark.parametrize("name", params(HISTORIES, BEFORE_A_MERGE))
 def test_iceberg_writes_and_harness_reads(name, iceberg_spark, warehouse, counted):
     location = warehouse / "they_write" / name.replace("-", "_")
-    IcebergWritten(iceberg_spark, location, counted, READINGS.get(name)).run(HISTORIES[name])
+    IcebergWrittenTable(iceberg_spark, location, counted, READINGS.get(name)).run(HISTORIES[name])
 
 
 @pytest.mark.nightly
@@ -61,17 +63,19 @@ def test_iceberg_writes_and_harness_reads(name, iceberg_spark, warehouse, counte
 def test_iceberg_writes_drawn_histories(steps, iceberg_spark, warehouse, counted):
     counted["Iceberg histories drawn"] += 1
     location = warehouse / "drawn" / f"drawn_{counted['Iceberg histories drawn']}"
-    IcebergWritten(iceberg_spark, location, counted).run(steps)
+    IcebergWrittenTable(iceberg_spark, location, counted).run(steps)
 
 
 @pytest.fixture(scope="module")
-def iceberg(iceberg_spark: Any) -> Reference:
-    """The suite's reader of Apache Iceberg, in a session beside the tests' own."""
+def iceberg(iceberg_spark: Any) -> ReferenceImplementation:
+    """The suite's reader of Apache Iceberg, in a separate session."""
     from harness.suite import other_readers as readers
 
     session = iceberg_spark.newSession()
-    session.conf.set("spark.sql.caseSensitive", "true")  # some scenarios have names that differ in case alone
-    return Reference("Iceberg", readers.SparkReference("iceberg", session), readers.Unsupported, DIFFERENCES)
+    session.conf.set("spark.sql.caseSensitive", "true")  # some scenarios have names that differ only in case
+    return ReferenceImplementation(
+        "Iceberg", readers.SparkReference("iceberg", session), readers.Unsupported, DIFFERENCES
+    )
 
 
 @pytest.mark.parametrize("scenario", of_scenarios(SCENARIOS))
@@ -80,7 +84,7 @@ def test_harness_writes_and_iceberg_reads(scenario, iceberg, tmp_path, counted):
 
 
 def in_spark(history: DrawnHistory) -> bool:
-    """Tells whether Spark has all types of a history."""
+    """Return whether Spark has all types of a history."""
     return LACKING.search(repr((history.table, history.operations))) is None
 
 

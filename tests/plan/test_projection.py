@@ -1,4 +1,7 @@
-"""Resolution of a file's columns onto a table's fields. Expectations by hand: iceberg 5 and 6, delta T9 to T28."""
+"""Resolution of a file's columns to a table's fields.
+
+Expectations are written by hand: iceberg 5 and 6, delta T9 to T28.
+"""
 
 import pytest
 
@@ -38,7 +41,7 @@ NAMED: dict[str, dt.Type] = {
     **{f"fixed{n}": dt.FixedType(n) for n in (3, 15, 16)},
     **{f"{p}.{s}": dt.DecimalType(p, s) for p, s in ((3, 0), (5, 0), (10, 0), (20, 0), (9, 2), (11, 2), (13, 5))},
 }
-"""Types by short names; of decimals, their digits."""
+"""Types by short name; decimals by their digits."""
 INT, LONG = NAMED["int"], NAMED["long"]
 ICEBERG = """
 bool: bool
@@ -62,7 +65,7 @@ bytes: bytes
 geom: bytes geom geog
 geog: bytes geom geog
 """
-"""By a type of the table, those of files that are read as it; no other one is."""
+"""By type of the table: the types of files that can be read as it, and no others."""
 DELTA = """
 bool: bool
 byte: byte short int
@@ -97,7 +100,7 @@ double: byte short int float
 13.5: byte short 3.0 5.0 9.2
 ts_us: date
 """
-"""By a type, those that may have been widened to it."""
+"""By type: the types that may have been widened to it."""
 
 
 def rows(text: str) -> dict[str, set[str]]:
@@ -196,11 +199,11 @@ def mapped(id_, *names, fields=()):
 
 
 MAPPED_LIST = NameMapping((mapped(1, "l", fields=[mapped(2, "element")]),))
-CORRECT = "correct the table property schema.name-mapping.default, by which the file's columns have their ids"
+CORRECT = "correct the table property schema.name-mapping.default, which assigns ids to the file's columns"
 BY_NAME, BY_ID = {"lookup": ColumnLookup.DELTA_NAME}, {"lookup": ColumnLookup.DELTA_ID}
 MONEY = OpaqueType("money")
 REFUSED = {
-    # a field, the columns of the file, how it is looked for, and what is said
+    # A field, the columns of the file, how the field is looked up, and the message.
     "element of another id": (
         want(1, "l", list_of(2)),
         [listed(1, "l", stored(7, "element"))],
@@ -243,7 +246,7 @@ REFUSED = {
         want(1, "l", list_of(2, dt.StringType())),
         [listed(None, "l", stored(None, "x"))],
         {"mapping": MAPPED_LIST},
-        f"cannot be read as; rewrite the file, or {CORRECT} [",
+        f"which cannot be read as string, the type in the table; rewrite the file, or {CORRECT} [",
     ),
     "mapping of no required field": (
         want(3, "l", list_of(2), required=True),
@@ -268,8 +271,8 @@ REFUSED = {
         want(1, "s", struct(want(2, "x"))),
         [group(1, "s", stored(2, "old", LONG))],
         {},
-        "Cannot read column s.x: the file stores long and the table has int, which it cannot be read as; rewrite the "
-        "file [IncompatibleType; table t, file f.parquet, field s.x, rule iceberg 5.12]",
+        "Cannot read column s.x: the file stores long, which cannot be read as int, the type in the table; "
+        "rewrite the file [IncompatibleType; table t, file f.parquet, field s.x, rule iceberg 5.12]",
     ),
     "a wall clock of ORC as an instant": (
         want(1, "t", NAMED["tz_us"]),
@@ -278,7 +281,12 @@ REFUSED = {
         "IncompatibleType",
     ),
     "an int from a struct": (want(1, "a"), [group(1, "a", stored(2, "x"))], {}, "IncompatibleType"),
-    "an int from a list": (want(1, "a"), [listed(1, "a", stored(2, "element"))], {}, "the file stores list<int> and"),
+    "an int from a list": (
+        want(1, "a"),
+        [listed(1, "a", stored(2, "element"))],
+        {},
+        "the file stores list<int>, which",
+    ),
     "a variant without metadata": (
         want(1, "a", dt.VariantType()),
         [group(1, "a", stored(None, "value", dt.BinaryType()))],
@@ -296,14 +304,14 @@ REFUSED = {
         want(1, "ab"),
         [stored(None, "AB"), stored(None, "aB")],
         BY_NAME,
-        "Cannot read column ab: the file's columns 'AB' and 'aB' may both be 'ab'; rewrite the file "
+        "Cannot read column ab: the file's columns 'AB' and 'aB' both match 'ab'; rewrite the file "
         "[AmbiguousColumn; table t, file f.parquet, field ab, rule delta T10]",
     ),
     "delta: no ids": (
         want(1, "a", physical_name="a"),
         [stored(None, "a")],
         BY_ID,
-        "Cannot read column a: the table finds columns by field id, and the file's columns at its level have none; "
+        "Cannot read column a: the table finds columns by field id, and the file's columns at this level have none; "
         "rewrite the file [MissingFieldIds; table t, file f.parquet, field a, rule delta T11]",
     ),
     "delta: no ids in a struct": (
@@ -322,7 +330,7 @@ REFUSED = {
         want(1, "s", struct(want(2, "l", list_of(3)))),
         [group(None, "s", listed(None, "l", stored(None, "element", LONG)))],
         BY_NAME,
-        "Cannot read column s.l.element: the file stores long and the table has int, which it cannot be read as; "
+        "Cannot read column s.l.element: the file stores long, which cannot be read as int, the type in the table; "
         "rewrite the file [IncompatibleType; table t, file f.parquet, field s.l.element, rule delta T23]",
     ),
     "delta: a list from a map": (

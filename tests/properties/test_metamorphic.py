@@ -1,13 +1,13 @@
-"""What must not change the rows of a read, on drawn histories."""
+"""Changes to a read or a table that must not change the rows, on drawn histories."""
 
 import dataclasses
 
 import pytest
-from drawn.agreement import address_of, comparison_problem, made, read_by
+from drawn.agreement import address_of, build_table, comparison_problem, read_by
 from drawn.models.model import arrow_rows
 from drawn.predicates import sql
 from drawn.profiles import property_settings
-from drawn.reads import Read, answer
+from drawn.reads import ReadShape, answer
 from drawn.strategies import histories, predicates
 from hypothesis import given
 from hypothesis import strategies as st
@@ -19,7 +19,7 @@ from harness.engines.duckdb import lowering, scans
 from harness.engines.registry import find_engine
 from harness.suite.oracle_engine import read_with_oracle
 
-# A drawn history may drop every column that an old file has.
+# A drawn history may drop all columns that an old file contains.
 pytestmark = pytest.mark.filterwarnings("ignore:Data file .* has no column of:harness.errors.HarnessWarning")
 
 KINDS = ("iceberg-2", "iceberg-3", "delta")
@@ -34,31 +34,34 @@ def assert_same(expected, got) -> None:
 
 
 def modelled(drawn, read=None):
-    return arrow_rows(*answer(drawn.model, read or Read()))
+    return arrow_rows(*answer(drawn.model, read or ReadShape()))
 
 
 @FEW
 @given(HISTORIES, st.data())
 def test_pruning(drawn, data) -> None:
     where = sql(data.draw(predicates(drawn.model.columns)))
-    with made(drawn) as history:
+    with build_table(drawn) as history:
         expected = read_with_oracle(address_of(history), where=where)
         for prune in ("off", "files", "all") if drawn.format == "iceberg" else ("off", "files"):
             assert_same(expected, open_table(address_of(history), prune=prune).snapshot().to_arrow(where=where))
 
 
 def three_runs(arms, *_):
-    """Files that are joined by position, every third together, instead of as many as keep the threads busy."""
+    """Join files by position in runs of every third file, instead of as many runs as there are threads."""
     return [[tuple(range(len(counts))[i::3]) for i in range(min(3, len(counts)))] for counts in arms]
 
 
 @property_settings(12)
 @given(DELETING, st.data())
 def test_ways_to_leave_deleted_rows_out(drawn, data) -> None:
-    """Costs choose the way, so that small tables would take one alone. The oracle has but one."""
+    """Every method is forced, because the costs of small tables would always select the same one.
+
+    The oracle has only one.
+    """
     columns = [f.name for f in drawn.model.columns] + ["_file", "_pos", *["_deleted"] * data.draw(st.booleans())]
     where = data.draw(st.none() | predicates(drawn.model.columns).map(sql))
-    with made(drawn) as history, pytest.MonkeyPatch.context() as patch:
+    with build_table(drawn) as history, pytest.MonkeyPatch.context() as patch:
         expected = read_with_oracle(address_of(history), columns=columns, where=where)
         plan = open_table(address_of(history)).snapshot().plan(columns, where)
         assert_same(expected, find_engine("duckdb").to_arrow(plan))
@@ -72,12 +75,12 @@ def test_ways_to_leave_deleted_rows_out(drawn, data) -> None:
 @FEW
 @given(st.sampled_from(["iceberg-2", "iceberg-3"]).flatmap(lambda kind: histories(kind, max_size=4)))
 def test_order_of_files_in_the_metadata(drawn) -> None:
-    with made(drawn) as history:
+    with build_table(drawn) as history:
         if history.table.snapshot_id is not None:
             for path in history.table.manifests():
                 history.table.edit_manifest(path, lambda document: document.records.reverse())
             history.table.edit_manifest_list(lambda document: document.records.reverse())
-        assert_same(modelled(drawn), read_by(history, Read(), "duckdb"))
+        assert_same(modelled(drawn), read_by(history, ReadShape(), "duckdb"))
 
 
 @FEW
@@ -86,19 +89,21 @@ def test_the_base_that_a_delta_version_is_read_from(drawn) -> None:
     mixed = []
     for number, operation in enumerate(drawn.operations, 1):
         mixed += [operation, {"checkpoint": "classic"}] if number % 2 else [operation, {"compact": [1, number]}]
-    with made(dataclasses.replace(drawn, operations=tuple(mixed))) as history:
+    with build_table(dataclasses.replace(drawn, operations=tuple(mixed))) as history:
         for at in drawn.model.points():
-            assert_same(modelled(drawn, Read(at=at)), read_by(history, Read(at=at), "duckdb"))
+            assert_same(modelled(drawn, ReadShape(at=at)), read_by(history, ReadShape(at=at), "duckdb"))
 
 
 @FEW
 @given(histories("delta", max_size=4), st.data())
 def test_where_the_commits_of_a_managed_table_are(drawn, data) -> None:
-    """frontier F4.4: published, staged or held by the catalog, beside checkpoints and compacted commits."""
+    """Commits may be published, staged, or only in the catalog, next to checkpoints and compacted commits (frontier
+    F4.4).
+    """
     features = [*drawn.table.get("features", ()), "catalogManaged"]
     configuration = {**drawn.table.get("configuration", {}), "delta.enableInCommitTimestamps": "true"}
     table = {**drawn.table, "features": features, "configuration": configuration}
-    with made(dataclasses.replace(drawn, table=table)) as history:
+    with build_table(dataclasses.replace(drawn, table=table)) as history:
         log, newest = history.table.log, history.table.version
         ratified = []
         for version in range(data.draw(st.integers(1, newest + 1)), newest + 1):

@@ -1,9 +1,9 @@
-"""A plan that went to bytes and back is the same plan, and reads the same rows, on drawn histories."""
+"""A plan that is serialized and deserialized is the same plan, and reads the same rows, on drawn histories."""
 
 import pickle
 
 import pytest
-from drawn.agreement import address_of, comparison_problem, made
+from drawn.agreement import address_of, build_table, comparison_problem
 from drawn.predicates import sql
 from drawn.profiles import property_settings
 from drawn.strategies import histories, predicates
@@ -14,7 +14,7 @@ from harness import ScanPlan, open_plan, open_table
 from harness.diff.compare import compare
 from harness.suite.oracle_engine import read_with_oracle
 
-# A drawn history may drop every column that an old file has.
+# A drawn history may drop all columns that an old file contains.
 pytestmark = pytest.mark.filterwarnings("ignore:Data file .* has no column of:harness.errors.HarnessWarning")
 
 DELETING = st.sampled_from(["iceberg-1", "iceberg-2", "iceberg-3", "delta"]).flatmap(
@@ -25,7 +25,7 @@ DELETING = st.sampled_from(["iceberg-1", "iceberg-2", "iceberg-3", "delta"]).fla
 def assert_comes_back(drawn, data, engine: str) -> None:
     columns = [f.name for f in drawn.model.columns] + ["_file", "_pos", *["_partition"] * data.draw(st.booleans())]
     where = data.draw(st.none() | predicates(drawn.model.columns).map(sql))
-    with made(drawn) as history:
+    with build_table(drawn) as history:
         location = address_of(history)
         plan = open_table(location).snapshot().plan(columns, where)
         back = ScanPlan.from_ipc(plan.to_ipc())

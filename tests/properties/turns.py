@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from drawn.agreement import DrawnRead
-from drawn.profiles import QUICK, chosen
-from drawn.reads import Read, Shape, reads_of
+from drawn.profiles import QUICK, current_profile
+from drawn.reads import ReadShape, Shape, reads_of
 from drawn.strategies import DrawnHistory
 
 from harness.errors import UnsupportedError
@@ -17,14 +17,14 @@ from harness.errors import UnsupportedError
 
 @dataclass(slots=True)
 class Turns:
-    """The turns of the engines in the tables of one test, and the reads that Spark refused."""
+    """The selection of engines for the tables of one test, and the reads that Spark refused."""
 
     read_by_spark: int = 0
     refused_by_spark: int = 0
 
     def __iter__(self) -> Iterator[int]:
         """Count the reads of a table: 2 in plain pytest, 3 with a fresh seed."""
-        return iter(range(2 if chosen() == QUICK else 3))
+        return iter(range(2 if current_profile() == QUICK else 3))
 
     def rows(self, read: DrawnRead, engines: Sequence[str], number: int) -> dict[str, Any]:
         """Return the rows of each engine that reads the table now.
@@ -41,7 +41,7 @@ class Turns:
         for engine in engines:
             if engine == "spark" and number > 0:
                 continue
-            if engine == "oracle" and (chosen() == QUICK or not isinstance(read.shape, Read)):
+            if engine == "oracle" and (current_profile() == QUICK or not isinstance(read.shape, ReadShape)):
                 continue
             self.read_by_spark += engine == "spark"
             try:

@@ -186,7 +186,7 @@ def test_a_file_that_went_since_the_plan_says_that_the_table_moved_on(tmp_path: 
     table.append(table.write_data([{"id": 9, "region": "a"}]))
     newest = harness.open_table(location).snapshot().id
     vacuumed(snapshot)
-    with pytest.raises(harness.MissingFileError, match="moved on") as caught:
+    with pytest.raises(harness.MissingFileError, match="table has changed") as caught:
         snapshot.to_arrow()
     assert f"{snapshot.id} was read, the newest is {newest}" in caught.value.message
     with pytest.raises(duckdb.Error):  # what is fetched later is DuckDB's own; docs/reference/errors.md says so

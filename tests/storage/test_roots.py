@@ -33,7 +33,7 @@ def lake(tmp_path: Path) -> Path:
 @pytest.mark.parametrize("root", ["", "file:", "FILE:", "file:.", "./", "file:./."])
 def test_a_root_without_a_path_is_the_process_directory_and_no_disk(lake, monkeypatch, root):
     monkeypatch.chdir(lake / "t")
-    roots = Roots.of(root)
+    roots = Roots.for_table(root)
     found = [roots.containment(folder) for folder in (f"{lake}/t/data", f"{lake}/other", "/etc")]
     assert found == [Containment.INSIDE, Containment.OUTSIDE, Containment.OUTSIDE]
 
@@ -43,7 +43,7 @@ def test_a_root_may_be_a_file(lake: Path, monkeypatch: pytest.MonkeyPatch, root:
     """Such as the target of a path map that maps one file."""
     monkeypatch.chdir(lake)
     target = PathMap((("old", root),)).physical("old")
-    storage = Storage(roots=Roots.of("t", (root,), outside=Outside.REFUSE))
+    storage = Storage(roots=Roots.for_table("t", (root,), outside=Outside.REFUSE))
     monkeypatch.chdir("/")
     assert storage.read(target) == b"other"
     with pytest.raises(OutsideTableError):
@@ -51,7 +51,7 @@ def test_a_root_may_be_a_file(lake: Path, monkeypatch: pytest.MonkeyPatch, root:
 
 
 def test_every_way_to_ask_storage_is_refused(lake: Path) -> None:
-    storage = Storage(roots=Roots.of(f"{lake}/t", outside=Outside.REFUSE))
+    storage = Storage(roots=Roots.for_table(f"{lake}/t", outside=Outside.REFUSE))
     for ask in (storage.read, storage.exists, storage.is_directory, storage.size, storage.status, storage.fault):
         with pytest.raises(OutsideTableError):
             ask(f"{lake}/other/f")
@@ -65,14 +65,14 @@ def test_every_way_to_ask_storage_is_refused(lake: Path) -> None:
 
 
 def test_a_file_replaced_by_a_link_after_its_check_is_not_opened(lake: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    storage = Storage(roots=Roots.of(f"{lake}/t", outside=Outside.REFUSE))
+    storage = Storage(roots=Roots.for_table(f"{lake}/t", outside=Outside.REFUSE))
     monkeypatch.setattr(os.path, "realpath", lambda path, **_: str(path))  # as it was a moment before
     with pytest.raises(Exception, match="became a link while it was opened"):
         storage.read(f"{lake}/t/file-out")
 
 
 def test_a_link_is_checked_when_it_is_opened(lake: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    storage = Storage(roots=Roots.of(f"{lake}/t", outside=Outside.REFUSE))
+    storage = Storage(roots=Roots.for_table(f"{lake}/t", outside=Outside.REFUSE))
     monkeypatch.setattr(os.path, "islink", lambda path: False)  # as it was a moment before
     with pytest.raises(OutsideTableError):
         storage.read(f"{lake}/t/file-out")
@@ -87,7 +87,7 @@ def test_a_link_in_the_place_of_a_metadata_file_widens_nothing(lake: Path) -> No
     (lake / "elsewhere" / "metadata").mkdir(parents=True)
     (lake / "elsewhere" / "metadata" / "v1.metadata.json").write_text("{}")
     (metadata / "v1.metadata.json").symlink_to(lake / "elsewhere" / "metadata" / "v1.metadata.json")
-    storage = Storage(roots=Roots.of(f"{lake}/t", outside=Outside.REFUSE))
+    storage = Storage(roots=Roots.for_table(f"{lake}/t", outside=Outside.REFUSE))
     around = storage.including_table(f"{lake}/t", f"{metadata}/v1.metadata.json")
     with pytest.raises(OutsideTableError, match="outside='refuse'"):
         around.read(f"{metadata}/v1.metadata.json")
@@ -101,7 +101,9 @@ def test_the_roots_of_a_table_on_windows_are_no_disk(location: str, monkeypatch:
         windows.setattr(os, "name", "nt")
         windows.setattr(os, "path", ntpath)
         windows.setattr(roots_module, "canonical_path", partial(canonical_path, windows=True))
-        roots = Storage(roots=Roots.of(location, outside=Outside.REFUSE)).including_table(location, location).roots
+        roots = (
+            Storage(roots=Roots.for_table(location, outside=Outside.REFUSE)).including_table(location, location).roots
+        )
         found = [] if roots is None else list(map(roots.containment, folders))
     assert found == [Containment.INSIDE] + [Containment.OUTSIDE] * 4
 
@@ -161,5 +163,5 @@ def test_a_store_that_may_not_be_read_is_not_even_opened(counter: type[Counter])
 
 
 def test_options_of_a_store_are_a_mapping() -> None:
-    with pytest.raises(RequestError, match="what stands under s3://b is no mapping"):
+    with pytest.raises(RequestError, match="the value for s3://b is not a mapping"):
         opened("s3://a/t", **{"s3://b": "secret"})

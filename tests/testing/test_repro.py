@@ -1,10 +1,10 @@
-"""Repro directories: a planted fault is found, shrunk to few operations, and shown by the scenario that is left."""
+"""Repro directories: a planted fault is found, reduced to few operations, and shown by the reduced scenario."""
 
 from bisect import bisect_left
 
 import pytest
-from drawn.agreement import Disagreement, DrawnRead, made
-from drawn.reads import Read
+from drawn.agreement import Disagreement, DrawnRead, build_table
+from drawn.reads import ReadShape
 from drawn.repro import reproducing
 from drawn.strategies import histories
 from hypothesis import HealthCheck, Phase, given, seed, settings
@@ -26,7 +26,7 @@ SETTINGS = settings(
 
 
 def plant(monkeypatch) -> None:
-    """Equality deletes hit files of their own sequence number."""
+    """Make equality deletes apply to files with the same sequence number."""
     monkeypatch.setattr(delete_scope, "bisect_right", bisect_left)
 
 
@@ -40,8 +40,8 @@ def test_a_planted_fault_leaves_a_small_scenario_that_shows_it(tmp_path, monkeyp
     @SETTINGS
     @given(histories("iceberg-2", max_size=3, only=("append", "upsert"), table=TABLE))
     def faulty(drawn) -> None:
-        with made(drawn) as history:
-            read = DrawnRead(history, drawn, Read())
+        with build_table(drawn) as history:
+            read = DrawnRead(history, drawn, ReadShape())
             read.assert_same(model=read.by_model(), duckdb=read.by("duckdb"))
 
     with monkeypatch.context() as fault:

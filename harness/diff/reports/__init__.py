@@ -1,5 +1,5 @@
 """Reports of a comparison. Read `text` first.
 
-`text` is for people, `html` for browsers and notebooks, `documents` for programs (JSON, JUnit XML), and `batch` for
-many comparisons at once.
+`text` is for terminals and logs, `html` for browsers and notebooks, `documents` for programs (JSON, JUnit XML), and
+`batch` for many comparisons at once.
 """

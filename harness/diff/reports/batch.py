@@ -1,4 +1,7 @@
-"""The reports of many comparisons: text, JSON, JUnit XML or one HTML page. Pure functions of a `Batch`."""
+"""The reports of many comparisons: text, JSON, JUnit XML, or one HTML page.
+
+All functions are pure functions of a `Batch`.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +26,7 @@ _STYLES = {
     BatchOutcome.ALLOWED: ("≈", "equal"),
     BatchOutcome.EQUAL: ("=", "equal"),
 }
-"""Sign and class of each outcome; people read them in this order."""
+"""The sign and CSS class of each outcome, in the order in which reports list them."""
 
 
 def _ranked(batch: Batch) -> list[BatchEntry]:
@@ -32,7 +35,7 @@ def _ranked(batch: Batch) -> list[BatchEntry]:
 
 
 def to_text(batch: Batch) -> str:
-    """A line for each comparison, different ones first, then the reports of these."""
+    """Return a line for each comparison, different ones first, followed by the reports of the different ones."""
     lines = [summary(batch), ""]
     cells = []
     for entry in _ranked(batch):
@@ -49,13 +52,13 @@ def to_text(batch: Batch) -> str:
 
 
 def summary(batch: Batch) -> str:
-    """The counts in a sentence."""
+    """Return the title and the counts in one sentence."""
     counts = [f"{batch.count(outcome):,} {outcome.value}" for outcome in BatchOutcome if batch.count(outcome)]
     return f"{visible(batch.title)}: {', '.join(counts) or 'nothing to compare'}"
 
 
 def to_json(batch: Batch) -> str:
-    """A JSON document; `docs/reference/json.md` tells what its keys hold."""
+    """Return a JSON document. `docs/reference/json.md` describes its keys."""
     content = {
         "format": FORMAT,
         "kind": "comparisons",
@@ -80,7 +83,7 @@ def to_json(batch: Batch) -> str:
 
 
 def to_junit(batch: Batch) -> str:
-    """A suite with a case for each comparison; what was refused is skipped with its reason."""
+    """Return a JUnit suite with a case for each comparison. Refused comparisons are skipped with their reason."""
     properties = [("left", batch.sides[0]), ("right", batch.sides[1])]
     return document([suite("harness diff", properties, [_case(entry) for entry in batch.entries])])
 
@@ -105,7 +108,7 @@ def _case(entry: BatchEntry) -> ElementTree.Element:
 
 
 def to_html(batch: Batch) -> str:
-    """A self-contained page: a table of all comparisons, then the report of each that is not equal, to be opened."""
+    """Return a self-contained page: a table of all comparisons, then a collapsed report for each that is not equal."""
     if batch.equal:
         sign, tone = _STYLES[BatchOutcome.EQUAL]
     else:
@@ -117,7 +120,7 @@ def to_html(batch: Batch) -> str:
 
 
 def _table(entries: Sequence[BatchEntry], sides: tuple[str, str]) -> Iterator[str]:
-    """All comparisons; without columns of seconds where none were measured."""
+    """Yield a table of all comparisons, with columns for seconds only if times were measured."""
     timed = any(each is not None for entry in entries for each in (entry.left_seconds, entry.right_seconds))
     heads = "".join(f'<th scope="col" class="number">{escaped(side)}, s</th>' for side in sides) if timed else ""
     yield '<section aria-labelledby="all"><h2 id="all">Comparisons</h2>'
@@ -141,7 +144,7 @@ def _details(entries: Sequence[BatchEntry]) -> Iterator[str]:
     is_open = " open"
     for number, entry in enumerate(entries):
         if _has_details(entry):
-            yield f"<details{is_open}>"  # browsers open it for a link to what is inside
+            yield f"<details{is_open}>"  # browsers open it for a link to its content
             yield f"<summary><code>{escaped(entry.name)}</code> {escaped(entry.message)}</summary>"
             yield f'<div id="entry-{number}">{html_preformatted(entry.report or "")}</div></details>'
             is_open = ""

@@ -1,6 +1,6 @@
-"""Reports for programs: JSON, JUnit XML and annotations of GitHub.
+"""Reports for programs: JSON, JUnit XML and GitHub annotations.
 
-`docs/reference/json.md` tells what the keys of the JSON report hold. Snapshot ids outside ±2^53 are text, because JSON
+`docs/reference/json.md` describes the keys of the JSON report. Snapshot ids beyond ±2^53 are texts, because JSON
 readers would round them. Unprintable characters are escaped.
 """
 
@@ -23,7 +23,7 @@ _MOST = 10
 
 
 def to_json(comparison: ComparisonResult) -> str:
-    """The comparison as one JSON document."""
+    """Return the comparison as a JSON document."""
     document = {
         "format": FORMAT,
         "kind": "comparison",
@@ -69,17 +69,13 @@ def _side(side: SideInfo) -> dict[str, object]:
     }
 
 
-# The JUnit XML report: one suite, `harness diff`, with the cases `outcome`, `schema` and `rows`. A difference is a
-# failure with the text report. Two failing sides are an error of `outcome`. What could not be compared is skipped.
-
-
 _COUNTED = {"tests": "testcase", "failures": "failure", "errors": "error", "skipped": "skipped"}
 
 
 def suite(
     name: str, properties: Iterable[tuple[str, str]], cases: Sequence[ElementTree.Element]
 ) -> ElementTree.Element:
-    """A suite with its numbers; the properties' values may be any text."""
+    """Return a JUnit suite with its counts. The values of properties may be any text."""
     element = ElementTree.Element("testsuite", {"name": name})
     listed = ElementTree.SubElement(element, "properties")
     for key, value in properties:
@@ -90,12 +86,12 @@ def suite(
 
 
 def document(suites: Sequence[ElementTree.Element]) -> str:
-    """The whole document."""
+    """Return the whole XML document."""
     root = ElementTree.Element("testsuites")
     root.extend(suites)
     root.attrib.update(_numbers(root))
     ElementTree.indent(root)
-    # Not as bytes with a declaration of ElementTree's own: that one is written with single quotes.
+    # ElementTree writes its own XML declaration with single quotes.
     return '<?xml version="1.0" encoding="UTF-8"?>\n' + ElementTree.tostring(root, encoding="unicode") + "\n"
 
 
@@ -110,7 +106,11 @@ def _numbers(element: ElementTree.Element) -> dict[str, str]:
 
 
 def to_junit(comparison: ComparisonResult) -> str:
-    """The comparison as a JUnit XML document, for CI servers."""
+    """Return the comparison as a JUnit XML document for CI servers.
+
+    The suite `harness diff` has the cases `outcome`, `schema` and `rows`. A difference is a failure with the text
+    report. If both sides fail, `outcome` is an error. Cases that could not be compared are skipped.
+    """
     outcome = None
     if comparison.failed:
         outcome = f"could not compare: {comparison.sentence}"
@@ -132,12 +132,12 @@ def to_junit(comparison: ComparisonResult) -> str:
 
 
 def _case(name: str, message: str | None, comparison: ComparisonResult) -> ElementTree.Element:
-    """A case that fails with a message; None: it passes, or is skipped."""
+    """Return a case that fails with a message or, if there is no message, passes or is skipped."""
     case = ElementTree.Element("testcase", {"classname": "harness.diff", "name": name, "time": "0"})
     if message is not None:
         text = {"type": comparison.outcome.value, "message": visible(message)}
         found = ElementTree.SubElement(case, "error" if comparison.failed else "failure", text)
-        found.text = "\n" + to_text(comparison)  # printable characters and line feeds only, all of which XML allows
+        found.text = "\n" + to_text(comparison)  # only printable characters and line feeds, which XML allows
     elif name != "outcome" and (comparison.failed or comparison.outcomes_differ):
         ElementTree.SubElement(case, "skipped", {"message": "a side failed"})
     elif name == "rows" and comparison.schema_only:
@@ -146,15 +146,24 @@ def _case(name: str, message: str | None, comparison: ComparisonResult) -> Eleme
 
 
 def annotation(level: str, text: str, **properties: str) -> str:
-    """A command of a GitHub workflow, as a line: an annotation. level: error, warning or notice."""
+    """Return a GitHub workflow command that makes an annotation, as one line.
+
+    Args:
+        level: `error`, `warning` or `notice`.
+        text: The annotation's text.
+        properties: The annotation's properties, for example `file` and `line`.
+    """
     known = ",".join(f"{name}={_escaped(value, ':', ',')}" for name, value in properties.items())
     return f"::{level} {known}::{_escaped(text)}"
 
 
 def limit_annotations(items: Sequence[T], line: Callable[[T], str], more: Callable[[int], str]) -> Iterator[str]:
-    """The annotations of one level: at most ten, since GitHub shows no more of a level in a step.
+    """Yield the annotations of one level, at most ten, because GitHub shows at most ten of a level per step.
 
-    line: of one thing. more: the line that says how many are left, as the tenth.
+    Args:
+        items: The items to annotate.
+        line: A function that returns the annotation of an item.
+        more: A function that returns the tenth annotation, which says how many items are left.
     """
     shown = items if len(items) <= _MOST else items[: _MOST - 1]
     yield from map(line, shown)

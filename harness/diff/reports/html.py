@@ -1,8 +1,8 @@
 """The HTML report: one file that needs no network, no server and, except for the filter, no script.
 
-Everything that comes from a table is escaped, and a content security policy allows only the style and the script that
-are part of this package, by their hashes: even a value that slipped through could neither run nor load anything. A
-difference is told by signs and words, never by colour alone.
+All text from tables is escaped. In addition, a content security policy allows only the style and script of this
+package, by their hashes, so that even an unescaped value could neither run nor load anything. Differences are marked by
+signs and words, not only by color.
 """
 
 from __future__ import annotations
@@ -30,9 +30,13 @@ from harness.metadata.model.frames import html_preformatted
 
 
 def document(title: str, body: Iterable[str], *, style: str, script: str | None = None) -> str:
-    """A whole page. Its content security policy allows this style and script alone, by their hashes.
+    """Return a whole page. Its content security policy allows only this style and script, by their hashes.
 
-    title: any text. body: HTML, a line each.
+    Args:
+        title: Any text.
+        body: Lines of HTML.
+        style: The CSS.
+        script: The JavaScript, if any.
     """
     scripts = "'none'" if script is None else _hash(script)
     policy = f"default-src 'none'; style-src {_hash(style)}; script-src {scripts}; base-uri 'none'; form-action 'none'"
@@ -58,7 +62,7 @@ def document(title: str, body: Iterable[str], *, style: str, script: str | None 
 
 
 def asset(package: str, name: str) -> str:
-    """A style or script that lies in a package."""
+    """Return a style or script file of a package."""
     return resources.files(package).joinpath(name).read_text("utf-8")
 
 
@@ -66,23 +70,28 @@ def _hash(text: str) -> str:
     return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
 
 
-# A report in a notebook: a page in a frame that can reach nothing around it, and the text below. The frame keeps the
-# styles apart. Hosts of code that take frames out of notebooks leave the text.
-
-
 _LEAST, _MOST, _LINE = 320, 760, 22
-"""Pixels: the least and the most height of a frame, and the height of a line of the text report."""
+"""Pixels: the smallest and largest height of a frame, and the height of a line of the text report."""
 
 
 MOST_FRAMED_ROWS = 20
-"""Differing rows in a notebook, whose file keeps each page that it has shown."""
+"""The most differing rows in a notebook, because the notebook's file stores each page."""
 
 
 def notebook_frame(page: str, text: str) -> str:
-    """The fragment. page: the HTML report. text: the same for a terminal."""
+    """Return an HTML fragment for notebooks: the page in a frame, and the text below it.
+
+    The sandboxed frame cannot access the notebook, and keeps the styles apart. Code hosts that remove frames from
+    notebooks still show the text.
+
+    Args:
+        page: The HTML report.
+        text: The report for a terminal.
+    """
     height = min(_MOST, _LEAST + _LINE * text.count("\n"))
     size = f'width="100%" height="{height}" style="border: 0"'
-    quoted = page.replace("&", "&amp;").replace("'", "&#x27;")  # a page has more double quotes and tags than these
+    # a page has more double quotes and tags than single quotes and ampersands
+    quoted = page.replace("&", "&amp;").replace("'", "&#x27;")
     frame = f"<iframe sandbox=\"allow-scripts\" srcdoc='{quoted}' {size}></iframe>"
     return f"<div>{frame}<details><summary>as text</summary>{html_preformatted(text, in_notebook=True)}</details></div>"
 
@@ -93,18 +102,22 @@ _STYLES = {
     ComparisonOutcome.DIFFERENT_OUTCOME: ("≠", "Different outcome", "different"),
     ComparisonOutcome.FAILED: ("!", "Could not compare", "failed"),
 }
-"""Sign, title and class of the style."""
+"""The sign, title and CSS class of each outcome."""
 _MOST_NAMES = 3
 MOST_ROWS = 5_000
-"""Differing rows of a page: a browser opens no page of 100,000."""
+"""The most differing rows of a page, because browsers cannot open a page of 100,000."""
 _MANY_COLUMNS = 30
-"""The number of columns beyond which only differing ones are shown at first."""
+"""The number of columns beyond which only differing columns are shown at first."""
 
 
 def to_html(comparison: ComparisonResult, most: int = MOST_ROWS) -> str:
-    """The comparison as one HTML document. `#only=changed` and `#find=TEXT` in its address set the filter.
+    """Return the comparison as an HTML document.
 
-    most: differing rows in it at most.
+    `#only=changed` and `#find=TEXT` in its address set the filter.
+
+    Args:
+        comparison: The comparison.
+        most: The most differing rows to show.
     """
     sign, title, tone = _STYLES[comparison.outcome]
     body = [
@@ -122,7 +135,15 @@ def to_html(comparison: ComparisonResult, most: int = MOST_ROWS) -> str:
 
 
 def header(tone: str, sign: str, title: str, finding: str, made: ReportProvenance | None = None) -> Iterator[str]:
-    """The head of a report. tone: a class of the style. title, finding: any text."""
+    """Yield the header of a report.
+
+    Args:
+        tone: A CSS class.
+        sign: The sign before the title.
+        title: Any text.
+        finding: Any text.
+        made: How the report was made.
+    """
     yield f'<header class="{tone}"><h1><span class="sign" aria-hidden="true">{sign}</span> {escaped(title)}</h1>'
     yield f'<p id="sentence">{escaped(finding)}</p>'
     if made is not None:
@@ -146,12 +167,12 @@ def _summary(comparison: ComparisonResult) -> Iterator[str]:
         yield f'<p class="columns">{text}: {names}.{paired}</p>'
     if lines := relaxation_lines(comparison):
         items = "".join(f"<li>{escaped(line)}</li>" for line in lines)
-        yield f'<div class="relaxed"><b>Let pass</b><ul>{items}</ul></div>'
+        yield f'<div class="relaxed"><b>Not counted as differences</b><ul>{items}</ul></div>'
     yield "</section>"
 
 
 def _totals(table: ReportTable | None) -> Iterator[str]:
-    """A table of counts; it scrolls inside its box where it is long."""
+    """Yield a table of counts, which scrolls inside its box if it is long."""
     if table is None:
         return
     heading = escaped(table.title[:1].upper() + table.title[1:])
@@ -235,7 +256,7 @@ def _rows(comparison: ComparisonResult, most: int) -> Iterator[str]:
 
 
 def _row_table(comparison: ComparisonResult, rows: tuple[RowPairing, ...]) -> Iterator[str]:
-    # Columns in which some pair of rows differs have a column for each side; the others need only one.
+    # Columns in which some pair of rows differs have one column per side; the others need only one.
     split = {
         name: any(row.marked[number] for row in rows)
         for number, name in enumerate(comparison.columns)
@@ -256,7 +277,7 @@ def _kind(row: RowPairing) -> str:
 
 
 def _filter(rows: tuple[RowPairing, ...], split: dict[str, bool]) -> Iterator[str]:
-    """Choices that work by style alone; the text box, which needs the script, is shown by it."""
+    """Yield the filter. Its choices work by CSS alone; the script shows the text box, which needs the script."""
     kinds = {_kind(row): row.label for row in rows}
     yield '<form class="filter" role="search" aria-label="Filter of the differing rows"><fieldset><legend>Show</legend>'
     for kind, label in {"all": "all", **kinds}.items():
@@ -290,7 +311,7 @@ def _head(comparison: ComparisonResult, split: dict[str, bool]) -> Iterator[str]
 
 
 def _row(row: RowPairing, comparison: ComparisonResult, split: dict[str, bool]) -> Iterator[str]:
-    """A row. The keys are in its head, which stays in sight."""
+    """Yield a row. Its header, which stays visible, has the keys."""
     kind = _kind(row)
     yield f'<tbody class="difference {kind}" data-kind="{kind}"><tr>'
     yield '<th scope="row" class="what"><div>'

@@ -7,10 +7,10 @@
        -  9   'eu'         2.00
           left: data/00001.parquet, row 8, hidden on the right by data/00003-deletes.parquet
 
-`-` is the left side, `+` the right and `~` a row of one key that changed. Of two rows that are alike but have no key,
-`^` stands under what differs. Rows too wide for that are shown as lists of their columns, left value beside right
-value. Below a row, parts of nested values that differ have a line each: `s.x: 1 → 2`. Long values are cut where they
-agree, and the report says so.
+`-` is the left side, `+` the right side, and `~` a changed row. If two similar rows are paired without a key, `^` marks
+the values that differ. Rows that are too wide are printed as lists of their columns, with the left and the right value
+side by side. Each differing part of a nested value has a line below its row: `s.x: 1 → 2`. Long values are cut where
+they agree, and the report says so.
 """
 
 from __future__ import annotations
@@ -34,11 +34,19 @@ from harness.metadata.model.text_tables import Column, align, cell_width, shorte
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowPairing:
-    """A differing row, or two that are shown beside each other.
+    """A differing row, or two rows that are shown together.
 
-    kind: how the row differs; None: two rows, related by no key but by likeness. left, right: printed values by column;
-    None: no such row. left_count, right_count: how many more of it that side has. marked: by column, whether the two
-    rows differ there; all False for one row. parts, has_more_parts: as of `RowDifference`.
+    Attributes:
+        kind: The kind of difference, or None for two rows that are similar and have no key.
+        left: The printed left values by column, or None if the left side has no such row.
+        right: The same for the right side.
+        left_count: The number of surplus rows on the left.
+        right_count: The number of surplus rows on the right.
+        marked: By column, whether the two rows differ there. All False for a single row.
+        left_origins: As in `RowDifference`.
+        right_origins: As in `RowDifference`.
+        parts: As in `RowDifference`.
+        has_more_parts: As in `RowDifference`.
     """
 
     kind: RowKind | None
@@ -54,17 +62,17 @@ class RowPairing:
 
     @property
     def label(self) -> str:
-        """The kind, in the words of the reports."""
+        """The kind in the words of the reports."""
         return "alike, not equal" if self.kind is None else self.kind.value
 
     @property
     def count(self) -> int:
-        """The number of differing rows; a changed row is one on both sides."""
+        """The number of differing rows. A changed row counts once, not once per side."""
         return self.left_count if self.kind is RowKind.CHANGED else self.left_count + self.right_count
 
 
 def pair_rows(comparison: ComparisonResult) -> tuple[RowPairing, ...]:
-    """All rows of the comparison, each once: changed ones, alike ones, then those that face nothing."""
+    """Return all rows of the comparison: changed rows, then pairs of similar rows, then rows without a partner."""
     rows = comparison.rows
     pairs: list[tuple[RowDifference | None, RowDifference | None]] = []
     pairs += [(row, row) for row in rows if row.kind is RowKind.CHANGED]
@@ -97,7 +105,14 @@ _MOST_EXAMPLES = 2
 
 @dataclass(frozen=True, slots=True)
 class ReportTable:
-    """A heading, names of columns, and lines of cells. numbers: places of columns whose cells are numbers."""
+    """A heading, column names, and lines of cells.
+
+    Attributes:
+        title: The heading.
+        names: The column names.
+        lines: The cells of each line.
+        numbers: The indexes of columns with numbers.
+    """
 
     title: str
     names: tuple[str, ...]
@@ -106,17 +121,25 @@ class ReportTable:
 
 
 def relaxation_lines(comparison: ComparisonResult) -> tuple[str, ...]:
-    """A line for each thing that was let pass."""
+    """Return a line for each kind of difference that did not count."""
     lines = list(comparison.relaxations)
     if comparison.allowed:
-        lines.append(f"{counted(comparison.allowed, 'row')} within tolerances, which is no difference")
+        lines.append(f"{counted(comparison.allowed, 'row')} within tolerances")
     if comparison.schema_only:
-        lines.append("rows, which were not compared")
+        lines.append("rows: only the schemas were compared")
     return tuple(lines)
 
 
 def column_table(comparison: ComparisonResult, *, most: int | None = None) -> ReportTable | None:
-    """The columns that differ, those first in which most rows do; None: none is known. most: to show; None: all."""
+    """Return a table of the columns that differ, those with the most differing rows first.
+
+    Args:
+        comparison: The comparison.
+        most: The most columns to show. None: all columns.
+
+    Returns:
+        The table, or None if no differing column is known.
+    """
     found = sorted(comparison.by_column, key=lambda each: (-each.rows, -each.allowed))
     if not found:
         return None
@@ -152,9 +175,12 @@ _MOST_COLUMNS = 40
 
 
 def to_text(comparison: ComparisonResult, width: int = _WIDEST_LINE, most: int | None = None) -> str:
-    """The comparison as lines of text; each ends with a line feed, and holds no other control character.
+    """Return the comparison as lines of text, each ending with a line feed and without other control characters.
 
-    width: of tables at most, in cells. most: rows, or pairs of alike ones, at most; None: all that it has.
+    Args:
+        comparison: The comparison.
+        width: The largest width of tables, in terminal cells.
+        most: The most rows, or pairs of similar rows, to show. None: all rows of the comparison.
     """
     relaxed = relaxation_lines(comparison)
     parts = [
@@ -165,7 +191,7 @@ def to_text(comparison: ComparisonResult, width: int = _WIDEST_LINE, most: int |
             for word, side in (("left", comparison.left), ("right", comparison.right))
             if side.error is not None
         ],
-        ["let pass", *(f"  {visible(line)}" for line in relaxed)] if relaxed else [],
+        ["not counted as differences", *(f"  {visible(line)}" for line in relaxed)] if relaxed else [],
         [*_schema(comparison)],
         [*where_lines(comparison, width=width)],
         [*_totals(column_table(comparison, most=_MOST_COLUMNS), width)],
@@ -241,7 +267,7 @@ def _row_lines(rows: Sequence[RowPairing], comparison: ComparisonResult, width: 
 
 
 def _grid(rows: Sequence[RowPairing], header: list[str], lines: list[list[list[str]]]) -> Iterator[str]:
-    """Rows under a common header, the left one above the right one."""
+    """Yield rows under a common header, the left row above the right row."""
     for row, own in zip(rows, lines, strict=True):
         if any(row.marked) and row.kind is not RowKind.CHANGED:
             carets = ["^" * max(map(cell_width, pair)) for pair in zip(*own, strict=True)][1:]
@@ -258,7 +284,7 @@ def _grid(rows: Sequence[RowPairing], header: list[str], lines: list[list[list[s
 
 
 def _record(number: int, row: RowPairing, comparison: ComparisonResult, widest: int) -> Iterator[str]:
-    """A row as a list of its columns; of two rows, only the keys and the differing columns."""
+    """Yield a row as a list of its columns. For two rows, only the keys and the differing columns are listed."""
     yield f"  {number}. {row.label}{count_phrase(row)}"
     left, right = _cells(row, widest)
     columns = [
@@ -281,7 +307,10 @@ def _record(number: int, row: RowPairing, comparison: ComparisonResult, widest: 
 
 
 def _lines(row: RowPairing, widest: int) -> list[list[str]]:
-    """The one or two lines of a row in the grid: mark, then cells. A changed row is one, with both values of a cell."""
+    """Return the one or two grid lines of a row: a mark and cells.
+
+    A changed row has one line, whose differing cells show both values.
+    """
     left, right = _cells(row, widest)
     if row.kind is RowKind.CHANGED:
         return [["~", *(f"{a} → {b}" if m else a for a, b, m in zip(left, right, row.marked, strict=True))]]
@@ -294,7 +323,7 @@ def _count_mark(count: int) -> str:
 
 
 def count_phrase(row: RowPairing) -> str:
-    """The count of a row on its side, as a phrase to append; empty for once."""
+    """Return how often a row occurs on its side, as text to append. Empty if it occurs once."""
     if row.left_count and row.right_count and row.left_count != row.right_count:
         return f", {row.left_count:,} times on the left, {row.right_count:,} times on the right"
     count = max(row.left_count, row.right_count)
@@ -302,7 +331,7 @@ def count_phrase(row: RowPairing) -> str:
 
 
 def _cells(row: RowPairing, widest: int) -> tuple[list[str], list[str]]:
-    """The values of both sides, cut; empty texts for a side that has no such row."""
+    """Return the values of both sides, cut. A side without the row has empty texts."""
     nothing = ("",) * len(row.marked)
     lefts = row.left if row.left is not None else nothing
     rights = row.right if row.right is not None else nothing
@@ -315,13 +344,13 @@ MORE_PARTS = "further parts differ"
 
 
 def _part_cells(row: RowPairing, widest: int) -> Iterator[tuple[str, str, str]]:
-    """Return the path and both values of each differing part of a row, the values cut."""
+    """Yield the path and both values, cut, of each differing part of a row."""
     for part in row.parts:
         yield visible(part.path), *_excerpts(*part.values, widest, is_pair=True)
 
 
 def _excerpts(left: str, right: str, widest: int, *, is_pair: bool) -> tuple[str, str]:
-    """Return two values, cut; those of a pair so that the first difference is seen."""
+    """Return two values, cut. If they are a pair, both are cut around the first difference."""
     a, b = visible(left), visible(right)
     pairs = itertools.takewhile(lambda pair: pair[0] == pair[1], zip(a, b, strict=False))
     start = len(list(pairs)) if is_pair else 0
@@ -329,7 +358,7 @@ def _excerpts(left: str, right: str, widest: int, *, is_pair: bool) -> tuple[str
 
 
 def _excerpt(text: str, difference: int, widest: int) -> str:
-    """At most so many cells of `text`, with those at `difference` among them."""
+    """Return at most `widest` cells of `text`, including the character at `difference`."""
     if (cells := cell_width(text)) <= widest:
         return text
     widest = widest if cells == len(text) else widest // 2
@@ -339,7 +368,7 @@ def _excerpt(text: str, difference: int, widest: int) -> str:
 
 
 def origin_texts(row: RowPairing) -> Iterator[tuple[str, str]]:
-    """Each side of a place of a row, and the place with the deletes that hide it on the other side, as one phrase."""
+    """Yield the side and the text of each origin of a row: the file and row, and the deletes that hide it."""
     for side, other, origins in (("left", "right", row.left_origins), ("right", "left", row.right_origins)):
         for origin in origins:
             hidden = f", hidden on the {other} by {', '.join(origin.hidden_by)}" if origin.hidden_by else ""

@@ -1,6 +1,6 @@
-"""Pictures of where rows differ: by column, along the key, by group or partition, and by data file.
+"""Charts of where rows differ: by column, by ranges of the key, by group or partition, and by data file.
 
-Each is drawn as text and as SVG from one model. A picture of fewer rows than differ says of how many it is.
+Each chart is drawn as text and as SVG from one model. If a chart counts fewer rows than differ, it says how many.
 """
 
 from __future__ import annotations
@@ -18,9 +18,12 @@ _FIELDS = {BarKind.CHANGED: "changed", BarKind.ONLY_LEFT: "only_left", BarKind.O
 
 
 def where_lines(comparison: ComparisonResult, *, most: int = _MOST_BARS, width: int = 80) -> Iterator[str]:
-    """The pictures as lines of text.
+    """Yield the charts as lines of text.
 
-    most: bars of a picture; ranges of a key are all drawn. width: of a line at most, in cells, and at least 60.
+    Args:
+        comparison: The comparison.
+        most: The most bars of a chart. Ranges of a key are all drawn.
+        width: The largest width of a line, in terminal cells, but at least 60.
     """
     for number, drawing in enumerate(_drawings(comparison, most)):
         yield from [""] * (number > 0)
@@ -28,7 +31,7 @@ def where_lines(comparison: ComparisonResult, *, most: int = _MOST_BARS, width: 
 
 
 def where_html(comparison: ComparisonResult) -> Iterator[str]:
-    """A section of a page; nothing where no row differs."""
+    """Yield a section of an HTML page, or nothing if no rows differ."""
     found = _drawings(comparison, _MOST_BARS)
     if not found:
         return
@@ -37,13 +40,13 @@ def where_html(comparison: ComparisonResult) -> Iterator[str]:
         title = html_text(drawing.title[:1].upper() + drawing.title[1:])
         yield f"<figure><figcaption>{title} <small>{html_text(drawing.note)}</small></figcaption>"
         yield f"{as_svg(drawing)}</figure>"
-    yield "</div><details><summary>The pictures as text</summary>"
+    yield "</div><details><summary>The charts as text</summary>"
     yield html_preformatted("\n".join(where_lines(comparison)))
     yield "</details></section>"
 
 
 def _drawings(comparison: ComparisonResult, most: int) -> list[Drawing]:
-    """The pictures for which something is known; none of a single row, which says it all where it is shown."""
+    """Return the charts that have data. A single differing row has no charts, because the row itself is shown."""
     if comparison.differing == 1 and comparison.rows:
         return []
     found = (_columns(comparison, most), _key(comparison), _groups(comparison, most), _files(comparison, most))
@@ -51,7 +54,7 @@ def _drawings(comparison: ComparisonResult, most: int) -> list[Drawing]:
 
 
 def _columns(comparison: ComparisonResult, most: int) -> Drawing | None:
-    """The share of pairs of rows that differ in each column."""
+    """Return the chart of the share of row pairs that differ in each column."""
     pairs = comparison.changed or sum(row.partner is not None for row in comparison.rows) // 2
     found = sorted((each for each in comparison.by_column if each.rows), key=lambda each: -each.rows)
     if not found or not pairs:
@@ -65,7 +68,7 @@ def _columns(comparison: ComparisonResult, most: int) -> Drawing | None:
 
 
 def _key(comparison: ComparisonResult) -> Drawing | None:
-    """Ranges of the first key; not where few of its values are the groups, too."""
+    """Return the chart of the first key's ranges, except if the same few values already form the groups."""
     found = comparison.by_key
     if found is None or (len(found.places) <= _FEW_RANGES and comparison.grouped_by == comparison.keys[:1]):
         return None
@@ -83,7 +86,7 @@ def _groups(comparison: ComparisonResult, most: int) -> Drawing | None:
 
 
 def _files(comparison: ComparisonResult, most: int) -> Drawing | None:
-    """Data files, without the directory that all of them are in, which is text beside."""
+    """Return the chart of data files. Their common directory is shown once, in the note."""
     found = comparison.by_file
     if found is None:
         return None
@@ -107,7 +110,13 @@ def _note(*parts: str, more: int = 0) -> str:
 
 
 def _bars(places: Sequence[GroupDifference], labels: Sequence[str], sides: Sequence[str] = ()) -> tuple[Bar, ...]:
-    """A bar for each place, with its kinds in words where there are several. sides: of files with changed rows."""
+    """Return a bar for each place, with its kinds in words if there are several.
+
+    Args:
+        places: The counts.
+        labels: The label of each place.
+        sides: For files, the side of each file, which is added if it has changed rows.
+    """
     bars = []
     sizes = [[(kind, getattr(place, field)) for kind, field in _FIELDS.items()] for place in places]
     is_mixed = len({kind for parts in sizes for kind, size in parts if size}) > 1

@@ -1,1 +1,1 @@
-"""DuckDB as an engine: a plan becomes one SQL query. Read `engine` first, then `lowering`."""
+"""The DuckDB engine, which turns a plan into one SQL query. Start with `engine`, then read `lowering`."""

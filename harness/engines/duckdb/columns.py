@@ -1,7 +1,7 @@
-"""Translates where a column's values come from (`harness.engines.column_values`) to a DuckDB expression.
+"""Translation of column values (`harness.engines.column_values`) to DuckDB expressions.
 
-Structs, lists and maps are rebuilt by position where the file's names, order or types differ from the table's, because
-DuckDB matches nested fields by name and would give NULL without a word after a rename. A NULL parent stays NULL.
+DuckDB matches nested fields by name, and returns NULL without a warning after a rename. So structs, lists, and maps are
+rebuilt by position if the file's names, order, or types differ from the table's. A NULL parent stays NULL.
 """
 
 from __future__ import annotations
@@ -36,18 +36,20 @@ from harness.metadata.model.file_schema import PhysicalSchema
 from harness.metadata.plan.projection import is_identity
 from harness.storage.records import dataclass
 
-# How DuckDB shows the columns of a file: names and types that are its own, and values that it would read wrong.
-
-
 _OLDEST_DATE = f"DATE '{date(1970, 1, 1) + timedelta(days=OLDEST_DAY)}'"
 _OLDEST_TIMESTAMP = f"TIMESTAMP '{datetime(1970, 1, 1) + timedelta(microseconds=OLDEST_MICROS)}'"
 
 
 @dataclass(frozen=True, slots=True)
 class DuckDBColumn:
-    """A file's column as DuckDB shows it: its name (the second of `a`, `A` becomes `A_1`), type text and parts.
+    """A file's column as DuckDB presents it.
 
-    oldest: SQL text of the least value that DuckDB reads right; older ones fail the query. None: all are right.
+    Attributes:
+        name: The name in DuckDB. If a file has `a` and `A`, the second becomes `A_1`.
+        type: The type as text.
+        parts: The nested columns.
+        oldest: SQL text of the oldest value that DuckDB reads correctly. Older values fail the query. None if all
+            values are correct.
     """
 
     name: str
@@ -57,7 +59,7 @@ class DuckDBColumn:
 
 
 def duckdb_column(label: str, duckdb_type: Any) -> DuckDBColumn:
-    """The names under which DuckDB shows a column of `duckdb_type` (a DuckDBPyType) and its nested fields."""
+    """Return a column as DuckDB presents it, with its nested parts, given its name and its DuckDBPyType."""
     match duckdb_type.id:
         case "struct" | "map":
             parts = tuple(duckdb_column(part, type_) for part, type_ in duckdb_type.children)
@@ -72,7 +74,7 @@ def duckdb_column(label: str, duckdb_type: Any) -> DuckDBColumn:
 def with_oldest_values(
     columns: Sequence[DuckDBColumn], schema: PhysicalSchema, legacy: frozenset[str]
 ) -> list[DuckDBColumn]:
-    """`shown` with the oldest value of each column, at any level, that is the same in both calendars (delta T20)."""
+    """Return `columns` with, at every level, the oldest value that is the same in both calendars (delta T20)."""
     found = []
     for column, physical in zip(columns, schema, strict=True):
         oldest = _OLDEST_DATE if isinstance(physical.type, dt.DateType) else _OLDEST_TIMESTAMP
@@ -85,9 +87,12 @@ def with_oldest_values(
 
 @dataclass(slots=True)
 class FileTable:
-    """A table with a row per file of a relation, which joins it on DuckDB's `file_index`.
+    """A table with one row per file of a relation. The relation is joined with it on DuckDB's `file_index`.
 
-    size: of the files. The join costs next to nothing a row, and lets filters on the columns skip whole files.
+    The join costs almost nothing per row, and lets filters on its columns skip whole files.
+
+    Attributes:
+        size: The number of files.
     """
 
     size: int
@@ -95,14 +100,19 @@ class FileTable:
     _selected: dict[str, str] = field(default_factory=dict)
 
     def column(self, values: pa.Array, *, convert: str | None = None) -> str:
-        """The expression of a column of ready values, one per file; `convert`: a type that Arrow cannot carry."""
+        """Add a column with one value per file and return an expression for it.
+
+        Args:
+            values: The values.
+            convert: A DuckDB type to cast the values to, if Arrow has no such type.
+        """
         label = f"v{len(self._columns)}"
         self._columns[label] = values
         self._selected[label] = label if convert is None else f"CAST({label} AS {convert}) AS {label}"
         return f"g.{label}"
 
     def join(self, register: Callable[[pa.Table], str]) -> str:
-        """The JOIN clause that the expressions need; empty if there are none."""
+        """Return the JOIN clause that the expressions need, or an empty text if there are none."""
         if not self._columns:
             return ""
         table = pa.table({"i": from_numpy(np.arange(self.size, dtype=np.uint64)), **self._columns})
@@ -112,10 +122,11 @@ class FileTable:
 
 @dataclass(slots=True)
 class SqlTranslation:
-    """The expressions of values over one relation `f` and its file table `g`.
+    """Translates values to expressions over one relation `f` and its file table `g`.
 
-    shown: how DuckDB shows the top-level columns of the files, in their order.
-    table: gets a column for what differs from file to file.
+    Attributes:
+        columns: The top-level columns of the files as DuckDB presents them, in order.
+        table: The file table, which gets a column for each value that differs between files.
     """
 
     columns: Sequence[DuckDBColumn]
@@ -123,11 +134,11 @@ class SqlTranslation:
     _constants: dict[PerFile, str] = field(default_factory=dict)
 
     def expression(self, value: ColumnValue) -> str:
-        """The expression of a value, in the type of its field.
+        """Return the expression of a value in the DuckDB type of its field.
 
         Raises:
-            SchemaMismatchError: there is no exact conversion from the stored type.
-            UnsupportedError: a constant has a type that no file table can hold.
+            SchemaMismatchError: The stored type cannot be converted exactly.
+            UnsupportedError: A constant has a type that a file table cannot hold.
         """
         match value:
             case Uniform(value=same, type=type_):
@@ -155,7 +166,14 @@ class SqlTranslation:
                 assert_never(value)
 
     def _stored(self, value: StoredColumn, shown: DuckDBColumn, access: str, depth: int) -> str:
-        """`access`, which DuckDB shows as `shown`, as the wanted type. `depth`: how deep in lambdas it may stand."""
+        """Return the expression `access` converted to the type of the value's field.
+
+        Args:
+            value: The value.
+            shown: The column as DuckDB presents it.
+            access: The expression for the stored column.
+            depth: The number of lambdas around the expression, which makes their parameter names unique.
+        """
         wanted = value.field.type
         if not dt.children(wanted):
             return cast(_checked(access, shown), shown.type, wanted)
@@ -187,7 +205,8 @@ class SqlTranslation:
     ) -> str:
         if not isinstance(value, StoredColumn):
             return self.expression(value)
-        if value.source.place >= len(parent.parts):  # of a damaged file, which is a struct to one reader alone
+        # a corrupt file: only one of the two readers sees a struct
+        if value.source.place >= len(parent.parts):
             message = (
                 f"Cannot read column {value.field.name!r}: DuckDB sees what holds it as {parent.type}, its footer says "
                 "otherwise; restore the file"
@@ -198,7 +217,7 @@ class SqlTranslation:
 
 
 def _storable(type_: dt.Type) -> tuple[pa.DataType, str]:
-    """An Arrow type that holds internal values of a primitive type as they are, and how DuckDB shows it."""
+    """Return an Arrow type that holds the internal values of a primitive type unchanged, and its DuckDB type."""
     match type_:
         case dt.BooleanType() | dt.FloatType() | dt.DecimalType() | dt.IntegerType() | dt.StringType():
             return dt.arrow_type(type_), sqltext.type_name(type_)
@@ -213,7 +232,7 @@ def _storable(type_: dt.Type) -> tuple[pa.DataType, str]:
 
 
 def _checked(access: str, stored: DuckDBColumn) -> str:
-    """`access`, failing the query on a value that DuckDB would read wrong (delta T20)."""
+    """Return `access` as an expression that fails the query on a value that DuckDB would read wrong (delta T20)."""
     if stored.oldest is None:
         return access
     refusal = f"Column {stored.name} has a value before {stored.oldest} in the calendar of an old writer"
@@ -222,7 +241,7 @@ def _checked(access: str, stored: DuckDBColumn) -> str:
 
 
 def _same_shape(type_: dt.Type, stored: DuckDBColumn) -> bool:
-    """Tells whether DuckDB shows a column with the very names and types of the table, at every level."""
+    """Return whether a DuckDB column has exactly the names and types of the table's column, at every level."""
     parts = dt.children(type_)
     if not parts:
         return stored.type == sqltext.type_name(type_) and stored.oldest is None
@@ -234,11 +253,17 @@ def _same_shape(type_: dt.Type, stored: DuckDBColumn) -> bool:
 
 
 def cast(access: str, type_text: str, target: dt.Type) -> str:
-    """`access`, which DuckDB shows as type `shown`, as a value of `target` in the engine's type for it.
+    """Return an expression that converts `access` to the DuckDB type of `target`.
 
     No conversion depends on the session's time zone, rounds, or renders bytes as escapes.
 
-    Raises SchemaMismatchError: there is no exact conversion.
+    Args:
+        access: The expression to convert.
+        type_text: The DuckDB type of `access`.
+        target: The table's type.
+
+    Raises:
+        SchemaMismatchError: There is no exact conversion.
     """
     wanted = sqltext.type_name(target)
     if type_text == wanted and not isinstance(target, dt.GeometryType | dt.GeographyType):
@@ -246,7 +271,7 @@ def cast(access: str, type_text: str, target: dt.Type) -> str:
     match target:
         case dt.StringType():
             return f"decode({access})" if type_text == "BLOB" else f"CAST({access} AS VARCHAR)"
-        case dt.GeometryType() | dt.GeographyType():  # in one form, however it is stored (frontier F1.6)
+        case dt.GeometryType() | dt.GeographyType():  # one form for all stored forms (frontier F1.6)
             return f"st_aswkb({access})" if type_text.startswith("GEOMETRY") else f"st_aswkb(st_geomfromwkb({access}))"
         case dt.BinaryType() | dt.FixedType():
             return f"encode({access})"
@@ -267,18 +292,19 @@ def cast(access: str, type_text: str, target: dt.Type) -> str:
 
 
 def _timestamp(access: str, type_text: str, target: dt.TimestampType) -> str:
-    """A timestamp of any stored unit and zone kind as `target`: the kind changes, the value does not (iceberg 6.8).
+    """Return an expression that converts a timestamp of any unit and zone kind to `target`.
 
-    DuckDB takes the outermost ints of dates and timestamps for infinities, which conversions would keep as such.
+    The value stays the same (iceberg 6.8). DuckDB reads the extreme integers of dates and timestamps as infinities,
+    which conversions would preserve.
     """
     wanted = sqltext.type_name(target)
     if target.unit == "ns":
         match type_text:
             case "BIGINT":
                 return f"make_timestamp_ns({access})"
-            case "TIMESTAMPTZ_NS":  # epoch_ns gives NULL for an infinity in DuckDB 2.0
+            case "TIMESTAMPTZ_NS":  # epoch_ns returns NULL for an infinity in DuckDB 2.0
                 return f"coalesce(make_timestamp_ns(epoch_ns({access})), CAST({access} AS TIMESTAMP_NS))"
-            case _:  # out-of-range micros raise in the cast (iceberg 6.10)
+            case _:  # the cast raises an error for microseconds out of range (iceberg 6.10)
                 micros = _timestamp(access, type_text, dt.TimestampType())
                 return _finite(micros, f"CAST({micros} AS {wanted})")
     match type_text:
@@ -288,7 +314,8 @@ def _timestamp(access: str, type_text: str, target: dt.TimestampType) -> str:
             local = f"make_timestamp({access})"
         case "TIMESTAMP WITH TIME ZONE":
             local = f"({access} AT TIME ZONE 'UTC')"
-        case "TIMESTAMP_NS" | "TIMESTAMPTZ_NS":  # floor, also before 1970; a cast rounds in DuckDB 1.5
+        # round down, also before 1970; a cast rounds to the nearest in DuckDB 1.5
+        case "TIMESTAMP_NS" | "TIMESTAMPTZ_NS":
             nanos = f"coalesce(epoch_ns({access}), CASE WHEN {access} IS NOT NULL THEN {_OUT_OF_RANGE} END)"
             local = f"make_timestamp(({nanos} - ({nanos} % 1000 + 1000) % 1000) // 1000)"
         case _:

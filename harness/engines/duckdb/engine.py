@@ -1,6 +1,7 @@
-"""The DuckDB engine: runs a `ScanPlan` as one SQL query, with DuckDB's own Parquet reader where that reads right.
+"""The DuckDB engine: runs a `ScanPlan` as one SQL query.
 
-`lowering` makes the query from `scans` and `columns`, and `relations` runs queries on connections of `instance`.
+DuckDB's own Parquet reader is used if it returns the right values. `lowering` builds the query from `scans` and
+`columns`, and `relations` runs queries on the connections of `instance`.
 """
 
 from __future__ import annotations
@@ -24,11 +25,11 @@ from harness.metadata.planned_scan import PlannedScan
 from harness.storage.records import dataclass
 from harness.storage.threads import interruptions
 
-# Plans as views of a user's DuckDB, by qualified name, for tools that know nothing of plans.
+# Views for plans in a user's database, for tools that know nothing about plans.
 #
-# The views belong to the database. The Arrow tables of deletes and constants that the views read belong to one
-# connection, and another connection to the instance, such as a cursor, must register them too (`Attached.bind`). A
-# comment marks the views, so that `release` drops them and nothing of the user's.
+# The views belong to the database. The Arrow tables with deletes and constants that the views read belong to one
+# connection; every other connection to the instance, including a cursor, has to register them too
+# (`AttachedTables.bind`). A comment marks the views, so that `release` drops only views that harness created.
 
 
 _MARK = "made by harness.attach"
@@ -37,12 +38,12 @@ _MARK_WITH_SCHEMA = f"{_MARK}, as was its schema"
 
 @dataclass(frozen=True, slots=True)
 class AttachedTables:
-    """Arrow tables by name, which every connection that uses the views must register."""
+    """The Arrow tables by name that every connection has to register before it uses the views."""
 
     tables: Mapping[str, pa.Table] = field(repr=False)
 
     def bind(self, connection: duckdb.DuckDBPyConnection) -> None:
-        """Register the tables on another connection to the same instance, such as a cursor."""
+        """Register the tables on another connection to the same instance, for example a cursor."""
         for name, table in self.tables.items():
             connection.register(name, table)
 
@@ -53,12 +54,12 @@ def attach(
     """Create or replace a view of each plan in the current database of a connection.
 
     Args:
-        plans: The plans by schema and name of the view. No schema means `main`, and a missing schema is created.
+        plans: The plans by schema and name of the view. The schema None means `main`. A missing schema is created.
         connection: The user's connection.
 
     Raises:
-        RequestError: The connection has something else of that name, or the database cannot be written.
-        HarnessError: As `harness.engines.duckdb.relations.relation` raises.
+        RequestError: Another object has a view's name, or the database is read-only.
+        HarnessError: The errors of `harness.engines.duckdb.relations.relation`.
     """
     registered: dict[str, pa.Table] = {}
     add = Registrations(connection).table
@@ -84,7 +85,10 @@ def attach(
 
 
 def release(connection: duckdb.DuckDBPyConnection) -> None:
-    """Drop the views and schemas of `attach`, and what other reads left. What the user's views need stays."""
+    """Drop the views and schemas that `attach` created and the objects that other reads created on a connection.
+
+    Objects that the user's own views depend on are kept.
+    """
     found = connection.execute(
         "SELECT schema_name, view_name, comment FROM duckdb_views() "
         "WHERE database_name = current_database() AND starts_with(comment, ?)",
@@ -125,7 +129,7 @@ def _refuse_foreign_object(schema: str, name: str, connection: duckdb.DuckDBPyCo
 
 
 def _create_schema(schema: str, connection: duckdb.DuckDBPyConnection) -> bool:
-    """Create a schema unless it exists. Return whether `attach` creates it now, or has created it before."""
+    """Create a schema unless it exists. Return True if this call or an earlier call of `attach` created it."""
     known = connection.execute(
         "SELECT count(*) FROM duckdb_schemas() "
         "WHERE database_name = current_database() AND lower(schema_name) = lower(?)",
@@ -142,17 +146,22 @@ def _create_schema(schema: str, connection: duckdb.DuckDBPyConnection) -> bool:
     return ours != [(0,)]
 
 
-# If one thread of a query fails while others run, DuckDB 1.5 may report to the reader of a stream that the query was
-# interrupted instead of the failure (3 of 150 times on two threads). Without a stream it always reports the failure.
+# If one thread of a query fails while others run, DuckDB 1.5 may report an interrupted query to the reader of a stream
+# instead of the failure (3 of 150 times with two threads). Without a stream DuckDB always reports the failure.
 _INTERRUPTED = "INTERRUPT Error"
 
 
 class RelationStream:
-    """The rows of a relation that can be run again, batch by batch while DuckDB computes the next rows.
+    """The rows of a relation as a stream of batches. DuckDB computes the next rows meanwhile.
+
+    The relation must be repeatable, because it is run again to find the cause of an interrupt.
+
+    Attributes:
+        schema: The schema of the batches.
 
     Args:
-        relation: A relation on a connection of harness, which nobody else interrupts.
-        rows: The most rows of a batch.
+        relation: A relation on an internal connection, which only harness interrupts.
+        rows: The most rows in a batch.
 
     Raises:
         duckdb.Error, pa.ArrowException, OSError: DuckDB cannot compute a row. A running stream raises OSError.
@@ -168,7 +177,7 @@ class RelationStream:
         self.schema: pa.Schema = self._reader.schema
 
     def read(self) -> pa.RecordBatch | None:
-        """Return the next batch, or None at the end. Raises as the class does."""
+        """Return the next batch, or None at the end. Raises the errors of the class."""
         try:
             return next(self._reader, None)
         except (pa.ArrowException, OSError) as error:
@@ -188,16 +197,16 @@ class RelationStream:
 def batches(plan: PlannedScan, *, rows: int, context: Context) -> Batches:
     """Return the rows of a plan as a stream, in the types of `to_arrow`.
 
-    Footers and deletes are read now, and rows when they are asked for. DuckDB computes at most its streaming buffer (a
-    megabyte) ahead, and stops when the stream is closed.
+    Footers and deletes are read at once, and rows on demand. DuckDB computes ahead until its streaming buffer (1 MB) is
+    full, and stops when the stream is closed.
 
     Args:
         plan: The plan.
-        rows: The most rows of a batch, which DuckDB fills by whole vectors.
+        rows: The most rows in a batch, which DuckDB fills with whole vectors.
         context: A context that is entered around each read of the stream.
 
     Raises:
-        HarnessError: As `to_arrow` raises, also while the stream is read.
+        HarnessError: The errors of `to_arrow`, also while the stream is read.
     """
     connection = cursor()
     try:

@@ -1,4 +1,4 @@
-"""DuckDB's failures while it runs a query, as harness's errors."""
+"""Translation of DuckDB's errors during a query into errors of harness."""
 
 from __future__ import annotations
 
@@ -32,14 +32,16 @@ _DAMAGE = re.compile(
 )
 _NAMED = re.compile(r'(?:read file|Parquet file) "([^"]+)"')
 _MOST_BYTES = 1 << 30
-"""Data files of so many bytes at most are read again to find a damaged one that DuckDB does not name."""
+"""Up to this total size, data files are read again to find the corrupt file if DuckDB does not name it."""
 
 
 def engine_error(error: Exception, plan: PlannedScan) -> HarnessError:
-    """A failure as one line.
+    """Translate a failure of DuckDB. The reason becomes one line.
 
-    A MissingFileError about a file that is gone since it was planned, a CorruptFileError about the data file that
-    DuckDB cannot decode, or over which it gave up its instance; a StorageError, or an EngineError.
+    Returns:
+        MissingFileError if a file was removed after planning; CorruptFileError if DuckDB cannot decode a data file or
+            abandoned its instance because of the file; StorageError if the storage failed; RequestError if a setting
+            forbids opening the file; EngineError otherwise.
     """
     reason = error_text(error)
     if ends_instance(error):
@@ -62,16 +64,16 @@ def engine_error(error: Exception, plan: PlannedScan) -> HarnessError:
         return EngineError(f"DuckDB failed: {reason}", table=plan.table)
     found = _NAMED.search(reason)
     name = _corrupt_file(plan) if found is None else FileName(found[1], PhysicalPath(found[1]))
-    if found is not None:  # a data file under both its paths, a delete file under the one that DuckDB has
+    if found is not None:  # show both paths of a data file; DuckDB only knows the physical path
         name = next((file for file in _parquet_files(plan) if file.physical == found[1]), name)
     what = "a data file" if name is None else "file"
     return corrupt_file(f"Cannot read {what}: it is damaged: {reason}; restore it", name, table=plan.table)
 
 
 def _instance_failure(reason: str, plan: PlannedScan) -> HarnessError:
-    """The failure of a read that ended its instance, or that ran on one that another read ended."""
+    """Return the error for a read that ended its instance, or that used an instance which another read ended."""
     reason = reason.partition(" Stack Trace")[0][:_MOST_SAID]
-    with _searching:  # who fails over another's file waits until that is found
+    with _searching:  # other reads that fail on the same instance wait until the file is found
         name = _corrupt_file(plan)
         if name is not None:
             _found[:] = [str(name)]
@@ -89,12 +91,12 @@ def _instance_failure(reason: str, plan: PlannedScan) -> HarnessError:
 
 _searching = Lock()
 _found: list[str] = []
-"""The file over which an instance was last given up, if one was."""
-_MOST_SAID = 300  # characters
+"""The file that made DuckDB abandon an instance most recently, or nothing."""
+_MOST_SAID = 300  # the most characters of DuckDB's message that are shown
 
 
 def file_failure(error: Exception, plans: Iterable[PlannedScan]) -> HarnessError | None:
-    """The failure of a query over plans, where it is that of a file; None: it may be the query's own."""
+    """Return the failure of a query over plans if a file caused it. None if the query itself may be at fault."""
     if ends_instance(error):
         return next((engine_error(error, plan) for plan in plans), None)
     told = (engine_error(error, plan).within(snapshot=plan.snapshot, format=plan.format) for plan in plans)
@@ -102,7 +104,10 @@ def file_failure(error: Exception, plans: Iterable[PlannedScan]) -> HarnessError
 
 
 def _missing_file(plan: PlannedScan, reason: str) -> FileName | None:
-    """A file of the plan that is no longer there; of remote ones only those that DuckDB names are asked for."""
+    """Return a file of the plan that no longer exists, or None.
+
+    Local files are all checked. A remote file is checked only if DuckDB's message names it.
+    """
     paths = (plan.files.column(name).to_pylist() for name in ("path", "physical"))
     deletes = (FileName(delete.path, delete.physical) for delete in plan.equality_deletes)
     for name in (*map(FileName, *paths), *deletes):
@@ -117,14 +122,14 @@ def _missing_file(plan: PlannedScan, reason: str) -> FileName | None:
 
 
 def _corrupt_file(plan: PlannedScan) -> FileName | None:
-    """The first file that cannot be read by itself; None: there is none, or looking for it could take long."""
+    """Return the first file that cannot be read on its own. None if all can, or if the search could take long."""
     files = _parquet_files(plan)
     if not all(is_local(name.physical) for name in files):
         return None
     if sum(Path(local_path(name.physical)).stat().st_size for name in files) > _MOST_BYTES:
         return None
     empty = columnless_rows(files, plan.storage)
-    with connect() as connection:  # an instance that a file may end, and no read with it
+    with connect() as connection:  # a separate instance, because the file may end it
         access = DuckDBFiles(connection, plan.storage)
         for name in files:
             relation = None if name.physical in empty else read_parquet(access.listed([name.physical]))

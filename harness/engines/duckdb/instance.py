@@ -1,11 +1,12 @@
-"""DuckDB instances under the settings that harness reads with: one that all of harness's own reads share, and others.
+"""DuckDB instances with the settings that harness needs: one shared by all internal reads, and separate ones.
 
-Starting an instance takes some 30 ms, which is most of what reading a small table costs, while a cursor of a running
-one takes 10 µs. A cursor has views, registered tables and a transaction of its own. Settings, file systems and memory
-belong to the instance, so its configuration is locked: whoever holds a relation of it could change them for everybody.
+Starting an instance takes some 30 ms, which is most of the time needed to read a small table. A cursor of a running
+instance takes 10 µs. A cursor has its own views, registered tables, and transaction. Settings, file systems, and memory
+belong to the instance. The configuration of the shared instance is locked, because otherwise any holder of a relation
+could change it for everybody.
 
-An internal error while a query runs makes DuckDB give up the whole instance: whatever runs on it fails from then on. So
-an instance is asked for a sign of life before a cursor of it is handed out, and replaced where there is none.
+An internal error during a query makes DuckDB abandon the whole instance: every later query on it fails. So the instance
+is tested before a cursor is handed out, and replaced if it no longer works.
 """
 
 from __future__ import annotations
@@ -32,37 +33,42 @@ from harness.storage.threads import WATCHED, Lock, track
 
 IS_DUCKDB_1 = int(duckdb.__version__.split(".")[0]) < 2
 GEOMETRY_CONVERSION = "enable_geoparquet_conversion"
-"""DuckDB's setting; it has no say on columns that Parquet itself annotates as geometries."""
+"""A DuckDB setting. It has no effect on columns that Parquet itself annotates as geometries."""
 
 _SETTINGS = (
     "TimeZone = 'UTC'",
     "preserve_insertion_order = false",
     "autoinstall_known_extensions = false",
     f"{GEOMETRY_CONVERSION} = false",
-    # DuckDB 1.5 keeps what it read of local files too, and takes one of the same size and time for the one before.
+    # DuckDB 1.5 also caches local files, and mistakes a new file for the cached one if size and time are equal.
     *(["enable_external_file_cache = false"] if IS_DUCKDB_1 else []),
 )
 
 
 def connect(*, lossless: bool = True, locked: bool = False) -> duckdb.DuckDBPyConnection:
-    """A new in-memory instance, for a caller who may change it, under the settings that harness reads with.
+    """Open a new in-memory instance with the settings that harness needs.
 
-    UTC, so that no value depends on the machine; no extension is downloaded; row order is not kept, because a table has
-    none; the bytes of binary columns come as they are stored, whatever GeoParquet metadata says (frontier F0.2).
+    The caller may change them unless they are locked.
+
+    The time zone is UTC, so that no value depends on the machine. No extension is downloaded. Row order is not
+    preserved, because tables have none. Binary columns keep their stored bytes even if there is GeoParquet metadata
+    (frontier F0.2).
 
     Args:
-        lossless: Arrow results keep UUIDs as UUIDs and JSON as JSON, but have bytes (`arrow.bool8`) for booleans, which
-            Polars and Parquet take for numbers. Without, as is DuckDB's own default, both are text, and booleans are.
-        locked: no setting can be changed; so it is of every instance in a process that is confined.
+        lossless: If True, Arrow results keep UUIDs as UUIDs and JSON as JSON, and Booleans are bytes (`arrow.bool8`),
+            which Polars and Parquet read as numbers. If False, which is DuckDB's default, UUIDs and JSON are text, and
+            Booleans are Booleans.
+        locked: If True, no setting can be changed. In a confined process every instance is locked.
     """
     connection = track(duckdb.connect())
     for setting in (*_SETTINGS, f"arrow_lossless_conversion = {lossless}"):
-        connection.execute(f"SET GLOBAL {setting}")  # a cursor has the settings of the instance, not of the connection
+        # a cursor inherits the settings of the instance, not of the connection
+        connection.execute(f"SET GLOBAL {setting}")
     confined = _confining(connection)
     for setting in confined:
         connection.execute(f"SET GLOBAL {setting}")
     if locked and WATCHED.is_set():
-        with suppress(duckdb.Error):  # a version without this setting shows no percentages
+        with suppress(duckdb.Error):  # versions without this setting show no progress
             connection.execute(f"SET GLOBAL allowed_configs = {list(_MEASURED)}")
     if locked or confined:
         connection.execute("SET GLOBAL lock_configuration = true")
@@ -70,21 +76,24 @@ def connect(*, lossless: bool = True, locked: bool = False) -> duckdb.DuckDBPyCo
 
 
 _MEASURED = {"enable_progress_bar_print": "false", "enable_progress_bar": "true"}
-"""Settings of a connection whose queries say how far they are, and print nothing."""
+"""Settings that let a connection measure its progress without printing it."""
 _MOST_THREADS = 4
-"""The most threads of a confined process: each takes address space of its own."""
+"""The most threads in a confined process. Each thread takes address space."""
 
 
 def _confining(connection: duckdb.DuckDBPyConnection) -> list[str]:
-    """The settings of a confined process, in the order in which they are set; none elsewhere."""
+    """Return the settings for a confined process. They must be set in this order.
+
+    Empty if the process is not confined.
+    """
     confined = confinement()
     if confined is None:
         return []
     from harness.engines.duckdb.store_files import planned_files
 
-    # DuckDB holds a list of files against the directories before it takes them for patterns, and after.
+    # DuckDB checks listed files against the allowed directories both before and after it expands patterns.
     allowed = dict.fromkeys(form for path in confined.directories for form in (path, sqltext.escape_glob(path)))
-    allowed[f"{planned_files(connection).protocol}://"] = None  # which opens nothing but files of plans
+    allowed[f"{planned_files(connection).protocol}://"] = None  # opens only files of plans
     return [
         f"memory_limit = '{confined.memory_bytes} B'",
         f"temp_directory = {sqltext.text(confined.scratch)}",
@@ -96,10 +105,10 @@ def _confining(connection: duckdb.DuckDBPyConnection) -> list[str]:
 
 
 def cursor(*, lossless: bool = True) -> duckdb.DuckDBPyConnection:
-    """A connection of its own to the instance of this process for harness's own reads; the settings are `connect`'s.
+    """Return a new internal connection to the shared instance of this process, with the settings of `connect`.
 
-    Every `SET` on it is refused by DuckDB. An instance that DuckDB has given up is replaced by another. A process that
-    was forked gets an instance of its own: the threads of DuckDB do not live on in it.
+    DuckDB refuses every `SET` on it. If DuckDB abandoned the instance, a new one replaces it. A forked process gets its
+    own instance, because DuckDB's threads do not survive a fork.
     """
     key = os.getpid(), lossless
     with _lock:
@@ -116,23 +125,23 @@ def cursor(*, lossless: bool = True) -> duckdb.DuckDBPyConnection:
 
 
 def is_internal(connection: duckdb.DuckDBPyConnection) -> bool:
-    """Tells whether `cursor` has made a connection, so that what harness sets on it is in nobody's way."""
+    """Return whether `cursor` created a connection. Settings that harness changes there affect no user."""
     return connection in _own
 
 
 def ends_instance(error: BaseException) -> bool:
-    """Tells whether an error is one that may have ended its instance, or says that another did."""
+    """Return whether an error may have ended its instance, or reports that another error did."""
     return isinstance(error, duckdb.InternalException | duckdb.FatalException)
 
 
 _own: WeakSet[duckdb.DuckDBPyConnection] = WeakSet()
 _lock = Lock()
 _instances: dict[tuple[int, bool], duckdb.DuckDBPyConnection] = {}
-"""By process: a child keeps the instances of its parent, as it can neither use nor end them."""
+"""By process id: a child process keeps its parent's instances alive, because it can neither use nor close them."""
 
 
 def _is_alive(connection: duckdb.DuckDBPyConnection) -> bool:
-    """Tells whether the instance of a connection takes statements, by one that fails before it is planned (66 µs)."""
+    """Return whether an instance accepts statements. The test statement fails before it is planned (66 µs)."""
     try:
         connection.execute("EXECUTE harness_sign_of_life")
     except duckdb.Error as error:
@@ -140,29 +149,32 @@ def _is_alive(connection: duckdb.DuckDBPyConnection) -> bool:
     return True
 
 
-# Files as DuckDB gets them: local ones by their paths, all others through `harness.engines.duckdb.store_files`, and
-# local ones whose paths no pattern of DuckDB can match.
+# Paths: DuckDB opens local files by their paths. All other files go through `harness.engines.duckdb.store_files`, as do
+# local files with paths that no DuckDB pattern can match.
 #
-# DuckDB parses the text of a lazy query three times: for 10,000 files as long as reading a quarter of them takes. Long
-# lists are variables of harness's own connections. On a user's they are text: a view there needs nothing but the files.
+# DuckDB parses the text of a lazy query three times, which for 10,000 files takes as long as reading a quarter of them.
+# So long lists are stored in variables of internal connections. On a user's connection the list stays text, because a
+# view there must work without other objects.
 
 
 _MANY = 100
-"""Files from which on a variable is faster than text: it takes 0.2 ms, and saves some 15 µs a file."""
+"""The number of files from which a variable is faster than text: it costs 0.2 ms and saves some 15 µs per file."""
 
 
 @dataclass(slots=True)
 class DuckDBFiles:
-    """The files of one storage, as SQL on one connection calls them."""
+    """Names files of one storage in the SQL of one connection."""
 
     connection: duckdb.DuckDBPyConnection
     storage: Storage
     _names: dict[str, str] = field(default_factory=dict)
 
     def name(self, physical: PhysicalPath) -> str:
-        """DuckDB's name of a file, which SQL of the connection may read from now on.
+        """Return DuckDB's name for a file. From now on, SQL on the connection may read the file.
 
-        Raises MissingFileError where no file can have such a path (iceberg 7.6), RequestError for an unknown scheme.
+        Raises:
+            MissingFileError: No file can have this path (iceberg 7.6).
+            RequestError: The path has an unknown scheme.
         """
         if physical in self._names:
             return self._names[physical]
@@ -172,37 +184,39 @@ class DuckDBFiles:
         if is_local(physical) and sqltext.opens_in_duckdb(local_path(physical)):
             self._names[physical] = local_path(physical)
         else:
-            from harness.engines.duckdb.store_files import planned_files  # fsspec, which local files need not
+            # imports fsspec, which local files do not need
+            from harness.engines.duckdb.store_files import planned_files
 
             files = planned_files(self.connection)
             self._names[physical] = files.admit(physical, self.storage, self.connection)
         return self._names[physical]
 
     def listed(self, physical: Sequence[PhysicalPath]) -> str:
-        """The list of files, as an expression for `read_parquet` and its like. Raises as `name`."""
+        """Return a SQL expression for a list of files, as `read_parquet` takes it. Raises the errors of `name`."""
         named = [self._names.get(path) or self.name(path) for path in physical]
         content = "\0".join(named)
         if sqltext.escape_glob(content) != content:
             named = list(map(sqltext.escape_glob, named))
         if len(named) < _MANY or not is_internal(self.connection):
             return f"[{', '.join(map(sqltext.text, named))}]"
-        # Named by its content, so that the same list is the same text.
+        # The name is derived from the content, so that equal lists give equal query texts.
         digest = hashlib.blake2b(content.encode("utf-8", "surrogatepass"), digest_size=16)
         variable = f"harness_{digest.hexdigest()}"
         self.connection.execute(f"SET VARIABLE {variable} = $1", [named])
         return f"getvariable('{variable}')"
 
     def end(self, physical: PhysicalPath, length: int) -> bytes:
-        """The last bytes of a local file, see `Storage.end`; SQL may then read it, as `name` says."""
+        """Return the last bytes of a local file, see `Storage.end`. SQL may then read the file, as after `name`."""
         found = self.storage.end(physical, length)
         if sqltext.opens_in_duckdb(local_path(physical)):
             self._names[physical] = local_path(physical)
         return found
 
 
-# DuckDB's words about files, in a caller's words: physical paths for its names, and its errors as one line.
+# DuckDB's messages: internal file names become physical paths, and errors become one line.
 #
-# DuckDB keeps of such an exception a text with a traceback, in a changing form: what counts stands between two marks.
+# DuckDB turns an exception of a Python callback into text with a traceback, in a format that changes between versions.
+# Two marks in the text delimit the original message.
 
 
 P = ParamSpec("P")
@@ -212,7 +226,10 @@ _BEGIN, _END = "harness says: ", " (as harness says)"
 
 
 def mark_errors(call: Callable[P, R]) -> Callable[P, R]:
-    """A function that DuckDB calls, whose failures `said` finds again; nothing of what led to one is told with it."""
+    """Wrap a function that DuckDB calls so that `error_text` can extract its error message.
+
+    The traceback is dropped.
+    """
 
     @wraps(call)
     def run(*arguments: P.args, **named: P.kwargs) -> R:
@@ -225,12 +242,12 @@ def mark_errors(call: Callable[P, R]) -> Callable[P, R]:
 
 
 def with_physical_paths(name: str) -> str:
-    """The physical path of a file, by the name under which DuckDB has it."""
+    """Replace the internal names of files in a text by their physical paths."""
     return _NAME.sub("", name)
 
 
 def is_storage_error(reason: str) -> bool:
-    """Tells whether DuckDB gives the text of a StorageError of `StoreFiles`."""
+    """Return whether a message comes from a StorageError raised in `StoreFiles`."""
     return reason.startswith("StorageError: ")
 
 
@@ -242,7 +259,7 @@ _FORBIDDEN = (
 
 
 def forbidding_setting(reason: str) -> str | None:
-    """Return the setting of a connection that forbids to open a file, by DuckDB's reason; None if none does."""
+    """Return the connection setting that forbade opening a file, according to DuckDB's message. None if none did."""
     found = ((pattern.search(reason), setting) for pattern, setting in _FORBIDDEN)
     return next((match.expand(setting) for match, setting in found if match is not None), None)
 
@@ -262,14 +279,17 @@ _CANDIDATES = 3
 
 
 def error_text(error: BaseException) -> str:
-    """The text of an error of DuckDB, as one line, with physical paths; of one that began in Python, what that said."""
+    """Return the text of a DuckDB error as one line with physical paths.
+
+    If Python code raised it, return only that message.
+    """
     text = str(error)
     original_text = text.partition(_BEGIN)[2].partition(_END)[0]
     return " ".join(with_physical_paths(original_text or shorten_candidates(text)).split())
 
 
 def shorten_candidates(text: str) -> str:
-    """The text of an error with three of the functions that might have been meant, of which there can be fifty."""
+    """Return an error text with at most 3 of the functions that DuckDB suggests. There can be 50."""
     before, mark, listed = text.partition("Candidate functions:")
     functions = [line.strip() for line in listed.splitlines() if "->" in line]
     more = f" and {len(functions) - _CANDIDATES} more" if len(functions) > _CANDIDATES else ""

@@ -1,4 +1,4 @@
-"""Columns of single values at every depth, as SQL over a table's rows, and their values as internal ones."""
+"""Columns of single values at every nesting depth as SQL, and the aggregates of their values per row group."""
 
 from __future__ import annotations
 
@@ -35,18 +35,21 @@ SINGLE = (
     dt.BinaryType,
     dt.FixedType,
 )
-"""The types of single values that have an order, or are at least equal or not."""
+"""The types of single values that can be ordered or at least compared for equality."""
 UNORDERED = (dt.UuidType, dt.VariantType, dt.GeometryType, dt.GeographyType, dt.ListType, dt.MapType)
-"""Types of which counts alone are compared."""
+"""The types for which only counts are compared."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class LeafColumn:
-    """A column of single values as SQL over the table's rows.
+    """A column of single values, as SQL over the table's rows.
 
-    path: the fields from the top down. value: the value of a row, or if `listed` the list of values of a row.
-    gaps: counts of null and empty lists on the way, which stand for no value. parent: the count of null structs that
-    the column is a field of.
+    Attributes:
+        path: The fields from the top level down.
+        value: The expression for a row's value. If `listed`, for a list of the row's values.
+        listed: True if the column is inside a list or map.
+        gaps: Expressions that count null and empty lists above the column. They contribute no value.
+        parent: The expression that counts null structs around the column.
     """
 
     path: tuple[dt.Field, ...]
@@ -57,28 +60,33 @@ class LeafColumn:
 
     @cached_property
     def name(self) -> str:
-        """The names from the top down, with points between them."""
+        """Return the field names from the top level down, joined with dots."""
         return ".".join(f.name for f in self.path)
 
     @cached_property
     def stored(self) -> tuple[str, ...]:
-        """The names in data files, from the top down."""
+        """Return the names in data files, from the top level down."""
         return tuple(map(stored_name, self.path))
 
     def each(self, expression: str) -> str:
-        """The values of an expression of `x`, a value."""
+        """Apply an expression to each value. `expression` has `{}` in place of the value."""
         if self.listed:
             return f"list_transform({self.value}, lambda x: {expression.format('x')})"
         return expression.format(self.value)
 
     def count(self, condition: str) -> str:
-        """The number of values for which a condition on `x` holds."""
+        """Return an expression for the number of values that satisfy a condition."""
         if self.listed:
             return f"coalesce(sum(len(list_filter({self.value}, lambda x: {condition.format('x')}))), 0)::BIGINT"
         return f"count(*) FILTER ({condition.format(self.value)})"
 
     def most(self, function: str, condition: str = "") -> str:
-        """The least or greatest value, by `min` or `max`, of those for which a condition on `x` holds, for Arrow."""
+        """Return an expression for the minimum or maximum of the values, in internal form.
+
+        Args:
+            function: `min` or `max`.
+            condition: Only values that satisfy this condition count. Empty for all values.
+        """
         if not self.listed:
             found = f"{function}({self.value})" + (f" FILTER ({condition.format(self.value)})" if condition else "")
         else:
@@ -87,7 +95,12 @@ class LeafColumn:
         return internal_value(found, self.path[-1].type)
 
     def aggregates(self) -> tuple[str, ...]:
-        """Values with nulls, values without, gaps, least and greatest value; NaN is the greatest."""
+        """Return expressions for the column's statistics.
+
+        Returns:
+            Five expressions: the number of values with nulls, the number without nulls, the gaps, the minimum, and the
+                maximum. NaN is the maximum if there is any.
+        """
         rows, values = "count(*)", f"count({self.value})"
         if self.listed:
             rows = " + ".join((f"coalesce(sum(len({self.value})), 0)::BIGINT", *self.gaps))
@@ -95,7 +108,10 @@ class LeafColumn:
         return rows, values, " + ".join((self.parent, *self.gaps)), self.most("min"), self.most("max")
 
     def below(self, *, in_lists: bool) -> Iterator[LeafColumn]:
-        """The columns of single values in this one. in_lists: those in lists and maps, in place of these."""
+        """Yield the columns of single values in this column.
+
+        With `in_lists`, this includes columns in lists and maps.
+        """
         type_ = self.path[-1].type
         match type_:
             case dt.StructType(fields=fields):
@@ -118,7 +134,10 @@ class LeafColumn:
 
 
 def single_columns(schema: dt.Schema) -> Mapping[int, tuple[dt.Field, dt.Field, str]]:
-    """The columns of single values by id, those in structs too: the top-level column, the field, and its SQL."""
+    """Return the columns of single values, including columns in structs, by field id.
+
+    For each: the top-level column, the field, and the SQL expression of its value.
+    """
     found = (
         leaf for f in schema.fields for leaf in LeafColumn(path=(f,), value=sqltext.name(f.name)).below(in_lists=False)
     )
@@ -126,34 +145,44 @@ def single_columns(schema: dt.Schema) -> Mapping[int, tuple[dt.Field, dt.Field, 
 
 
 def internal_value(value: str, type_: dt.Type) -> str:
-    """An SQL value of a type as an internal value: days, micros or nanos as numbers; null if there is no order."""
+    """Return an expression that converts a SQL value to internal form: days, microseconds or nanoseconds as numbers.
+
+    The expression is NULL for types without an order.
+    """
     match type_:
         case dt.DateType():
             return f"date_diff('day', DATE '1970-01-01', {value})"
         case dt.TimeType():
             return f"epoch_us({value})"
         case dt.TimestampType(unit="ns", utc=True):
-            return "NULL"  # DuckDB shows them in micros
+            return "NULL"  # DuckDB returns them in microseconds
         case dt.TimestampType(unit=unit):
             return f"epoch_ns({value})" if unit == "ns" else f"epoch_us({value})"
         case _:
             return "NULL" if isinstance(type_, UNORDERED) else value
 
 
-# Values of columns by file and row group, in one pass of DuckDB over many files.
-
-
 _MOST_FILES, _MOST_BYTES = 2_000, 1 << 30
-"""Files, and their bytes, that are read by one query."""
+"""The most files and bytes that one query reads."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupValues:
-    """A column in one row group, actual beside stated; a file without row groups counts as one.
+    """The values of a column in one row group, next to its recorded statistics.
 
-    rows, nulls: its values with nulls, and the nulls. gaps: nulls that stand for a null struct, or for a null or empty
-    list; writers count them, or do not. nans: values that are NaN. least, greatest: of the other values, as internal
-    values; None: there is none. stated, pages: as of `RowGroups.statistics`.
+    A file without row groups counts as one group.
+
+    Attributes:
+        number: The number of the row group.
+        rows: The number of values, including nulls.
+        nulls: The number of nulls.
+        gaps: The number of nulls caused by a null struct, or by a null or empty list. Some writers count these as
+            nulls.
+        nans: The number of NaN values.
+        least: The minimum of the other values in internal form, or None.
+        greatest: The maximum of the other values in internal form, or None.
+        stated: The statistics in the footer, see `RowGroups.statistics`.
+        pages: The statistics of all pages together, see `RowGroups.statistics`.
     """
 
     number: int
@@ -170,7 +199,7 @@ class GroupValues:
 def group_values(
     plan: PlannedScan, leaves: Sequence[LeafColumn], paths: Sequence[str]
 ) -> Iterator[tuple[str, LeafColumn, Sequence[GroupValues]]]:
-    """The values of columns in some files of a plan, before deletes, by path, column and row group."""
+    """Yield the values of columns in files of a plan by path, column, and row group. Deletes are not applied."""
     with phase("reading values", len(paths), "files") as advance:
         for part in _parts(plan, paths):
             yield from _values(plan, leaves, part)
@@ -178,7 +207,7 @@ def group_values(
 
 
 def _parts(plan: PlannedScan, paths: Sequence[str]) -> Iterator[Sequence[str]]:
-    """The files in parts that one query reads."""
+    """Split the files into parts that one query reads."""
     sizes = dict(zip(plan.files.column("path").to_pylist(), plan.files.column("size").to_pylist(), strict=True))
     part: list[str] = []
     size = 0
@@ -227,15 +256,16 @@ def _values(
 
 
 _Answers: TypeAlias = Mapping[tuple[str, int], Sequence[Any]]
-"""The aggregates of all columns, in the columns' order, by path of a file and number of a row group."""
+"""The aggregates of all columns, in column order, by file path and row group number."""
 
 
 def _nan_statistics(
     plan: PlannedScan, leaves: Sequence[LeafColumn], keys: Mapping[str, str], answers: _Answers
 ) -> dict[tuple[str, int, int], tuple[int, Any]]:
-    """The number of NaN, and the greatest number, by file, row group and column, where there is a NaN.
+    """Return the NaN count and the maximum without NaN, by file, row group, and column index, for groups with NaN.
 
-    They take a second pass over those columns: to look at every value for NaN in the first costs a tenth of it.
+    This takes a second pass over the affected columns. Testing every value for NaN in the first pass would cost 10
+    percent.
     """
     floats = [place for place, leaf in enumerate(leaves) if isinstance(leaf.path[-1].type, dt.FloatType)]
     places = {(*at, place) for at, values in answers.items() for place in floats if _is_nan(values[5 * place + 4])}
@@ -257,8 +287,11 @@ def _nan_statistics(
 
 
 MOST_COLUMNS = 500
-"""Columns that one query aggregates. DuckDB keeps all aggregates of a group in one block of 256 KiB, and if they need
-more, a division by zero ends the process (2.0.1: 50,000 aggregates)."""
+"""The most columns that one query aggregates.
+
+DuckDB keeps all aggregates of a group in one block of 256 KiB. If they need more, a division by zero ends the process
+(2.0.1, 50,000 aggregates).
+"""
 
 
 def _aggregate_values(
@@ -267,9 +300,14 @@ def _aggregate_values(
     keys: Mapping[str, str],
     aggregates: Callable[[LeafColumn], Sequence[str]],
 ) -> _Answers:
-    """The aggregates of each row group.
+    """Compute aggregates per file and row group.
 
-    keys: SQL of the number by path; files with the same are read together. aggregates: SQL of those of a column.
+    Args:
+        plan: The plan.
+        leaves: The columns.
+        keys: For each file path, the SQL expression of a row's group number. Files with equal expressions share a
+            query.
+        aggregates: Returns the SQL aggregates of a column.
     """
     paths_by_key: dict[str, list[str]] = {}
     for path, key in keys.items():
@@ -289,10 +327,10 @@ def _aggregate_values(
 
 
 def _queries(leaves: Sequence[LeafColumn]) -> Iterator[Sequence[LeafColumn]]:
-    """Return the columns in parts that one query aggregates.
+    """Yield the columns in parts that one query can aggregate.
 
-    Each level of lists adds an aggregate to a column. Columns whose names differ only in letter case are in different
-    parts, because one query of DuckDB cannot show both.
+    Each level of lists adds an aggregate to a column. Columns whose names differ only in case are put in different
+    parts, because one DuckDB query cannot return both.
     """
     part: list[LeafColumn] = []
     size, names = 0, dict[str, int]()
@@ -309,7 +347,7 @@ def _queries(leaves: Sequence[LeafColumn]) -> Iterator[Sequence[LeafColumn]]:
 
 
 def _prune_columns(leaves: Sequence[LeafColumn]) -> list[dt.Field]:
-    """The top-level columns of the leaves, whose structs have the fields on the way to these leaves alone."""
+    """Return the top-level columns of the leaves. Their structs keep only the fields that lead to these leaves."""
     wanted = {id(field) for leaf in leaves for field in leaf.path}
 
     def prune(field: dt.Field) -> dt.Field:
@@ -331,6 +369,9 @@ def _is_nan(value: Any) -> bool:
 
 
 def rows_of(plan: PlannedScan, paths: Sequence[str], more: Sequence[str], fields: Sequence[dt.Field]) -> PlannedScan:
-    """The plan of some files before deletes. more: metadata columns, which come before `fields`."""
+    """Return the plan for some of its files without deletes.
+
+    The columns are the metadata columns `more`, then `fields`.
+    """
     files = plan.files.filter(pc.is_in(plan.files.column("path"), array_of(paths, pa.string())))
     return without_deletes(replace(plan, columns=(*(dt.METADATA[name] for name in more), *fields), files=files))

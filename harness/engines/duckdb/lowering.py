@@ -1,21 +1,22 @@
-"""Lowers a `ScanPlan` to one SQL query over the planned files.
+"""Translation of a `ScanPlan` to one SQL query over the planned files.
 
-The query is a UNION ALL of arms, each over files that are read in the same way, and owes what
-`harness.metadata.plan.scan_plan` says. Inside, columns have made-up names, because DuckDB takes names that differ only
-by case for equal.
+The query is a UNION ALL of arms, each over files that are read in the same way, and fulfills the contract in
+`harness.metadata.plan.scan_plan`. Inside the query, columns have generated names, because DuckDB treats names that
+differ only in case as equal.
 
-Deleted positions are applied in one of two ways, both measured on 20 million rows with 1 % deleted, in CPU time
-of the query alone (docs/bench has whole reads by the clock):
-- by *bitmap*: a row's bit is looked up in its file's bitmap, which joins on `file_index`. Filters reach the Parquet
-  reader, so row groups are still skipped; a full scan costs 1.75 times the plain one.
-- by *positional join* of runs of files with a column of flags: a full scan costs 1.1 times the plain one, but nothing
-  can be skipped. So only for files of which the metadata says that the filter keeps all rows, on DuckDB versions whose
-  optimizer is known to leave it alone, and where `runs` finds enough to do for all threads. Never for streams: each run
-  holds a row group, and DuckDB begins all of them (20 runs held 530 MB, one arm of bitmaps 96).
+Deleted positions are applied in one of two ways. Both were measured on 20 million rows with 1 % deleted, in CPU time of
+the query alone (docs/bench has wall-clock times of whole reads):
+- by *bitmap*: each row's bit is looked up in its file's bitmap, which is joined on `file_index`. Filters reach the
+  Parquet reader, so row groups are still skipped; a full scan costs 1.75 times the plain one.
+- by *positional join* of runs of files with a column of flags: a full scan costs 1.1 times the plain one, but no row
+  group can be skipped. So this is used only for files in which every row matches the filter according to the metadata,
+  on DuckDB versions whose optimizer is known not to move filters below the join, and if `plan_runs` finds enough work
+  for all threads. It is never used for streams: each run holds a row group, and DuckDB starts all runs at once (20 runs
+  held 530 MB, one bitmap arm 96 MB).
 
-Slower, in multiples of the plain scan: an anti join on positions 2.7, one bit or Boolean of a list 2.0 and 8.9, row
-groups with flags cut by `file_row_number` 1.5, ranges in place of bits 2.0 to 2.4, BIT from Arrow 1.65, bits in a tree
-of CASE 2.0 to 2.5 and 14 s to plan. Reading `file_row_number`, which every lookup pays, takes 1.13.
+Slower alternatives, in multiples of the plain scan: an anti join on positions 2.7, one bit or Boolean of a list 2.0 and
+8.9, row groups with flags cut by `file_row_number` 1.5, ranges instead of bits 2.0 to 2.4, BIT from Arrow 1.65, and
+bits in a tree of CASE 2.0 to 2.5 plus 14 s to plan. Reading `file_row_number`, which every lookup needs, takes 1.13.
 """
 
 from __future__ import annotations
@@ -48,30 +49,35 @@ from harness.metadata.model.schema import Field
 from harness.metadata.planned_scan import PlannedScan
 from harness.storage.records import dataclass
 
-# A positional join reads all that it joins on one thread, in order. So files are dealt out to runs, each with a join of
-# its own: enough runs to keep the threads busy, and no more, because each costs 1 to 2 ms to bind and to plan.
+# A positional join processes all its rows in order on one thread. So the files are distributed over runs, each with its
+# own join: enough runs to keep the threads busy, but no more, because each run costs 1 to 2 ms to bind and plan.
 
 
 Run: TypeAlias = tuple[int, ...]
-"""Files of an arm, by their places among its files, ascending."""
+"""The files of an arm that one positional join reads, as ascending indexes into the arm's files."""
 
 _LEAST_ROWS = 250_000
-"""The least rows of a run: a join by position saves 7 ns a row (2 columns, DuckDB 2.0), and a run costs 1 to 2 ms."""
+"""The fewest rows in a run: joining by position saves 7 ns per row (2 columns, DuckDB 2.0); a run costs 1 to 2 ms."""
 _OF_A_THREAD = 2
-"""Runs of a thread at least, so that one that is done early finds another. More cost planning: of 20 million rows in 10
-files on 2 threads, 10 runs took 14 ms, 4 runs 8 ms."""
+"""The fewest runs per thread, so that a thread that finishes early finds more work.
+
+More runs cost planning time: for 20 million rows in 10 files on 2 threads, 10 runs took 14 ms and 4 runs took 8 ms.
+"""
 _RUN_ROWS = 10_000_000
-"""The most rows of a run: in a large table planning is a small part, and a thread that ends early would wait long."""
+"""The most rows in a run. In a large table, planning is a small part, but long runs let threads idle at the end."""
 _MOST_ROWS = 200_000_000
-"""Most rows joined by position in one query. It holds one byte a row; bitmaps hold one bit."""
+"""The most rows joined by position in one query. The join needs one byte per row; bitmaps need one bit."""
 _LARGEST_SHARE = 1.5
-"""The most that a run may have of a thread's fair share: bitmaps take about so much more time for the same rows."""
+"""The most rows that a run may have, as a multiple of a thread's fair share. Bitmaps take about this much more time."""
 
 
 def plan_runs(deleted: Sequence[Sequence[int]], others: int, threads: int) -> list[list[Run]] | None:
-    """Per arm, the runs of its files to join by position, the larger ones first; None: bitmaps are faster.
+    """Distribute the files of each arm over runs to join by position, larger runs first. None if bitmaps are faster.
 
-    deleted: per arm, the row counts of its files. others: rows of the other arms. threads: of the query.
+    Args:
+        deleted: For each arm to join, the row counts of its files.
+        others: The number of rows in the other arms.
+        threads: The number of threads of the query.
     """
     joined = sum(map(sum, deleted))
     if joined > _MOST_ROWS:
@@ -85,7 +91,10 @@ def plan_runs(deleted: Sequence[Sequence[int]], others: int, threads: int) -> li
 
 
 def _distribute(counts: Sequence[int], most: int) -> list[Run]:
-    """Runs of about equal size, at most so many, the larger ones first; none is too small to be one, unless alone."""
+    """Return at most `most` runs of about equal size, larger ones first.
+
+    Only a single run may have fewer than `_LEAST_ROWS`.
+    """
     dealt = _pack(counts, most)
     while len(dealt) > 1 and _rows(counts, dealt[-1]) < _LEAST_ROWS:
         dealt = _pack(counts, len(dealt) - 1)
@@ -93,7 +102,7 @@ def _distribute(counts: Sequence[int], most: int) -> list[Run]:
 
 
 def _pack(counts: Sequence[int], size: int) -> list[Run]:
-    """Each file, the largest first, goes to the run that is smallest yet."""
+    """Distribute files over `size` runs: each file, the largest first, is added to the smallest run so far."""
     sizes = [0] * min(size, len(counts))
     members: list[list[int]] = [[] for _ in sizes]
     for place in sorted(range(len(counts)), key=lambda place: -counts[place]):
@@ -108,13 +117,16 @@ def _rows(counts: Sequence[int], run: Run) -> int:
 
 
 POSITIONAL_JOIN_VERSIONS = frozenset({"1.5.4", "1.5.5", "1.5.6", "2.0.0", "2.0.1"})
-"""DuckDB versions on which test_duckdb_positional_join.py proved that nothing reaches below such a join."""
+"""The DuckDB versions for which test_duckdb_positional_join.py proved that no filter is moved below such a join."""
 BITMAP_ROWS = 2**31 - 1
-"""The index of `get_bit` is an INTEGER; longer files lose positions by an anti join."""
+"""The largest row count for bitmaps: the index of `get_bit` is an INTEGER.
+
+Longer files use an anti join on positions.
+"""
 
 
 class QueryUse(enum.Enum):
-    """The use of a query, which decides how positions are deleted."""
+    """The use of a query. It determines how deleted positions are applied."""
 
     ONCE = "run once, as it is"
     VIEW = "a relation that others will filter"
@@ -123,7 +135,7 @@ class QueryUse(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class LoweredQuery:
-    """A query without a filter or names applied: `sql` yields the columns `c0`, `c1`, … of `columns`."""
+    """A query before the filter and the column names are applied. Its `sql` yields the columns as `c0`, `c1`, …."""
 
     sql: str
     columns: tuple[Field, ...]
@@ -132,10 +144,16 @@ class LoweredQuery:
 def lower(
     plan: PlannedScan, connection: duckdb.DuckDBPyConnection, register: Callable[[pa.Table], str], use: QueryUse
 ) -> LoweredQuery:
-    """The query of a plan; raises HarnessError about the file at fault.
+    """Return the query of a plan.
 
-    connection: where footers are read and names are bound; no rows are.
-    register: puts an Arrow table where the query can read it, and returns its name.
+    Args:
+        plan: The plan.
+        connection: Footers are read and names are bound on this connection. No rows are read.
+        register: Makes an Arrow table available to the query and returns its name.
+        use: The use of the query.
+
+    Raises:
+        HarnessError: A file cannot be read. The error names the file.
     """
     columns = columns_to_read(plan)
     if plan.files.num_rows == 0:
@@ -148,17 +166,17 @@ def lower(
 
 
 def with_numbered_columns(lowered: LoweredQuery, plan: PlannedScan) -> str:
-    """`lowered` with the filter applied, and the plan's columns in order under the names `r0`, `r1`, …"""
+    """Apply the plan's filter, and return the plan's columns in order under the names `r0`, `r1`, …."""
     return with_labels(lowered, plan, [f"r{i}" for i in range(len(plan.columns))])
 
 
 def with_labels(lowered: LoweredQuery, plan: PlannedScan, labels: Sequence[str]) -> str:
-    """`lowered` with the filter applied, and the plan's columns in order under these names, as they stand in SQL."""
+    """Apply the plan's filter, and return the plan's columns in order under `labels`, which are quoted SQL names."""
     places = {f.id: i for i, f in enumerate(lowered.columns)}
     if plan.filter is None:
         outputs = [f"c{places[f.id]} AS {label}" for f, label in zip(plan.columns, labels, strict=True)]
         return f"SELECT {', '.join(outputs) or 'NULL'} FROM ({lowered.sql})"
-    # The filter speaks in the user's names; every other column keeps out of its way.
+    # The filter uses the user's names, so the names of all other columns must not collide with them.
     prefix = "#"
     while any(f.name.startswith(prefix) for f in plan.filter.columns):
         prefix += "#"
@@ -189,7 +207,7 @@ class _QueryLowering:
         return queries
 
     def _choose_joins(self, arms: Sequence[_ArmQuery]) -> list[tuple[_ArmQuery, list[Run] | None]]:
-        """The arms, and the runs of their files that are joined by position; None: bitmaps are looked up."""
+        """Return the arms, each with the runs of its files to join by position. None instead of runs means bitmaps."""
         by_bitmap: list[tuple[_ArmQuery, list[Run] | None]] = [(arm, None) for arm in arms]
         if self.use is not QueryUse.ONCE or any(lowered.arm.shows_deleted for lowered in arms):
             return by_bitmap
@@ -211,7 +229,7 @@ class _QueryLowering:
         return plan_runs(counted, sum(int(arm.scan.rows.sum()) for arm in others), threads) if joined else None
 
     def _split_by_filter(self, arms: Sequence[_ArmQuery]) -> tuple[list[_ArmQuery], list[_ArmQuery]]:
-        """The arms of those files that the filter keeps whole, where nothing could be skipped, and of the others."""
+        """Split the arms by file: first the files in which every row matches the filter, then all other files."""
         if self.plan.statistics is None:
             return [], list(arms)
         whole = self.plan.statistics.matches_all_rows()
@@ -235,11 +253,11 @@ class _ArmQuery:
 
     @property
     def can_join(self) -> bool:
-        """Tells whether positions are deleted, of files that DuckDB reads itself."""
+        """True if rows are deleted by position and DuckDB itself reads the files."""
         return self.scan.parquet and self.arm.deleted is not None
 
     def part(self, places: Indices) -> list[_ArmQuery]:
-        """The arm of some of its files, which DuckDB reads itself; none, if there are no files."""
+        """Return the arm for some of its files, which DuckDB itself reads. Empty if `places` is empty."""
         if places.size in (0, len(self.scan.rows)):
             return [self] if places.size else []
         arm = replace(self.arm, group=self.arm.group.part(places))
@@ -247,12 +265,12 @@ class _ArmQuery:
         return [replace(self, arm=arm, scan=replace(self.scan, rows=self.scan.rows[places], relation=relation))]
 
     def _deleted(self, deleted: Mapping[int, BitMap64]) -> list[tuple[BitMap64, int]]:
-        """Per file, the deleted positions and the row count."""
+        """Return the deleted positions and the row count of each file."""
         members, rows = self.arm.group.members.tolist(), self.scan.rows.tolist()
         return [(deleted[ordinal], count) for ordinal, count in zip(members, rows, strict=True)]
 
     def by_bitmap(self) -> str:
-        """The arm with deleted positions looked up in bitmaps."""
+        """Return the arm's query, with deleted positions looked up in bitmaps."""
         arm, rows = self.arm, self.scan.rows
         translation = SqlTranslation(self.scan.columns, FileTable(len(rows)))
         if arm.deleted is None:
@@ -271,10 +289,11 @@ class _ArmQuery:
         return self._query(arm, self.scan.relation, translation, deleted=deleted)
 
     def by_position(self, run: Run) -> str:
-        """Some of the arm's files joined by position with a column of flags, one per physical row.
+        """Return the query for a run of the arm's files, joined by position with a column of flags, one per row.
 
-        Flags are an Arrow table: the row order of a DuckDB table is not promised. They are bytes, as Booleans cost to
-        pack and unpack. A subquery between the files and the join would cost planning a quarter more.
+        The flags are an Arrow table, because a DuckDB table does not guarantee row order. They are bytes, because
+        Booleans cost time to pack and unpack. A subquery between the files and the join would make planning a quarter
+        slower.
         """
         (part,) = self.part(np.array(run))
         arm = part.arm
@@ -289,9 +308,14 @@ class _ArmQuery:
     def _query(
         self, arm: UnionArm, relation: str, translation: SqlTranslation, *, deleted: str | None, joined: str = ""
     ) -> str:
-        """The rows of the files less the deleted ones, or all rows where `_deleted` is asked for.
+        """Return a query for the live rows of the files, or for all rows if the plan has the column `_deleted`.
 
-        deleted: when a row, `f`, is deleted by position; None: never. joined: a clause that this speaks of.
+        Args:
+            arm: The arm.
+            relation: The FROM item of its files.
+            translation: Translates the column values.
+            deleted: The condition under which a row is deleted by position. None if no row is.
+            joined: A join clause that `deleted` refers to.
         """
         inner = {label: translation.expression(value) for label, value in arm.values().items()}
         if arm.shows_deleted:

@@ -1,8 +1,8 @@
-"""Relations of plans on a DuckDB connection, with the Arrow tables and views that their queries need there.
+"""Lazy relations of plans on a DuckDB connection, with the Arrow tables and views that their queries need.
 
-Relations are lazy: they look such things up by name each time that they run, and so do relations that a user derives
-from them, which nobody can know of. So nothing is ever taken away but by `release`. What is on a user's connection has
-a name that follows from its content, so that the same plan, read again, finds it there and leaves nothing new.
+A relation looks up its tables and views by name each time it runs, and so does every relation that a user derives from
+it, of which harness does not know. So these objects are removed only by `release`. On a user's connection their names
+are derived from their content, so that reading the same plan again creates nothing new.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ from harness.metadata.planned_scan import PlannedScan
 
 _counter = itertools.count()
 _PREFIX = f"harness_{secrets.token_hex(8)}_"
-"""The prefix of this process: no text of a user holds it by chance."""
+"""A random prefix for this process, which does not occur in a user's texts by chance."""
 
 
 def registrar(connection: duckdb.DuckDBPyConnection) -> Callable[[pa.Table], str]:
-    """A function that registers Arrow tables on a connection of harness's own, and returns the name of each."""
+    """Return a function that registers Arrow tables on an internal connection and returns their names."""
 
     def add(table: pa.Table) -> str:
         name = f"{_PREFIX}{next(_counter)}"
@@ -48,28 +48,31 @@ def registrar(connection: duckdb.DuckDBPyConnection) -> Callable[[pa.Table], str
 
 
 class Registrations:
-    """The things on a user's connection, as one read finds them and adds to them."""
+    """The tables and views that harness has created on a user's connection. One instance serves one read."""
 
     def __init__(self, connection: duckdb.DuckDBPyConnection) -> None:
         self._connection = connection
         self._there: set[str] | None = None
 
     def table(self, table: pa.Table) -> str:
-        """The name of an Arrow table of this content, which is registered if it is not."""
+        """Return the name of an Arrow table with this content. Register the table if necessary."""
         name = f"{_PREFIX}t{_digest(table)}"
         if self._is_new(name):
             self._connection.register(name, table)
         return name
 
     def view(self, query: str) -> str:
-        """The name of a temporary view of a query, which is made if it is not there."""
+        """Return the name of a temporary view of a query. Create the view if necessary."""
         name = f"{_PREFIX}v{hashlib.blake2b(query.encode('utf-8', 'surrogatepass'), digest_size=16).hexdigest()}"
         if self._is_new(name):
             self._connection.execute(f"CREATE OR REPLACE TEMPORARY VIEW {sqltext.name(name)} AS {query}")
         return name
 
     def _is_new(self, name: str) -> bool:
-        """Notes a name; tells whether it is new. Each read asks anew: a user may drop the thing, or roll back."""
+        """Record a name and return whether it is new.
+
+        Each read lists the existing names again, because a user may drop an object or roll back.
+        """
         if self._there is None:
             self._there = set(_views(self._connection))
         if name in self._there:
@@ -79,7 +82,7 @@ class Registrations:
 
 
 def release(connection: duckdb.DuckDBPyConnection) -> None:
-    """Take away what harness has put on a connection, but for what the user's own views on it need."""
+    """Remove the objects that harness created on a connection, except those that the user's own views need."""
     texts = [
         text
         for name, text in connection.execute("SELECT view_name, sql FROM duckdb_views() WHERE NOT internal").fetchall()
@@ -90,7 +93,7 @@ def release(connection: duckdb.DuckDBPyConnection) -> None:
             connection.unregister(name)
             connection.execute(f"DROP VIEW IF EXISTS {sqltext.name(name)}")
     if connection.list_filesystems():
-        from harness.engines.duckdb.store_files import forget  # fsspec, which local files need not
+        from harness.engines.duckdb.store_files import forget  # imports fsspec, which local files do not need
 
         forget(connection, unless=lambda literal: any(literal in text for text in texts))
 
@@ -110,7 +113,7 @@ def _digest(table: pa.Table) -> str:
 
 
 class _DigestSink:
-    """An output for Arrow that only digests."""
+    """A file-like object that only computes a digest of the bytes written to it."""
 
     closed = False
 
@@ -121,21 +124,24 @@ class _DigestSink:
         self._digest.update(data)
 
     def flush(self) -> None:
-        """Nothing is held back."""
+        """Do nothing: no bytes are buffered."""
 
     def close(self) -> None:
-        """Nothing is open."""
-
-
-# Plans run on a connection, the user's or one of harness's own.
+        """Do nothing: no resource is open."""
 
 
 def relation(
     plan: PlannedScan, connection: duckdb.DuckDBPyConnection | None = None, *, name: str | None = None
 ) -> duckdb.DuckDBPyRelation:
-    """The plan's rows as a lazy relation; raises as `harness.engines.duckdb.lowering.lower` says.
+    """Return the plan's rows as a lazy relation.
 
-    connection: the user's; None: one of harness's own. name: also make the rows a temporary view of this name.
+    Args:
+        plan: The plan.
+        connection: The user's connection. None for an internal one.
+        name: If given, the rows also become a temporary view with this name.
+
+    Raises:
+        HarnessError: The errors of `harness.engines.duckdb.lowering.lower`.
     """
     own = cursor(lossless=False) if connection is None else connection
     with naming_table(plan):
@@ -149,33 +155,41 @@ def relation(
 def register(
     plan: PlannedScan, connection: duckdb.DuckDBPyConnection, name: str, *, use: QueryUse = QueryUse.VIEW
 ) -> None:
-    """Makes the plan's rows the temporary view `name` of a connection, replacing one; raises as `relation`."""
+    """Create or replace a temporary view of the plan's rows on a connection. Raises the errors of `relation`."""
     with naming_table(plan):
         query = lowered(plan, connection, Registrations(connection).table, use)
         connection.execute(f"CREATE OR REPLACE TEMPORARY VIEW {sqltext.name(name)} AS {query}")
 
 
 def to_arrow(plan: PlannedScan) -> pa.Table:
-    """All rows of a plan, as `harness.engines.registry.Engine` says; raises as `relation`, or `engine_error`."""
+    """Return all rows of a plan as an Arrow table.
+
+    Raises the errors of `relation`, or those that `engine_error` returns.
+    """
     connection = cursor()
     with naming_table(plan):
         query = limited(
             with_numbered_columns(lower(plan, connection, registrar(connection), QueryUse.ONCE), plan), plan
         )
-        # `pa.table` asks whether it is a frame of pandas, which imports pandas: 0.2 s of the first read
+        # `pa.table` would check for a pandas frame and import pandas: 0.2 s of the first read
         rows = pa.RecordBatchReader.from_stream(connection.sql(query)).read_all()
         return conform(rows, pa.schema([arrow_field(f) for f in plan.columns]))
 
 
 def limited(query: str, plan: PlannedScan) -> str:
-    """The query of a plan that ends once there are enough rows."""
+    """Add the plan's limit to its query, if the plan has one."""
     return query if plan.enough is None else f"{query} LIMIT {plan.enough}"
 
 
 def lowered(
     plan: PlannedScan, connection: duckdb.DuckDBPyConnection, register: Callable[[pa.Table], str], use: QueryUse
 ) -> str:
-    """The query of a plan, its columns under their own names; `register` and what is raised are `lower`'s."""
+    """Return the plan's query with the filter and the user's column names applied.
+
+    Raises:
+        HarnessError: The errors of `lower`, or column names that differ only in case, or a setting of the connection
+            that would change the values or the meaning of the filter.
+    """
     with naming_table(plan):
         refuse_same_names(plan.columns, plan.table)
         _check_calendar(plan, connection)
@@ -186,7 +200,7 @@ def lowered(
 
 @contextmanager
 def naming_table(plan: PlannedScan) -> Iterator[None]:
-    """Errors on the way to the rows are harness's, and name the table and the snapshot."""
+    """Translate errors that occur while rows are read, and add the table and the snapshot to them."""
     try:
         yield
     except HarnessError as error:
@@ -197,9 +211,14 @@ def naming_table(plan: PlannedScan) -> Iterator[None]:
 
 
 def filter_for_connection(filter_: Filter, connection: duckdb.DuckDBPyConnection | None) -> Filter:
-    """The filter for planning a read on a connection, which reads its text in the session's time zone (iceberg 11.10).
+    """Return the filter for planning a read on a connection, considering its time zone (iceberg 11.10).
 
-    connection: the user's; None: one of harness's own, in UTC.
+    A connection whose time zone is not UTC reads timestamps in the filter's text in its own zone. Then the result only
+    skips files that cannot match in any zone.
+
+    Args:
+        filter_: The filter.
+        connection: The user's connection. None for an internal one, which is in UTC.
     """
     if connection is None or filter_.any_zone or not depends_on_zone(filter_):
         return filter_
@@ -208,12 +227,12 @@ def filter_for_connection(filter_: Filter, connection: duckdb.DuckDBPyConnection
 
 
 def _check_calendar(plan: PlannedScan, connection: duckdb.DuckDBPyConnection) -> None:
-    """Refuse a connection that reads the instants in the plan's SQL in another calendar than the Gregorian."""
+    """Raise RequestError if the plan has instants and the connection uses a calendar other than the Gregorian."""
     fields = (*plan.columns, *plan.schema.fields, *(plan.filter.columns if plan.filter is not None else ()))
     if not any(isinstance(f.type, TimestampType) and f.type.utc for _, f in walk(fields)):
         return
     found = connection.execute("SELECT value FROM duckdb_settings() WHERE name = 'Calendar'").fetchall()
-    if found and found[0][0] not in ("", "gregorian"):  # there is none before the extension icu is loaded
+    if found and found[0][0] not in ("", "gregorian"):  # the setting exists only after the extension icu is loaded
         raise RequestError(
             f"Cannot read instants on a connection with the calendar {found[0][0]!r}: run RESET Calendar on it first",
             table=plan.table,
@@ -221,7 +240,10 @@ def _check_calendar(plan: PlannedScan, connection: duckdb.DuckDBPyConnection) ->
 
 
 def _check_settings(filter_: Filter, table: str, connection: duckdb.DuckDBPyConnection) -> None:
-    """Refuses a connection that reads a filter in another way than its plan, which may lack files (iceberg 3.3)."""
+    """Raise RequestError if the connection reads the filter differently than planning did.
+
+    A plan for another reading of the filter may lack files that the filter needs (iceberg 3.3).
+    """
     if filter_for_connection(filter_, connection) is not filter_:
         raise RequestError(
             "Cannot filter instants on a connection whose time zone is not UTC, by a plan that was made for UTC: plan "
@@ -239,8 +261,8 @@ def _check_settings(filter_: Filter, table: str, connection: duckdb.DuckDBPyConn
         )
 
 
-# DuckDB's words on a column that is not there. A view of a plan has only the columns that the query uses: among those
-# DuckDB would suggest, and none for a misspelt column that is the only one.
+# Errors about unknown columns: a plan's view has only the columns that the query uses. DuckDB would suggest from these
+# alone, and nothing if the query uses a single, misspelled column.
 
 
 def with_suggestions(
@@ -250,7 +272,10 @@ def with_suggestions(
     connection: duckdb.DuckDBPyConnection,
     parameters: object,
 ) -> duckdb.Error:
-    """The error that the query gives where its tables have all their columns, which replace the plans' views."""
+    """Return DuckDB's error for a query after replacing the plans' views by empty tables with all columns.
+
+    DuckDB's suggestions for a misspelled column are then complete.
+    """
     created_tables = []
     try:
         for name, plan in plans.items():
@@ -264,7 +289,7 @@ def with_suggestions(
         _describe(text, connection, parameters)
     except duckdb.BinderException as better:
         return better
-    except (duckdb.Error, HarnessError):  # a name or type that DuckDB's tables cannot have
+    except (duckdb.Error, HarnessError):  # DuckDB cannot create a table with this name or type
         return error
     finally:
         for table in created_tables:
@@ -273,20 +298,20 @@ def with_suggestions(
     return error
 
 
-# The types in which a query's columns leave DuckDB.
+# Types of result columns
 #
-# DuckDB has types for which neither Arrow nor Parquet has an equal: its Arrow output carries them as bytes that only
-# DuckDB reads, rounds them or drops a part. They are cast in the SQL, at every level of a nested type:
+# For some DuckDB types, neither Arrow nor Parquet has an equivalent: Arrow output would carry them as bytes that only
+# DuckDB reads, round them, or drop a part. They are cast in the SQL, at every level of a nested type:
 #
-#     HUGEINT                              itself, which Arrow has as DECIMAL(38,0); a longer value is an error
-#     UHUGEINT                             DECIMAL(38,0), for pandas has no type for it; a longer value is an error
-#     BIT, BIGNUM, TIME WITH TIME ZONE     their text
+#     HUGEINT                              unchanged; Arrow has DECIMAL(38,0), and a longer value is an error
+#     UHUGEINT                             DECIMAL(38,0), because pandas has no type for it; a longer value is an error
+#     BIT, BIGNUM, TIME WITH TIME ZONE     text
 #     TYPE                                 its name
-#     VARIANT                              JSON text, as variant columns of tables have it
-#     a struct without names (DuckDB 1)    fields called element1, element2, ..., as tuples leave DuckDB 2
-#     "NULL" (DuckDB 2)                    INTEGER, as on DuckDB 1 and Spark; Arrow has no maps with such keys
+#     VARIANT                              JSON text, like variant columns of tables
+#     a struct without names (DuckDB 1)    fields called element1, element2, ..., like tuples in DuckDB 2
+#     "NULL" (DuckDB 2)                    INTEGER, like DuckDB 1 and Spark; Arrow has no maps with such keys
 #
-# All others stay. `docs/reference/result-types.md` shows what each gives in every output.
+# All other types stay unchanged. `docs/reference/result-types.md` lists each type in every output.
 
 
 _WHOLE = "DECIMAL(38,0)"
@@ -304,12 +329,16 @@ _LEAVES = {
 def output_list(
     names: Sequence[str], types: Iterable[Any], shown: Sequence[str] | None = None, *, as_arrow: bool = False
 ) -> str | None:
-    """The list of a SELECT that gives a result out; None where all columns stay as they are.
+    """Return the SELECT list that casts a result's columns for output. None if no column changes.
 
-    types: of the columns, as a relation has them. shown: what they are called from here on; None: as they are.
-    as_arrow: HUGEINT becomes DECIMAL(38,0), for files have no type of that size.
+    Args:
+        names: The names of the columns.
+        types: The types of the columns in the relation.
+        shown: The output names. None to keep the names.
+        as_arrow: If True, HUGEINT becomes DECIMAL(38,0), because files have no type of that size.
 
-    Raises UnsupportedError: no type can hold a column's values; the message names it, and what to write in its place.
+    Raises:
+        UnsupportedError: No type can hold a column's values. The message names the column and an alternative.
     """
     shown = names if shown is None else shown
     columns = list(zip(shown, types, strict=True))
@@ -320,7 +349,10 @@ def output_list(
 
 
 def _output_expression(text: str, name: str, stored: Any, *, as_arrow: bool) -> str:
-    """A column as it is given out. A NULL stays one: DuckDB 1 would make a JSON null of a VARIANT's."""
+    """Return the expression of a column for output.
+
+    NULL stays NULL: DuckDB 1 would cast a VARIANT's NULL to a JSON null.
+    """
     whole, to = _target(stored, name, _WHOLE), _target(stored, name, _WHOLE if as_arrow else None)
     if whole is None:
         return text
@@ -330,8 +362,8 @@ def _output_expression(text: str, name: str, stored: Any, *, as_arrow: bool) -> 
             f"Cannot give out column {name!r}: an integer in it has more than 38 digits, which DECIMAL(38,0) does not "
             "hold; cast it in the query, with CAST(... AS VARCHAR) for all of its digits"
         )
-        # Nothing but a number of too many digits makes these casts fail, and TRY gives NULL then. Nested values go
-        # through a list, because DuckDB 1 has no COALESCE of arrays.
+        # These casts fail only for numbers with too many digits, and TRY returns NULL then. Nested values are wrapped
+        # in a list, because DuckDB 1 has no COALESCE for arrays.
         nested = bool(_parts(stored))
         kept = f"coalesce(TRY({f'[{value}]' if nested else value}), error({sqltext.text(problem)}))"
         value = f"list_extract({kept}, 1)" if nested else kept
@@ -340,9 +372,9 @@ def _output_expression(text: str, name: str, stored: Any, *, as_arrow: bool) -> 
 
 
 def _target(stored: Any, column: str, huge: str | None, *, nested: bool = False) -> str | None:
-    """The type to cast to, as SQL, with `huge` in place of HUGEINT; None: as it is."""
+    """Return the SQL type to cast a column to, with `huge` in place of HUGEINT. None if the column stays unchanged."""
     if str(stored).startswith("AGGREGATE_STATE"):
-        # DuckDB 2.0 says that it is what the state is stored in, and ends the process where Arrow asks for it.
+        # DuckDB 2.0 reports the state's storage type, and ends the process when Arrow requests the column.
         raise _unsupported_output(column, "the state of an aggregate", "with finalize(...)")
     if nested and IS_DUCKDB_1 and stored.id == "variant":
         raise _unsupported_output(
@@ -376,20 +408,20 @@ def _struct(kind: str, names: list[str], types: list[str]) -> str:
 
 
 def _parts(stored: Any) -> list[tuple[str, Any]]:
-    """The types in a nested type, with their names, where they have any."""
+    """Return the types inside a nested type, with their names if they have any."""
     match stored.id:
         case "list" | "array":
             return [stored.children[0]]
         case "map" | "struct" | "tuple":
             return list(stored.children)
         case "union":
-            return list(stored.children[1:])  # the first is the tag
+            return list(stored.children[1:])  # the first child is the tag
         case _:
             return []
 
 
 def _is_long(stored: Any) -> bool:
-    """Tells whether there are integers in it that DECIMAL(38,0) may not hold."""
+    """Return whether the type contains integers that may not fit in DECIMAL(38,0)."""
     return stored.id in ("hugeint", "uhugeint") or any(_is_long(part) for _, part in _parts(stored))
 
 
@@ -411,21 +443,24 @@ def query(
     originals: Mapping[str, str] = _NONE,
     parameters: object = None,
 ) -> duckdb.DuckDBPyRelation:
-    """The result of a query in DuckDB's dialect that reads plans by name, as a lazy relation, in the query's order.
+    """Return the result of a query in DuckDB's dialect that refers to plans by name.
+
+    The result is a lazy relation whose rows have the query's order.
 
     Args:
-        plans: by the name that the query calls each, or a table that is there already. Filters of plans must be implied
-            by the query's own conditions.
-        connection: the user's; None: one of harness's own.
-        aliased: those of the names that have an alias in the query, so that a subquery can stand in their place. No
-            other text may contain them.
-        originals: of texts in the query, each around a name of a plan, what the user has written in their place:
-            DuckDB names columns for what they are made of.
-        parameters: values, as DuckDB's `execute` takes them.
+        text: The query.
+        plans: The plans by the names that the query uses. A value may also be an Arrow table. The query's own
+            conditions must imply the filters of the plans.
+        connection: The user's connection. None for an internal one.
+        aliased: The names that have an alias in the query, so that a subquery can replace them. No other part of the
+            query may contain these names.
+        originals: The user's text for texts in the query that were replaced, each around the name of a plan. DuckDB
+            derives column names from the query text, and these are translated back.
+        parameters: The values of parameters, in the form that DuckDB's `execute` accepts.
 
     Raises:
-        HarnessError: as for `register`.
-        UnsupportedError: a column of the result cannot leave DuckDB.
+        HarnessError: The errors of `register`.
+        UnsupportedError: A result column has a type that cannot be converted for output.
         duckdb.Error: DuckDB refuses the query.
     """
     own = cursor(lossless=False) if connection is None else connection
@@ -445,7 +480,7 @@ def with_sources(
     *,
     aliased: Collection[str] = (),
 ) -> str:
-    """A statement of any kind, with what DuckDB reads in place of the names of plans; all is as for `query`."""
+    """Replace the names of plans in a statement of any kind by FROM items. See `query` for the arguments."""
     return _replace_names(text, _sources_by_name(plans, connection, None, aliased))
 
 
@@ -458,10 +493,9 @@ def query_text(
     originals: Mapping[str, str] = _NONE,
     parameters: object = None,
 ) -> str:
-    """A query as text for the connection to run, in whose result columns are cast and named as in that of `query`.
+    """Return the text of a query for the connection to run. Its result has the casts and column names of `query`.
 
-    Args:
-        text, plans, connection, aliased, originals, parameters: as for `query`. Raises as `query`.
+    See `query` for the arguments.
     """
     places = _sources_by_name(plans, connection, None, aliased)
     put = _replace_names(text, places)
@@ -474,17 +508,17 @@ def query_text(
 
 
 def _describe(text: str, connection: duckdb.DuckDBPyConnection, parameters: object) -> tuple[list[str], list[Any]]:
-    """Names and types of a query's columns."""
+    """Return the names and types of a query's columns."""
     if parameters is None:
         bound = connection.sql(text)
         return bound.columns, bound.types
-    # DuckDB 1 runs a relation with parameters at once.
+    # DuckDB 1 runs a relation with parameters immediately.
     rows = connection.execute(f"DESCRIBE (FROM ({text}\n))", parameters).fetchall()
     return [name for name, *_ in rows], [connection.type(type_) for _, type_, *_ in rows]
 
 
 def transaction_start(connection: duckdb.DuckDBPyConnection | None) -> datetime.datetime:
-    """The start of a connection's transaction, or for None the present, in UTC without a zone."""
+    """Return the start time of a connection's transaction, in UTC without a zone. For None, return the current time."""
     present = datetime.datetime.now(datetime.UTC).replace(tzinfo=None)
     if connection is None:
         return present
@@ -496,7 +530,10 @@ def transaction_start(connection: duckdb.DuckDBPyConnection | None) -> datetime.
 def query_columns(
     text: str, plans: Mapping[str, PlannedScan], originals: Mapping[str, str] = _NONE, *, parameters: object = None
 ) -> tuple[tuple[str, str], ...]:
-    """Name and DuckDB type of the query's columns, before `query` casts any; reads no file. Else as for `query`."""
+    """Return the name and DuckDB type of each column of a query, before output casts. No file is read.
+
+    See `query` for the arguments and errors.
+    """
     connection = cursor()
     for name, plan in plans.items():
         refuse_same_names(plan.columns, plan.table)
@@ -510,7 +547,7 @@ def query_columns(
 
 
 def user_tables(connection: duckdb.DuckDBPyConnection) -> list[str]:
-    """The names of the user's tables and views on a connection."""
+    """Return the names of the tables and views that the user created on a connection."""
     rows = connection.execute(
         "SELECT table_name FROM duckdb_tables() WHERE NOT internal "
         "UNION SELECT view_name FROM duckdb_views() WHERE NOT internal"
@@ -519,7 +556,7 @@ def user_tables(connection: duckdb.DuckDBPyConnection) -> list[str]:
 
 
 def parse_error(text: str) -> RequestError | None:
-    """The error about a text that DuckDB cannot parse, in DuckDB's words; None: it can."""
+    """Return the error for a text that DuckDB cannot parse, with DuckDB's message. None if DuckDB can parse it."""
     try:
         cursor().extract_statements(text)
     except duckdb.ParserException as error:
@@ -529,11 +566,11 @@ def parse_error(text: str) -> RequestError | None:
 
 
 def syntax_trees(*texts: str, connection: duckdb.DuckDBPyConnection | None = None) -> tuple[str, ...]:
-    """Return the trees of DuckDB's parser for queries as JSON. A query without a tree has the reason instead.
+    """Return DuckDB's syntax trees of queries as JSON. For a query that has no tree, the JSON holds the reason.
 
     Args:
         texts: The queries.
-        connection: The user's; None for one of harness's own.
+        connection: The user's connection. None for an internal one.
     """
     options = "skip_default := true, skip_empty := true, skip_null := true"
     trees = ", ".join(f"json_serialize_sql(${place}, {options})" for place in range(1, len(texts) + 1))
@@ -549,7 +586,10 @@ def _query_error(
     connection: duckdb.DuckDBPyConnection,
     parameters: object,
 ) -> Exception:
-    """The error to raise for one of the binder, which opens a file of each arm."""
+    """Return the error to raise for a query that DuckDB refused.
+
+    Binding a query opens one file per arm, so a file may be at fault.
+    """
     scans = {name: plan for name, plan in plans.items() if isinstance(plan, PlannedScan)}
     if isinstance(error, duckdb.BinderException):
         return with_suggestions(error, text, scans, connection, parameters)
@@ -564,7 +604,7 @@ def _sources_by_name(
     register: Callable[[pa.Table], str] | None,
     aliased: Collection[str],
 ) -> dict[str, str]:
-    """The scan that DuckDB reads in place of each name of a plan, by the name as it stands in the query."""
+    """Return the FROM item that replaces each plan, by the plan's quoted name in the query."""
     registrations = Registrations(connection)
     put = register or registrations.table
     places = {}
@@ -586,18 +626,19 @@ def _replace_names(text: str, places: Mapping[str, str]) -> str:
 
 
 def _original_names(names: Sequence[str], originals: Mapping[str, str], places: Mapping[str, str]) -> list[str]:
-    """The names of columns with what the user has written; DuckDB calls `(SELECT max(i) FROM t)` for what it reads."""
+    """Return column names in the user's own words. DuckDB names `(SELECT max(i) FROM t)` after the replaced text."""
     if not any("(SELECT " in name for name in names):
         return list(names)
     shown = {
         _printed_source(_replace_names(put, places)): _printed_source(original) for put, original in originals.items()
     }
-    longest_first = {text: shown[text] for text in sorted(shown, key=len, reverse=True)}  # one may be within another
+    # one text may be part of another
+    longest_first = {text: shown[text] for text in sorted(shown, key=len, reverse=True)}
     return [_replace_names(name, longest_first) for name in names]
 
 
 def _printed_source(relation: str) -> str:
-    """The source in FROM, as DuckDB writes it in the names of columns."""
+    """Return a FROM item as DuckDB prints it in column names."""
     start = "SELECT 1 FROM "
     found = cursor().execute("SELECT json_deserialize_sql(json_serialize_sql($1))", [start + relation]).fetchone()
     assert found is not None, "a row for a value"

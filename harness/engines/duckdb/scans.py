@@ -1,8 +1,9 @@
-"""The relations that file groups are read by.
+"""FROM items for file groups.
 
-Parquet files are read by DuckDB itself. Avro and ORC files, and the few Parquet files that DuckDB would not read right
-(see `_needs_arrow`), come in through Arrow with the same two columns beside the data: `file_index`, the
-place of the file in its group, and `file_row_number`, the physical row from 0. Files without columns have but these.
+DuckDB reads Parquet files directly. Avro and ORC files, and the few Parquet files that DuckDB would read wrong (see
+`_needs_arrow`), come through Arrow, with the same two extra columns that DuckDB's reader adds: `file_index`, the index
+of the file in its group, and `file_row_number`, the physical row number from 0. Files without columns have only these
+two.
 """
 
 from __future__ import annotations
@@ -33,9 +34,10 @@ from harness.storage.paths import PhysicalPath
 from harness.storage.records import dataclass
 
 SCAN_OPTIONS = "hive_partitioning=false, can_have_nan=true, binary_as_string=false"
-"""No columns from paths (iceberg 7.1); row groups with NaN are not skipped by bounds that leave NaN out (delta F9).
+"""Options of every `read_parquet`.
 
-Binary columns stay binary on a connection whose setting `binary_as_string` says otherwise.
+Paths yield no columns (iceberg 7.1). Row groups with NaN are not skipped by bounds that exclude NaN (delta F9). Binary
+columns stay binary even if the connection's setting `binary_as_string` differs.
 """
 _VIRTUAL_COLUMNS = frozenset({"file_index", "file_row_number", "filename"})
 _LISTED_ROWS = 10_000
@@ -43,11 +45,13 @@ _LISTED_ROWS = 10_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RelationScan:
-    """The relation that reads a file group, whose members are in the order of their `file_index`.
+    """The relation that reads a file group. Its `file_index` counts the group's members in order.
 
-    rows: per member, the physical row count. relation: the FROM item, without alias.
-    parquet: whether DuckDB reads the files itself.
-    shown: how DuckDB shows the columns of the group's schema, by place.
+    Attributes:
+        rows: For each member, the physical row count.
+        relation: The FROM item, without alias.
+        parquet: True if DuckDB itself reads the files.
+        columns: The columns of the group's schema as DuckDB presents them, in order.
     """
 
     rows: Indices
@@ -58,11 +62,14 @@ class RelationScan:
 
 @dataclass(slots=True)
 class Scanner:
-    """Opens the files of a plan on one connection.
+    """Creates relations for the files of a plan on one connection.
 
-    looks: knows how SQL there calls them.
-    register: puts an Arrow table where SQL can read it, and returns its name there.
-    columns: by the id of a physical schema, the schema and its columns as DuckDB shows them there.
+    Attributes:
+        opener: Opens the files and knows their names in SQL.
+        plan: The plan.
+        register: Makes an Arrow table available in SQL and returns its name.
+        inspector: Groups and checks the files.
+        columns: By the Python id of a physical schema, the schema and its columns as DuckDB presents them.
     """
 
     opener: LocalFileOpener
@@ -75,25 +82,31 @@ class Scanner:
     def create(
         plan: PlannedScan, connection: duckdb.DuckDBPyConnection, register: Callable[[pa.Table], str]
     ) -> Scanner:
-        """A scanner of the plan's files; opens none yet."""
+        """Create a scanner for the plan's files. No file is opened yet."""
         opener = LocalFileOpener(DuckDBFiles(connection, plan.storage), plan)
         return Scanner(opener, plan, register, Inspector(opener, plan), _columns if is_internal(connection) else {})
 
     def for_plan(self, plan: PlannedScan) -> Scanner:
-        """The same for a plan of some of the files; what was looked at stays known."""
+        """Return a scanner for a plan of some of the files. It keeps the footers that were already read."""
         return replace(self, plan=plan, inspector=replace(self.inspector, plan=plan))
 
     def scan(self, files: ScanFiles, group: FileGroup, fields: tuple[Field, ...]) -> RelationScan:
-        """The relation that reads a group. `fields`: what its sources are the sources of.
+        """Return the relation that reads a file group.
 
-        Raises HarnessError: DuckDB cannot open the files, or sees other columns than harness.
+        Args:
+            files: The files.
+            group: The group.
+            fields: The fields that the group's sources belong to, in their order.
+
+        Raises:
+            HarnessError: DuckDB cannot open the files, or sees columns that differ from the footer.
         """
         form, rows = group.form, group.rows
         schema, first = form.schema, files.name(int(group.members[0]))
         if not schema:
             relation = row_count_relation(rows.tolist(), self.register)
             return RelationScan(rows=rows, relation=relation, parquet=False, columns=())
-        # Of an untrusted delete file DuckDB would believe the footer's statistics, and miss keys (1.5, 2.0).
+        # DuckDB (1.5, 2.0) would trust the statistics in an untrusted delete file's footer, and skip keys.
         doubted = self.plan.storage.untrusted and not files.are_data
         parquet = form.format == "parquet" and not doubted and not _needs_arrow(group, fields)
         if parquet:
@@ -105,7 +118,7 @@ class Scanner:
             tables = [self.opener.rows(name, group, fields) for name in files.names(group.members)]
             rows = np.array([table.num_rows for table in tables])
             relation = self.register(_stack(tables))
-            if IS_DUCKDB_1:  # 1.5 pushes Bloom filters of joins into scans of Arrow tables, where they fail
+            if IS_DUCKDB_1:  # DuckDB 1.5 pushes Bloom filters of joins into scans of Arrow tables, which then fail
                 relation = f"(WITH kept AS MATERIALIZED (SELECT * FROM {relation}) SELECT * FROM kept)"
             columns = self._duckdb_columns(relation, schema, first)
             wrong = _mismatched_column(schema, columns, group.sources)
@@ -122,11 +135,14 @@ class Scanner:
         return RelationScan(rows=rows, relation=relation, parquet=parquet, columns=columns)
 
     def read_parquet(self, physical: Sequence[PhysicalPath]) -> str:
-        """The FROM item that reads these files, in this order of `file_index`."""
+        """Return the FROM item that reads Parquet files. `file_index` follows the order of the files."""
         return read_parquet(self.opener.access.listed(physical))
 
     def _columns_of_files(self, first: FileName, group: FileGroup) -> Sequence[DuckDBColumn]:
-        """The columns of Parquet files as DuckDB's reader shows them, by position. first: one of the files."""
+        """Return the columns of a group's Parquet files as DuckDB presents them, in order.
+
+        `first` is one of the files.
+        """
         schema, columns = group.form.schema, group.form.duckdb_types
         if columns is not None:
             return [DuckDBColumn(column.name, type_) for column, type_ in zip(schema, columns, strict=True)]
@@ -139,29 +155,36 @@ class Scanner:
         return known[1]
 
     def _duckdb_columns(self, relation: str, schema: PhysicalSchema, file: FileName) -> list[DuckDBColumn]:
-        """The columns as DuckDB shows them, by position: it renames the second of two names equal but for case."""
+        """Return the columns as DuckDB presents them, in order.
+
+        DuckDB renames the second of two names that differ only in case.
+        """
         with failing_on([file], self.plan.storage, table=self.plan.table, doing="Cannot open file"):
             bound = self.opener.access.connection.sql(f"SELECT * FROM {relation}")
             columns = [duckdb_column(label, type_) for label, type_ in zip(bound.columns, bound.types, strict=True)]
-        return columns[: len(schema)]  # after them come the virtual columns of files that came through Arrow
+        return columns[: len(schema)]  # files that came through Arrow also have the virtual columns, at the end
 
 
 _columns: dict[int, tuple[PhysicalSchema, Sequence[DuckDBColumn]]] = {}
-"""The columns of files on harness's own connections, where no setting changes them. Files whose footers have the same
-bytes of a schema share it (`harness.engines.footers`), also in later reads of this process."""
+"""The columns of files on internal connections, on which no setting changes them.
+
+Files with the same schema bytes in their footers share one entry (`harness.engines.footers`), also across reads of this
+process.
+"""
 _MOST_SCHEMAS = 1024
 
 
 def read_parquet(listed: str) -> str:
-    """The FROM item that reads files, listed by `DuckDBFiles`, in their order of `file_index`."""
+    """Return the FROM item for a SQL list of files from `DuckDBFiles`. `file_index` follows the order of the list."""
     return f"read_parquet({listed}, {SCAN_OPTIONS})"
 
 
 def row_count_relation(rows: Sequence[int], register: Callable[[pa.Table], str]) -> str:
-    """The FROM item of files without columns, that have so many rows: `file_index` and `file_row_number`.
+    """Return the FROM item for files without columns. It yields `file_index` and `file_row_number` only.
 
-    Rows are made as they are read: a small file may say that it has any number. An arm per file costs planning (a
-    second for 1,000), a list per file memory: files with many rows are arms.
+    Rows are generated while they are read, because even a small file may claim any number of rows. One arm per file
+    would cost planning time (1 s for 1,000 files) and one list per file would cost memory, so only files with many rows
+    get an arm.
     """
     few = [(i, count) for i, count in enumerate(rows) if count <= _LISTED_ROWS]
     arms = [
@@ -177,12 +200,15 @@ def row_count_relation(rows: Sequence[int], register: Callable[[pa.Table], str])
 
 
 def _needs_arrow(group: FileGroup, fields: Sequence[Field]) -> bool:
-    """Tells whether DuckDB's own Parquet reader would give something else than the file's rows, or fail.
+    """Return whether DuckDB's Parquet reader would fail on a file or return wrong values.
 
-    - DuckDB refuses the footer of a file, although Parquet allows its annotations (`Footer.foreign`).
-    - A column named like one of the reader's virtual columns hides it, and with it positions (delta E2).
-    - A variant column is read as its encoded parts, and decoded by harness (iceberg 6.15).
-    - DuckDB before 2.0 reads instants in nanoseconds as micros, and lets bytes pass that are no WKB (frontier F1.7).
+    Any of these makes it do so:
+
+    - DuckDB refuses the footer, although Parquet allows its annotations (`Footer.foreign`).
+    - A column has the name of one of the reader's virtual columns and hides it, so that positions are lost (delta E2).
+    - A variant column has to be read as its encoded parts, which harness decodes (iceberg 6.15).
+    - DuckDB before 2.0 reads instants in nanoseconds as microseconds, and accepts bytes that are not WKB (frontier
+      F1.7).
     - On a user's connection, binary columns may be converted to geometries and back (frontier F0.2).
     """
     if group.form.foreign or any(f.name.lower() in _VIRTUAL_COLUMNS for f in group.form.schema):
@@ -197,7 +223,7 @@ def _needs_arrow(group: FileGroup, fields: Sequence[Field]) -> bool:
 
 
 def _stack(tables: Sequence[pa.Table]) -> pa.Table:
-    """The rows of all tables one after another, columns renamed by place, with `file_index` and `file_row_number`."""
+    """Concatenate tables. Columns are renamed by position, and `file_index` and `file_row_number` are added."""
     stacked = []
     for index, rows in enumerate(tables):
         fields = [pa.field(f"p{i}", _without_zoned_nanos(f.type)) for i, f in enumerate(rows.schema)]
@@ -208,7 +234,7 @@ def _stack(tables: Sequence[pa.Table]) -> pa.Table:
 
 
 def _without_zoned_nanos(type_: pa.DataType) -> pa.DataType:
-    """The type with instants in nanoseconds as readings in UTC, which every DuckDB takes as they are."""
+    """Replace instants in nanoseconds by timestamps without a zone, which all DuckDB versions read correctly."""
     if pa.types.is_timestamp(type_) and type_.unit == "ns":
         return pa.timestamp("ns")
     if pa.types.is_struct(type_):
@@ -231,9 +257,11 @@ def _used_columns(sources: Iterable[ColumnSource]) -> Iterable[PhysicalField]:
 def _mismatched_column(
     schema: PhysicalSchema, columns: Sequence[DuckDBColumn], sources: Sequence[ColumnSource]
 ) -> int | None:
-    """The place of a column that `sources` read and that has another shape in `shown`; None: there is none.
+    """Return the index of a column that `sources` read and whose shape differs between footer and DuckDB.
 
-    DuckDB (1.5, 2.0) takes an element that is a struct of one field for that field, in lists of two levels and in
+    None if all match.
+
+    DuckDB (1.5, 2.0) replaces a list element that is a struct with one field by that field, in two-level lists and in
     repeated groups (iceberg 6.14).
     """
     places = [source.place for source in sources if isinstance(source, FileColumn)]
@@ -241,7 +269,7 @@ def _mismatched_column(
 
 
 def _same_shape(physical: PhysicalField, shown: DuckDBColumn) -> bool:
-    """Tells whether both have the same nested parts; a variant, which DuckDB shows flat, has none to compare."""
+    """Return whether both columns have the same nested parts. Variants always match, because DuckDB shows them flat."""
     if not shown.parts:
         return not physical.children or is_variant_group(physical)
     return len(physical.children) == len(shown.parts) and all(map(_same_shape, physical.children, shown.parts))
@@ -249,18 +277,22 @@ def _same_shape(physical: PhysicalField, shown: DuckDBColumn) -> bool:
 
 # Equality deletes: null-safe anti joins, one per set of key ids.
 #
-# Few delete sets: each is an arm whose anti join sees exactly its own delete files. Many sets: all data files share one
-# anti join, which compares a delete's greatest sequence number and its partition as columns (iceberg 4.6, 4.29).
+# With few delete sets, each set is an arm whose anti join sees exactly its own delete files. With many sets, all data
+# files share one anti join, which compares a delete's greatest sequence number and its partition as columns (iceberg
+# 4.6, 4.29).
 #
-# The probes are the cost of a join, however it is written. A join per data file, with the keys within its bounds,
-# costs 1.75 times the plain scan. A semi join by `=` costs a fifth, but its rows would need a second scan.
-
-
-# What a filter says about single columns, as SQL conditions on other expressions of the same values.
+# The probes dominate the cost of a join, in whatever form it is written. A join per data file, with only the keys
+# within its bounds, costs 1.75 times the plain scan. A semi join by `=` costs a fifth, but its rows would need a second
+# scan.
 
 
 def implied_conditions(predicate: Predicate, columns: Mapping[int, str]) -> list[str]:
-    """Conditions that hold wherever `predicate` is true, each about one of `columns`, expressions by field id."""
+    """Return SQL conditions that hold wherever `predicate` is true, each on a single column.
+
+    Args:
+        predicate: The predicate.
+        columns: Expressions by field id. The conditions use these instead of the predicate's columns.
+    """
     return [sql for part in _conjuncts(predicate) if (sql := _condition(part, columns)) is not None]
 
 
@@ -287,41 +319,48 @@ def _condition(part: Predicate, columns: Mapping[int, str]) -> str | None:
             return None
 
 
-# Keys of an anti join, padded so that DuckDB's hash table of them is sparse.
+# Padding: keys of an anti join are padded so that DuckDB's hash table stays sparse.
 #
-# A probe of an empty slot is done; another key in the slot costs a mispredicted branch, and most probes find nothing.
-# DuckDB's table is the least power of two, from 2^14 slots on, of which its rows take up to half. Copies of a row share
-# a slot, and make the table larger and no fuller. 20 million probes (plain scan: 1), DuckDB 2.0:
+# A probe that finds an empty slot is done. A probe that finds another key costs a mispredicted branch, and most probes
+# match no key. DuckDB's table has the least power of two of slots, from 2^14 on, of which its rows fill up to half.
+# Copies of one row share a slot, and so enlarge the table without filling it. 20 million probes (plain scan: 1), DuckDB
+# 2.0:
 #
 #     keys             2,000  8,000  20,000  50,000  100,000  200,000
-#     as they are       1.28   1.96    1.59    1.83     1.91     2.05
+#     unpadded          1.28   1.96    1.59    1.83     1.91     2.05
 #     padded            1.28   1.30    1.33    1.39     1.55     1.69
 
 
 _FEW_KEYS = 50_000
-"""Up to here an eighth of the slots may be taken; above, a quarter, because a larger table leaves the caches."""
+"""Up to this number of keys, an eighth of the slots may be used.
+
+Above, a quarter may be used, because a larger table exceeds the CPU caches.
+"""
 _MOST_KEYS = 400_000
-"""Beyond these a larger table costs as much as its emptiness saves."""
+"""Above this number of keys, a larger table costs as much as its sparseness saves."""
 _SMALLEST_TABLE = 2**14
 _PROBES = 16
-"""The least probes for each row of the padded keys; a copy costs as much as a few probes save."""
+"""The fewest probes per row of the padded keys for which padding pays: a copy costs as much as a few probes save."""
 
 
 def padding_columns(keys: int, probes: int) -> int:
-    """The number of copies of one row to add. keys: how many rows hold keys. probes: how many rows are looked up."""
+    """Return how many copies of one row to add.
+
+    `keys` is the number of rows with keys, `probes` the number of lookups.
+    """
     if not 0 < keys <= _MOST_KEYS:
         return 0
     slots = 1 << (keys * (8 if keys <= _FEW_KEYS else 4) - 1).bit_length()
-    rows = slots // 3 + 1  # more than half of the slots, by DuckDB's load factors of 1.5 and 2
+    rows = slots // 3 + 1  # fills more than half of the slots, given DuckDB's load factors of 1.5 and 2
     if slots <= _SMALLEST_TABLE or rows <= keys or rows * _PROBES > probes:
         return 0
     return rows - keys
 
 
 def padded_relation(relation: str, keys: int, probes: int) -> str:
-    """The FROM item with copies of one of its rows, for anti and semi joins by equality, null-safe or not, of all keys.
+    """Return the FROM item with copies of one of its rows added, for anti and semi joins by equality of all keys.
 
-    Never for a join with another condition, which would walk all copies.
+    Do not use it for a join with any other condition, which would visit all copies.
     """
     copies = padding_columns(keys, probes)
     if not copies:
@@ -332,17 +371,26 @@ def padded_relation(relation: str, keys: int, probes: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class AntiJoins:
-    """The equality deletes of one plan, on one connection. files: every delete file."""
+    """The equality deletes of one plan on one connection.
+
+    Attributes:
+        plan: The plan.
+        scanner: Creates relations for the delete files.
+        files: All equality delete files of the plan.
+    """
 
     plan: PlannedScan
     scanner: Scanner
     files: ScanFiles
 
     def matches(self, scope: Scope, roots: Mapping[Field, str], rows: int) -> list[Match]:
-        """The deletes that hit an arm of so many rows, one match per anti join with its rows, `s`.
+        """Return the anti joins that remove the deleted rows of an arm.
 
-        scope: the arm's. Where deletes are pooled, `s` has the columns `sq` and `sp` of `UnionArm.values`.
-        roots: expression of each root column on the data side.
+        Args:
+            scope: The arm's scope. If deletes are pooled, the arm's rows `s` have the columns `sq` and `sp` of
+                `UnionArm.values`.
+            roots: The expression of each root column on the data side.
+            rows: The number of rows in the arm.
         """
         match scope:
             case None:
@@ -388,9 +436,9 @@ class AntiJoins:
         return matches
 
     def _relation(self, key_set: KeySet, members: Sequence[int], extra: Sequence[str]) -> tuple[str, int]:
-        """All keys of some delete files, as columns `k0`, `k1`, …, with `ks` (sequence number) and `kp` (partition).
+        """Return the relation of all keys of some delete files, and the number of rows in these files.
 
-        And how many rows the files have.
+        The keys are the columns `k0`, `k1`, …. On request there are also `ks` (sequence number) and `kp` (partition).
         """
         files, selects, rows = self.files, [], 0
         for group in self.scanner.inspector.groups(files, key_set.keys, np.array(members)):
@@ -407,7 +455,11 @@ class AntiJoins:
         return f"({' UNION ALL '.join(selects)})", rows
 
     def _where(self, key_set: KeySet, keys: Sequence[str]) -> str:
-        """The filter's conditions on the keys: a row that it keeps has them too, so no other key can hit one."""
+        """Return the filter's conditions on the keys as a WHERE clause.
+
+        A data row that matches the filter satisfies them too, so keys that do not satisfy them cannot delete such a
+        row.
+        """
         if self.plan.filter is None:
             return ""
         whole = zip(key_set.keys, key_set.names, keys, strict=True)
@@ -418,16 +470,17 @@ class AntiJoins:
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """An anti join: the relation of deleted keys, and when its row `d` hits a data row."""
+    """An anti join: the relation of deleted keys, and the conditions under which its row `d` deletes a data row."""
 
     relation: str
     on: Sequence[str]
 
 
 def _keys(key_set: KeySet, roots: Sequence[str]) -> list[str]:
-    """The key expressions, given those of the root columns. A key below a null struct is null (iceberg 4.23).
+    """Return the expressions of the keys, given the expressions of the root columns.
 
-    Text is compared by bytes, whatever the connection's default collation is (iceberg 4.28).
+    A key below a null struct is null (iceberg 4.23). Text is compared by bytes, regardless of the connection's default
+    collation (iceberg 4.28).
     """
     made = []
     for root, names, type_ in zip(roots, key_set.names, key_set.types, strict=True):
@@ -439,5 +492,5 @@ def _keys(key_set: KeySet, roots: Sequence[str]) -> list[str]:
 
 
 def _same(data: str, key: str) -> str:
-    """Null equals null and nothing else (iceberg 4.26); NaN equals NaN on DuckDB."""
+    """Return a comparison of two keys. Null equals only null (iceberg 4.26), and NaN equals NaN on DuckDB."""
     return f"{data} IS NOT DISTINCT FROM d.{key}"

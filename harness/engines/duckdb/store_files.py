@@ -1,11 +1,11 @@
-"""Files of stores as DuckDB opens them: through a file system of harness's own.
+"""Files in object stores as DuckDB opens them, through a file system that harness implements.
 
-DuckDB 2.0 reads one Python file handle from several threads, by `seek` and then `read`. Where either gives up the
-interpreter, another thread moves the position in between, and rows come out wrong without an error
-(docs/suite/reports/duckdb-python-file-handles.md). And it finds a file system by the protocol of a path alone, so that
-one of two stores would be read with the credentials of the other. So no file system of fsspec is ever registered.
-DuckDB gets `StoreFiles`, once per database, under a name that nobody can guess. It opens nothing but the files that a
-plan named, each through the storage of its own table, and reads by offset.
+DuckDB 2.0 reads one Python file handle from several threads, by `seek` and then `read`. If either call releases the
+interpreter lock, another thread moves the position in between, and rows are wrong without an error
+(docs/suite/reports/duckdb-python-file-handles.md). DuckDB also selects a file system by a path's protocol alone, so one
+of two stores would be read with the credentials of the other. So no file system of fsspec is ever registered. Instead
+each database gets one `StoreFiles` under a random protocol name. It opens only files that a plan has named, uses the
+storage of the file's own table, and reads by offset.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _ESCAPED = re.compile(r"\[([\[*?])\]")
 
 
 def planned_files(connection: duckdb.DuckDBPyConnection) -> StoreFiles:
-    """The file system of a connection's database: one for all its cursors, for as long as the database is open."""
+    """Return the file system of a connection's database. All cursors share it for as long as the database is open."""
     for name in connection.list_filesystems():
         found = _registered.get(name)
         if found is not None:
@@ -45,9 +45,11 @@ def planned_files(connection: duckdb.DuckDBPyConnection) -> StoreFiles:
 
 
 def forget(connection: duckdb.DuckDBPyConnection, *, unless: Callable[[str], bool]) -> None:
-    """Let SQL of a connection read no more the files that it was let read, and that no other connection was.
+    """Revoke a connection's permission to read files in SQL, except for files that other connections may still read.
 
-    unless: whether something still needs a file, by the text that stands for it in SQL.
+    Args:
+        connection: The connection.
+        unless: Returns whether a file is still needed, given the file's text in SQL.
     """
     for name in connection.list_filesystems():
         files = _registered.get(name)
@@ -57,7 +59,14 @@ def forget(connection: duckdb.DuckDBPyConnection, *, unless: Callable[[str], boo
 
 @dataclass(slots=True)
 class _Planned:
-    """A file that may be opened. holders: how many connections may. status: when it was opened last."""
+    """A file that may be opened.
+
+    Attributes:
+        physical: The physical path.
+        storage: The storage that reads the file.
+        holders: The number of connections that may open it.
+        status: Its status when it was last opened.
+    """
 
     physical: PhysicalPath
     storage: Storage
@@ -66,11 +75,11 @@ class _Planned:
 
 
 class StoreFiles(fsspec.AbstractFileSystem):  # type: ignore[misc]
-    """Reads files that harness planned, under `<protocol>://<number of the store>/<physical path>`; writes none.
+    """A read-only file system for planned files, with paths `<protocol>://<number of the store>/<physical path>`.
 
-    It has just the methods that DuckDB calls (1.5.5, 2.0.0), which gives them such names. A file of which no end was
-    read is asked for its status each time that it is opened; of the others, each read notices that it was replaced.
-    DuckDB keeps no bytes of a file that was modified a moment ago, as is said of files without a time.
+    It implements only the methods that DuckDB calls (1.5.5, 2.0.0), under the names that DuckDB requires. Opening a
+    file requests its status unless its end was already read. Later reads notice if the file was replaced. A file
+    without a modification time is reported as modified just now, so that DuckDB does not cache its bytes.
     """
 
     cachable = False
@@ -84,7 +93,10 @@ class StoreFiles(fsspec.AbstractFileSystem):  # type: ignore[misc]
         self._lock = Lock()
 
     def admit(self, physical: PhysicalPath, storage: Storage, connection: duckdb.DuckDBPyConnection) -> str:
-        """Lets a file be opened by SQL of a connection; the name under which. Raises as `Storage.client`."""
+        """Allow a connection to open a file in SQL and return the file's name.
+
+        Raises the errors of `Storage.client`.
+        """
         store = storage.client(physical).identity
         with self._lock:
             number = self._stores.setdefault(store, len(self._stores))
@@ -97,7 +109,7 @@ class StoreFiles(fsspec.AbstractFileSystem):  # type: ignore[misc]
         return name
 
     def forget(self, connection: duckdb.DuckDBPyConnection, *, unless: Callable[[str], bool]) -> None:
-        """Takes back what a connection was let open, as far as no other one was."""
+        """Revoke a connection's permissions. Files that another connection may open stay."""
         with self._lock:
             held = self._held.pop(connection, set())
             kept = {name for name in held if unless(sqltext.text(sqltext.escape_glob(name)))}
@@ -109,25 +121,32 @@ class StoreFiles(fsspec.AbstractFileSystem):  # type: ignore[misc]
                     del self._files[name]
 
     def glob(self, path: str, **_: Any) -> list[str]:
-        """The one file that is called so, whether or not it is there; the characters of patterns are escaped."""
+        """Return the planned file with this name, whether or not it exists.
+
+        Pattern characters in `path` are escaped.
+        """
         name = _ESCAPED.sub(r"\1", path)
         return [name] if name in self._files else []
 
     def unstrip_protocol(self, name: str) -> str:
-        """The name itself: it is whole."""
+        """Return the name unchanged: names include the protocol."""
         return name
 
     def isfile(self, path: str) -> bool:
-        """Tells whether it may be opened."""
+        """Return whether the file may be opened."""
         return path in self._files
 
     def isdir(self, path: str) -> bool:
-        """Never: DuckDB asks before it writes."""
+        """Return False. DuckDB calls this before it writes."""
         return False
 
     @mark_errors
     def open(self, path: str, mode: str = "rb", **_: Any) -> PlannedFile:
-        """A file, for reading; raises OSError where it was not planned, is to be written, or is not there."""
+        """Open a planned file for reading.
+
+        Raises:
+            OSError: The file was not planned, does not exist, or `mode` is not for reading.
+        """
         planned = self._files.get(path)
         if planned is None or mode != "rb":
             raise PermissionError(
@@ -138,12 +157,12 @@ class StoreFiles(fsspec.AbstractFileSystem):  # type: ignore[misc]
 
     @mark_errors
     def size(self, path: str) -> int:
-        """The size in bytes."""
+        """Return the size in bytes."""
         return self._status(path).size
 
     @mark_errors
     def modified(self, path: str) -> datetime:
-        """The last modification."""
+        """Return the time of the last modification, or the current time if the store has none."""
         found = self._status(path).modified_ms
         return datetime.now(UTC) if found is None else datetime.fromtimestamp(found / 1000, UTC)
 
@@ -155,39 +174,45 @@ class StoreFiles(fsspec.AbstractFileSystem):  # type: ignore[misc]
 
 
 class PlannedFile:
-    """A handle for many threads: each has its own offset, and each read asks the storage for just its bytes."""
+    """A file handle for use by several threads.
+
+    Each thread has its own offset, and each read fetches only its bytes.
+    """
 
     def __init__(self, physical: PhysicalPath, storage: Storage, status: FileStatus) -> None:
         self._physical, self._storage, self._status = physical, storage, status
-        # By thread. Not a `threading.local`, which forgets a thread of DuckDB between two calls.
+        # Keyed by thread. A `threading.local` would lose a DuckDB thread's value between two calls.
         self._offsets: dict[int, int] = {}
 
     def seek(self, offset: int) -> int:
-        """The place where the thread reads next."""
+        """Set and return the offset of this thread's next read."""
         self._offsets[_thread()] = offset
         return offset
 
     def tell(self) -> int:
-        """The place where the thread reads next."""
+        """Return the offset of this thread's next read."""
         return self._offsets[_thread()]
 
     @mark_errors
     def read(self, length: int) -> bytes:
-        """The next bytes of the thread, exactly as many as are asked for: DuckDB would take rubbish for the rest."""
+        """Return exactly the next `length` bytes of this thread.
+
+        If there are fewer, DuckDB would use garbage for the rest.
+        """
         offset = self.tell()
         data = (
             self._storage.read(self._physical, offset=offset, length=length, expected=self._status) if length else b""
         )
         if len(data) != length:
             raise StorageError(
-                f"Cannot read {self._physical}: its storage gives {len(data)} bytes for {length} from {offset} on, of "
-                f"{self._status.size}; it was replaced while it was read, or is not given in parts"
+                f"Cannot read {self._physical}: its storage returned {len(data)} bytes for {length} from {offset} on, "
+                f"of {self._status.size}; it was replaced while it was read, or is not given in parts"
             )
         self.seek(offset + length)
         return data
 
     def close(self) -> None:
-        """Nothing is open between two reads."""
+        """Do nothing: no resource is open between reads."""
 
 
 def _thread() -> int:
@@ -195,4 +220,4 @@ def _thread() -> int:
 
 
 _registered: WeakValueDictionary[str, StoreFiles] = WeakValueDictionary()
-"""File systems by protocol. A database keeps its own alive; nothing else does."""
+"""The file systems by protocol. Only its database keeps a file system alive."""

@@ -1,6 +1,7 @@
-"""Spark as an engine: a plan becomes one lazy frame. Read `engine` first, then `lowering`.
+"""The Spark engine, which turns a plan into one lazy DataFrame. Start with `engine`, then read `lowering`.
 
-`gateway` hands planned files to the driver's JVM, whose classes `java/` has; `planned_source` and `connect` read where
-there is none. `looks` has executors look at files, `arrow_scan` has them read what Spark would not read right.
-`transpile` writes filters and queries in Spark's SQL.
+`gateway` passes planned files to the driver's JVM, whose additional classes are in `java/`. Without access to a JVM,
+`planned_source` and `connect` read the files. `file_opener` lets executors read schemas and row counts, and
+`arrow_scan` lets executors read files that Spark itself would read wrong. `transpile` translates filters and queries to
+Spark's SQL.
 """

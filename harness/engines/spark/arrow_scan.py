@@ -1,19 +1,20 @@
-"""Files that Spark's own readers would not read right: executors read them through Arrow, with harness's own readers.
+"""Files that Spark's own readers would read wrong: executors read them with harness's readers, through Arrow.
 
-Those are Avro files, and the ORC and Parquet files that `reads_natively` refuses. A task reads one file after another,
-each as a whole, and hands its rows to Spark in batches of bounded size. The executors' Python needs harness
-(`executor_python` sends it) with pyarrow, and neither DuckDB nor a JVM gateway.
+These are Avro files, and the ORC and Parquet files that `reads_natively` rejects. A task reads its files one by one,
+each completely, and passes the rows to Spark in batches of bounded size. The executors' Python needs harness
+(`executor_python` sends it) and pyarrow, but neither DuckDB nor a JVM gateway.
 
-ORC goes by a list of types that were tried on Spark 4.3 against harness's reader, vectorised and not. Not among them:
+ORC types were compared on Spark 4.3 with harness's reader, with and without vectorization. Spark does not read these
+exactly:
 
-- timestamps: Spark cuts nanoseconds, and turns `timestamp` by the zones of writer and JVM;
-- dates: Spark shifts those before 1582, and in a file in the proleptic calendar still those from 1582-10-05 to -14;
-- text in a file with `char` columns: Spark takes their blanks away, and the physical schema does not show them;
-- fixed: only harness checks their length.
+- timestamps: Spark truncates nanoseconds, and converts `timestamp` between the time zones of the writer and the JVM;
+- dates: Spark shifts dates before 1582, and in files with the proleptic calendar dates from 1582-10-05 to 1582-10-14;
+- text in a file with `char` columns: Spark strips their blanks, and the physical schema does not show these columns;
+- fixed: only harness checks the length.
 
-Geometries come in one form (frontier F1.6): Spark's binary would be the stored bytes, and its own types are encoded
-anew. Spark reads no file without columns: its readers refuse the file, or find no rows. Spark has no Brotli codec. In
-some files the dotted path of a column may also be that of another, see `_has_plain_paths`.
+Geometries are returned in one form (frontier F1.6), whereas Spark would return the stored bytes as binary, and would
+re-encode its own geometry types. Spark refuses files without columns or finds no rows in them, and has no Brotli codec.
+In some files, two columns may have the same dotted path, see `_has_plain_paths`.
 """
 
 from __future__ import annotations
@@ -40,21 +41,24 @@ from harness.storage.stores import Storage
 
 _PLAIN_NAME = re.compile(r"[A-Za-z0-9_]+")
 _ROW_INDEX = "_tmp_metadata_row_index"
-"""Spark fills a column of this name itself."""
+"""A column name that Spark reserves: Spark fills this column with row indexes."""
 _LONG_DIGITS = 18
-"""The most digits of decimals that Spark holds as integers."""
+"""The most digits of a decimal that Spark stores as an integer."""
 _POSITIONAL = "_col"
-"""The name of old Hive's unnamed columns: where all are called so, Spark goes by position."""
+"""The prefix of column names in files of old Hive versions.
+
+If all columns have it, Spark matches columns by position.
+"""
 
 
 class FileTraits(Protocol):
-    """Facts of footers beside the schema; raises HarnessError naming the file."""
+    """Facts in file footers other than the schema. The methods raise HarnessError with the file's name."""
 
     def needs_brotli(self, files: Sequence[FileName]) -> bool:
-        """Tells whether the pages of one of some Parquet files are in Brotli."""
+        """Return whether any of the Parquet files has pages compressed with Brotli."""
 
     def orc_traits(self, file: FileName) -> OrcTraits:
-        """The traits of an ORC file."""
+        """Return the traits of an ORC file."""
 
 
 def reads_natively(
@@ -67,13 +71,19 @@ def reads_natively(
     files: Sequence[FileName] = (),
     traits: FileTraits | None = None,
 ) -> bool:
-    """Tells whether Spark's own reader gives the columns that `sources` read, exactly.
+    """Return whether Spark's own reader returns exactly the values of the columns that `sources` read.
 
-    positions: whether the rows' positions are needed; Spark has them of Parquet files only.
-    files, traits: the files of that schema, and what their footers say beside it; without traits the answer for ORC is
-        the careful one.
+    Args:
+        file_format: The format of the files.
+        schema: Their physical schema.
+        fields: The table's fields.
+        sources: For each field, its place in the files.
+        positions: True if row positions are needed. Spark provides them for Parquet files only.
+        files: The files.
+        traits: Reads further facts from the files' footers. If None, the answer for ORC assumes the worst.
 
-    Raises HarnessError: a footer cannot be read; naming the file.
+    Raises:
+        HarnessError: A footer cannot be read. The error names the file.
     """
     if not schema or any(variants(fields, sources)) or any(geometries(fields, sources)):
         return False
@@ -99,20 +109,23 @@ def reads_natively(
 def _fails_in_spark(stored: PhysicalField) -> bool:
     """Return whether Spark's vectorized reader fails on a decimal of up to 18 digits in bytes of any length (4.3).
 
-    The reader makes a vector of integers and appends bytes to it, which is a NullPointerException.
+    The reader creates a vector of integers and appends bytes to it, which causes a NullPointerException.
     """
     return stored.is_binary and isinstance(stored.type, dt.DecimalType) and stored.type.precision <= _LONG_DIGITS
 
 
 def _has_plain_paths(level: Sequence[PhysicalField]) -> bool:
-    """Tells whether no column's path with dots can be another's: Parquet's Java library finds dictionaries by such."""
+    """Return whether all dotted column paths are unambiguous.
+
+    Parquet's Java library finds dictionaries by dotted path.
+    """
     dotted = [f.name for f in level if "." in f.name]
-    apart = not any(name.startswith(f"{f.name}.") for name in dotted for f in level)
-    return apart and all(_has_plain_paths(f.children) for f in level)
+    no_prefix = not any(name.startswith(f"{f.name}.") for name in dotted for f in level)
+    return no_prefix and all(_has_plain_paths(f.children) for f in level)
 
 
 def _has_distinct_names(level: Sequence[PhysicalField], folded: Callable[[str], str] = str) -> bool:
-    """Tells whether no names differ by case alone: Spark's optimizer and row reader may go by the user's session."""
+    """Return whether names differ in more than case. Spark's optimizer and row reader may follow the user's setting."""
     names = [folded(f.name) for f in level]
     return len(set(names)) == len(names) and all(
         not isinstance(f.type, dt.StructType) or _has_distinct_names(f.children, folded) for f in walk_stored(level)
@@ -120,7 +133,10 @@ def _has_distinct_names(level: Sequence[PhysicalField], folded: Callable[[str], 
 
 
 def _is_plainly_named(stored: PhysicalField) -> bool:
-    """Spark tells ORC the columns in a text of its own grammar."""
+    """Return whether all names can be written unquoted.
+
+    Spark passes column names to ORC in a text with its own grammar.
+    """
     inner = all(map(_is_plainly_named, stored.children))
     return inner and _PLAIN_NAME.fullmatch(stored.name) is not None
 
@@ -132,22 +148,26 @@ def _is_exact(stored: PhysicalField) -> bool:
         ):
             return True
         case dt.TimeType() | dt.GeometryType() | dt.GeographyType() | dt.StructType() | dt.ListType() | dt.MapType():
-            return True  # the first three are stored as long and binary
+            return True  # times and geometries are stored as long and binary
         case _:
             return False
 
 
-# The Spark types in which files that are read through Arrow show their columns, and the Arrow types for these.
-#
-# Spark compares the types of what comes back from a Python worker with what was announced, exactly, nested nullability
-# included. So every nested value may be null here, as in what Spark's own readers give.
+# Spark compares the types of a Python worker's result exactly with the declared types, including nested nullability. So
+# every nested value is nullable here, as in the results of Spark's own readers.
 
 
 Place: TypeAlias = tuple[int, ...]
 
 
 def physical_type(stored: PhysicalField, place: Place, encoded: frozenset[Place]) -> spark.DataType:
-    """The Spark type of a stored column at a place: that of `types.natural`, but text at those of variants."""
+    """Return the Spark type of a stored column, as `types.physical_column` does, but with text for variants.
+
+    Args:
+        stored: The column.
+        place: Its place in the file, as a path of indexes.
+        encoded: The places of variants.
+    """
     if place in encoded:
         return spark.StringType()
     if not any(variant[: len(place)] == place for variant in encoded):
@@ -176,11 +196,11 @@ SINGLE: dict[type[spark.DataType], pa.DataType] = {
     spark.BinaryType: pa.binary(),
     spark.NullType: pa.null(),
 }
-"""Types without parts."""
+"""The Arrow types of Spark types that are not nested."""
 
 
 def arrow_type(type_: spark.DataType) -> pa.DataType:
-    """The Arrow type that a Python worker has to return for a column of `type_`."""
+    """Return the Arrow type that a Python worker has to return for a column of a Spark type."""
     match type_:
         case spark.StructType():
             return pa.struct([pa.field(f.name, arrow_type(f.dataType)) for f in type_.fields])
@@ -195,7 +215,7 @@ def arrow_type(type_: spark.DataType) -> pa.DataType:
 
 
 _MAX_TASKS = 1024
-"""A task costs some milliseconds, whatever it reads; where files are more, a task reads several."""
+"""The most tasks of a read. A task costs some milliseconds, so tasks read several files if there are more files."""
 
 
 def arrow_frame(
@@ -211,15 +231,19 @@ def arrow_frame(
     table: str,
     table_format: str,
 ) -> DataFrame:
-    """The rows of files of one physical schema, read on executors; the arguments are fields of `FileReader`.
+    """Return the rows of files with one physical schema. Executors read them.
 
-    Columns: `p{i}` by place in `schema`, only those that `sources` read, typed as Spark's Parquet reader would give
-    them (`types.natural`), but a variant as its JSON text, and null where no source reads a nested part; then the
-    columns of `constants`; `pos`, the physical row from 0 (bigint); and `deleted`, whether the row is deleted.
+    The arguments are fields of `FileReader`.
+
+    Returns:
+        A frame with these columns: `p{i}` for each column of `schema` that `sources` read, in the type that Spark's
+            Parquet reader would return (`types.physical_column`), except that variants are JSON text and nested parts
+            that no source reads are null; the columns of `constants`; `pos`, the physical row number from 0 (bigint);
+            and `deleted`, whether the row is deleted.
 
     Raises:
-        EngineError: executors have no Python that can read files.
-        Exception: while rows are read, Spark's own, in which `executor_python.unwrap` finds the HarnessError.
+        EngineError: The executors have no Python that can read files.
+        Exception: While rows are read, Spark's own exception. `executor_python.unwrap` extracts the HarnessError.
     """
     prepare(session)
     encoded = frozenset(variants(fields, sources))

@@ -1,6 +1,6 @@
-"""The Python workers of a cluster: whole files in, record batches of bounded size out.
+"""Code that runs in a cluster's Python workers. It reads whole files and returns record batches of bounded size.
 
-A worker imports this module and what it needs, and no engine: not Spark's Python classes, not DuckDB.
+A worker imports this module and its dependencies but no engine: neither Spark's Python classes nor DuckDB.
 """
 
 from __future__ import annotations
@@ -38,15 +38,12 @@ from harness.metadata.model.schema import Field
 from harness.metadata.plan.projection import ColumnSource, FileColumn
 from harness.storage.stores import Storage
 
-# Stored values as Arrow arrays of another, announced type, part by part.
-
-
 Use: TypeAlias = "Mapping[int, Use] | None"
-"""The parts of a column that are read, by place; None: all."""
+"""The parts of a column that are read, by index. None for all parts."""
 
 
 def column_uses(sources: Iterable[ColumnSource]) -> dict[int, Use]:
-    """The parts of the columns of one level that are read."""
+    """Return the parts of each column that are read, for the columns of one level."""
     found: dict[int, Use] = {}
     for source in sources:
         if isinstance(source, FileColumn):
@@ -56,17 +53,25 @@ def column_uses(sources: Iterable[ColumnSource]) -> dict[int, Use]:
 
 
 def reshape(array: pa.Array, wanted: pa.DataType, use: Use) -> pa.Array:
-    """The same values as `wanted`, whatever nested fields are called; parts that are not read become nulls.
+    """Convert an array to a declared type by position, regardless of the names of nested fields.
 
-    Times and timestamps become integers in their own unit where `wanted` is one; zone flags never change a value. A
-    value that does not fit is a pa.ArrowException.
+    Parts that are not read become nulls. Times and timestamps become integers in their own unit if `wanted` is an
+    integer type. Time zone flags never change a value.
+
+    Args:
+        array: The array.
+        wanted: The declared type.
+        use: The parts that are read.
+
+    Raises:
+        pa.ArrowException: A value does not fit the type.
     """
     if isinstance(array, pa.ExtensionArray):
         array = array.storage
     if not pa.types.is_nested(wanted):
         return _single(array, wanted)
     if pa.types.is_map(wanted) and use is not None:
-        use = {0: None, **use}  # no map is without its keys
+        use = {0: None, **use}  # a map needs its keys
     parts = []
     for place, (child, type_) in enumerate(zip(children_of(array), child_types(wanted), strict=True)):
         if use is None or place in use:
@@ -98,11 +103,11 @@ _BATCH_BYTES = 16 << 20
 
 
 class WorkerError(Exception):
-    """A HarnessError as a worker raises it: its text, and the mark."""
+    """A HarnessError in the form that a worker raises: its text, followed by its encoded fields."""
 
 
 def worker_error(error: HarnessError) -> WorkerError:
-    """The error to raise on an executor."""
+    """Return the exception that represents a HarnessError on an executor."""
     parts = {"class": type(error).__name__, "message": error.message} | {p: getattr(error, p) for p in _ERROR_PARTS}
     encoded = base64.urlsafe_b64encode(json.dumps(parts).encode()).decode()
     return WorkerError(f"{error} [harness:{encoded}]")
@@ -112,8 +117,10 @@ def worker_error(error: HarnessError) -> WorkerError:
 class ArrowFile:
     """A file to read on an executor.
 
-    exact_rows: how many rows it must have; None: any number.
-    deleted: the positions of its deleted rows, as `packed` makes them; None: no row.
+    Attributes:
+        name: The file.
+        exact_rows: The row count that the file must have. None for any.
+        deleted: The positions of its deleted rows, encoded by `pack_positions`. None if no row is deleted.
     """
 
     name: FileName
@@ -122,17 +129,27 @@ class ArrowFile:
 
 
 def pack_positions(positions: npt.NDArray[np.uint64]) -> bytes:
-    """Ascending positions in the form that travels: their differences, compressed. Workers need no bitmaps for it."""
+    """Encode ascending positions for workers: compressed differences, which can be decoded without a bitmap library."""
     return zlib.compress(np.diff(positions, prepend=np.uint64(0)).tobytes(), level=1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileReader:
-    """Reads the files of one physical schema; travels to the workers.
+    """Reads files with one physical schema. Instances are pickled and sent to the workers.
 
-    fields, sources: everything that is read, stored row lineage included.
-    uses, types: by place, what is read of a column, and its Arrow type.
-    constants: one row per file, unless it has no columns; small values, because every row carries them.
+    Attributes:
+        files: The files.
+        file_format: Their format.
+        schema: Their physical schema.
+        fields: All fields to read, including stored row lineage.
+        sources: For each field, its place in the files.
+        uses: By column index, the parts of the column that are read.
+        types: By column index, the Arrow type of the column.
+        constants: One row per file, unless it has no columns. The values should be small, because every row carries
+            them.
+        storage: The storage that reads the files.
+        table: The table's location, for errors.
+        table_format: The table's format, for errors.
     """
 
     files: tuple[ArrowFile, ...]
@@ -148,7 +165,7 @@ class FileReader:
     table_format: str
 
     def batches(self, numbers: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """The rows of the files with these numbers."""
+        """Yield the rows of the files with these numbers."""
         for batch in numbers:
             for number in batch.column(0).to_pylist():
                 try:
@@ -158,7 +175,7 @@ class FileReader:
                 yield from self._rows(number, columns, rows)
 
     def _columns(self, number: int) -> tuple[dict[int, pa.Array], int]:
-        """The wanted columns of a file by place, and how many rows it has."""
+        """Return the requested columns of a file by index, and the number of its rows."""
         file, expected = self.files[number].name, self.files[number].exact_rows
         if self.file_format == "parquet":
             check_file(file, self.storage, table=self.table)
@@ -209,19 +226,21 @@ class FileReader:
         return pa.RecordBatch.from_arrays(list(arrays.values()), names=list(arrays))
 
 
-# Looks at Avro and ORC files before their rows are read: the columns, and in ORC the number of rows. Only an end of the
-# file is read: the header of an Avro container, the footer of an ORC file.
+# Reading schemas and row counts of Avro and ORC files. Only one end of a file is read: the header of an Avro container,
+# or the footer of an ORC file.
 
 
 _FIRST_BYTES = 1 << 16
 
 
 def read_head(file: FileName, file_format: str, storage: Storage, *, table: str) -> tuple[PhysicalSchema, int | None]:
-    """The columns of an Avro or ORC file, and its number of rows; None: only reading the file tells (avro).
+    """Return the columns of an Avro or ORC file and its row count.
+
+    The row count of an Avro file is None, because only reading the whole file shows it.
 
     Raises:
-        UnsupportedError: another format (iceberg 7.5).
-        MissingFileError, EncryptedTableError, CorruptFileError: naming the file.
+        UnsupportedError: The file has another format (iceberg 7.5).
+        MissingFileError, EncryptedTableError, CorruptFileError: As their names say, with the file's name.
     """
     check_format(file, file_format, table=table)
     check_file(file, storage, table=table)
@@ -229,7 +248,7 @@ def read_head(file: FileName, file_format: str, storage: Storage, *, table: str)
         if file_format == "avro":
             name, limits = str(file), storage.limits
             length, size = _FIRST_BYTES, storage.size(file.physical)
-            while length < size:  # schemas are small as a rule; a longer header is read again, with more
+            while length < size:  # schemas are usually small; for a longer header, read more bytes
                 try:
                     return schema_of_avro(storage.read(file.physical, length=length), file=name, limits=limits), None
                 except CorruptFileError:
@@ -241,7 +260,7 @@ def read_head(file: FileName, file_format: str, storage: Storage, *, table: str)
 
 
 def read_orc_traits(file: FileName, storage: Storage) -> OrcTraits:
-    """Facts of the footer of an ORC file beside its columns; raises HarnessError naming the file."""
+    """Return facts from the footer of an ORC file other than its columns. Raises HarnessError with the file's name."""
     return orc_traits(open_stream(file, storage), file=str(file))
 
 
@@ -252,7 +271,14 @@ _MOST = 1 << 28
 
 @dataclass(frozen=True, slots=True)
 class FileHead:
-    """A look at an Avro or ORC file. size: in bytes. rows, orc: of ORC files."""
+    """The schema and size of an Avro or ORC file.
+
+    Attributes:
+        size: The size in bytes.
+        schema: The physical schema.
+        rows: The row count. None for Avro.
+        orc: Further facts of an ORC file. None for Avro.
+    """
 
     size: int
     schema: PhysicalSchema
@@ -262,9 +288,13 @@ class FileHead:
 
 @dataclass(frozen=True, slots=True)
 class EndBytes:
-    """The first four bytes and the end of a file, which has all of its footer.
+    """The first 4 bytes of a file, and its end with the whole footer.
 
-    size: of the file, in bytes. modified: when it was modified, in ms since 1970; 0: unknown.
+    Attributes:
+        size: The size of the file in bytes.
+        head: The first 4 bytes.
+        tail: The end.
+        modified: The modification time, in ms since 1970. 0 if unknown.
     """
 
     size: int
@@ -275,7 +305,14 @@ class EndBytes:
 
 @dataclass(frozen=True, slots=True)
 class HeadReader:
-    """Looks at files, each with its format; travels to the workers."""
+    """Reads schemas and row counts of files. Instances are pickled and sent to the workers.
+
+    Attributes:
+        files: The files, each with its format.
+        storage: The storage that reads them.
+        table: The table's location, for errors.
+        table_format: The table's format, for errors.
+    """
 
     files: tuple[tuple[FileName, str], ...]
     storage: Storage
@@ -283,7 +320,7 @@ class HeadReader:
     table_format: str
 
     def batches(self, numbers: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Number and pickled look of each of these files: Head, Ends, or the text of an error (`arrow_worker.told`)."""
+        """Yield the number of each file and a pickled result: FileHead, EndBytes, or the text of a `worker_error`."""
         for batch in numbers:
             wanted = batch.column(0).to_pylist()
             results = [pickle.dumps(self._read_file(number)) for number in wanted]
@@ -316,5 +353,5 @@ class HeadReader:
 
 
 def unchanged(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Gives the batches back. A Python that runs this can import the module."""
+    """Return the batches unchanged. If this runs, the worker's Python can import this module."""
     return batches

@@ -1,8 +1,8 @@
-"""Translates where a column's values come from (`harness.engines.column_values`) to a Spark column.
+"""Translation of column values (`harness.engines.column_values`) to Spark columns.
 
-Structs, lists and maps are rebuilt by place where the file's names, order or types differ from the table's. A null
-parent stays null. No conversion rounds, depends on a session's time zone, or gives null for what does not fit: what
-does not fit fails the query. Columns are to be analysed in the private session of `gateway`, whose settings they keep.
+Structs, lists, and maps are rebuilt by position if the file's names, order, or types differ from the table's. A null
+parent stays null. No conversion rounds, depends on the session's time zone, or returns null for a value that does not
+fit: the query fails instead. The columns must be analyzed in the private session of `gateway`, and keep its settings.
 """
 
 from __future__ import annotations
@@ -38,32 +38,37 @@ from harness.metadata.model import schema as dt
 from harness.metadata.model.file_schema import PhysicalField, walk_stored
 from harness.metadata.plan.projection import FileColumn, is_identity
 
-# Values that are the same in many rows: as Spark literals, and as per-file columns of the scan.
-
 
 @dataclass(slots=True)
 class FileConstants:
-    """Values that differ from file to file, as columns of the frame that reads the files.
+    """Columns with one value per file, which are added to the frame that reads the files.
 
-    size: how many files there are.
+    Attributes:
+        size: The number of files.
     """
 
     size: int
     _columns: dict[str, pa.Array] = field(default_factory=dict)
 
     def label(self, values: pa.Array) -> str:
-        """The name of a column of ready values, one per file."""
+        """Add a column with one value per file and return its name."""
         label = f"v{len(self._columns)}"
         self._columns[label] = values
         return label
 
     def table(self) -> pa.Table:
-        """A row per file, with the columns that the expressions need."""
-        return pa.table({**self._columns, "_": pa.nulls(self.size)}).drop(["_"])  # keeps the rows without columns
+        """Return a table with one row per file and the columns that were added."""
+        # keeps the row count if there are no columns
+        return pa.table({**self._columns, "_": pa.nulls(self.size)}).drop(["_"])
 
 
 def literal(value: Any, type_: dt.Type) -> Column:
-    """A constant column of `types.storage_type(type_)`. value: internal, see `harness.metadata.model.schema`."""
+    """Return a constant column of type `types.storage_type(type_)`.
+
+    Args:
+        value: The value in internal form, see `harness.metadata.model.schema`.
+        type_: The type of the value.
+    """
     target = storage_type(type_)
     if value is None:
         return F.lit(None).cast(target)
@@ -71,7 +76,8 @@ def literal(value: Any, type_: dt.Type) -> Column:
         case dt.BooleanType():
             return F.lit(bool(value))
         case dt.FloatType():
-            return F.lit(repr(float(value))).cast(target)  # the very same float: `nan` and `inf` are words to Spark too
+            # exactly the same float; Spark also understands `nan` and `inf`
+            return F.lit(repr(float(value))).cast(target)
         case dt.DecimalType():
             return F.lit(f"{Decimal(value):f}").cast(target)
         case dt.DateType():
@@ -95,13 +101,13 @@ def literal(value: Any, type_: dt.Type) -> Column:
 
 
 def from_micros(micros: Column, *, utc: bool) -> Column:
-    """The timestamp of bigint micros since 1970-01-01, whatever the year. To be analysed in a session in UTC."""
+    """Return the timestamp for a bigint of microseconds since 1970-01-01, for any year. The session must be in UTC."""
     instant = F.timestamp_micros(micros.cast(spark.LongType()))
     return instant if utc else instant.cast(spark.TimestampNTZType())
 
 
 def _storable(values: Sequence[Any], type_: dt.Type) -> pa.Array:
-    """Internal values of a primitive type, one per file, in an Arrow type that a scan's constants may have."""
+    """Return one internal value per file as an Arrow array of a type that a scan's constants may have."""
     match type_:
         case dt.IntegerType(bits=8 | 16):
             return pa.array(values, pa.int32())
@@ -126,7 +132,10 @@ def _storable(values: Sequence[Any], type_: dt.Type) -> pa.Array:
 
 
 def _map(entries: Sequence[tuple[Any, Any]], type_: dt.MapType) -> Column:
-    """A map literal. Float keys go in as text, because building a map in Spark turns a key of -0.0 into 0.0."""
+    """Return a map literal.
+
+    Float keys are passed as text, because Spark turns a key of -0.0 into 0.0 when it builds a map.
+    """
     if isinstance(type_.key.type, dt.FloatType):
         keys = [F.lit(repr(float(k))) for k, _ in entries]
     else:
@@ -143,12 +152,13 @@ def _uuid_text(value: Any) -> str:
 
 @dataclass(slots=True)
 class ColumnTranslation:
-    """The expressions of values over the frame that reads some files.
+    """Translates values to expressions over the frame that reads some files.
 
-    place: the files' top-level column at a place, typed as `types.natural` says; what the table reads as variant, at
-        any level, is JSON text instead.
-    constants: gets a column for what differs from file to file.
-    legacy: what the files hold in the old calendar, see `harness.engines.footers`.
+    Attributes:
+        place: Returns the files' top-level column with a given index, typed as in `types.physical_column`. Columns that
+            the table reads as variant, at any level, are JSON text instead.
+        constants: Gets a column for each value that differs between files.
+        legacy: The kinds of values that the files may hold in the old calendar, see `harness.engines.footers`.
     """
 
     place: Callable[[int], Column]
@@ -157,11 +167,11 @@ class ColumnTranslation:
     _constants: dict[PerFile, Column] = field(default_factory=dict)
 
     def expression(self, value: ColumnValue) -> Column:
-        """The expression of a value, typed as `types.storage_type` of the type of its field.
+        """Return the expression of a value. Its type is the `types.storage_type` of its field.
 
         Raises:
-            SchemaMismatchError: there is no exact conversion from the stored type.
-            UnsupportedError: a constant has a type that no frame can carry per file.
+            SchemaMismatchError: The stored type cannot be converted exactly.
+            UnsupportedError: A constant has a type that a frame cannot hold per file.
         """
         match value:
             case Uniform(value=same, type=type_):
@@ -188,7 +198,7 @@ class ColumnTranslation:
                 assert_never(value)
 
     def _stored(self, value: StoredColumn, access: Column) -> Column:
-        """`access`, the stored values, as the wanted type."""
+        """Convert the stored values `access` to the type of the value's field."""
         wanted, physical, parts = value.field.type, value.source.physical, value.parts
         if not dt.children(wanted):
             return converted(self._checked(access, physical), physical, value.field)
@@ -200,14 +210,16 @@ class ColumnTranslation:
                 for f, part in zip(fields, parts, strict=True):
                     if isinstance(part, StoredColumn):
                         column = self._stored(part, _child(access, physical, part.source))
-                    else:  # never null; but toArrow of Spark 4.3 fails on a field that says so, in one that may be
+                    # this field is never null, but toArrow of Spark 4.3 fails on a non-nullable field in a nullable
+                    # struct
+                    else:
                         column = F.when(access.isNotNull(), self.expression(part))
                     built.append(column.alias(f.name))
                 return F.when(access.isNotNull(), F.struct(*built))
             case dt.ListType(element=element):
                 if not dt.children(element.type):
-                    # Spark 4.3's transform takes a value of the file's dictionary before it looks whether the element
-                    # is null, and fails if all elements of the file are null. A copy has no dictionary.
+                    # Spark 4.3's transform reads an element from the file's dictionary before it checks for null, and
+                    # fails if all elements of the file are null. A copy has no dictionary.
                     access = F.concat(access, F.array())
                 return F.transform(access, lambda item: self._item(parts[0], item))
             case dt.MapType(key=key, value=item):
@@ -216,7 +228,7 @@ class ColumnTranslation:
                 raise AssertionError(f"{other} is not nested")
 
     def _is_unchanged(self, value: StoredColumn) -> bool:
-        """Tells whether Spark shows the stored column with the very names and types of the table, at every level."""
+        """Return whether Spark reads the stored column with exactly the table's names and types, at every level."""
         physical = value.source.physical
         if any(is_legacy(inner, self.legacy) for inner in walk_stored((physical,))) or _has_float_fields(physical):
             return False
@@ -225,32 +237,33 @@ class ColumnTranslation:
         )
 
     def _item(self, part: StoredColumn | Constant, item: Column) -> Column:
-        """An element, key or value."""
+        """Convert an element, key, or value."""
         return self._stored(part, item) if isinstance(part, StoredColumn) else self.expression(part)
 
     def _map(self, key: dt.Field, item: dt.Field, value: StoredColumn, access: Column) -> Column:
-        """The map with its entries in the file's order. Keys that become equal fail the query."""
+        """Convert a map, keeping the file's order of entries. Fail the query if two keys become equal."""
         keys_of, items_of = value.parts
         if not (isinstance(items_of, StoredColumn) and self._is_unchanged(items_of)):
             access = F.transform_values(access, lambda _, stored: self._item(items_of, stored))
         if isinstance(keys_of, StoredColumn) and self._is_unchanged(keys_of):
             return access
-        if isinstance(key.type, dt.FloatType):  # a map that Spark builds turns a key of -0.0 into 0.0, a cast does not
+        # Spark turns a key of -0.0 into 0.0 when it builds a map, but not in a cast
+        if isinstance(key.type, dt.FloatType):
             return access.cast(spark.MapType(storage_type(key.type), storage_type(item.type)))
         keys = F.transform(F.map_keys(access), lambda stored: self._item(keys_of, stored))
         built = F.map_from_arrays(keys, F.map_values(access))
         equal = f"Two keys of the map {value.source.physical.name} become equal as {key.type}"
-        # A user may have told Spark to let the last of equal keys win.
+        # A user may have configured Spark to keep the last of equal keys.
         return F.when(F.size(built) < F.size(access), F.raise_error(F.lit(equal))).otherwise(built)
 
     def _checked(self, access: Column, physical: PhysicalField) -> Column:
-        """`access`, failing the query on a value in the calendar of an old writer (delta T20)."""
+        """Return `access` as an expression that fails the query on a value in the old calendar (delta T20)."""
         if not is_legacy(physical, self.legacy):
             return access
         match physical.type:
             case dt.DateType():
                 oldest, limit = "DATE '1582-10-15'", F.date_from_unix_date(F.lit(OLDEST_DAY))
-            case dt.TimestampType(unit="ns"):  # no old writer had them
+            case dt.TimestampType(unit="ns"):  # no old writer wrote these
                 return access
             case _:
                 oldest, limit = "TIMESTAMP '1900-01-01 00:00:00'", from_micros(F.lit(OLDEST_MICROS), utc=True)
@@ -259,7 +272,7 @@ class ColumnTranslation:
 
 
 def _child(access: Column, physical: PhysicalField, part: FileColumn) -> Column:
-    """The stored field of a struct that `part` names; SchemaMismatchError where another has its name."""
+    """Return the stored field of a struct. Raise SchemaMismatchError if another field has the same name."""
     name = physical.children[part.place].name
     if sum(child.name == name for child in physical.children) > 1:
         message = (
@@ -270,18 +283,22 @@ def _child(access: Column, physical: PhysicalField, part: FileColumn) -> Column:
 
 
 def _has_float_fields(stored: PhysicalField) -> bool:
-    """Tells whether Spark could push a filter on a float below a stored struct, which `converted` keeps it from."""
+    """Return whether a stored struct contains floats, on which Spark could push a filter down.
+
+    `converted` prevents this for single floats.
+    """
     if not isinstance(stored.type, dt.StructType):
         return False
     return any(isinstance(f.type, dt.FloatType) or _has_float_fields(f) for f in stored.children)
 
 
 def converted(access: Column, physical: PhysicalField, wanted: dt.Field) -> Column:
-    """Return single values, shown as `types.natural(physical)`, as the storage_type of the wanted type.
+    """Convert single values in the type of `types.physical_column` to the storage type of the requested type.
 
-    A promotion of a column (int to long, float to double, a decimal to more digits) is a cast.
+    A promotion (int to long, float to double, a decimal to more digits) is a cast.
 
-    Raises SchemaMismatchError: there is no exact conversion.
+    Raises:
+        SchemaMismatchError: There is no exact conversion.
     """
     stored, target = physical.type, wanted.type
     match target:
@@ -308,8 +325,8 @@ def converted(access: Column, physical: PhysicalField, wanted: dt.Field) -> Colu
         case dt.TimestampType(utc=utc):
             return _timestamp(access, physical, wanted, utc=utc)
         case dt.FloatType():
-            # The value itself, but nothing that Spark pushes: it would skip row groups whose bounds leave out a NaN,
-            # which is above all other numbers (delta F9).
+            # nanvl returns the same value but blocks filter pushdown: Spark would skip row groups whose bounds exclude
+            # a NaN, which is greater than all other numbers (delta F9).
             number = _cast(access, physical, target)
             return F.nanvl(number, number)
         case dt.BooleanType() | dt.IntegerType() | dt.DecimalType() | dt.DateType():
@@ -326,9 +343,9 @@ def _cast(access: Column, physical: PhysicalField, target: dt.Type) -> Column:
 
 
 def _timestamp(access: Column, physical: PhysicalField, wanted: dt.Field, *, utc: bool) -> Column:
-    """A timestamp of any stored unit and zone kind in micros: the kind changes, the value does not (iceberg 6.8)."""
+    """Return a timestamp in microseconds for any stored unit and zone kind, with the same value (iceberg 6.8)."""
     match physical.type:
-        case dt.TimestampType(unit="ns"):  # floor, also before 1970
+        case dt.TimestampType(unit="ns"):  # round down, also before 1970
             borrow = F.when(access % F.lit(1000) < F.lit(0), F.lit(1)).otherwise(F.lit(0))
             return from_micros(F.call_function("div", access, F.lit(1000)) - borrow, utc=utc)
         case dt.DateType():
@@ -337,14 +354,14 @@ def _timestamp(access: Column, physical: PhysicalField, wanted: dt.Field, *, utc
             return access
         case dt.Int96Type() if utc:
             return access
-        case dt.TimestampType() | dt.Int96Type():  # the private session's zone is UTC, so nothing shifts
+        case dt.TimestampType() | dt.Int96Type():  # the private session is in UTC, so the cast shifts nothing
             return access.cast(spark.TimestampType() if utc else spark.TimestampNTZType())
         case _:
             raise _inconvertible(physical, wanted)
 
 
 def _micros(access: Column, physical: PhysicalField, wanted: dt.Field) -> Column:
-    """Micros since 1970-01-01 as bigint."""
+    """Return microseconds since 1970-01-01 as bigint."""
     match physical.type:
         case dt.DateType():
             return F.unix_date(access).cast(spark.LongType()) * F.lit(86_400_000_000)
@@ -363,11 +380,11 @@ def _uuid_of_bytes(access: Column) -> Column:
 
 
 _UUID_PARTS = ((1, 8), (9, 4), (13, 4), (17, 4), (21, 12))
-"""The digits between the dashes, as (first, count), counted from 1."""
+"""The digits between the dashes, as (first digit, count), counted from 1."""
 
 
 def _uuid_of_text(access: Column) -> Column:
-    """Canonical text of a UUID written as DuckDB takes it: dashes anywhere or nowhere, perhaps in braces."""
+    """Return the canonical text of a UUID from any text that DuckDB accepts, with or without dashes and braces."""
     digits = F.lower(F.translate(F.regexp_replace(access, r"^\{(.*)\}$", "$1"), "-", ""))
     dashed = F.regexp_replace(digits, "^(.{8})(.{4})(.{4})(.{4})(.{12})$", "$1-$2-$3-$4-$5")
     refusal = F.concat(F.lit("Cannot read as a UUID: "), access)

@@ -1,9 +1,9 @@
-"""The Java classes of the engine: compiled in the driver by the compiler that Spark itself brings.
+"""The engine's Java classes, compiled in the driver with the compiler that Spark includes.
 
-Spark's extension points for files are JVM interfaces, and a jar built beforehand would tie harness to one version of
-Spark. So the sources are part of this package, and Janino, with which every Spark compiles its generated code, turns
-them into classes once per driver, in a fraction of a second. The classes go into a jar that the driver's class loader
-gets once, and each context ships to its executors.
+Spark's extension points for files are JVM interfaces, and a prebuilt jar would tie harness to one Spark version. So the
+sources are part of this package. Janino, with which every Spark compiles its generated code, compiles them once per
+driver in a fraction of a second. The driver's class loader gets the resulting jar once, and each context ships it to
+its executors.
 """
 
 from __future__ import annotations
@@ -34,19 +34,25 @@ ENGINE = "harness.engines.spark"
 _EXTENSIBLE = frozenset(
     {"org.apache.spark.util.MutableURLClassLoader", "org.apache.spark.util.ChildFirstURLClassLoader"}
 )
-_JARS: WeakKeyDictionary[Any, dict[str, Path]] = WeakKeyDictionary()  # by gateway: one JVM serves several contexts
+# by gateway, because one JVM can serve several contexts
+_JARS: WeakKeyDictionary[Any, dict[str, Path]] = WeakKeyDictionary()
 _SHIPPED: WeakKeyDictionary[SparkContext, set[str]] = WeakKeyDictionary()
 _LOCK = Lock()
 
 
 def load_classes(context: SparkContext, package: str = ENGINE) -> None:
-    """Makes the Java classes of a Python package known to the driver and to the executors of `context`; free when done.
+    """Make the Java classes of a Python package available to the driver and the executors of a context.
 
-    package: has the sources in its directory `java`. They may use the engine's, if these were loaded before.
+    A second call for the same context and package does nothing.
+
+    Args:
+        context: The context.
+        package: A package with Java sources in its directory `java`. They may use the engine's classes, if these are
+            loaded.
 
     Raises:
-        EngineError: this Spark cannot compile them.
-        UnsupportedError: the driver's class loader takes no further classes.
+        EngineError: This Spark cannot compile the sources.
+        UnsupportedError: The driver's class loader does not accept additional classes.
     """
     with _LOCK:
         shipped = _SHIPPED.setdefault(context, set())
@@ -63,11 +69,14 @@ def load_classes(context: SparkContext, package: str = ENGINE) -> None:
 
 @cache
 def jar_beside_a_client() -> Path:
-    """The engine's classes for the installed Spark, compiled by a JVM of their own: a client of Connect has none.
+    """Compile the engine's classes for the installed Spark in a separate JVM. Clients of Spark Connect have no JVM.
+
+    Returns:
+        The path of the jar.
 
     Raises:
-        RequestError: there is no Java.
-        EngineError: the JVM does not start, or cannot compile them; a PySpark without its jars has no compiler.
+        RequestError: There is no usable Java.
+        EngineError: The JVM does not start or cannot compile the classes. A PySpark without jars has no compiler.
     """
     jars = _own_jars() / "*"
     java = usable_java().path
@@ -90,7 +99,10 @@ def jar_beside_a_client() -> Path:
 
 
 def _own_jars() -> Path:
-    """The jars of the client's own version. Without any, PySpark ends the process; SPARK_HOME may be another's."""
+    """Return the jars of the client's own Spark version.
+
+    Without jars, launching a gateway would end the Python process. SPARK_HOME may name another version.
+    """
     package = Path(pyspark.__file__).parent
     named = os.environ.get("SPARK_HOME")
     homes = [package, package / "spark-distribution", package.parents[1], *([Path(named)] if named else [])]
@@ -101,28 +113,35 @@ def _own_jars() -> Path:
 
 
 def add_to_driver(context: SparkContext, entries: Mapping[str, bytes]) -> None:
-    """Gives the driver's class loader files by their names in a jar, such as `META-INF/services/…`.
+    """Add files to the driver's class path, by their names in a jar, for example `META-INF/services/…`.
 
-    Raises UnsupportedError: the driver's class loader takes no further classes.
+    Raises:
+        UnsupportedError: The driver's class loader does not accept additional classes.
     """
     gateway: Any = context._gateway
     _extend_driver(gateway.jvm, _jar(entries))
 
 
 def class_named(context: SparkContext, name: str) -> Any:
-    """The Java class `harness.spark.<name>`, after `load_classes`."""
+    """Return the Java class `harness.spark.<name>`. Its package must have been loaded with `load_classes`."""
     gateway: Any = context._gateway
     return _loader(gateway.jvm).loadClass(f"harness.spark.{name}")
 
 
 def sources(package: str = ENGINE) -> dict[str, str]:
-    """The Java sources of a Python package by file name, sorted."""
+    """Return the Java sources of a Python package by file name, sorted."""
     found = [entry for entry in files(package).joinpath("java").iterdir() if entry.name.endswith(".java")]
     return {entry.name: entry.read_text(encoding="utf-8") for entry in sorted(found, key=lambda entry: entry.name)}
 
 
 def _compile(gateway: Any, package: str, loader: Any) -> dict[str, bytes]:
-    """Bytecode by the name of its class file, of sources that may use one another. loader: of Spark's classes."""
+    """Compile the Java sources of a package, which may refer to each other. Return bytecode by class file name.
+
+    Args:
+        gateway: The gateway to the JVM.
+        package: The Python package with the sources.
+        loader: The class loader of Spark's classes.
+    """
     janino, resources = gateway.jvm.org.codehaus.janino, gateway.jvm.org.codehaus.commons.compiler.util.resource
     texts = sources(package)
     listed = gateway.new_array(resources.Resource, len(texts))
@@ -157,7 +176,10 @@ def _extend_driver(jvm: Any, jar: Path) -> None:
 
 
 def _loader(jvm: Any) -> Any:
-    """The loader that spark-submit gave the driver: parent of those of sessions and, in local mode, of executors."""
+    """Return the class loader that spark-submit gave the driver.
+
+    It is the parent of the class loaders of sessions and, in local mode, of executors.
+    """
     loader = jvm.java.lang.Thread.currentThread().getContextClassLoader()
     found = None
     while loader is not None:

@@ -1,15 +1,15 @@
-"""Deletes on Spark: rows deleted by position, and joins with the keys of equality deletes.
+"""Deletes on Spark: deleted positions, and joins with the keys of equality deletes.
 
 With a gateway, a file's bitmap of deleted positions is a constant of the file, like its partition values. Harness's
-reader marks deleted rows batch by batch (`java/MarkedRows.java`): no join, and filters still reach the Parquet reader.
-Without a gateway, words of 64 rows are joined to the rows.
+reader marks deleted rows batch by batch (`java/MarkedRows.java`), so there is no join, and filters still reach the
+Parquet reader. Without a gateway, words of 64 rows are joined with the rows.
 
-Few sets of equality deletes: each is an arm that is joined with exactly its own delete files. Many sets: all data files
-share one join, which compares sequence number and partition as columns (iceberg 4.6, 4.29).
+With few sets of equality deletes, each set is an arm that is joined with exactly its own delete files. With many sets,
+all data files share one join, which compares sequence number and partition as columns (iceberg 4.6, 4.29).
 
-A null key equals null and nothing else (iceberg 4.26). Spark runs `<=>` without the hash table of plain longs that `=`
-on one integer column gets. So a set of one key is joined twice: by `=` with the deletes that have a value, and with the
-null key, if there is one. Few rows are joined once, by `<=>`.
+A null key equals only null (iceberg 4.26). Spark runs `<=>` without the fast hash table of longs that `=` on a single
+integer column uses. So a set with one key is joined twice: by `=` with the deletes that have a value, and with the null
+key, if there is one. For few rows a single join by `<=>` is used.
 """
 
 from __future__ import annotations
@@ -42,7 +42,12 @@ _BROADCAST_CONF = "spark.sql.autoBroadcastJoinThreshold"
 
 
 def encode(deleted: BitMap64, rows: int) -> bytes:
-    """The bitmap as a constant of a file of so many rows, for `PlannedRead`: 64-bit roaring, in the portable format."""
+    """Return a bitmap as a constant of a file, for `PlannedRead`: 64-bit roaring, in the portable format.
+
+    Args:
+        deleted: The deleted positions.
+        rows: The number of rows in the file. Greater positions are omitted.
+    """
     compact = BitMap64(deleted)
     if len(compact) and compact.max() >= rows:
         compact.remove_range(rows, compact.max() + 1)
@@ -51,29 +56,35 @@ def encode(deleted: BitMap64, rows: int) -> bytes:
 
 
 def is_marked(position: Column) -> Column:
-    """Tells whether the row of a position is deleted, as `Gateway.planned_frame` marks it; never null."""
+    """Return whether the row with a position is deleted, as `Gateway.planned_frame` marks it. Never null."""
     return position < 0
 
 
 def unmarked(position: Column) -> Column:
-    """The position itself, of any row."""
+    """Return the original position of a row, deleted or not."""
     return functions.when(position < 0, functions.bitwise_not(position)).otherwise(position)
 
 
 def with_flags(
     frame: DataFrame, file: Column, position: Column, deleted: Mapping[int, BitMap64], spark: SparkSession
 ) -> tuple[DataFrame, Column]:
-    """`frame` joined with bitmaps, and whether a row of it is deleted; for sessions without a gateway.
+    """Join rows with the bitmaps of their files, for sessions without a gateway.
 
-    frame: rows of any files; its columns stay, none may be called `#file`, `#chunk` or `#words`.
-    file, position: the number of the row's file, and its place there, from 0.
-    deleted: positions by number of the file; other files have none.
+    The words of a file are one row as long as all words fit into a broadcast. Otherwise they are split into chunks of
+    4,096 rows, which Spark's shuffle distributes over the executors.
 
-    Words of one file are one row as long as all of them fit into a broadcast. Larger ones are cut in chunks of 4,096
-    rows, which Spark's shuffle spreads over the executors.
+    Args:
+        frame: Rows of any files. Its columns must not be called `#file`, `#chunk`, or `#words`.
+        file: The number of a row's file.
+        position: A row's position in its file, from 0.
+        deleted: Deleted positions by file number. Other files have none.
+        spark: The session.
+
+    Returns:
+        The joined frame with all its columns, and an expression for whether a row is deleted.
     """
     size = sum((int(bitmap.max()) >> 3) + 1 for bitmap in deleted.values() if len(bitmap))
-    most = str(spark.conf.get(_BROADCAST_CONF)).rstrip("bB")  # in bytes; below 0: Spark never broadcasts
+    most = str(spark.conf.get(_BROADCAST_CONF)).rstrip("bB")  # in bytes; Spark never broadcasts if it is negative
     if size <= (int(most) if most.lstrip("-").isdigit() else 10 << 20):
         words = functions.broadcast(spark.createDataFrame(_whole(deleted)))
         on, shift = functions.col("#file") == file, position
@@ -89,14 +100,14 @@ def with_flags(
 
 
 def _whole(deleted: Mapping[int, BitMap64]) -> pa.Table:
-    """A row per file: its words from position 0 to the last deleted one."""
+    """Return one row per file: the words from position 0 to the last deleted position."""
     hit = {number: bitmap for number, bitmap in deleted.items() if len(bitmap)}
     words = [_words(to_positions(bitmap), (int(bitmap.max()) >> _WORD_BITS) + 1) for bitmap in hit.values()]
     return _table([pa.array(list(hit), pa.int64())], ["#file"], words)
 
 
 def _chunks(deleted: Mapping[int, BitMap64]) -> pa.Table:
-    """A row per file and chunk that has deletes."""
+    """Return one row per file and chunk that has deleted positions."""
     files, chunks, words = [], [], []
     per_chunk = 1 << (_CHUNK_BITS - _WORD_BITS)
     for number, bitmap in deleted.items():
@@ -112,7 +123,7 @@ def _chunks(deleted: Mapping[int, BitMap64]) -> pa.Table:
 
 
 def _words(positions: Positions, count: int) -> Words:
-    """`count` words with one bit per position, lowest first; positions ascend."""
+    """Return `count` words with one bit per position, lowest bit first. Positions must ascend."""
     words = np.zeros(count, dtype=np.uint64)
     if positions.size:
         places = positions >> np.uint64(_WORD_BITS)
@@ -130,18 +141,21 @@ def _table(keys: list[pa.Array], names: list[str], words: list[Words]) -> pa.Tab
 
 
 KeyReader: TypeAlias = Callable[[KeySet, Sequence[int]], DataFrame]
-"""Key set and indexes into `ScanPlan.equality_deletes` to the rows of those files: the keys as `k0`, `k1`, …, then `ks`
-(the delete's sequence number, bigint) and `kp` (its partition's index, bigint; null: it hits all partitions)."""
+"""Returns the keys of some delete files, given a key set and indexes into `ScanPlan.equality_deletes`.
+
+The columns are `k0`, `k1`, …, then `ks` (the delete's sequence number, bigint) and `kp` (the index of its partition,
+bigint; null if the delete applies to all partitions).
+"""
 
 _FEW_ROWS = 200_000
 _BROADCAST_ROWS = 4_000_000
-"""A join with more deletes shuffles: Spark judges by the size of files, which well-compressed keys make small."""
+"""The most deletes in a join with a broadcast. Spark decides by file size, which is small for well-compressed keys."""
 
 
 def key_columns(key_set: KeySet, roots: Sequence[Column]) -> list[Column]:
-    """The keys, given the root column of each. A key below a null struct is null (iceberg 4.23).
+    """Return the keys, given the root column of each. A key below a null struct is null (iceberg 4.23).
 
-    Text is compared by bytes, whatever collation is the default (iceberg 4.28).
+    Text is compared by bytes, regardless of the default collation (iceberg 4.28).
     """
     keys = []
     for root, names, type_ in zip(roots, key_set.names, key_set.types, strict=True):
@@ -154,7 +168,9 @@ def key_columns(key_set: KeySet, roots: Sequence[Column]) -> list[Column]:
 class DeleteJoins:
     """The equality deletes of one plan.
 
-    read_keys: reads delete files; called when a arm needs them, once per set of files.
+    Attributes:
+        plan: The plan.
+        read_keys: Reads delete files. It is called when an arm needs them, once per set of files.
     """
 
     plan: PlannedScan
@@ -162,10 +178,12 @@ class DeleteJoins:
     _read: dict[tuple[KeySet, tuple[int, ...]], DataFrame] = field(default_factory=dict)
 
     def without_deleted(self, frame: DataFrame, scope: int | DeletePool, roots: Mapping[Field, str]) -> DataFrame:
-        """The rows of `frame` that no equality delete hits, with its columns.
+        """Return the rows of `frame` that no equality delete applies to, with the same columns.
 
-        frame: of an arm, with the columns of `UnionArm.values`. No label may begin with `d` and a digit.
-        roots: the label in `frame` of each root column.
+        Args:
+            frame: The rows of an arm, with the columns of `UnionArm.values`. No label may begin with `d` and a digit.
+            scope: The arm's scope.
+            roots: The label in `frame` of each root column.
         """
         for match in self._matches(scope, roots):
             frame = frame.join(match.deletes(), match.on(), "left_anti")
@@ -174,7 +192,10 @@ class DeleteJoins:
     def flagged(
         self, frame: DataFrame, scope: int | DeletePool, roots: Mapping[Field, str]
     ) -> tuple[DataFrame, Column]:
-        """All rows of `frame`, with more columns, and whether an equality delete hits a row; never null."""
+        """Return all rows of `frame` with additional columns, and an expression for whether a delete applies.
+
+        Never null.
+        """
         hits = []
         for match in self._matches(scope, roots):
             flag = f"{match.prefix}hit"
@@ -188,7 +209,8 @@ class DeleteJoins:
         for key_set, chosen in key_sets(self.plan, members).items():
             keys = key_columns(key_set, [col(roots[root]) for root in key_set.keys])
             pools = [chosen]
-            if not isinstance(scope, int):  # deletes of all partitions are compared in other columns than those of one
+            # deletes for all partitions are compared in fewer columns than deletes for one
+            if not isinstance(scope, int):
                 everywhere = [m for m in chosen if self.plan.equality_deletes[m].partition is None]
                 pools = [everywhere, [m for m in chosen if self.plan.equality_deletes[m].partition is not None]]
             for pool in filter(None, pools):
@@ -206,14 +228,14 @@ class DeleteJoins:
             return
         null = rows.where(col("k0").isNull()).withColumn("k0", lit(1))
         if not is_known or is_large:
-            null = null.distinct()  # a shuffle: it costs small reads more than it spares them
+            null = null.distinct()  # distinct needs a shuffle, which costs small reads more than it saves
         yield _Match(f"d{next(numbers)}", rows.where(col("k0").isNotNull()), keys, eq, hint)
         yield _Match(f"d{next(numbers)}", null, [when(keys[0].isNull(), 1)], eq, "broadcast")
 
     def _rows(self, key_set: KeySet, pool: Sequence[int], scope: int | DeletePool) -> DataFrame:
-        """The deletes of a pool: a row per row of its files, or, with `ks` and perhaps `kp`, the last of each key."""
+        """Return the deletes of a pool: one row per row of its files, or one row per key with `ks` and perhaps `kp`."""
         found = self._read.get((key_set, tuple(pool)))
-        if found is not None:  # the same frame each time, which lets Spark broadcast it once for all arms
+        if found is not None:  # reuse the frame, so that Spark can broadcast it once for all arms
             return found
         labels = [f"k{i}" for i in range(len(key_set.keys))]
         rows = self.read_keys(key_set, pool)
@@ -226,7 +248,10 @@ class DeleteJoins:
         return rows
 
     def _has_few_rows(self) -> bool:
-        """Tells whether the data files say so; what they say changes the join, not its result."""
+        """Return whether the recorded row counts are small.
+
+        Wrong counts only affect which join is used, not its result.
+        """
         counts = self.plan.files.column("record_count")
         total = None if counts.null_count else pc.sum(counts).as_py()
         return total is not None and total <= _FEW_ROWS
@@ -236,9 +261,12 @@ class DeleteJoins:
 class _Match:
     """A join of data rows with deletes.
 
-    rows: the deletes: a column `k0`, `k1`, … for each of `keys`, and `ks` and `kp` where they are compared.
-    keys: on the data side. same: when a key of either side is the same.
-    hint: to Spark, how to join; None: by the size of the files.
+    Attributes:
+        prefix: The prefix of the deletes' columns in the join.
+        rows: The deletes: a column `k0`, `k1`, … for each of `keys`, and `ks` and `kp` if they are compared.
+        keys: The keys on the data side.
+        same: Compares a key of either side.
+        hint: A join hint for Spark. None to let Spark decide by file size.
     """
 
     prefix: str
@@ -248,14 +276,14 @@ class _Match:
     hint: str | None
 
     def deletes(self, *, once: bool = False) -> DataFrame:
-        """The rows to join with. once: at most one for each data row."""
+        """Return the rows to join with. With `once`, at most one of them matches each data row."""
         rows = self.rows.select(*[col(label).alias(f"{self.prefix}{label}") for label in self.rows.columns])
         if once and "ks" not in self.rows.columns:
             rows = rows.distinct()
         return rows if self.hint is None else rows.hint(self.hint)
 
     def on(self) -> Column:
-        """When a delete hits a row."""
+        """Return the condition under which a delete applies to a row."""
         conditions = [self.same(key, col(f"{self.prefix}k{i}")) for i, key in enumerate(self.keys)]
         if "ks" in self.rows.columns:
             conditions.append(col("sq") < col(f"{self.prefix}ks"))

@@ -1,4 +1,4 @@
-"""Runs lowered plans on a Spark session, the user's or one of harness's own."""
+"""Runs lowered plans on a Spark session: the user's session, or one that harness starts."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from harness.engines.spark.executor_python import engine_error
 from harness.engines.spark.gateway import Gateway
 from harness.engines.spark.lowering import lower, without_call_sites
 from harness.engines.spark.session import spark_session
-from harness.engines.spark.types import output_column, quoted
+from harness.engines.spark.types import output_column, quote_name
 from harness.engines.union_arms import refuse_same_names
 from harness.errors import EngineError, HarnessError, UnsupportedError
 from harness.metadata.model.schema import Field, arrow_field
@@ -29,9 +29,10 @@ from harness.metadata.planned_scan import PlannedScan
 
 
 def conform(rows: pa.Table, schema: pa.Schema) -> pa.Table:
-    """The rows that `DataFrame.toArrow` gives for columns of `types.storage_type`, as `column_values.conform` has them.
+    """Convert rows that `DataFrame.toArrow` returned in storage types to the exact types of a schema.
 
-    Raises EngineError: a value does not fit, or text is no UTF-8 (iceberg 6.11), which Spark does not check.
+    Raises:
+        EngineError: A value does not fit, or a text is not UTF-8 (iceberg 6.11), which Spark does not check.
     """
     loose, columns = nullable_schema(schema), []
     for column, f in zip(rows.columns, loose, strict=True):
@@ -55,11 +56,14 @@ def _has_text(type_: pa.DataType) -> bool:
 
 
 def dataframe(plan: PlannedScan, spark: SparkSession | None = None) -> DataFrame:
-    """The plan's rows as a lazy frame of a session, whose settings stay as they are.
+    """Return the plan's rows as a lazy frame of a session. The session's settings stay unchanged.
 
-    spark: the user's session, or None for one of harness's own.
+    Args:
+        plan: The plan.
+        spark: The user's session. None for `harness.spark_session()`.
 
-    Raises HarnessError: as `harness.engines.spark.lowering.lower` says.
+    Raises:
+        HarnessError: The errors of `harness.engines.spark.lowering.lower`.
     """
     own = spark_session() if spark is None else spark
     reader = reader_of(own)
@@ -72,13 +76,17 @@ def dataframe(plan: PlannedScan, spark: SparkSession | None = None) -> DataFrame
 
 
 def to_arrow(plan: PlannedScan, spark: SparkSession | None = None) -> pa.Table:
-    """All rows of a plan, as `Engine` says; raises as `dataframe`, or `engine_error`."""
+    """Return all rows of a plan as an Arrow table.
+
+    Raises the errors of `dataframe`, or those that `engine_error` returns.
+    """
     own = spark_session() if spark is None else spark
     with _naming_table(plan):
-        frame = lower(replace(plan, statistics=None), reader_of(own))  # no filter comes later
+        # statistics only help filters that are added later
+        frame = lower(replace(plan, statistics=None), reader_of(own))
         frame = frame if plan.enough is None else frame.limit(plan.enough)
     try:
-        if not plan.columns:  # Arrow results without columns lose their rows on the way
+        if not plan.columns:  # Arrow results without columns would lose their row count
             return pa.table({"": pa.nulls(frame.count())}).select([])
         rows = frame.toArrow()
         return conform(rows, pa.schema([arrow_field(f) for f in plan.columns]))
@@ -88,7 +96,7 @@ def to_arrow(plan: PlannedScan, spark: SparkSession | None = None) -> pa.Table:
 
 @contextmanager
 def _naming_table(plan: PlannedScan) -> Iterator[None]:
-    """Errors on the way to a query name the table and the snapshot."""
+    """Add the table and the snapshot to errors that are raised while a query is prepared."""
     try:
         yield
     except HarnessError as error:
@@ -96,10 +104,7 @@ def _naming_table(plan: PlannedScan) -> Iterator[None]:
         raise
 
 
-# Queries over several plans, each of them a view in a session that lives no longer than it takes to read the query.
-
-
-# What a query means must not depend on the user's session, nor on how it was configured at its start.
+# A query's meaning must not depend on the user's session or on the settings it was started with.
 _SETTINGS = {
     "spark.sql.ansi.enabled": "true",
     "spark.sql.ansi.doubleQuotedIdentifiers": "false",
@@ -120,21 +125,26 @@ def query(
     columns: Sequence[Field] | None = None,
     parameters: Mapping[str, Any] | None = None,
 ) -> DataFrame:
-    """The result of a query in Spark's dialect that reads plans by name, as a lazy frame of the user's session.
+    """Return the result of a query in Spark's dialect that refers to plans by name.
 
-    The query is analysed in a new session, under ANSI mode, in time zone UTC, names without regard to case. So it sees
-    no views, functions or settings of the user's, and leaves none behind.
+    The result is a lazy frame of the user's session.
+
+    The query is analyzed in a new session, in ANSI mode, in time zone UTC, with case-insensitive names. So it does not
+    see views, functions, or settings of the user's session, and leaves none there.
 
     Args:
-        plans: by the name that the query calls each. Their filters must be implied by the query's own conditions.
-        spark: the user's session, or None for `harness.spark_session()`.
-        columns: what the result must look like, by place: names, and types that the columns can be cast to without
-            loss; None: as Spark has it.
-        parameters: values by name, or by number for `?`.
+        text: The query.
+        plans: The plans by the names that the query uses. The query's own conditions must imply the filters of the
+            plans.
+        spark: The user's session. None for `harness.spark_session()`.
+        columns: The names and types of the result's columns, in order. The query's columns can be cast to these types
+            without loss. None to keep the columns that Spark returns.
+        parameters: The values of parameters by name, or by number for `?`.
 
     Raises:
-        HarnessError: as for `dataframe`; UnsupportedError also for Spark Connect, where there is no such session.
-            Or, where `columns` are given, for what this version of Spark does not analyse, though DuckDB does.
+        HarnessError: The errors of `dataframe`.
+        UnsupportedError: The session is one of Spark Connect, which has no private session. Or `columns` is given, and
+            this Spark version cannot analyze the query although DuckDB can.
         EngineError: Spark refuses the query.
     """
     own = spark_session() if spark is None else spark
@@ -143,14 +153,17 @@ def query(
     for key, value in _SETTINGS.items():
         session.conf.set(key, value)
     try:
-        for name, plan in plans.items():  # which the query's own filters have narrowed already: no bounds are read
-            gateway.moved(dataframe(replace(plan, statistics=None), own), session).createOrReplaceTempView(quoted(name))
+        # the query's own filters have already narrowed the plans, so bounds are not read
+        for name, plan in plans.items():
+            gateway.move(dataframe(replace(plan, statistics=None), own), session).createOrReplaceTempView(
+                quote_name(name)
+            )
         result = session.sql(text, args=_arguments(parameters))
         return gateway.expose(result if columns is None else _as_columns(result, columns))
     except ParseException as error:
         raise engine_error(error) from error
     except AnalysisException as error:
-        if columns is not None:  # of a query that DuckDB takes, and which is written for Spark by what both have
+        if columns is not None:  # DuckDB accepts the query, and it was translated to constructs of both engines
             raise UnsupportedError(
                 f"Cannot run the query on Spark {own.version}, which does not take what it is written as: "
                 f"{' '.join(str(error).split())[:200]}; run it on DuckDB",
@@ -160,7 +173,7 @@ def query(
 
 
 def _arguments(parameters: Mapping[str, Any] | None) -> dict[str, Any] | list[Any] | None:
-    """Values by name, or those of `?` by place."""
+    """Return the parameters in the form that Spark accepts: by name, or as a list for `?`."""
     if not parameters:
         return None
     return dict(parameters) if not all(name.isdecimal() for name in parameters) else list(parameters.values())
@@ -169,16 +182,19 @@ def _arguments(parameters: Mapping[str, Any] | None) -> dict[str, Any] | list[An
 def _with_suggestions(
     error: AnalysisException, text: str, plans: Mapping[str, PlannedScan], session: SparkSession
 ) -> AnalysisException:
-    """The error where the tables have all their columns: Spark suggests among those that it sees."""
+    """Return Spark's error for the query after replacing the tables by empty ones with all columns.
+
+    Spark's suggestions for a misspelled column are then complete.
+    """
     try:
         for name, plan in plans.items():
             fields = {f.name.casefold(): f for f in (*plan.columns, *plan.schema.fields)}
             empty = session.createDataFrame([], StructType([output_column(f) for f in fields.values()]))
-            empty.createOrReplaceTempView(quoted(name))
+            empty.createOrReplaceTempView(quote_name(name))
         session.sql(text)
     except AnalysisException as better:
         return better
-    except HarnessError:  # a type that Spark has nothing for
+    except HarnessError:  # Spark has no type for a column
         return error
     return error
 

@@ -1,8 +1,9 @@
-"""Harness in the Python of executors, for what is read there: it is sent along where it is not installed.
+"""Harness in the Python of executors. Harness is sent to executors on which it is not installed.
 
-Executors of a local session run the driver's own Python. Those of a cluster run another, and whether it can import
-what reads files is tried once, by a job of one task. A Python without harness gets the driver's, its modules and no
-package beside them: numpy, pandas and pyarrow must be there, as PySpark wants them for what it does in Python.
+Executors of a local session run the driver's Python. Executors of a cluster run another Python; a job with one task
+tests whether it can import the modules that read files. A Python without harness receives the driver's copy, which
+consists of harness's modules only: numpy, pandas, and pyarrow must be installed there, as PySpark requires for its own
+Python functions.
 """
 
 from __future__ import annotations
@@ -33,10 +34,10 @@ from harness.engines.data_files import corrupt_file
 from harness.engines.spark.arrow_worker import unchanged
 from harness.errors import EngineError, HarnessError, MissingFileError
 
-# Errors that cross from an executor to the driver, which gets no more of them than text.
+# Errors from executors reach the driver only as text.
 #
-# Harness's own carry their parts behind a mark, so that the driver raises the same class. Failures of Spark's readers
-# are told by the name of Spark's error and the Java exceptions behind it.
+# Errors of harness carry their fields behind a mark, so that the driver raises the same class. Failures of Spark's own
+# readers are recognized by the name of Spark's error and the Java exceptions that caused it.
 
 
 _MARK = re.compile(r"\[harness:([A-Za-z0-9_-]+=*)\]")
@@ -51,12 +52,15 @@ _NO_DAMAGE = re.compile(
     r"java\.net\.|Timeout|Interrupt|ClosedChannel|AccessDenied|AccessControl|Permission denied|Too many open files"
     r"|ClassNotFound|NoClassDefFound|Unsupported|OutOfMemory|amazonaws|software\.amazon|\.azure\.|com\.google\.cloud"
 )
-"""Why a reader fails on a file that is whole."""
+"""Reasons for a failed read that do not indicate a corrupt file."""
 
 
 def unwrap(error: BaseException) -> HarnessError | None:
-    """The error about a file or its reader that an executor raised, out of what Spark made of it; None: another one."""
-    texts: dict[int, str] = {}  # of the error, and of those that led to it
+    """Return the error about a file or its reader that an executor raised, from Spark's exception.
+
+    None for other errors.
+    """
+    texts: dict[int, str] = {}  # of the error and its causes
     following: BaseException | None = error
     while following is not None and id(following) not in texts:
         texts[id(following)] = str(following)
@@ -86,25 +90,27 @@ def unwrap(error: BaseException) -> HarnessError | None:
 
 
 def engine_error(error: Exception, table: str | None = None) -> HarnessError:
-    """Spark's failure as one line; an error of harness's own that an executor raised comes back as it was.
+    """Translate a failure of Spark. The reason becomes one line.
 
-    A file that Spark's own reader could not read is a MissingFileError or a CorruptFileError that names it.
+    An error that harness raised on an executor is returned with its class and fields. If Spark's own reader could not
+    read a file, the result is a MissingFileError or a CorruptFileError with the file's name.
     """
     own = unwrap(error)
     if own is not None:
         return own.within(table=table)
-    reasons = causes(str(error)) or _THROWN.findall(str(error))  # what stands before them is where Python waited
+    # the text before the causes only shows what Python was waiting for
+    reasons = causes(str(error)) or _THROWN.findall(str(error))
     text = reasons[-1] if reasons else " ".join(str(error).split(" JVM stacktrace:")[0].split())
     return EngineError(f"Spark failed: {text[:500]}", table=table)
 
 
 def causes(text: str) -> list[str]:
-    """The exceptions that led to one of Java's, by its printed form, from the last to the first: class and message."""
+    """Return the exceptions in a printed Java stack trace that caused the first, in their order: class and message."""
     return list(dict.fromkeys(" ".join(cause.split()) for cause in _CAUSE.findall(text)))
 
 
 def _lacking_module(text: str) -> str | None:
-    """A clause on the lack of the executors' Python, and its remedy; None: another failure."""
+    """Return a clause about a deficiency of the executors' Python and its remedy. None for other failures."""
     module, missing, other = _LACKING.search(text), _NO_PYTHON.search(text), _OTHER_PYTHON.search(text)
     if module is not None:
         return f"their Python has no module {module[1]!r}; install lakeharness there, and name that Python"
@@ -116,7 +122,10 @@ def _lacking_module(text: str) -> str | None:
 
 
 def _unread(kind: str, location: str, reasons: list[str]) -> HarnessError:
-    """The error for a file that Spark's own reader failed on; an EngineError where the file need not be at fault."""
+    """Return the error for a file that Spark's own reader failed on.
+
+    It is an EngineError if the file may not be at fault.
+    """
     file = _path(location)
     if kind == "FILE_NOT_EXIST":
         message = "Cannot read a data file: it went missing after the read was planned; restore it, or plan anew"
@@ -128,22 +137,29 @@ def _unread(kind: str, location: str, reasons: list[str]) -> HarnessError:
 
 
 def _path(location: str) -> str:
-    """A file as harness calls it, by Spark's name for it."""
+    """Return the path that harness uses for a file, from Spark's name for it."""
     return re.sub("^file:/+", "/", unquote(location))
 
 
 Batches: TypeAlias = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
 _READY: WeakSet[Any] = WeakSet()
-"""Contexts, and sessions of Spark Connect, whose executors can read files in Python."""
+"""The contexts, and sessions of Spark Connect, whose executors can read files in Python."""
 _HARNESS = "No module named 'harness'"
 _PACKAGE = "lakeharness.zip"
 
 
 def run_in_python(session: SparkSession, batches: Batches, count: int, tasks: int) -> pa.Table:
-    """The rows that `batches` gives on executors for the numbers below `count`, a bigint and a binary column.
+    """Call `batches` on executors for the numbers below `count`, and return its rows: a bigint and a binary column.
 
-    Raises EngineError: the job failed, or the executors' Python lacks a module.
+    Args:
+        session: The session.
+        batches: The function. It receives batches of numbers.
+        count: The number of numbers.
+        tasks: The number of Spark tasks.
+
+    Raises:
+        EngineError: The job failed, or the executors' Python lacks a module.
     """
     prepare(session)
     schema = StructType([StructField("n", LongType()), StructField("found", BinaryType())])
@@ -154,8 +170,12 @@ def run_in_python(session: SparkSession, batches: Batches, count: int, tasks: in
 
 
 def prepare(session: SparkSession) -> None:
-    """Sees to it that executors can read files in Python, or raises an EngineError; free when done."""
-    context = getattr(session, "_sc", None)  # none in a session of Spark Connect
+    """Make sure that executors can read files in Python. Later calls for the same context return at once.
+
+    Raises:
+        EngineError: The executors' Python is missing, unsuitable, or lacks a module.
+    """
+    context = getattr(session, "_sc", None)  # a session of Spark Connect has none
     if context is not None and context.master.startswith("local"):
         return
     known = session if context is None else context
@@ -168,7 +188,7 @@ def prepare(session: SparkSession) -> None:
         else:
             before = list(sys.path)
             context.addPyFile(str(_package_zip()))
-            sys.path[:] = before  # the driver has it
+            sys.path[:] = before  # the driver has the package already
         lacking = _missing_requirement(session)
     if lacking is not None:
         raise engine_error(lacking) from lacking
@@ -176,7 +196,7 @@ def prepare(session: SparkSession) -> None:
 
 
 def _missing_requirement(session: SparkSession) -> Exception | None:
-    """Spark's error where executors cannot import the reader of files; None: they can."""
+    """Return Spark's error if executors cannot import the module that reads files. None if they can."""
     try:
         session.range(1).mapInArrow(unchanged, "id bigint").count()
     except (PySparkException, Py4JError) as error:
@@ -188,7 +208,7 @@ def _missing_requirement(session: SparkSession) -> Exception | None:
 def _package_zip() -> Path:
     directory = Path(tempfile.mkdtemp(prefix="harness-spark-"))
     atexit.register(shutil.rmtree, directory, ignore_errors=True)
-    root = Path(__file__).parents[2]  # the package
+    root = Path(__file__).parents[2]  # the root of the package
     with zipfile.ZipFile(directory / _PACKAGE, "w", zipfile.ZIP_DEFLATED) as archive:
         for source in root.rglob("*.py"):
             archive.write(source, source.relative_to(root.parent))

@@ -1,4 +1,4 @@
-"""Bounds of stored columns in each file, in the types that Spark reads them as, for `java/FileBounds.java`."""
+"""Bounds of stored columns per file, in the types that Spark uses for the columns, for `java/FileBounds.java`."""
 
 from __future__ import annotations
 
@@ -18,22 +18,29 @@ from harness.metadata.planned_scan import PlannedScan
 from harness.storage.records import dataclass
 
 _MOST_CELLS = 2_000_000
-"""Files times columns of a plan that bounds are handed over of: 16 bytes each, or those of a text."""
+"""The most bounds, as files times columns, that are passed for a plan.
+
+A bound takes 16 bytes, or the bytes of its text.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class FileBounds:
-    """The bounds of a plan's columns, as its metadata has them.
+    """The bounds of a plan's columns, from the table's metadata.
 
-    columns: by field id and type, in whose internal values they are; per file of the plan. Keys of equality deletes may
-        be read of the same column as another type.
+    Attributes:
+        columns: The bounds by field id and type, one entry per file of the plan, in internal values of the type. The
+            type is part of the key because a key of equality deletes may read the same column as another type.
     """
 
     columns: Mapping[tuple[int, dt.Type], ColumnBounds]
 
     @staticmethod
     def from_plan(plan: PlannedScan, fields: Sequence[dt.Field]) -> FileBounds:
-        """The bounds of the first single values among `fields`; none of a single file, whose row groups tell more."""
+        """Return the bounds of the columns of single values among `fields`, up to a limit.
+
+        A plan with a single file has none, because the file's row group statistics are more precise.
+        """
         files = plan.files.num_rows
         if plan.statistics is None or files < 2:
             return FileBounds({})
@@ -48,10 +55,13 @@ class FileBounds:
     def table(
         self, stored: Sequence[StoredColumn], places: Sequence[int], members: Indices, legacy: frozenset[str]
     ) -> pa.Table | None:
-        """The bounds as `java/FileBounds.java` takes them; None: nothing is known.
+        """Return the bounds in the form that `java/FileBounds.java` reads. None if no bounds are known.
 
-        stored: what is read of the files. places: of the columns in the files, in the order in which Spark reads them.
-        members: ordinals of the files. legacy: as in `file_groups.FileForm`.
+        Args:
+            stored: The columns that are read.
+            places: The indexes of the columns in the files, in the order in which Spark reads them.
+            members: The ordinals of the files.
+            legacy: As in `file_groups.FileForm`.
         """
         found: dict[str, pa.Array] = {}
         for column in stored:
@@ -65,7 +75,7 @@ class FileBounds:
             if shown is None:
                 continue
             lower, upper = (side.take(from_numpy(members)) for side in (bounds.lower, bounds.upper))
-            if isinstance(column.field.type, dt.FloatType):  # to Spark, NaN is above all other numbers
+            if isinstance(column.field.type, dt.FloatType):  # Spark orders NaN above all other numbers
                 nan = scalar_of(math.nan, pa.float64())
                 upper = pc.if_else(from_numpy(bounds.has_nans[members]), nan, upper)
             found[f"lower {number}"], found[f"upper {number}"] = shown(lower), shown(upper)
@@ -73,7 +83,7 @@ class FileBounds:
 
 
 def _with_partition_values(plan: PlannedScan, column: dt.Field, bounds: ColumnBounds | None) -> ColumnBounds:
-    """The bounds of a column where the files' partition tuples have its value; that is exact."""
+    """Replace a column's bounds by its partition value in files whose partition has one. These bounds are exact."""
     numbers = to_numpy(plan.files.column("partition")).astype(np.int64)
     has_value = np.array([column.id in partition.constants for partition in plan.partitions], dtype=np.bool_)
     exact = ColumnBounds.exact(column.type, [partition.constants.get(column.id) for partition in plan.partitions])
@@ -84,7 +94,10 @@ def _with_partition_values(plan: PlannedScan, column: dt.Field, bounds: ColumnBo
 
 
 def _bounds_converter(wanted: dt.Type, stored: dt.Type) -> Callable[[pa.Array], pa.Array] | None:
-    """Makes bounds an array of the type that Spark reads a stored column as, without those that it cannot hold."""
+    """Return a function that converts bounds to the type in which Spark reads a stored column.
+
+    Bounds that this type cannot hold become null. Returns None if bounds of these types are not used.
+    """
     match wanted, stored:
         case dt.IntegerType(), dt.IntegerType(bits=bits):
             return _exact({8: pa.int8(), 16: pa.int16(), 32: pa.int32(), 64: pa.int64()}[bits])

@@ -1,11 +1,11 @@
-"""Looks at files by executors, before their rows are read: the driver opens none of them.
+"""Schemas and row counts of files, read by executors before any rows. The driver opens no file.
 
-A job of the JVM reads the ends of Parquet and ORC files, and needs nothing on the executors but Spark; Python parses
-them here. A job in Python looks at Avro files, and at files that Hadoop cannot open by their names or stores. A file
-that cannot be read fails whoever reads its rows, and not who asks for a frame that the file is a part of. In a local
+A JVM job reads the ends of Parquet and ORC files. It needs only Spark on the executors, and Python parses the ends
+here. A Python job reads Avro files, and files that Hadoop cannot open because of their names or stores. A file that
+cannot be read fails queries that read its rows, but a frame that includes the file can still be created. In a local
 session the driver is the executor, and reads the footers of local Parquet files itself.
 
-What only DuckDB reads in a footer, it reads in an image: a file of this process with the ends of the other.
+If only DuckDB can read a footer, it reads the footer from an image: a local file with the same first and last bytes.
 """
 
 from __future__ import annotations
@@ -62,11 +62,14 @@ from harness.storage.paths import PhysicalPath, is_local
 from harness.storage.stores import Storage
 
 _FormAndRows: TypeAlias = tuple[FileForm, int | None]
-"""The form of a file, and its physical row count, None if only reading tells."""
+"""The form of a file and its physical row count.
+
+The count is None if the file has to be read completely to count its rows.
+"""
 
 
 class _Scratch:
-    """A directory that goes when nobody holds this."""
+    """A temporary directory that is removed when the object is garbage-collected."""
 
     def __init__(self) -> None:
         self.path = Path(tempfile.mkdtemp(prefix="harness-footers-"))
@@ -75,7 +78,7 @@ class _Scratch:
 
 @dataclass(frozen=True, slots=True)
 class FooterImages:
-    """Parquet files as DuckDB reads them by their ends, in images that stay for as long as this is held."""
+    """Lets DuckDB read Parquet footers from images. The image files exist as long as the object."""
 
     plan: PlannedScan
     _scratch: _Scratch = field(default_factory=_Scratch)
@@ -83,7 +86,10 @@ class FooterImages:
     _access: DuckDBFiles = field(default_factory=lambda: DuckDBFiles(cursor(), Storage()))
 
     def opened(self, file: FileName, ends: EndBytes) -> _FormAndRows | HarnessError:
-        """A file whose footer Python does not parse; or its fault, in the words that a read by DuckDB has for it."""
+        """Open a file whose footer Python cannot parse.
+
+        If it cannot be read, return the error that a read by DuckDB raises.
+        """
         image = self._image(ends)
         try:
             footer = read_footers(self._access, [image], table=self.plan.table)[image.physical]
@@ -99,7 +105,7 @@ class FooterImages:
         sources: Sequence[ColumnSource],
         constants: Mapping[int, Any],
     ) -> None:
-        """Checks as `file_groups.check_partition_values` says."""
+        """Check a file as described in `file_groups.check_partition_values`."""
         table, image = self.plan.table, self._image(ends)
         try:
             if read_footers(self._access, [image], table=table)[image.physical].foreign:
@@ -110,7 +116,7 @@ class FooterImages:
             raise _about_file(error, image, file) from error
 
     def _image(self, ends: EndBytes) -> FileName:
-        """A file that begins and ends as another; between the two it has a hole."""
+        """Write a file with the same size and the same first and last bytes. The rest is a hole."""
         path = self._scratch.path / f"{next(self._numbers)}.parquet"
         with path.open("wb") as stream:
             stream.write(ends.head)
@@ -121,7 +127,7 @@ class FooterImages:
 
 def _form_and_rows(plan: PlannedScan, schema: PhysicalSchema, footer: Footer | CheckedFooter) -> _FormAndRows:
     kinds: frozenset[str] = frozenset()
-    if plan.lookup.is_delta:  # no Iceberg writer ever wrote in the old calendar (iceberg 6.9)
+    if plan.lookup.is_delta:  # no Iceberg writer ever used the Julian calendar (iceberg 6.9)
         kinds = legacy_kinds(schema, footer.metadata)
     form = FileForm(
         format="parquet", schema=schema, legacy=kinds, foreign=isinstance(footer, Footer) and footer.foreign
@@ -130,18 +136,18 @@ def _form_and_rows(plan: PlannedScan, schema: PhysicalSchema, footer: Footer | C
 
 
 def _about_file(error: HarnessError, image: FileName, file: FileName) -> HarnessError:
-    """The error as one about the file, of which the image is not known to anybody."""
+    """Return the error with the name of the file in place of the image's name."""
     error.message = error.message.replace(image.physical, file.physical)
     error.file = str(file)
     return error
 
 
-# The ends of Parquet and ORC files, as executors read them: the result of a `java/FileEnds.java`, decoded.
+# Results of `java/FileEnds.java`, which reads the ends of Parquet and ORC files on executors.
 #
-# Of each file it has a record of big-endian numbers: a kind, the size in bytes, when the file was modified, in ms since
-# 1970, and the length of what follows. That is the first four bytes of the file and then its end (0), the length of an
-# end that is longer than was asked for (1), or a letter (2): `M` missing or empty, `D` denied, `R` no regular file, `S`
-# its storage failed, and how.
+# Each file has a record of big-endian numbers: a kind, the size in bytes, the modification time in ms since 1970, and
+# the length of the following data. By kind, the data is: 0, the first four bytes of the file and its end; 1, the length
+# of an end that is longer than requested; 2, a letter: `M` missing or empty, `D` access denied, `R` not a regular file,
+# or `S` and a reason if the storage failed.
 
 
 _RECORD = struct.Struct(">bqqi")
@@ -151,7 +157,7 @@ _MAGIC_BYTES = 4
 
 
 def decode(result: bytes) -> list[EndBytes | int | str]:
-    """The ends of files, in the order in which these were given; or the length of an end; or a letter and more."""
+    """Decode the result of a job. Each file yields its end, or the length of its end, or a letter and a reason."""
     found: list[EndBytes | int | str] = []
     at = 0
     while at < len(result):
@@ -168,13 +174,16 @@ def decode(result: bytes) -> list[EndBytes | int | str]:
 
 ROUND_FILES = 1 << 13
 ROUND_BYTES = 1 << 26
-"""The most files and bytes of ends that cross in one round, which keeps the memory of the driver bounded."""
+"""The most files and bytes that one round transfers. This limits the driver's memory."""
 MOST_BYTES = 1 << 28
-"""The longest end that is asked for."""
+"""The longest end that is read."""
 
 
 def _rounds(files: Sequence[tuple[_FileToOpen, int]]) -> Iterator[list[_FileToOpen]]:
-    """Files in parts, given the lengths of their ends: of a part they are a round's bytes, or it is of one file."""
+    """Split files into parts whose ends fit in one round. `files` has the length of each file's end.
+
+    A part with a single file may exceed the limit.
+    """
     part: list[_FileToOpen] = []
     total = 0
     for file, length in files:
@@ -195,26 +204,26 @@ def _schema_of(schema: bytes) -> PhysicalSchema:
 _BY_JVM = ("parquet", "orc")
 _MAX_TASKS = 64
 _DENIED, _IRREGULAR, _FAILED = "D", "R", "S"
-_FAULTS = {_DENIED: "permission denied", _IRREGULAR: "it is no regular file"}
+_FAULTS = {_DENIED: "permission denied", _IRREGULAR: "it is not a regular file"}
 
 
 @dataclass(frozen=True, slots=True)
 class _FileToOpen:
-    """A file to look at. alike: the same for files that may be in one group."""
+    """A file to open. Only files with equal `group_key` can belong to the same file group."""
 
     name: FileName
     format: str
-    alike: object
+    group_key: object
 
     @property
     def is_here(self) -> bool:
-        """Whether this process reads its footer in a local session."""
+        """True if in a local session this process reads the file's footer."""
         return self.format == "parquet" and is_local(self.name.physical)
 
 
 @dataclass(slots=True)
 class ExecutorFileOpener:
-    """Looks at the files of a plan on executors; see `harness.engines.file_groups.Looks`."""
+    """Opens the files of a plan on executors, see `harness.engines.file_groups.FileOpener`."""
 
     gateway: PlannedReads
     plan: PlannedScan
@@ -224,11 +233,16 @@ class ExecutorFileOpener:
     _brotli: set[str] = field(default_factory=set)
     _orc: dict[str, OrcTraits] = field(default_factory=dict)
     _ends: dict[str, EndBytes] = field(default_factory=dict)
-    _alike: set[object] = field(default_factory=set)
+    _group_keys: set[object] = field(default_factory=set)
     _forms: dict[tuple[int, frozenset[str], bool], FileForm] = field(default_factory=dict)
 
     def prefetch(self, *parts: ScanFiles) -> None:
-        """Looks at those of the files that were not looked at; raises OutsideTableError, and EngineError of a job."""
+        """Open those files that have not been opened yet.
+
+        Raises:
+            OutsideTableError: A file is outside the allowed roots.
+            EngineError: A job failed.
+        """
         new: dict[str, _FileToOpen] = {}
         for files in parts:
             alike: dict[object, int] = {}
@@ -246,21 +260,21 @@ class ExecutorFileOpener:
             else:
                 self._refuse(file, missing_file(file.name, fault, self.plan.storage, table=self.plan.table))
         if self.gateway.is_local:
-            self._look_here([file for file in present if file.is_here])
+            self._open_here([file for file in present if file.is_here])
             present = [file for file in present if not file.is_here]
         others = [file for file in present if file.format not in _BY_JVM or not hadoop_opens(file.name.physical)]
         for file_format in _BY_JVM:
             by_jvm = [file for file in present if file.format == file_format and hadoop_opens(file.name.physical)]
-            others += self._look_at_ends(by_jvm)
-        self._look_at_heads(others)
+            others += self._open_by_ends(by_jvm)
+        self._open_in_python(others)
 
     def faults(self, files: ScanFiles) -> Faults:
-        """Return why files that were prefetched cannot be read, by number."""
+        """Return the errors of prefetched files that cannot be read, by file number."""
         found = ((number, self._opened[physical]) for number, physical in enumerate(files.physical))
         return {number: known for number, known in found if isinstance(known, HarnessError)}
 
     def opened(self, files: ScanFiles, numbers: Indices) -> OpenedFiles:
-        """Return some of the files, which were prefetched and have no fault."""
+        """Return the forms and row counts of files that were prefetched without a fault."""
         found = [self._opened[physical] for physical in files.physical_of(numbers)]
         known = [file for file in found if not isinstance(file, HarnessError)]
         assert len(known) == len(found), "files with a fault are not opened"
@@ -269,7 +283,7 @@ class ExecutorFileOpener:
     def check_partition_values(
         self, files: ScanFiles, number: int, fields: Sequence[Field], sources: Sequence[ColumnSource]
     ) -> None:
-        """Checks as `file_groups.Looks` says, for the first file of a group."""
+        """Check the first file of a group as described in `file_groups.FileOpener`."""
         (constants,) = files.partition_values(np.array([number]))
         file = _FileToOpen(files.name(number), files.format[number], None)
         known = self._opened[file.name.physical]
@@ -284,22 +298,22 @@ class ExecutorFileOpener:
                 self.images.check_partition_values(file.name, ends, fields, sources, constants)
 
     def disk_files(self, physical: Sequence[str]) -> list[DiskFile]:
-        """Files as they were when they were looked at."""
+        """Return files with the sizes and times that they had when they were opened."""
         return [self._disk[path] for path in physical]
 
     def needs_brotli(self, files: Sequence[FileName]) -> bool:
-        """Tells whether pages of one of the files are in Brotli."""
+        """Return whether any of the files has pages compressed with Brotli."""
         return any(file.physical in self._brotli for file in files)
 
     def orc_traits(self, file: FileName) -> OrcTraits:
-        """Facts of the footer of an ORC file beside its columns."""
+        """Return facts from the footer of an ORC file other than its columns."""
         return self._orc[file.physical]
 
     def _refuse(self, file: _FileToOpen, fault: HarnessError) -> None:
         self._opened[file.name.physical] = fault.within(table=self.plan.table)
 
-    def _look_here(self, files: Sequence[_FileToOpen]) -> None:
-        """Looks at local Parquet files from this process."""
+    def _open_here(self, files: Sequence[_FileToOpen]) -> None:
+        """Open local Parquet files in this process."""
         access = DuckDBFiles(cursor(), self.plan.storage)
         footers, faults = footers_and_faults(access, [file.name for file in files], table=self.plan.table)
         for file in files:
@@ -314,8 +328,8 @@ class ExecutorFileOpener:
             if footer.is_brotli:
                 self._brotli.add(path)
 
-    def _look_at_ends(self, files: Sequence[_FileToOpen]) -> list[_FileToOpen]:
-        """Looks at files of one format by their ends; gives back those that the JVM has no access to."""
+    def _open_by_ends(self, files: Sequence[_FileToOpen]) -> list[_FileToOpen]:
+        """Open files of one format by their ends. Return the files that the JVM cannot access."""
         inaccessible = []
         schemas: dict[bytes, None] = {}
         try:
@@ -330,11 +344,14 @@ class ExecutorFileOpener:
         except RequestError:
             if any(file.format != "orc" for file in files):
                 raise
-            return list(files)  # of a store that fsspec knows, and Hadoop does not
+            return list(files)  # the table's store is known to fsspec but not to Hadoop
         return inaccessible
 
     def _read_ends(self, files: Sequence[_FileToOpen]) -> Iterator[tuple[_FileToOpen, EndBytes | int | str]]:
-        """What `decode` gives of each file, in some order; a length only of an end that is too long to be read."""
+        """Yield the result of `decode` for each file, in any order.
+
+        A length is yielded only if the end is too long to be read.
+        """
         long: list[tuple[_FileToOpen, int]] = []
         for start in range(0, len(files), ROUND_FILES):
             part = files[start : start + ROUND_FILES]
@@ -352,7 +369,7 @@ class ExecutorFileOpener:
         return decode(self.gateway.read_ends(physical, hadoop_options(self.plan.storage, physical), most))
 
     def _keep_ends(self, file: _FileToOpen, ends: EndBytes, schemas: dict[bytes, None]) -> None:
-        """Keeps what the ends of a file tell. schemas: those of files that were looked at before."""
+        """Parse and store the end of a file. `schemas` holds the schemas of files that were opened before."""
         path = file.name.physical
         self._disk[path] = DiskFile(path, ends.size, ends.modified)
         if file.format == "orc":
@@ -365,15 +382,15 @@ class ExecutorFileOpener:
             known = (
                 None if footer is None else self._shared(_form_and_rows(self.plan, _schema_of(footer.schema), footer))
             )
-        except (HarnessError, LookupError, ValueError):  # which a read of the image tells in full
+        except (HarnessError, LookupError, ValueError):  # reading the image reports the error in full
             known = None
         if footer is None or known is None:
             self._opened[path] = self.images.opened(file.name, ends)
         else:
             self._opened[path] = known
-            alike = (id(known[0]), file.alike)
-            if alike not in self._alike:  # likely the first of a group, whose partition values are checked
-                self._alike.add(alike)
+            alike = (id(known[0]), file.group_key)
+            if alike not in self._group_keys:  # probably the first of its group, whose partition values will be checked
+                self._group_keys.add(alike)
                 self._ends[path] = ends
             if len(schemas) < MOST_TRIED:
                 schemas[footer.schema] = None
@@ -381,7 +398,10 @@ class ExecutorFileOpener:
             self._brotli.add(path)
 
     def _shared(self, known: _FormAndRows) -> _FormAndRows:
-        """The file with the first of the forms that are equal: a hash takes 0.2 µs a column of the schema."""
+        """Replace the form by an equal form that is already known.
+
+        Forms are compared by identity afterwards, because hashing a form takes 0.2 µs per column of its schema.
+        """
         form, rows = known
         key = (id(form.schema), form.legacy, form.foreign)
         return self._forms.setdefault(key, form), rows
@@ -390,39 +410,39 @@ class ExecutorFileOpener:
         path, named = file.name.physical, str(file.name)
         try:
             check_magic(file.name, ends[:_MAGIC_BYTES], table=self.plan.table)
-            # What lies between head and footer is not missed: all places in a footer count from the file's end.
+            # The missing middle does not matter: all offsets in a footer count from the file's end.
             schema, rows = schema_of_orc(BytesIO(ends), file=named)
             self._opened[path] = FileForm(format="orc", schema=schema), rows
             self._orc[path] = orc_traits(BytesIO(ends), file=named)
         except HarnessError as error:
             self._refuse(file, error)
 
-    def _look_at_heads(self, files: Sequence[_FileToOpen]) -> None:
+    def _open_in_python(self, files: Sequence[_FileToOpen]) -> None:
         if not files:
             return
         named = tuple((file.name, file.format) for file in files)
         reader = HeadReader(named, self.plan.storage, self.plan.table, self.plan.format)
         found = run_in_python(self.gateway.session, reader.batches, len(files), min(len(files), _MAX_TASKS))
         for number, pickled in zip(*(found.column(i).to_pylist() for i in range(2)), strict=True):
-            self._keep_head(files[number], pickle.loads(pickled))  # of harness's own workers
+            self._keep_result(files[number], pickle.loads(pickled))  # pickled by harness's own workers
 
-    def _keep_head(self, file: _FileToOpen, look: FileHead | EndBytes | str) -> None:
+    def _keep_result(self, file: _FileToOpen, result: FileHead | EndBytes | str) -> None:
         path = file.name.physical
-        match look:
+        match result:
             case str():
-                fault = unwrap(RuntimeError(look))
+                fault = unwrap(RuntimeError(result))
                 assert fault is not None
                 self._refuse(file, fault)
             case FileHead():
-                self._disk[path] = DiskFile(path, look.size)
-                self._opened[path] = FileForm(format=file.format, schema=look.schema), look.rows
-                if look.orc is not None:
-                    self._orc[path] = look.orc
+                self._disk[path] = DiskFile(path, result.size)
+                self._opened[path] = FileForm(format=file.format, schema=result.schema), result.rows
+                if result.orc is not None:
+                    self._orc[path] = result.orc
             case EndBytes():
-                self._keep_ends(file, look, {})
+                self._keep_ends(file, result, {})
 
     def _fault(self, file: FileName, letter: str) -> HarnessError:
-        """The error for a file that the JVM could not read, by what `decode` gives."""
+        """Return the error for a file that the JVM could not read, from its letter."""
         plan = self.plan
         if letter.startswith(_FAILED):
             reason = f"Cannot read file: its storage failed: {letter[1:][:300]}"
@@ -430,11 +450,11 @@ class ExecutorFileOpener:
         return missing_file(file, _FAULTS.get(letter), plan.storage, table=plan.table)
 
 
-# Looks by this process: a client of Spark Connect has the files' paths, and runs no job without harness on the server.
+# A client of Spark Connect opens files in its own process: it knows their paths, and the server may not have harness.
 
 
 def client_opener(plan: PlannedScan) -> LocalFileOpener:
-    """Looks at the files of a plan."""
+    """Return an opener for the files of a plan that works in the client's process."""
 
     def open_other(name: FileName, file_format: str) -> tuple[PhysicalSchema, int | None]:
         return read_head(name, file_format, plan.storage, table=plan.table)
@@ -444,15 +464,15 @@ def client_opener(plan: PlannedScan) -> LocalFileOpener:
 
 @dataclass(frozen=True, slots=True)
 class ClientTraits:
-    """Facts of footers beside the schema; see `harness.engines.spark.arrow_scan.FileTraits`."""
+    """Facts in file footers other than the schema, see `harness.engines.spark.arrow_scan.FileTraits`."""
 
     storage: Storage
     is_brotli: Callable[[FileName], bool]
 
     def needs_brotli(self, files: Sequence[FileName]) -> bool:
-        """Tells whether the pages of one of the files are in Brotli."""
+        """Return whether any of the files has pages compressed with Brotli."""
         return any(map(self.is_brotli, files))
 
     def orc_traits(self, file: FileName) -> OrcTraits:
-        """Facts of the footer of an ORC file beside its columns."""
+        """Return facts from the footer of an ORC file other than its columns."""
         return read_orc_traits(file, self.storage)

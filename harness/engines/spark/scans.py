@@ -1,7 +1,7 @@
-"""File groups as Spark frames, and what one arm of a query selects from them.
+"""File groups as Spark frames, with the expressions that one arm of a query selects from them.
 
-A frame has the stored columns that are used, under made-up names, the per-file constants, and where they are needed the
-row positions. It is made last: expressions come first, because they decide which constants it must carry.
+A frame has the stored columns that are used, under generated names, the per-file constants, and row positions if they
+are needed. The frame is created last, because the expressions decide which constants it must have.
 """
 
 from __future__ import annotations
@@ -37,12 +37,20 @@ from harness.storage.paths import PhysicalPath
 
 @dataclass(slots=True, kw_only=True)
 class FrameScan:
-    """A file group to be read.
+    """A file group to read.
 
-    looks: what looked at the files, executors where the reader is a gateway. files: those that the group is of.
-    values: everything that is read, as `expressions` gives it.
-    deleted: deleted positions of each member by number; None: the group has none.
-    bounds: what is known of columns in the files of the plan; None: the files are not those of the plan.
+    Attributes:
+        reader: Reads the files.
+        opener: The opener of the files. It works on executors if the reader is a gateway.
+        plan: The plan.
+        group: The file group.
+        files: The files that the group's members belong to.
+        values: All values to read, by label.
+        deleted: The deleted positions of each member by file number. None if the group has none.
+        positions: True if the frame needs row positions.
+        bounds: The known bounds of columns in the plan's files. None if the files are not the plan's data files.
+        constants: The values that differ between files.
+        native: True if Spark's own reader reads the files.
     """
 
     reader: SparkReader
@@ -80,14 +88,14 @@ class FrameScan:
         self.constants = FileConstants(len(self.group.members))
 
     def expressions(self) -> dict[str, Column]:
-        """The expression of each of `values`, by its label."""
+        """Return the expression of each of `values`, by label."""
         translation = ColumnTranslation(self._place, self.constants, self.group.form.legacy)
         return {label: translation.expression(value) for label, value in self.values.items()}
 
     def frame(self) -> DataFrame:
-        """The frame on which all expressions that were asked for hold.
+        """Return the frame on which the expressions that were returned so far can be evaluated.
 
-        Beside them it has `pos`, the physical row from 0, if the scan has `positions`, and `deleted` if it has deletes.
+        It also has `pos`, the physical row number from 0, if the scan has `positions`, and `deleted` if it has deletes.
         """
         if not self.native:
             return self._arrow_frame()
@@ -110,11 +118,11 @@ class FrameScan:
         return self.files.physical_of(self.group.members)
 
     def _deleted(self) -> list[BitMap64] | None:
-        """The deleted positions of each member."""
+        """Return the deleted positions of each member."""
         return None if self.deleted is None else [self.deleted[number] for number in self.group.members.tolist()]
 
     def _is_readable(self) -> bool:
-        """Tells whether Spark can read such files in the reader's session; RequestError where nothing can."""
+        """Return whether Spark can read these files in the reader's session. Raise RequestError if no reader can."""
         names = self._physical()
         match self.reader:
             case Gateway():
@@ -122,12 +130,14 @@ class FrameScan:
             case PlannedSource() as source:
                 return can_distinguish(source.session, self._used()) and all(map(hadoop_opens, names))
             case PlainPaths() as reader:
-                return reader.knows(self.group.form.schema, self._used()) and all(map(reader.opens, names))
+                return reader.reads_unambiguously(self.group.form.schema, self._used()) and all(
+                    map(reader.opens, names)
+                )
             case other:
                 assert_never(other)
 
     def _used(self) -> list[PhysicalField]:
-        """The file's columns that are read, each once."""
+        """Return the file's columns that are read, each once."""
         places = dict.fromkeys(column.source.place for column in self._stored)
         return [self.group.form.schema[place] for place in places]
 
@@ -184,6 +194,9 @@ class FrameScan:
         )
 
     def _place(self, place: int) -> Column:
-        """The stored column at a place of the file's schema; Spark's own readers give only those that are asked for."""
+        """Return the stored column with an index in the file's schema.
+
+        Spark's own readers return only requested columns.
+        """
         index = self._places.setdefault(place, len(self._places))
         return functions.col(f"p{index if self.native else place}")

@@ -1,9 +1,9 @@
 """A local Spark session for reads and tests.
 
-In processor seconds on two cores, stopping the JVM's compiler at its first tier takes a start from 9 to 5, the first
-read from 7 to 5, and a small read on a warm session from 0.36 to 0.22. A scan of 20 million rows takes 1.5 to 1.9 times
-as much, so whoever scans that much passes `config={"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=4"}`.
-Adaptive execution costs a tenth of a small read and stays on, because it chooses the joins of large ones.
+Stopping the JVM's compiler at its first tier reduces processor time on two cores from 9 s to 5 s for a start, from 7 s
+to 5 s for the first read, and from 0.36 s to 0.22 s for a small read on a warm session. A scan of 20 million rows takes
+1.5 to 1.9 times as long, so for large scans pass `config={"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=4"}`.
+Adaptive execution costs a tenth of a small read, but stays on because it chooses the joins of large reads.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from harness.metadata.model.file_schema import PhysicalField, walk_stored
 from harness.metadata.model.schema import Field, StructType, TimestampType, Type, children
 from harness.storage.threads import phase, track
 
-if TYPE_CHECKING:  # where there is no pyspark, `spark_session` says so
+if TYPE_CHECKING:  # `spark_session` reports a missing pyspark
     from pyspark.sql import SparkSession
 
 OLDEST_PYSPARK = 4
@@ -34,8 +34,8 @@ OLDEST_PYSPARK = 4
 _JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 _MOST_PARTITIONS = 8
 _MOST_MEMORY_MIB = 8192
-# What fails on an executor reaches the caller as an exception: its trace need not be on stderr too. The gateway has a
-# level of its own because Spark would otherwise announce that it takes another.
+# Failures on executors reach the caller as exceptions, so their traces are not printed to stderr as well. The gateway
+# has its own level, because Spark would otherwise print that it changes the level.
 _LOGGING = """\
 rootLogger.level = error
 rootLogger.appenderRef.stderr.ref = stderr
@@ -62,22 +62,26 @@ def spark_session(
     config: Mapping[str, str] | None = None,
     packages: str | None = None,
 ) -> SparkSession:
-    """A session tuned for many small local reads, or the one that is there.
+    """Start a Spark session tuned for many small local reads, or return the running session.
 
-    A session that runs already is returned as it is: none of its settings is changed. A new one has no UI, keeps to
-    the loopback address, logs errors only, keeps its warehouse in a temporary directory (nothing is left in the working
-    directory), runs Python workers on this machine with this Python, and has UTC as its time zone. Executors of a
-    cluster run the Python that `PYSPARK_PYTHON` or `spark.pyspark.python` names, else `python3`.
+    A running session is returned unchanged, with all its settings. A new session has no UI, binds to the loopback
+    address, logs only errors, keeps its warehouse in a temporary directory, and leaves nothing in the working
+    directory. It runs Python workers on this machine with the current Python, and its time zone is UTC. Executors of a
+    cluster run the Python that `PYSPARK_PYTHON` or `spark.pyspark.python` names, or `python3` by default.
 
     Args:
-        master: of a new session.
-        config: settings of a new session, over those chosen here. Options of the JVM are added to those chosen here.
-        packages: of Java, for a new session, which are fetched from Maven Central once: `s3` for tables in S3 (some
-            700 MB, most of it Amazon's client), or Maven coordinates, with commas between them.
+        app_name: The application name of a new session.
+        master: The master of a new session.
+        config: Settings of a new session, which override the defaults above. JVM options are added to the default ones.
+        packages: Java packages for a new session, separated by commas. They are downloaded from Maven Central once:
+            `s3` for tables in S3 (some 700 MB, most of it Amazon's client), `azure`, `gcs`, or Maven coordinates.
+
+    Returns:
+        The session.
 
     Raises:
-        RequestError: `packages` are none; pyspark is older than 4.0; no Java that runs this
-            pyspark (`usable_java`); the session that runs has other values for `config` or `packages` than asked.
+        RequestError: `packages` is invalid, pyspark is older than 4.0, there is no Java that can run this pyspark, or a
+            running session has other values for `config` or `packages`.
         EngineError: Spark does not start.
     """
     check_pyspark()
@@ -96,12 +100,12 @@ def spark_session(
         return existing
     from pyspark import SparkContext
 
-    java = usable_java() if SparkContext._gateway is None else None  # a JVM that runs is what it is
+    java = usable_java() if SparkContext._gateway is None else None  # a running JVM cannot be replaced
     return _start(app_name, master, wanted, java)
 
 
 def running_session() -> SparkSession | None:
-    """The session that runs in this process; None: there is none. Starts nothing."""
+    """Return the Spark session that runs in this process, or None. Starts nothing."""
     from pyspark import SparkContext
     from pyspark.sql import SparkSession
 
@@ -110,11 +114,11 @@ def running_session() -> SparkSession | None:
         return active
     if SparkContext._active_spark_context is None:
         return None
-    return SparkSession.builder.getOrCreate()  # without settings, which it would apply
+    return SparkSession.builder.getOrCreate()  # the builder would apply settings
 
 
 def check_pyspark() -> None:
-    """Raises RequestError for a pyspark that is older than 4.0."""
+    """Raise RequestError if the installed pyspark is older than 4.0."""
     import pyspark
 
     version = pyspark.__version__
@@ -135,7 +139,7 @@ def _start(app_name: str, master: str, wanted: Mapping[str, str], java: JavaRunt
     logging.write_text(_LOGGING, encoding="utf-8")
     options = (
         "-XX:TieredStopAtLevel=1",
-        "-XX:ReservedCodeCacheSize=256m",  # with one tier it would be 48 MiB, which a long test run fills
+        "-XX:ReservedCodeCacheSize=256m",  # with one tier the default would be 48 MiB, which a long test run fills
         "-Duser.timezone=UTC",
         f'"-Dlog4j2.configurationFile={logging.as_uri()}"',
         f'"-Dderby.system.home={directory}"',
@@ -148,7 +152,7 @@ def _start(app_name: str, master: str, wanted: Mapping[str, str], java: JavaRunt
     with _environment(settings, environment), _signal_handler(), phase("starting Spark"):
         try:
             session = builder.getOrCreate()
-        except Exception as error:  # pyspark has no common base of what starting raises
+        except Exception as error:  # pyspark raises unrelated classes when it fails to start
             first = next(iter(str(error).strip().splitlines()), type(error).__name__)
             raise EngineError(f"Cannot start Spark with master {master}: {first}") from error
     _started.append(track(_Jobs(session)))
@@ -156,7 +160,7 @@ def _start(app_name: str, master: str, wanted: Mapping[str, str], java: JavaRunt
 
 
 class _Jobs:
-    """The jobs of a session."""
+    """The jobs of a session, which can be interrupted."""
 
     def __init__(self, session: SparkSession) -> None:
         self._session = session
@@ -166,7 +170,7 @@ class _Jobs:
 
 
 _started: list[_Jobs] = []
-"""Jobs of the sessions that were started here, which stay known by this list."""
+"""The jobs of sessions that harness started. The list keeps the objects alive."""
 
 
 def _settings(directory: Path, *, local: bool) -> dict[str, str]:
@@ -178,15 +182,16 @@ def _settings(directory: Path, *, local: bool) -> dict[str, str]:
         "spark.ui.retainedJobs": "50",
         "spark.ui.retainedStages": "50",
         "spark.ui.retainedTasks": "1000",
-        "spark.sql.ui.retainedExecutions": "20",  # each holds the text of a plan
-        # Else each operation on a column asks the JVM six times more, to say in errors where in Python it was written.
+        "spark.sql.ui.retainedExecutions": "20",  # each execution keeps the text of a plan
+        # Without this, each operation on a column calls the JVM 6 more times, to record the Python line for error
+        # messages.
         "spark.python.sql.dataFrameDebugging.enabled": "false",
         "spark.driver.memory": f"{_driver_memory_mib()}m",
         "spark.sql.catalogImplementation": "in-memory",
         "spark.sql.warehouse.dir": (directory / "warehouse").as_uri(),
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.shuffle.partitions": str(min(_MOST_PARTITIONS, max(2, cores))),
-        # Over this many paths, Spark lists them by a job of one task a path: minutes for what a loop does in seconds.
+        # For more paths than this, Spark lists them in a job with one task per path: minutes instead of seconds.
         "spark.sql.sources.parallelPartitionDiscovery.threshold": "1000000",
     }
     if local:
@@ -199,17 +204,23 @@ def _settings(directory: Path, *, local: bool) -> dict[str, str]:
 
 
 def _driver_memory_mib() -> int:
-    """A quarter of the machine's memory, at least 1 GiB, at most 8: in local mode the driver does all of the work."""
+    """Return the driver's memory: a quarter of the machine's, but between 1 and 8 GiB.
+
+    In local mode, the driver does all work.
+    """
     try:
         total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") >> 20
-    except (AttributeError, ValueError, OSError):  # not on this platform
+    except (AttributeError, ValueError, OSError):  # not available on this platform
         return 1024
     return max(1024, min(_MOST_MEMORY_MIB, total // 4))
 
 
 @contextmanager
 def _signal_handler() -> Iterator[None]:
-    """Whoever handles Ctrl-C goes on doing so. Else PySpark does, over the connection that it may just be reading."""
+    """Keep the current handler of Ctrl-C while Spark starts.
+
+    PySpark would install its own handler, which uses a connection that may be in the middle of a read.
+    """
     before = signal.getsignal(signal.SIGINT)
     try:
         yield
@@ -221,11 +232,12 @@ def _signal_handler() -> Iterator[None]:
 
 @contextmanager
 def _environment(settings: Mapping[str, str], java: Mapping[str, str]) -> Iterator[None]:
-    """Set what Spark takes from the environment alone, while it starts: its address, the Python of its workers, Java.
+    """Set environment variables that Spark reads while it starts: its address, the Python of its workers, and Java.
 
-    The address and the Python that the user has set stay. Java's variables replace those of a Java that does not run.
+    An address and Python that the user has set are kept. The Java variables are replaced, because they may name a Java
+    that does not run.
     """
-    # Without an address of its own it resolves the name of the host.
+    # Without an address, Spark would resolve the host name.
     wanted = {"PYSPARK_PYTHON": "spark.pyspark.python", "SPARK_LOCAL_IP": "spark.driver.bindAddress"}
     added = {name: settings[key] for name, key in wanted.items() if key in settings and name not in os.environ}
     added |= java
@@ -241,8 +253,8 @@ def _environment(settings: Mapping[str, str], java: Mapping[str, str]) -> Iterat
                 os.environ[name] = value
 
 
-# Settings of a user's session that a lowered plan depends on, where harness can make no session beside it. They must
-# stay as they are until the rows are read.
+# Settings of a user's session on which a lowered plan depends if harness cannot create a private session. They must not
+# change until the rows are read.
 
 
 _UTC = ("UTC", "Etc/UTC", "Z", "GMT", "Etc/GMT", "+00:00", "UTC+0", "Universal", "Zulu", "Etc/UCT", "UCT")
@@ -254,11 +266,15 @@ _FILTER_SETTINGS = {
 
 
 def check_session(session: SparkSession, columns: Sequence[Field], condition: str | None) -> None:
-    """Refuses a session under whose settings the rows would come out wrong.
+    """Refuse a session whose settings would change the rows.
 
-    columns: all that a plan reads. condition: its filter, in Spark's SQL.
+    Args:
+        session: The session.
+        columns: All columns that a plan reads.
+        condition: The plan's filter in Spark's SQL, or None.
 
-    Raises RequestError: naming the setting, its value, and the value needed.
+    Raises:
+        RequestError: A setting has a wrong value. The message names the setting, its value, and the required value.
     """
     require(session, "spark.sql.ansi.enabled", "true")
     if _has_times(columns) or "TIMESTAMP" in (condition or "").upper():
@@ -271,20 +287,27 @@ def check_session(session: SparkSession, columns: Sequence[Field], condition: st
 
 
 def check_nested(session: SparkSession, schema: Sequence[PhysicalField]) -> None:
-    """Refuses, as `check_session`, a session that cannot tell apart parts of structs that differ by case alone."""
+    """Refuse a session that cannot distinguish struct fields whose names differ only in case.
+
+    Raises:
+        RequestError: As in `check_session`.
+    """
     nested = [level for top in schema for level in levels(top.children)]
     if not all(are_distinct([f.name for f in level]) for level in nested):
         require(session, "spark.sql.caseSensitive", "true")
 
 
 def can_distinguish(session: SparkSession, used: Sequence[PhysicalField]) -> bool:
-    """Tells whether the session can tell apart the columns of a file that are read; raises as `check_nested`."""
+    """Return whether the session can distinguish the columns of a file that are read.
+
+    Raises the error of `check_nested`.
+    """
     check_nested(session, used)
     return are_distinct([f.name for f in used]) or setting_of(session, "spark.sql.caseSensitive") == "true"
 
 
 def require(session: SparkSession, setting: str, *allowed: str) -> None:
-    """Raises RequestError for a setting that has none of the allowed values, in any case."""
+    """Raise RequestError if a setting has none of the allowed values, ignoring case."""
     found = setting_of(session, setting)
     if found is not None and found.lower() not in {value.lower() for value in allowed}:
         raise RequestError(
@@ -295,7 +318,7 @@ def require(session: SparkSession, setting: str, *allowed: str) -> None:
 
 
 def setting_of(session: SparkSession, name: str) -> str | None:
-    """The value of a setting, set or not; None: this Spark has no such setting."""
+    """Return the value of a setting, or its default. None if this Spark does not have the setting."""
     from pyspark.errors import PySparkException
 
     try:
@@ -307,18 +330,18 @@ def setting_of(session: SparkSession, name: str) -> str | None:
 
 
 def failure(error: Exception) -> EngineError:
-    """The error for a request that the server refused."""
+    """Return the error for a request that the server refused."""
     return EngineError(f"Spark failed: {' '.join(str(error).split(' JVM stacktrace:')[0].split())[:500]}")
 
 
 def levels(schema: Sequence[PhysicalField]) -> list[Sequence[PhysicalField]]:
-    """The fields that stand beside each other, at every level."""
+    """Return the fields of each level: the top level, then the fields of each struct."""
     inner = [f.children for f in walk_stored(schema) if isinstance(f.type, StructType)]
     return [schema, *inner]
 
 
 def are_distinct(names: Sequence[str]) -> bool:
-    """Tells whether no two names differ by case alone, or not at all."""
+    """Return whether all names differ, ignoring case."""
     return len({name.casefold() for name in names}) == len(names)
 
 

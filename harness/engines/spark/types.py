@@ -1,7 +1,8 @@
-"""The Spark types of columns: as harness gives them out, and as Spark reads them from a file.
+"""Spark types of columns, as harness returns them and as Spark reads them from files.
 
-Spark lacks some logical types. Their values travel in *storage types*: times as bigint micros, timestamps in nanos as
-bigint nanos, a UUID as its lower-case text, fixed and geo as binary, variant as JSON text, unknown as int nulls.
+Spark lacks some logical types. Values of these types are represented in *storage types*: times as bigint microseconds,
+timestamps in nanoseconds as bigint nanoseconds, a UUID as lower-case text, fixed and geo types as binary, variants as
+JSON text, and the unknown type as int nulls.
 """
 
 from __future__ import annotations
@@ -16,20 +17,21 @@ from harness.metadata.model import schema as dt
 from harness.metadata.model.file_schema import PhysicalField
 
 ARROW_METADATA = "harness.arrow"
-"""The metadata key under which a shown column says its exact Arrow type, see `shown`."""
+"""The metadata key under which an output column stores its exact Arrow type, see `output_column`."""
 
 _INTEGERS = {8: spark.ByteType, 16: spark.ShortType, 32: spark.IntegerType, 64: spark.LongType}
 
 
-def quoted(name: str) -> str:
-    """A name as it stands in Spark's SQL."""
+def quote_name(name: str) -> str:
+    """Quote a name for Spark's SQL."""
     return "`" + name.replace("`", "``") + "`"
 
 
 def storage_type(type_: dt.Type) -> spark.DataType:
-    """The Spark type in which values of `type_` leave the engine. Everything in it may be null.
+    """Return the Spark type that the engine uses for values of a type. Everything in it is nullable.
 
-    Raises UnsupportedError: the type is not known (iceberg 1.22), or occurs in files only.
+    Raises:
+        UnsupportedError: The type is not known (iceberg 1.22), or exists in files only.
     """
     match type_:
         case dt.BooleanType():
@@ -68,10 +70,11 @@ def storage_type(type_: dt.Type) -> spark.DataType:
 
 
 def output_column(field: dt.Field) -> spark.StructField:
-    """The column of `field` in what harness gives out: its name and storage_type, nullable.
+    """Return the output column of a field: its name and storage type, nullable.
 
-    Its metadata holds, under `ARROW_METADATA`, the base64 text of an Arrow IPC schema whose one field is the column in
-    its exact type (`harness.metadata.model.schema.arrow_field`); a storage_type alone does not tell a time from a long.
+    The column's metadata stores its exact type (`harness.metadata.model.schema.arrow_field`), because a storage type
+    alone does not distinguish a time from a long. It is the base64 text of an Arrow IPC schema with one field, under
+    `ARROW_METADATA`.
     """
     exact = pa.schema([dt.arrow_field(field)]).serialize().to_pybytes()
     metadata = {ARROW_METADATA: base64.b64encode(exact).decode("ascii")}
@@ -79,11 +82,11 @@ def output_column(field: dt.Field) -> spark.StructField:
 
 
 def physical_column(stored: PhysicalField) -> spark.StructField:
-    """The column that Spark's Parquet readers take a stored column for, under its physical name, values unchanged.
+    """Return the column that Spark's Parquet readers read without changing values, under its physical name.
 
-    Times come as numbers in their own unit (millis int, else bigint), timestamps in nanos as bigint, unsigned integers
-    as the next wider signed type, uuid, half and fixed as their bytes. A stored type that harness does not know stands
-    as binary, so that the columns beside it can be read; reading it may fail.
+    Times are numbers in their own unit (milliseconds as int, others as bigint), timestamps in nanoseconds are bigint,
+    unsigned integers have the next wider signed type, and uuid, half-precision floats and fixed are bytes. A stored
+    type that harness does not know is binary, so that all remaining columns can be read; reading that column may fail.
     """
     return spark.StructField(stored.name, _physical_type(stored))
 

@@ -1,8 +1,9 @@
-"""Deletion vectors of Delta, as bitmaps.
+"""Deletion vectors of Delta, decoded to bitmaps.
 
-A vector is inline in the log or lies in a `.bin` file with others. Every length, checksum and count is held against
-what the log says, because a vector that is read wrong gives deleted rows back, or takes live ones away. So a vector
-that says that it deletes no row is read too, although delta D9 would let it be: the bitmap may know better.
+A vector is inline in the log, or in a `.bin` file with other vectors. Every length, checksum, and count is compared
+with the log, because a vector that is decoded wrongly would bring deleted rows back or remove live ones. For the same
+reason, a vector with a recorded cardinality of 0 is read too, although delta D9 allows to skip it: the bitmap may
+contain rows.
 
 Spec: Delta, "Deletion Vectors" and "Deletion Vector File Storage Format".
 """
@@ -27,9 +28,8 @@ from harness.storage.stores import Storage
 
 K = TypeVar("K", bound=Hashable)
 
-# Z85, the text form of bytes in deletion vector descriptors: five characters stand for four bytes.
-#
-# Spec: ZeroMQ RFC 32; Delta, "Deletion Vectors".
+# In Z85, the text form of bytes in deletion vector descriptors, five characters stand for four bytes (ZeroMQ RFC 32;
+# Delta, "Deletion Vectors").
 
 
 _ALPHABET = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?&<>()[]{}@%$#"
@@ -38,7 +38,7 @@ _LIMIT = 1 << 32
 
 
 def decode_z85(text: str) -> bytes:
-    """The bytes that `text` stands for. Raises ValueError, with what is wrong."""
+    """Decode a text in Z85 to bytes. Raises ValueError with the reason."""
     if len(text) % 5:
         raise ValueError(f"{len(text)} characters, expected a multiple of 5")
     unknown = next((c for c in text if c not in _VALUES), None)
@@ -60,41 +60,57 @@ def _word(group: str) -> int:
 _PORTABLE, _NATIVE = 1681511377, 1681511376
 _FORMAT_VERSION = 1
 FIRST_OFFSET = 1
-"""The place of a vector whose descriptor records none: the version byte stands before it (delta D6)."""
-_FRAME = 8  # bytes of length and checksum around a vector
-_PARQUET_TAIL = 8  # bytes of footer length and magic
+"""The offset of a vector whose descriptor records none: it comes after the version byte (delta D6)."""
+_FRAME = 8  # the length and checksum fields around a vector
+_PARQUET_TAIL = 8  # the footer length and the magic number
 
 
 def decode_inline(vector: InlineVector, *, limits: Limits = DEFAULT) -> BitMap64:
-    """The positions of an inline vector (delta D4). Raises CorruptDeleteError."""
+    """Decode the positions of an inline vector (delta D4). Raises CorruptDeleteError."""
     if not vector.text and vector.length == 0:
-        return _check_count(BitMap64(), vector)  # how Delta on Spark spells a vector of no rows
+        return _check_count(BitMap64(), vector)  # Delta on Spark writes a vector without rows like this
     try:
         data = decode_z85(vector.text)
     except ValueError as error:
         raise bad_vector(f"its inline text has {error}", "delta D4") from None
     if not 0 <= len(data) - vector.length < 4:
-        raise bad_vector(f"its inline text gives {len(data)} bytes, {vector.length} are declared", "delta D4")
+        raise bad_vector(f"its inline text decodes to {len(data)} bytes, {vector.length} are declared", "delta D4")
     return _check_count(_decode(data[: vector.length], limits), vector)
 
 
 def decode_stored(frame: bytes, vector: StoredVector, *, limits: Limits = DEFAULT) -> BitMap64:
-    """The positions of a stored vector, from its length, bitmap and checksum (delta D5). Raises CorruptDeleteError."""
+    """Decode the positions of a stored vector (delta D5). Raises CorruptDeleteError.
+
+    Args:
+        frame: The length, bitmap, and checksum of the vector.
+        vector: Its descriptor.
+        limits: Bounds on the decoded positions.
+    """
     if len(frame) < vector.length + _FRAME:
         raise bad_vector(f"{len(frame)} bytes are left at its offset, expected {vector.length + _FRAME}", "delta D14")
     (length,) = struct.unpack_from(">i", frame)
     if length != vector.length:
-        raise bad_vector(f"the file says {length} bytes, its descriptor {vector.length}", "delta D5")
+        raise bad_vector(f"the file records {length} bytes, its descriptor {vector.length}", "delta D5")
     data = frame[4 : 4 + length]
     (checksum,) = struct.unpack_from(">I", frame, 4 + length)
     if zlib.crc32(data) != checksum:
-        raise bad_vector(f"its checksum is {zlib.crc32(data):#010x}, the file says {checksum:#010x}", "delta D5")
+        raise bad_vector(f"its checksum is {zlib.crc32(data):#010x}, the file records {checksum:#010x}", "delta D5")
     return _check_count(_decode(data, limits), vector)
 
 
 def footer_rows(path: str, physical: PhysicalPath, storage: Storage) -> int:
-    """The rows of a Parquet file by its footer; path: as recorded. Raises CorruptFileError, MissingFileError."""
-    import pyarrow.parquet as pq  # only a change feed asks for rows of footers
+    """Return the number of rows in a Parquet file from its footer.
+
+    Args:
+        path: Recorded path, for messages.
+        physical: Physical path.
+        storage: The storage of the file.
+
+    Raises:
+        CorruptFileError: The footer cannot be read.
+        MissingFileError: The file does not exist.
+    """
+    import pyarrow.parquet as pq  # only change feeds need row counts from footers
 
     try:
         size = storage.size(physical)
@@ -115,9 +131,9 @@ def bad_vector(reason: str, rule: str) -> CorruptDeleteError:
 
 
 def _decode(data: bytes, limits: Limits) -> BitMap64:
-    """A bitmap behind its magic number (delta D7, D8)."""
+    """Decode a bitmap that comes after its magic number (delta D7, D8)."""
     if len(data) < 4:
-        raise bad_vector(f"it has {len(data)} bytes, no bitmap is that short", "delta D7")
+        raise bad_vector(f"it has {len(data)} bytes, too few for a bitmap", "delta D7")
     (magic,) = struct.unpack_from("<i", data)
     try:
         if magic == _PORTABLE:
@@ -133,7 +149,7 @@ def _decode(data: bytes, limits: Limits) -> BitMap64:
 
 
 def _little_endian(data: bytes) -> bytes:
-    """A native bitmap whose count and lengths are big-endian, as in the sample of the protocol text (delta D4)."""
+    """Convert a native bitmap with big-endian count and lengths, as in the sample of the protocol text (delta D4)."""
     parts, at = [data[4:8][::-1]], 8
     while at + 4 <= len(data):
         (length,) = struct.unpack_from(">i", data, at)
@@ -145,29 +161,33 @@ def _little_endian(data: bytes) -> bytes:
 
 def _check_count(positions: BitMap64, vector: Vector) -> BitMap64:
     if len(positions) != vector.record_count:
-        raise bad_vector(f"it holds {len(positions)} positions, its descriptor says {vector.record_count}", "delta D9")
+        raise bad_vector(
+            f"it holds {len(positions)} positions, its descriptor records {vector.record_count}", "delta D9"
+        )
     return positions
 
 
 def read_vectors(
     storage: Storage, physical: PhysicalPath, vectors: Mapping[K, StoredVector], targets: Mapping[K, str]
 ) -> dict[K, BitMap64]:
-    """Return the positions of some vectors of one file, which is read in one go.
+    """Return the positions of several vectors in one file, which is read in a single request.
 
     Args:
-        storage: Where the file is.
-        physical: The file's path.
+        storage: The storage of the file.
+        physical: The file's physical path.
         vectors: The vectors, under any keys.
         targets: Recorded paths of their data files, for messages.
 
     Raises:
         MissingFileError: The file does not exist (D14).
-        CorruptDeleteError: A vector is damaged, or contradicts its descriptor (D1 to D9).
+        CorruptDeleteError: A vector is damaged or contradicts its descriptor (D1 to D9).
     """
     for key, vector in vectors.items():
         if vector.length < 0 or vector.offset < 0:
             place = f"{vector.length} bytes at {vector.offset}"
-            raise bad_vector(f"it is said to be {place}, expected none below 0", "delta D5").within(file=targets[key])
+            raise bad_vector(f"its descriptor records {place}, expected 0 or more", "delta D5").within(
+                file=targets[key]
+            )
     start = min(vector.offset for vector in vectors.values())
     end = max(vector.offset + vector.length + _FRAME for vector in vectors.values())
     try:
@@ -193,16 +213,21 @@ def read_vectors(
 def check_rows(
     positions: BitMap64, path: str, physical: PhysicalPath, record_count: int | None, storage: Storage
 ) -> None:
-    """Refuse positions behind the end of a data file; the footer is read if no count is recorded (delta D9, D15).
+    """Raise an error if a position is beyond the end of its data file (delta D9, D15).
+
+    The footer of the data file is read if the row count is not recorded.
 
     Args:
         positions: The deleted rows.
-        path, physical, record_count: As in `harness.metadata.plan.scan_plan.FILES`.
-        storage: Where the data file is.
+        path: As in `harness.metadata.plan.scan_plan.FILES`.
+        physical: As in `FILES`.
+        record_count: As in `FILES`.
+        storage: The storage of the data file.
 
     Raises:
-        CorruptDeleteError: A position is not in the file.
-        MissingFileError, CorruptFileError: The footer cannot be read.
+        CorruptDeleteError: A position is beyond the end of the file.
+        MissingFileError: The data file does not exist.
+        CorruptFileError: The footer cannot be read.
     """
     if not positions:
         return

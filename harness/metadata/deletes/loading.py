@@ -1,4 +1,4 @@
-"""The deleted positions of data files, by the sources that a plan records."""
+"""Deleted positions of data files, loaded from the sources that a plan records."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ from harness.storage.stores import Storage
 from harness.storage.threads import cached_property, phase
 
 _VectorKey: TypeAlias = tuple[int, int]
-"""The ordinal of a data file, and the number of one of its vectors."""
+"""The ordinal of a data file, and the number of one of its vectors (0: hidden rows, 1: changed rows)."""
 _FileRow: TypeAlias = dict[str, Any]
 """A data file as a row of `FILES`."""
 
 
 @dataclass(slots=True)
 class PositionLoader:
-    """Loads the deleted positions of one plan, and reads each delete file once. Not thread-safe."""
+    """Loads the deleted positions of one plan, and reads each delete file only once. It is not thread-safe."""
 
     plan: ScanPlan
     storage: Storage
@@ -46,19 +46,22 @@ class PositionLoader:
     _files: _DeleteFiles | None = None
 
     def has_same_deletes(self, plan: ScanPlan) -> bool:
-        """Return whether a plan has the same deletes, and the first of the same files."""
+        """Return whether a plan has the same deletes and the same files, or the first of these files."""
         own = self.plan.files
         return self.plan.position_deletes is plan.position_deletes and (
             own is plan.files or own.slice(0, plan.files.num_rows).equals(plan.files)
         )
 
     def load(self, ordinals: Sequence[int]) -> Mapping[int, BitMap64]:
-        """Return the deleted row positions, from 0, of data files by ordinal; files without any are absent.
+        """Return the deleted row positions, from 0, by ordinal of the data file.
+
+        Files without deleted positions are absent.
 
         Raises:
             MissingFileError: A delete file does not exist.
-            CorruptFileError, CorruptDeleteError: A delete file is damaged, or contradicts the plan.
-            UnsupportedError: harness does not read a delete file's format or encryption.
+            CorruptFileError: A delete file is damaged.
+            CorruptDeleteError: A delete file is damaged or contradicts the plan.
+            UnsupportedError: harness cannot read a delete file's format or encryption.
         """
         missing = [ordinal for ordinal in ordinals if ordinal not in self._loaded]
         try:
@@ -101,10 +104,11 @@ class PositionLoader:
                     advance(1)
 
     def _unchanged(self, row: _FileRow, changed: BitMap64) -> BitMap64:
-        """Return all rows of a file but those that changed."""
+        """Return all row positions of a file except the changed ones."""
         from harness.metadata.deletes.delta_vectors import footer_rows
 
-        # The footer's count: rows beyond a recorded count that is too small would all seem changed.
+        # The row count comes from the footer: with a recorded count that is too small, the rows after it would seem
+        # changed.
         if row["physical"] not in self._counts:
             self._counts[row["physical"]] = footer_rows(row["path"], row["physical"], self.storage)
         everything = BitMap64()
@@ -140,7 +144,7 @@ class PositionLoader:
     ) -> dict[_VectorKey, BitMap64]:
         from harness.metadata.deletes.puffin import open_puffin, read_deletion_vector
 
-        path = next(iter(vectors.values())).path  # others may spell it otherwise
+        path = next(iter(vectors.values())).path  # other vectors may spell the path differently
         puffin = open_puffin(self.storage, physical, file=both_paths(path, physical))
         return {
             key: read_deletion_vector(
@@ -167,9 +171,15 @@ class PositionLoader:
 
 @dataclass(slots=True, eq=False)
 class _DeleteFiles:
-    """Position delete files, each with the positions in the data files of the plan that it names.
+    """Position delete files, read once each, with their positions by data file of the plan.
 
-    scopes: the delete files that apply, by their index in `FILES.positions`.
+    Attributes:
+        plan: The plan.
+        storage: The storage of the files.
+        has_warned: True after a warning about a path, so that there is only one.
+        scopes: Indexes of the delete files that apply, by the value of `FILES.positions`.
+        read: Positions by path of the data file, for each delete file that was read.
+        data: The data files of the plan.
     """
 
     plan: ScanPlan
@@ -183,7 +193,7 @@ class _DeleteFiles:
         self.data = _DataFiles(self.plan)
 
     def positions(self, path: str, files: PositionFiles) -> BitMap64 | None:
-        """Return the deleted positions of a data file; None if it has none."""
+        """Return the deleted positions of a data file, or None if it has none."""
         for index in files.suspects:
             self._read(index)
         bitmaps = [found for index in files.applied if (found := self._read(index).get(path)) is not None]
@@ -200,7 +210,7 @@ class _DeleteFiles:
                 physical=delete.physical,
                 format=delete.format,
                 record_count=delete.record_count,
-                wanted=self.data.ordinals,
+                data_files=self.data.ordinals,
                 rename=partial(self._resolve_names, delete.path),
             )
             for path in positions:
@@ -209,9 +219,9 @@ class _DeleteFiles:
         return self.read[index]
 
     def _check_scope(self, index: int, delete: PositionDeleteFile, path: str) -> None:
-        """Refuse rows for a data file that the delete file does not apply to.
+        """Raise CorruptDeleteError if a delete file has rows for a data file to which it does not apply.
 
-        Rows that a rule leaves without effect are ignored: of a file with a vector (4.5), or of a later one (4.4).
+        Rows without effect are ignored: for a data file with a deletion vector (4.5), or for a newer data file (4.4).
         """
         deletes, place = self.plan.position_deletes, self.data.positions[self.data.ordinals[path]]
         source = None if place is None or place < deletes.vectors.num_rows else deletes.source(place)
@@ -226,7 +236,7 @@ class _DeleteFiles:
         if delete.sequence_number < row["sequence_number"]:
             return
         if delete.target is not None and delete.target != path:
-            message = f"Position delete file is for data file {delete.target} and has rows for {path}. Rewrite it"
+            message = f"Position delete file is for data file {delete.target} but has rows for {path}. Rewrite it"
             raise CorruptDeleteError(message, file=delete.path, rule="iceberg 4.4")
         own, other = (self.plan.partitions[partition] for partition in (delete.partition, row["partition"]))
         raise partition_mismatch(
@@ -234,7 +244,10 @@ class _DeleteFiles:
         )
 
     def _resolve_names(self, delete: str, names: Sequence[str]) -> Sequence[str]:
-        """The data files that the caller's path map gives for names of none; else a warning, where one is nearly."""
+        """Replace paths that match no data file by those that the caller's path map equates with them.
+
+        If no path matches a data file but one nearly does, a warning is issued.
+        """
         rules = self.plan.rules
         assert isinstance(rules, IcebergRules)  # Delta has no position delete files
         spellings = PathSpellings(rules.path_map, rules.location, self.plan.table, self.storage.untrusted)
@@ -254,22 +267,22 @@ class _DeleteFiles:
 
 @dataclass(frozen=True)
 class _DataFiles:
-    """The data files of a plan, as the rows of delete files name them."""
+    """The data files of a plan, looked up by the paths in delete files."""
 
     plan: ScanPlan
 
     @cached_property
     def ordinals(self) -> dict[str, int]:
-        """The ordinals by recorded path; of a path that is there twice, the later one."""
+        """Return the ordinals by recorded path. If a path occurs twice, the later file counts."""
         return {path: ordinal for ordinal, path in enumerate(self.plan.files.column("path").to_pylist())}
 
     @cached_property
     def positions(self) -> list[int | None]:
-        """`FILES.positions`."""
+        """Return the column `FILES.positions` as a list."""
         found: list[int | None] = self.plan.files.column("positions").to_pylist()
         return found
 
     @cached_property
     def authorities(self) -> frozenset[str]:
-        """The schemes and authorities that the paths begin with."""
+        """Return the schemes and authorities of the paths."""
         return authorities(self.plan.files.column("path"))

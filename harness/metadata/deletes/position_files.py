@@ -1,12 +1,13 @@
 """Position delete files of Iceberg: deleted row positions by data file.
 
-A delete file may name many data files and one data file may be named by many delete files (iceberg 4.12), so a file is
-decoded once into one bitmap per data file of the plan. Rows are never looked at one by one.
+A delete file may list many data files, and a data file may be listed by many delete files (iceberg 4.12). So a delete
+file is decoded once, into one bitmap per data file of the plan. Rows are never processed one by one.
 
-Paths are always read, also where the metadata says that there is only one: as a dictionary column they cost a tenth of
-the positions, and metadata may be wrong (iceberg 4.12, 4.14).
+The paths are always read, even if the metadata records that there is only one: as a dictionary column they cost a tenth
+of the positions, and the metadata may be wrong (iceberg 4.12, 4.14).
 
-Positions from the end of a data file on are kept: they hit nothing, and a wrong record count must not bring rows back.
+Positions beyond the end of a data file are kept. They match no row, and dropping them because of a wrong record count
+could bring rows back.
 
 Spec: Iceberg, "Position Delete Files".
 """
@@ -39,7 +40,7 @@ PositionsByPath: TypeAlias = Mapping[str, BitMap64]
 
 
 PathRenaming: TypeAlias = Callable[[Sequence[str]], Sequence[str]]
-"""Takes the paths in the rows of one delete file. Gives the names of these among the data files."""
+"""Takes the paths in the rows of one delete file, and returns the paths of the data files that they refer to."""
 
 _ENCRYPTED_PARQUET = b"PARE"
 
@@ -51,28 +52,31 @@ def read_positions(
     physical: PhysicalPath,
     format: str,
     record_count: int | None,
-    wanted: Container[str],
+    data_files: Container[str],
     rename: PathRenaming | None = None,
 ) -> PositionsByPath:
     """Return the positions in one position delete file, by recorded path of the data file.
 
     Args:
-        storage: Where the file is.
-        path, physical, format, record_count: As for `harness.metadata.plan.deletes.PositionDeleteFile`.
-        wanted: The data files whose positions are returned.
-        renamed: The names that the paths have in `wanted`. None for the paths themselves.
+        storage: The storage of the file.
+        path: As for `harness.metadata.plan.deletes.PositionDeleteFile`.
+        physical: As for `PositionDeleteFile`.
+        format: As for `PositionDeleteFile`.
+        record_count: As for `PositionDeleteFile`.
+        data_files: The data files whose positions are returned.
+        rename: Replaces the paths before they are looked up in `data_files`; None to use the paths unchanged.
 
     Raises:
         MissingFileError: The file does not exist (4.10).
-        CorruptFileError, CorruptDeleteError: The file is damaged, lacks a column, or has a null or a negative position
-            (4.10, 4.11).
-        UnsupportedError: harness does not read the file's format or encryption.
+        CorruptFileError: The file is damaged or lacks a column (4.10, 4.11).
+        CorruptDeleteError: The file has a null or a negative position (4.11), or is truncated (4.10).
+        UnsupportedError: harness cannot read the file's format or encryption.
     """
     name = both_paths(path, physical)
     try:
         with contained(file=name):
             paths, positions = _read_columns(storage.read(physical), format, record_count, name, storage.limits)
-            return _by_path(paths, positions, wanted, name, rename)
+            return _by_path(paths, positions, data_files, name, rename)
     except HarnessError as error:
         error.file = name
         error.rule = error.rule or "iceberg 4.10"
@@ -82,7 +86,7 @@ def read_positions(
 def _read_columns(
     data: bytes, format: str, record_count: int | None, name: str, limits: Limits
 ) -> tuple[pa.ChunkedArray, pa.ChunkedArray]:
-    """The path and the position of every row."""
+    """Return the columns of paths and positions."""
     match format:
         case "parquet":
             return _read_parquet(data, name, limits)
@@ -98,8 +102,9 @@ def _read_columns(
             message = f"Cannot read position delete file: its format is {format}, expected parquet, avro or orc"
             raise UnsupportedError(message, cause="UnsupportedFormat", rule="iceberg 4.11")
     if format == "avro" and record_count not in (None, table.num_rows):
-        # Cut between two blocks it looks whole, and would lose deletes.
-        message = f"Position delete file has {table.num_rows} rows, its entry says {record_count}. Restore the file"
+        # A file that was cut between two blocks looks complete, and deletes would be lost.
+        rows = table.num_rows
+        message = f"Position delete file has {rows} rows, its manifest entry records {record_count}. Restore the file"
         raise CorruptDeleteError(message, file=name, field="record_count", rule="iceberg 4.10")
     path, position = _find_columns([(f.name, f.id) for f in schema], name)
     return table.column(path), table.column(position)
@@ -121,7 +126,7 @@ def _read_parquet(data: bytes, name: str, limits: Limits) -> tuple[pa.ChunkedArr
         places = _find_columns([(f.name, id_) for f, id_ in zip(fields, ids, strict=True)], name)
         path, position = (fields[place].name for place in places)
         reader = open_parquet(source, metadata=first.metadata, read_dictionary=[path])
-        # Small files: starting threads costs more than they save.
+        # The files are small: starting threads costs more than they save.
         table = check_rows(reader.read(columns=[path, position], use_threads=False), count, file=name)
         return table.column(path), table.column(position)
     except (pa.ArrowException, OSError, *DAMAGE) as error:
@@ -131,7 +136,10 @@ def _read_parquet(data: bytes, name: str, limits: Limits) -> tuple[pa.ChunkedArr
 
 
 def _find_columns(columns: Sequence[tuple[str, int | None]], file: str) -> tuple[int, int]:
-    """Indexes of path and position among top-level columns: by id, or by name if no column has one (iceberg 4.11)."""
+    """Return the indexes of path and position among the top-level columns.
+
+    Columns are found by id, or by name if no column has an id (iceberg 4.11).
+    """
     by_id = any(id_ is not None for _, id_ in columns)
     found: list[int] = []
     for label, reserved in (("file_path", FILE_PATH_ID), ("pos", POSITION_ID)):
@@ -147,10 +155,14 @@ def _find_columns(columns: Sequence[tuple[str, int | None]], file: str) -> tuple
 
 
 def _by_path(
-    paths: pa.ChunkedArray, positions: pa.ChunkedArray, wanted: Container[str], file: str, rename: PathRenaming | None
+    paths: pa.ChunkedArray,
+    positions: pa.ChunkedArray,
+    data_files: Container[str],
+    file: str,
+    rename: PathRenaming | None,
 ) -> PositionsByPath:
     for label, column in (("file_path", paths), ("pos", positions)):
-        # A dictionary may also hold a null that rows point to.
+        # Rows may also refer to a null in a dictionary.
         nulls = column.null_count or (pc.sum(pc.is_null(column)).as_py() if pa.types.is_dictionary(column.type) else 0)
         if nulls:
             raise _wrong_rows(f"{nulls} rows without {label}, expected none. Rewrite the delete", label, file)
@@ -162,30 +174,30 @@ def _by_path(
         raise _wrong_rows(f"position {int(values.min())}, expected 0 or more. Rewrite the delete", "pos", file)
     used = np.bincount(codes, minlength=len(names)) if len(names) else np.empty(0, dtype=np.int64)
     names = names if rename is None else list(rename(names))
-    live = [code for code, name in enumerate(names) if used[code] and name in wanted]
+    live = [code for code, name in enumerate(names) if used[code] and name in data_files]
     if len(live) == 1 and used[live[0]] == values.size:
         return {names[live[0]]: roaring.from_positions(values)}
-    # One sort groups all of the rows, in whatever order they are.
+    # One sort groups all rows by path.
     grouped = values[np.argsort(codes, kind="stable")]
     ends = np.cumsum(used)
     found: dict[str, BitMap64] = {}
     for code in live:
         bitmap = roaring.from_positions(grouped[int(ends[code] - used[code]) : int(ends[code])])
-        # A dictionary may hold a path twice.
+        # A dictionary may contain a path twice.
         found[names[code]] = found[names[code]] | bitmap if names[code] in found else bitmap
     return found
 
 
 def _dictionary(paths: pa.ChunkedArray, file: str) -> tuple[npt.NDArray[np.int64], list[str]]:
-    """Per row the index of its path, and the paths."""
+    """Return for each row the index of its path, and the paths."""
     encoded = paths if pa.types.is_dictionary(paths.type) else pc.dictionary_encode(paths)
     type_ = encoded.type.value_type
     no_text = _wrong_rows(f"paths of type {type_}, expected UTF-8 text", "file_path", file)
-    # Bytes are what text is stored as; writers may not say that it is text. A number would be cast to some path.
+    # Some writers declare text as bytes. A number is refused, because it would be cast to some text.
     if type_ not in (pa.string(), pa.large_string(), pa.binary(), pa.large_binary()):
         raise no_text
     array = encoded.unify_dictionaries().combine_chunks()
-    if isinstance(array, pa.ChunkedArray):  # no rows, no chunks
+    if isinstance(array, pa.ChunkedArray):  # without rows there are no chunks
         return np.empty(0, dtype=np.int64), []
     try:
         names = array.dictionary.cast(pa.string()).to_pylist()

@@ -1,8 +1,8 @@
-"""Puffin files, for the deletion vectors of Iceberg.
+"""Puffin files with deletion vectors of Iceberg.
 
-A vector is found by the offset and size in its manifest entry, never by listing blobs: blobs of vectors that no longer
-count stay in their file (iceberg 4.17). So reads of rows need no footer. A position behind the end of a data file is an
-error, because the number of positions counts (iceberg 4.19).
+A vector is found by the offset and size in its manifest entry, not in the list of blobs, because blobs of outdated
+vectors stay in their file (iceberg 4.17). So reading rows needs no footer. A position beyond the end of a data file is
+an error, because the number of positions must be exact (iceberg 4.19).
 
 Spec: Iceberg, "Deletion Vectors"; Puffin, "File structure" and "deletion-vector-v1".
 """
@@ -26,14 +26,19 @@ from harness.storage.stores import Storage
 _MAGIC = b"PFA1"
 _VECTOR_MAGIC = b"\xd1\xd3\x39\x64"
 _TRAILER_BYTES = 12  # payload size, flags, magic
-_WHOLE_FILE_BYTES = 1 << 18  # smaller files are read at once: one request instead of one per part
+_WHOLE_FILE_BYTES = 1 << 18  # smaller files are read whole, in one request instead of one per part
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PuffinFile:
-    """A file whose frame `open_puffin` has checked.
+    """A file that `open_puffin` has checked.
 
-    file: as in messages. physical: where the bytes are. size: in bytes, measured. content: all of a small file.
+    Attributes:
+        storage: The storage of the file.
+        file: The name of the file in messages.
+        physical: Physical path.
+        size: Measured size in bytes.
+        content: All bytes of a small file; None for a large one.
     """
 
     storage: Storage = field(hash=False)
@@ -43,15 +48,15 @@ class PuffinFile:
     content: bytes | None = field(repr=False)
 
     def bytes_at(self, offset: int, length: int) -> bytes:
-        """`length` bytes from `offset`, both in bytes; fewer at the end of the file."""
+        """Return `length` bytes from `offset` on; fewer at the end of the file."""
         if self.content is not None:
             return self.content[offset : offset + length]
         return self.storage.read(self.physical, offset=offset, length=length)
 
     def footer(self) -> tuple[int, bytes | None]:
-        """The size of the footer, in bytes, and its payload; None: the payload is compressed.
+        """Return the size of the footer in bytes, and its payload, or None if the payload is compressed.
 
-        The footer is: magic, payload, its length in four bytes, four bytes of flags, magic.
+        The footer consists of: magic, payload, length of the payload in four bytes, four bytes of flags, magic.
         """
         tail = self.bytes_at(self.size - _TRAILER_BYTES, 8)
         length, is_compressed = int.from_bytes(tail[:4], "little"), tail[4] & 1
@@ -60,16 +65,19 @@ class PuffinFile:
 
 
 def open_puffin(storage: Storage, physical: PhysicalPath, *, file: str | None = None) -> PuffinFile:
-    """The Puffin file at `physical`, after a check of the magic at both ends.
+    """Open the Puffin file at `physical`, and check the magic at both ends.
 
-    file: its name in messages; None for `physical`.
+    A vector without a Puffin file around it, as old versions of DuckDB wrote, is refused: it could not be distinguished
+    from a part of a damaged file.
 
-    A bare vector without a Puffin frame (old DuckDB wrote such files) is refused: without the frame nothing tells a
-    vector from the wrong part of a damaged file.
+    Args:
+        storage: The storage of the file.
+        physical: Physical path.
+        file: The name of the file in messages; None for `physical`.
 
     Raises:
-        MissingFileError: there is no such file.
-        CorruptFileError: it does not begin and end with the Puffin magic (iceberg 4.22).
+        MissingFileError: The file does not exist.
+        CorruptFileError: The file does not begin and end with the Puffin magic (iceberg 4.22).
     """
     name = physical if file is None else file
     size = storage.size(physical)
@@ -91,20 +99,20 @@ def read_deletion_vector(
     """Return the deleted row positions of one deletion vector.
 
     Args:
-        puffin: The vector's file, opened.
-        vector: Its place. Exactly these bytes are read (iceberg 4.17).
-        target: The recorded path of the data file that it hits, for messages.
-        data_record_count: Rows of that data file, None if unknown.
+        puffin: The opened file of the vector.
+        vector: The offset and size of the vector. Only these bytes are read (iceberg 4.17).
+        target: The recorded path of the data file, for messages.
+        data_record_count: Number of rows in the data file; None if unknown.
 
     Raises:
-        CorruptDeleteError: size, magic, checksum or bitmap is wrong (4.18, 4.20), the number of positions is not the
-            vector's record count, or a position is beyond the end of the data file (4.19).
+        CorruptDeleteError: Size, magic, checksum, or bitmap is wrong (4.18, 4.20), the number of positions differs from
+            the vector's record count, or a position is beyond the end of the data file (4.19).
     """
     offset, size = vector.offset, vector.length
     try:
         if offset < len(_MAGIC) or size < 0 or offset + size > puffin.size:
             raise _corrupt(
-                f"its bytes are {size} from {offset} on, expected within the {puffin.size} bytes of the file",
+                f"it has {size} bytes at offset {offset}, expected within the {puffin.size} bytes of the file",
                 rule="iceberg 4.17",
             )
         positions = decode_deletion_vector(puffin.bytes_at(offset, size), limits=puffin.storage.limits)
@@ -117,11 +125,11 @@ def read_deletion_vector(
 
 
 def decode_deletion_vector(blob: bytes, *, limits: Limits = DEFAULT) -> BitMap64:
-    """The positions in a `deletion-vector-v1` blob: length, magic, bitmap, CRC-32 of magic and bitmap.
+    """Decode the positions in a `deletion-vector-v1` blob: length, magic, bitmap, and CRC-32 of magic and bitmap.
 
     Raises:
-        CorruptDeleteError: any part of it is wrong (iceberg 4.18, 4.20).
-        LimitError: it holds more positions than `limits` allow.
+        CorruptDeleteError: A part is wrong (iceberg 4.18, 4.20).
+        LimitError: The blob holds more positions than `limits` allow.
     """
     if len(blob) < 20:
         raise _corrupt(f"it has {len(blob)} bytes, expected at least 20")
@@ -139,7 +147,7 @@ def decode_deletion_vector(blob: bytes, *, limits: Limits = DEFAULT) -> BitMap64
 
 def _check_counts(positions: BitMap64, count: int | None, data_record_count: int | None) -> None:
     if len(positions) != count:
-        reason = f"it holds {len(positions)} positions, expected {count} as its manifest entry says"
+        reason = f"it holds {len(positions)} positions, expected {count}, as its manifest entry records"
         raise _corrupt(reason, rule="iceberg 4.19")
     if positions and data_record_count is not None and positions.max() >= data_record_count:
         reason = f"it deletes position {positions.max()} of a data file with {data_record_count} rows"

@@ -1,7 +1,7 @@
-"""Newline-delimited JSON actions: commits, compacted commits and the top files of some checkpoints.
+"""Newline-delimited JSON actions: commits, compacted commits, and the top files of some checkpoints.
 
-Parsing is strict, because a line left out is a file too many or too few: every line must be one JSON object with one
-action (delta L24). Numbers never pass through floating point.
+Parsing is strict because a skipped line would add or remove files silently. Every line must hold one JSON object with
+one action (delta L24). Numbers never pass through floating point.
 """
 
 from __future__ import annotations
@@ -19,23 +19,26 @@ from harness.storage.limits import DEFAULT, Limits, limit_error
 from harness.storage.records import dataclass
 
 Body: TypeAlias = Mapping[str, Any]
-"""The fields of an action as JSON has them, unchecked."""
+"""The fields of an action, unchecked, as JSON parsing returns them."""
 T = TypeVar("T")
 
 _ACTION_NAMES = frozenset(
     "add remove cdc metaData protocol txn domainMetadata commitInfo checkpointMetadata sidecar".split()  # noqa: SIM905
 )
 VECTOR_KEYS = ("storageType", "pathOrInlineDv", "sizeInBytes", "cardinality")
-"""Keys of every descriptor of a deletion vector (delta D1)."""
+"""The keys that every deletion vector descriptor must have (delta D1)."""
 
-_DRAIN_COUNT = 16_384  # file actions
-_LONG_LINE = 1 << 20  # bytes; shorter ones cannot hold much
+_DRAIN_COUNT = 16_384  # file actions held as parsed JSON before `drain` is called
+_LONG_LINE = 1 << 20  # bytes; shorter lines are parsed without a check of their size
 _TYPE_NAMES = {str: "text", int: "an integer", bool: "true or false", dict: "an object", list: "a list"}
 
 
 @dataclass(slots=True)
 class ParsedActions:
-    """The actions of one file. File actions stay as parsed JSON; `file_actions` turns many of them into tables."""
+    """The actions of one file.
+
+    File actions stay as parsed JSON. `harness.metadata.delta.commits.file_actions` turns many of them into a table.
+    """
 
     file: str
     adds: list[Body] = field(default_factory=list)
@@ -51,26 +54,33 @@ class ParsedActions:
 
     @property
     def protocol(self) -> Protocol | None:
-        """The only protocol of the file, None if there is none."""
+        """The file's protocol action, or None if the file has none."""
         return single_value(self.protocols, "protocol", self.file)
 
     @property
     def only_metadata(self) -> Metadata | None:
-        """The only metaData of the file, None if there is none."""
+        """The file's metaData action, or None if the file has none."""
         return single_value(self.metadata, "metaData", self.file)
 
 
 def parse_actions(
     data: bytes, *, file: str, drain: Callable[[ParsedActions], None] | None = None, limits: Limits = DEFAULT
 ) -> ParsedActions:
-    """The actions in a file of newline-delimited JSON; unknown actions and fields are ignored (delta L24, R7).
+    """Parse a file of newline-delimited JSON; unknown actions and fields are ignored.
 
-    file: its path, for errors. drain: takes file actions away before they grow too many to be held as JSON.
+    Args:
+        data: The content of the file.
+        file: The path of the file, for errors.
+        drain: A function that moves file actions out of the parsed actions. It is called whenever many of them have
+            accumulated as JSON. None: all of them stay.
+        limits: The limits on the number of actions and the length of lines.
 
     Raises:
-        CorruptFileError: bytes that are not UTF-8, a line that is not one JSON object, two actions on one line, an
-            action without a field that it must have, or with a field of another type. Says which line.
-        LimitError: there are more actions, or a line is longer, than `limits` allow.
+        CorruptFileError: The bytes are not UTF-8, a line is not one JSON object, a line holds two actions, or an action
+            lacks a required field or has a field of the wrong type. The message names the line.
+        LimitError: The file has more actions, or a longer line, than `limits` allow.
+
+    Spec: Delta, "Actions" (rules delta L24, R7).
     """
     parsed = ParsedActions(file)
     for number, (line, action) in enumerate(_lines(data, file, limits)):
@@ -90,7 +100,18 @@ def parse_actions(
 
 
 def add_action(parsed: ParsedActions, name: str, body: Body, *, place: str, first: bool = False) -> None:
-    """Adds the action `name` to `parsed`, or raises CorruptFileError with its place in the file, `place`."""
+    """Add the action `name` to `parsed`.
+
+    Args:
+        parsed: The actions of the file so far.
+        name: The kind of the action, for example `add`.
+        body: The fields of the action.
+        place: Where in the file the action is, for errors.
+        first: True if the action is the first one of its commit.
+
+    Raises:
+        CorruptFileError: The action lacks a field, or a field has the wrong type.
+    """
     try:
         _add_action(parsed, name, body, first=first)
     except _FieldError as error:
@@ -98,18 +119,22 @@ def add_action(parsed: ParsedActions, name: str, body: Body, *, place: str, firs
 
 
 def single_value(values: Sequence[T], name: str, file: str) -> T | None:
-    """The only value, or None. Raises InvalidTableError for several (delta L25)."""
+    """Return the only value, or None if there are no values.
+
+    Raises:
+        InvalidTableError: There are several values (rule delta L25).
+    """
     if len(values) > 1:
         message = (
-            f"One file of the log holds {len(values)} {name} actions, expected at most one. Which of them holds is "
-            "not defined"
+            f"One file of the log holds {len(values)} {name} actions, expected at most one. Which of them is in "
+            "force is undefined"
         )
         raise InvalidTableError(message, cause="LogCorrupt", file=file, rule="delta L25")
     return values[0] if values else None
 
 
 class _FieldError(Exception):
-    """A fault of an action; `add_action` adds its place."""
+    """An invalid field of an action. `add_action` adds the place of the action to the message."""
 
 
 def _lines(data: bytes, file: str, limits: Limits) -> Iterator[tuple[int, dict[str, object]]]:
@@ -120,7 +145,8 @@ def _lines(data: bytes, file: str, limits: Limits) -> Iterator[tuple[int, dict[s
             check_document(line, file=file, limits=limits)
         try:
             value = _DECODER.decode(line.decode("utf-8"))
-        except (ValueError, RecursionError) as error:  # ValueError: JSON and UTF-8 errors, and absurdly long integers
+        # ValueError covers JSON errors, UTF-8 errors, and integers with too many digits
+        except (ValueError, RecursionError) as error:
             raise _corrupt(f"line {number} is not JSON: {error}. It may be half-written", file) from error
         if not isinstance(value, dict):
             raise _corrupt(f"line {number} is not a JSON object", file)
@@ -128,7 +154,7 @@ def _lines(data: bytes, file: str, limits: Limits) -> Iterator[tuple[int, dict[s
 
 
 def refuse_constant(name: str) -> NoReturn:
-    """Refuses NaN and infinities (ValueError)."""
+    """Raise ValueError for NaN and infinities."""
     raise ValueError(f"{name} is not a JSON number")
 
 
@@ -173,7 +199,7 @@ def _add_action(parsed: ParsedActions, name: str, body: Body, *, first: bool) ->
 
 
 def _file_action(body: Body, *required: str) -> Body:
-    """`body`, checked for what cannot be checked by column (delta L25)."""
+    """Return `body` after the checks that cannot be made on whole columns (delta L25)."""
     if not isinstance(body.get("path"), str):
         raise _FieldError("has no path")
     for name in required:
@@ -187,10 +213,10 @@ def _file_action(body: Body, *required: str) -> Body:
         return body
     if not isinstance(vector, dict):
         raise _FieldError(f"has {vector!r} as deletionVector, expected an object or null")
-    # A descriptor that lacks a key must not be taken for none: its rows would come back (delta D1).
+    # A descriptor without one of its keys must not count as "no vector": its deleted rows would come back (delta D1).
     for name in VECTOR_KEYS:
         if vector.get(name) is None:
-            raise _FieldError(f"has a deletionVector without {name}; write null where there is none")
+            raise _FieldError(f"has a deletionVector without {name}; write null for a file without a deletion vector")
     return body
 
 
@@ -204,7 +230,10 @@ def _text_map(value: object, name: str) -> Mapping[str, str | None]:
 
 
 def _commit_info(body: Body, *, first: bool) -> CommitInfo:
-    """Fields of another type than expected count as absent: writers put anything here (delta R7)."""
+    """Parse a commitInfo action; fields of an unexpected type count as absent.
+
+    Writers put anything here (delta R7).
+    """
 
     def field_of_type(name: str, type_: type[T]) -> T | None:
         value = body.get(name)
@@ -221,7 +250,8 @@ def _commit_info(body: Body, *, first: bool) -> CommitInfo:
 
 def _metadata(body: Body) -> Metadata:
     format_ = _optional(body, "format", dict) or {}
-    # Both decide where values are read from: what lacks them by accident is not told from what has none.
+    # The configuration and the partition columns decide where values are read from. An action that lost one of them
+    # must not be confused with an action that has none.
     if body.get("configuration") is None:
         raise _FieldError("has no configuration")
     configuration = _text_map(body["configuration"], "configuration")

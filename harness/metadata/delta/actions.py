@@ -1,7 +1,7 @@
-"""Values of the log: the actions of commits and checkpoints, and the state that replaying them gives.
+"""The actions of commits and checkpoints, and the table state that results from replaying them.
 
-File actions come in thousands and stay in Arrow tables (`ADDS`, `REMOVES`, `FILES_STATE`); all other actions are few
-and become dataclasses. None means absent or null in the log. Times are milliseconds since the epoch, sizes bytes.
+File actions come in thousands and stay in Arrow tables (`ADDS`, `REMOVES`, `FILES_STATE`). All other actions are few
+and become dataclasses. None means absent or null in the log. Times are milliseconds since the epoch, sizes are bytes.
 
 Spec: Delta, "Actions", "Action Reconciliation".
 """
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from harness.metadata.delta.checkpoint_statistics import CheckpointStatistics
 
 PARTITION_VALUES = pa.map_(pa.string(), pa.string())
-"""Partition values as recorded: text by physical column name; a null value and a missing key are both null."""
+"""Partition values as recorded: text by physical column name. A null value and a missing key both mean null."""
 
 DELETION_VECTOR = (
     pa.field("dv_storage_type", pa.string()),  # u, p, i; null: the file has no deletion vector
@@ -30,11 +30,12 @@ DELETION_VECTOR = (
     pa.field("dv_size", pa.int64()),  # bytes of the bitmap, decoded
     pa.field("dv_cardinality", pa.int64()),  # deleted rows
 )
-"""The columns of a deletion vector descriptor in `ADDS`, `REMOVES` and `FILES_STATE`."""
+"""The columns of a deletion vector descriptor in `ADDS`, `REMOVES`, and `FILES_STATE`."""
 
 _LOCATION = (
     pa.field("path", pa.string(), nullable=False),  # as recorded
-    pa.field("key", pa.string(), nullable=False),  # one for all spellings, see `harness.metadata.delta.paths`
+    # the same for all spellings of a path, see `harness.metadata.delta.paths`
+    pa.field("key", pa.string(), nullable=False),
 )
 _ROW_TRACKING = (pa.field("base_row_id", pa.int64()), pa.field("default_row_commit_version", pa.int64()))
 
@@ -42,18 +43,19 @@ FILES_STATE = pa.schema(
     [
         *_LOCATION,
         pa.field("partition_values", PARTITION_VALUES),
-        pa.field("size", pa.int64(), nullable=False),  # as recorded: informative only, real tables record wrong sizes
+        # as recorded, for information only: real tables record wrong sizes
+        pa.field("size", pa.int64(), nullable=False),
         pa.field("modification_time", pa.int64()),
-        pa.field("data_change", pa.bool_()),  # never matters to a snapshot (delta R9)
-        pa.field("stats", pa.string()),  # JSON text, unparsed; null: none recorded, or not asked for
+        pa.field("data_change", pa.bool_()),  # has no effect on snapshots (delta R9)
+        pa.field("stats", pa.string()),  # JSON text, unparsed; null: none recorded, or not read
         *DELETION_VECTOR,
         *_ROW_TRACKING,
     ]
 )
-"""Columns of `State.files`; after them may come `stats_parsed`, a struct whose fields vary with the writer."""
+"""The columns of `State.files`. The column `stats_parsed`, a struct whose fields vary with the writer, may follow."""
 
 ADDS = FILES_STATE
-"""Columns of `Commit.adds`."""
+"""The columns of `Commit.adds`."""
 
 REMOVES = pa.schema(
     [
@@ -68,14 +70,18 @@ REMOVES = pa.schema(
         *_ROW_TRACKING,
     ]
 )
-"""Columns of `Commit.removes`."""
+"""The columns of `Commit.removes`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Protocol:
-    """The protocol: versions and features that a reader and a writer must know.
+    """The protocol action: the versions and features that a reader and a writer must support.
 
-    reader_features, writer_features: names as recorded; None: the list is absent, which is not the empty list.
+    Attributes:
+        min_reader_version: The reader version.
+        min_writer_version: The writer version.
+        reader_features: Feature names as recorded. None: the log has no list, which differs from an empty list.
+        writer_features: Feature names as recorded. None: the log has no list.
     """
 
     min_reader_version: int
@@ -86,12 +92,17 @@ class Protocol:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Metadata:
-    """The table's schema, partitioning and properties.
+    """The table's schema, partitioning, and properties.
 
-    schema_string: JSON, unparsed; empty where the log has none.
-    partition_columns: logical names, in partition order.
-    configuration: table properties, keys as recorded; null values are left out.
-    provider: format of the data files; `parquet` is the only one that Delta defines.
+    Attributes:
+        id: The table's unique id.
+        schema_string: The schema as JSON, unparsed. Empty if the log has none.
+        partition_columns: Logical names, in partition order.
+        configuration: Table properties with their keys as recorded, without null values.
+        provider: The format of the data files. Delta defines `parquet` only.
+        name: The table's name.
+        description: The table's description.
+        created_time_ms: The time at which the table was created.
     """
 
     id: str
@@ -106,10 +117,14 @@ class Metadata:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeletionVectorDescriptor:
-    """The place of the deleted positions of a data file, see delta D1.
+    """The location of the deleted positions of a data file (rule delta D1).
 
-    storage_type: `u` (relative file), `p` (absolute file), `i` (inline).
-    offset, size: bytes of the bitmap; offset None: not recorded. cardinality: deleted rows.
+    Attributes:
+        storage_type: `u` (relative file), `p` (absolute file), or `i` (inline).
+        path_or_inline: The path of the file, or the inline bitmap as text.
+        offset: The position of the bitmap in its file, in bytes. None: not recorded.
+        size: The bytes of the bitmap.
+        cardinality: The number of deleted rows.
     """
 
     storage_type: str
@@ -120,13 +135,13 @@ class DeletionVectorDescriptor:
 
     @property
     def unique_id(self) -> str:
-        """The identity of a deletion vector among those of its file (delta R1)."""
+        """The id of a deletion vector, unique among the vectors of its data file (delta R1)."""
         unique = self.storage_type + self.path_or_inline
         return unique if self.offset is None else f"{unique}@{self.offset}"
 
     @staticmethod
     def from_row(row: Mapping[str, Any]) -> DeletionVectorDescriptor | None:
-        """The descriptor in a row of `FILES_STATE`, `ADDS` or `REMOVES`; None: the file has none."""
+        """Return the descriptor in a row of `FILES_STATE`, `ADDS`, or `REMOVES`, or None if there is no vector."""
         if row["dv_storage_type"] is None:
             return None
         return DeletionVectorDescriptor(
@@ -140,12 +155,14 @@ class DeletionVectorDescriptor:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommitInfo:
-    """Provenance of a commit. Writers put anything here: only the fields below are checked for their type.
+    """The provenance of a commit. Writers put anything here, so only the fields below are checked for their type.
 
-    timestamp_ms: the writer's clock; the commit's time is another (delta L33).
-    in_commit_timestamp_ms: None: not recorded.
-    is_first: whether it is the first action of its commit, as in-commit timestamps need (delta L35).
-    values: all fields as recorded.
+    Attributes:
+        timestamp_ms: The writer's clock. The time of the commit is determined differently (delta L33).
+        in_commit_timestamp_ms: The in-commit timestamp. None: not recorded.
+        operation: The operation that made the commit, for example `MERGE`.
+        is_first: True if this is the first action of its commit, which in-commit timestamps require (delta L35).
+        values: All fields as recorded.
     """
 
     timestamp_ms: int | None
@@ -157,7 +174,14 @@ class CommitInfo:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AddCdc:
-    """A file of change rows: `cdc` in the log. path: as recorded. physical: where the file is."""
+    """A file of change rows: `cdc` in the log.
+
+    Attributes:
+        path: The path as recorded.
+        physical: The location of the file.
+        partition_values: Text by physical column name.
+        size: The size of the file in bytes.
+    """
 
     path: str
     physical: PhysicalPath
@@ -176,7 +200,13 @@ class Transaction:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DomainMetadata:
-    """Text that a feature keeps under a name of its own. removed: the domain ends here."""
+    """A text that a table feature stores under the name of its domain.
+
+    Attributes:
+        domain: The name of the domain.
+        configuration: The text.
+        removed: True if this action removes the domain.
+    """
 
     domain: str
     configuration: str
@@ -185,10 +215,12 @@ class DomainMetadata:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Commit:
-    """A commit file, all of it.
+    """All actions of one commit file.
 
-    version: of the commit; for a compaction file the last one that it covers.
-    adds, removes: tables of schema `ADDS` and `REMOVES`, in the order of the lines, which means nothing (delta L26).
+    Attributes:
+        version: The version of the commit. For a compaction file, the last version that it covers.
+        adds: A table of schema `ADDS`, in the order of the lines. The order has no meaning (delta L26).
+        removes: A table of schema `REMOVES`, in the order of the lines.
     """
 
     version: int
@@ -207,11 +239,16 @@ class Commit:
 class State:
     """A table at one version: the result of replaying its log.
 
-    files: `FILES_STATE`, one row per live file, keys unique; perhaps with `stats_parsed` or `stats_row`. Order means
-        nothing.
-    statistics: of the files that have a `stats_row`; None: there are none.
-    transactions, domains: the latest of each; without removed domains.
-    warnings: what is odd about the log and does not change the result.
+    Attributes:
+        version: The version.
+        protocol: The protocol in force.
+        metadata: The metadata in force.
+        files: One row of `FILES_STATE` for each live file, in no particular order. Keys are unique. The column
+            `stats_parsed` or `stats_row` may follow.
+        statistics: The statistics of the files that have a `stats_row`. None: no file has one.
+        transactions: The latest transaction of each application, by application id.
+        domains: The latest metadata of each domain, by name, without removed domains.
+        warnings: Irregularities of the log that do not change the result.
     """
 
     version: int

@@ -1,7 +1,7 @@
-"""Minimum and maximum of a column in a file, as the log records them, to bounds that every value certainly lies within.
+"""Recorded minima and maxima of columns, widened to bounds that certainly enclose every value.
 
-Writers shorten long strings, cut timestamps to milliseconds, leave NaN out and count decimals in doubles; here each of
-these is undone outward (delta F5 to F8, F10).
+Writers shorten long strings, cut timestamps to milliseconds, leave NaN out, and compute decimals in doubles. This
+module moves the bounds outward to compensate for each of these (delta F5 to F8, F10).
 """
 
 from __future__ import annotations
@@ -23,37 +23,45 @@ from harness.metadata.model import schema as dt
 from harness.metadata.model.arrow_values import array_of, from_numpy, null_where, scalar_of, to_numpy, true_mask
 
 PREFIX_LENGTH = 32
-"""Writers cut strings to this many characters in bounds (delta F6)."""
+"""The number of characters to which writers cut strings in bounds (delta F6)."""
 
 _PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 _MS_US = 1000  # a millisecond, in microseconds
 _DAY_US = 86_400 * 10**6
 _MODERN_DAY = -25_202
-"""1901-01-01 in days since 1970-01-01. Some writers record older dates and times in the hybrid Julian calendar, or in
-offsets cut to minutes, days off, and do not say so (delta F7, T20): such a bound tells only that values are older.
-Trino draws the line there, too: all agree from 1900-01-01 on, in the writer's zone."""
+"""1901-01-01 as days since 1970-01-01.
+
+Some writers record older dates and times days off without marking them: in the hybrid Julian calendar, or with offsets
+cut to minutes (delta F7, T20). A bound before this day therefore only shows that the values are older than this day.
+Trino draws the same line. From 1900-01-01 on, in the writer's zone, all writers agree.
+"""
 _MODERN_US = _MODERN_DAY * _DAY_US
 _ZONED = re.compile(r".*(?:Z|[+-][0-9]{2}:?[0-9]{2})", re.DOTALL)
 _SURROGATES = range(0xD800, 0xE000)
 _LAST_CHARACTER = 0x10FFFF
 _WIDE = Context(prec=120, traps=[])
-_LOST_BY_DOUBLES = Decimal(2) ** -49  # of a number: 8 units in the last place of a double, for a few operations on it
+# relative error: 8 units in the last place of a double, enough for a few operations on it
+_LOST_BY_DOUBLES = Decimal(2) ** -49
 _SATURATED = Decimal(2**63)
 _ABOVE_DECIMALS = Decimal(10) ** 39
 
 
 def has_bounds(type_: dt.Type) -> bool:
-    """True if the log records minimum and maximum of such a column; others have only a null count (delta F5)."""
+    """Return whether the log records minima and maxima for columns of this type.
+
+    Other types only have a null count (delta F5).
+    """
     return isinstance(
         type_, dt.IntegerType | dt.FloatType | dt.DecimalType | dt.DateType | dt.TimestampType | dt.StringType
     )
 
 
 def from_json(values: pa.Array | Sequence[Any], type_: dt.Type) -> pa.Array:
-    """Return JSON values as an array of `recorded_type`, null where a value is not of the type.
+    """Return JSON values as an array of `recorded_type`, with null for values of another type.
 
     Args:
-        values: An Arrow array of texts or numbers, or Python values as `json` gives them (decimals for fractions).
+        values: An Arrow array of texts or numbers, or Python values as `json` returns them, with decimals for
+            fractions.
         type_: The type of the column.
     """
     found = _from_array(values, type_) if isinstance(values, pa.Array) else None
@@ -64,7 +72,7 @@ def from_json(values: pa.Array | Sequence[Any], type_: dt.Type) -> pa.Array:
 
 
 def value_from_json(value: Any, type_: dt.Type) -> Any:
-    """Return a JSON value as an internal value; None: it is not of the type."""
+    """Return a JSON value in internal form, or None if the value is not of the type."""
     match type_:
         case dt.IntegerType(bits=bits):
             return _integer(value, 1 << bits - 1)
@@ -83,12 +91,12 @@ def value_from_json(value: Any, type_: dt.Type) -> Any:
 
 
 def recorded_type(type_: dt.Type) -> dt.Type:
-    """Return the type that holds what the log records of a column: decimals may have more digits than the column."""
+    """Return the type of recorded bounds. It equals the column's type, except that decimals may have more digits."""
     return dt.DecimalType(38, 38) if isinstance(type_, dt.DecimalType) else type_
 
 
 def _from_array(values: pa.Array, type_: dt.Type) -> pa.Array | None:
-    """Return an array of `recorded_type` without a look at each value; None: that takes a look."""
+    """Convert a whole column to `recorded_type`; return None if values must be converted one by one."""
     is_text = pa.types.is_string(values.type)
     match type_:
         case dt.IntegerType(bits=bits) if pa.types.is_int64(values.type):
@@ -99,7 +107,7 @@ def _from_array(values: pa.Array, type_: dt.Type) -> pa.Array | None:
         case dt.FloatType(bits=64) if pa.types.is_float64(values.type):
             return null_where(values, ~true_mask(pc.is_finite(values)))
         case dt.DateType() | dt.TimestampType() if is_text:
-            with contextlib.suppress(pa.ArrowInvalid):  # a text is not of the usual form
+            with contextlib.suppress(pa.ArrowInvalid):  # a text is in an unusual form
                 dates = values.cast(dt.arrow_type(type_))
                 return dates.cast(pa.int32()).cast(pa.int64()) if type_ == dt.DateType() else dates.cast(pa.int64())
         case dt.DecimalType() if pa.types.is_decimal(values.type):
@@ -116,10 +124,11 @@ _ZERO = scalar_of(0, pa.int64())
 
 
 def from_struct(values: pa.Array, type_: dt.Type) -> pa.Array:
-    """Return values of a checkpoint's statistics struct as an array of `recorded_type`, null where they cannot
-    become one.
+    """Return values of a checkpoint's statistics struct as an array of `recorded_type`.
 
-    A struct may still have the type that the column had before it was widened (delta F10, T24).
+    Values that cannot be converted become null.
+
+    The values may still have the type that the column had before it was widened (delta F10, T24).
     """
     stored = values.type
     if pa.types.is_timestamp(stored) and isinstance(type_, dt.TimestampType):
@@ -139,7 +148,7 @@ def from_struct(values: pa.Array, type_: dt.Type) -> pa.Array:
 
 
 def _convert_unit(values: pa.Array, multiplier: int, divisor: int) -> pa.Array:
-    """Return whole numbers in another unit, null where 64 bits do not hold the result."""
+    """Return whole numbers in another unit, with null for results that do not fit into 64 bits."""
     numbers = to_numpy(pc.fill_null(values, _ZERO))
     factor = max(multiplier // divisor, 1)
     most = (2**63 - 1) // factor
@@ -148,10 +157,10 @@ def _convert_unit(values: pa.Array, multiplier: int, divisor: int) -> pa.Array:
 
 
 def lower_bounds(values: pa.Array, type_: dt.Type) -> pa.Array:
-    """Return values that no value of the column is below, for its recorded minima; null stays null.
+    """Return lower bounds of a column for its recorded minima, with null if no bound is known.
 
     Args:
-        values: An array of `recorded_type`.
+        values: The recorded minima, an array of `recorded_type`.
         type_: The type of the column.
     """
     match type_:
@@ -159,7 +168,7 @@ def lower_bounds(values: pa.Array, type_: dt.Type) -> pa.Array:
             return null_where(values, to_numpy(pc.fill_null(values, _ZERO)) < _MODERN_DAY)
         case dt.TimestampType():
             numbers = to_numpy(pc.fill_null(values, _ZERO))
-            # Cut to milliseconds, by some writers towards zero (delta F7).
+            # Some writers cut to milliseconds towards zero (delta F7).
             moved = np.where(numbers < 0, numbers - _MS_US, numbers)
             return from_numpy(moved, missing=to_numpy(values.is_null()) | (numbers < _MODERN_US))
         case dt.FloatType(bits=64):
@@ -171,10 +180,10 @@ def lower_bounds(values: pa.Array, type_: dt.Type) -> pa.Array:
 
 
 def upper_bounds(values: pa.Array, type_: dt.Type) -> pa.Array:
-    """Return values that no value of the column but NaN is above, for its recorded maxima; null: there is none.
+    """Return upper bounds of a column, ignoring NaN, for its recorded maxima, with null if no bound is known.
 
     Args:
-        values: An array of `recorded_type`.
+        values: The recorded maxima, an array of `recorded_type`.
         type_: The type of the column.
     """
     match type_:
@@ -196,7 +205,11 @@ def upper_bounds(values: pa.Array, type_: dt.Type) -> pa.Array:
 
 
 def _float32_neighbours(values: pa.Array, towards: float) -> pa.Array:
-    """Return each value, or if it may be the short text of a 32-bit float (delta T24), the next 32-bit float."""
+    """Return each value, or the next 32-bit float in a direction if the value may be the text of a 32-bit float.
+
+    In a column that was widened to 64 bits, the text of a 32-bit float reads as a slightly different number (delta
+    T24).
+    """
     numbers = to_numpy(pc.fill_null(values, scalar_of(0.0, pa.float64())))
     fits = np.abs(numbers) <= float(np.finfo(np.float32).max)
     nearest = np.where(fits, numbers, 0).astype(np.float32)
@@ -210,7 +223,7 @@ def _decimal_bounds(values: pa.Array, type_: dt.Type, scale: int, inward: str) -
 
 
 def _after_prefixes(values: pa.Array) -> pa.Array:
-    """Return texts, and in place of those that writers may have cut, the least text above all that begin so."""
+    """Return texts, with those that may have been cut replaced by the least text above all texts with their prefix."""
     is_cut = true_mask(pc.greater_equal(pc.utf8_length(values), scalar_of(PREFIX_LENGTH, pa.int32())))
     if not is_cut.any():
         return values
@@ -222,12 +235,17 @@ def _after_prefixes(values: pa.Array) -> pa.Array:
 
 
 def _decimal_bound(value: Decimal, scale: int, inward: str) -> Decimal | None:
-    """The outermost value of a column of this scale for which a writer may have recorded `value`; None: there is none.
+    """Return the outermost value that a writer may have recorded as `value`, or None if there is none.
 
-    Writers take decimals through doubles: min and max of 900719925474099.31 and .39 both come as 900719925474099.4, 0.5
-    as 0.49999999999999994; integers of 64 bits end at 2^63. Structs of checkpoints are copies of such texts.
-    inward: ROUND_CEILING for a lower bound, ROUND_FLOOR for an upper: no value lies between two steps of the scale, so
-        bounds of up to 14 digits stay as they are.
+    Writers convert decimals to doubles. For example, 900719925474099.31 and 900719925474099.39 are both recorded as
+    900719925474099.4, and 0.5 as 0.49999999999999994. Integers beyond 64 bits are recorded as 2^63. The structs in
+    checkpoints are copies of these texts.
+
+    Args:
+        value: The recorded bound.
+        scale: The scale of the column.
+        inward: ROUND_CEILING for a lower bound, ROUND_FLOOR for an upper one. The result is rounded inward to the
+            scale, because no value is between 2 steps of it. Bounds of up to 14 digits therefore stay unchanged.
     """
     unscaled = _WIDE.scaleb(value, scale)
     lost = _WIDE.multiply(_WIDE.abs(unscaled), _LOST_BY_DOUBLES)
@@ -238,12 +256,12 @@ def _decimal_bound(value: Decimal, scale: int, inward: str) -> Decimal | None:
 
 
 def _is_saturated(value: Decimal) -> bool:
-    """True for the largest and least integer of 64 bits, and the doubles in their place."""
+    """Return whether the value is the largest or least 64-bit integer, or a double next to one of them."""
     return abs(_WIDE.subtract(_WIDE.abs(value), _SATURATED)) <= _SATURATED * _LOST_BY_DOUBLES
 
 
 def _after_prefix(prefix: str) -> str | None:
-    """The least string above all strings that start with `prefix`."""
+    """Return the least string above all strings that start with `prefix`, or None if there is none."""
     for end in range(len(prefix), 0, -1):
         code = ord(prefix[end - 1])
         if code < _LAST_CHARACTER:
@@ -268,7 +286,7 @@ def _float64(value: object) -> float | None:
 
 
 def _float32(value: object) -> float | None:
-    """The text of a 32-bit float is the shortest that rounds to it: 3.4 is 3.4000000953674316."""
+    """Return the 32-bit float with this text. Writers record the shortest text: 3.4 means 3.4000000953674316."""
     number = _float64(value)
     if number is None or abs(number) > float(np.finfo(np.float32).max):
         return None
@@ -282,7 +300,10 @@ def _decimal(value: object) -> Decimal | None:
 
 
 def _micros(value: object, *, utc: bool) -> int | None:
-    """An instant without an offset is unknown: nobody knows the zone of the writer (delta F10)."""
+    """Return the microseconds of a timestamp, or None if an instant has no offset.
+
+    The zone of the writer is unknown (delta F10).
+    """
     if not isinstance(value, str) or (utc and _ZONED.fullmatch(value) is None):
         return None
     nanos = parse_instant(value, digits=9) if utc else parse_timestamp(value, digits=9)

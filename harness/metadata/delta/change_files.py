@@ -1,7 +1,8 @@
-"""The rows that one commit changed: from change files, else from added and removed files (delta C4 to C9).
+"""The rows that one commit changed: from change files, or else from added and removed files (delta C4 to C9).
 
-A file that a commit removes and adds again, with another deletion vector, changed only in the rows by which the two
-vectors differ; so a part of a file's rows is given by two vectors, one that hides rows and one that alone shows any.
+A commit may remove a file and add it again with another deletion vector. Only the rows that just one of the 2 vectors
+deletes have changed. Two vectors describe this subset of a file's rows: `hidden`, whose rows are excluded, and `shown`,
+whose rows alone are included.
 """
 
 from __future__ import annotations
@@ -29,11 +30,16 @@ _MERGED = ("numTargetRowsInserted", "numTargetRowsUpdated", "numTargetRowsDelete
 class ChangedFile:
     """Rows of one file that one version inserted or deleted.
 
-    change: None: the file is a change file, and says itself what happened to each row.
-    partition_values: text by physical column name.
-    size: bytes, None if unknown. record_count: physical rows, None if unknown.
-    hidden: rows that did not change; None: no row is hidden.
-    shown: the only rows that changed, less the hidden ones; None: all.
+    Attributes:
+        version: The version.
+        change: The kind of change. None: the file is a change file, which records the kind for each row.
+        path: The path as recorded.
+        physical: The location of the file.
+        partition_values: Text by physical column name.
+        size: The size of the file in bytes. None: unknown.
+        record_count: The number of physical rows. None: unknown.
+        hidden: The vector of rows that did not change. None: no row is excluded.
+        shown: The vector of rows that may have changed. None: all rows may have changed.
     """
 
     version: int
@@ -49,9 +55,13 @@ class ChangedFile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Action:
-    """An add or a remove. file: its rows but those that its vector deletes.
+    """An add or remove action.
 
-    has_values: whether partition values are recorded. data_changed: False for rearrangements of the same rows.
+    Attributes:
+        key: The replay key of the file.
+        file: The file, with its deletion vector as `hidden`.
+        has_values: True if the action records partition values.
+        data_changed: True if rows changed. False: the commit only rearranged rows.
     """
 
     key: str
@@ -61,9 +71,16 @@ class _Action:
 
 
 def changed_files(commit: Commit, locator: Locator, state_before: Callable[[], State]) -> Iterator[ChangedFile]:
-    """The rows that a commit changed. Raises InvalidTableError where the commit contradicts itself or the table.
+    """Return the rows that a commit changed.
 
-    state_before: the table at the version before; called only for removes that do not record what is needed.
+    Args:
+        commit: The commit.
+        locator: Maps recorded paths to files.
+        state_before: Loads the table at the previous version. It is only called for removes that do not record
+            partition values.
+
+    Raises:
+        InvalidTableError: The commit contradicts itself or the table.
     """
     if commit.cdc:
         for file in commit.cdc:
@@ -79,7 +96,7 @@ def changed_files(commit: Commit, locator: Locator, state_before: Callable[[], S
     if commit.info is not None and commit.info.operation == "MERGE":
         metrics = commit.info.values.get("operationMetrics")
         if isinstance(metrics, dict) and all(str(metrics.get(name)) == "0" for name in _MERGED):
-            return  # it rewrote files and changed no row (delta C9)
+            return  # the MERGE rewrote files and changed no row (delta C9)
     adds = _actions_by_key(commit.adds, locator, commit, "adds")
     removes = _actions_by_key(commit.removes, locator, commit, "removes")
     for key, removed in removes.items():
@@ -87,7 +104,8 @@ def changed_files(commit: Commit, locator: Locator, state_before: Callable[[], S
         if added is None and removed.data_changed:
             yield replace(_with_partition_values(removed, locator, commit, state_before), change="delete")
         if added is not None and (removed.data_changed or added.data_changed):
-            before, after = removed.file.hidden, added.file.hidden  # the file got another vector (delta C6)
+            # the commit replaced the file's deletion vector (delta C6)
+            before, after = removed.file.hidden, added.file.hidden
             if after is not None:
                 yield replace(added.file, change="delete", hidden=before, shown=after)
             if before is not None:
@@ -100,7 +118,10 @@ def changed_files(commit: Commit, locator: Locator, state_before: Callable[[], S
 def _with_partition_values(
     removed: _Action, locator: Locator, commit: Commit, state_before: Callable[[], State]
 ) -> ChangedFile:
-    """A removed file with its partition values, if need be those of the version before (delta C8)."""
+    """Return a removed file with its partition values.
+
+    They are taken from the previous version if the remove action does not record them (delta C8).
+    """
     if removed.has_values:
         return removed.file
     vector, files = removed.file.hidden, state_before().files
@@ -109,8 +130,8 @@ def _with_partition_values(
         if (vector and vector.unique_id) == (other and other.unique_id):
             return found.file
     raise InvalidTableError(
-        f"Cannot read the changes of version {commit.version}: it removes a file without its partition values, and the "
-        "version before does not have that file",
+        f"Cannot read the changes of version {commit.version}: it removes a file without recording "
+        "its partition values, and the previous version does not contain the file",
         cause="ChangeFeedError",
         snapshot=commit.version,
         file=removed.file.path,
@@ -155,29 +176,34 @@ def _actions(files: pa.Table, locator: Locator, version: int) -> Iterator[_Actio
         yield _Action(key=row["key"], file=file, has_values=values is not None, data_changed=changed)
 
 
-# The check that the versions of a change data feed can be shown in one schema (delta C3, C10, C11).
-
-
 _ENABLED = "delta.enableChangeDataFeed"
 
 
 def check_enabled(metadata: Metadata, *, version: int) -> None:
-    """Refuses a version as of which the table keeps no change data feed (RequestError, delta C3)."""
+    """Refuse a version without a change data feed.
+
+    Raises:
+        RequestError: The property `delta.enableChangeDataFeed` is not true (rule delta C3).
+    """
     if not is_enabled(metadata.configuration, _ENABLED):
         message = (
-            f"Cannot read changes of version {version}: {_ENABLED} is not true as of that version; "
-            "start after the version that sets it"
+            f"Cannot read changes of version {version}: {_ENABLED} is not true in that version; "
+            "start after the version that enables it"
         )
         raise RequestError(message, cause="ChangeFeedError", snapshot=version, rule="delta C3")
 
 
 def check_names(columns: DeltaSchema, *, version: int) -> None:
-    """Refuses a column of the table that is called like a column of the feed (InvalidTableError, delta C10)."""
+    """Refuse a table that has a column with the name of a change data feed column.
+
+    Raises:
+        InvalidTableError: The table has a column like that (rule delta C10).
+    """
     for field in columns.schema.fields:
         if field.name.lower() in CHANGES:
             raise InvalidTableError(
-                f"Cannot read changes of version {version}: the table has a column {field.name!r}, a name that the "
-                "change data feed needs",
+                f"Cannot read changes of version {version}: the table has a column {field.name!r}, which is the name "
+                "of a change data feed column",
                 cause="ChangeFeedError",
                 snapshot=version,
                 field=field.name,
@@ -186,7 +212,11 @@ def check_names(columns: DeltaSchema, *, version: int) -> None:
 
 
 def check_evolution(old: DeltaSchema, new: DeltaSchema, *, version: int, end: int) -> None:
-    """Refuses rows of `version` that the schema of version `end` cannot show (RequestError, delta C11)."""
+    """Refuse a version whose rows cannot be shown in the schema of version `end`.
+
+    Raises:
+        RequestError: The schema changed in an incompatible way (rule delta C11).
+    """
     before, after = (tuple(stored_name(f) for f in s.partition_columns) for s in (old, new))
     reason = _fields_difference(old.schema.fields, new.schema.fields, "")
     if before != after:
@@ -194,7 +224,7 @@ def check_evolution(old: DeltaSchema, new: DeltaSchema, *, version: int, end: in
     if reason is not None:
         message = (
             f"Cannot show the changes of version {version} in the schema of version {end}: {reason}; "
-            "read the versions before and after that change apart"
+            "read the versions before and after that change separately"
         )
         raise RequestError(message, cause="ChangeFeedError", snapshot=version, rule="delta C11")
 
@@ -211,12 +241,12 @@ def _fields_difference(old: Sequence[Field], new: Sequence[Field], parent: str) 
         if (reason := _field_difference(field, other, path)) is not None:
             return reason
     required = next((f.name for f in known.values() if f.required), None)
-    return None if required is None else f"column {parent}{required} was added and is never null"
+    return None if required is None else f"column {parent}{required} was added as non-nullable"
 
 
 def _field_difference(old: Field, new: Field, path: str) -> str | None:
     if new.required and not old.required:
-        return f"column {path} became one that is never null"
+        return f"column {path} became non-nullable"
     match old.type, new.type:
         case StructType(fields=before), StructType(fields=after):
             return _fields_difference(before, after, f"{path}.")

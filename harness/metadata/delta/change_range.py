@@ -1,4 +1,4 @@
-"""The versions that a change data feed covers (delta C1, C2)."""
+"""The range of versions that a change data feed covers (delta C1, C2)."""
 
 from __future__ import annotations
 
@@ -13,11 +13,14 @@ from harness.metadata.model.times import ParsedMoment, When, parse_moment, show_
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChangeRequest:
-    """A range of versions, both ends inclusive.
+    """A requested range of versions, both ends inclusive.
 
-    start: the first version, or a time: the first commit at or after it.
-    end: the last version, or a time: the last commit at or before it. None, or beyond the latest version: the latest.
-    allow_out_of_range: a start after the latest version, or an end before the first, makes an empty range.
+    Attributes:
+        start: The first version, or a time, which selects the first commit at or after it.
+        end: The last version, or a time, which selects the last commit at or before it. None, or a version after the
+            latest, selects the latest version.
+        allow_out_of_range: True if a start after the latest version, or an end before the first, gives an empty range
+            instead of an error.
     """
 
     start: When
@@ -26,12 +29,13 @@ class ChangeRequest:
 
 
 def resolve_range(request: ChangeRequest, history: CommitHistory) -> range:
-    """Return the versions of a range, whose commits are all there. Empty: no version lies in the range.
+    """Return the requested versions, all of which have a commit. The range is empty if no version is in it.
 
     Raises:
-        RequestError: no start, a negative version, a start after its end, or after the latest version.
-        SnapshotNotFoundError: a time before the log's first commit, or at versions that were cleaned up.
-        InvalidTableError: the log lacks commits of the range.
+        RequestError: The request has no start, a negative version, or a start after its end or after the latest
+            version.
+        SnapshotNotFoundError: A time is before the log's first commit, or at versions that were cleaned up.
+        InvalidTableError: The log lacks commits of the range.
     """
     bounds = _parse_bound("start", request.start), _parse_bound("end", request.end)
     if bounds[0] is None:
@@ -53,11 +57,11 @@ def resolve_range(request: ChangeRequest, history: CommitHistory) -> range:
             raise _range_error(f"the range starts after the latest version, {listing.latest}", listing)
     if start > end:
         if are_times:
-            return range(0)  # both times lie between two neighbouring commits
+            return range(0)  # both times are between 2 consecutive commits
         raise _range_error(f"the range starts at version {start}, after its end at version {end}", listing)
     versions = range(start, end + 1)
     missing = [version for version in versions if version not in listing.commits]
-    if missing:  # checkpoints and compactions cannot stand in for a commit (delta C3)
+    if missing:  # checkpoints and compactions cannot replace a commit here (delta C3)
         shown = show_ranges(tuple(range(version, version + 1) for version in missing))
         message = f"Cannot read changes of versions {start} to {end}: the log lacks the commits of {shown}"
         raise InvalidTableError(message, cause="LogGap", table=listing.root, rule="delta C2")
@@ -72,7 +76,7 @@ def _parse_bound(name: str, at: When) -> ParsedMoment | None:
             raise RequestError(message, cause="ChangeFeedError", rule="delta C2")
         case ("ref", ref):
             raise RequestError(
-                f"Cannot read changes: {name} is {ref!r}, and Delta tables have no branches and tags; "
+                f"Cannot read changes: {name} is {ref!r}, and Delta tables have no branches or tags; "
                 "give a version or a time",
                 options=(name,),
             )
@@ -94,7 +98,7 @@ def _first_version(start: ParsedMoment, history: CommitHistory) -> int:
         version = history.version_at(time_ms, after_latest="clamp")
         return version if history.times_of([version])[version] == time_ms else version + 1
     except SnapshotNotFoundError:
-        # Before the first commit of all the range starts there; an older log may have lost commits of the range.
+        # A time before commit 0 starts the range there. If commit 0 is gone, commits of the range may be lost.
         if 0 in history.listing.commits and time_ms <= history.times_of([0])[0]:
             return 0
         raise

@@ -1,7 +1,7 @@
-"""The change data feed: every row that a range of versions inserted, deleted or updated, as a `ScanPlan`.
+"""The change data feed: every row that a range of versions inserted, deleted, or updated, as a `ScanPlan`.
 
-The plan reads each changed file once for each change of it, under the schema of the last version. Kind and time of a
-change are constants of the file; only change files hold them row by row.
+The plan reads each changed file once for each of its changes, in the schema of the last version. The kind and the time
+of a change are constants of the file, except in change files, which store the kind for each row.
 
 Spec: Delta, "Change Data Files".
 """
@@ -44,15 +44,20 @@ _METADATA_COLUMNS = ("_file", "_pos")
 def plan_changes(
     source: DeltaTable, history: CommitHistory, request: ChangeRequest, *, columns: tuple[str, ...] | None
 ) -> PlannedScan:
-    """The plan of a read of changes.
+    """Plan a read of changes.
 
-    columns: names of columns of the table, `_change_type`, `_commit_version`, `_commit_timestamp`, `_file` and `_pos`,
-        in the order wanted; None: the table's columns, then the three of the feed.
+    Args:
+        source: The table.
+        history: The times of the table's commits.
+        request: The range of versions.
+        columns: The columns to read, in order: columns of the table, `_change_type`, `_commit_version`,
+            `_commit_timestamp`, `_file`, and `_pos`. None: the table's columns, then the 3 columns of the feed.
 
     Raises:
-        RequestError: a bad range, no change data feed in the range, a schema that changed in it, an unknown column.
-        InvalidTableError, UnsupportedError, MissingFileError: a version of the range cannot be read.
-        OutsideTableError: a file may not be read.
+        RequestError: The range is invalid, a version in it has no change data feed, the schema changed incompatibly in
+            it, or a column is unknown.
+        InvalidTableError, UnsupportedError, MissingFileError: A version of the range cannot be read.
+        OutsideTableError: A file is outside the allowed roots.
     """
     source = replace(source, storage=source.storage.for_read())
     try:
@@ -94,12 +99,11 @@ class _ChangeFeed:
 
     @cached_property
     def _commits(self) -> tuple[Commit, ...]:
-        """The commits of the range; their other actions are not kept."""
         reader, commits = self.source.commits, self.history.listing.commits
         return tuple(reader.read_commit(commits[version]) for version in self.versions)
 
     def _final_schema(self) -> DeltaSchema:
-        """The schema of the last version, once all versions of the range are known to fit it."""
+        """Return the schema of the last version after checking that the versions before it can be shown in it."""
         first = self.versions[0] if self.versions else self.history.listing.latest
         state = self._state(first)
         protocol, metadata = state.protocol, state.metadata
@@ -131,7 +135,10 @@ class _ChangeFeed:
     def _partitions(
         self, files: Sequence[ChangedFile], columns: tuple[Field, ...]
     ) -> tuple[tuple[Partition, ...], list[int]]:
-        """Constants of files (partition tuple, version, kind of change), and per file an index into them."""
+        """Return the distinct file constants, and for each file the index of its constants.
+
+        The constants of a file are its partition tuple, the version, and the kind of change.
+        """
         values = [list(file.partition_values.items()) for file in files]
         paths = array_of([file.path for file in files], pa.string())
         recorded = pa.table({"path": paths, "partition_values": array_of(values, PARTITION_VALUES)})
@@ -160,7 +167,7 @@ def _bind_columns(names: Sequence[str], schema: Schema) -> tuple[Field, ...]:
     fields = bind_columns(names, schema)
     for f in fields:
         if f.name not in _METADATA_COLUMNS and METADATA.get(f.name) == f:
-            message = f"Cannot read {f.name} of changes: the change data feed does not have it"
+            message = f"Cannot read {f.name} from a change data feed: the feed has no such column"
             raise UnknownColumnError(message, field=f.name, rule="delta C12")
     return fields
 
@@ -184,7 +191,7 @@ def _files_table(files: Sequence[ChangedFile], partitions: Sequence[int], positi
 
 
 def _position_deletes(files: Sequence[ChangedFile], locator: Locator) -> tuple[PositionDeletes, list[int | None]]:
-    """Return the rows of each file that did not change as deleted positions, and the source of each file's."""
+    """Return the unchanged rows of each file as deleted positions, and the index of each file's entry in them."""
     vectors: list[Vector] = []
     sets: list[ChangedRows] = []
     for file in files:

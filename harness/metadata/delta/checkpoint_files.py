@@ -1,4 +1,4 @@
-"""A Parquet file of a checkpoint: its actions, batch by batch (delta L17)."""
+"""The actions in one Parquet file of a checkpoint, read batch by batch (delta L17)."""
 
 from __future__ import annotations
 
@@ -38,7 +38,14 @@ BATCH_ROWS = 32_768
 
 @dataclass(slots=True)
 class MemoryBudget:
-    """The memory that the columns of one file may take. most: bytes."""
+    """The memory that the decoded columns of one file may use.
+
+    Attributes:
+        limits: The limits that a LimitError names.
+        file: The path of the file, for errors.
+        most: The budget in bytes.
+        spent: The bytes used so far.
+    """
 
     limits: Limits
     file: str
@@ -47,17 +54,17 @@ class MemoryBudget:
 
     @staticmethod
     def for_file(limits: Limits, file: str, size: int) -> MemoryBudget:
-        """The memory for the columns of a file of `size` bytes."""
+        """Return the budget for the columns of a file of `size` bytes."""
         return MemoryBudget(limits, file, 100 * size + limits.spare_bytes)
 
     def spend(self, size: int) -> None:
-        """Takes so many bytes. Raises LimitError if there are not so many left."""
+        """Subtract `size` bytes from the budget. Raise LimitError if the budget is exceeded."""
         self.spent += size
         self.limits.check("spare_bytes", self.spent, "bytes of columns", file=self.file, allowed=self.most)
 
 
 def struct_field_names(schema: pa.Schema, name: str) -> frozenset[str]:
-    """The names of the fields of the struct `name`; none if there is no such struct."""
+    """Return the field names of the struct column `name`, or an empty set if there is no such struct."""
     index = schema.get_field_index(name)
     if index < 0 or not pa.types.is_struct(schema.field(index).type):
         return frozenset()
@@ -65,7 +72,6 @@ def struct_field_names(schema: pa.Schema, name: str) -> frozenset[str]:
 
 
 def _leaves_of(columns: Iterable[str]) -> list[str]:
-    """The paths in an action of columns of `ADDS` or `REMOVES`."""
     return [".".join(FIELDS[name]) for name in columns if name in FIELDS]
 
 
@@ -77,9 +83,14 @@ def action_batches(
     groups: list[int] | None = None,
     size: int = BATCH_ROWS,
 ) -> Iterator[tuple[int, pa.StructArray]]:
-    """The structs of column `action`, in plain layouts, with the fields at `leaves`; and each batch's first row.
+    """Yield the structs of the column `action` in batches, each with the index of its first row in the file.
 
-    groups: of rows, ascending; None: all. size: the most rows of a batch.
+    Args:
+        parquet: The checkpoint file.
+        action: The name of the column, for example `add`.
+        leaves: The paths of the fields to read, below the struct. The structs have plain layouts and these fields.
+        groups: The row groups to read, ascending. None: all of them.
+        size: The maximum number of rows in a batch.
     """
     if action not in parquet.schema_arrow.names:
         return
@@ -94,20 +105,20 @@ def action_batches(
 
 
 def _valid_rows(actions: pa.StructArray) -> pa.StructArray:
-    """The rows that are not null."""
     return actions.filter(pc.is_valid(actions)) if actions.null_count else actions
-
-
-# Statistics as structs: checkpoints of different ages store different fields, one table of files holds them all.
 
 
 STATS_STRUCT = "stats_parsed"
 STATS_ROW = "stats_row"
-"""The row of a checkpoint that has a file's statistics, where these are not read yet; null: they are in `stats`."""
+"""The index of the checkpoint row with a file's unread statistics. Null: the statistics are in `stats`."""
 
 
 def concat_files(tables: Sequence[pa.Table]) -> pa.Table:
-    """Tables of `FILES_STATE`, some of them with `stats_parsed` or `stats_row`, as one; null where one has not."""
+    """Concatenate tables of `FILES_STATE`, with nulls for missing statistics columns.
+
+    Some tables may have the column `stats_parsed` or `stats_row`, and others not. Checkpoints of different ages store
+    different fields of `stats_parsed`; the result has all fields.
+    """
     if any(STATS_ROW in table.schema.names for table in tables):
         schema = FILES_STATE.append(pa.field(STATS_ROW, pa.int64()))
         whole = [
@@ -136,7 +147,10 @@ def concat_files(tables: Sequence[pa.Table]) -> pa.Table:
 
 
 def _common_type(left: pa.DataType, right: pa.DataType) -> pa.DataType | None:
-    """A type that holds the values of both without loss; None: there is none, and no statistics are always right."""
+    """Return a type that holds the values of both types without loss, or None if there is none.
+
+    Leaving statistics out is always correct, so the caller then drops the field.
+    """
     if left == right:
         return left
     if pa.types.is_struct(left) and pa.types.is_struct(right):
@@ -161,7 +175,7 @@ def _common_child_type(left: pa.StructType, right: pa.StructType, name: str) -> 
 
 
 def _cast_to(values: pa.Array, target: pa.DataType) -> pa.Array:
-    """`values` with the fields of `target`, which is `_common_type` with their type."""
+    """Return `values` with the fields of `target`, a result of `_common_type` for their type."""
     if values.type == target:
         return values
     if not pa.types.is_struct(target):
@@ -174,22 +188,28 @@ def _cast_to(values: pa.Array, target: pa.DataType) -> pa.Array:
 
 
 class ActionRows:
-    """The number of actions in each row of one file, counted as its columns are read (delta L17).
+    """The number of actions in each row of one file, counted while its columns are read (delta L17).
 
-    A sum would not do: a row of two actions would hide a row that lost its own.
+    A total for the file would not do: a row with two actions would compensate for a row that lost its action.
     """
 
     def __init__(self, rows: int) -> None:
         self._held = np.zeros(rows, dtype=np.uint8)
 
     def note(self, start: int, values: pa.Array | pa.ChunkedArray) -> None:
-        """`values` are the rows from `start` of a column of actions; null where there is none."""
+        """Count the actions in rows from `start` on. A row has an action of this kind if its value is not null."""
         self._held[start : start + len(values)] += _valid_mask(values)
 
     def check(self, parquet: pq.ParquetFile, file: str, *, others: list[str]) -> None:
-        """Refuses rows of two actions, and rows of none (CorruptFileError, delta L17).
+        """Refuse files with rows that hold two actions or none.
 
-        others: columns of unknown actions, which count.
+        Args:
+            parquet: The checkpoint file.
+            file: The path of the file, for errors.
+            others: The columns of unknown actions, which count too.
+
+        Raises:
+            CorruptFileError: A row holds two actions or none (rule delta L17).
         """
         several = int((self._held > 1).sum())
         if several:
@@ -217,20 +237,28 @@ def _checkpoint_error(reason: object, file: str, rule: str = "delta L17") -> Cor
 
 
 StatisticsScope: TypeAlias = Literal["none", "any", "all", "deferred"]
-"""The statistics of files to read: none; JSON, and structs where JSON is missing; both wherever they are; or only those
-that are not in Parquet, where the column `stats_row` leads to the others."""
+"""The file statistics to read.
+
+- `none`: no statistics.
+- `any`: the JSON texts, and the structs of files without a JSON text.
+- `all`: both, for every file that has them.
+- `deferred`: only statistics outside of Parquet files. The column `stats_row` refers to the others.
+"""
 
 _TABLE_ACTIONS = ("protocol", "metaData", "txn", "domainMetadata", "sidecar", "checkpointMetadata")
 
 
 @dataclass(frozen=True, slots=True)
 class FileActions:
-    """The actions of one file.
+    """The actions in one Parquet file of a checkpoint.
 
-    few: those of the kinds that a table has few of, by kind.
-    adds: tables of schema `ADDS`, perhaps with `stats_parsed`, or with `stats_row`, which counts the rows of this file.
-    remove_ids: of the files that the removes are about.
-    has_adds: whether the file has the column `add`, with or without any.
+    Attributes:
+        table_actions: The kind and the fields of each action that is not about a file. A table has few of them.
+        adds: Tables of schema `ADDS`. They may have `stats_parsed`, or `stats_row`, which is the index of a row in this
+            file.
+        remove_ids: The ids of the removed files.
+        rows: The number of rows in the file.
+        has_adds: True if the file has a column `add`, even an empty one.
     """
 
     table_actions: tuple[tuple[str, Body], ...]
@@ -243,12 +271,19 @@ class FileActions:
 def read_checkpoint_file(
     data: bytes, file: str, locator: Locator, statistics: StatisticsScope, limits: Limits
 ) -> FileActions:
-    """The actions of the file with these bytes.
+    """Parse the Parquet file of a checkpoint.
+
+    Args:
+        data: The content of the file.
+        file: The path of the file, for errors.
+        locator: Maps recorded paths to files.
+        statistics: The statistics to read.
+        limits: The limits on rows and memory.
 
     Raises:
-        CorruptFileError: it cannot be read, or columns of it are lost. Rules: delta L17, L19.
-        InvalidTableError, UnsupportedError: a path of it is none.
-        LimitError: it asks for more than the limits allow.
+        CorruptFileError: The file cannot be read, or some of its columns are lost. Rules: delta L17, L19.
+        InvalidTableError, UnsupportedError: A path in the file is invalid.
+        LimitError: The file exceeds the limits.
     """
     try:
         with contained(file=file), open_parquet(pa.BufferReader(data)) as parquet:
@@ -316,17 +351,17 @@ class _ActionReader:
         columns = {target.name: _column(actions, target) for target in schema if target.name != "key"}
         for name, values in columns.items():
             if values.null_count and not schema.field(name).nullable:
-                message = f"A file of the checkpoint has no {name}"
+                message = f"A file action of the checkpoint has no {name}"
                 raise CorruptFileError(message, cause="LogCorrupt", file=self.file, rule="delta L17")
         columns["key"] = self.locator.locate(columns["path"], file=self.file)
         table = pa.table([columns[name] for name in schema.names], schema=schema)
-        table.validate(full=True)  # text that is no UTF-8 would show only where it is printed
+        table.validate(full=True)  # invalid UTF-8 would otherwise only fail when it is printed
         check_vectors(table, file=self.file)
         return table
 
 
 def _read_table_actions(parquet: pq.ParquetFile, rows: ActionRows, budget: MemoryBudget) -> Iterator[tuple[str, Body]]:
-    """The actions of the kinds that a table has few of."""
+    """Yield the kind and the fields of each action that is not about a file."""
     present = [name for name in _TABLE_ACTIONS if name in parquet.schema_arrow.names]
     start = 0
     for batch in parquet.iter_batches(batch_size=BATCH_ROWS, columns=present) if present else ():
@@ -337,14 +372,17 @@ def _read_table_actions(parquet: pq.ParquetFile, rows: ActionRows, budget: Memor
             budget.spend(actions.nbytes)
             for row in actions.to_pylist():
                 configuration = row.get("configuration")
-                # As in JSON, a map is an object.
+                # Maps arrive as lists of pairs. In JSON a map is an object.
                 is_map = isinstance(configuration, list)
                 yield name, {**row, "configuration": dict(configuration)} if is_map else row
         start += batch.num_rows
 
 
 def _check_columns(parquet: pq.ParquetFile, file: str) -> None:
-    """Refuses file actions without paths, and vectors that lack a key: unread ones are not none (delta D1)."""
+    """Refuse file actions without paths, and deletion vectors without a required key.
+
+    A vector that cannot be read must not count as "no vector" (delta D1).
+    """
     schema = parquet.schema_arrow
     for name in ("add", "remove"):
         if name in schema.names and "path" not in struct_field_names(schema, name):
@@ -359,7 +397,7 @@ def _check_columns(parquet: pq.ParquetFile, file: str) -> None:
 
 
 def _has_values(parquet: pq.ParquetFile, column: str) -> bool:
-    """True if a leaf of the struct's field `column` has a value."""
+    """Return whether any leaf of the struct field `column` has a value."""
     for batch in parquet.iter_batches(batch_size=BATCH_ROWS, columns=[column]):
         read = pa.table(batch)
         while any(pa.types.is_struct(f.type) for f in read.schema):
@@ -370,7 +408,7 @@ def _has_values(parquet: pq.ParquetFile, column: str) -> bool:
 
 
 def _column(actions: pa.StructArray, target: pa.Field) -> pa.Array:
-    """A column of `ADDS` or `REMOVES`; fields that the file lacks are null (delta L17)."""
+    """Return a column of `ADDS` or `REMOVES`, with nulls if the file lacks the field (delta L17)."""
     values = field_at(actions, FIELDS[target.name])
     if values is None or (values.null_count == len(values) and values.type == target.type):
         return _nulls(target.type).slice(0, len(actions))
@@ -379,5 +417,5 @@ def _column(actions: pa.StructArray, target: pa.Field) -> pa.Array:
 
 @functools.cache
 def _nulls(type_: pa.DataType) -> pa.Array:
-    """Nulls for a batch without values in the column: all such batches share them."""
+    """Return nulls for a batch without values in the column. All batches share them."""
     return pa.nulls(BATCH_ROWS, type_)

@@ -1,6 +1,7 @@
-"""Statistics in checkpoints, which are most of them: read once a plan asks, and for those files only that it needs.
+"""Lazily read statistics of checkpoints: only when a plan needs them, and only for the files that it needs.
 
-The checkpoint is held as it is stored, so that what is read later is of the file that gave the rest.
+Statistics are the largest part of a checkpoint. The bytes of the checkpoint are kept in memory, so statistics read
+later come from the same file as the rest.
 """
 
 from __future__ import annotations
@@ -44,15 +45,25 @@ if TYPE_CHECKING:
 
 
 _SMALL_BATCH_ROWS = 8_192
-"""Texts of so many files take the memory of those before them, which is not returned and asked for again. Where most
-of them are parsed, larger batches are parsed by more threads."""
+"""The rows in a batch if few statistics of a row group are needed.
+
+The texts of a batch of this size reuse the memory of the batch before. If most of the statistics are needed, larger
+batches are faster, because more threads parse them.
+"""
 StructPath: TypeAlias = tuple[str, ...]
-"""Names of fields, from `stats_parsed` down."""
+"""Field names, starting below `stats_parsed`."""
 
 
 @dataclass(frozen=True, slots=True)
 class CheckpointPart:
-    """A Parquet file of a checkpoint. first: the number of its first row among the rows of all parts."""
+    """A Parquet file of a checkpoint.
+
+    Attributes:
+        file: The path of the file, for errors.
+        data: The content of the file.
+        first: The number of its first row, counting the rows of all parts.
+        limits: The limits on memory.
+    """
 
     file: str
     data: bytes = field(repr=False)
@@ -60,11 +71,15 @@ class CheckpointPart:
     limits: Limits
 
     def tables(self, rows: Indices, structs: Sequence[StructPath]) -> Iterator[tuple[Indices, pa.Table]]:
-        """Statistics of some rows, ascending and counted in this file: places in `rows`, and what they have.
+        """Yield the statistics of some rows in pieces: indices into `rows`, and a table of their statistics.
 
-        structs: what of `stats_parsed` to read where a file has no text.
+        Args:
+            rows: Row numbers in this file, ascending.
+            structs: The fields of `stats_parsed` to read for files without a JSON text.
 
-        Raises CorruptFileError: they are damaged. LimitError: they take more memory than the limits allow.
+        Raises:
+            CorruptFileError: The statistics are damaged.
+            LimitError: The statistics take more memory than the limits allow.
         """
         budget = MemoryBudget.for_file(self.limits, self.file, len(self.data))
         try:
@@ -87,11 +102,11 @@ def _group_tables(
     structs: Sequence[StructPath],
     budget: MemoryBudget,
 ) -> Iterator[tuple[Indices, pa.Table]]:
-    """Statistics of the rows of a row group. bounds: from where to where in `rows` these are."""
+    """Yield the statistics of rows in a row group. `bounds` are the start and end of these rows in `rows`."""
     fields = struct_field_names(parquet.schema_arrow, "add")
     parsed: pa.StructArray | None = None
     begin: int | None = None
-    # A file without the text is gone through by its paths, which every action has.
+    # If the file has no statistics as text, count its rows by the path, which every action has.
     column = "stats" if "stats" in fields else "path"
     size = BATCH_ROWS if 4 * (bounds[1] - bounds[0]) > parquet.metadata.row_group(group).num_rows else _SMALL_BATCH_ROWS
     for start, actions in action_batches(parquet, "add", [column], groups=[group], size=size):
@@ -110,13 +125,13 @@ def _group_tables(
                 budget.spend(parsed.nbytes)
             columns[STATS_STRUCT] = parsed.take(from_numpy(rows[first:last] - begin))
         table = pa.table(columns)
-        table.validate(full=True)  # text that is no UTF-8 would show only where it is printed
+        table.validate(full=True)  # invalid UTF-8 would otherwise only fail when it is printed
         yield np.arange(first, last), table
 
 
 def _structs(parquet: pq.ParquetFile, group: int, structs: Sequence[StructPath]) -> pa.StructArray:
-    """`stats_parsed` of a row group, with the fields at some paths."""
-    if any("." in name for path in structs for name in path):  # which pyarrow takes for a path
+    """Return `stats_parsed` of a row group, with the fields at the given paths."""
+    if any("." in name for path in structs for name in path):  # pyarrow treats the dot as a path separator
         structs = [()]
     read = parquet.read_row_group(group, columns=[".".join(("add", STATS_STRUCT, *path)) for path in structs])
     found = (
@@ -125,17 +140,23 @@ def _structs(parquet: pq.ParquetFile, group: int, structs: Sequence[StructPath])
     return pa.nulls(parquet.metadata.row_group(group).num_rows, pa.struct([])) if found is None else found
 
 
-# Statistics as columns, once they were read: to parse their texts takes two thirds of the time of planning a filter.
-
-
 MIN_CACHED_FILES = 10_000
-"""Texts of fewer files are parsed in less time than it takes to keep what they say."""
+"""The minimum number of files whose statistics are cached.
+
+Parsing the texts of fewer files is faster than caching the result. For many files, parsing takes two thirds of the time
+of planning a filter.
+"""
 _COUNTS = pa.schema([pa.field("count", pa.int64())])
 
 
 @dataclass(frozen=True, slots=True)
 class _CachedRows:
-    """Known statistics of some rows of a checkpoint. rows: ascending."""
+    """Cached statistics of some rows of a checkpoint.
+
+    Attributes:
+        rows: The row numbers, ascending.
+        table: The statistics of these rows.
+    """
 
     rows: Indices
     table: pa.Table
@@ -147,12 +168,16 @@ class _CachedRows:
 
 @dataclass(frozen=True, slots=True)
 class CachedStatistics:
-    """The statistics that were read of one version of a checkpoint."""
+    """The cache of statistics that were read from one version of a checkpoint.
+
+    Attributes:
+        checkpoint: The cache key of the checkpoint.
+    """
 
     checkpoint: Key
 
     def get(self, leaf_columns: Sequence[StatisticsColumn], rows: Indices) -> FileStats | None:
-        """The statistics of rows of the checkpoint, in their order; None: not all of them are known."""
+        """Return the statistics of checkpoint rows in the given order, or None if some of them are not cached."""
         columns: dict[int, StatisticsBounds] = {}
         for leaf in leaf_columns:
             found = self._get(_bounds_name(leaf), rows)
@@ -163,7 +188,7 @@ class CachedStatistics:
         return None if counts is None else FileStats(counts.column(0).combine_chunks(), columns)
 
     def put(self, leaf_columns: Sequence[StatisticsColumn], parts: Sequence[tuple[Indices, FileStats]]) -> None:
-        """Keeps statistics of rows of the checkpoint, in place of those that were known; but not few."""
+        """Cache statistics of checkpoint rows, replacing cached ones. Statistics of few files are not cached."""
         if sum(len(rows) for rows, _ in parts) < MIN_CACHED_FILES:
             return
         rows = np.concatenate([rows for rows, _ in parts])
@@ -175,7 +200,7 @@ class CachedStatistics:
                 pa.table([b.lower, b.upper, b.nulls], schema=_bounds_schema(leaf)) for b in own
             ]
         for what, pieces in tables.items():
-            if self._get(what, rows) is None:  # else more may be known
+            if self._get(what, rows) is None:  # otherwise the cache may hold more rows
                 table = pa.concat_tables(pieces).combine_chunks()
                 self._put(what, rows[order], table if (order[1:] > order[:-1]).all() else table.take(from_numpy(order)))
 
@@ -207,13 +232,18 @@ def _bounds_schema(leaf: StatisticsColumn) -> pa.Schema:
 
 @dataclass(frozen=True, slots=True)
 class CheckpointStatistics:
-    """The statistics of all files of a checkpoint, by the number of their rows. kept: what was read of them before."""
+    """The statistics of all files of a checkpoint, addressed by row number.
+
+    Attributes:
+        parts: The Parquet files of the checkpoint.
+        cache: The cache of statistics. None: statistics are not cached.
+    """
 
     parts: tuple[CheckpointPart, ...]
     cache: CachedStatistics | None = None
 
     def tables(self, rows: Indices, structs: Sequence[StructPath]) -> Iterator[tuple[Indices, pa.Table]]:
-        """The statistics of rows of all parts, as `CheckpointPart.tables` gives them."""
+        """Yield the statistics of rows of all parts, like `CheckpointPart.tables`. The rows may be in any order."""
         order = np.argsort(rows, kind="stable")
         ascending = rows[order]
         firsts = [part.first for part in self.parts]
@@ -225,19 +255,20 @@ class CheckpointStatistics:
             start = end
 
 
-# Statistics of a version's files: those that replay has at hand, and those that are still in a checkpoint.
-
-
 STATISTICS_COLUMNS = ("stats", STATS_STRUCT, STATS_ROW)
-"""The columns of `State.files` that say something of statistics."""
+"""The columns of `State.files` that hold statistics or refer to them."""
 _SLICE_ROWS = 1 << 15
 
 
 @dataclass(frozen=True, slots=True)
 class FilesStatistics:
-    """The statistics of the files of `State.files`, `in_checkpoint` those with a `stats_row`.
+    """The statistics of the files in `State.files`.
 
-    table: its location, for messages. strict: damaged statistics are an error; else they say nothing, with a warning.
+    Attributes:
+        files: The files. Statistics that have been read are in their columns.
+        in_checkpoint: The statistics of the files with a `stats_row`. None: no file has one.
+        table: The location of the table, for messages.
+        strict: True if damaged statistics raise an error. Otherwise they are treated as unknown, with a warning.
     """
 
     files: pa.Table
@@ -246,16 +277,24 @@ class FilesStatistics:
     strict: bool = False
 
     def read(self, leaf_columns: Sequence[StatisticsColumn], indices: Indices) -> Iterator[tuple[Indices, FileStats]]:
-        """Row counts of files and bounds of the columns `leaf_columns`, by the files' places, some at a time.
+        """Yield row counts and column bounds of files in pieces, each with the indices of its files.
 
-        places: ascending.
+        Args:
+            leaf_columns: The columns.
+            indices: The indices of the files, ascending.
 
-        Raises CorruptFileError: as said. LimitError: statistics take more memory than the limits allow.
+        Raises:
+            CorruptFileError: The statistics are damaged, if `strict`.
+            LimitError: The statistics take more memory than the limits allow.
         """
         yield from self._read(leaf_columns, indices, lambda table: read_statistics(table, leaf_columns))
 
     def bounds(self, leaf_columns: Sequence[StatisticsColumn], indices: Indices) -> Mapping[int, ColumnBounds]:
-        """The bounds of the columns `leaf_columns` in some files, by field id; empty where none are. Raises as `read`."""
+        """Return the bounds of columns in some files by field id, or an empty mapping if there are none.
+
+        Raises:
+            CorruptFileError, LimitError: As for `read`.
+        """
         parts = list(self.read(leaf_columns, indices)) if leaf_columns else []
         if not parts:
             return {}
@@ -267,7 +306,11 @@ class FilesStatistics:
         }
 
     def record_counts(self, indices: Indices) -> npt.NDArray[np.int64]:
-        """Physical rows of some files; -1 is unknown. Raises as `read`."""
+        """Return the number of physical rows of some files, with -1 for unknown.
+
+        Raises:
+            CorruptFileError, LimitError: As for `read`.
+        """
         counts = np.full(self.files.num_rows, -1, dtype=np.int64)
         for found, statistics in self._read((), indices, _count_rows):
             counts[found] = to_numpy(pc.fill_null(statistics.rows, scalar_of(-1, pa.int64())))
@@ -307,7 +350,7 @@ class FilesStatistics:
     def _checkpoint_tables(
         self, later: CheckpointStatistics, rows: Indices, leaf_columns: Sequence[StatisticsColumn]
     ) -> Iterator[tuple[Indices, pa.Table | None]]:
-        """Places in `rows`, and what these have; None: it cannot be read."""
+        """Yield indices into `rows`, and the statistics of these rows, or None if they cannot be read."""
         missing = np.ones(len(rows), dtype=np.bool_)
         kinds = ("minValues", "maxValues", "nullCount")
         structs = [("numRecords",), *((kind, *leaf.path) for leaf in leaf_columns for kind in kinds)]
@@ -318,7 +361,7 @@ class FilesStatistics:
         except CorruptFileError as error:
             if self.strict:
                 raise
-            warn(f"Table {self.table}: {error.message}; files are not skipped by them ({error.file})")
+            warn(f"Table {self.table}: {error.message}; no file is skipped by these statistics ({error.file})")
             yield np.flatnonzero(missing), None
 
 

@@ -1,7 +1,7 @@
-"""Checkpoints: all actions that hold at one version, in one file, in parts, or with sidecars (delta L11 to L20).
+"""Checkpoints: all actions in force at one version, in one file, in parts, or with sidecars (delta L11 to L20).
 
-A checkpoint of a large table is a large file, so only the columns that a reader of snapshots needs are read, batch by
-batch, and rows are never looked at one by one. Which layout a file has is told by its content, never by its name or by
+A checkpoint of a large table is a large file. Only the columns that a reader of snapshots needs are read, in batches,
+and no row is processed in Python. The layout of a file is determined from its content, never from its name or from
 hints (delta L10, L13).
 """
 
@@ -33,10 +33,16 @@ from harness.storage.stores import Storage
 class CheckpointContent:
     """The actions of a checkpoint.
 
-    adds: tables of schema `ADDS`, some perhaps with `stats_parsed`; keys are unique over all of them.
-    actions: how many there are, tombstones too; None in a V2 checkpoint, whose writers count them differently.
-    sidecars: how many other files it is spread over.
-    statistics: what the column `stats_row` of `adds` leads to; None: they have no such column.
+    Attributes:
+        protocol: The protocol action.
+        metadata: The metaData action.
+        adds: Tables of schema `ADDS`, possibly with `stats_parsed`. Keys are unique over all tables.
+        transactions: The transactions.
+        domains: The domain metadata.
+        actions: The number of actions, including tombstones. None for a V2 checkpoint, because its writers count them
+            differently.
+        sidecars: The number of sidecar files.
+        statistics: The statistics that the column `stats_row` of `adds` refers to. None: there is no such column.
     """
 
     protocol: Protocol | None
@@ -55,7 +61,7 @@ class CheckpointContent:
 
     @property
     def size(self) -> int:
-        """The memory that it takes, about, in bytes."""
+        """The approximate memory use in bytes."""
         parts = () if self.statistics is None else self.statistics.parts
         return sum(int(table.get_total_buffer_size()) for table in self.adds) + sum(len(part.data) for part in parts)
 
@@ -63,13 +69,20 @@ class CheckpointContent:
 def read_checkpoint(
     checkpoint: Checkpoint, storage: Storage, locator: Locator, *, statistics: StatisticsScope = "any"
 ) -> CheckpointContent:
-    """The actions of `checkpoint`.
+    """Read the actions of a checkpoint.
+
+    Args:
+        checkpoint: The checkpoint.
+        storage: The storage that reads its files.
+        locator: Maps recorded paths to files.
+        statistics: The statistics to read.
 
     Raises:
-        CorruptFileError, MissingFileError: a file is damaged, incomplete or gone; another base may do.
-        InvalidTableError: it can be read and contradicts itself. Rules: delta L14, L18.
-        UnsupportedError: it names files that cannot be opened.
-        LimitError: a file of it asks for more than the limits of the storage allow.
+        CorruptFileError, MissingFileError: A file is damaged, incomplete, or missing. Another checkpoint may be
+            readable.
+        InvalidTableError: The checkpoint is readable but contradicts itself. Rules: delta L14, L18.
+        UnsupportedError: The checkpoint names files that cannot be opened.
+        LimitError: A file exceeds the limits of the storage.
     """
     reader = _CheckpointReader(storage, locator, statistics, ParsedActions(checkpoint.files[0].path))
     for file in checkpoint.files:
@@ -80,7 +93,7 @@ def read_checkpoint(
 
 @dataclass(slots=True)
 class _CheckpointReader:
-    """Collects the actions of the files of one checkpoint."""
+    """The actions collected from the files of one checkpoint."""
 
     storage: Storage
     locator: Locator
@@ -98,7 +111,7 @@ class _CheckpointReader:
             self._read_parquet(data, path)
             return
         parsed = self.table_actions = parse_actions(data, file=path, limits=self.storage.limits)
-        self.has_adds = True  # lines have no columns to lose
+        self.has_adds = True  # a JSON file has no columns that could be lost
         if parsed.adds:
             self.adds.append(file_actions(parsed.adds, ADDS, locator=self.locator, file=path))
         if parsed.removes:
@@ -107,11 +120,11 @@ class _CheckpointReader:
             )
 
     def read_sidecars(self, checkpoint: Checkpoint) -> None:
-        """Read all sidecars. A relative path is one in `_delta_log/_sidecars`, an absolute one is mapped."""
+        """Read all sidecars. Relative paths start at `_delta_log/_sidecars`, absolute paths go through the path map."""
         top = checkpoint.files[0].path
         self._check_layout(checkpoint, top)
         if self.table_actions.sidecars:
-            self.has_adds = False  # the files are in the sidecars
+            self.has_adds = False  # the add actions are in the sidecars
         for sidecar in self.table_actions.sidecars:
             path, size = sidecar.get("path"), sidecar.get("sizeInBytes")
             if type(path) is not str:
@@ -138,7 +151,8 @@ class _CheckpointReader:
             sidecars=len(self.table_actions.sidecars),
             statistics=CheckpointStatistics(tuple(self.parts)) if self.parts else None,
         )
-        # Against delta L17: every writer makes the column, and without it the table would seem to have no rows.
+        # This is stricter than delta L17: every writer creates the column, and without it the table would seem to have
+        # no rows.
         if not self.has_adds:
             message = "Cannot read the checkpoint: it has no column add, so the files that it lists are lost"
             raise CorruptFileError(message, cause="LogCorrupt", file=top, rule="delta L17")
@@ -152,7 +166,7 @@ class _CheckpointReader:
             self.parts.append(CheckpointPart(file, data, self.rows, self.storage.limits))
         for table in actions.adds:
             place = table.schema.get_field_index(STATS_ROW)
-            if place >= 0 and self.rows:  # rows are counted over all files
+            if place >= 0 and self.rows:  # row numbers count the rows of all files
                 rows = pc.add(table.column(place), scalar_of(self.rows, pa.int64()))
                 table = table.set_column(place, table.schema.field(place), rows)
             self.adds.append(table)
@@ -161,20 +175,22 @@ class _CheckpointReader:
         self.has_adds |= actions.has_adds
 
     def _check_layout(self, checkpoint: Checkpoint, top: str) -> None:
-        """delta L14."""
+        """Check the checkpointMetadata action (delta L14)."""
         marks = self.table_actions.checkpoint_metadata
         if len(marks) > 1:
             raise _malformed_error(f"it has {len(marks)} checkpointMetadata actions, expected one", top)
         if not marks and checkpoint.kind is CheckpointKind.UUID:
-            raise _malformed_error("it has no checkpointMetadata action, as its name says that it must", top)
+            raise _malformed_error("it has no checkpointMetadata action, which its name requires", top)
         if not marks and self.table_actions.sidecars:
             raise _malformed_error("it has sidecars, but no checkpointMetadata action", top)
         if marks and marks[0].get("version") != checkpoint.version:
             version = marks[0].get("version")
-            raise _malformed_error(f"it says that it is of version {version}, its name says {checkpoint.version}", top)
+            raise _malformed_error(
+                f"its checkpointMetadata has version {version}, its name has {checkpoint.version}", top
+            )
 
     def _refuse_repeats(self, top: str) -> None:
-        """delta L18."""
+        """Refuse files that are listed twice (delta L18)."""
         keys = pa.chunked_array([chunk for table in self.adds for chunk in table.column("key").chunks], pa.string())
         repeated = first_repeated(keys)
         if repeated is not None:
@@ -194,13 +210,15 @@ def _malformed_error(reason: str, file: str, *, rule: str = "delta L14") -> Inva
     return InvalidTableError(f"The checkpoint is malformed: {reason}", cause="LogCorrupt", file=file, rule=rule)
 
 
-# The checkpoint that a replay begins with: the segment's, or an older one where that cannot be used.
-
-
 def read_base(
     segment: LogSegment, storage: Storage, locator: Locator, statistics: StatisticsScope, cache: Cache | None
 ) -> tuple[LogSegment, CheckpointContent | None]:
-    """The checkpoint of the segment, or of the next one that can be read (delta L9, L15, L19)."""
+    """Read the checkpoint of a segment, or if that is unusable, the next one that can be read (delta L9, L15, L19).
+
+    Returns:
+        The segment that starts from the checkpoint, and the checkpoint's content, or None if the segment starts from
+            commit 0.
+    """
     first: HarnessError | None = None
     while segment.checkpoint is not None:
         try:
@@ -222,7 +240,7 @@ def read_base(
 def _read_cached(
     checkpoint: Checkpoint, storage: Storage, locator: Locator, statistics: StatisticsScope, cache: Cache | None
 ) -> CheckpointContent:
-    """The content of the checkpoint, decoded now or held from before; with sidecars it is read each time."""
+    """Return the content of a checkpoint, from the cache if possible. A checkpoint with sidecars is always read."""
     key = None if cache is None or statistics != "deferred" else _cache_key(checkpoint, storage, locator, cache)
     found = None if key is None else DECODED.get(key, CheckpointContent)
     if found is None:
@@ -232,7 +250,7 @@ def _read_cached(
         DECODED.put(key, found)
     if cache is None or key is None or found.statistics is None:
         return found
-    # Not held with them: another table may have another directory, or none.
+    # The cache of statistics is not part of the cached content: another table may use another cache directory, or none.
     return replace(found, statistics=replace(found.statistics, cache=CachedStatistics(key)))
 
 
@@ -240,13 +258,13 @@ def _cache_key(checkpoint: Checkpoint, storage: Storage, locator: Locator, cache
     versions = [cache.version(storage, file.path) for file in checkpoint.files]
     if None in versions:
         return None
-    # What the same bytes are made into depends on where the table is, and on what may be read at all.
+    # The decoded content also depends on the location of the table and on the limits.
     fingerprint = repr((versions, locator, storage.limits, checkpoint.version))
     return Key("checkpoint", "\n".join(file.path for file in checkpoint.files), len(versions), fingerprint)
 
 
 def _refuse_parts_of_v2(content: CheckpointContent, checkpoint: Checkpoint) -> None:
-    """delta L13."""
+    """Refuse a multi-part checkpoint in a table with the feature v2Checkpoint (delta L13)."""
     features = () if content.protocol is None else (content.protocol.reader_features or ())
     if checkpoint.kind is CheckpointKind.MULTI_PART and "v2checkpoint" in {name.lower() for name in features}:
         message = "Cannot use a checkpoint in parts: the table has the feature v2Checkpoint, which forbids them"
@@ -254,16 +272,19 @@ def _refuse_parts_of_v2(content: CheckpointContent, checkpoint: Checkpoint) -> N
 
 
 def _check_hint_counts(content: CheckpointContent, hint: Hint | None, file: LogFile) -> None:
-    """A checkpoint that lost actions still reads well, and only the counts in the hint tell."""
+    """Refuse a checkpoint whose counts differ from the hint.
+
+    A checkpoint that lost actions can otherwise be read without an error. Only the counts in the hint reveal the loss.
+    """
     if hint is None:
         return
-    said, found, what = (
+    recorded, found, what = (
         (hint.actions, content.actions, "actions") if hint.files is None else (hint.files, content.files, "live files")
     )
-    if said is None or found is None or said == found:
+    if recorded is None or found is None or recorded == found:
         return
     message = (
-        f"Cannot use the checkpoint: it holds {found} {what}, _last_checkpoint says {said}. If the checkpoint is "
-        "right, delete _last_checkpoint"
+        f"Cannot use the checkpoint: it holds {found} {what}, but _last_checkpoint records {recorded}. If the "
+        "checkpoint is correct, delete _last_checkpoint"
     )
     raise CorruptFileError(message, cause="LogCorrupt", file=file.path, rule="delta L10")

@@ -1,8 +1,8 @@
-"""The latest version at a time (delta L33 to L37).
+"""The latest version at a point in time (delta L33 to L37).
 
-A commit's time is its file's modification time, unless the table keeps in-commit timestamps: then it is what the
-commit itself says. `commitInfo.timestamp` is never used. Copying a table changes modification times, and with them
-what time travel finds (delta L36); only in-commit timestamps survive it.
+A commit's time is the modification time of its file, unless the table has in-commit timestamps. Then it is the
+timestamp stored in the commit. `commitInfo.timestamp` is never used. Copying a table changes modification times and
+therefore the result of time travel (delta L36). Only in-commit timestamps survive a copy.
 """
 
 from __future__ import annotations
@@ -39,9 +39,11 @@ _INTERVAL = re.compile(rf"\s*(?:interval\b)?(?:{_TERM})+\s*", re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True)
 class InCommitTimestamps:
-    """Since when the commits of a table carry their own timestamps.
+    """The part of a table's history that has in-commit timestamps.
 
-    version: the first commit that does. time_ms: its timestamp; None: all commits have one.
+    Attributes:
+        version: The first version with an in-commit timestamp.
+        time_ms: The timestamp of that version. None: all commits have one.
     """
 
     version: int = 0
@@ -49,9 +51,12 @@ class InCommitTimestamps:
 
 
 def in_commit_timestamps(configuration: Mapping[str, str], *, table: str | None = None) -> InCommitTimestamps | None:
-    """The in-commit timestamps that a table's latest configuration enables; None if it does not (delta L35).
+    """Return the in-commit timestamps that a table's latest configuration enables, or None if they are disabled.
 
-    Raises InvalidTableError: a property has no legal value, or one of the two enablement properties is missing.
+    Raises:
+        InvalidTableError: A property has an invalid value, or only one of the two enablement properties is set.
+
+    Spec: Delta, "In-Commit Timestamps" (rule delta L35).
     """
     enabled = configuration.get(ENABLED, "false")
     if enabled.lower() not in ("true", "false"):
@@ -65,19 +70,21 @@ def in_commit_timestamps(configuration: Mapping[str, str], *, table: str | None 
     if version is None or time_ms is None:
         both = (ENABLEMENT_VERSION, ENABLEMENT_TIMESTAMP)
         present, missing = both if time_ms is None else reversed(both)
-        message = f"Invalid table properties: {present} is set and {missing} is not; they come together"
+        message = f"Invalid table properties: {present} is set but {missing} is not; set both or neither"
         raise InvalidTableError(message, table=table, field=missing, rule="delta L35")
     return InCommitTimestamps(version, time_ms)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommitHistory:
-    """The times of the versions that a log can still give.
+    """The times of the versions that can still be read from a log.
 
-    listing: the log.
-    in_commit: since when commits carry their own timestamps; None if they do not.
-    read_in_commit_timestamp: the timestamp in the commit of a version, None if its commitInfo has none or is not the
-        commit's first action. Called only where `in_commit` says that there is one, and as seldom as a search can.
+    Attributes:
+        listing: The log.
+        in_commit: The part of the history with in-commit timestamps. None: there is none.
+        read_in_commit_timestamp: Reads the timestamp in the commit of a version. It returns None if the commitInfo has
+            no timestamp or is not the commit's first action. It is only called for versions that must have a timestamp
+            according to `in_commit`, and as rarely as a binary search allows.
     """
 
     listing: LogListing
@@ -85,22 +92,30 @@ class CommitHistory:
     read_in_commit_timestamp: Callable[[int], int | None]
 
     def times_of(self, versions: Collection[int]) -> dict[int, int]:
-        """The times of readable versions that still have a commit file, in milliseconds. Raises as `version_at`."""
+        """Return the times of readable versions that still have a commit file, in milliseconds since 1970-01-01 UTC.
+
+        Raises:
+            InvalidTableError, UnsupportedError: As for `version_at`.
+        """
         older, recent = self._readable_versions()
         known = set(recent)
         times = {} if known.issuperset(versions) else _increasing_file_times(self.listing, older)
         return {v: self._in_commit_time(v) if v in known else times[v] for v in versions}
 
     def version_at(self, time_ms: int, *, after_latest: Literal["error", "clamp"] = "error") -> int:
-        """The latest version that was there at a time, in milliseconds since 1970-01-01 UTC, inclusive.
+        """Return the latest version that was committed at or before a point in time.
 
-        after_latest: `clamp` takes a time after the latest commit for the latest version (delta L34).
+        Args:
+            time_ms: Milliseconds since 1970-01-01 UTC.
+            after_latest: `clamp` returns the latest version for a time after the latest commit; `error` raises (delta
+                L34).
 
         Raises:
-            SnapshotNotFoundError: the time is before the first readable version, after the latest, or at versions that
-                were cleaned up; says what there is.
-            InvalidTableError: a commit lacks its in-commit timestamp, or those that were looked at do not increase.
-            UnsupportedError: the storage gives no modification times.
+            SnapshotNotFoundError: The time is before the first readable version, after the latest, or at versions that
+                were cleaned up. The message names the readable versions.
+            InvalidTableError: A commit lacks its in-commit timestamp, or the timestamps that the search read are out of
+                order.
+            UnsupportedError: The storage does not provide modification times.
         """
         older, recent = self._readable_versions()
         if self.in_commit is not None and (self.in_commit.time_ms is None or time_ms >= self.in_commit.time_ms):
@@ -108,18 +123,19 @@ class CommitHistory:
         times = _increasing_file_times(self.listing, older)
         if self.in_commit is None:
             return self._latest_at(time_ms, older, times.__getitem__, after_latest)
-        if not older:  # fails, too, and can say how far back the log goes
+        if not older:  # this raises an error that names the oldest version
             return self._search(time_ms, recent, self._increasing_times(), end=self.listing.latest + 1)
         return self._search(time_ms, older, times.__getitem__, end=self.in_commit.version)
 
     def _readable_versions(self) -> tuple[list[int], list[int]]:
-        """The readable versions before in-commit timestamps, and those with them; both ascending."""
+        """Return the readable versions without in-commit timestamps, and those with them; both ascending."""
         versions = [v for part in readable_ranges(self.listing) for v in part if v in self.listing.commits]
         if self.in_commit is None:
             return versions, []
         if self.in_commit.version > self.listing.latest:
             message = (
-                f"Invalid table property: got version {self.in_commit.version}, the latest is {self.listing.latest}"
+                f"Invalid table property: got version {self.in_commit.version}, "
+                f"but the latest version is {self.listing.latest}"
             )
             raise InvalidTableError(message, table=self.listing.root, field=ENABLEMENT_VERSION, rule="delta L35")
         split = bisect.bisect_left(versions, self.in_commit.version)
@@ -136,26 +152,30 @@ class CommitHistory:
         if versions and versions[-1] == latest and time_ms > time_of(latest):
             if after_latest == "clamp":
                 return latest
-            raise self._out_of_range(time_ms, f"the latest version, {latest}, is of {show_ms(time_of(latest))}")
+            raise self._out_of_range(
+                time_ms, f"the latest version, {latest}, was committed at {show_ms(time_of(latest))}"
+            )
         return self._search(time_ms, versions, time_of, end=latest + 1)
 
     def _search(self, time_ms: int, versions: Sequence[int], time_of: Callable[[int], int], *, end: int) -> int:
-        """The last of `versions` up to `time_ms`; the version after the last of them would be `end`."""
+        """Return the last of `versions` at or before `time_ms`. `end` is the version after the last of them."""
         index = bisect.bisect_right(versions, time_ms, key=time_of) - 1
         if index < 0:
             if not versions:
-                raise self._out_of_range(time_ms, "no commit of that time is left")
+                raise self._out_of_range(time_ms, "the log has no commits from that time any more")
             oldest = versions[0]
-            raise self._out_of_range(time_ms, f"the oldest version left, {oldest}, is of {show_ms(time_of(oldest))}")
+            raise self._out_of_range(
+                time_ms, f"the oldest readable version, {oldest}, was committed at {show_ms(time_of(oldest))}"
+            )
         version = versions[index]
         following = versions[index + 1] if index + 1 < len(versions) else end
         if following > version + 1 and time_of(version) < time_ms:
             gone = show_ranges((range(version + 1, following),))
-            raise self._out_of_range(time_ms, f"it may be of versions that are no longer in the log ({gone})")
+            raise self._out_of_range(time_ms, f"it may belong to versions that are no longer in the log ({gone})")
         return version
 
     def _increasing_times(self) -> Callable[[int], int]:
-        """The in-commit timestamps of versions, each read once, as far as they increase: a search needs that."""
+        """Return a function that reads each in-commit timestamp once, and checks that they increase."""
         times: dict[int, int] = {}
 
         def time_of(version: int) -> int:
@@ -165,8 +185,8 @@ class CommitHistory:
                     (before, before_ms), (after, after_ms) = sorted((other, (version, time_ms)))
                     if before_ms >= after_ms:
                         raise InvalidTableError(
-                            "Cannot tell which version was there at a time: in-commit timestamps must increase, but "
-                            f"version {before} is of {show_ms(before_ms)} and version {after} of {show_ms(after_ms)}; "
+                            "Cannot determine the version at a time: in-commit timestamps must increase, but "
+                            f"version {before} has {show_ms(before_ms)} and version {after} has {show_ms(after_ms)}; "
                             "read by version",
                             cause="LogCorrupt",
                             table=self.listing.root,
@@ -182,7 +202,8 @@ class CommitHistory:
         time_ms = self.read_in_commit_timestamp(version)
         if time_ms is None:
             raise InvalidTableError(
-                f"Cannot tell the time of version {version}: its commit has no inCommitTimestamp in a first commitInfo",
+                f"Cannot determine the time of version {version}: the first action of its commit is not a commitInfo "
+                "with an inCommitTimestamp",
                 cause="LogCorrupt",
                 table=self.listing.root,
                 snapshot=version,
@@ -199,19 +220,26 @@ class CommitHistory:
 def check_retention(
     version: int, time_ms: int, listing: LogListing, configuration: Mapping[str, str], *, now_ms: int
 ) -> None:
-    """Refuses a version that is not the latest and older than the table keeps deleted files (delta L37).
+    """Refuse an old version whose deleted files may be gone.
 
-    time_ms: of its commit, milliseconds since 1970-01-01 UTC, as now_ms. configuration: of the latest version.
+    A version is refused if it is not the latest and older than the table's retention duration.
+
+    Args:
+        version: The version.
+        time_ms: The time of its commit, in milliseconds since 1970-01-01 UTC.
+        listing: The log.
+        configuration: The table properties of the latest version.
+        now_ms: The current time, in milliseconds since 1970-01-01 UTC.
 
     Raises:
-        SnapshotNotFoundError: the version is too old.
-        InvalidTableError: the retention is no interval of fixed length.
+        SnapshotNotFoundError: The version is too old (rule delta L37).
+        InvalidTableError: The retention property is not an interval of fixed length.
     """
     if version != listing.latest and time_ms < now_ms - retention_ms(configuration, table=listing.root):
         message = (
             f"Cannot read version {version} of {show_ms(time_ms)}: it is older than "
             f"{RETENTION} ({configuration.get(RETENTION, 'interval 1 week')}), so its files may have been deleted; "
-            "to read it all the same, leave enforce_retention out"
+            "leave enforce_retention out to read it anyway"
         )
         raise SnapshotNotFoundError(
             message, cause="BeyondRetention", table=listing.root, rule="delta L37", options=("enforce_retention",)
@@ -219,7 +247,11 @@ def check_retention(
 
 
 def retention_ms(configuration: Mapping[str, str], *, table: str | None = None) -> int:
-    """The time for which a table keeps deleted files, in milliseconds: a week by default. Raises InvalidTableError."""
+    """Return how long a table keeps deleted files, in milliseconds. The default is one week.
+
+    Raises:
+        InvalidTableError: The retention property is not an interval of fixed length.
+    """
     text = configuration.get(RETENTION)
     if text is None:
         return _WEEK_MS
@@ -230,13 +262,16 @@ def retention_ms(configuration: Mapping[str, str], *, table: str | None = None) 
 
 
 def _increasing_file_times(listing: LogListing, versions: Sequence[int]) -> dict[int, int]:
-    """Modification times, made to increase with the version by a millisecond where they do not (delta L33)."""
+    """Return modification times, raised where necessary so that they increase by at least a millisecond per version.
+
+    Spec: rule delta L33.
+    """
     times: dict[int, int] = {}
     least = 0
     for version in versions:
         file = listing.commits[version]
         if file.modified_ms is None:
-            message = "Cannot read at a time: the storage gives no modification times of commits; give a version"
+            message = "Cannot read at a time: the storage provides no modification times of commits; give a version"
             raise UnsupportedError(message, table=listing.root, file=file.path, rule="delta L33")
         times[version] = max(least, file.modified_ms) if times else file.modified_ms
         least = times[version] + 1

@@ -1,4 +1,4 @@
-"""Commits: what one JSON file of the log says, with its file actions as Arrow tables."""
+"""Commits: the content of a JSON file of the log, with its file actions as Arrow tables."""
 
 from __future__ import annotations
 
@@ -40,25 +40,27 @@ FIELDS: dict[str, tuple[str, ...]] = {
     "base_row_id": ("baseRowId",),
     "default_row_commit_version": ("defaultRowCommitVersion",),
 }
-"""The path of a column of `ADDS` or `REMOVES` in the action; the other columns are made of these."""
+"""The path of each column of `ADDS` and `REMOVES` in its action. The other columns are derived from these."""
 
 REMOVE_IDENTITY = pa.schema([REMOVES.field(name) for name in ("path", "key")] + [*DELETION_VECTOR])
-"""The columns of `REMOVES` that tell which logical file ends."""
+"""The columns of `REMOVES` that identify the removed logical file."""
 
 
 @dataclass(frozen=True, slots=True)
 class Locator:
-    """Tells where files are.
+    """A map from recorded paths to files.
 
-    root: the table's.
-    path_map: where the files of a copied table are. Keys follow it, so that a file has one key however it is recorded.
+    Attributes:
+        root: The root of the table.
+        path_map: The locations of the files of a copied table. Replay keys are mapped too, so that a file has one key
+            however its path is recorded.
     """
 
     root: TableRoot
     path_map: PathMap = field(default_factory=PathMap)
 
     def locate(self, recorded: pa.Array, *, file: str | None) -> pa.Array:
-        """The key of every path recorded in the log file `file`; with a path map, the physical path."""
+        """Return the replay keys of paths recorded in the log file `file`. With a path map, keys are physical paths."""
         try:
             keys = path_keys(recorded, self.root)
         except HarnessError as error:
@@ -69,7 +71,7 @@ class Locator:
         return array_of([self.path_map.physical(path) for path in paths], pa.string())
 
     def physical(self, keys: pa.Array | pa.ChunkedArray) -> pa.ChunkedArray:
-        """The physical paths of the files with these keys: for local files plain decoded paths."""
+        """Return the physical paths of the files with these keys. Paths of local files are plain decoded paths."""
         pieces = keys.chunks if isinstance(keys, pa.ChunkedArray) else [keys]
         if not self.path_map.prefixes:
             pieces = [canonical_paths(piece, self.root) for piece in pieces]
@@ -78,33 +80,34 @@ class Locator:
 
 @dataclass(frozen=True, slots=True)
 class CommitReader:
-    """Reads commits of one table, each whole: for change data feeds, history and commit times."""
+    """A reader of whole commits of one table, for change data feeds, history, and commit times."""
 
     storage: Storage
     locator: Locator
 
     def read_commit(self, file: LogFile) -> Commit:
-        """All that `file` says.
+        """Read all actions of a commit file.
 
         Raises:
-            CorruptFileError: it cannot be parsed, or is empty. Rules: delta L3, L24.
-            InvalidTableError: it contradicts itself. Rule: delta L25.
-            MissingFileError: it is gone.
-            LimitError: it has more actions than the limits of the storage allow.
+            CorruptFileError: The file is empty or cannot be parsed. Rules: delta L3, L24.
+            InvalidTableError: The commit contradicts itself. Rule: delta L25.
+            MissingFileError: The file is missing.
+            LimitError: The commit has more actions than the limits of the storage allow.
         """
         data, limits = read_log_file(file, self.storage), self.storage.limits
         with contained(file=file.path):
             return parse_commit(data, file=file.path, version=file.version, locator=self.locator, limits=limits)
 
     def read_info(self, file: LogFile) -> CommitInfo | None:
-        """The commitInfo of `file`; None: it has none. Its file actions are read, and not made into tables.
+        """Return the commitInfo of a commit file, or None if it has none. File actions are parsed but not kept.
 
-        Raises CorruptFileError, MissingFileError, LimitError: as for `read_commit`.
+        Raises:
+            CorruptFileError, MissingFileError, LimitError: As for `read_commit`.
         """
         return self.read_actions(file, drain=_discard_file_actions).info
 
     def read_actions(self, file: LogFile, *, drain: Callable[[ParsedActions], None] | None = None) -> ParsedActions:
-        """The actions of `file` as they are recorded. Arguments and errors as for `parse_actions`."""
+        """Return the actions of a commit file as recorded. For arguments and errors, see `parse_actions`."""
         data, limits = read_log_file(file, self.storage), self.storage.limits
         with contained(file=file.path):
             return parse_actions(data, file=file.path, drain=drain, limits=limits)
@@ -116,7 +119,11 @@ def _discard_file_actions(parsed: ParsedActions) -> None:
 
 
 def read_log_file(file: LogFile, storage: Storage) -> bytes:
-    """The bytes of a commit or a compacted commit. Raises CorruptFileError for an empty file (delta L3)."""
+    """Return the bytes of a commit or a compacted commit.
+
+    Raises:
+        CorruptFileError: The file is empty (rule delta L3).
+    """
     data = storage.read_whole(file.path, file.size) if file.content is None else file.content
     if not data:
         message = "Cannot read the log: the commit is an empty file. Its writer may have been interrupted"
@@ -125,7 +132,7 @@ def read_log_file(file: LogFile, storage: Storage) -> bytes:
 
 
 def parse_commit(data: bytes, *, file: str, version: int, locator: Locator, limits: Limits = DEFAULT) -> Commit:
-    """The commit in `data`. Raises as `CommitReader.read_commit`."""
+    """Parse the bytes of a commit. For errors, see `CommitReader.read_commit`."""
     parsed = parse_actions(data, file=file, limits=limits)
     adds = file_actions(parsed.adds, ADDS, locator=locator, file=file)
     removes = file_actions(parsed.removes, REMOVES, locator=locator, file=file)
@@ -146,13 +153,18 @@ def parse_commit(data: bytes, *, file: str, version: int, locator: Locator, limi
 
 
 def file_actions(bodies: Sequence[Body], schema: pa.Schema, *, locator: Locator, file: str | None) -> pa.Table:
-    """Parsed add or remove actions as a table.
+    """Return parsed add or remove actions as a table.
 
-    schema: `ADDS`, `REMOVES`, or some columns of these, among them those of location and deletion vector.
+    Args:
+        bodies: The fields of each action.
+        schema: `ADDS`, `REMOVES`, or some of their columns. The columns of the location and the deletion vector are
+            required.
+        locator: Maps recorded paths to files.
+        file: The path of the log file, for errors.
 
     Raises:
-        CorruptFileError: a field has another type than it must have, or a deletion vector is incomplete.
-        InvalidTableError: a path cannot be decoded. Rule: delta L38.
+        CorruptFileError: A field has the wrong type, or a deletion vector is incomplete.
+        InvalidTableError: A path cannot be decoded. Rule: delta L38.
     """
     columns: dict[str, pa.Array] = {}
     for target in schema:
@@ -166,7 +178,7 @@ def file_actions(bodies: Sequence[Body], schema: pa.Schema, *, locator: Locator,
 
 
 def ids_of(files: pa.Table) -> pa.Array:
-    """The identity of each logical file of `ADDS` or `REMOVES` in replay: its key and deletion vector (delta R1)."""
+    """Return the id of each logical file in `ADDS` or `REMOVES`: its key and its deletion vector (delta R1)."""
     columns = (files.column(name) for name in ("key", "dv_storage_type", "dv_path_or_inline", "dv_offset"))
     keys, kind, path, offset = (c.chunk(0) if c.num_chunks == 1 else c.combine_chunks() for c in columns)
     if kind.null_count == len(kind):
@@ -178,29 +190,40 @@ def ids_of(files: pa.Table) -> pa.Array:
 
 
 def refuse_repeats(ids: pa.Array, ranks: npt.NDArray[np.int64], adds: int, *, files: Sequence[str]) -> None:
-    """Refuses commits that add a file twice, or both add and remove it (InvalidTableError, delta L25).
+    """Refuse commits that add a file twice, or both add and remove it.
 
-    ids: of all adds, then of all removes. adds: how many are adds. ranks: per id, the index of its commit in `files`.
+    Args:
+        ids: The ids of all adds, followed by the ids of all removes.
+        ranks: For each id, the index of its commit in `files`.
+        adds: The number of ids that are adds.
+        files: The paths of the commits.
+
+    Raises:
+        InvalidTableError: A commit repeats a file (rule delta L25).
     """
     codes = to_numpy(pc.dictionary_encode(ids).indices).astype(np.int64)
     place = codes * len(files) + ranks
-    order = np.argsort(place, kind="stable")  # of equal places, adds come first
+    order = np.argsort(place, kind="stable")  # adds come before removes of the same file
     repeated = (place[order][1:] == place[order][:-1]) & (order[:-1] < adds)
     if not repeated.any():
         return
     first, second = order[:-1][repeated][0], order[1:][repeated][0]
     problem = "adds the same file twice" if second < adds else "both adds and removes the same file"
     path = ids[int(first)].as_py().partition("\x00")[0]
-    message = f"A commit {problem}: {path}. Which of the two holds is not defined"
+    message = f"A commit {problem}: {path}. Which of the two actions applies is undefined"
     raise InvalidTableError(message, cause="LogCorrupt", file=files[int(ranks[first])], rule="delta L25")
 
 
 def check_vectors(files: pa.Table, *, file: str | None) -> None:
-    """Refuses deletion vectors that lack a field (CorruptFileError, delta D1)."""
+    """Refuse deletion vectors that lack a field.
+
+    Raises:
+        CorruptFileError: A field is missing (rule delta D1).
+    """
     is_absent = pc.is_null(files.column("dv_storage_type"))
     for name in ("dv_path_or_inline", "dv_size", "dv_cardinality", "dv_offset"):
         given = pc.is_valid(files.column(name))
-        # An offset may be missing, but not stand alone.
+        # The offset may be missing, but it must not be the only field that is set.
         wrong = pc.and_(is_absent, given) if name == "dv_offset" else pc.equal(is_absent, given)
         if pc.any(wrong).as_py():
             path = files.column("path").filter(wrong)[0].as_py()
@@ -209,7 +232,11 @@ def check_vectors(files: pa.Table, *, file: str | None) -> None:
 
 
 def _field_values(bodies: Sequence[Body], place: tuple[str, ...]) -> list[object]:
-    """The field at `place` in each of `bodies`; what stands where an object should be is refused with its column."""
+    """Return the field at `place` in each of `bodies`.
+
+    If a value on the path should be an object but is not, the value itself is returned. It is refused later with its
+    whole column.
+    """
     first, *rest = place
     values = [body.get(first) for body in bodies]
     for name in rest:
@@ -228,7 +255,7 @@ def _array(values: list[Any], type_: pa.DataType, name: str, file: str | None) -
     try:
         return array_of(values, type_)
     except (pa.ArrowException, OverflowError, UnicodeError, TypeError, ValueError) as error:
-        message = f"Cannot read the log: a field {name} holds what is no {type_}: {error}"
+        message = f"Cannot read the log: a field {name} does not fit {type_}: {error}"
         raise CorruptFileError(message, cause="LogCorrupt", file=file, rule="delta L24") from error
 
 

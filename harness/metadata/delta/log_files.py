@@ -1,7 +1,7 @@
-"""The files in `_delta_log` by kind and version, told apart by their names alone (delta L1 to L5, L11, L12).
+"""The files in `_delta_log` by kind and version, recognized by their names alone (delta L1 to L5, L11, L12).
 
-A listing is taken once per table version and never changed: all later work uses it, so files that others write or
-clean up meanwhile cannot mix two states (delta L44, L46).
+The log is listed once for each opened table and the listing never changes. All later work uses it, so files that others
+write or clean up in the meantime cannot mix two states (delta L44, L46).
 """
 
 from __future__ import annotations
@@ -41,10 +41,13 @@ _CHECKSUM = re.compile(rf"(?P<version>{_VERSION})\.crc")
 class LogFile:
     """A file of the log.
 
-    path: physical. version: the (first) version in its name.
-    size: in bytes; `harness.storage.stores.UNREADABLE` of what is no regular file.
-    modified_ms: last modification, milliseconds since 1970-01-01 UTC; None where the storage does not tell.
-    content: of a commit that only the table's catalog holds; None: it is to be read.
+    Attributes:
+        path: The physical path.
+        version: The version in its name, or the first one if there are two.
+        size: The size in bytes, or `harness.storage.stores.UNREADABLE` if it is not a regular file.
+        modified_ms: The time of the last modification, in milliseconds since 1970-01-01 UTC. None: the storage does not
+            provide it.
+        content: The content of a commit that only the table's catalog holds. None: the file has to be read.
     """
 
     path: PhysicalPath
@@ -55,12 +58,15 @@ class LogFile:
 
     @property
     def name(self) -> str:
-        """The file's name, without its directory."""
+        """The file name without the directory."""
         return self.path.rsplit("/", 1)[-1]
 
 
 class CheckpointKind(enum.IntEnum):
-    """The naming of a checkpoint, ascending in preference at one version (delta L11). It says nothing of V1 or V2."""
+    """The naming scheme of a checkpoint, in ascending order of preference at one version (delta L11).
+
+    The kind does not determine whether the checkpoint has layout V1 or V2.
+    """
 
     CLASSIC = 0
     MULTI_PART = 1
@@ -71,7 +77,11 @@ class CheckpointKind(enum.IntEnum):
 class Checkpoint:
     """A complete checkpoint (delta L12).
 
-    files: the parts in order; one file unless the kind is MULTI_PART. A UUID checkpoint ends with .json or .parquet.
+    Attributes:
+        version: The version.
+        kind: The naming scheme.
+        files: The parts in order. There is one file unless the kind is MULTI_PART. The file of a UUID checkpoint ends
+            with .json or .parquet.
     """
 
     version: int
@@ -81,7 +91,7 @@ class Checkpoint:
 
 @dataclass(frozen=True, slots=True)
 class Compaction:
-    """A file that holds the reconciled actions of the commits first..last, both inclusive (delta L27)."""
+    """A file with the reconciled actions of the commits from `first` to `last`, both inclusive (delta L27)."""
 
     first: int
     last: int
@@ -90,9 +100,12 @@ class Compaction:
 
 @dataclass(frozen=True, slots=True)
 class Hint:
-    """The word of `_last_checkpoint` that there was a checkpoint of `version`.
+    """The content of `_last_checkpoint`, which refers to a checkpoint of `version`.
 
-    files: live files in it; None: not recorded. actions: all actions in it, tombstones too; None: not recorded.
+    Attributes:
+        version: The version of the checkpoint.
+        files: The number of live files in it. None: not recorded.
+        actions: The number of all actions in it, including tombstones. None: not recorded.
     """
 
     version: int
@@ -104,14 +117,17 @@ class Hint:
 class LogListing:
     """The files of a log at one moment.
 
-    root: the table's directory, physical.
-    commits: the JSON files by version, in ascending order; empty files too.
-    checkpoints: the complete ones, ascending by preference; without empty files (delta L3, L12).
-    compactions: ascending; without empty files (delta L3). checksums: the .crc files by version.
-    hinted: whether there is a `_last_checkpoint`. hint: what is sound in it; None: nothing.
-    ceiling: the latest version where the files do not tell it, because a catalog does; None: they do.
-    notes: what a user should know about the ceiling, one sentence each.
-    allow_checkpoint_only: whether a checkpoint may be read whose version has no commit (delta L23).
+    Attributes:
+        root: The table's directory, a physical path.
+        commits: The JSON files by version, in ascending order, including empty files.
+        checkpoints: The complete checkpoints in ascending order of preference, without empty files (delta L3, L12).
+        compactions: The compacted commits in ascending order, without empty files (delta L3).
+        checksums: The .crc files by version.
+        has_hint: True if there is a `_last_checkpoint`.
+        hint: The valid content of the hint. None: the hint is missing or invalid.
+        ceiling: The latest version according to a catalog. None: the files determine the latest version.
+        notes: Sentences for the user about the ceiling.
+        allow_checkpoint_only: True if a checkpoint may be read if its version has no commit (delta L23).
     """
 
     root: PhysicalPath
@@ -127,16 +143,22 @@ class LogListing:
 
     @property
     def directory(self) -> PhysicalPath:
-        """The log's directory, physical."""
+        """The log's directory, a physical path."""
         return join(self.root, LOG_DIRECTORY)
 
     def can_start_from(self, base: Checkpoint) -> bool:
-        """True if a base may be read. Without a commit of its version the log may be a partial copy (delta L23)."""
+        """Return whether a checkpoint may be read.
+
+        If its version has no commit, the log may be a partial copy (delta L23).
+        """
         return self.allow_checkpoint_only or base.version in self.commits
 
     @property
     def latest(self) -> int:
-        """The ceiling, or the greatest version of any commit, complete checkpoint or compaction; -1: there is none."""
+        """The latest version, or -1 if there is none.
+
+        It is the ceiling, or else the greatest version of any commit, complete checkpoint, or compaction.
+        """
         if self.ceiling is not None:
             return self.ceiling
         commit = max(self.commits, default=-1)
@@ -145,9 +167,16 @@ class LogListing:
 
 
 def list_log(storage: Storage, root: PhysicalPath, listed: tuple[Entry, ...] | None = None) -> LogListing:
-    """The log of the table at `root`, a physical path. listed: what was listed of its directory just now.
+    """List the log of a table.
 
-    Raises TableNotFoundError without a directory, a log, or any commit or checkpoint in the log (delta L4).
+    Args:
+        storage: The storage that lists the log.
+        root: The table's directory, a physical path.
+        listed: The entries of the log's directory, if they were just listed.
+
+    Raises:
+        TableNotFoundError: There is no directory, no log, or neither a commit nor a checkpoint in the log (rule delta
+            L4).
     """
     directory = join(root, LOG_DIRECTORY)
     entries = storage.entries(directory) if listed is None else listed
@@ -158,7 +187,7 @@ def list_log(storage: Storage, root: PhysicalPath, listed: tuple[Entry, ...] | N
 
 
 def listing_from_entries(root: PhysicalPath, entries: Iterable[Entry]) -> LogListing:
-    """The log files among `entries`, which may come in any order; other names are ignored (delta L1, L2)."""
+    """Return the log files among directory entries in any order. Files with other names are ignored (delta L1, L2)."""
     directory = join(root, LOG_DIRECTORY)
     commits: dict[int, LogFile] = {}
     checksums: dict[int, LogFile] = {}
@@ -178,7 +207,7 @@ def listing_from_entries(root: PhysicalPath, entries: Iterable[Entry]) -> LogLis
         elif _CHECKSUM.fullmatch(entry.name):
             checksums[version] = file
         elif entry.size == 0:
-            continue  # a torn checkpoint or compaction: as if it were absent (delta L3)
+            continue  # a partially written file counts as absent (delta L3)
         elif _CLASSIC.fullmatch(entry.name):
             checkpoints.append(Checkpoint(version, CheckpointKind.CLASSIC, (file,)))
         elif _UUID_NAMED.fullmatch(entry.name):
@@ -187,7 +216,8 @@ def listing_from_entries(root: PhysicalPath, entries: Iterable[Entry]) -> LogLis
             parts.setdefault((version, int(match["parts"])), {})[int(match["part"])] = file
         elif (match := _COMPACTION.fullmatch(entry.name)) and int(match["last"]) > version:
             compactions.append(Compaction(version, int(match["last"]), file))
-    for (version, count), files in parts.items():  # complete with all parts 1..n of the same n (delta L12)
+    # a checkpoint is complete if it has all parts 1 to n of the same n (delta L12)
+    for (version, count), files in parts.items():
         found = {number: file for number, file in files.items() if 1 <= number <= count}
         if count >= 1 and len(found) == count:
             members = tuple(found[number] for number in sorted(found))
@@ -219,17 +249,16 @@ def _not_found_error(
     return TableNotFoundError(f"Cannot find a Delta table: {reason}", table=root, rule="delta L4")
 
 
-# The hint `_last_checkpoint`: where a checkpoint may be, if the hint is sound (delta L6 to L10).
-#
-# It chooses nothing: its counts are held against the checkpoint, its other fields were wrong in real tables.
+# The hint `_last_checkpoint` (delta L6 to L10) is never used to choose files. Its counts are compared with the
+# checkpoint. Its other fields were wrong in real tables.
 
 
 _CHECKSUM_KEY = "checksum"
-_TRIES = 3  # the file is overwritten in place, so one reading can meet half of it
+_TRIES = 3  # the file is overwritten in place, so a read may see a partially written file
 
 
 def read_hint(storage: Storage, root: PhysicalPath) -> Hint | None:
-    """The hint of the table at `root`; None if there is none, or nothing sound in it (delta L6)."""
+    """Return the hint of the table at `root`, or None if it is missing or invalid (delta L6)."""
     path = join(root, LOG_DIRECTORY, HINT)
     for _ in range(_TRIES):
         try:
@@ -244,9 +273,10 @@ def read_hint(storage: Storage, root: PhysicalPath) -> Hint | None:
 
 
 def parse_hint(data: bytes, *, limits: Limits = DEFAULT) -> Hint | None:
-    """The hint in a file; None if it is not JSON, has a key twice, wrong types, or a wrong checksum (delta L6, L7).
+    """Parse a hint; return None if it is invalid or exceeds the limits.
 
-    A hint beyond `limits` is none either.
+    A hint is invalid if it is not JSON, has a duplicate key, a value of the wrong type, or a wrong checksum (delta L6,
+    L7).
     """
     try:
         check_document(data, file=HINT, limits=limits)
@@ -264,7 +294,8 @@ def parse_hint(data: bytes, *, limits: Limits = DEFAULT) -> Hint | None:
         if recorded is not None and recorded != _digest(document):
             return None
         return Hint(int(version.text), _count(document.get("numOfAddFiles")), _count(document.get("size")))
-    except (ValueError, RecursionError, LimitError):  # as are a lone surrogate, and 5,000 digits
+    # ValueError also covers a lone surrogate and an integer of 5,000 digits
+    except (ValueError, RecursionError, LimitError):
         return None
 
 
@@ -274,7 +305,7 @@ def _count(value: object) -> int | None:
 
 @dataclass(frozen=True, slots=True)
 class _JsonNumber:
-    """A JSON number as it was written: the checksum is over its digits."""
+    """A JSON number as text, because the checksum is computed from its digits."""
 
     text: str
 
@@ -282,7 +313,7 @@ class _JsonNumber:
 def _unique_object(pairs: list[tuple[str, Any]]) -> dict[str, object]:
     found = dict(pairs)
     if len(found) < len(pairs):
-        raise ValueError("a key stands twice in one object")
+        raise ValueError("a key occurs twice in one object")
     return found
 
 
@@ -310,5 +341,5 @@ def _leaves(value: object, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, .
 
 
 def _quote(text: str) -> str:
-    """`text` percent-encoded, but for letters, digits and `-._~`, in quotes."""
+    """Return `text` in quotes, percent-encoded except for letters, digits, and `-._~`."""
     return f'"{quote(text, safe="")}"'

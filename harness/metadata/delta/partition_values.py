@@ -1,8 +1,8 @@
-"""Partition values of the log, which are text whatever the column's type, to internal values (delta V1 to V9).
+"""Conversion of partition values, which are always text in the log, to internal values (delta V1 to V9).
 
-The log is the truth: folder names mean nothing, and no value is taken for null because of how it reads, but the empty
-text where it cannot be a value (V2, V3). Timestamps without a zone are UTC, as the log does not say which zone its
-writer lived in (V5).
+Only the log counts: folder names have no meaning. No text means null, except the empty text in columns of a type
+without an empty value (V2, V3). Timestamps without a zone are UTC, because the log does not record the zone of its
+writer (V5).
 
 Spec: Delta, "Partition Value Serialization".
 """
@@ -51,14 +51,17 @@ _DAY = 86_400 * _SECOND
 def parse_partition_value(
     text: str | None, type_: dt.Type, *, column: str | None = None, file: str | None = None
 ) -> dt.CellValue:
-    """The value as internal values (see `harness.metadata.model.schema`); None for null.
+    """Parse a partition value into its internal form (see `harness.metadata.model.schema`), or None for null.
 
-    text: as in the log; None: null, or the key is missing.
-    type_: the column's type in the version that is read, which may be wider than when the text was written (T24).
+    Args:
+        text: The text in the log. None: it is null, or the key is missing.
+        type_: The type of the column in the version that is read. It may be wider than when the text was written (T24).
+        column: The name of the column, for errors.
+        file: The data file, for errors.
 
     Raises:
-        InvalidTableError: the text is no value of the type (`PartitionValueError`).
-        UnsupportedError: no partition column can have that type, or harness does not read it (V7, T28).
+        InvalidTableError: The text is not a value of the type (cause `PartitionValueError`).
+        UnsupportedError: A partition column cannot have this type, or harness does not read it (V7, T28).
     """
     if text is None:
         return None
@@ -79,7 +82,7 @@ def parse_partition_value(
 
 
 class _PartitionTextError(Exception):
-    """A text that is no value; its own text says what was expected."""
+    """A text that is not a value of its type. The message describes the expected text."""
 
     def __init__(self, expected: str, rule: str = "delta V4") -> None:
         super().__init__(expected)
@@ -158,7 +161,7 @@ def _date(text: str) -> int:
     match = _DATE.fullmatch(text)
     if match is None:
         raise _PartitionTextError("a date such as 2024-12-31")
-    cycles, in_cycle = divmod(int(match[1]), 400)  # the years of the proleptic Gregorian calendar repeat every 400
+    cycles, in_cycle = divmod(int(match[1]), 400)  # the proleptic Gregorian calendar repeats every 400 years
     try:
         ordinal = datetime.date(400 + in_cycle, int(match[2]), int(match[3])).toordinal()
     except ValueError:
@@ -170,7 +173,10 @@ def _date(text: str) -> int:
 
 
 def _timestamp(text: str) -> tuple[int, str | None]:
-    """Micros of the clock that the text shows, and its zone; a date alone is midnight (a widened column, T24)."""
+    """Return the clock reading of a text in microseconds, and its zone.
+
+    A date without a time is midnight. It occurs if the column was widened (T24).
+    """
     day, separator, time = text.partition("T" if "T" in text else " ")
     match = _TIME.fullmatch(time) if separator else _MIDNIGHT
     if match is None:
@@ -198,9 +204,8 @@ def _offset_us(zone: str | None) -> int:
     return (-offset if zone[0] == "-" else offset) * _SECOND
 
 
-# The partition tuples of a snapshot's files: each distinct tuple typed once, and per file the number of its tuple.
-#
-# A table has few values and many files, so maps are taken apart by column, and each distinct text is looked at once.
+# Tables have few distinct partition values and many files. Maps are therefore split into columns, and each distinct
+# text is parsed once.
 
 
 _Codes = npt.NDArray[np.int64]
@@ -210,9 +215,10 @@ _Codes = npt.NDArray[np.int64]
 class PartitionTuples:
     """The partition tuples of many files.
 
-    tuples: the distinct tuples, in the order of their first files: internal values by field id. Two spellings of a
-        value are one (delta V5), 0.0 and -0.0 are two.
-    indexes: per file, an index into `tuples`.
+    Attributes:
+        tuples: The distinct tuples in the order of their first files, as internal values by field id. Two spellings of
+            a value are equal (delta V5), 0.0 and -0.0 are not.
+        indexes: For each file, the index of its tuple in `tuples`.
     """
 
     tuples: tuple[Mapping[int, dt.CellValue], ...]
@@ -220,18 +226,21 @@ class PartitionTuples:
 
 
 def partition_tuples(files: pa.Table, columns: Sequence[dt.Field]) -> PartitionTuples:
-    """The tuples of files, of columns `path` and `partition_values`; a value that is not recorded is null (delta V2).
+    """Return the partition tuples of files.
 
-    columns: the partition columns; a key in another letter case counts where the exact one is missing (V8).
+    Args:
+        files: A table with the columns `path` and `partition_values`. A value that is not recorded is null (delta V2).
+        columns: The partition columns. If a key is missing, a key in another letter case is used instead (V8).
 
     Raises:
-        InvalidTableError: a text is no value of its column's type, or a file lacks the key of a column and has a key of
-            none, which may hold the column's value (V2); names the file.
-        UnsupportedError: no partition column can have a column's type, or harness does not read it.
+        InvalidTableError: A text is not a value of its column's type. Or a file lacks the key of a column and has an
+            unknown key, which may hold the column's value (V2). The error names the file.
+        UnsupportedError: A partition column cannot have its type, or harness does not read the type.
     """
     encoded = [_EncodedColumn() for _ in columns]
     start = 0
-    for maps in files.column("partition_values").chunks:  # arrays of all files cost more to make room for than to fill
+    # chunk by chunk, because allocating arrays for all files takes longer than filling them
+    for maps in files.column("partition_values").chunks:
         lookup = _KeyLookup(maps, columns)
         lookup.check_keys(files.column("path"), start)
         for own, texts in zip(encoded, lookup.texts(), strict=True):
@@ -239,7 +248,7 @@ def partition_tuples(files: pa.Table, columns: Sequence[dt.Field]) -> PartitionT
         start += len(maps)
     typed = [_parse_column(each, column, files.column("path")) for column, each in zip(columns, encoded, strict=True)]
     combined: _Codes = np.zeros(files.num_rows, dtype=np.int64)
-    for codes, distinct in typed:  # numbers for distinct codes, in the order in which these come
+    for codes, distinct in typed:  # number the distinct codes in the order of their first occurrence
         both = from_numpy(combined * len(distinct) + codes)
         combined = to_numpy(pc.dictionary_encode(both).indices).astype(np.int64)
     firsts = _first_indices(combined, int(combined.max(initial=-1)) + 1)
@@ -251,7 +260,7 @@ def partition_tuples(files: pa.Table, columns: Sequence[dt.Field]) -> PartitionT
 
 
 def _first_indices(numbers: npt.NDArray[Any], count: int) -> _Codes:
-    """The first place of each number below `count`."""
+    """Return the index of the first occurrence of each number below `count`."""
     firsts = np.zeros(count, dtype=np.int64)
     firsts[numbers[::-1]] = np.arange(len(numbers))[::-1]
     return firsts
@@ -259,15 +268,20 @@ def _first_indices(numbers: npt.NDArray[Any], count: int) -> _Codes:
 
 @dataclass(slots=True)
 class _EncodedColumn:
-    """The files' values of one column. codes: per file the number of its text, chunk by chunk. texts: by number,
-    with the first file that has it; null is a text, too."""
+    """The partition values of all files in one column, dictionary-encoded.
+
+    Attributes:
+        codes: For each file the number of its text, as one array per chunk.
+        texts: The number of each distinct text. Null counts as a text.
+        firsts: For each text, the number of the first file that has it.
+    """
 
     codes: list[_Codes] = field(default_factory=list)
     texts: dict[str | None, int] = field(default_factory=dict)
     firsts: list[int] = field(default_factory=list)
 
     def append(self, texts: pa.Array, start: int) -> None:
-        """The texts of the next files, the first of which has the number `start`."""
+        """Append the texts of the next files. `start` is the number of the first of them."""
         encoded = pc.dictionary_encode(texts, null_encoding="encode")
         own = to_numpy(encoded.indices)
         distinct = encoded.dictionary.to_pylist()
@@ -282,7 +296,7 @@ class _EncodedColumn:
 
 
 class _KeyLookup:
-    """The keys of many files' maps, and the places where each column's text is."""
+    """The keys in the maps of many files, and the positions of each column's texts."""
 
     def __init__(self, maps: pa.MapArray, columns: Sequence[dt.Field]) -> None:
         offsets = to_numpy(offsets_of(maps))
@@ -295,13 +309,16 @@ class _KeyLookup:
         self._columns, self._count = columns, len(maps)
 
     def texts(self) -> Iterator[pa.Array]:
-        """Per column, the text that each map gives it; null where it gives none."""
+        """Yield, for each column, the text in each map, with null for maps without the column."""
         for column in self._columns:
             places = self._places(stored_name(column))
             yield self._items.take(from_numpy(places, missing=places < 0))
 
     def check_keys(self, paths: pa.ChunkedArray, start: int) -> None:
-        """Refuse a file that lacks the key of a column and has a key of none. start: the number of the first file."""
+        """Refuse a file that lacks the key of a column and has an unknown key.
+
+        `start` is the number of the first file.
+        """
         wanted = {stored_name(column).lower() for column in self._columns}
         strange = [name.lower() not in wanted for name in self._names]
         if not any(strange):
@@ -324,11 +341,11 @@ class _KeyLookup:
                 )
 
     def _places(self, name: str) -> _Codes:
-        """The place of a column's text in the items of each map; -1 where a map has none."""
+        """Return the position of a column's text among the items of all maps, with -1 for maps without the column."""
         others = {stored_name(column) for column in self._columns} - {name}
         alike = [i for i, key in enumerate(self._names) if key.lower() == name.lower() and key not in others]
         places = np.full(self._count, -1, dtype=np.int64)
-        # The exact name wins, and of others the last that a map has (V8).
+        # The exact name has priority. Among names that differ in case, the last one in a map has priority (V8).
         for wanted in ([i for i in alike if self._names[i] != name], [i for i in alike if self._names[i] == name]):
             if wanted:
                 is_wanted = np.zeros(len(self._names), dtype=np.bool_)
@@ -341,7 +358,7 @@ class _KeyLookup:
 def _parse_column(
     encoded: _EncodedColumn, column: dt.Field, paths: pa.ChunkedArray
 ) -> tuple[_Codes, list[dt.CellValue]]:
-    """Per file a code, and the distinct values by code."""
+    """Return for each file a code, and the distinct values by code."""
     numbers: dict[Hashable, int] = {}
     distinct: list[dt.CellValue] = []
     renumbered = []
@@ -356,7 +373,7 @@ def _parse_column(
 
 
 def _identity(value: dt.CellValue) -> Hashable:
-    """Equal for values that are one partition: floats by bits, NaN as one."""
+    """Return a key that is equal for values of the same partition: floats by bits, with all NaN equal."""
     if isinstance(value, float):
         return "NaN" if math.isnan(value) else struct.pack(">d", value)
     return (value,)

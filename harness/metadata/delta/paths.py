@@ -1,10 +1,12 @@
-"""Paths in the log: URI references, and the files that they name.
+"""Paths in the log: URI references, and the files to which they refer.
 
-The same file may be recorded as `a%20b`, `a b`, `/table/a%20b` or `file:///table/a%20b`, and a remove must cancel the
-add that spells it differently. So each path has a *canonical* form, decoded and absolute, which is (before `PathMap`)
-the place of the bytes: a plain path for local files, a URI without escapes for others. The *key* of replay is that
-form, or what of it follows the table's folder, where that is plain. So the keys of most tables are the recorded paths
-themselves, of which a million take 100 MB.
+The same file may be recorded as `a%20b`, `a b`, `/table/a%20b`, or `file:///table/a%20b`, and a remove must cancel an
+add with another spelling. Each path therefore has a *canonical* form, decoded and absolute. Before `PathMap` is
+applied, it is the location of the file: a plain path for local files, and a URI without escapes for others.
+
+The *key* that replay uses is the canonical path, or only the part below the table's folder if that part is a plain
+relative path. In most tables the keys are the recorded paths themselves, which saves memory: a million paths take 100
+MB.
 """
 
 from __future__ import annotations
@@ -32,23 +34,24 @@ _BAD_ESCAPE = re.compile(r"%(?![0-9A-Fa-f]{2})")
 _DOTS = re.compile(r"(?:^|/)\.{1,2}(?:/|$)")
 _BEGINS_WITH_SCHEME = r"^[A-Za-z][A-Za-z0-9+.-]*:"
 _ABSOLUTE = rf"{_BEGINS_WITH_SCHEME}|^/"
-# What one concatenation cannot resolve: escapes, schemes, absolute paths, empty and dot segments, NUL.
+# Paths that must be resolved one by one: with escapes, schemes, absolute paths, empty or dot segments, or NUL.
 _NEEDS_RESOLVING = rf"[%\x00]|{_ABSOLUTE}|(^|/)\.{{0,2}}(/|$)"
 _PERCENT, _NUL, _COLON, _SLASH, _DOT = b"%\x00:/."
 
 
 @dataclass(frozen=True, slots=True)
 class TableRoot:
-    """The folder that relative paths are relative to.
+    """The folder at which relative paths start.
 
-    path: canonical, without a slash at the end (but for the root of the local file system).
+    Attributes:
+        path: The canonical path, without a trailing slash unless it is the root of the local file system.
     """
 
     path: PhysicalPath
 
     @staticmethod
     def at(location: PhysicalPath) -> TableRoot:
-        """The root at `location`, a physical path: nothing in it is an escape (delta L39)."""
+        """Return the root at `location`, a physical path without escapes (delta L39)."""
         if is_local(location):
             return TableRoot(PhysicalPath(_normalize_local(slashed(os.path.abspath(local_path(location))))))
         return TableRoot(PhysicalPath(location.rstrip("/")))
@@ -69,11 +72,11 @@ class TableRoot:
         return join(self.path, "_delta_log")
 
     def canonical(self, recorded: str) -> RecordedPath:
-        """The file that `recorded` names: see the module. Relative paths start at this folder.
+        """Return the canonical path of a recorded path. Relative paths start at this folder.
 
         Raises:
-            InvalidTableError: a path that is empty, or has an escape that is none. Rules: delta L25, L38.
-            UnsupportedError: a `file:` URI of another host. Rule: delta L41.
+            InvalidTableError: The path is empty or has an invalid escape. Rules: delta L25, L38.
+            UnsupportedError: The path is a `file:` URI of another host. Rule: delta L41.
         """
         return RecordedPath(self._resolve(recorded))
 
@@ -83,7 +86,8 @@ class TableRoot:
         if _LOCAL_URI.match(recorded) is not None:
             return _normalize_local(local_path(decode_path(_LOCAL_URI.sub("", recorded, count=1))))
         scheme = _SCHEME.match(recorded)
-        is_drive = scheme is not None and os.name == "nt" and len(scheme.group()) == 1  # of a local path of Windows
+        # a drive letter in a local path on Windows
+        is_drive = scheme is not None and os.name == "nt" and len(scheme.group()) == 1
         if scheme is not None and not is_drive:
             if scheme.group().lower() == "file":
                 raise UnsupportedError(f"Cannot open {recorded}: it is not a path of this host", rule="delta L41")
@@ -91,7 +95,7 @@ class TableRoot:
         path = decode_path(recorded)
         if self.is_local:
             return _normalize_local(path if recorded.startswith("/") or scheme is not None else join(self.path, path))
-        if recorded.startswith("/"):  # absolute within the store of the table
+        if recorded.startswith("/"):  # an absolute path within the table's store
             base = _BASE.match(self.path)
             assert base is not None
             return _normalize_remote(base.group() + path)
@@ -99,7 +103,11 @@ class TableRoot:
 
 
 def decode_path(recorded: str) -> str:
-    """`recorded` with its percent-escapes decoded, once, as UTF-8 (delta L38), or InvalidTableError."""
+    """Decode the percent-escapes of a recorded path, once, as UTF-8.
+
+    Raises:
+        InvalidTableError: An escape is invalid (rule delta L38).
+    """
     if "\x00" in recorded or "%00" in recorded:
         raise _path_error(recorded, "it holds a NUL character")
     if "%" not in recorded:
@@ -113,7 +121,11 @@ def decode_path(recorded: str) -> str:
 
 
 def path_keys(recorded: pa.Array, root: TableRoot) -> pa.Array:
-    """The key of every path of a string array without nulls, see the module. Raises as `TableRoot.canonical`."""
+    """Return the replay keys of recorded paths, a string array without nulls.
+
+    Raises:
+        InvalidTableError, UnsupportedError: As for `TableRoot.canonical`.
+    """
     if _all_plain(recorded):
         return recorded
     intricate = pc.match_substring_regex(recorded, _NEEDS_RESOLVING)
@@ -137,7 +149,7 @@ def path_keys(recorded: pa.Array, root: TableRoot) -> pa.Array:
 
 
 def canonical_paths(keys: pa.Array, root: TableRoot) -> pa.Array:
-    """The canonical path of every key."""
+    """Return the canonical paths of replay keys."""
     paths = pc.binary_join_element_wise(scalar_of(root.prefix, pa.string()), keys, scalar_of("", pa.string()))
     if _all_plain(keys):
         return paths
@@ -145,7 +157,7 @@ def canonical_paths(keys: pa.Array, root: TableRoot) -> pa.Array:
 
 
 def _all_plain(paths: pa.Array) -> bool:
-    """True if no path is intricate, as all bytes looked at together tell; false: some may be."""
+    """Return True if a scan of all bytes at once shows that no path needs resolving. False: some may need it."""
     if not len(paths):
         return True
     data, offsets = text_bytes(paths)
@@ -163,7 +175,11 @@ def _is_slash_or_dot(data: npt.NDArray[np.uint8]) -> npt.NDArray[np.bool_]:
 
 
 def require_readable(keys: pa.ChunkedArray, root: TableRoot, storage: Storage) -> None:
-    """Refuses files in a store, not the table's own, that no file system serves (UnsupportedError, delta L41)."""
+    """Refuse files in stores that no installed file system can read. The table's own store is not checked.
+
+    Raises:
+        UnsupportedError: A file is in a store like that (rule delta L41).
+    """
     own = _SCHEME.match(root.path)
     foreign = pa.chunked_array([_with_scheme(chunk) for chunk in keys.chunks], pa.string())
     if own is not None:
@@ -171,10 +187,10 @@ def require_readable(keys: pa.ChunkedArray, root: TableRoot, storage: Storage) -
     prefixes = pc.replace_substring_regex(foreign, pattern=r"(?s)^([A-Za-z0-9+.-]*:(?://)?).*", replacement=r"\1")
     for scheme in pc.unique(prefixes).to_pylist():
         example = foreign.filter(pc.starts_with(foreign, scheme))[0].as_py()
-        served = scheme.endswith("://")  # without, `storage` would take it for a local path
+        served = scheme.endswith("://")  # without the slashes, `storage` would treat it as a local path
         try:
             storage.client(example)
-        except (RequestError, OSError):  # OSError: pyarrow's Hadoop client does not find Java
+        except (RequestError, OSError):  # OSError: pyarrow's Hadoop client cannot find Java
             served = False
         if not served:
             message = f"Cannot read files in {scheme}: no file system for it is installed. Install one, or map the path"
@@ -194,7 +210,7 @@ def _normalize_local(path: str) -> str:
 
 
 def _normalize_remote(uri: str) -> str:
-    """`uri` without `.` and `..`; empty segments stay, they are part of an object's name."""
+    """Resolve `.` and `..` in a URI. Empty segments stay, because they are part of the names of objects."""
     if _DOTS.search(uri) is None:
         return uri
     base = _BASE.match(uri)
@@ -202,12 +218,12 @@ def _normalize_remote(uri: str) -> str:
     segments: list[str] = []
     for segment in uri[start:].split("/"):
         if segment == "..":
-            del segments[max(1, len(segments) - 1) :]  # the first is what stands before the first slash
+            del segments[max(1, len(segments) - 1) :]  # keep the first segment, which precedes the first slash
         elif segment != ".":
             segments.append(segment)
     return uri[:start] + "/".join(segments)
 
 
 def _path_error(recorded: str, reason: str) -> InvalidTableError:
-    message = f"Cannot tell which file {recorded!r} is: {reason}. Paths in the log are percent-encoded"
+    message = f"Cannot decode path {recorded!r}: {reason}. Paths in the log are percent-encoded"
     return InvalidTableError(message, cause="LogCorrupt", rule="delta L38")

@@ -1,11 +1,11 @@
-"""Checks that harness may read a table, and the parts of its metadata that are in force (delta section 3, R12).
+"""Checks that harness can read a table, and the parts of its metadata that are in force (delta section 3, R12).
 
-Harness does all that a table's readers must know, or refuses the table by the names of the rest. Features for writers
-alone never stop a read.
+Harness supports everything that the table requires of readers, or refuses the table and names the unsupported features.
+Features for writers alone never prevent a read.
 
-A feature of readers and writers belongs into both lists. Where a writer left it out of one, the table is read with it,
-and its reader is told: to go by the other list alone would give nulls for every mapped column. This overrules delta P1
-and P4, which refuse a feature that only the list of readers has and ignore one that only the list of writers has.
+A feature for readers and writers must be in both feature lists. If a writer left it out of one list, harness applies
+the feature and warns. Trusting the list without it would return nulls for every mapped column. This deviates from delta
+P1 and P4, which refuse a feature that only the readers' list has, and ignore one that only the writers' list has.
 
 Spec: Delta, "Table Features", "Protocol Evolution", "Valid Feature Names in Table Features".
 """
@@ -23,9 +23,8 @@ from harness.metadata.delta.paths import TableRoot
 from harness.metadata.plan.read_options import ReadOptions
 from harness.storage.paths import PhysicalPath
 
-# Redirected tables: their data is, or is about to be, at another place (frontier F5.3).
-#
-# Delta on Spark sets the properties without the features of the same names, so the properties count.
+# A redirected table has its data, or will soon have it, at another location (frontier F5.3). Delta on Spark sets the
+# redirect properties without adding the features of the same names, so the properties decide.
 
 
 _READER_WRITER = ("delta.redirectReaderWriter-preview", "delta.redirectReaderWriter")
@@ -36,7 +35,7 @@ _NONE = "NO-REDIRECT"
 
 
 def _check_redirect(configuration: Mapping[str, str], *, table: str | None = None) -> None:
-    """Refuses a table whose rows are elsewhere than at `table`, and unknown redirections (frontier F5.3)."""
+    """Refuse a table whose rows are not at `table`, and redirections with an unknown state (frontier F5.3)."""
     for name in _READER_WRITER:
         text = configuration.get(name)
         if text is None:
@@ -57,9 +56,9 @@ def _check_redirect(configuration: Mapping[str, str], *, table: str | None = Non
 
 
 def redirect_warnings(configuration: Mapping[str, str], *, table: str) -> tuple[str, ...]:
-    """Warnings about a table that is moving, one sentence each; `check_protocol` lets it be read.
+    """Return warnings about a table that is being moved. `check_protocol` allows such tables to be read.
 
-    A redirection of writers alone leaves the table to readers that do not follow it, which may then see an old version.
+    If only writers are redirected, readers that do not follow the redirection may see an old version.
     """
     found = []
     for name in (*_READER_WRITER, *_WRITER_ONLY):
@@ -67,17 +66,18 @@ def redirect_warnings(configuration: Mapping[str, str], *, table: str) -> tuple[
         state = document.get("state")
         if state in _IN_PROGRESS:
             found.append(
-                f"The table is being redirected to {_show_destination(document)} or back ({state}); its own rows are read"
+                f"The table is being redirected to {_show_destination(document)} or back ({state}); "
+                "its own rows are read"
             )
         elif state == _READY and not _is_at(table, document):
             found.append(
-                f"Writers of the table write to {_show_destination(document)}: this may be an older version of it"
+                f"Writers of the table now write to {_show_destination(document)}, so this may be an older version"
             )
     return tuple(found)
 
 
 def _document(text: str) -> Mapping[str, object]:
-    """The object in a text; empty where there is none."""
+    """Return the JSON object in a text, or an empty one if the text holds none."""
     try:
         value = json.loads(text)
     except (ValueError, RecursionError):
@@ -86,7 +86,7 @@ def _document(text: str) -> Mapping[str, object]:
 
 
 def _is_at(table: str | None, document: Mapping[str, object]) -> bool:
-    """True if the redirection leads to the table at this location."""
+    """Return whether the redirection leads to the table at this location."""
     place = _destination(document)
     return table is not None and place is not None and _root(table) == _root(place)
 
@@ -96,11 +96,11 @@ def _root(location: str) -> str:
 
 
 def _show_destination(document: Mapping[str, object]) -> str:
-    return _destination(document) or "a place that its property does not name"
+    return _destination(document) or "a location that its property does not name"
 
 
 def _destination(document: Mapping[str, object]) -> str | None:
-    """The place of the data, as far as the property says; `spec` is a text with JSON, or an object."""
+    """Return the location of the data according to the property, if known. `spec` is JSON text or an object."""
     spec = document.get("spec")
     inner = _document(spec) if isinstance(spec, str) else spec if isinstance(spec, dict) else {}
     place = inner.get("destPath")
@@ -121,8 +121,8 @@ _SUPPORTED: tuple[str, ...] = (
     "vacuumProtocolCheck",
     "variantType",
     "variantShredding",
-    CATALOG_MANAGED,  # with its catalog's answer, see `check_catalog`
-    "geospatial",  # its columns are refused one by one, when they are read (delta T28)
+    CATALOG_MANAGED,  # requires the catalog's answer, see `check_catalog`
+    "geospatial",  # geospatial columns are refused when they are read (delta T28)
 )
 
 _ALIASES: dict[str, str] = {
@@ -133,15 +133,15 @@ _ALIASES: dict[str, str] = {
     "geospatial-dev": "geospatial",
     "catalogOwned-preview": CATALOG_MANAGED,
 }
-"""Older names of features, which mean the same to a reader."""
+"""Older names of features that mean the same to a reader."""
 
 _UNSUPPORTED: dict[str, str] = {
     "adaptiveMetadata-preview": "its files are listed in metadata of another kind",
-    "redirectReaderWriter-preview": "its data is at another place",
+    "redirectReaderWriter-preview": "its data is at another location",
     "timestampNanos": "its timestamps have nanoseconds",
     "intervalType": "it has interval columns",
 }
-"""Reader features that are known and not read, with the reason."""
+"""Reader features that harness knows but does not support, with the reason."""
 
 _CANONICAL = {name.lower(): name for name in (*_SUPPORTED, *_UNSUPPORTED)} | {
     alias.lower(): name for alias, name in _ALIASES.items()
@@ -151,7 +151,7 @@ _NEWEST_READER_VERSION = 3
 
 
 class MappingMode(enum.Enum):
-    """The way in which columns of a data file are found: display name, physical name, or field id (delta T10)."""
+    """How columns are found in data files: by display name, physical name, or field id (delta T10)."""
 
     NONE = "none"
     NAME = "name"
@@ -159,14 +159,19 @@ class MappingMode(enum.Enum):
 
 
 def check_protocol(protocol: Protocol, metadata: Metadata, *, table: str | None = None) -> None:
-    """Returns if harness can read a table with this protocol and metadata, whatever its writers must know.
+    """Refuse a table whose protocol or metadata requires something of readers that harness does not support.
+
+    Args:
+        protocol: The protocol in force.
+        metadata: The metadata in force.
+        table: The location of the table, for errors and redirections.
 
     Raises:
-        UnsupportedError: the reader version is above 3 (delta P1), reader features that harness does not have, all of
-            them named (P2, P5), in whatever list they are, data files that are not Parquet (R12), or rows at another
-            place (frontier F5.3).
-        InvalidTableError: there is no list of reader features with version 3, or one that names features with another
-            version (P1), or the mode of column mapping is none that exists (P4).
+        UnsupportedError: The reader version is above 3 (delta P1), a feature list has unsupported reader features (P2,
+            P5; the message names all of them), the data files are not Parquet (R12), or the rows are at another
+            location (frontier F5.3).
+        InvalidTableError: Version 3 has no list of reader features, or another version has a list that is not empty
+            (P1), or the column mapping mode does not exist (P4).
     """
     try:
         _check_version(protocol)
@@ -183,41 +188,41 @@ def check_protocol(protocol: Protocol, metadata: Metadata, *, table: str | None 
 
 
 def is_catalog_managed(protocol: Protocol) -> bool:
-    """True if the table's catalog alone knows which commits are of the table (frontier F4)."""
+    """Return whether only the table's catalog knows which commits belong to the table (frontier F4)."""
     return CATALOG_MANAGED in features(protocol)
 
 
 def check_catalog(protocol: Protocol, options: ReadOptions) -> None:
-    """Returns if the catalog's answer is enough to read the latest version (frontier F4.3, F4.4).
+    """Check that the catalog's answer, if required, was given. Without it the latest version is unknown.
 
     Raises:
-        UnsupportedError: a catalog manages the table, and nobody asked it.
-        RequestError: there is a catalog's answer about a table that no catalog manages.
+        UnsupportedError: A catalog manages the table, but its answer is missing (rules frontier F4.3, F4.4).
+        RequestError: A catalog's answer was given for a table that no catalog manages.
     """
     if is_catalog_managed(protocol):
         if options.answer is None and not options.published_only:
             raise UnsupportedError(
-                f"Cannot read a table that its catalog manages (feature {CATALOG_MANAGED!r}) without the catalog, "
-                "which alone knows its newest commits: open it by its name in the catalog, or give the catalog's "
-                "answer, max_version and ratified; published_only reads what is published, which may be older",
+                f"Cannot read a catalog-managed table (feature {CATALOG_MANAGED!r}) without its catalog, which alone "
+                "knows the newest commits. Open the table by its name in the catalog, or pass the catalog's answer as "
+                "max_version and ratified; published_only reads the published versions, which may be older",
                 cause="CatalogManaged",
                 rule="frontier F4.3",
                 options=("max_version", "ratified", "published_only"),
             )
     elif options.answer is not None:
         message = (
-            "Cannot read by a catalog's answer: no catalog manages the table, so its log alone says its commits; leave "
-            "max_version and ratified out"
+            "Cannot use a catalog's answer: no catalog manages the table, so its log alone determines its commits; "
+            "leave max_version and ratified out"
         )
         raise RequestError(message, cause="CatalogAnswer", rule="frontier F4.5", options=("max_version", "ratified"))
 
 
 def features(protocol: Protocol) -> frozenset[str]:
-    """The reader features of a table, in the newest spelling of their names; reader version 2 means column mapping.
+    """Return the reader features of a table under their newest names. Reader version 2 means column mapping.
 
-    A feature that readers must know counts too if it is among the writers' only. Not so column mapping under reader
-    version 1: writer version 5 means it as well, so a table that was upgraded from there names it and never used it.
-    A feature says what may occur in the table, not that it does (delta P3).
+    A reader feature counts even if only the writers' list has it. Column mapping under reader version 1 is an
+    exception: writer version 5 implies it, so a table upgraded from there lists the feature without ever having used
+    it. A listed feature may be used in the table, but need not be (delta P3).
     """
     known = {_canonical(name) for name in protocol.writer_features or ()} & set(_SUPPORTED)
     match protocol.min_reader_version:
@@ -230,9 +235,12 @@ def features(protocol: Protocol) -> frozenset[str]:
 
 
 def mapping_mode(metadata: Metadata, protocol: Protocol) -> MappingMode:
-    """The mode of column mapping in force: NONE unless the protocol has column mapping, whatever properties say (P4).
+    """Return the column mapping mode in force.
 
-    Raises InvalidTableError: the property has a mode that does not exist, in force or not.
+    It is NONE if the protocol lacks the feature, whatever the properties are (delta P4).
+
+    Raises:
+        InvalidTableError: The property has an unknown mode, in force or not.
     """
     text = metadata.configuration.get("delta.columnMapping.mode", "none")
     try:
@@ -244,7 +252,11 @@ def mapping_mode(metadata: Metadata, protocol: Protocol) -> MappingMode:
 
 
 def is_enabled(configuration: Mapping[str, str], key: str) -> bool:
-    """The boolean table property `key`; false where it is not set. Raises InvalidTableError (delta R12)."""
+    """Return the value of the boolean table property `key`, or False if it is not set.
+
+    Raises:
+        InvalidTableError: The value is not a boolean (rule delta R12).
+    """
     text = configuration.get(key)
     match None if text is None else text.lower():
         case None | "false":
@@ -257,7 +269,7 @@ def is_enabled(configuration: Mapping[str, str], key: str) -> bool:
 
 
 def protocol_warnings(protocol: Protocol) -> tuple[str, ...]:
-    """Warnings for a reader of the log alone, one sentence each (delta P6)."""
+    """Return warnings for readers that only see the log (delta P6)."""
     if "coordinatedcommits-preview" not in {name.lower() for name in protocol.writer_features or ()}:
         return ()
     return (
@@ -273,13 +285,16 @@ _MISPLACED = (
 
 
 def feature_warnings(protocol: Protocol, *, has_vectors: bool) -> tuple[str, ...]:
-    """Return a sentence for each feature list and feature that is out of place; the table is read all the same.
+    """Return a sentence for each misplaced feature list and feature. The table can be read all the same.
 
-    has_vectors: whether a live file has a deletion vector, which is applied in any case (delta P3).
+    Args:
+        protocol: The protocol in force.
+        has_vectors: True if a live file has a deletion vector. Vectors are always applied (delta P3).
     """
     lists = {"readerFeatures": protocol.reader_features or (), "writerFeatures": protocol.writer_features or ()}
     names = {label: {_canonical(name) for name in listed} for label, listed in lists.items()}
-    if protocol.min_reader_version < _NEWEST_READER_VERSION:  # which means column mapping, or that it is not used
+    # older versions imply column mapping, or that it is unused
+    if protocol.min_reader_version < _NEWEST_READER_VERSION:
         names["readerFeatures"].add(COLUMN_MAPPING)
         names["writerFeatures"].add(COLUMN_MAPPING)
     misplaced = protocol.reader_features is not None and protocol.min_reader_version < _NEWEST_READER_VERSION
@@ -300,7 +315,7 @@ def feature_warnings(protocol: Protocol, *, has_vectors: bool) -> tuple[str, ...
 
 
 def reader_features_in_use(state: State) -> Iterator[tuple[str, str]]:
-    """The features of readers and writers that a table uses, in the protocol or not, each with the place."""
+    """Yield the reader features that a table uses, listed in the protocol or not, each with the evidence."""
     vectors = state.files.column("dv_storage_type")
     if vectors.null_count < len(vectors):
         yield DELETION_VECTORS, f"{counted(len(vectors) - vectors.null_count, 'file')} with deletion vectors"
@@ -318,7 +333,7 @@ def reader_features_in_use(state: State) -> Iterator[tuple[str, str]]:
 
 LEGACY_WRITERS = {"appendOnly": 2, "invariants": 2, "checkConstraints": 3, "changeDataFeed": 4, "generatedColumns": 4}
 LEGACY_WRITERS |= {"identityColumns": 6}
-"""The writer version from which on a feature is meant without a list; the others are always listed."""
+"""The writer version that implies each feature without a list. All other features must be listed."""
 
 _BY_PROPERTY = {
     "delta.appendOnly": "appendOnly",
@@ -337,7 +352,7 @@ _BY_ANNOTATION = {
 
 
 def writer_features_in_use(state: State) -> Iterator[tuple[str, str]]:
-    """The features of writers alone that a table uses, in the protocol or not, each with the place."""
+    """Yield the writer-only features that a table uses, listed in the protocol or not, each with the evidence."""
     for key, value in state.metadata.configuration.items():
         if key in _BY_PROPERTY and value.lower() == "true":
             yield _BY_PROPERTY[key], f"{key} is {value}"
@@ -366,7 +381,7 @@ def _check_version(protocol: Protocol) -> None:
         raise _malformed(f"got minReaderVersion {version}, expected 1, 2 or 3")
     if version == _NEWEST_READER_VERSION and protocol.reader_features is None:
         raise _malformed(f"got no list of readerFeatures, expected the list with version {_NEWEST_READER_VERSION}")
-    if version < _NEWEST_READER_VERSION and protocol.reader_features:  # an empty list says nothing
+    if version < _NEWEST_READER_VERSION and protocol.reader_features:  # an empty list only causes a warning
         listed = ", ".join(map(repr, protocol.reader_features))
         raise _malformed(
             f"got readerFeatures {listed} with minReaderVersion {version}, expected a list with version "
@@ -381,7 +396,7 @@ def _check_features(protocol: Protocol) -> None:
     ]
     if unread:
         reasons = [f"{name!r} ({_UNSUPPORTED.get(_canonical(name), 'unknown')})" for name in unread]
-        message = f"Cannot read a table with the reader features {', '.join(reasons)}; use a reader that has them"
+        message = f"Cannot read a table with the reader features {', '.join(reasons)}; use a reader that supports them"
         raise UnsupportedError(message, cause="UnsupportedFeature", rule="delta P2")
 
 

@@ -1,8 +1,8 @@
 """Replaying the log: from the files of a segment to the state of the table at its version (delta section 2).
 
-The newest action on a logical file wins, and nothing is skipped by statistics or partition before that is settled,
-because an old add must not come back when the newer one is skipped (delta R5). Files are identified by numbers, one
-per distinct identity, so that reconciling is a few passes over arrays.
+The newest action on a logical file wins. Files are only skipped by statistics or partition after that is settled: if a
+newer add were skipped first, an older one could come back (delta R5). Each distinct file id gets a number, so that
+reconciling takes a few passes over arrays.
 """
 
 from __future__ import annotations
@@ -57,13 +57,12 @@ if TYPE_CHECKING:
     from harness.metadata.delta.checkpoints import CheckpointContent
 
 
-# Checksum files `N.crc`: what a writer believes that version N holds (delta L28).
-#
-# They were stale or malformed in real tables, so they never override replay: their contradictions are warnings.
-
-
 def read_checksum(checksum: LogFile, storage: Storage) -> Mapping[str, object] | None:
-    """The document in a checksum file; None: it is malformed. Raises MissingFileError."""
+    """Return the document in a checksum file, or None if it is malformed.
+
+    Raises:
+        MissingFileError: The file is missing.
+    """
     data = storage.read(checksum.path)
     try:
         check_document(data, file=checksum.path, limits=storage.limits)
@@ -74,7 +73,10 @@ def read_checksum(checksum: LogFile, storage: Storage) -> Mapping[str, object] |
 
 
 def checksum_conflicts(state: State, checksum: LogFile | None, storage: Storage) -> tuple[str, ...]:
-    """Warnings of known fields in a checksum file that contradict the state, or of an unreadable file (L28)."""
+    """Return warnings for a checksum file that contradicts the state or cannot be read (delta L28).
+
+    Checksum files were stale or malformed in real tables, so they never override the result of replay.
+    """
     if checksum is None:
         return ()
     name = checksum.name
@@ -100,7 +102,7 @@ def checksum_conflicts(state: State, checksum: LogFile | None, storage: Storage)
         "allFiles": files.num_rows,
     }
     return tuple(
-        f"The checksum file {name} says {key} {document[key]}, the log says {value}"
+        f"The checksum file {name} records {key} {document[key]}, the log has {value}"
         for key, value in facts.items()
         if type(document.get(key)) is int and document[key] != value
     )
@@ -108,7 +110,7 @@ def checksum_conflicts(state: State, checksum: LogFile | None, storage: Storage)
 
 Ranks: TypeAlias = npt.NDArray[np.int64]
 
-ACTIONS_AT_ONCE = 16_384  # file actions that are held as parsed JSON at a time
+ACTIONS_AT_ONCE = 16_384  # file actions held as parsed JSON at a time
 
 
 def load_state(
@@ -120,22 +122,27 @@ def load_state(
     cache: Cache | None = None,
     before: State | None = None,
 ) -> State:
-    """The table at the version of `segment`.
+    """Replay the log up to the version of `segment`.
 
-    An unreadable checkpoint is replaced by the segment's next base. A compacted file that cannot be read, or that the
-    checksum file contradicts, is passed over with a warning.
+    If the checkpoint cannot be read, the segment's next checkpoint is used. A compacted file that cannot be read, or
+    that the checksum file contradicts, is ignored with a warning.
 
-    statistics: which statistics `State.files` has; with `later`, `State.statistics` has the others. `any` has
-        `stats_parsed` only where a checkpoint holds files without JSON statistics.
-    cache: of what was decoded of checkpoints before.
-    before: the state that the commits of the segment follow; None: they follow its checkpoint, or are all there are.
+    Args:
+        segment: The files to replay.
+        storage: The storage that reads them.
+        locator: Maps recorded paths to files.
+        statistics: The statistics that `State.files` has. With `deferred`, `State.statistics` has the others. With
+            `any`, there is a column `stats_parsed` only if a checkpoint has files without JSON statistics.
+        cache: The cache of decoded checkpoints. None: checkpoints are not cached.
+        before: The state to which the commits of the segment are added. None: they follow its checkpoint, or start at
+            version 0.
 
     Raises:
-        CorruptFileError: a commit or, with no other base, the checkpoint cannot be read. Rules: delta L19, L24.
-        InvalidTableError: the log contradicts itself, or has no protocol or metadata; or, of an untrusted table, its
-            checksum file. Rules: delta L14, L18, L20, L25, R3, R13.
-        MissingFileError: a file of the log is gone.
-        UnsupportedError: a live file is in a store that cannot be opened. Rule: delta L41.
+        CorruptFileError: A commit, or the only checkpoint, cannot be read. Rules: delta L19, L24.
+        InvalidTableError: The log contradicts itself, or has no protocol or metadata. In an untrusted table, also if
+            the checksum file contradicts the log. Rules: delta L14, L18, L20, L25, R3, R13.
+        MissingFileError: A file of the log is missing.
+        UnsupportedError: A live file is in a store that cannot be opened. Rule: delta L41.
     """
     load = partial(_load, storage=storage, locator=locator, statistics=statistics, cache=cache, before=before)
     while True:
@@ -203,7 +210,7 @@ def _load(
 
 @dataclass(slots=True)
 class _Replay:
-    """Reconciles a base and the commits after it, in ascending order of versions."""
+    """The reconciliation of a base and the commits after it, in ascending order of versions."""
 
     limits: Limits
     adds: _PendingActions
@@ -238,12 +245,12 @@ class _Replay:
             raise InvalidTableError(message, cause="LogCorrupt", table=table, snapshot=version, rule="delta L20")
         files = self._live_files()
         vectors = files.column("dv_storage_type")
-        # Without vectors, keys are what replay told files apart by.
+        # Without vectors, the keys are the ids, which are unique after replay.
         repeated = None if vectors.null_count == len(vectors) else first_repeated(files.column("key"))
-        if repeated is not None:  # it would be read twice
+        if repeated is not None:  # otherwise the file would be read twice
             message = (
                 f"The data file {repeated} is live with two deletion vectors: a writer replaced one without removing "
-                "the file as it was. Which rows are deleted is not defined"
+                "its previous entry. Which rows are deleted is undefined"
             )
             raise InvalidTableError(message, cause="LogCorrupt", file=repeated, rule="delta R3")
         return State(
@@ -262,7 +269,7 @@ class _Replay:
         self.domains.update((domain.domain, domain) for domain in domains)
 
     def _live_files(self) -> pa.Table:
-        """The adds that no later action on the same logical file follows (delta R1 to R5)."""
+        """Return the adds that no later action on the same logical file follows (delta R1 to R5)."""
         adds, add_ranks = self.adds.finish(self.files)
         removes, remove_ranks = self.removes.finish(self.files)
         if not len(add_ranks) and not len(remove_ranks):
@@ -277,7 +284,10 @@ class _Replay:
 
 @dataclass(slots=True)
 class _PendingActions:
-    """File actions of many commits, which become tables in large pieces. Ranks are the numbers of the steps."""
+    """File actions of many commits, converted to tables in large pieces.
+
+    The rank of an action is the number of its step.
+    """
 
     schema: pa.Schema
     locator: Locator
@@ -296,7 +306,7 @@ class _PendingActions:
                 self._flush(files)
 
     def finish(self, files: list[str]) -> tuple[pa.Table, Ranks]:
-        """All actions, and the rank of each."""
+        """Return all actions as a table, and the rank of each."""
         self._flush(files)
         table = pa.concat_tables(self.tables).combine_chunks()
         return table, np.concatenate(self.ranks)
@@ -314,7 +324,7 @@ class _PendingActions:
         self.bodies, self.body_ranks = [], []
 
     def _with_commit(self, error: HarnessError, files: list[str]) -> HarnessError:
-        """The same error, with the commit that it is from."""
+        """Return the same error with the commit that caused it."""
         for rank in sorted(set(self.body_ranks)):
             bodies = [body for body, own in zip(self.bodies, self.body_ranks, strict=True) if own == rank]
             try:
@@ -325,7 +335,7 @@ class _PendingActions:
 
 
 def _newest_indices(ids: pa.Array, ranks: Ranks) -> Ranks:
-    """The index with the greatest rank, for each distinct id."""
+    """Return, for each distinct id, the index with the greatest rank."""
     codes: Ranks = to_numpy(pc.dictionary_encode(ids).indices).astype(np.int64)
     order = np.lexsort((ranks, codes)).astype(np.int64)
     last = np.ones(len(order), dtype=np.bool_)
@@ -335,7 +345,7 @@ def _newest_indices(ids: pa.Array, ranks: Ranks) -> Ranks:
 
 
 def _without_files(tables: Iterable[pa.Table], ids: pa.Array) -> Iterator[pa.Table]:
-    """`tables` without the files that `ids` identify."""
+    """Yield `tables` without the files that `ids` identify."""
     replaced = pc.unique(ids)
     for table in tables:
         kept = pc.invert(pc.is_in(ids_of(table), value_set=replaced))
@@ -343,11 +353,16 @@ def _without_files(tables: Iterable[pa.Table], ids: pa.Array) -> Iterator[pa.Tab
 
 
 def _validate_files(files: pa.Table, metadata: Metadata) -> pa.Table:
-    """`files`, all with partition values; refuses what cannot be (delta R13)."""
+    """Return `files` with partition values for all of them; refuse negative sizes and missing values.
+
+    Spec: rules delta R13, L25.
+    """
     negative = files.filter(pc.less(files.column("size"), scalar_of(0, pa.int64())))
     if negative.num_rows:
         path, size = negative.column("path")[0], negative.column("size")[0]
-        raise InvalidTableError(f"The size of {path} is {size} bytes", cause="LogCorrupt", rule="delta R13")
+        raise InvalidTableError(
+            f"The log records a negative size for {path}: {size} bytes", cause="LogCorrupt", rule="delta R13"
+        )
     values = files.column("partition_values")
     if not values.null_count:
         return files

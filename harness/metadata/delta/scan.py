@@ -1,4 +1,4 @@
-"""Plans a read of a Delta snapshot: the state of a version to a `ScanPlan` (delta sections 5 to 7 and 9)."""
+"""Planning of a read of a Delta snapshot: from the state of a version to a `ScanPlan` (delta sections 5 to 7 and 9)."""
 
 from __future__ import annotations
 
@@ -55,7 +55,10 @@ if TYPE_CHECKING:
 class DeltaSnapshot:
     """A version of a table.
 
-    timestamp_ms: when it was committed, milliseconds since 1970-01-01 UTC; None: no file of the log tells.
+    Attributes:
+        state: The state of the version.
+        columns: The schema of the version.
+        timestamp_ms: The time of the commit, in milliseconds since 1970-01-01 UTC. None: the log does not contain it.
     """
 
     state: State = field(repr=False)
@@ -69,25 +72,30 @@ class DeltaSnapshot:
 
     @cached_property
     def feature_warnings(self) -> tuple[str, ...]:
-        """Features of the version that the protocol does not list as it should, one sentence each (delta P1, P3)."""
+        """Return a sentence for each feature that the protocol does not list correctly (delta P1, P3)."""
         vectors = self.state.files.column("dv_storage_type")
         return feature_warnings(self.state.protocol, has_vectors=vectors.null_count < len(vectors))
 
     @cached_property
     def partitions(self) -> PartitionTuples:
-        """The partition tuples of the live files. Raises InvalidTableError."""
+        """Return the partition tuples of the live files.
+
+        Raises:
+            InvalidTableError: A partition value is invalid.
+        """
         return partition_tuples(self.state.files, self.columns.partition_columns)
-
-
-# The live files of a scan as the columns of a `ScanPlan`.
 
 
 def planned_files(
     files: pa.Table, locator: Locator, counts: npt.NDArray[np.int64], partitions: npt.NDArray[np.int32]
 ) -> pa.Table:
-    """`FILES` rows for a `FILES_STATE` table.
+    """Return the `FILES` rows of a plan for live files.
 
-    counts: physical rows, -1 is unknown. partitions: indexes of partition tuples.
+    Args:
+        files: The files, with schema `FILES_STATE`.
+        locator: Maps recorded paths to files.
+        counts: The physical rows of each file. -1: unknown.
+        partitions: The index of each file's partition tuple.
     """
     size = files.num_rows
     zeros = from_numpy(np.zeros(size, dtype=np.int32))
@@ -103,14 +111,15 @@ def planned_files(
         "first_row_id": files.column("base_row_id"),
         "delete_set": zeros,
         "commit_version": files.column("default_row_commit_version"),
-        # Whatever its cardinality says: a count may be wrong, and the vector is read (against delta D9).
+        # The vector is read even if its recorded cardinality is 0, because a count may be wrong (deviates from delta
+        # D9).
         "positions": _vector_numbers(to_numpy(pc.is_valid(files.column("dv_storage_type")))),
     }
     return pa.table([columns[name] for name in FILES.names], schema=FILES)
 
 
 def _vector_numbers(has_vector: npt.NDArray[np.bool_]) -> pa.Array:
-    """Return the number of each file's vector among all, null for a file without one."""
+    """Return the number of each file's vector among all vectors, with null for files without one."""
     return from_numpy(np.cumsum(has_vector, dtype=np.int32) - np.int32(1), missing=~has_vector)
 
 
@@ -120,7 +129,14 @@ def skipped_files(
     numbers: npt.NDArray[np.int32],
     partitions: tuple[Partition, ...],
 ) -> SkippedFiles:
-    """The files that the verdicts skip. numbers: of the partition of each file."""
+    """Return the files that the filter skips.
+
+    Args:
+        statistics: The statistics of all files.
+        verdicts: For each file, whether and why it is skipped.
+        numbers: For each file, the index of its partition.
+        partitions: The partitions.
+    """
     places = np.flatnonzero(verdicts != KEPT)
 
     def load() -> tuple[Mapping[str, Any], tuple[Partition, ...]]:
@@ -140,15 +156,19 @@ _ROW_TRACKING = {_ROW_ID: ("base_row_id", "baseRowId"), _ROW_COMMIT_VERSION: ("d
 def plan_scan(
     source: DeltaTable, snapshot: DeltaSnapshot, *, columns: tuple[str, ...] | None, where: str | Filter | None
 ) -> PlannedScan:
-    """The plan of a read.
+    """Plan a read.
 
-    columns: names in the order wanted; None: all columns of the schema.
-    where: a boolean SQL expression, or a filter for the schema of the version; None: all rows.
+    Args:
+        source: The table.
+        snapshot: The version to read.
+        columns: The column names, in order. None: all columns of the schema.
+        where: A boolean SQL expression, or a filter for the schema of the version. None: all rows.
 
     Raises:
-        RequestError: a column is unknown or not to be had, or `where` cannot be parsed or is for another schema.
-        InvalidTableError, UnsupportedError: as the message says; it names the table, the version and the file.
-        OutsideTableError: a file may not be read.
+        RequestError: A column is unknown or unavailable, or `where` cannot be parsed or is for another schema.
+        InvalidTableError, UnsupportedError: The version cannot be read. The error names the table, the version, and the
+            file.
+        OutsideTableError: A file is outside the allowed roots.
     """
     source = replace(source, storage=source.storage.for_read())
     try:
@@ -179,7 +199,7 @@ class _DeltaScan:
         kept = np.flatnonzero(verdicts == KEPT)
         counts = statistics.record_counts(kept)
         files = state.files.drop_columns([name for name in STATISTICS_COLUMNS if name in state.files.column_names])
-        # `take` would first put all files into one piece, and a mask passes over piece by piece.
+        # `take` would first combine the chunks of all files; `filter` works on each chunk.
         files = files if len(kept) == files.num_rows else files.filter(from_numpy(verdicts == KEPT))
         self._check_row_tracking(files, used)
         names = {f.id: f.name for f in self.snapshot.columns.partition_columns}
@@ -214,7 +234,7 @@ class _DeltaScan:
         )
 
     def _known_faults(self, condition: Filter | None) -> tuple[str, ...]:
-        """The known faults of writers in the bounds of the filter's columns."""
+        """Return the known writer faults that concern the bounds of the filter's columns."""
         if condition is None or not self.source.options.prune.by_statistics:
             return ()
         from harness.metadata.plan.trust import Statement, guarded_faults
@@ -222,10 +242,11 @@ class _DeltaScan:
         return guarded_faults("delta", Statement.COLUMN_BOUNDS, condition.columns)
 
     def verdicts(self, condition: Filter | None, statistics: FilesStatistics, partitions: PartitionTuples) -> Decisions:
-        """The verdict of the filter on each file.
+        """Return for each file whether the filter keeps it.
 
-        Counts alone say nothing: a file is read where its numRecords is 0, or as large as its vector's cardinality,
-        because a wrong count must not drop rows. This overrules delta F13, which lets such files be skipped.
+        Row counts alone never skip a file. A file is read even if its numRecords is 0 or equals its vector's
+        cardinality, because a wrong count must not drop rows. This deviates from delta F13, which allows skipping such
+        files.
         """
         if condition is None or self.source.options.prune is Prune.OFF:
             return np.zeros(statistics.files.num_rows, dtype=np.int8)
@@ -246,20 +267,20 @@ class _DeltaScan:
             raise RequestError(message, cause="RowTrackingDisabled", field=wanted[0], rule="delta W4")
 
     def _check_row_tracking(self, files: pa.Table, used: set[str]) -> None:
-        """Every planned file must have what row ids and row commit versions are derived from (delta W4)."""
+        """Check that every planned file records the base of its row ids and row commit versions (delta W4)."""
         for name in sorted(used & _ROW_TRACKING.keys()):
             column, recorded = _ROW_TRACKING[name]
             values = files.column(column)
             if values.null_count:
                 path = files.column("path").filter(pc.is_null(values))[0].as_py()
                 message = (
-                    f"Cannot read {name}: row tracking is enabled, and a file has no {recorded} in the log; "
+                    f"Cannot read {name}: row tracking is enabled, but a file has no {recorded} in the log; "
                     "leave the column out"
                 )
                 raise InvalidTableError(message, cause="LogCorrupt", file=path, field=name, rule="delta W4")
 
     def _with_partition_type(self, column: Field) -> Field:
-        """`_partition` as a struct of the partition columns; null if there are none."""
+        """Return a column; `_partition` becomes a struct of the partition columns, or null if there are none."""
         if column.id != METADATA["_partition"].id:
             return column
         parts = tuple(replace(f, physical_name=None) for f in self.snapshot.columns.partition_columns)
@@ -275,7 +296,14 @@ class _DeltaScan:
 
 @dataclass(frozen=True, slots=True)
 class _PlannedStatistics:
-    """The statistics of the planned files. kept: their places among the files of the snapshot."""
+    """The statistics of the planned files.
+
+    Attributes:
+        scan: The scan.
+        statistics: The statistics of all files of the snapshot.
+        kept: The indices of the planned files in the snapshot.
+        condition: The filter of the scan.
+    """
 
     scan: _DeltaScan
     statistics: FilesStatistics
@@ -290,7 +318,7 @@ class _PlannedStatistics:
         return np.not_equal(self.scan.verdicts(condition, planned, partitions), KEPT)
 
     def bounds(self, columns: Sequence[Field]) -> Mapping[int, ColumnBounds]:
-        """Return the log's bounds of columns; none where a part of the log cannot be read."""
+        """Return the bounds of columns in the log, or an empty mapping if a part of the log cannot be read."""
         if not self.scan.source.options.prune.by_statistics:
             return {}
         wanted = statistics_columns(self.scan.snapshot.columns.schema, (f.id for f in columns))
@@ -298,9 +326,6 @@ class _PlannedStatistics:
             return replace(self.statistics, strict=True).bounds(wanted, self.kept)
         except HarnessError:
             return {}
-
-
-# Files that a filter skips (delta F1 to F13, V12).
 
 
 def skip_files(
@@ -311,7 +336,20 @@ def skip_files(
     *,
     by_statistics: bool = True,
 ) -> Decisions:
-    """A verdict on each file: KEPT, BY_PARTITION or BY_STATISTICS. partitions: the partition tuples of these files."""
+    """Decide for each file whether a predicate can skip it.
+
+    Args:
+        files: The statistics of the files.
+        partitions: The partition tuples of the files.
+        schema: The schema of the version.
+        predicate: The predicate.
+        by_statistics: True if column bounds may be used. Partition values are always used.
+
+    Returns:
+        KEPT, BY_PARTITION, or BY_STATISTICS for each file.
+
+    Spec: rules delta F1 to F13, V12.
+    """
     tuples, indexes = partitions.tuples, partitions.indexes
     ids = frozenset(tuples[0]) if tuples else frozenset[int]()
     facts = exact_facts(tuples)
@@ -335,7 +373,7 @@ def skip_files(
 def _file_facts(
     statistics: FileStats, of_tuples: Callable[[Field], ColumnBounds | None], indexes: Indices
 ) -> Callable[[Field], ColumnBounds | None]:
-    """Return the facts of a column by its partition values, else by its statistics."""
+    """Return a function that looks up facts about a column: by its partition values, or else by its statistics."""
 
     @cache
     def facts(column: Field) -> ColumnBounds | None:
@@ -345,22 +383,20 @@ def _file_facts(
     return facts
 
 
-# Deletion vectors of the live files.
-
 _UUID_CHARACTERS = 20
 
 
 def vector_path(storage_type: str, text: str, root: TableRoot) -> RecordedPath | None:
-    """Return the path of the file that holds a deletion vector; None for an inline one (delta D2, D3).
+    """Return the path of the file that holds a deletion vector, or None if the vector is inline (delta D2, D3).
 
     Args:
         storage_type: `u` (relative file), `p` (absolute file), or `i` (inline).
-        text: The path or the inline vector, as the descriptor has it.
-        root: The table's.
+        text: The path or the inline vector, as recorded in the descriptor.
+        root: The root of the table.
 
     Raises:
-        CorruptDeleteError: the storage type is unknown, or the path cannot be decoded.
-        InvalidTableError, UnsupportedError: as for `TableRoot.canonical`.
+        CorruptDeleteError: The storage type is unknown, or the path cannot be decoded.
+        InvalidTableError, UnsupportedError: As for `TableRoot.canonical`.
     """
     match storage_type:
         case "i":
@@ -368,7 +404,8 @@ def vector_path(storage_type: str, text: str, root: TableRoot) -> RecordedPath |
         case "u":
             if len(text) < _UUID_CHARACTERS:
                 raise bad_vector(f"its path {text!r} is shorter than {_UUID_CHARACTERS} characters", "delta D2")
-            prefix, encoded = text[:-_UUID_CHARACTERS], text[-_UUID_CHARACTERS:]  # the prefix is a random folder
+            # the prefix is a folder with a random name
+            prefix, encoded = text[:-_UUID_CHARACTERS], text[-_UUID_CHARACTERS:]
             try:
                 name = f"deletion_vector_{uuid.UUID(bytes=decode_z85(encoded))}.bin"
             except ValueError as error:
@@ -383,7 +420,11 @@ def vector_path(storage_type: str, text: str, root: TableRoot) -> RecordedPath |
 
 
 def vector_of(descriptor: DeletionVectorDescriptor, locator: Locator) -> Vector:
-    """Return the vector of a descriptor. Raises as `vector_path`."""
+    """Return the vector of a descriptor.
+
+    Raises:
+        HarnessError: As for `vector_path`.
+    """
     path = vector_path(descriptor.storage_type, descriptor.path_or_inline, locator.root)
     length, record_count = descriptor.size, descriptor.cardinality
     if path is None:
@@ -399,9 +440,16 @@ def vector_of(descriptor: DeletionVectorDescriptor, locator: Locator) -> Vector:
 
 
 def vectors_of(files: pa.Table, locator: Locator) -> pa.Table:
-    """Return `VECTORS` of files, each of which has a vector; `files` has the columns of `DELETION_VECTOR`.
+    """Return the deletion vectors of files with schema `VECTORS`. Each file must have a vector.
 
-    A path is resolved once for all vectors of its file. Raises as `vector_path`.
+    A path is resolved once for all vectors in its file.
+
+    Args:
+        files: The files, with the columns of `DELETION_VECTOR`.
+        locator: Maps recorded paths to files.
+
+    Raises:
+        HarnessError: As for `vector_path`.
     """
     types, texts = (combine_chunks(files.column(name)) for name in ("dv_storage_type", "dv_path_or_inline"))
     is_inline = pc.equal(types, scalar_of("i", pa.string()))

@@ -1,8 +1,8 @@
-"""The files of the log that make a version: one checkpoint or none, and every commit after it (delta L8 to L29).
+"""The log files that make up a version: at most one checkpoint, and every commit after it (delta L8 to L29).
 
-Every choice of base gives the same state, if the log is sound. The newest one is the cheapest, so it is taken first;
-`LogSegment.fallback` gives the next one when a chosen checkpoint turns out to be unreadable (delta L9, L15, L19).
-A hint at another version than the listing's is only warned of (delta L6).
+If the log is valid, every choice of checkpoint results in the same state. The newest one is the cheapest, so it is
+tried first. `LogSegment.fallback` returns the next one if a checkpoint turns out to be unreadable (delta L9, L15, L19).
+A hint that differs from the listing only causes a warning (delta L6).
 """
 
 from __future__ import annotations
@@ -26,13 +26,17 @@ _SHOWN = 10
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogSegment:
-    """The files that make one version of a table.
+    """The files that make up one version of a table.
 
-    checkpoint: the base; None if the commits start at 0.
-    commits: all JSON files after the base, up to `version`, ascending and without holes.
-    compactions: those to read in place of the commits that they cover; ascending, they cover no version twice.
-    alternatives: the bases to try if `checkpoint` is unreadable, best first; a last None stands for no checkpoint.
-    listing: where all this was chosen from.
+    Attributes:
+        version: The version.
+        checkpoint: The base of the replay. None: the commits start at version 0.
+        commits: The JSON files after the base up to `version`, ascending and without gaps.
+        compactions: The compacted files to read instead of the commits that they cover, ascending. No version is
+            covered twice.
+        alternatives: The bases to try if `checkpoint` is unreadable, best first. None at the end means no checkpoint.
+        warnings: Irregularities found so far.
+        listing: The log that contains the files.
     """
 
     version: int
@@ -60,21 +64,22 @@ class LogSegment:
 
     @property
     def checksum(self) -> LogFile | None:
-        """The .crc file of the version, which may only cross-check what the other files say (delta L28)."""
+        """The .crc file of the version, which is only used for a cross-check (delta L28)."""
         return self.listing.checksums.get(self.version)
 
     @property
     def hint(self) -> Hint | None:
-        """The `_last_checkpoint` about the base; None if it is about another checkpoint, or not there."""
+        """The hint `_last_checkpoint`, or None if it is missing or refers to another checkpoint than the base."""
         hint = self.listing.hint
         return hint if self.checkpoint is not None and hint and hint.version == self.checkpoint.version else None
 
     def fallback(self, reason: str) -> LogSegment | None:
-        """The same version on the next base; None if none is left (delta L9, L15, L19)."""
+        """Return the same version on the next base, or None if no base is left (delta L9, L15, L19)."""
         if not self.alternatives:
             return None
         base, *rest = self.alternatives
-        note = f"Cannot use {_show_base(self.checkpoint)}: {reason}. Version {self.version} is read from {_show_base(base)}"
+        used = f"Version {self.version} is read from {_show_base(base)}"
+        note = f"Cannot use {_show_base(self.checkpoint)}: {reason}. {used}"
         return replace(
             self,
             checkpoint=base,
@@ -85,11 +90,11 @@ class LogSegment:
         )
 
     def without(self, compactions: Iterable[Compaction], reason: str) -> LogSegment:
-        """The same version with the commits, or other compactions, in place of these (delta L27)."""
+        """Return the same version with commits, or other compactions, instead of the given compactions (delta L27)."""
         dropped = tuple(compactions)
         listing = replace(self.listing, compactions=tuple(c for c in self.listing.compactions if c not in dropped))
         names = ", ".join(compaction.file.name for compaction in dropped)
-        note = f"Cannot use the compacted log file {names}: {reason}. The commits that it stands for are read"
+        note = f"Cannot use the compacted log file {names}: {reason}. The commits that it covers are read instead"
         return replace(
             self,
             listing=listing,
@@ -99,19 +104,24 @@ class LogSegment:
 
 
 def choose_segment(listing: LogListing, version: int | None = None) -> LogSegment:
-    """The files that make `version`, or the latest version if that is None, from the newest complete checkpoint on.
+    """Choose the files that make up a version, starting from the newest complete checkpoint.
+
+    Args:
+        listing: The log.
+        version: The version. None: the latest.
 
     Raises:
-        SnapshotNotFoundError: the log holds no such version (any more); says which ones it holds (delta L32).
-        InvalidTableError: files are missing; lists the versions (delta L21 to L23).
-        CorruptFileError: a needed commit is an empty file (delta L3).
+        SnapshotNotFoundError: The log does not, or no longer, have the version. The message names the versions that it
+            has (rule delta L32).
+        InvalidTableError: Files are missing. The message lists their versions (rules delta L21 to L23).
+        CorruptFileError: A required commit is an empty file (rule delta L3).
     """
     readable = readable_ranges(listing)
     target = listing.latest if version is None else version
     if not 0 <= target <= listing.latest or (readable and target < readable[0].start):
-        reason = f"the log holds {show_ranges(readable)}" if readable else "the log holds no version as a whole"
+        reason = f"the log holds {show_ranges(readable)}" if readable else "the log has no complete version"
         if listing.ceiling is not None:
-            reason += f", and {listing.ceiling} is the latest that is known of its catalog"
+            reason += f", and {listing.ceiling} is the latest version that its catalog named"
         message = f"Cannot find version {target}: {reason}"
         raise SnapshotNotFoundError(message, cause="VersionNotFound", table=listing.root, rule="delta L32")
     candidates = [c for c in reversed(listing.checkpoints) if c.version <= target]
@@ -120,13 +130,13 @@ def choose_segment(listing: LogListing, version: int | None = None) -> LogSegmen
     if checkpoint is not None and not listing.can_start_from(checkpoint):
         raise InvalidTableError(
             f"Cannot read version {target}: the log has checkpoint {checkpoint.version} but no commit of that version, "
-            "so it may be a partial copy; allow_checkpoint_only reads it all the same",
+            "so it may be a partial copy; allow_checkpoint_only reads it anyway",
             cause="LogGap",
             table=listing.root,
             rule="delta L23",
             options=("allow_checkpoint_only",),
         )
-    # From other bases, too, a whole chain of commits must lead to the version.
+    # Other bases, too, need a complete chain of commits up to the version.
     chain = next((run.start for run in _commit_runs(listing) if target in run), target + 1)
     bases = [c for c in candidates[1:] if c.version >= chain - 1 and listing.can_start_from(c)]
     return LogSegment(
@@ -141,12 +151,12 @@ def choose_segment(listing: LogListing, version: int | None = None) -> LogSegmen
 
 
 def _first_replayed(base: Checkpoint | None) -> int:
-    """The first version whose commit is replayed on top of a base."""
+    """Return the first version whose commit is replayed on top of a base."""
     return 0 if base is None else base.version + 1
 
 
 def readable_ranges(listing: LogListing) -> tuple[range, ...]:
-    """The versions that the log still holds all files of, as ascending ranges that do not touch (delta L29)."""
+    """Return the versions whose files are all present, as ascending ranges that do not touch (delta L29)."""
     runs = _commit_runs(listing)
     starts = [run.start for run in runs]
     found = [run for run in runs if run.start == 0]
@@ -166,7 +176,7 @@ def readable_ranges(listing: LogListing) -> tuple[range, ...]:
 
 
 def show_ranges(ranges: tuple[range, ...]) -> str:
-    """Versions for a message, such as `0 to 3, 10`; long lists are cut."""
+    """Return versions as text for a message, for example `0 to 3, 10`. Long lists are cut."""
     shown = [
         str(part.start) if part.stop - part.start == 1 else f"{part.start} to {part.stop - 1}"
         for part in ranges[:_SHOWN]
@@ -177,14 +187,20 @@ def show_ranges(ranges: tuple[range, ...]) -> str:
 def use_listing(
     storage: Storage, root: PhysicalPath, use: Callable[[LogListing], T], *, listed: tuple[Entry, ...] | None = None
 ) -> T:
-    """The result of `use` on the table's log, which is listed again, once, if `use` finds that files are missing.
+    """Return the result of `use` on the table's log; if log files are missing, list the log again and retry once.
 
-    A listing taken while others write can show a commit without the one before (delta L44), and a file can be cleaned
-    up between its listing and its reading (delta L45). `use` must do all its reading of the log before it returns.
+    A listing taken while others write may show a commit without its predecessor (delta L44), and a file may be cleaned
+    up between its listing and its reading (delta L45).
+
+    Args:
+        storage: The storage that lists the log.
+        root: The table's directory.
+        use: A function of the listing. It must finish reading the log before it returns.
+        listed: The entries of the log's directory, if they were just listed.
 
     Raises:
-        TableNotFoundError: there is no log.
-        HarnessError: whatever `use` raises, on the second try for missing log files.
+        TableNotFoundError: There is no log.
+        HarnessError: Any error of `use`. For missing log files, the error of the second attempt.
     """
     listing = list_log(storage, root, listed)
     try:
@@ -199,7 +215,7 @@ def use_listing(
 
 
 def _commit_runs(listing: LogListing) -> list[range]:
-    """The ranges of versions whose commits are all there and not empty, ascending."""
+    """Return the ascending ranges of versions whose commits are all present and not empty."""
     versions = [version for version, file in listing.commits.items() if file.size]
     ends = [i for i in range(1, len(versions)) if versions[i] != versions[i - 1] + 1]
     bounds = itertools.pairwise([0, *ends, len(versions)]) if versions else ()
@@ -207,17 +223,17 @@ def _commit_runs(listing: LogListing) -> list[range]:
 
 
 def _commits(listing: LogListing, base: Checkpoint | None, last: int) -> tuple[LogFile, ...]:
-    """The commits after a base, which must all be there."""
+    """Return the commits after a base, which must all be present."""
     return tuple(listing.commits[version] for version in range(_first_replayed(base), last + 1))
 
 
 def _check_chain(listing: LogListing, first: int, target: int, readable: tuple[range, ...]) -> None:
-    """The commits first..target must all be there (delta L21, L22) and hold something (delta L3)."""
+    """Check that the commits from `first` to `target` are all present (delta L21, L22) and not empty (delta L3)."""
     versions = [version for version in listing.commits if first <= version <= target]
     if len(versions) == target - first + 1:
         empty = next((listing.commits[version] for version in versions if listing.commits[version].size == 0), None)
         if empty is not None:
-            message = f"Cannot read version {target}: commit {empty.version} is an empty file, the rest of it was lost"
+            message = f"Cannot read version {target}: commit {empty.version} is an empty file, so its content was lost"
             raise CorruptFileError(message, cause="LogCorrupt", table=listing.root, file=empty.path, rule="delta L3")
         return
     bounds = zip((first - 1, *versions), (*versions, target + 1), strict=True)
@@ -234,7 +250,7 @@ def _check_chain(listing: LogListing, first: int, target: int, readable: tuple[r
 
 
 def _pick_compactions(listing: LogListing, base: Checkpoint | None, last: int) -> tuple[Compaction, ...]:
-    """Compactions after a base, greedily the longest at each place, that overlap nowhere (delta L27)."""
+    """Choose compactions after a base that do not overlap, greedily the longest at each version (delta L27)."""
     picked: list[Compaction] = []
     free = _first_replayed(base)
     for compaction in sorted(listing.compactions, key=lambda compaction: (compaction.first, -compaction.last)):
@@ -245,7 +261,7 @@ def _pick_compactions(listing: LogListing, base: Checkpoint | None, last: int) -
 
 
 def _hint_warnings(listing: LogListing, target: int, checkpoint: Checkpoint | None, *, newest: bool) -> tuple[str, ...]:
-    """Warnings of a hint that the listing contradicts. A hint that merely lags is normal (delta L8, L9)."""
+    """Return warnings about a hint that the listing contradicts. A hint that lags behind is normal (delta L8, L9)."""
     hint = listing.hint
     if hint is None:
         return ()
@@ -253,7 +269,7 @@ def _hint_warnings(listing: LogListing, target: int, checkpoint: Checkpoint | No
         lost = f"_last_checkpoint names version {hint.version}, but the newest in the log is {listing.latest}"
         return (f"{lost}: newer files may be lost",) if newest else ()
     if hint.version <= target and (checkpoint is None or checkpoint.version < hint.version):
-        named = f"_last_checkpoint names checkpoint {hint.version}, which is not there as a whole"
+        named = f"_last_checkpoint names checkpoint {hint.version}, which is missing or incomplete"
         return (f"{named}: version {target} is read from {_show_base(checkpoint)}",)
     return ()
 
@@ -262,18 +278,17 @@ def _show_base(base: Checkpoint | None) -> str:
     return "commit 0" if base is None else base.files[0].name
 
 
-# The log of a table that its catalog manages, held against what is known of the catalog (delta L31, frontier F4).
-#
-# A staged commit proves nothing: the catalog alone says which of them count, and which version is the latest.
-
-
 STAGED_DIRECTORY = "_staged_commits"
 
 
 def with_catalog_answer(listing: LogListing, answer: CatalogAnswer, storage: Storage) -> LogListing:
-    """The log as the catalog says: its commits in place of published ones, and nothing above its latest version.
+    """Return the log as described by the catalog that manages the table (delta L31, frontier F4).
 
-    Raises MissingFileError where a staged commit is not there, nor its published copy.
+    The catalog's commits replace published ones, and versions after its latest version are dropped. A staged commit
+    alone proves nothing: only the catalog knows which staged commits count, and which version is the latest.
+
+    Raises:
+        MissingFileError: Neither a staged commit nor its published copy exists.
     """
     directory = join(listing.directory, STAGED_DIRECTORY)
     named = any(commit.name is not None for commit in answer.ratified)
@@ -283,7 +298,7 @@ def with_catalog_answer(listing: LogListing, answer: CatalogAnswer, storage: Sto
     notes: tuple[str, ...] = ()
     if newest > answer.max_version:
         notes = (
-            f"The catalog's answer ends at version {answer.max_version}, and the log has published commits up to "
+            f"The catalog's answer ends at version {answer.max_version}, but the log has published commits up to "
             f"{newest}: ask the catalog again for the newest version (frontier F4.4)",
         )
     known = replace(listing, commits=dict(sorted({**listing.commits, **ratified}.items())))
@@ -291,7 +306,7 @@ def with_catalog_answer(listing: LogListing, answer: CatalogAnswer, storage: Sto
 
 
 def published_listing(listing: LogListing) -> LogListing:
-    """The log up to the end of the versions that are published without a gap (frontier F4.3)."""
+    """Return the log up to the last version that is published without a gap (frontier F4.3)."""
     ranges = readable_ranges(listing)
     if not ranges:
         return listing
@@ -301,7 +316,7 @@ def published_listing(listing: LogListing) -> LogListing:
     beyond = tuple(range(version, version + 1) for version in listing.commits if version > last)
     gap = f", and its log has commits beyond a gap ({show_ranges(beyond)})" if beyond else ""
     note = (
-        f"Only what is published was read, up to version {last}: the table's catalog may know newer versions{gap} "
+        f"Only published versions were read, up to version {last}: the table's catalog may know newer versions{gap} "
         "(frontier F4.3)"
     )
     return _truncate(listing, last, (note,))
@@ -317,7 +332,8 @@ def _ratified_file(
     if entry is not None:
         return LogFile(join(directory, commit.name), commit.version, entry.size, entry.modified_ms)
     copy = listing.commits.get(commit.version)
-    if copy is not None:  # staged commits are cleaned up once they are published, and a published one is certain
+    # Staged commits are deleted after they are published, and a published commit is authoritative.
+    if copy is not None:
         return copy
     raise MissingFileError(
         f"Cannot find the commit of version {commit.version} that the catalog ratified: there is neither the staged "

@@ -1,7 +1,7 @@
-"""File statistics from the log, column by column: JSON text, or the structs of a checkpoint, to stored-form values.
+"""File statistics from the log, as one array for each column.
 
-Only the columns that a filter mentions are read. A value that is damaged, of another type or absent is
-unknown. Unknown values never skip a file (delta F2).
+The log stores statistics as JSON text, and checkpoints also as structs. Only the columns that a filter uses are read. A
+value that is damaged, missing, or of another type is unknown, and unknown values never skip a file (delta F2).
 
 Spec: Delta, "Per-file Statistics".
 """
@@ -28,17 +28,17 @@ from harness.storage.records import dataclass
 
 _ROWS, _NULLS = "numRecords", "nullCount"
 _BOUNDS = ("minValues", "maxValues")
-# Spark writes the row count first; anything else goes the long way.
+# Spark writes the row count first. Texts in another form are parsed as JSON.
 _LEADING_ROWS = r'^[ \t\n\r]*\{[ \t\n\r]*"numRecords"[ \t\n\r]*:[ \t\n\r]*(?P<rows>[1-9][0-9]{0,17})[ \t\n\r]*[,}]'
 _BLOCK_BYTES = 1 << 22
 FEW_TEXTS = 16
-"""So many texts are parsed one by one in less time than pyarrow takes to begin."""
+"""The number of texts that are parsed faster one by one than by pyarrow, which takes longer to start."""
 SLICE_ROWS = 1 << 15
-"""Texts are parsed so many at a time: a copy of all of them would be the largest thing in memory."""
+"""The number of texts parsed at a time. A copy of all texts would be the largest object in memory."""
 
 
 def _data_of(texts: pa.Array, offsets: type[np.int32 | np.int64]) -> pa.Buffer:
-    """String arrays hold their text in one piece."""
+    """Return the data buffer of a string array, which holds the texts back to back."""
     _, bounds, data = texts.buffers()
     start, end = np.frombuffer(bounds, offsets)[[texts.offset, texts.offset + len(texts)]].tolist()
     return data.slice(start, end - start)
@@ -46,9 +46,11 @@ def _data_of(texts: pa.Array, offsets: type[np.int32 | np.int64]) -> pa.Buffer:
 
 @dataclass(frozen=True, slots=True)
 class StatisticsColumn:
-    """A column that may have statistics: a single value, at the top or in structs (delta F5).
+    """A column that may have statistics: not a list or map, at the top level or within structs (delta F5).
 
-    path: physical names from the top, under which the log knows it (delta T12).
+    Attributes:
+        field: The column.
+        path: Its physical names from the top level down, as used in the log (delta T12).
     """
 
     field: dt.Field
@@ -57,10 +59,12 @@ class StatisticsColumn:
 
 @dataclass(frozen=True, slots=True)
 class StatisticsBounds:
-    """Statistics of one column as arrays, one value per file; null is unknown.
+    """Statistics of one column as arrays, with one value for each file. Null means unknown.
 
-    lower, upper: Bounds that all values but nulls and NaN lie within, of `bound_type`.
-    nulls: Rows that are null, at least 0 and at most all; null where the file's row count is unknown.
+    Attributes:
+        lower: Lower bounds of all values except nulls and NaN, of `bound_type`.
+        upper: Upper bounds of all values except nulls and NaN, of `bound_type`.
+        nulls: The number of null rows, at least 0 and at most all rows. Null if the file's row count is unknown.
     """
 
     lower: pa.Array
@@ -70,18 +74,20 @@ class StatisticsBounds:
 
 @dataclass(frozen=True, slots=True)
 class FileStats:
-    """Statistics of some files, by their place in the list that was read.
+    """Statistics of some files, in the order of the files that were read.
 
-    rows: Physical rows; null is unknown. columns: By field id.
+    Attributes:
+        rows: The number of physical rows. Null: unknown.
+        columns: The statistics of each column, by field id.
     """
 
     rows: pa.Array
     columns: Mapping[int, StatisticsBounds]
 
     def bounds(self, column: dt.Field) -> ColumnBounds | None:
-        """Return the facts of a column; None: its statistics were not read.
+        """Return the facts about a column, or None if its statistics were not read.
 
-        Nothing is known without a null count (delta F3). No writer counts NaN.
+        A column without a null count has no known facts (delta F3). Writers do not count NaN.
         """
         found = self.columns.get(column.id)
         if found is None:
@@ -97,13 +103,16 @@ class FileStats:
 
 
 def statistics_columns(schema: dt.Schema, ids: Iterable[int]) -> tuple[StatisticsColumn, ...]:
-    """The columns with these field ids that may have statistics."""
+    """Return the columns with these field ids that may have statistics."""
     leaf_columns = frozenset(ids)
     return tuple(leaf for f in schema.fields for leaf in _leaf_columns(f, ()) if leaf.field.id in leaf_columns)
 
 
 def record_counts(files: pa.Table) -> npt.NDArray[np.int64]:
-    """Physical rows per file of a `FILES_STATE` table; -1 is unknown. A count of 0 has been looked at twice."""
+    """Return the physical row count of each file in a `FILES_STATE` table, with -1 for unknown.
+
+    A count of 0 is only returned if the complete statistics confirm it.
+    """
     counts = np.full(files.num_rows, -1, dtype=np.int64)
     if "stats" in files.column_names and 0 < files.num_rows <= FEW_TEXTS:
         found = [re.match(_LEADING_ROWS, text or "") for text in files.column("stats").to_pylist()]
@@ -121,9 +130,14 @@ def record_counts(files: pa.Table) -> npt.NDArray[np.int64]:
 def read_statistics(
     files: pa.Table, leaf_columns: Sequence[StatisticsColumn], *, indices: npt.NDArray[np.int64] | None = None
 ) -> FileStats:
-    """Statistics of files of a `FILES_STATE` table: the JSON text, where there is none the struct (delta F10).
+    """Read the statistics of files in a `FILES_STATE` table, from the JSON text or else from the struct.
 
-    places: the files; None: all of them.
+    Args:
+        files: The files.
+        leaf_columns: The columns whose bounds are read.
+        indices: The indices of the files to read. None: all of them.
+
+    Spec: rule delta F10.
     """
     files = files.select(
         [name for name in ("stats", "stats_parsed") if name in files.column_names] or files.column_names
@@ -148,9 +162,11 @@ def read_statistics(
 
 @dataclass(frozen=True, slots=True)
 class _RecordedStatistics:
-    """Statistics of files as they are recorded.
+    """Statistics of files as recorded.
 
-    stated: Where there are any. columns: The row count, then each wanted column's lower and upper bound and null count.
+    Attributes:
+        is_recorded: True if each file has statistics.
+        columns: The row count, followed by the lower bound, upper bound, and null count of each column.
     """
 
     is_recorded: Mask
@@ -178,12 +194,12 @@ def _leaf_columns(field: dt.Field, above: tuple[str, ...]) -> Iterable[Statistic
 
 
 def _read_texts(files: pa.Table, leaf_columns: Sequence[StatisticsColumn]) -> _RecordedStatistics:
-    """The statistics in JSON texts. Damaged texts are as good as none."""
+    """Return the statistics in JSON texts. A damaged text counts as missing."""
     size = files.num_rows
     texts = files.column("stats").combine_chunks() if "stats" in files.column_names else pa.nulls(size, pa.string())
-    if isinstance(texts, pa.ChunkedArray):  # no rows
+    if isinstance(texts, pa.ChunkedArray):  # the array has no rows
         texts = pa.nulls(0, pa.string())
-    # What stands in null texts is looked at too: a search in each text takes ten times as long.
+    # The bytes under null texts are searched too: searching each text separately takes 10 times as long.
     whole = _data_of(texts, np.int32).to_pybytes() if len(texts) > texts.null_count else b""
     lines = texts
     for separator in ("\n", "\r"):
@@ -191,7 +207,7 @@ def _read_texts(files: pa.Table, leaf_columns: Sequence[StatisticsColumn]) -> _R
             lines = pc.replace_substring(lines, pattern=separator, replacement=" ")
     present = pc.fill_null(pc.starts_with(lines, "{"), scalar_of(False, pa.bool_()))
     if pc.sum(present).as_py() != size - lines.null_count:
-        # What is no object says nothing; pyarrow 26 also crashes on texts that are all `null`.
+        # A text that is not an object has no statistics. Also, pyarrow 26 crashes if all texts are `null`.
         lines = pc.utf8_ltrim_whitespace(lines)
         present = pc.fill_null(pc.starts_with(lines, "{"), scalar_of(False, pa.bool_()))
     indices = np.flatnonzero(to_numpy(present))
@@ -207,20 +223,22 @@ def _read_texts(files: pa.Table, leaf_columns: Sequence[StatisticsColumn]) -> _R
 
 
 def _parse_all(lines: pa.Array, leaf_columns: Sequence[StatisticsColumn]) -> _RecordedStatistics | None:
-    """All texts in one go; None if any of them is not as expected."""
-    # Scales for which pyarrow 26 looks beyond its table: 1e-77 is 0 to it, and 1e-999999999 ends the process.
+    """Parse all texts at once; return None if any of them is not as expected."""
+    # With exponents like these, pyarrow 26 reads beyond its table: it parses 1e-77 as 0, and 1e-999999999 ends the
+    # process.
     long_decimal = r"[0-9][eE][+-]?[0-9]{2}|\.[0-9]{29}"
     has_decimals = any(isinstance(leaf.field.type, dt.DecimalType) for leaf in leaf_columns)
     if has_decimals and pc.any(pc.match_substring_regex(lines, long_decimal)).as_py():
         return None
-    # A text that breaks off before a value goes on in the next one, and another of two objects would make up for it.
+    # A text that breaks off before a value would continue in the next text. A text with two objects could then hide the
+    # wrong number of rows.
     if not pc.all(pc.ends_with(pc.utf8_rtrim_whitespace(lines), "}")).as_py():
         return None
     import pyarrow.json
 
     string = pa.large_string()
     ended = pc.binary_join_element_wise(lines.cast(string), pa.scalar("", string), pa.scalar("\n", string))
-    longest = 2 * int(pc.max(pc.binary_length(lines)).as_py()) + 2  # more bytes than any line
+    longest = 2 * int(pc.max(pc.binary_length(lines)).as_py()) + 2  # more bytes than the longest line
     blocks = pyarrow.json.ReadOptions(block_size=max(_BLOCK_BYTES, longest))
     bounds = _nested_type(
         [(leaf.path, _json_type(leaf.field.type)) for leaf in leaf_columns if has_bounds(leaf.field.type)]
@@ -273,7 +291,7 @@ def _combine(column: pa.ChunkedArray) -> pa.Array:
 
 
 def _parse_each(lines: Sequence[str], leaf_columns: Sequence[StatisticsColumn]) -> _RecordedStatistics:
-    """Text by text, each value for itself: one that is damaged costs only what it says."""
+    """Parse the texts one by one, each value separately, so that a damaged value only affects itself."""
     documents = [parse_document(line) for line in lines]
     columns = [_counts(documents, (_ROWS,))]
     for leaf in leaf_columns:
@@ -284,16 +302,19 @@ def _parse_each(lines: Sequence[str], leaf_columns: Sequence[StatisticsColumn]) 
 
 
 def parse_document(line: str) -> Any:
-    """The JSON object of a file's statistics; None: it is none. Numbers that are no JSON, such as NaN, are None."""
+    """Parse the JSON object with a file's statistics; return None if it is invalid.
+
+    Numbers that JSON does not allow, for example NaN, are returned as None.
+    """
     try:
         found = json.loads(line, parse_float=Decimal, parse_constant=lambda _: None)
-    except (ValueError, ArithmeticError, RecursionError):  # Decimal has no exponents of twenty digits
+    except (ValueError, ArithmeticError, RecursionError):  # Decimal does not support exponents of 20 digits
         return None
     return found if isinstance(found, dict) else None
 
 
 def value_at(value: Any, path: tuple[str, ...]) -> Any:
-    """The value below names, from the top down; None: there is none."""
+    """Return the value at a path of keys, or None if there is none."""
     for name in path:
         value = value.get(name) if isinstance(value, dict) else None
     return value
@@ -306,7 +327,7 @@ def _counts(documents: Sequence[Any], path: tuple[str, ...]) -> pa.Array:
 
 
 def _read_structs(column: pa.ChunkedArray, leaf_columns: Sequence[StatisticsColumn]) -> _RecordedStatistics:
-    """The statistics in structs, which may lag behind the schema or have other types (delta F10)."""
+    """Return the statistics in structs, which may be older than the schema or have other types (delta F10)."""
     array = _combine(column)
     columns = [from_struct(_field_or_nulls(array, (_ROWS,)), dt.IntegerType(64))]
     for leaf in leaf_columns:
@@ -316,6 +337,6 @@ def _read_structs(column: pa.ChunkedArray, leaf_columns: Sequence[StatisticsColu
 
 
 def _field_or_nulls(array: pa.Array, path: tuple[str, ...]) -> pa.Array:
-    """The values at a path; nulls where a struct on the way is null or has no such field."""
+    """Return the values at a path, with nulls if a struct on the path is null or lacks the field."""
     found = field_at(array, path)
     return pa.nulls(len(array)) if found is None else found

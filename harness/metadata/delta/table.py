@@ -1,4 +1,4 @@
-"""An opened Delta table: its log, the versions that the log still gives, and the facts that `harness info` shows."""
+"""An opened Delta table: its log, the versions that can be read, and the facts that `harness info` shows."""
 
 from __future__ import annotations
 
@@ -48,12 +48,12 @@ if TYPE_CHECKING:
     from harness.metadata.delta.change_range import ChangeRequest
 
 
-_CASE_CONFLICT = "Column {} has the name of another column in another letter case (delta T1)"
+_CASE_CONFLICT = "Column {} differs from another column only in letter case (delta T1)"
 
 
 @dataclass(frozen=True, slots=True)
 class DeltaSelection:
-    """A version of the table, and the schema that it had."""
+    """A selected version of the table, and the schema of that version."""
 
     snapshot: DeltaSnapshot
 
@@ -65,7 +65,7 @@ class DeltaSelection:
 
 @dataclass(frozen=True, kw_only=True)
 class DeltaTable:
-    """A table as its log was when it was opened, with the way to read the log.
+    """A Delta table, with its log as it was when the table was opened.
 
     Attributes:
         location: The location that the user gave, for messages.
@@ -84,7 +84,11 @@ class DeltaTable:
 
     @cached_property
     def latest(self) -> DeltaSnapshot:
-        """The latest version, or the version that the user's library has open. Raises as `read`."""
+        """Return the latest version, or the version that the user's library has open.
+
+        Raises:
+            HarnessError: As for `read`.
+        """
         return self.read(choose_segment(self.log, self.options.pinned_version))
 
     @property
@@ -94,7 +98,7 @@ class DeltaTable:
 
     @property
     def locator(self) -> Locator:
-        """The places of the table's files by their recorded paths."""
+        """The map from recorded paths to files."""
         return Locator(self.root, self.path_map)
 
     @property
@@ -114,7 +118,7 @@ class DeltaTable:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """Oddities of the log that are harmless to a reader, one sentence each."""
+        """Irregularities of the log that are harmless to readers, one sentence each."""
         state = self.latest.state
         return (
             *self.log.notes,
@@ -126,12 +130,13 @@ class DeltaTable:
         )
 
     def select(self, at: When) -> DeltaSelection:
-        """Return the selected version (delta L32 to L36). None is the latest one.
+        """Return the version at a moment, or the latest version for None (delta L32 to L36).
 
         Raises:
-            RequestError: `at` is the name of a branch or tag, which Delta has not, or as `parse_moment`.
-            SnapshotNotFoundError: the log does not hold such a version; says what it holds.
-            InvalidTableError, UnsupportedError: the version cannot be read.
+            RequestError: `at` is the name of a branch or tag, which Delta does not have, or it is invalid as for
+                `parse_moment`.
+            SnapshotNotFoundError: The log does not have the version. The message names the versions that it has.
+            InvalidTableError, UnsupportedError: The version cannot be read.
         """
         try:
             return DeltaSelection(self._snapshot(self._version(at)))
@@ -139,14 +144,18 @@ class DeltaTable:
             raise error.within(table=self.location, format="delta") from error.__cause__
 
     def is_next_commit(self, version: int) -> bool:
-        """Return whether a read of `version` replays what a read of the version before does, and then one commit."""
+        """Return whether `version` can be read by adding one commit to the state of the version before it."""
         file = self.log.commits.get(version)
         is_base = any(checkpoint.version == version for checkpoint in self.log.checkpoints)
         is_plain = not self.log.compactions and not self.options.enforce_retention
         return file is not None and file.size != 0 and not is_base and is_plain
 
     def next_snapshot(self, before: DeltaSnapshot) -> DeltaSnapshot:
-        """Return the version after `before`, if it `is_next_commit`, by reading its commit alone. Raises as `select`."""
+        """Return the version after `before` by reading its commit only. `is_next_commit` must hold for it.
+
+        Raises:
+            HarnessError: As for `select`.
+        """
         version = before.id + 1
         segment = LogSegment(version=version, checkpoint=None, commits=(self.log.commits[version],), listing=self.log)
         try:
@@ -155,9 +164,13 @@ class DeltaTable:
             raise error.within(table=self.location, format="delta") from error.__cause__
 
     def newest(self) -> int:
-        """The latest version that the log has now. Raises TableNotFoundError if it has none.
+        """List the log again and return its latest version now.
 
-        Of a table that its catalog manages, that is the newest that is published, or was known when it was opened.
+        If a catalog manages the table, this is the newest published version, or the latest version when the table was
+        opened.
+
+        Raises:
+            TableNotFoundError: The log has no version.
         """
         newest = list_log(self.storage, self.root.path).latest
         return newest if self.log.ceiling is None else max(newest, self.log.ceiling)
@@ -165,39 +178,42 @@ class DeltaTable:
     def plan(
         self, selection: DeltaSelection, columns: tuple[str, ...] | None, where: str | Filter | None
     ) -> PlannedScan:
-        """The plan of a read, see `harness.metadata.delta.scan.plan_scan`."""
+        """Plan a read, see `harness.metadata.delta.scan.plan_scan`."""
         return plan_scan(self, selection.snapshot, columns=columns, where=where)
 
     def changes(self, request: ChangeRequest, columns: tuple[str, ...] | None) -> PlannedScan:
-        """The plan of a read of changes, see `harness.metadata.delta.changes.plan_changes`."""
+        """Plan a read of changes, see `harness.metadata.delta.changes.plan_changes`."""
         from harness.metadata.delta.changes import plan_changes
 
         return plan_changes(self, self._commit_history(), request, columns=columns)
 
     def snapshots(self) -> list[dict[str, Any]]:
-        """The versions that can be read, ascending: id, parent_id, timestamp_ms, operation and the commit's own words.
+        """Return the versions that can be read, ascending.
 
-        Raises CorruptFileError, InvalidTableError: a commit cannot be read.
+        Each has the keys id, parent_id, timestamp_ms, operation, and commit_info, the recorded commitInfo.
+
+        Raises:
+            CorruptFileError, InvalidTableError: A commit cannot be read.
         """
         reader, files = self.commits, self.log.commits
         versions = [version for part in self.readable() for version in part]
         return [self.entry(v, reader.read_info(files[v]) if v in files else None) for v in versions]
 
     def refs(self) -> dict[str, dict[str, Any]]:
-        """Branches and tags: Delta has none."""
+        """Return branches and tags, which Delta does not have."""
         return {}
 
     def partitioning(self) -> list[str]:
-        """The partition columns."""
+        """Return the names of the partition columns."""
         return [field.name for field in self.latest.columns.partition_columns]
 
     def recorded(self) -> dict[str, int]:
-        """The live files of the latest version and their bytes."""
+        """Return the number of live files in the latest version, and their bytes."""
         files = self.latest.state.files
         return {"files": files.num_rows, "bytes": pc.sum(files.column("size")).as_py() or 0}
 
     def describe(self) -> dict[str, Any]:
-        """The latest version as plain values, for `harness info`."""
+        """Return the latest version as plain values, for `harness info`."""
         state, columns = self.latest.state, self.latest.columns
         files, metadata, protocol = state.files, state.metadata, state.protocol
         return {
@@ -229,7 +245,7 @@ class DeltaTable:
         }
 
     def readable(self) -> tuple[range, ...]:
-        """The ranges of versions that the log still gives, ascending."""
+        """Return the ranges of versions that can be read, ascending."""
         return readable_ranges(self.log)
 
     def _version(self, at: When) -> int:
@@ -240,7 +256,7 @@ class DeltaTable:
                 return version
             case ("ref", name):
                 raise RequestError(
-                    f"Cannot select {name!r}: Delta tables have no branches and tags; give a version or a timestamp"
+                    f"Cannot select {name!r}: Delta tables have no branches or tags; give a version or a timestamp"
                 )
             case (_, time):
                 return self._commit_history().version_at(timestamp_ms(time))
@@ -249,8 +265,8 @@ class DeltaTable:
         in_commit = in_commit_timestamps(self.latest.state.metadata.configuration)
         if in_commit is None and is_catalog_managed(self.latest.state.protocol):
             message = (
-                "Cannot tell the times of the versions: the table's catalog publishes commits later, so the times of "
-                f"their files mean nothing, and {ENABLED} is not true as it must be; give a version"
+                "Cannot determine the times of versions: the table's catalog publishes commits later, so the times of "
+                f"their files are meaningless, and {ENABLED} is not true as required; give a version"
             )
             raise InvalidTableError(message, cause="NoInCommitTimestamps", table=self.location, rule="frontier F4.7")
         return CommitHistory(
@@ -266,8 +282,8 @@ class DeltaTable:
         if self.options.enforce_retention:
             if version not in self.log.commits:
                 message = (
-                    f"Cannot tell how old version {version} is: the log has its checkpoint but not its commit; "
-                    "to read it all the same, leave enforce_retention out"
+                    f"Cannot determine the age of version {version}: the log has its checkpoint but not its commit; "
+                    "leave enforce_retention out to read it anyway"
                 )
                 raise UnsupportedError(message, rule="delta L37", options=("enforce_retention",))
             committed_ms = self._commit_history().times_of([version])[version]
@@ -276,7 +292,7 @@ class DeltaTable:
         return self.read(segment)
 
     def read(self, segment: LogSegment, before: State | None = None) -> DeltaSnapshot:
-        """Return the version that a segment makes, once its protocol is known to be readable (delta P2).
+        """Read the version that a segment makes up, after checking that its protocol is supported (delta P2).
 
         Args:
             segment: The files of the log to replay.
@@ -303,7 +319,7 @@ class DeltaTable:
             if in_commit is not None and segment.version >= in_commit.version:
                 time_ms = self._in_commit_timestamp(segment.version)
             elif in_commit is None and is_catalog_managed(state.protocol):
-                time_ms = None  # when it was published is not when it was committed (frontier F4.7)
+                time_ms = None  # the time of publishing differs from the time of the commit (frontier F4.7)
         return DeltaSnapshot(state=state, columns=columns, timestamp_ms=time_ms)
 
     def _in_commit_timestamp(self, version: int) -> int | None:
@@ -317,7 +333,7 @@ class DeltaTable:
         return None if info is None or not info.is_first else info.in_commit_timestamp_ms
 
     def entry(self, version: int, info: CommitInfo | None) -> dict[str, Any]:
-        """A version in `snapshots`, by the commitInfo of its commit."""
+        """Return the entry of a version in `snapshots`, using the commitInfo of its commit."""
         file = self.log.commits.get(version)
         entry: dict[str, Any] = {"id": version, "parent_id": version - 1 if version > 0 else None}
         if file is None:
@@ -333,25 +349,25 @@ class DeltaTable:
 def load(
     location: PhysicalPath, storage: Storage, options: ReadOptions, *, listed: tuple[Entry, ...] | None = None
 ) -> DeltaTable:
-    """The Delta table at a location, see `harness.table.open_table` for the options.
+    """Open the Delta table at a location, see `harness.table.open_table` for the options.
 
     Raises:
-        TableNotFoundError: there is no log, or an empty one (delta L4).
-        InvalidTableError, UnsupportedError: the latest version cannot be read.
+        TableNotFoundError: There is no log, or it is empty (rule delta L4).
+        InvalidTableError, UnsupportedError: The latest version cannot be read.
     """
     root = TableRoot.at(location)
 
     def opened(listing: LogListing) -> DeltaTable:
         hint = read_hint(storage, root.path) if listing.has_hint else None
         listing = replace(listing, hint=hint, allow_checkpoint_only=options.allow_checkpoint_only)
-        known = listing  # as far as it is known which of its commits are of the table
+        known = listing  # the commits that are known to belong to the table
         if options.answer is not None:
             known = with_catalog_answer(listing, options.answer, storage)
         elif options.published_only:
             known = published_listing(listing)
         table = DeltaTable(location=location, root=root, storage=storage, options=options, log=known)
         if options.published_only and not is_catalog_managed(table.latest.state.protocol):
-            table = replace(table, log=listing)  # all that its log has is of the table
+            table = replace(table, log=listing)  # no catalog manages the table, so all commits in its log belong to it
         check_catalog(table.latest.state.protocol, options)
         return table
 

@@ -1,7 +1,7 @@
-"""A Delta table's schema string to `harness.metadata.model.schema` (delta T1 to T5, T10 to T13, T26 to T28, V8).
+"""A Delta schema string as a `harness.metadata.model.schema` (delta T1 to T5, T10 to T13, T26 to T28, V8).
 
-No reader enforces what a schema promises (delta T3): files may hold nulls in fields that are not nullable. So only
-top-level columns carry the promise on, as information; below them every field may be null.
+Readers do not enforce the promises of a schema: files may hold nulls in fields that are not nullable (delta T3). Only
+top-level columns keep this promise, as information. Below them every field may be null.
 
 Spec: Delta, "Schema Serialization Format".
 """
@@ -24,22 +24,24 @@ from harness.metadata.model.file_schema import widens
 from harness.metadata.plan.projection import ColumnLookup, stored_name
 from harness.storage.records import dataclass
 
-# Recorded changes of a column's type. Spec: Delta, "Type Widening", "Type Change Metadata".
-
-
 TYPE_CHANGES = "delta.typeChanges"
 
 
 def check_type_changes(
     annotations: Mapping[str, object], parse: Callable[[str], dt.Type | None], *, field: str
 ) -> None:
-    """Returns if every change that a field's metadata lists is a widening that harness reads.
+    """Check that every recorded type change of a field is a widening that harness reads.
 
-    parse: a type's name to the type; None for an unknown one. field: dotted path of the field, for messages.
+    Args:
+        annotations: The metadata of the field.
+        parse: Returns the type with a name, or None if the name is unknown.
+        field: The dotted path of the field, for messages.
 
     Raises:
-        InvalidTableError: the list is malformed.
-        UnsupportedError: a change is none of delta T22.
+        InvalidTableError: The list of changes is malformed.
+        UnsupportedError: A change is not one of those in delta T22.
+
+    Spec: Delta, "Type Widening", "Type Change Metadata".
     """
     changes = annotations.get(TYPE_CHANGES)
     if changes is None:
@@ -56,28 +58,32 @@ def check_type_changes(
             raise InvalidTableError(message, cause="SchemaError", field=path, rule="delta T23")
         old, new = parse(before), parse(after)
         if old is None or new is None or not (old == new or widens(old, new)):
-            message = f"Cannot read a table with a column that changed from {before} to {after}: that is no widening"
+            message = (
+                f"Cannot read a table with a column that changed from {before} to {after}, which is not a widening"
+            )
             raise UnsupportedError(message, cause="UnsupportedType", field=path, rule="delta T23")
-
-
-# Ids and physical names of columns. Column mapping annotates struct fields alone (delta T10 to T13); all other fields
-# are numbered here. Spec: Delta, "Reader Requirements for Column Mapping".
 
 
 ID = "delta.columnMapping.id"
 PHYSICAL_NAME = "delta.columnMapping.physicalName"
 
 _LARGEST_ID = 2147483447
-"""Ids above it are those of harness's own metadata columns."""
+"""The largest id of a table column. Harness's own metadata columns have larger ids."""
 
 
 @dataclass(slots=True)
 class _FieldIds:
-    """The ids of a schema's fields.
+    """The ids of a schema's fields, assigned while the schema is parsed.
 
-    mapped: with column mapping, struct fields have annotated ids and physical names; without, annotations mean nothing
-        (P4).
-    unused: ids of other fields, parents first: 1, 2, 3, …, with column mapping from the largest annotated id on.
+    Column mapping annotates struct fields only (delta T10 to T13). All other fields are numbered here.
+
+    Attributes:
+        mapped: True if column mapping is in force. If so, struct fields have annotated ids and physical names.
+            Otherwise annotations have no meaning (P4).
+        unused: The ids of all other fields, parents first: 1, 2, 3, and so on. With column mapping, they start after
+            the largest annotated id.
+
+    Spec: Delta, "Reader Requirements for Column Mapping".
     """
 
     mapped: bool
@@ -85,7 +91,11 @@ class _FieldIds:
     _seen: dict[int, str] = field(default_factory=dict)
 
     def identify(self, annotations: Mapping[str, object], path: str) -> tuple[int, str | None]:
-        """Id and physical name of a struct field. Raises InvalidTableError (delta T13)."""
+        """Return the id and the physical name of a struct field.
+
+        Raises:
+            InvalidTableError: An annotation is missing or invalid (rule delta T13).
+        """
         if not self.mapped:
             return next(self.unused), None
         id_, name = annotations.get(ID), annotations.get(PHYSICAL_NAME)
@@ -106,9 +116,12 @@ class _FieldIds:
 
 
 def materialized_columns(configuration: Mapping[str, str]) -> dict[str, str]:
-    """Physical names of the columns outside the schema that hold row ids and row commit versions (delta W2, W3, W5).
+    """Return the physical names of the columns outside of the schema that store row ids and row commit versions.
 
-    By metadata column, as far as the table names them. Files have them by name in every mode, and may lack them.
+    The result is keyed by metadata column, and has the columns that the table's configuration names. Data files have
+    them under this name in every mapping mode, but may lack them.
+
+    Spec: rules delta W2, W3, W5.
     """
     keys = {"_row_id": "materializedRowIdColumnName", "_row_commit_version": "materializedRowCommitVersionColumnName"}
     found = {column: configuration.get(f"delta.rowTracking.{key}") for column, key in keys.items()}
@@ -116,14 +129,17 @@ def materialized_columns(configuration: Mapping[str, str]) -> dict[str, str]:
 
 
 def constraints(metadata: Metadata) -> dict[str, str]:
-    """Conditions that rows meet, as SQL of Spark: by their property, or for top-level columns by place in the schema.
+    """Return the conditions that rows must meet, as Spark SQL.
 
-    They are CHECK constraints, invariants, and generation expressions, each as a comparison.
+    They are CHECK constraints, invariants, and generation expressions.
+
+    CHECK constraints are keyed by their property, the others by kind and top-level column. A generation expression is
+    returned as a comparison.
     """
     found = {key: text for key, text in metadata.configuration.items() if key.startswith("delta.constraints.")}
     for column in json.loads(metadata.schema_string)["fields"]:
         name, said = column["name"], column.get("metadata") or {}
-        with suppress(ValueError, LookupError, TypeError):  # of no such form, so that nothing is promised
+        with suppress(ValueError, LookupError, TypeError):  # an invariant in another form promises nothing
             found[f"delta.invariants of {name}"] = json.loads(said["delta.invariants"])["expression"]["expression"]
         if isinstance(generated := said.get("delta.generationExpression"), str):
             quoted = name.replace("`", "``")
@@ -132,7 +148,7 @@ def constraints(metadata: Metadata) -> dict[str, str]:
 
 
 def _annotated_ids(json: object) -> Iterator[int]:
-    """Every annotated id in a schema's JSON."""
+    """Yield every annotated id in a schema's JSON."""
     if isinstance(json, dict):
         for key, value in json.items():
             if key == ID and isinstance(value, int):
@@ -163,11 +179,12 @@ _PRIMITIVES: dict[str, dt.PrimitiveType] = {
     "timestamp_ntz": dt.TimestampType(),
     "variant": dt.VariantType(),
     "void": dt.UnknownType(),
-    "null": dt.UnknownType(),  # how Spark wrote void before 3.1
+    "null": dt.UnknownType(),  # Spark's name for void before 3.1
     "decimal": dt.DecimalType(10, 0),
 }
 _DECIMAL = re.compile(r"decimal\(\s*([0-9]{1,3})\s*,\s*([0-9]{1,3})\s*\)")
-# Schemas say `string` and keep lengths and collations in metadata (delta T4, T27); some writers say it here instead.
+# Schemas should contain `string` and keep lengths and collations in metadata (delta T4, T27). Some writers put them
+# into the type name.
 _TEXT = re.compile(r"(?:char|varchar)\(\s*[0-9]{1,10}\s*\)|string collate [\w.]+", re.IGNORECASE)
 _OPAQUE = re.compile(r"(?:calendar)?\s*interval\b.*|geometry\b.*|geography\b.*", re.IGNORECASE)
 
@@ -176,10 +193,11 @@ _OPAQUE = re.compile(r"(?:calendar)?\s*interval\b.*|geometry\b.*|geography\b.*",
 class DeltaSchema:
     """A table's columns at one version.
 
-    schema: columns in the table's order, partition columns in their places (delta T2). Field ids are those of column
-        mapping where it is in force, else positions; physical names are set only where it is in force.
-    partition_columns: the partition columns, in partition order.
-    mode: the mode of column mapping in force.
+    Attributes:
+        schema: All columns in the table's order, including partition columns (delta T2). With column mapping, field ids
+            are the annotated ones and physical names are set. Otherwise field ids are positions.
+        partition_columns: The partition columns, in partition order.
+        mode: The column mapping mode in force.
     """
 
     schema: dt.Schema
@@ -188,19 +206,23 @@ class DeltaSchema:
 
     @property
     def lookup(self) -> ColumnLookup:
-        """The way in which columns are found in the table's data files (delta T10)."""
+        """How columns are found in the table's data files (delta T10)."""
         if self.mode is MappingMode.ID:
             return ColumnLookup.DELTA_ID
         return ColumnLookup.DELTA_EXACT_NAME if self.case_conflicts else ColumnLookup.DELTA_NAME
 
     @property
     def case_conflicts(self) -> tuple[tuple[str, ...], ...]:
-        """The paths of columns that differ from one before them, at the same level, in letter case only (delta T1)."""
+        """The paths of columns whose names differ only in case from an earlier column at the same level (delta T1)."""
         return tuple(_find_case_conflicts(self.schema.fields, ()))
 
 
 def table_schema(protocol: Protocol, metadata: Metadata, *, table: str | None = None) -> DeltaSchema:
-    """The schema that a protocol and a metadata action give, after `check_protocol`. Raises as `parse_schema`."""
+    """Return the schema for a protocol and a metadata action that passed `check_protocol`.
+
+    Raises:
+        InvalidTableError, UnsupportedError: As for `parse_schema`.
+    """
     try:
         return parse_schema(
             metadata.schema_string,
@@ -219,23 +241,26 @@ def parse_schema(
     mode: MappingMode = MappingMode.NONE,
     features: frozenset[str] = frozenset(),
 ) -> DeltaSchema:
-    """The schema of a schema string.
+    """Parse a schema string.
 
-    text: JSON of a struct; empty or None where the metadata has none.
-    partition_columns: their logical names, in any letter case (delta V8).
-    features: the table's reader features; with `typeWidening`, recorded type changes are checked (delta T23).
+    Args:
+        text: The JSON of a struct. Empty or None if the metadata has no schema.
+        partition_columns: The logical names of the partition columns, in any letter case (delta V8).
+        mode: The column mapping mode in force.
+        features: The table's reader features. With `typeWidening`, recorded type changes are checked (delta T23).
 
     Raises:
-        InvalidTableError: no schema, no JSON, a part is missing or of the wrong kind, a name twice at one level
-            (delta T1), broken column mapping (T13), an unknown partition column (V8), or a nested one (V7).
-        UnsupportedError: a type whose name is not known (T1), or a change of type that no reader knows (T23).
+        InvalidTableError: There is no schema, it is not JSON, a part is missing or of the wrong kind, a name occurs
+            twice at one level (delta T1), column mapping is broken (T13), or a partition column is unknown (V8) or
+            nested (V7).
+        UnsupportedError: The name of a type is unknown (T1), or readers do not support a type change (T23).
     """
     if text is None or not text.strip():
         raise _schema_error("the metadata has no schema string", ())
     try:
         document = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise _schema_error(f"its text is no JSON ({error})", ()) from error
+        raise _schema_error(f"it is not JSON ({error})", ()) from error
     mapped = mode is not MappingMode.NONE
     first = max(_annotated_ids(document), default=0) + 1 if mapped else 1
     parser = _DeltaSchemaParser(_FieldIds(mapped, itertools.count(first)), TYPE_WIDENING in features)
@@ -250,7 +275,7 @@ def parse_schema(
 
 
 def parse_type_name(text: str) -> dt.PrimitiveType | None:
-    """The primitive type called `text`; None if no such type is known.
+    """Return the primitive type with this name, or None if it is unknown.
 
     Intervals and geometries become an `OpaqueType` (delta T28).
     """
@@ -267,13 +292,16 @@ def parse_type_name(text: str) -> dt.PrimitiveType | None:
 
 @dataclass(frozen=True, slots=True)
 class _DeltaSchemaParser:
-    """Goes through a schema's JSON in its order; `ids` gives every field its id, so each is asked once."""
+    """A parser of a schema's JSON, in its order.
+
+    `ids` assigns each field its id, so each field must be parsed exactly once.
+    """
 
     ids: _FieldIds
     check_changes: bool
 
     def fields(self, document: object, path: tuple[str, ...]) -> tuple[dt.Field, ...]:
-        """The fields of a struct's JSON."""
+        """Return the fields of a struct's JSON."""
         if not isinstance(document, dict) or document.get("type") != "struct":
             raise _schema_error(f"got {_show(document)}, expected a struct", path)
         listed = document.get("fields")
@@ -281,7 +309,7 @@ class _DeltaSchemaParser:
             raise _schema_error(f"got fields {_show(listed)}, expected a list", path)
         fields = tuple(self.field(item, path) for item in listed)
         _check_names((f.name for f in fields), "columns", path, "delta T1")
-        # Physical names are made up, so no writer has a reason to tell them apart by letter case.
+        # Physical names are generated, so writers have no reason to distinguish them by letter case.
         physical = (f.physical_name.lower() for f in fields if f.physical_name is not None)
         _check_names(physical, "physical names", path, "delta T12")
         return fields
@@ -335,7 +363,7 @@ class _DeltaSchemaParser:
 
 
 def _boolean(document: Mapping[str, object], key: str, path: tuple[str, ...]) -> bool:
-    """A promise about nulls, which may be missing: then there is none."""
+    """Return a promise about nulls. If the key is missing, nulls are allowed."""
     value = document.get(key, True)
     if not isinstance(value, bool):
         raise _schema_error(f"got {key} {_show(value)}, expected true or false", path)
@@ -378,7 +406,7 @@ def _partition_columns(fields: tuple[dt.Field, ...], names: Iterable[str]) -> tu
 
 
 def _unknown_type_error(text: str, path: tuple[str, ...]) -> UnsupportedError:
-    message = f"Cannot read a table with a column of type {text!r}, which is not known"
+    message = f"Cannot read a table with a column of unknown type {text!r}"
     return UnsupportedError(message, cause="UnsupportedType", field=".".join(path), rule="delta T1")
 
 

@@ -1,6 +1,6 @@
-"""Filters: from SQL text to what planning can decide, the same for both formats.
+"""Filters: from SQL text to the conditions that planning can decide, shared by both formats.
 
-Read `predicate` first: the meaning of a filter, on a row and on the statistics of a file. `parse` makes filters from
-text, with `operands`, `literals` and `literal_comparison` for comparisons. `sqltext` reads and writes names and values.
-`skipping` has the statistics of columns in many files, and decides a predicate over them.
+Read `predicate` first: it defines the meaning of a filter for a row and for the statistics of a file. `parse` makes
+filters from text, and uses `operands`, `literals`, and `literal_comparison` for comparisons. `sqltext` reads and writes
+names and values in SQL. `skipping` holds the statistics of columns in many files, and decides predicates with them.
 """

@@ -1,8 +1,8 @@
-"""The meaning of comparing a column with a literal, as internal values.
+"""Comparisons of a column with a literal, translated into predicates on internal values.
 
-DuckDB decides into which type the two sides of a comparison are cast; here the same is said without casts, or
-`Undecided` where it is not certain. A literal that a column cannot hold (`id = 1.5`, a date compared with a time of
-day) becomes a comparison with the next value that it can, or a constant (iceberg 3.2).
+DuckDB decides to which type both sides of a comparison are cast. Predicates express the same condition without casts,
+or are `Undecided` if the meaning is uncertain. If the column cannot hold the literal (`id = 1.5`, or a date compared
+with a time of day), the predicate compares with the nearest value that it can hold, or is a constant (iceberg 3.2).
 """
 
 from __future__ import annotations
@@ -43,9 +43,11 @@ from harness.metadata.model import schema as dt
 
 
 def share_type(operand: object, literals: Sequence[Literal]) -> bool:
-    """True if literals of one IN or BETWEEN keep their meaning though SQL casts them to a common type.
+    """Return whether the literals of an IN or BETWEEN keep their meaning although SQL casts them to a common type.
 
-    operand: a column, or an expression of one.
+    Args:
+        operand: A column, or an expression of a column.
+        literals: The literals.
     """
     column = operand if isinstance(operand, dt.Field) else None
     known = [x for x in literals if x.kind is not LiteralKind.NULL]
@@ -53,9 +55,9 @@ def share_type(operand: object, literals: Sequence[Literal]) -> bool:
     if LiteralKind.DECIMAL in kinds and not _fits_decimal(column, known):
         return False
     if LiteralKind.STRING in kinds and len(kinds) == 2:
-        # A string takes the type of the other literals; of the same type as the column, that changes nothing.
+        # A string is cast to the type of its fellow literals, which is harmless if the column has this type too.
         return column is not None and kinds - {LiteralKind.STRING} <= uncast_kinds(column.type)
-    # A day among wall-clock times is its first moment, beside either type of column.
+    # A date among timestamps means its first moment, whichever of these types the column has.
     return len(kinds) <= 1 or kinds in (
         {LiteralKind.INTEGER, LiteralKind.DECIMAL},
         {LiteralKind.DATE, LiteralKind.TIMESTAMP},
@@ -63,7 +65,7 @@ def share_type(operand: object, literals: Sequence[Literal]) -> bool:
 
 
 def uncast_kinds(type_: dt.Type) -> set[LiteralKind]:
-    """The kinds of literals that have the very type of a column, or one that is cast to it without loss."""
+    """Return the kinds of literals that have the type of a column, or are cast to it without loss."""
     match type_:
         case dt.IntegerType():
             return {LiteralKind.INTEGER}
@@ -78,7 +80,7 @@ def uncast_kinds(type_: dt.Type) -> set[LiteralKind]:
 
 
 def compare_column(field: dt.Field, op: Op, literal: Literal) -> Predicate:
-    """The meaning of `field op literal`; Undecided where an engine could see it differently."""
+    """Return the predicate for `field op literal`, Undecided if engines could read it differently."""
     if literal.kind is LiteralKind.NULL:
         return Constant(None)
     kind, value = literal.kind, literal.value
@@ -103,7 +105,7 @@ def compare_column(field: dt.Field, op: Op, literal: Literal) -> Predicate:
             return Comparison(field, op, value) if kind is LiteralKind.STRING else Undecided()
         case dt.UuidType():
             id_ = value if kind is LiteralKind.UUID else parse_uuid(value) if kind is LiteralKind.STRING else None
-            # Order of UUIDs differs between implementations (iceberg 3.3).
+            # Implementations order UUIDs differently (iceberg 3.3).
             return Undecided() if id_ is None or op not in (Op.EQ, Op.NE) else Comparison(field, op, id_)
         case dt.FixedType() | dt.BinaryType():
             data = value if kind is LiteralKind.BYTES else parse_bytes(value) if kind is LiteralKind.STRING else None
@@ -113,12 +115,12 @@ def compare_column(field: dt.Field, op: Op, literal: Literal) -> Predicate:
 
 
 def _on_grid(field: dt.Field, op: Op, value: Fraction, bits: int) -> Predicate:
-    """Compares a column of whole numbers of `bits` bits and a sign with any number."""
+    """Compare a column of integers with `bits` bits and a sign with any number."""
     return _between_neighbours(field, op, value, 2**bits - 1, -(2**bits), int)
 
 
 def _between_neighbours(field: dt.Field, op: Op, value: Fraction, most: int, least: int, stored: Any) -> Predicate:
-    """The comparison of whole numbers from `least` to `most` with `value`, which may lie between or beyond them."""
+    """Compare integers from `least` to `most` with `value`, which may be between two of them or outside the range."""
     floor = math.floor(value)
     if not least <= value <= most:
         is_true = op is Op.NE or (op is not Op.EQ and (op in (Op.LT, Op.LE)) == (value > most))
@@ -137,17 +139,17 @@ def _between_neighbours(field: dt.Field, op: Op, value: Fraction, most: int, lea
 
 
 def _always_true(field: dt.Field) -> Predicate:
-    """True, or unknown for null."""
+    """Return a predicate that is true, or unknown for null."""
     return Or((IsNull(field, negated=True), Constant(None)))
 
 
 def never_true(field: dt.Field) -> Predicate:
-    """False, or unknown for null."""
+    """Return a predicate that is false, or unknown for null."""
     return And((IsNull(field), Constant(None)))
 
 
 def compare_uncertain(field: dt.Field, op: Op, low: Any, high: Any) -> Predicate:
-    """The comparison with a literal that engines may read as anything from `low` to `high`."""
+    """Return the predicate for a comparison with a literal that engines may read as any value from `low` to `high`."""
     match op:
         case Op.EQ:
             return conjunction((Comparison(field, Op.GE, low), Comparison(field, Op.LE, high), Undecided()))
@@ -169,7 +171,7 @@ def _compare_integer(field: dt.Field, bits: int, op: Op, literal: Literal) -> Pr
         case LiteralKind.DOUBLE | LiteralKind.FLOAT if abs(literal.value) < 2 ** (
             53 if literal.kind is LiteralKind.DOUBLE else 24
         ):
-            # Above, whole numbers are rounded when cast to the literal's type. The cast keeps their order.
+            # Larger integers are rounded when they are cast to the literal's type. The cast keeps their order.
             number = Fraction(literal.value)
         case LiteralKind.STRING:
             text = parse_integer(literal.value)
@@ -182,7 +184,10 @@ def _compare_integer(field: dt.Field, bits: int, op: Op, literal: Literal) -> Pr
 
 
 def _compare_float(field: dt.Field, bits: int, op: Op, literal: Literal) -> Predicate:
-    """DuckDB casts a literal to the column's type, but a FLOAT column to DOUBLE for a literal of that type."""
+    """Compare a float column.
+
+    DuckDB casts the literal to the column's type, but a FLOAT column to DOUBLE for a DOUBLE literal.
+    """
     value = literal.value
     if literal.kind in (LiteralKind.DOUBLE, LiteralKind.FLOAT):
         return Comparison(field, op, value)
@@ -198,7 +203,7 @@ def _compare_float(field: dt.Field, bits: int, op: Op, literal: Literal) -> Pred
         nearest = nearest_float32(nearest)
     if nearest is None or (bits == 64 and is_text):
         return Undecided()
-    # DuckDB rounds the literal, Spark widens the column: the two differ by less than two steps.
+    # DuckDB rounds the literal, and Spark widens the column. The results differ by less than two steps.
     step = _double_step if bits == 64 else _float32_step
     return compare_uncertain(field, op, step(nearest, -2), step(nearest, 2))
 
@@ -210,7 +215,7 @@ def _double_step(value: float, steps: int) -> float:
 
 
 def _float32_step(value: float, steps: int) -> float:
-    """The 32-bit float so many steps above or below a finite one."""
+    """Return the 32-bit float that is `steps` representable values above or below a finite one."""
     bits: int = struct.unpack("<i", struct.pack("<f", abs(value)))[0]
     position = (bits if math.copysign(1.0, value) > 0 else -bits) + steps
     magnitude = struct.unpack("<f", struct.pack("<i", min(abs(position), _FLOAT32_INFINITY)))[0]
@@ -226,7 +231,8 @@ def _compare_decimal(field: dt.Field, type_: dt.DecimalType, op: Op, literal: Li
         case LiteralKind.INTEGER | LiteralKind.DECIMAL if _fits_decimal(field, [literal]):
             number = Fraction(value)
         case LiteralKind.STRING if type_.precision <= 15 and parse_decimal(value) is not None:
-            # DuckDB rounds the text to the column's scale, Spark compares as DOUBLE: they agree only if it fits.
+            # DuckDB rounds the text to the column's scale, and Spark compares as DOUBLE. They agree only if the text
+            # fits the scale.
             number = Fraction(value)
             unscaled = number * 10**type_.scale
             if unscaled.denominator != 1 or abs(unscaled) >= 10**type_.precision:
@@ -239,7 +245,7 @@ def _compare_decimal(field: dt.Field, type_: dt.DecimalType, op: Op, literal: Li
 
 
 def _fits_decimal(column: dt.Field | None, literals: Sequence[Literal]) -> bool:
-    """True if column and literals have a common DECIMAL of at most 38 digits; beyond that engines go other ways."""
+    """Return whether column and literals fit a common DECIMAL of 38 digits. With more digits, engines differ."""
     whole, scale = 0, 0
     if column is not None and isinstance(column.type, dt.DecimalType):
         whole, scale = column.type.precision - column.type.scale, column.type.scale
@@ -256,13 +262,13 @@ def _fits_decimal(column: dt.Field | None, literals: Sequence[Literal]) -> bool:
 
 
 def date_nanoseconds(text: str) -> int | None:
-    """The first moment of a day, read from text."""
+    """Return the first nanosecond of the date in a text, or None if the text is not a date."""
     days = parse_date(text)
     return None if days is None else days * DAY_NS
 
 
 def as_nanoseconds(literal: Literal, parse: Any) -> int | None:
-    """A date, timestamp or instant (in UTC) as nanoseconds; `parse` reads text."""
+    """Return a date, timestamp, or instant (in UTC) as nanoseconds; None for other literals. `parse` reads texts."""
     match literal.kind:
         case LiteralKind.DATE:
             return int(literal.value) * DAY_NS
@@ -276,7 +282,10 @@ def as_nanoseconds(literal: Literal, parse: Any) -> int | None:
 
 
 def _compare_timestamp(field: dt.Field, type_: dt.TimestampType, op: Op, literal: Literal) -> Predicate:
-    """Wall-clock readings and instants compare as in UTC, the session's time zone (iceberg 3.2)."""
+    """Compare a timestamp column.
+
+    Timestamps without a zone and instants compare as in UTC, the session's zone (iceberg 3.2).
+    """
     digits = 9 if type_.unit == "ns" else 6
 
     def parse(text: str) -> int | None:
@@ -288,19 +297,25 @@ def _compare_timestamp(field: dt.Field, type_: dt.TimestampType, op: Op, literal
     if type_.unit == "us":
         return _on_grid(field, op, Fraction(instant, 1000), 63)
     if type_.utc or literal.kind is LiteralKind.INSTANT:
-        # Engines hold instants in microseconds: DuckDB 1.5 has no TIMESTAMPTZ in nanoseconds.
+        # Engines store instants in microseconds: DuckDB 1.5 has no TIMESTAMPTZ in nanoseconds.
         return compare_uncertain(field, op, instant - 1000, instant + 1000)
     return _on_grid(field, op, Fraction(instant), 63)
 
 
 def covering_ranges(field: dt.Field, values: Sequence[Any]) -> Predicate:
-    """A condition that each of the values satisfies: at most `IN_LIMIT` ranges, between which the widest gaps are.
+    """Return a condition of at most `IN_LIMIT` ranges that cover all of the values.
 
-    Beside `field IN (values)`, in an AND, it changes nothing. values: internal values of the field's type, no nulls.
+    The ranges are separated at the widest gaps between the values. Combined by AND with `field IN (values)`, the
+    condition does not change the result.
+
+    Args:
+        field: The column.
+        values: Internal values of the column's type, without nulls.
     """
     numbers = sorted({value for value in values if value == value})
     most = IN_LIMIT - 1
-    if isinstance(field.type, dt.StringType | dt.BinaryType | dt.FixedType | dt.UuidType):  # which have no distances
+    # these types have no distances
+    if isinstance(field.type, dt.StringType | dt.BinaryType | dt.FixedType | dt.UuidType):
         starts = sorted({len(numbers) * i // most for i in range(most)})
     else:
         gaps = sorted(range(1, len(numbers)), key=lambda i: numbers[i - 1] - numbers[i])
@@ -310,6 +325,6 @@ def covering_ranges(field: dt.Field, values: Sequence[Any]) -> Predicate:
         low, high = Comparison(field, Op.GE, numbers[start]), Comparison(field, Op.LE, numbers[end - 1])
         is_one = low.value == high.value
         ranges.append(Comparison(field, Op.EQ, low.value) if is_one else conjunction((low, high)))
-    # NaN is in no range of numbers that ends below it.
+    # NaN is above all numbers, so no range includes it.
     nans = [Comparison(field, Op.EQ, math.nan)] if any(value != value for value in values) else []
     return disjunction((*ranges, *nans))

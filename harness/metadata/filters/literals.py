@@ -1,6 +1,7 @@
-"""Literals of SQL text: their SQL type, and their value, exactly; nothing where an engine might read another one.
+"""Literals in SQL text: their SQL type and exact value, or None if engines might read them differently.
 
-Filters keep DuckDB's dialect, so DuckDB's reading counts (1.5 and 2.0 agree on all that is accepted here).
+Filters are in the dialect of DuckDB, so its reading counts. DuckDB 1.5 and 2.0 agree on everything that is accepted
+here.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ from harness.storage.records import dataclass
 
 
 def sqlglot_dialect(dialect: str) -> Dialect:
-    """The dialect of that name. Raises ValueError: sqlglot has none."""
+    """Return sqlglot's dialect called `dialect`. Raises ValueError if there is none."""
     return _duckdb()() if dialect == "duckdb" else Dialect.get_or_raise(dialect)
 
 
@@ -50,14 +51,17 @@ def _duckdb() -> type[Dialect]:
 
     class Parser(base):  # type: ignore[misc]
         def _parse_in(self, this: exp.Expr | None, alias: bool = False) -> exp.Expr:
-            """`x IN [1, 2]` looks into a list; sqlglot takes it for `x IN (1, 2)`, which has nulls of its own."""
+            """Parse `x IN [1, 2]` as a search in a list.
+
+            sqlglot reads it as `x IN (1, 2)`, which treats nulls differently.
+            """
             if self._curr is not None and self._curr.text == "[":
                 return exp.In(this=this, field=self._parse_bitwise())
             found: exp.Expr = super()._parse_in(this, alias)
             return found
 
         def _parse_version(self) -> exp.Expr | None:
-            """`t VERSION AS OF 3`, of which sqlglot before 30.30 reads less."""
+            """Parse `t VERSION AS OF 3`, which sqlglot before 30.30 supports only in part."""
             found: exp.Expr | None = super()._parse_version()
             if found is not None:
                 return found
@@ -70,9 +74,9 @@ def _duckdb() -> type[Dialect]:
     return type("HarnessDuckDB", (DuckDB,), {"Parser": Parser})
 
 
-# Nodes of parsed SQL that are a special form of another one: `concat_ws` is, for sqlglot, a `Concat`. Python's `match`
-# and `isinstance` take such a node for the general one, whose meaning it has not. So a special form is asked for here
-# first. That holds for classes that later releases of sqlglot add, too.
+# Some nodes of parsed SQL are subclasses of a more general node: sqlglot makes `concat_ws` a `Concat`. `match` and
+# `isinstance` accept the node as the general one, although it means something else. So callers check for a special
+# form first. This also covers classes that later releases of sqlglot add.
 
 
 GROUPS = frozenset(
@@ -99,19 +103,19 @@ GROUPS = frozenset(
         exp.Unary,
     }
 )
-"""Classes that only group others: being one of them says nothing about the meaning of a node."""
+"""Base classes that only group others. A node's membership in one of them is no evidence of its meaning."""
 
 
 def general_form(kind: type[exp.Expr]) -> type[exp.Expr] | None:
-    """The class of nodes for one of which a node of this class would be taken; None if there is none."""
+    """Return the more general class that `match` would take nodes of this class for, or None."""
     for base in kind.__mro__[1:]:
-        # Classes with an underscore are private to sqlglot, and no parser makes nodes of them.
+        # Classes with an underscore are private to sqlglot; parsers do not create nodes of them.
         if issubclass(base, exp.Expr) and base not in GROUPS and not base.__name__.startswith("_"):
             return base
     return None
 
 
-# Wall-clock times moved by units, as SQL has it; nanoseconds since 1970-01-01, in the years 1 to 9999 only.
+# Times without a zone are nanoseconds since 1970-01-01, in the years 1 to 9999 only. Adding units follows SQL.
 
 
 _FIXED = {"SECOND": 10**9, "MINUTE": 60 * 10**9, "HOUR": 3600 * 10**9, "DAY": DAY_NS, "WEEK": 7 * DAY_NS}
@@ -119,9 +123,12 @@ _MONTHS = {"MONTH": 1, "QUARTER": 3, "YEAR": 12}
 
 
 def add_units(nanoseconds: int, count: int, unit: str) -> int | None:
-    """A wall-clock time so many units later; None outside the years 1 to 9999, or of a unit that is not known.
+    """Return a time without a zone moved by `count` units.
 
-    Months keep the day, or take the last one that the month has.
+    Adding months keeps the day of the month, or uses the last day of a shorter month.
+
+    Returns:
+        The time in nanoseconds since 1970-01-01, or None if it is outside the years 1 to 9999 or the unit is unknown.
     """
     unit = unit.upper().removesuffix("S")
     if unit in _FIXED:
@@ -147,14 +154,15 @@ _FIRST_DAY, _LAST_DAY = 1 - _EPOCH, datetime.date.max.toordinal() - _EPOCH
 
 
 def period_of(nanoseconds: int, unit: str) -> tuple[int, int] | None:
-    """The unit that a time lies in, as `date_trunc` has it: its first nanosecond, and that of the next one.
+    """Return the period that contains a time, like `date_trunc`: its first nanosecond and the first of the next period.
 
-    None where one of them is outside the years, or of a unit that is not known. Weeks begin on Mondays.
+    Returns:
+        Both, or None if one is outside the years 1 to 9999 or the unit is unknown. Weeks begin on Mondays.
     """
     unit = unit.upper().removesuffix("S")
     days = nanoseconds // DAY_NS
     if unit == "WEEK":
-        start = ((days + _THURSDAY) // 7 * 7 - _THURSDAY) * DAY_NS  # 1970-01-01 was one
+        start = ((days + _THURSDAY) // 7 * 7 - _THURSDAY) * DAY_NS  # 1970-01-01 was a Thursday
     elif unit in _FIXED:
         start = nanoseconds // _FIXED[unit] * _FIXED[unit]
     elif unit in _MONTHS and _FIRST_DAY <= days <= _LAST_DAY:
@@ -171,7 +179,7 @@ _THURSDAY = 3
 
 
 class LiteralKind(enum.Enum):
-    """The SQL type of a literal. Values are as internal values, but times and timestamps in nanoseconds."""
+    """The SQL type of a literal. Values are internal values, except that times and timestamps are in nanoseconds."""
 
     NULL = "null"
     BOOLEAN = "boolean"
@@ -190,14 +198,14 @@ class LiteralKind(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class Literal:
-    """A literal of SQL text with its type."""
+    """A literal in SQL text, with its type."""
 
     kind: LiteralKind
     value: Any
 
 
 def literal_of(node: exp.Expr) -> Literal | None:
-    """The literal that an expression is, through signs and casts; None if it is none, or one that is not understood."""
+    """Return the literal value of an expression, through signs and casts, or None if it is not a known literal."""
     if general_form(type(node)) is not None and type(node) is not exp.TryCast:
         return None
     match node:
@@ -218,10 +226,10 @@ def literal_of(node: exp.Expr) -> Literal | None:
                 LiteralKind.DOUBLE,
             ):
                 return None
-            # Arithmetic on Decimal rounds to the context's precision.
+            # Arithmetic on Decimal would round to the context's precision.
             is_decimal = isinstance(inner.value, Decimal)
             return Literal(inner.kind, inner.value.copy_negate() if is_decimal else -inner.value)
-        case exp.Cast():  # and TRY_CAST: `_cast` takes none that could fail
+        case exp.Cast():  # also TRY_CAST, because `_cast` accepts no cast that could fail
             inner = literal_of(node.this)
             return None if inner is None or node.args.get("format") is not None else _cast(inner, node.to)
         case exp.Add() | exp.Sub() | exp.Mul():
@@ -238,7 +246,7 @@ def literal_of(node: exp.Expr) -> Literal | None:
 
 
 def _truncate(node: exp.TimestampTrunc) -> Literal | None:
-    """`date_trunc` of a day or a wall-clock time, to a unit that both have."""
+    """Return `date_trunc` of a date or timestamp literal, for units that both types have."""
     literal, unit = literal_of(node.this), node.args.get("unit")
     if (
         literal is None
@@ -246,7 +254,7 @@ def _truncate(node: exp.TimestampTrunc) -> Literal | None:
         or not isinstance(unit, exp.Var)
     ):
         return None
-    # DuckDB 2.0 gives other times than midnight for the hour of a date.
+    # DuckDB 2.0 returns other times than midnight for the hour of a date.
     if literal.kind is LiteralKind.DATE and unit.name.upper().removesuffix("S") in ("HOUR", "MINUTE", "SECOND"):
         return None
     period = period_of(literal.value * DAY_NS if literal.kind is LiteralKind.DATE else literal.value, unit.name)
@@ -254,7 +262,7 @@ def _truncate(node: exp.TimestampTrunc) -> Literal | None:
 
 
 def _arithmetic(node: exp.Binary) -> Literal | None:
-    """Arithmetic of literals, where no engine could fail on it: whole numbers of 32 bits, days, and intervals."""
+    """Return the result of arithmetic that cannot fail in any engine: on 32-bit integers, dates, and intervals."""
     number = _small_integer(node)
     if number is not None:
         return Literal(LiteralKind.INTEGER, number)
@@ -262,7 +270,7 @@ def _arithmetic(node: exp.Binary) -> Literal | None:
     if isinstance(node, exp.Mul):
         return None
     if isinstance(node, exp.Add) and (isinstance(left, exp.Interval) or _small_integer(left) is not None):
-        left, right = right, left  # a date is on the left from here on
+        left, right = right, left  # the date is on the left from here on
     base, sign = literal_of(left), -1 if isinstance(node, exp.Sub) else 1
     if base is None:
         return None
@@ -273,7 +281,10 @@ def _arithmetic(node: exp.Binary) -> Literal | None:
 
 
 def _small_integer(node: exp.Expr) -> int | None:
-    """The value of an INTEGER of SQL, made of numbers alone, which no cast made narrower. Looks at each part once."""
+    """Return the value of an INTEGER expression made of numbers only, without casts to narrower types, or None.
+
+    Each part of the expression is visited once.
+    """
     node = without_parentheses(node)
     match node:
         case exp.Literal() if not node.is_string:
@@ -302,21 +313,21 @@ _ARITHMETIC: dict[type[exp.Expr], Callable[[int, int], int]] = {
 
 
 def without_parentheses(node: exp.Expr) -> exp.Expr:
-    """The expression without the parentheses around it."""
+    """Return the expression inside any parentheses."""
     while isinstance(node, exp.Paren):
         node = node.this
     return node
 
 
 def _add_interval(literal: Literal, interval: exp.Interval, sign: int) -> Literal | None:
-    """A day or a wall-clock time, moved by an interval of one unit; SQL makes a TIMESTAMP of either."""
+    """Return a date or timestamp moved by an interval of one unit. In SQL, the result is a TIMESTAMP."""
     unit = interval.args.get("unit")
     amount = literal_of(interval.this) if interval.this is not None else None
     count = parse_integer(str(amount.value)) if amount is not None and amount.kind in _COUNTS else None
     if count is None or not isinstance(unit, exp.Var) or literal.kind not in (LiteralKind.DATE, LiteralKind.TIMESTAMP):
         return None
     start = literal.value * DAY_NS if literal.kind is LiteralKind.DATE else literal.value
-    if start % 1000:  # TIMESTAMP_NS, of which engines differ
+    if start % 1000:  # engines differ on TIMESTAMP_NS
         return None
     moved = add_units(start, sign * count, unit.name)
     return None if moved is None else Literal(LiteralKind.TIMESTAMP, moved)
@@ -332,12 +343,12 @@ def _date(days: int) -> Literal | None:
 def _number(text: str) -> Literal | None:
     text = text.replace("_", "")
     if re.fullmatch(r"\d+", text):
-        if len(text.lstrip("0")) > 39:  # Python refuses those of thousands of digits
+        if len(text.lstrip("0")) > 39:  # Python refuses texts of thousands of digits
             return None
         value = int(text.lstrip("0") or "0")
         return Literal(LiteralKind.INTEGER, value) if value < 2**127 else None
     if re.fullmatch(r"\d+\.\d*|\.\d+", text):
-        # Beyond 38 digits DuckDB takes it for a DOUBLE.
+        # DuckDB reads a number of more than 38 digits as a DOUBLE.
         return Literal(LiteralKind.DECIMAL, Decimal(text)) if len(text) <= 38 else None
     if re.fullmatch(r"(\d+\.?\d*|\.\d+)[eE][+-]?\d+", text):
         number = float(text)
@@ -346,7 +357,7 @@ def _number(text: str) -> Literal | None:
 
 
 def _cast(literal: Literal, to: exp.DataType) -> Literal | None:
-    """`CAST(literal AS to)`; None where that could fail, round, or is not understood."""
+    """Return `CAST(literal AS to)`, or None if the cast could fail, round, or is unknown."""
     if type(to) is not exp.DataType:
         return None
     if literal.kind is LiteralKind.NULL:
@@ -419,24 +430,24 @@ def _cast_decimal(literal: Literal, to: exp.DataType) -> Literal | None:
 
 
 def double(value: int | float | Decimal) -> float | None:
-    """The DOUBLE that engines make of a number; None if they may round differently."""
+    """Return the DOUBLE that engines make of a number, or None if they may round differently."""
     if isinstance(value, float):
         return value
-    # Up to 15 digits, number and power of ten are exact doubles, so that the one division rounds once.
+    # Up to 15 digits, the number and the power of ten are exact doubles, so the single division rounds only once.
     return float(value) if _is_short(value, digits=15, power=22) else None
 
 
 def float32(value: int | float | Decimal) -> float | None:
-    """The FLOAT that engines make of a number; None if they may round differently, or it is too large."""
+    """Return the FLOAT that engines make of a number, or None if they may round differently or it is too large."""
     nearest = nearest_float32(value)
     if nearest is None or isinstance(value, float):
         return nearest
-    # Up to 7 digits, number and power of ten are exact floats; rounding is left out altogether.
+    # Up to 7 digits, the number and the power of ten are exact floats. A number that needs rounding is not accepted.
     return nearest if nearest == value and _is_short(value, digits=7, power=10) else None
 
 
 def parse_float32(text: str) -> float | None:
-    """The FLOAT that a text stands for; None if engines may round differently."""
+    """Return the FLOAT that a text represents, or None if engines may round differently."""
     number = parse_float(text)
     if number is None or not math.isfinite(number):
         return number
@@ -445,7 +456,7 @@ def parse_float32(text: str) -> float | None:
 
 
 def nearest_float32(value: int | float | Decimal) -> float | None:
-    """A 32-bit float that is nearest, but for double rounding; None on overflow."""
+    """Return the nearest 32-bit float, except for double rounding, or None on overflow."""
     try:
         return float(struct.unpack("<f", struct.pack("<f", value))[0])
     except OverflowError:

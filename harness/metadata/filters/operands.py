@@ -1,7 +1,6 @@
-"""The meaning of comparing an expression of a column with a literal: conditions on the column itself.
+"""Comparisons of an expression of a column with a literal, translated into predicates on the column.
 
-Where only one direction is certain, that the expression's comparison implies the condition, the condition stands
-beside `Undecided`.
+If only one direction is certain (the comparison implies the predicate), the predicate is combined with `Undecided`.
 """
 
 from __future__ import annotations
@@ -45,10 +44,13 @@ class DayOf:
 
 @dataclass(frozen=True, slots=True)
 class PeriodOf:
-    """The unit of time that a date or wall-clock timestamp lies in, such as YEAR.
+    """The unit of time, for example YEAR, that contains a date or a timestamp without a zone.
 
-    form: its first moment, `date_trunc('month', field)`; the number of the year, `year(field)`; or a text that
-        `strftime` writes, of a YEAR, MONTH or DAY, years first.
+    Attributes:
+        field: The column.
+        unit: The unit of time.
+        form: `moment` for the first moment, as in `date_trunc('month', field)`; `number` for the number of the year, as
+            in `year(field)`; `text` for a text that `strftime` writes, years first, of a YEAR, MONTH, or DAY.
     """
 
     field: Field
@@ -80,7 +82,7 @@ class NullIf:
 
 @dataclass(frozen=True, slots=True)
 class SumOf:
-    """`field + number` of whole numbers. It fails where it overflows, so files in which it may are kept."""
+    """`field + number` on integers. The sum fails if it overflows, so files that may cause an overflow are kept."""
 
     field: Field
     number: int
@@ -90,7 +92,7 @@ Operand: TypeAlias = Field | DayOf | PeriodOf | HeadOf | OrElse | NullIf | SumOf
 
 
 def compare(operand: Operand, op: Op, literal: Literal) -> Predicate:
-    """The meaning of `operand op literal`; Undecided where an engine could see it differently."""
+    """Return the predicate for `operand op literal`, Undecided if engines could read it differently."""
     if literal.kind is LiteralKind.NULL:
         return Constant(None)
     match operand:
@@ -111,7 +113,11 @@ def compare(operand: Operand, op: Op, literal: Literal) -> Predicate:
 
 
 def compare_literals(left: Literal, op: Op, right: Literal) -> bool | None:
-    """The value of a comparison of literals; None: they are of two types, or of one whose order is not Python's."""
+    """Return the result of comparing two literals.
+
+    Returns:
+        The result, or None if the literals have different types or a type that Python orders differently.
+    """
     if left.kind is not right.kind or left.kind not in _COMPARED:
         return None
     return bool(OPERATORS[op](left.value, right.value))
@@ -122,11 +128,11 @@ _YEARS_FIRST = {"YEAR": "[0-9]{4}", "MONTH": "[0-9]{4}-[0-9]{2}", "DAY": "[0-9]{
 
 
 _BIGINT = 2**63
-"""The least number that may be of a type whose sums are rounded."""
+"""Integers from here on may have a type whose sums are rounded."""
 
 
 def _compare_sum(operand: SumOf, op: Op, literal: Literal) -> Predicate:
-    """The literal that the column itself is compared with; or the sum is beyond the column's type, and may overflow."""
+    """Compare the column with the literal minus the addend. Also include values whose sum may overflow."""
     field, number = operand.field, operand.number
     if not isinstance(field.type, IntegerType) or literal.kind is not LiteralKind.INTEGER:
         return Undecided()
@@ -142,7 +148,10 @@ def _compare_sum(operand: SumOf, op: Op, literal: Literal) -> Predicate:
 
 
 def _compare_head(field: Field, op: Op, literal: Literal) -> Predicate:
-    """A head is at most its text, and a text at least what its head is at least."""
+    """Compare the first characters of a text.
+
+    The first characters are at most the text itself, so a lower bound on them is a lower bound on the text.
+    """
     if literal.kind is not LiteralKind.STRING or not literal.value:
         return Undecided()
     match op:
@@ -155,25 +164,25 @@ def _compare_head(field: Field, op: Op, literal: Literal) -> Predicate:
 
 
 def _compare_or_else(operand: OrElse, op: Op, literal: Literal) -> Predicate:
-    """The meaning where all three are of one type, so that nothing is cast."""
-    own = uncast_kinds(operand.field.type) | (
+    """Compare `coalesce` if column, default, and literal have the same type, so that no cast is involved."""
+    kinds = uncast_kinds(operand.field.type) | (
         {LiteralKind.STRING} if isinstance(operand.field.type, StringType) else set()
     )
-    if not {operand.default.kind, literal.kind} <= own:
+    if not {operand.default.kind, literal.kind} <= kinds:
         return Undecided()
     for_null = (IsNull(operand.field),) if compare_literals(operand.default, op, literal) is not False else ()
     return conjunction((disjunction((compare_column(operand.field, op, literal), *for_null)), Undecided()))
 
 
 def _compare_day(field: Field, op: Op, literal: Literal) -> Predicate:
-    """`CAST(timestamp AS DATE) op date`, as a range of timestamps."""
+    """Translate `CAST(timestamp AS DATE) op date` into a range of timestamps."""
     is_date = literal.kind in (LiteralKind.DATE, LiteralKind.STRING)
     start = as_nanoseconds(literal, date_nanoseconds) if is_date else None
     return Undecided() if start is None else _compare_start(field, op, start, start, start + DAY_NS)
 
 
 def _compare_start(field: Field, op: Op, at: int, start: int, end: int) -> Predicate:
-    """The comparison of the first moment of a unit of time with `at`, which is in the unit from `start` to `end`."""
+    """Compare the first moment of a period with `at`, which is in the period from `start` to `end`."""
 
     def bound(op: Op, instant: int) -> Predicate:
         return compare_column(field, op, Literal(LiteralKind.TIMESTAMP, instant))
@@ -194,7 +203,10 @@ def _compare_start(field: Field, op: Op, at: int, start: int, end: int) -> Predi
 
 
 def _compare_period(operand: PeriodOf, op: Op, literal: Literal) -> Predicate:
-    """A comparison of units of time, as a range of times. Undecided besides: infinite times are in no year."""
+    """Translate a comparison of periods into a range of times.
+
+    It stays undecided, because infinite times have no year.
+    """
     at: int | None = None
     match operand.form, literal.kind:
         case "number", LiteralKind.INTEGER if 1 <= literal.value <= 9999:
@@ -213,23 +225,23 @@ def _compare_period(operand: PeriodOf, op: Op, literal: Literal) -> Predicate:
 
 _FIELD = "harness field"
 WRITTEN_PERIODS = {"%Y": "YEAR", "%Y-%m": "MONTH", "%Y-%m-%d": "DAY"}
-"""Formats of `strftime` that write a unit of time whole, and the unit."""
+"""The formats of `strftime` that write all parts of a unit of time, and that unit."""
 _DATE_PARTS = ("date_part", "datepart")
 
 
 def tag_field(node: exp.Expr, field: Field | None) -> None:
-    """Notes on the node of a column's name which field it is; None: within one that planning does not look into."""
+    """Record which field a column node refers to. Pass None for a field that planning ignores."""
     node.meta[_FIELD] = field
 
 
 def field_of(node: exp.Expr) -> Field | None:
-    """The field that an expression is, in parentheses or not; None: it is no column."""
+    """Return the field that an expression is, with or without parentheses, or None if it is not a column."""
     field = without_parentheses(node).meta.get(_FIELD)
     return field if isinstance(field, Field) else None
 
 
 def operand_of(node: exp.Expr) -> Operand | None:
-    """A column, or what comparisons see through to one; None: neither. Nothing but a `SumOf` can fail."""
+    """Return a column, or a supported expression of a column; else None. Only a `SumOf` can fail."""
     node = without_parentheses(node)
     match node:
         case exp.Cast() if type(node) in (exp.Cast, exp.TryCast):
@@ -258,7 +270,7 @@ def operand_of(node: exp.Expr) -> Operand | None:
 
 
 def _cast(node: exp.Cast) -> Operand | None:
-    """A cast, as TRY_CAST: none of these casts can fail."""
+    """Return the operand of a cast. TRY_CAST is the same, because none of these casts can fail."""
     field = field_of(node.this)
     if field is None or node.args.get("format") is not None or type(node.to) is not exp.DataType:
         return None
@@ -289,7 +301,10 @@ def _sum(node: exp.Add | exp.Sub) -> SumOf | None:
 
 
 def _head(column: exp.Expr, length: exp.Expr) -> Operand | None:
-    """The prefix of a length from 1 on: a negative one leaves characters out at the other end."""
+    """Return the operand for the first characters.
+
+    The length must be 1 or more: a negative length counts from the end of the text.
+    """
     field, literal = field_of(column), literal_of(length)
     if field is None or not isinstance(field.type, StringType) or literal is None:
         return None
@@ -303,8 +318,12 @@ def _period(node: exp.Expr) -> PeriodOf | None:
         case exp.Extract() if node.name.upper() in ("YEAR", "YEARS"):
             of, unit = node.expression, "YEAR"
         case exp.Anonymous(expressions=[part, of]) if node.name.lower() in _DATE_PARTS:
-            named = literal_of(part)
-            if named is None or named.kind is not LiteralKind.STRING or named.value.upper() not in ("YEAR", "YEARS"):
+            part_name = literal_of(part)
+            if (
+                part_name is None
+                or part_name.kind is not LiteralKind.STRING
+                or part_name.value.upper() not in ("YEAR", "YEARS")
+            ):
                 return None
             unit = "YEAR"
         case exp.TimestampTrunc() | exp.DateTrunc() if isinstance(node.args.get("unit"), exp.Var):
@@ -312,14 +331,17 @@ def _period(node: exp.Expr) -> PeriodOf | None:
         case _:
             return None
     field = _clock(of)
-    # DuckDB 2.0 gives other times than midnight for the hour of a date.
+    # DuckDB 2.0 returns other times than midnight for the hour of a date.
     if field is None or (isinstance(field.type, DateType) and unit.removesuffix("S") in ("HOUR", "MINUTE", "SECOND")):
         return None
     return PeriodOf(field, unit, "moment" if isinstance(node, exp.TimestampTrunc | exp.DateTrunc) else "number")
 
 
 def _clock(node: exp.Expr) -> Field | None:
-    """A date, or a wall-clock timestamp in micros: the year of an instant depends on the session's zone."""
+    """Return the field if it is a date, or a timestamp without a zone in microseconds.
+
+    The year of an instant depends on the session's time zone.
+    """
     field = field_of(node)
     match None if field is None else field.type:
         case DateType() | TimestampType(unit="us", utc=False):

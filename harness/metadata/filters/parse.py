@@ -1,14 +1,14 @@
 """Filters from SQL text: a boolean expression over a table's columns becomes a `Filter`.
 
-The text is kept as the user wrote it; only the names of columns are replaced by the schema's spelling in quotes, so
-that what the engine runs is what was asked. (Generating the text anew from the parsed form changes the meaning of some
-operators: sqlglot 30 turns DuckDB's `~`, which matches a whole string, into a search.) Text in another dialect has to
-be translated. What planning cannot use stays in the text and is `Undecided` in the predicate.
+Engines run the user's own text, in which only the column names are replaced by the schema's spelling in quotes.
+(Generating the text from the parsed form changes the meaning of some operators: sqlglot 30 turns DuckDB's `~`, which
+matches a whole string, into a search.) Only conditions from another dialect are generated. The parts that planning
+cannot use stay in the text and are `Undecided` in the predicate.
 
-sqlglot parses filters, as it parses queries. The first filter of a process costs 0.1 s of CPU (sqlglot 30.30: 53 ms for
-its import, 45 ms for its DuckDB dialect; its compiled form imports more slowly). DuckDB's `json_serialize_sql` takes 5
-ms, but formats do not import duckdb, and conditions of queries come as trees of sqlglot: a second translation as large
-as this one would be added, and none removed.
+sqlglot parses filters as well as queries. The first filter of a process costs 0.1 s of CPU (sqlglot 30.30: 53 ms for
+its import, 45 ms for its DuckDB dialect; its compiled form imports more slowly). DuckDB's `json_serialize_sql` would
+take 5 ms. It is not used because formats do not import duckdb, and because conditions of queries are sqlglot trees, so
+that a second translation as large as this one would be needed.
 """
 
 from __future__ import annotations
@@ -52,18 +52,20 @@ from harness.metadata.model.schema import METADATA, BooleanType, Field, FloatTyp
 
 _TURNED = {exp.EQ: exp.EQ, exp.LT: exp.GT, exp.LTE: exp.GTE, exp.GT: exp.LT, exp.GTE: exp.LTE}
 _MARGIN_DAYS = 4
-"""Months differ by at most three days, and in a time zone days by some hours."""
+"""A margin for moved dates: months differ by up to three days, and time zones move days by some hours."""
 _FIRST, _LAST = "0001-01-01", "9999-12-31"
 
 
 def unshifted(condition: exp.Expr) -> exp.Expr | None:
-    """A condition on the column alone, true wherever `condition` is, or where the move might fail; None: there is none.
+    """Return a condition on the column alone that is implied by a comparison of a moved column, or None.
 
-    A move can only fail close to the ends of the calendar, so rows outside of the years from 1 to 9999 satisfy it. What
-    the column is does not matter: an interval is added to dates, timestamps and instants
-    alone, and what a number is added to, and then compared with a moment, is a date.
+    A moved column is a column plus or minus an interval or a number of days. The returned condition is also true if the
+    move might fail. A move can fail only close to the ends of the calendar, so all values outside the years 1 to 9999
+    satisfy the condition. The type of the column does not matter: an interval can only be added to a date, timestamp,
+    or instant, and if a number is added and the result is compared with a moment, the column is a date.
 
-    condition: a comparison of a column with a literal.
+    Args:
+        condition: A comparison of a column with a literal.
     """
     kind = type(condition)
     if kind not in _TURNED:
@@ -90,7 +92,7 @@ def unshifted(condition: exp.Expr) -> exp.Expr | None:
 
 
 def _shifted_column(node: exp.Expr) -> tuple[exp.Expr, exp.Interval, type[exp.Add | exp.Sub]] | None:
-    """The column, the interval, and how a literal is moved back; None: it is no moved column."""
+    """Return a moved column, the interval, and the operator that moves a literal back, or None."""
     while isinstance(node, exp.Paren):
         node = node.this
     left, right = node.this, node.args.get("expression")
@@ -128,13 +130,13 @@ _OPS: dict[type[exp.Expr], Op] = {
     exp.GTE: Op.GE,
 }
 _IS_FORMS = (exp.Is, exp.NullSafeEQ, exp.NullSafeNEQ)
-"""In DuckDB, `=` binds more strongly than `IS`, so these are operands of a comparison only in parentheses. sqlglot 30.8
+"""DuckDB's `=` binds more strongly than `IS`, so these are operands of a comparison only in parentheses. sqlglot 30.8
 reads `TRUE = n IS NOT DISTINCT FROM 0` as `TRUE = (n IS NOT DISTINCT FROM 0)`."""
 _FLIPPED = {Op.EQ: Op.EQ, Op.NE: Op.NE, Op.LT: Op.GT, Op.GT: Op.LT, Op.LE: Op.GE, Op.GE: Op.LE}
 
 
 def predicate_of(node: exp.Expr) -> Predicate:
-    """The conclusions of planning from a condition, whose columns are `tag_field`."""
+    """Return the predicate for a condition whose columns have been marked by `tag_field`."""
     if general_form(type(node)) is not None:
         return Undecided()
     match node:
@@ -198,7 +200,7 @@ def _comparison(left: exp.Expr, op: Op, right: exp.Expr) -> Predicate:
     if op is Op.EQ and isinstance(right, exp.Any):
         return _in_array(left, without_parentheses(right.this))
     if op is Op.EQ and isinstance(left, exp.Tuple) and isinstance(right, exp.Tuple):
-        # Rows that are equal have equal parts, and null equals null in a row.
+        # Equal rows have equal parts, and null equals null inside a row.
         if len(left.expressions) != len(right.expressions):
             return Undecided()
         pairs = zip(left.expressions, right.expressions, strict=True)
@@ -214,7 +216,7 @@ def _comparison(left: exp.Expr, op: Op, right: exp.Expr) -> Predicate:
 
 
 def _compare_expression(node: exp.Expr, op: Op, literal: Literal) -> Predicate:
-    """The comparison of something else than a column: of a condition, or of what conditions choose."""
+    """Compare an expression that is not a column: a condition, or a CASE or IF."""
     node = without_parentheses(node)
     match node:
         case exp.Case():
@@ -233,7 +235,7 @@ def _compare_expression(node: exp.Expr, op: Op, literal: Literal) -> Predicate:
 def _compare_case(
     cases: Sequence[tuple[exp.Expr, exp.Expr]], default: exp.Expr | None, op: Op, literal: Literal
 ) -> Predicate:
-    """The conditions of `CASE WHEN … THEN …` compared with a literal: any whose value fits."""
+    """Compare `CASE WHEN … THEN …` with a literal: any condition whose value may satisfy the comparison."""
     values = [literal_of(value) for _, value in cases]
     others = [] if default is None else [literal_of(default)]
     known = [value for value in (*values, *others) if value is not None and value.kind is not LiteralKind.NULL]
@@ -241,10 +243,10 @@ def _compare_case(
         return Undecided()
     if any(_may_hold(value, op, literal) for value in others):
         return Undecided()
-    chosen = [
+    conditions = [
         predicate_of(when) for (when, _), value in zip(cases, values, strict=True) if _may_hold(value, op, literal)
     ]
-    return conjunction((disjunction(tuple(chosen)) if chosen else Constant(False), Undecided()))
+    return conjunction((disjunction(tuple(conditions)) if conditions else Constant(False), Undecided()))
 
 
 def _may_hold(value: Literal | None, op: Op, literal: Literal) -> bool:
@@ -254,14 +256,17 @@ def _may_hold(value: Literal | None, op: Op, literal: Literal) -> bool:
 
 
 def _in_array(item: exp.Expr, values: exp.Expr) -> Predicate:
-    """`item IN [...]`, `= ANY(values)`, `list_contains(values, item)`: true only where IN (...) is, of one type."""
+    """Return the predicate for `item IN [...]`, `= ANY(values)`, or `list_contains(values, item)`.
+
+    These are true only if IN (...) is. All values must have the type of the column.
+    """
     field = field_of(item)
     if field is None or not isinstance(values, exp.Array):
         return Undecided()
     literals = [literal_of(value) for value in values.expressions]
-    own = uncast_kinds(field.type) | ({LiteralKind.STRING} if isinstance(field.type, StringType) else set())
+    kinds = uncast_kinds(field.type) | ({LiteralKind.STRING} if isinstance(field.type, StringType) else set())
     known = [literal for literal in literals if literal is not None and literal.kind is not LiteralKind.NULL]
-    if None in literals or not known or not {literal.kind for literal in known} <= own:
+    if None in literals or not known or not {literal.kind for literal in known} <= kinds:
         return Undecided()
     return conjunction((_in_literals(field, known), Undecided()))
 
@@ -329,7 +334,7 @@ def _like(node: exp.Expr) -> Predicate:
     if pattern is None or pattern.kind is not LiteralKind.STRING:
         return Undecided()
     prefix = pattern.value.rstrip("%")
-    # A backslash escapes in some dialects and not in others.
+    # A backslash is an escape character in some dialects only.
     if any(special in prefix for special in "%_\\"):
         return Undecided()
     field = field_of(node.this)
@@ -354,24 +359,24 @@ def _starts_with(column: exp.Expr, prefix: exp.Expr) -> Predicate:
 _TOO_DEEP = "The filter is nested too deeply. Write it with IN or BETWEEN, or with fewer NOTs."
 
 NamePath: TypeAlias = tuple[exp.Expr, tuple[exp.Identifier, ...]]
-"""A column reference: its outermost node, and its identifiers from the left."""
+"""A column reference: its outermost node, and its identifiers from left to right."""
 
 
 def paths_of(condition: exp.Expr) -> Iterator[NamePath]:
-    """Every reference to a column, without the variables of lambdas and list comprehensions."""
+    """Yield every reference to a column, but not the variables of lambdas and list comprehensions."""
     for node in condition.find_all(exp.Column, exp.Dot):
         inner = node.this
         if isinstance(node, exp.Column):
             identifiers = tuple(part for part in node.parts if isinstance(part, exp.Identifier))
             if identifiers and not _is_variable(node, identifiers[0].name):
                 yield _extend_path(node, identifiers)
-        # `name.upper()` has a bare identifier where other expressions have a column.
+        # In `name.upper()`, sqlglot has a bare identifier instead of a column.
         elif isinstance(inner, exp.Identifier) and not _is_variable(node, inner.name):
             yield _extend_path(inner, (inner,))
 
 
 def _extend_path(node: exp.Expr, identifiers: tuple[exp.Identifier, ...]) -> NamePath:
-    """The path with the fields after it, up to a method call."""
+    """Extend a path by the fields after it, up to a method call."""
     parent = node.parent
     while isinstance(parent, exp.Dot) and parent.this is node and isinstance(parent.expression, exp.Identifier):
         node, identifiers = parent, (*identifiers, parent.expression)
@@ -391,21 +396,21 @@ def _is_variable(node: exp.Expr, name: str) -> bool:
 
 
 def parse_filter(sql: str, schema: Schema, *, table: str | None = None) -> Filter:
-    """Return the filter that DuckDB's SQL states: a condition over the columns of a schema and the metadata columns.
+    """Parse a filter: a condition in DuckDB's SQL over the columns of a schema and the metadata columns.
 
-    A name means the column of the same spelling. If there is none, the name means the only column that differs in case
-    alone, as in DuckDB (iceberg 5.21). A column of the table hides a metadata column of its name (iceberg 5.19). `a.b`
-    is the field b of the struct a, or else the column b of the table a.
+    A name refers to the column of the same spelling. If there is none, it refers to the only column that differs in
+    case alone, as in DuckDB (iceberg 5.21). A column of the table hides a metadata column of the same name (iceberg
+    5.19). `a.b` is the field b of the struct a, or else the column b of the table a.
 
     Args:
         sql: The text of the condition.
         schema: The schema of the table.
-        table: A name that may precede column names.
+        table: A table name that may precede column names.
 
     Raises:
-        RequestError: The text is not an expression, or is more than a condition on one row (a subquery, an aggregate,
-            or a window function).
-        UnknownColumnError: No column has a name, or several columns have it.
+        RequestError: The text is not an expression, or it is more than a condition on one row (a subquery, an
+            aggregate, or a window function).
+        UnknownColumnError: No column, or more than one, has a name in the text.
     """
     refuse_half_characters(sql, "filter")
     try:
@@ -416,12 +421,12 @@ def parse_filter(sql: str, schema: Schema, *, table: str | None = None) -> Filte
 
 
 def text_and_names(sql: str) -> tuple[str, list[str]]:
-    """Return the text of a filter in DuckDB's SQL, and the names of its columns as they are spelled, each once.
+    """Return the text of a filter in DuckDB's SQL, and the names of its columns as spelled, each once.
 
-    The text has no comment and no semicolon at its end.
+    The text has no trailing comment or semicolon.
 
     Raises:
-        RequestError: The text is not an expression, or is more than a condition on one row.
+        RequestError: The text is not an expression, or it is more than a condition on one row.
     """
     refuse_half_characters(sql, "filter")
     try:
@@ -433,15 +438,16 @@ def text_and_names(sql: str) -> tuple[str, list[str]]:
 
 
 def filter_of(condition: exp.Expr, schema: Schema) -> Filter:
-    """The filter that a parsed condition makes, whose columns stand without a table's name; its text is generated.
+    """Return the filter for a parsed condition without table names. Its text is generated.
 
-    Raises UnknownColumnError: a name that no column has, or that several have.
+    Raises:
+        UnknownColumnError: No column, or more than one, has a name in the condition.
     """
     return _filter(condition.copy(), None, schema, ColumnNames(schema=schema, table=None))
 
 
 def _parse(sql: str) -> tuple[exp.Expr, str]:
-    """Return the condition and its text, both without comments at the end."""
+    """Return the parsed condition and its text without trailing comments and semicolons."""
     try:
         read = sqlglot_dialect("duckdb")
         tokens = read.tokenize(sql)
@@ -459,7 +465,7 @@ def _parse(sql: str) -> tuple[exp.Expr, str]:
 
 
 def reason(error: Exception) -> str:
-    """The text of an error of the SQL parser, in one line without a full stop."""
+    """Return the text of an error of the SQL parser in one line, without the final period."""
     for detail in getattr(error, "errors", ()):
         description = detail["description"].partition(" for <class")[0]
         return f"{description} at line {detail['line']}, near '{detail['highlight']}'"
@@ -511,13 +517,13 @@ def _replace_names(text: str, paths: list[NamePath], resolved: list[ResolvedPath
 
 def _generate_sql(condition: exp.Expr, paths: list[NamePath], resolved: list[ResolvedPath]) -> str:
     root = exp.Paren(this=condition)
-    for (named, _), found in zip(paths, resolved, strict=True):
+    for (column_node, _), found in zip(paths, resolved, strict=True):
         first, *others = (*(f.name for f in found.fields), *found.rest)
         node: exp.Expr = exp.column(exp.to_identifier(first, quoted=True))
         for index, name in enumerate(others):
             base = exp.Paren(this=node) if index == 0 else node
             node = exp.Dot(this=base, expression=exp.to_identifier(name, quoted=True))
-        named.replace(node)
+        column_node.replace(node)
     try:
         return str(root.this.sql("duckdb", comments=False, unsupported_level=ErrorLevel.RAISE))
     except SqlglotError as error:

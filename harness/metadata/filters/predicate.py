@@ -1,12 +1,13 @@
-"""Filter expressions: from SQL text, to a form that planning can decide on.
+"""Filter expressions in a form that planning can decide.
 
-A `Filter` keeps both the SQL text, which engines run on rows unchanged, and a `Predicate`, the part of its meaning that
+A `Filter` holds the SQL text, which engines apply to rows unchanged, and a `Predicate`, the part of its meaning that
 planning understands. Predicates follow SQL's three-valued logic: a comparison with null is unknown, and a row is kept
-only where the whole is true (iceberg 3.1). NOT is pushed to the leaves when a predicate is made (`negate`), so there is
-no Not node; with none, a part that counts as true where it is not understood can only make the whole truer.
+only if the whole condition is true (iceberg 3.1). NOT is pushed down to the leaves when a predicate is made (`negate`),
+so there is no Not node. Without Not nodes, treating an unknown part as true can only make the whole condition true more
+often, so planning never loses a row.
 
-Order is that of DuckDB and Spark: NaN equals NaN and is above all other numbers (iceberg 3.21, delta F8), -0.0 equals
-0.0, strings compare by code point (which is UTF-8 byte order), bytes unsigned.
+Values are ordered as in DuckDB and Spark: NaN equals NaN and is above all other numbers (iceberg 3.21, delta F8), -0.0
+equals 0.0, strings compare by code point (which is the byte order of UTF-8), and bytes compare unsigned.
 """
 
 from __future__ import annotations
@@ -23,11 +24,11 @@ from harness.metadata.model.schema import METADATA, DateType, Field, Schema, Tim
 from harness.storage.records import dataclass
 
 IN_LIMIT = 200
-"""IN lists with more values are not held against bounds (iceberg 3.25)."""
+"""IN lists with more values are not compared with bounds (iceberg 3.25)."""
 
 
 class Op(enum.Enum):
-    """Comparison operators; the values are SQL's."""
+    """Comparison operators. The values are their SQL text."""
 
     EQ = "="
     NE = "<>"
@@ -39,7 +40,13 @@ class Op(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """`field op value`: false or unknown for null. `value` is as internal values, of the field's type."""
+    """`field op value`: false or unknown for null.
+
+    Attributes:
+        field: The column.
+        op: The operator.
+        value: An internal value of the column's type.
+    """
 
     field: Field
     op: Op
@@ -48,7 +55,13 @@ class Comparison:
 
 @dataclass(frozen=True, slots=True)
 class In:
-    """`field IN (values)`, or with `negated` NOT IN; unknown for null. Values: internal values, no nulls, not empty."""
+    """`field IN (values)`, or NOT IN if `negated`: unknown for null.
+
+    Attributes:
+        field: The column.
+        values: Internal values, without nulls, at least one.
+        negated: True for NOT IN.
+    """
 
     field: Field
     values: tuple[Any, ...]
@@ -57,7 +70,12 @@ class In:
 
 @dataclass(frozen=True, slots=True)
 class IsNull:
-    """`field IS NULL`, or with `negated` IS NOT NULL."""
+    """`field IS NULL`, or IS NOT NULL if `negated`.
+
+    Attributes:
+        field: The column.
+        negated: True for IS NOT NULL.
+    """
 
     field: Field
     negated: bool = False
@@ -65,7 +83,12 @@ class IsNull:
 
 @dataclass(frozen=True, slots=True)
 class IsNan:
-    """`isnan(field)`, or with `negated` its opposite; unknown for null."""
+    """`isnan(field)`, or its negation if `negated`: unknown for null.
+
+    Attributes:
+        field: The column.
+        negated: True for the negation.
+    """
 
     field: Field
     negated: bool = False
@@ -73,7 +96,13 @@ class IsNan:
 
 @dataclass(frozen=True, slots=True)
 class StartsWith:
-    """`field LIKE 'prefix%'`, or with `negated` NOT LIKE; unknown for null."""
+    """`field LIKE 'prefix%'`, or NOT LIKE if `negated`: unknown for null.
+
+    Attributes:
+        field: The column.
+        prefix: The start of the text.
+        negated: True for NOT LIKE.
+    """
 
     field: Field
     prefix: str
@@ -82,28 +111,28 @@ class StartsWith:
 
 @dataclass(frozen=True, slots=True)
 class And:
-    """All of `parts`."""
+    """A condition that is true if all of `parts` are."""
 
     parts: tuple[Predicate, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Or:
-    """Any of `parts`."""
+    """A condition that is true if any of `parts` is."""
 
     parts: tuple[Predicate, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Constant:
-    """A condition with the same value for every row; None is SQL's unknown, which no NOT makes true."""
+    """A condition with the same result for every row. None is SQL's unknown, and so is its negation."""
 
     value: bool | None
 
 
 @dataclass(frozen=True, slots=True)
 class Undecided:
-    """A part that planning does not understand (a function, arithmetic, two columns): any row may satisfy it."""
+    """A part with unknown meaning (a function, arithmetic, or two columns), which any row may satisfy."""
 
 
 Predicate: TypeAlias = Comparison | In | IsNull | IsNan | StartsWith | And | Or | Constant | Undecided
@@ -113,10 +142,11 @@ Predicate: TypeAlias = Comparison | In | IsNull | IsNan | StartsWith | And | Or 
 class Filter:
     """A condition on rows.
 
-    sql: a boolean expression in DuckDB's dialect over the table's column names, quoted; engines run it in full.
-    predicate: the conclusions that planning may draw.
-    columns: the top-level fields (of the schema, or metadata columns) that `sql` mentions.
-    any_zone: whether `predicate` holds in whatever time zone an engine reads `sql`, and not in UTC alone.
+    Attributes:
+        sql: A boolean expression in DuckDB's dialect, with the table's column names in quotes. Engines apply all of it.
+        predicate: The part that planning understands.
+        columns: The top-level fields (of the schema, or metadata columns) in `sql`.
+        any_zone: True if `predicate` is correct in whatever time zone an engine evaluates `sql`; False if only in UTC.
     """
 
     sql: str
@@ -126,17 +156,17 @@ class Filter:
 
 
 def conjunction(parts: tuple[Predicate, ...]) -> Predicate:
-    """All of `parts`, without a node around a single one."""
+    """Return the AND of `parts`; a single part is returned unchanged."""
     return parts[0] if len(parts) == 1 else And(parts)
 
 
 def disjunction(parts: tuple[Predicate, ...]) -> Predicate:
-    """Any of `parts`, without a node around a single one."""
+    """Return the OR of `parts`; a single part is returned unchanged."""
     return parts[0] if len(parts) == 1 else Or(parts)
 
 
 def negate(predicate: Predicate) -> Predicate:
-    """The negation: true where `predicate` is false, false where it is true, unknown where it is unknown."""
+    """Return the negation: true for false, false for true, and unknown for unknown."""
     match predicate:
         case Comparison(field=field, op=op, value=value):
             return Comparison(field, _OPPOSITE[op], value)
@@ -155,12 +185,12 @@ def negate(predicate: Predicate) -> Predicate:
 
 
 def opposite(filter_: Filter) -> Filter:
-    """The negation of a filter, as `negate`."""
+    """Return the negation of a filter, as `negate` does for predicates."""
     return replace(filter_, sql=f"NOT ({filter_.sql})", predicate=negate(filter_.predicate))
 
 
 def fields_of(predicate: Predicate) -> frozenset[int]:
-    """Ids of the fields that `predicate` mentions; those of Undecided parts are not among them."""
+    """Return the ids of the fields in `predicate`, except those in `Undecided` parts."""
     match predicate:
         case Comparison(field=f) | In(field=f) | IsNull(field=f) | IsNan(field=f) | StartsWith(field=f):
             return frozenset((f.id,))
@@ -173,7 +203,7 @@ def fields_of(predicate: Predicate) -> frozenset[int]:
 
 
 def is_decided(predicate: Predicate) -> bool:
-    """True if `predicate` has no Undecided part, so that it means exactly what its SQL means."""
+    """Return whether `predicate` has no `Undecided` part, so that it means exactly the same as its SQL."""
     match predicate:
         case And(parts=parts) | Or(parts=parts):
             return all(is_decided(p) for p in parts)
@@ -195,19 +225,19 @@ _OPPOSITE = {Op.EQ: Op.NE, Op.NE: Op.EQ, Op.LT: Op.GE, Op.GE: Op.LT, Op.GT: Op.L
 
 
 _NAMES_INSTANTS = re.compile("tz|zone", re.IGNORECASE)
-"""A word in the text of every filter that names SQL's type of instants, and of some others."""
+"""Matches every filter that names SQL's type of instants, and some others."""
 _DAYS = {"s": 86_400, "ms": 86_400 * 10**3, "us": 86_400 * 10**6, "ns": 86_400 * 10**9}
 
 
 def filter_for(where: str | Filter, schema: Schema) -> Filter:
-    """The filter that a caller asks of a table with that schema: the text's, or one that is parsed already.
+    """Return the filter for a table with a schema, from SQL text or from a filter that has been parsed before.
 
     Raises:
-        RequestError: as for `parse_filter`; or the filter was parsed for columns that are not the schema's, where its
-            values and names may mean other things.
+        RequestError: As for `parse_filter`, or the filter was parsed for other columns, so that its values and names
+            may have another meaning.
     """
     if isinstance(where, str):
-        from harness.metadata.filters.parse import parse_filter  # brings sqlglot, which a filter needs and nothing else
+        from harness.metadata.filters.parse import parse_filter  # imports sqlglot, which only filters need
 
         return parse_filter(where, schema)
     columns = []
@@ -216,17 +246,17 @@ def filter_for(where: str | Filter, schema: Schema) -> Filter:
         is_metadata = metadata is not None and metadata.id == column.id
         if column not in schema.fields and not is_metadata:
             raise RequestError(
-                f'Cannot use the filter: it was parsed for another schema, whose column "{column.name}" is not the '
-                "same here. Parse it for this schema, or give its text.",
+                f'Cannot use the filter: it was parsed for another schema, with another column "{column.name}". '
+                "Parse it for this schema, or pass its text.",
                 field=column.name,
             )
-        # A plan gives `_partition` the type that it has in its table.
+        # In a plan, `_partition` has the type for its table.
         columns.append(column if metadata is None or column in schema.fields else metadata)
     return replace(where, columns=tuple(columns))
 
 
 def all_filters(filters: Sequence[Filter], schema: Schema) -> Filter:
-    """The filter that asks for all of `filters`, one or more, which are for `schema`; equal ones count once."""
+    """Return the AND of one or more filters for `schema`. Equal filters are included once."""
     distinct = tuple({f.sql: f for f in filters}.values())
     used = {column.id: column for f in distinct for column in f.columns}
     return Filter(
@@ -238,26 +268,29 @@ def all_filters(filters: Sequence[Filter], schema: Schema) -> Filter:
 
 
 def depends_on_zone(filter_: Filter) -> bool:
-    """True if rows may satisfy the filter in one time zone of a session and not in another one (iceberg 11.10)."""
+    """Return whether the session's time zone may affect which rows satisfy the filter (iceberg 11.10)."""
     instants = (f for _, f in walk(filter_.columns) if isinstance(f.type, TimestampType) and f.type.utc)
     return next(instants, None) is not None or _NAMES_INSTANTS.search(filter_.sql) is not None
 
 
 def in_any_zone(filter_: Filter) -> Filter:
-    """The filter, with a predicate that holds for all rows that satisfy it in any time zone of a session.
+    """Return the filter with a predicate that holds for all matching rows in any time zone of a session.
 
-    Planning takes text, dates and wall-clock times for UTC where they meet instants, an engine for its session's zone,
-    which is less than a day away.
+    If text, dates, or times without a zone are compared with instants, planning reads them in UTC, but an engine reads
+    them in its session's zone. The difference is less than a day.
     """
     named = _NAMES_INSTANTS.search(filter_.sql) is not None
     if named and any(isinstance(f.type, DateType) for _, f in walk(filter_.columns)):
-        # What is no day in UTC, and so equals none, may be one elsewhere.
+        # A value that equals no date in UTC may equal one in another zone.
         return replace(filter_, predicate=Undecided(), any_zone=True)
     return replace(filter_, predicate=_widen_by_a_day(filter_.predicate, clocks=named), any_zone=True)
 
 
 def _widen_by_a_day(predicate: Predicate, *, clocks: bool) -> Predicate:
-    """clocks: whether times without a zone may be compared with instants, too."""
+    """Widen comparisons with instants by a day.
+
+    `clocks`: also widen times without a zone, which may be compared with instants.
+    """
     from harness.metadata.filters.literal_comparison import compare_uncertain, covering_ranges
 
     match predicate:
@@ -275,5 +308,5 @@ def _widen_by_a_day(predicate: Predicate, *, clocks: bool) -> Predicate:
 
 
 def _day(type_: Type, *, clocks: bool) -> int | None:
-    """A day in the units of a type whose values planning may see in another zone; None: they are the same in all."""
+    """Return a day in units of a type if its values depend on the time zone, or None if they do not."""
     return _DAYS[type_.unit] if isinstance(type_, TimestampType) and (type_.utc or clocks) else None

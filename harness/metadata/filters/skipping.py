@@ -1,7 +1,7 @@
-"""Decide which files, manifests, or partitions may hold a row that a condition needs: one evaluator for all of them.
+"""Decisions on which files, manifests, or partitions may hold a matching row. One evaluator serves all of them.
 
-A format gives the bounds and counts of a column in many files as `ColumnBounds`; a partition tuple is the case of a
-column with one value. The functions here never decide that a row matches: engines apply the whole filter again.
+A format passes the bounds and counts of a column in many files as `ColumnBounds`; a partition tuple is a column with a
+single value. These functions never decide that a row matches, because engines apply the whole filter again.
 """
 
 from __future__ import annotations
@@ -45,11 +45,9 @@ from harness.metadata.model.arrow_values import (
 from harness.metadata.model.schema import Field, UuidType
 from harness.storage.records import dataclass
 
-# Statistics of columns, as the formats record them: columnar, a row for each file.
-
 
 def bound_type(type_: dt.Type) -> pa.DataType | None:
-    """Return the Arrow type that holds internal values of a type in order. None: values of the type have no bounds.
+    """Return the Arrow type that holds internal values of a type in order, or None if the type has no bounds.
 
     Decimals have 256 bits, because a bound may have more digits than the column.
     """
@@ -71,7 +69,7 @@ def bound_type(type_: dt.Type) -> pa.DataType | None:
 
 
 def bound_array(values: Sequence[Any], type_: dt.Type) -> pa.Array:
-    """Return internal values of a type as an array: null for None, for NaN, and for a value that is not of the type."""
+    """Return internal values of a type as an array; null for None, NaN, and values that do not fit the type."""
     stored = bound_type(type_)
     if stored is None:
         return pa.nulls(len(values))
@@ -93,12 +91,16 @@ def _fits(value: Any, type_: pa.DataType) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ColumnBounds:
-    """Facts of a column of single values, one per file, manifest or partition.
+    """Facts about a column of single values, one per file, manifest, or partition.
 
-    lower, upper: All values but nulls and NaN lie within. Arrays of `bound_type`, null where unknown.
-    has_nulls, has_nans, has_values, has_numbers: Whether there may be a null, a NaN, something that is not null,
-        something that is neither.
-    is_exact: Both bounds are the only value, and no bound is truncated.
+    Attributes:
+        lower: All values except nulls and NaN are at least this. An array of `bound_type`, null if unknown.
+        upper: All values except nulls and NaN are at most this, as `lower`.
+        has_nulls: False if there is no null. In all masks, True means that there may be one.
+        has_nans: False if there is no NaN.
+        has_values: False if all values are null.
+        has_numbers: False if all values are null or NaN.
+        is_exact: True if there is a single value, which is both bounds, and no bound is truncated.
     """
 
     lower: pa.Array
@@ -125,17 +127,17 @@ class ColumnBounds:
     ) -> ColumnBounds:
         """Return the certain part of recorded statistics.
 
-        Statistics that contradict each other are not used: a lower bound above the upper bound, more nulls and NaN
-        than values, or bounds although all values are null or NaN.
+        Statistics that contradict each other are not used: a lower bound above the upper bound, more nulls and NaN than
+        values, or bounds although all values are null or NaN.
 
         Args:
             type_: The type of the column.
-            lower: Recorded bounds as arrays of `bound_type`, null where unknown; perhaps truncated outward.
-            upper: As `lower`.
-            values: Counts of values with nulls and NaN, as int64, null where unknown; None: unknown everywhere.
+            lower: Recorded lower bounds as an array of `bound_type`, null if unknown. They may be truncated outward.
+            upper: Recorded upper bounds, as `lower`.
+            values: Counts of values including nulls and NaN, as int64, null if unknown; None if unknown everywhere.
             nulls: Counts of nulls, as `values`.
-            nans: Counts of NaN, as `values`; not used unless the type is a float.
-            usable: Where the statistics may be used; None: everywhere.
+            nans: Counts of NaN, as `values`. Used only for floats.
+            usable: Mask of the rows whose statistics may be used; None for all.
         """
         size, is_float = len(lower), isinstance(type_, dt.FloatType)
         value_count, counted = _counts(values, size)
@@ -143,7 +145,7 @@ class ColumnBounds:
         nan_count, nans_counted = (
             _counts(nans, size) if is_float else (np.zeros(size, np.int64), np.ones(size, np.bool_))
         )
-        # A count of no values in a file with rows comes from writers that left the column out: nothing is known.
+        # Writers that left the column out record 0 values even if the file has rows, so their counts are ignored.
         left_out = counted & (value_count == 0)
         counted = counted & ~left_out
         nulls_counted = nulls_counted & ~left_out
@@ -167,7 +169,7 @@ class ColumnBounds:
 
     @staticmethod
     def exact(type_: dt.Type, values: Sequence[Any]) -> ColumnBounds:
-        """Return the facts of columns that have one value in all rows, such as partition values.
+        """Return the facts of columns with one value in all rows, for example partition values.
 
         Args:
             type_: The type of the values.
@@ -187,12 +189,12 @@ class ColumnBounds:
         )
 
     def take(self, places: Indices) -> ColumnBounds:
-        """Return the facts at some places, in their order."""
-        taken = from_numpy(places)
-        lower = self.lower.take(taken)
+        """Return the facts at the given indexes, in that order."""
+        index_array = from_numpy(places)
+        lower = self.lower.take(index_array)
         return ColumnBounds(
             lower=lower,
-            upper=lower if self.is_exact else self.upper.take(taken),
+            upper=lower if self.is_exact else self.upper.take(index_array),
             has_nulls=self.has_nulls[places],
             has_nans=self.has_nans[places],
             has_values=self.has_values[places],
@@ -201,11 +203,11 @@ class ColumnBounds:
         )
 
     def where(self, mask: Mask, other: ColumnBounds) -> ColumnBounds:
-        """Return these facts where the mask is true, and the other facts elsewhere."""
-        chosen = from_numpy(mask)
+        """Return these facts for rows with a true mask, and the facts of `other` for the remaining rows."""
+        mask_array = from_numpy(mask)
         return ColumnBounds(
-            lower=pc.if_else(chosen, self.lower, other.lower),
-            upper=pc.if_else(chosen, self.upper, other.upper),
+            lower=pc.if_else(mask_array, self.lower, other.lower),
+            upper=pc.if_else(mask_array, self.upper, other.upper),
             has_nulls=np.where(mask, self.has_nulls, other.has_nulls),
             has_nans=np.where(mask, self.has_nans, other.has_nans),
             has_values=np.where(mask, self.has_values, other.has_values),
@@ -214,7 +216,7 @@ class ColumnBounds:
 
     @staticmethod
     def concat(parts: Sequence[ColumnBounds]) -> ColumnBounds:
-        """Return the facts of all parts, one after the other. None of the parts is exact."""
+        """Return the facts of all parts in order. No part may be exact."""
         return ColumnBounds(
             lower=pa.concat_arrays([part.lower for part in parts]),
             upper=pa.concat_arrays([part.upper for part in parts]),
@@ -226,7 +228,7 @@ class ColumnBounds:
 
 
 def _counts(column: pa.Array | None, size: int) -> tuple[npt.NDArray[np.int64], Mask]:
-    """Return counts, and where they are known: neither null nor negative."""
+    """Return counts, and a mask of the counts that are known: neither null nor negative."""
     if column is None:
         return np.zeros(size, np.int64), np.zeros(size, np.bool_)
     found = to_numpy(pc.fill_null(column, scalar_of(-1, pa.int64())) if column.null_count else column)
@@ -234,43 +236,43 @@ def _counts(column: pa.Array | None, size: int) -> tuple[npt.NDArray[np.int64], 
 
 
 def compare_bounds(compare: Any, left: pa.Array, right: pa.Array) -> Mask:
-    """Return where a comparison of pyarrow.compute holds between two arrays of bounds: not where a bound is null."""
+    """Return a mask of the rows for which a comparison of pyarrow.compute holds; False if a bound is null."""
     if len(left) in (left.null_count, right.null_count):
         return np.zeros(len(left), np.bool_)
     return true_mask(compare(left, right))
 
 
 TRUNCATION_LENGTH = 16
-"""Strings and bytes of this length may be cut in bounds: the default width of Iceberg and of Parquet writers."""
+"""Strings and bytes of this length may be truncated in bounds. It is the default of Iceberg and of Parquet writers."""
 
 
 def may_match(
     predicate: Predicate, columns: Callable[[Field], ColumnBounds | None], size: int, *, undecided: bool = True
 ) -> Mask:
-    """Return, for each file, whether some row may make a predicate true (iceberg 3.19-3.25, delta F1-F8).
+    """Return, for each file, whether a row may satisfy a predicate (iceberg 3.19-3.25, delta F1-F8).
 
     Args:
         predicate: A condition on rows.
-        columns: The facts of a column in all files; None: nothing is known about the column.
-        size: The number of files.
-        undecided: The result for a part that planning does not understand, and for a column without facts. With False
-            and exact facts, the result is whether every row matches whatever the other columns hold.
+        columns: Returns the facts of a column in all files, or None if it has no facts.
+        size: Number of files.
+        undecided: The result for an `Undecided` part, and for a column without facts. With False
+            and exact facts, the result is whether every row matches, whatever values its other columns have.
     """
     match predicate:
         case And(parts=parts):
-            kept = np.ones(size, np.bool_)
+            may_satisfy = np.ones(size, np.bool_)
             for part in parts:
-                kept &= may_match(part, columns, size, undecided=undecided)
-                if not kept.any():
+                may_satisfy &= may_match(part, columns, size, undecided=undecided)
+                if not may_satisfy.any():
                     break
-            return kept
+            return may_satisfy
         case Or(parts=parts):
-            kept = np.zeros(size, np.bool_)
+            may_satisfy = np.zeros(size, np.bool_)
             for part in parts:
-                kept |= may_match(part, columns, size, undecided=undecided)
-                if kept.all():
+                may_satisfy |= may_match(part, columns, size, undecided=undecided)
+                if may_satisfy.all():
                     break
-            return kept
+            return may_satisfy
         case Constant(value=value):
             return np.full(size, value is True)
         case Undecided():
@@ -281,7 +283,7 @@ def may_match(
 
 
 def exact_facts(tuples: Sequence[Mapping[int, Any]]) -> Callable[[Field], ColumnBounds]:
-    """Return a function from a field to its facts in partition tuples: internal values by field id, missing is null."""
+    """Return a function from a field to its facts in partition tuples. A value that a tuple lacks is null."""
     return cache(lambda column: ColumnBounds.exact(column.type, [values.get(column.id) for values in tuples]))
 
 
@@ -302,7 +304,7 @@ def _leaf_may_match(leaf: Leaf, facts: ColumnBounds) -> Mask:
 
 
 def _comparison_may_match(op: Op, value: Any, facts: ColumnBounds, column: Field) -> Mask:
-    """Return where a NaN, or a number within the bounds, may satisfy a comparison. NaN is above all numbers (3.21)."""
+    """Return a mask of the files whose values may satisfy a comparison. NaN is above all numbers (iceberg 3.21)."""
     if value != value:
         nans, numbers = op in (Op.EQ, Op.LE, Op.GE), facts.has_numbers & (op in (Op.LT, Op.LE, Op.NE))
     else:
@@ -317,15 +319,16 @@ _EXCLUDES: dict[Op, tuple[Op | None, Op | None]] = {
     Op.GT: (None, Op.LE),
     Op.GE: (None, Op.LT),
 }
-"""How a lower and an upper bound compare with a value if no number between them satisfies the operator."""
+"""How the lower and upper bounds must compare with a value to show that no number between them satisfies the operator.
+"""
 
 
 def _excluded(op: Op, value: Any, facts: ColumnBounds, column: Field) -> Mask:
-    """Return where no number within the bounds satisfies a comparison."""
+    """Return a mask of the files in which no number within the bounds satisfies a comparison."""
     if op is Op.NE:
         return _bound_is(_single_value(facts, column), Op.EQ, value)
     if isinstance(column.type, UuidType):
-        # Implementations disagree on the order of UUIDs (iceberg 3.3).
+        # Implementations order UUIDs differently (iceberg 3.3).
         return _bound_is(_single_value(facts, column), Op.NE, value) & (op is Op.EQ)
     below, above = _EXCLUDES[op]
     excluded = np.zeros(len(facts), np.bool_)
@@ -360,20 +363,20 @@ def _none_may_match(values: Sequence[Any], facts: ColumnBounds, column: Field) -
 
 
 def _is_in(bounds: pa.Array, values: Sequence[Any], column: Field) -> Mask:
-    """Return where a bound is one of some values. -0.0 is 0.0."""
+    """Return a mask of the bounds that are one of some values. -0.0 equals 0.0."""
     if bounds.null_count == len(bounds):
         return np.zeros(len(bounds), np.bool_)
-    wanted = bound_array(values, column.type).drop_null()
+    value_set = bound_array(values, column.type).drop_null()
     if pa.types.is_float64(bounds.type):
-        # NumPy compares floats as SQL does; Arrow's hash of -0.0 is not that of 0.0.
+        # NumPy compares floats as SQL does. Arrow hashes -0.0 and 0.0 differently.
         numbers = to_numpy(pc.fill_null(bounds, scalar_of(0.0, pa.float64())))
-        found: Mask = np.isin(numbers, to_numpy(wanted)) & to_numpy(bounds.is_valid())
+        found: Mask = np.isin(numbers, to_numpy(value_set)) & to_numpy(bounds.is_valid())
         return found
-    return true_mask(pc.is_in(bounds, value_set=wanted))
+    return true_mask(pc.is_in(bounds, value_set=value_set))
 
 
 def _prefix_excluded(prefix: str, facts: ColumnBounds, *, negated: bool) -> Mask:
-    """Return where no text within the bounds starts with a prefix, or with `negated`, where all of them do."""
+    """Return a mask of the files in which no text within the bounds starts with a prefix, or all do if `negated`."""
     excluded = np.zeros(len(facts), np.bool_)
     if not pa.types.is_string(facts.lower.type):
         return excluded
@@ -389,11 +392,11 @@ def _prefix_excluded(prefix: str, facts: ColumnBounds, *, negated: bool) -> Mask
 
 
 def _single_value(facts: ColumnBounds, column: Field) -> pa.Array:
-    """Return the one value of all rows that are neither null nor NaN, null where there may be several."""
+    """Return the only value of all rows that are neither null nor NaN; null if there may be several."""
     if facts.is_exact:
         return facts.lower
     differ = ~compare_bounds(pc.equal, facts.lower, facts.upper)
-    # If a writer cut the upper bound without rounding it up, a long value could hide behind its prefix.
+    # If a writer truncated the upper bound without rounding it up, a longer value may start with the bound.
     if pa.types.is_string(facts.lower.type):
         differ |= true_mask(pc.greater_equal(pc.utf8_length(facts.lower), scalar_of(TRUNCATION_LENGTH, pa.int32())))
     elif pa.types.is_binary(facts.lower.type) and not isinstance(column.type, UuidType):
@@ -412,7 +415,7 @@ _COMPARE: dict[Op, Callable[..., pa.Array]] = {
 
 
 def _bound_is(bounds: pa.Array, op: Op, value: Any) -> Mask:
-    """Return where a bound is known and compares so with a value. Nowhere, if the value is not of the bounds' type."""
+    """Return a mask of the bounds that compare as given with a value; False for unknown bounds and unfit values."""
     if bounds.null_count == len(bounds):
         return np.zeros(len(bounds), np.bool_)
     if pa.types.is_int64(bounds.type) and isinstance(value, int) and not -(2**63) <= value < 2**63:
@@ -426,9 +429,9 @@ def _bound_is(bounds: pa.Array, op: Op, value: Any) -> Mask:
 
 
 def may_share(column: Field, left: ColumnBounds, right: ColumnBounds) -> Mask:
-    """Return, for each pair of files, whether both may hold the same value of a column, or both null.
+    """Return, for each pair of files, whether both may hold the same value of a column, or both a null.
 
-    Nulls are equal, and NaN equals NaN. Bounds leave NaN out (iceberg 4.9, 4.23).
+    Nulls are equal, and NaN equals NaN. Bounds ignore NaN (iceberg 4.9, 4.23).
     """
     nulls, values = left.has_nulls & right.has_nulls, left.has_values & right.has_values
     nans = left.has_nans & right.has_nans
@@ -436,15 +439,15 @@ def may_share(column: Field, left: ColumnBounds, right: ColumnBounds) -> Mask:
 
 
 def _below(column: Field, low: ColumnBounds, high: ColumnBounds) -> Mask:
-    """Return where every value in `low` is known to be less than every value in `high`."""
+    """Return a mask of the pairs in which every value of `low` is certainly less than every value of `high`."""
     if isinstance(column.type, UuidType):
         return np.zeros(len(low), np.bool_)
     below = compare_bounds(pc.less, low.upper, high.lower)
     for bound in (low.lower, high.upper):
         below &= to_numpy(bound.is_valid())
     if pa.types.is_string(low.upper.type) or pa.types.is_binary(low.upper.type):
-        # Some writers cut an upper bound without rounding it up (iceberg 3.9): values that start with the bound may be
-        # above it.
+        # Some writers truncate an upper bound without rounding it up (iceberg 3.9), so values that start with the bound
+        # may be above it.
         for place in np.flatnonzero(below).tolist():
             below[place] = not high.lower[place].as_py().startswith(low.upper[place].as_py())
     return below

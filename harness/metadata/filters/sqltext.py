@@ -1,4 +1,4 @@
-"""Names, types and values as text of DuckDB's SQL: read exactly, or not at all, and written. Nothing else quotes."""
+"""Names, types, and values as text of DuckDB's SQL: exact parsing and writing. Only this module quotes SQL."""
 
 from __future__ import annotations
 
@@ -19,40 +19,40 @@ DAY_NS = 86_400_000_000_000
 
 
 def refuse_half_characters(sql: str, what: str) -> None:
-    """Refuses text that is not Unicode, such as arguments of a command that are not UTF-8. Raises RequestError."""
+    """Raise RequestError if a text cannot be encoded as UTF-8, for example command arguments in another encoding."""
     try:
         sql.encode()
     except UnicodeEncodeError as error:
         raise RequestError(
-            f"Cannot parse the {what}: character {error.start + 1} is half of one, {sql[error.start]!a}; "
+            f"Cannot parse the {what}: character {error.start + 1} is half of a character, {sql[error.start]!a}; "
             "write it in UTF-8"
         ) from None
 
 
 def parse_integer(text: str) -> int | None:
-    """A whole number in plain digits."""
+    """Parse an integer in plain digits; None for other texts."""
     return int(text) if re.fullmatch(r"-?[0-9]{1,38}", text) else None
 
 
 def whole_number(text: str) -> int | None:
-    """A whole number in digits alone; None for more of them than a value of any type has, which Python may refuse."""
+    """Parse an integer of digits only; None for other texts, and for more digits than values of any type have."""
     return int(text) if re.fullmatch(r"[0-9]{1,38}", text) else None
 
 
 def parse_decimal(text: str) -> Decimal | None:
-    """A number in plain digits with a point, exactly."""
+    """Parse a number in plain digits with a decimal point exactly; None for other texts."""
     return Decimal(text) if re.fullmatch(r"-?[0-9]{1,38}(\.[0-9]{1,38})?", text) else None
 
 
 def parse_float(text: str) -> float | None:
-    """The nearest double, or an infinity, or NaN."""
+    """Parse a number to the nearest double, an infinity, or NaN; None for other texts."""
     if re.fullmatch(r"-?[0-9]{1,38}(\.[0-9]{1,38})?([eE][+-]?[0-9]{1,2})?|nan|NaN|-?inf|-?Infinity|-?infinity", text):
         return float(text)
     return None
 
 
 def parse_date(text: str) -> int | None:
-    """Days since 1970-01-01; None outside the years 1 to 9999."""
+    """Parse a date to days since 1970-01-01; None for other texts, and outside the years 1 to 9999."""
     if not re.fullmatch(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", text):
         return None
     try:
@@ -68,13 +68,21 @@ _TIMESTAMP = re.compile(
 
 
 def parse_timestamp(text: str, *, digits: int) -> int | None:
-    """Nanoseconds since 1970-01-01 of a wall-clock time with at most `digits` digits of a second; no offset."""
+    """Parse a timestamp without a zone to nanoseconds since 1970-01-01; None for other texts.
+
+    Args:
+        text: The text, without an offset.
+        digits: The maximum number of digits after the second's decimal point.
+    """
     match = _TIMESTAMP.fullmatch(text)
     return None if match is None or match[4] is not None else _nanoseconds(match, digits)
 
 
 def parse_instant(text: str, *, digits: int) -> int | None:
-    """Nanoseconds since 1970-01-01 UTC; without an offset the text is in UTC, as engines' sessions are."""
+    """Parse an instant to nanoseconds since 1970-01-01 UTC; None for other texts.
+
+    A text without an offset is in UTC, like the sessions of engines. `digits` is as for `parse_timestamp`.
+    """
     match = _TIMESTAMP.fullmatch(text)
     if match is None or (match[2] is None and match[4] is not None):
         return None
@@ -95,7 +103,7 @@ def _nanoseconds(match: re.Match[str], digits: int) -> int | None:
 
 
 def parse_time(text: str) -> int | None:
-    """Nanoseconds since midnight."""
+    """Parse a time of day to nanoseconds since midnight; None for other texts."""
     match = re.fullmatch(r"([0-9]{2}:[0-9]{2}:[0-9]{2})(?:\.([0-9]{1,6}))?", text)
     return None if match is None else _time_of_day(match[1], match[2] or "", 6)
 
@@ -108,12 +116,12 @@ def _time_of_day(clock: str, fraction: str, digits: int) -> int | None:
 
 
 def parse_uuid(text: str) -> bytes | None:
-    """The 16 bytes of a UUID in its usual form."""
+    """Parse a UUID in its usual form to 16 bytes; None for other texts."""
     return uuid.UUID(text).bytes if re.fullmatch(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}", text) else None
 
 
 def parse_bytes(text: str) -> bytes | None:
-    """DuckDB's text form of a BLOB: ASCII, other bytes as \\xAA."""
+    r"""Parse DuckDB's text form of a BLOB (ASCII, with other bytes as \xAA); None for other texts."""
     if not re.fullmatch(r"(?:\\x[0-9a-fA-F]{2}|[ -\[\]-~])*", text):
         return None
     return re.sub(rb"\\x(..)", lambda m: bytes.fromhex(m[1].decode()), text.encode())
@@ -121,18 +129,26 @@ def parse_bytes(text: str) -> bytes | None:
 
 @dataclass(frozen=True, slots=True)
 class ResolvedPath:
-    """The meaning of a path: fields from the top-level column down."""
+    """The column that a path of names refers to.
+
+    Attributes:
+        fields: The fields from the top-level column down.
+        rest: Names inside a metadata column, whose fields differ between tables.
+    """
 
     fields: tuple[dt.Field, ...]
-    rest: tuple[str, ...] = ()  # names within a metadata column, whose fields differ from table to table
+    rest: tuple[str, ...] = ()
 
     @property
     def leaf(self) -> dt.Field | None:
-        """The innermost field; None within a metadata column."""
+        """The innermost field; None inside a metadata column."""
         return None if self.rest else self.fields[-1]
 
     def sql(self) -> str:
-        """The reference in DuckDB's dialect; parentheses keep a struct from being taken for a table."""
+        """Return the reference in DuckDB's dialect.
+
+        Parentheses prevent DuckDB from reading a struct's name as a table's.
+        """
         first, *others = (*(f.name for f in self.fields), *self.rest)
         return ".".join((f"({quoted(first)})", *(quoted(n) for n in others))) if others else quoted(first)
 
@@ -141,7 +157,10 @@ class ResolvedPath:
 class ColumnNames:
     """The names of one schema.
 
-    table: a name that may precede them. is_condition: literals may be among them.
+    Attributes:
+        schema: The schema.
+        table: A table name that may precede column names.
+        is_condition: True if literals may occur among the names. Error messages then mention quotes.
     """
 
     schema: dt.Schema
@@ -149,7 +168,11 @@ class ColumnNames:
     is_condition: bool = False
 
     def resolve(self, names: tuple[str, ...]) -> ResolvedPath:
-        """The fields that a path of names means. Raises UnknownColumnError."""
+        """Return the column that a path of names refers to.
+
+        Raises:
+            UnknownColumnError: No column, or more than one, has the name.
+        """
         found = self._descend(names)
         is_qualified = self.table is not None and len(names) > 1 and names[0].casefold() == self.table.casefold()
         if found is None and is_qualified:
@@ -173,45 +196,48 @@ class ColumnNames:
         return ResolvedPath(tuple(fields))
 
     def _find(self, name: str, fields: Iterable[dt.Field]) -> dt.Field | None:
-        alike = [f for f in fields if f.name.casefold() == name.casefold()]
-        exact = [f for f in alike if f.name == name]
-        found = exact or alike
+        candidates = [f for f in fields if f.name.casefold() == name.casefold()]
+        exact = [f for f in candidates if f.name == name]
+        found = exact or candidates
         if len(found) > 1:
             listed = ", ".join(f'"{f.name}"' for f in found)
-            message = (
-                f'Column "{name}" is ambiguous, it may be any of {listed}. Use the exact spelling, case-sensitively.'
-            )
+            message = f'Column "{name}" is ambiguous: it matches {listed}. Use the exact spelling and letter case.'
             raise UnknownColumnError(message, field=name, cause="AmbiguousColumn", rule="iceberg 5.21")
         return found[0] if found else None
 
     def _unknown(self, names: tuple[str, ...]) -> UnknownColumnError:
-        import difflib  # only a name that is not found needs it
+        import difflib  # only needed if a name is not found
 
-        wanted = ".".join(names)
+        full_name = ".".join(names)
         known = {".".join(path): None for path, _ in dt.walk(self.schema.fields)} | dict.fromkeys(dt.METADATA)
         folded = {name.casefold(): name for name in known}
-        near = [folded[n] for n in difflib.get_close_matches(wanted.casefold(), folded, n=3)]
+        near = [folded[n] for n in difflib.get_close_matches(full_name.casefold(), folded, n=3)]
         hint = f"did you mean {' or '.join(near)}?" if near else f"the table has {', '.join(self.schema.names()[:20])}"
         if self.is_condition and not near and len(names) == 1:
-            hint += f"; a text has single quotes, '{wanted}'"
-        if wanted in known:
-            hint = f"did you mean the field {wanted}, without quotes around the whole?"
-        return UnknownColumnError(f'Unknown column "{wanted}": {hint}', field=wanted)
+            hint += f"; write a text in single quotes, '{full_name}'"
+        if full_name in known:
+            hint = f"did you mean the field {full_name}, without quotes around the whole?"
+        return UnknownColumnError(f'Unknown column "{full_name}": {hint}', field=full_name)
 
 
 def quoted(name: str) -> str:
-    """A name as an SQL identifier."""
+    """Return a name as an SQL identifier."""
     return '"' + name.replace('"', '""') + '"'
 
 
 def bind_columns(names: Sequence[str], schema: dt.Schema) -> tuple[dt.Field, ...]:
-    """The fields of `schema`, or metadata columns, that `names` mean, in that order.
+    """Return the fields with the given names, from the schema or the metadata columns, in that order.
 
-    A name is a whole top-level name: `a.b` is the column called that. Spelling decides, as for `parse_filter`.
+    A name is a whole top-level name: `a.b` is a column with a dot in its name. Spelling and case are handled as in
+    `parse_filter`.
+
+    Args:
+        names: The names.
+        schema: The schema of the table.
 
     Raises:
-        UnknownColumnError: a name that no column has, or that several have.
-        RequestError: a column is named twice.
+        UnknownColumnError: No column, or more than one, has a name.
+        RequestError: A column is named twice.
     """
     bound = tuple(ColumnNames(schema=schema, table=None).resolve((name,)).fields[0] for name in names)
     twice = next((f.name for i, f in enumerate(bound) if f in bound[:i]), None)
@@ -225,7 +251,7 @@ _INTEGERS = {8: "TINYINT", 16: "SMALLINT", 32: "INTEGER", 64: "BIGINT"}
 
 
 def name(identifier: str) -> str:
-    """A quoted identifier. Raises UnsupportedError: it is empty, which DuckDB's SQL cannot say."""
+    """Return a quoted identifier. Raises UnsupportedError if it is empty, because DuckDB has no empty names."""
     if identifier == "":
         message = (
             "Cannot name a column or struct field '' in DuckDB, which has no empty names: leave the column out, or "
@@ -236,30 +262,30 @@ def name(identifier: str) -> str:
 
 
 def text(value: str) -> str:
-    """A string literal; NUL, which SQL text cannot hold, goes by way of bytes."""
+    """Return a string literal. A text with NUL, which SQL text cannot contain, is encoded as bytes."""
     if "\0" in value:
         return f"decode(from_hex('{value.encode().hex()}'))"
     return "'" + value.replace("'", "''") + "'"
 
 
 def escape_glob(path: str) -> str:
-    """`path` as an item of `read_parquet([…])`, where items are globs."""
+    """Return `path` escaped for `read_parquet([…])`, which reads its items as globs."""
     return _GLOB.sub(r"[\g<0>]", path)
 
 
 def opens_in_duckdb(path: str) -> bool:
     """Return whether DuckDB can open a local file by its path.
 
-    DuckDB (1.5, 2.0) splits a path at each backslash, also where a backslash is part of a file's name.
+    DuckDB (1.5, 2.0) splits a path at each backslash, even if the backslash is part of a file name.
     """
     return os.name == "nt" or "\\" not in path
 
 
 def type_name(type_: dt.Type) -> str:
-    """The DuckDB type in which values of `type_` leave the engine, spelled as DuckDB prints it.
+    """Return the DuckDB type of the values that the engine returns for a type, spelled as DuckDB prints it.
 
-    Variant is JSON text, geometry and geography are WKB bytes, and an instant in nanoseconds is TIMESTAMP_NS in UTC,
-    because no DuckDB before 2.0 has a zoned nanosecond type.
+    A variant is JSON text, geometry and geography are WKB bytes, and an instant in nanoseconds is TIMESTAMP_NS in UTC,
+    because DuckDB before 2.0 has no zoned nanosecond type.
     """
     match type_:
         case dt.BooleanType():
@@ -302,7 +328,7 @@ def type_name(type_: dt.Type) -> str:
 
 
 def literal(value: Any, type_: dt.Type) -> str:
-    """A typed SQL expression for a value as internal values (see `harness.metadata.model.schema`)."""
+    """Return a typed SQL expression for an internal value (see `harness.metadata.model.schema`)."""
     target = type_name(type_)
     if value is None:
         return f"CAST(NULL AS {target})"
@@ -345,5 +371,5 @@ def literal(value: Any, type_: dt.Type) -> str:
 
 
 def struct(parts: dict[str, str]) -> str:
-    """A struct expression of named parts."""
+    """Return a struct expression with the given parts by name."""
     return f"struct_pack({', '.join(f'{name(key)} := {part}' for key, part in parts.items())})"

@@ -10,14 +10,15 @@ by binary search, however many deletes there are.
 | position delete file  | the same                                      | at least the file's       | listed in it    |
 | deletion vector       | the same                                      | at least the file's       | its target      |
 
-Sequence numbers are *data* sequence numbers. A position delete applies to files of the same commit and of older commits, an
-equality delete only to older files (4.7). A file with a deletion vector has no other position deletes (4.5).
+Sequence numbers are *data* sequence numbers. A position delete applies to files of the same commit and of older
+commits, an equality delete only to older files (4.7). A file with a deletion vector has no other position deletes
+(4.5).
 
 A position delete file of another partition does not apply (4.4). If it lists a live data file, its writer
 meant to delete those rows, and readers disagree about them. This is an error (trap T9) unless the caller chose to be
 lenient. The contradiction is detected in three cases: if the metadata names exactly one data file; if the delete file
 is a *suspect*, which means that it has another spec than the data file and the data file's path is within its path
-bounds; and if the delete file is read for another data file. A delete file that lists a data file of its own spec in
+bounds; and if the delete file is read for another data file. A delete file that lists a data file of the same spec in
 another partition is only detected in these cases, because reading the delete files of all partitions would defeat
 partition skipping.
 
@@ -92,9 +93,11 @@ class DeleteScope:
     def check_target(self, delete: ManifestEntry, data: ManifestEntry, *, rule: str = "iceberg 4.4") -> None:
         """Raise CorruptDeleteError if a delete for one data file is of another partition than that file."""
         if not self.lenient and self.partition_of(delete.file) != self.partition_of(data.file):
-            own, other = delete.file, data.file
+            partition_deletes, other = delete.file, data.file
             raise partition_mismatch(
-                (own.path, own.spec_id, own.partition), (other.path, other.spec_id, other.partition), rule
+                (partition_deletes.path, partition_deletes.spec_id, partition_deletes.partition),
+                (other.path, other.spec_id, other.partition),
+                rule,
             )
 
     def check_vector(self, vector: ManifestEntry, data: ManifestEntry) -> None:
@@ -102,7 +105,7 @@ class DeleteScope:
         if vector.sequence_number < data.sequence_number:
             message = (
                 f"Deletion vector of {data.file.path} has sequence number {vector.sequence_number}, expected at least"
-                f" {data.sequence_number} as its data file. Rewrite the vector"
+                f" {data.sequence_number}, the number of its data file. Rewrite the vector"
             )
             raise CorruptDeleteError(message, cause="CorruptDeletionVector", file=vector.file.path, rule="iceberg 4.3")
         self.check_target(vector, data, rule="iceberg 4.3")
@@ -220,7 +223,7 @@ class DeleteIndex:
             format_version: The format version of the table.
             live_paths: Recorded paths of the snapshot's live data files; the paths of `single_targets` are enough. If
                 the only path of a delete file is not among them, the delete file is read for its whole partition, which
-                is slower and gives the same rows (iceberg 4.14).
+                is slower but returns the same rows (iceberg 4.14).
 
         Raises:
             CorruptDeleteError: An entry lacks a required field (4.17, 4.23), or a file has two vectors (4.21).
@@ -325,7 +328,7 @@ def check_entry(entry: ManifestEntry, format_version: int) -> None:
         raise UnsupportedError(message, cause="UnsupportedFormat", file=file.path, rule="iceberg 2.20")
     elif not file.equality_ids:
         raise CorruptDeleteError(
-            "Equality delete file has no equality ids, so what its rows delete is unknown. Rewrite the delete",
+            "Equality delete file has no equality ids, so it is unknown which rows it deletes. Rewrite the delete",
             cause="CorruptManifest",
             file=file.path,
             field="equality_ids",
@@ -424,13 +427,15 @@ def _path_ranges(files: Iterable[ManifestEntry], scope: DeleteScope) -> dict[int
 
 
 def _ranges_of(bounds: list[tuple[tuple[str, str] | None, ManifestEntry]]) -> _PathRanges:
-    known = sorted(((pair[0], pair[1] + _LAST, entry) for pair, entry in bounds if pair), key=lambda item: item[0])
-    uppers = tuple(upper for _, upper, _ in known)
+    bounded_files = sorted(
+        ((pair[0], pair[1] + _LAST, entry) for pair, entry in bounds if pair), key=lambda item: item[0]
+    )
+    uppers = tuple(upper for _, upper, _ in bounded_files)
     return _PathRanges(
-        tuple(lower for lower, _, _ in known),
+        tuple(lower for lower, _, _ in bounded_files),
         uppers,
         tuple(accumulate(uppers, max)),
-        tuple(entry for _, _, entry in known),
+        tuple(entry for _, _, entry in bounded_files),
         _BySequence.sort((entry.sequence_number, entry) for pair, entry in bounds if pair is None),
     )
 
@@ -441,7 +446,7 @@ class EqualityDeletes:
 
     Attributes:
         global_deletes: Indexes of the deletes of unpartitioned specs.
-        by_partition: Indexes of the other deletes.
+        by_partition: Indexes of all remaining deletes.
         cached_sets: Results of `deletes_for`.
     """
 
@@ -461,12 +466,12 @@ class EqualityDeletes:
 
     def deletes_for(self, partition: Hashable, number: int) -> tuple[int, ...]:
         """Return the ascending indexes of the deletes that apply to a data file. Equal results are the same object."""
-        own = self.by_partition.get(partition)
-        scope = _NONE if own is None else own
+        partition_deletes = self.by_partition.get(partition)
+        scope = _NONE if partition_deletes is None else partition_deletes
         start, global_start = (
             first_equality_delete(deletes.numbers, number) for deletes in (scope, self.global_deletes)
         )
-        key = (None if own is None else partition, start, global_start)
+        key = (None if partition_deletes is None else partition, start, global_start)
         if key not in self.cached_sets:
             self.cached_sets[key] = tuple(sorted(scope.items[start:] + self.global_deletes.items[global_start:]))
         return self.cached_sets[key]

@@ -313,7 +313,7 @@ def open_manifest(
         data: The bytes of the manifest.
         manifest: The description of the manifest in the list.
         specs: The partition specs of the table, by id.
-        schemas: Schemas that give the source columns of partition fields their types. The first schema with the column
+        schemas: Schemas with the types of the source columns of partition fields. The first schema with the column
             is used, so the schema of the read comes first and old schemas last.
         limits: Bounds on the decoded items.
 
@@ -345,12 +345,12 @@ class ManifestReader:
 
     @property
     def is_v1(self) -> bool:
-        """Whether the manifest's own header has format version 1."""
+        """True if the manifest's own header has format version 1."""
         return self.container.text("format-version") == "1"
 
     @property
     def is_disputed(self) -> bool:
-        """Whether the header says deletes while the manifest list says data. Each entry then decides (iceberg 2.4).
+        """True if the header says deletes while the manifest list says data. Each entry then decides (iceberg 2.4).
 
         DuckDB 1.5 writes an arbitrary value into the header: one in twenty of its data manifests says deletes.
         """
@@ -368,7 +368,7 @@ class ManifestReader:
 
         def partition(encoded: bytes) -> Mapping[int, Any]:
             if column.read(encoded, 0) != len(encoded):
-                raise ValueError("a partition tuple has a rest")
+                raise ValueError("a partition tuple has extra bytes")
             return self._convert(column.take()[0])
 
         return partition
@@ -379,7 +379,7 @@ class ManifestReader:
 
 
 def _spec(container: Container, manifest: ManifestFile, specs: Mapping[int, PartitionSpec]) -> PartitionSpec:
-    """Return the spec of the manifest's partition tuples: the table's, else the one in the header (iceberg 2.22)."""
+    """Return the spec of the manifest's partition tuples: from the table, or else from the header (iceberg 2.22)."""
     spec_id = manifest.spec_id
     if spec_id is None:  # the header has the spec id, or the id is 0 (iceberg 1.27)
         stated = container.text("partition-spec-id") or ""

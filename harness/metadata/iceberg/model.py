@@ -137,7 +137,7 @@ def parse_header_spec(text: str, spec_id: int, *, file: str) -> PartitionSpec:
         return PartitionSpec(spec_id, parse_spec_fields(Json(fields, file, ("partition-spec",))))
     except (ValueError, RecursionError, InvalidTableError) as error:
         raise CorruptFileError(
-            f"Cannot parse the partition spec in the manifest's header: got {short_repr(text)}, expected a list of fields",
+            f"Cannot parse the partition spec in the manifest's header: got {short_repr(text)}, expected a list",
             cause="CorruptManifest",
             file=file,
             field="partition-spec",

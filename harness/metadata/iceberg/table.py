@@ -2,7 +2,7 @@
 
 A table in a file system has no catalog that records the current metadata file. Two sources are certain: a path to the
 metadata file itself, and files named `v<N>.metadata.json` with a version hint. Files named `<n>-<id>.metadata.json` are
-written by catalogs, and some may be left over from commits that failed. Such a file is used only if the caller allows
+written by catalogs, and some may be left over from commits that failed. Such files are used only if the caller allows
 the guess.
 """
 
@@ -51,7 +51,7 @@ _SUFFIX = r"(?:\.(?:gz|gzip|zst|zstd))?\.metadata\.json(?:\.(?:gz|gzip|zst|zstd)
 _ANY = re.compile(rf"(?P<stem>.+?){_SUFFIX}")
 _VERSIONED = re.compile(rf"v(?P<number>[0-9]+){_SUFFIX}")
 _NUMBERED = re.compile(rf"v?(?P<number>[0-9]+)-.+?{_SUFFIX}")
-# A commit to a file-system table writes such a file and then renames it; a crash can leave the file behind.
+# A commit to a file-system table writes a file with this name and then renames it; a crash can leave the file behind.
 _TEMPORARY = re.compile(rf"[0-9a-f]{{8}}(?:-[0-9a-f]{{4}}){{3}}-[0-9a-f]{{12}}{_SUFFIX}", re.IGNORECASE)
 
 
@@ -137,8 +137,8 @@ def _by_hint(directory: PhysicalPath, text: str, storage: Storage) -> _MetadataF
         stem_path = next(filter(storage.has_file, inside), None)
         if stem_path is None:
             raise TableNotFoundError(
-                f"Cannot find the metadata file of the version hint: got {text[:80]!r}, and there is no such file; "
-                "name the metadata file itself",
+                f"Cannot find the metadata file of the version hint {text[:80]!r}: no such file exists. "
+                "Open the metadata file by its path",
                 cause="MetadataNotFound",
                 file=join(directory, HINT),
                 rule="iceberg 1.3" if number else "iceberg 1.6",
@@ -149,7 +149,7 @@ def _by_hint(directory: PhysicalPath, text: str, storage: Storage) -> _MetadataF
         path, version = later, version + 1
     if version == hinted:
         return path, ()
-    return path, (f"The version hint says {hinted}, the newest version is {version} [iceberg 1.3]",)
+    return path, (f"The version hint is {hinted}, but the newest version is {version} [iceberg 1.3]",)
 
 
 def _version_path(directory: PhysicalPath, version: int, storage: Storage) -> PhysicalPath | None:
@@ -168,12 +168,15 @@ def _by_names(
         return join(directory, _highest(versioned, _VERSIONED)[0]), ()
     if not numbered or len(numbered) < len(lasting):
         listed = _name_list(sorted(lasting or names, reverse=True))
-        raise _ambiguous(directory, f"there is no version hint, and the names do not tell ({listed})", "iceberg 1.4")
+        raise _ambiguous(
+            directory, f"there is no version hint, and the file names do not decide ({listed})", "iceberg 1.4"
+        )
     candidates = _highest(numbered, _NUMBERED)
     if not allow_version_guess:
         raise AmbiguousTableError(
-            f"Cannot tell the current metadata file: there is no version hint, and '{_name_list(candidates)}' is only the "
-            "highest number; name the metadata file itself, or give allow_version_guess",
+            "Cannot determine the current metadata file: there is no version hint, and "
+            f"'{_name_list(candidates)}' only has the highest number. Open the metadata "
+            "file by its path, or pass allow_version_guess=True",
             cause="AmbiguousMetadata",
             file=directory,
             rule="iceberg 1.5",
@@ -199,13 +202,13 @@ def _highest(names: Iterable[str], pattern: re.Pattern[str]) -> list[str]:
 def _newest_by_time(directory: PhysicalPath, names: Sequence[str], storage: Storage) -> str:
     """Return the newest of several files with one number (iceberg 1.5).
 
-    Raises AmbiguousTableError if the newest is not unique or another file lists it as its predecessor.
+    Raises AmbiguousTableError if several files are newest, or another file lists it as its predecessor.
     """
     loaded = {name: _read_metadata(join(directory, name), storage) for name in names}
     times = {name: metadata.last_updated_ms for name, metadata in loaded.items()}
     undated = next((name for name, time in times.items() if time is None), None)
     if undated is not None:
-        message = "Cannot tell the current metadata file: one of several has no 'last-updated-ms'"
+        message = "Cannot determine the current metadata file: one of several has no 'last-updated-ms'"
         file = loaded[undated].file
         raise CorruptFileError(message, cause="AmbiguousMetadata", file=file, rule="iceberg 1.5")
     latest = max(time for time in times.values() if time is not None)
@@ -222,7 +225,7 @@ def _name_list(names: Sequence[str]) -> str:
 
 
 def _ambiguous(directory: PhysicalPath, reason: str, rule: str) -> AmbiguousTableError:
-    message = f"Cannot tell the current metadata file: {reason}; name the metadata file itself"
+    message = f"Cannot determine the current metadata file: {reason}. Open the metadata file by its path"
     return AmbiguousTableError(message, cause="AmbiguousMetadata", file=directory, rule=rule)
 
 
@@ -315,8 +318,8 @@ class IcebergTable:
         """Return the totals in the current snapshot's summary, as far as its writer recorded them."""
         summary = {} if self.current is None else self.current.summary
         keys = {"files": "data-files", "bytes": "files-size", "rows before deletes": "records"}
-        said = {name: summary.get(f"total-{key}", "") for name, key in keys.items()}
-        return {name: int(text) for name, text in said.items() if re.fullmatch("[0-9]{1,19}", text)}
+        totals = {name: summary.get(f"total-{key}", "") for name, key in keys.items()}
+        return {name: int(text) for name, text in totals.items() if re.fullmatch("[0-9]{1,19}", text)}
 
     def describe(self) -> dict[str, Any]:
         """Return the metadata as plain values, for `harness info`."""
@@ -361,7 +364,7 @@ class IcebergTable:
 
     @property
     def path_map(self) -> PathMap:
-        """The map from recorded to physical paths: the caller's prefixes first, then those of the table's own move."""
+        """The map from recorded to physical paths: the caller's prefixes, then the prefixes of the table's own move."""
         return self.options.path_map
 
     @property
@@ -392,9 +395,9 @@ class IcebergTable:
             unless: Returns True for manifests that will not be requested, so that they are not read ahead.
         """
         waits = any(not is_local(self.path_map.physical(manifest.path)) for manifest in manifests[:1])
-        wanted = [manifest for manifest in manifests if not unless(manifest)] if waits else ()
-        number = len(wanted if waits else manifests)
-        with phase("reading manifests", number, "manifests") as advance, read_ahead(self._manifest, wanted) as read:
+        uncached = [manifest for manifest in manifests if not unless(manifest)] if waits else ()
+        number = len(uncached if waits else manifests)
+        with phase("reading manifests", number, "manifests") as advance, read_ahead(self._manifest, uncached) as read:
 
             def counted(manifest: ManifestFile) -> bytes:
                 data = read(manifest)
@@ -453,8 +456,8 @@ def load(location: PhysicalPath, storage: Storage, options: ReadOptions) -> Iceb
     except HarnessError as error:
         error.within(table=location)
         raise
-    given = options.path_map.prefixes
-    path_map = PathMap(given + default_prefixes(metadata, storage), explicit_count=len(given))
+    user_prefixes = options.path_map.prefixes
+    path_map = PathMap(user_prefixes + default_prefixes(metadata, storage), explicit_count=len(user_prefixes))
     return IcebergTable(
         location=location,
         metadata_path=path,
@@ -478,5 +481,5 @@ def _sort_key(key: SortField) -> dict[str, Any]:
 
 
 def _blob(blob: BlobMetadata) -> dict[str, Any]:
-    known = _values(blob, "type", "snapshot_id", "sequence_number")
-    return known | {"fields": list(blob.fields), "properties": dict(blob.properties)}
+    values = _values(blob, "type", "snapshot_id", "sequence_number")
+    return values | {"fields": list(blob.fields), "properties": dict(blob.properties)}

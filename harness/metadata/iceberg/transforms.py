@@ -1,4 +1,4 @@
-"""Partition transforms: their names, and their results on stored-form values."""
+"""Partition transforms: their names, and their results for internal values."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from harness.storage.records import dataclass
 
 
 class _NamedTransform:
-    """A transform without parameters, which its class names."""
+    """A transform without parameters, whose text is its class name in lower case."""
 
     __slots__ = ()
 
@@ -44,8 +44,10 @@ class Bucket:
 
 @dataclass(frozen=True, slots=True)
 class Truncate:
-    """Numbers rounded down to a multiple of `width` (of the unscaled value, for decimals), or the first `width` code
-    points or bytes."""
+    """Numbers rounded down to a multiple of `width`, or the first `width` code points or bytes.
+
+    For decimals, `width` applies to the unscaled value.
+    """
 
     width: int
 
@@ -75,12 +77,15 @@ class Hour(_NamedTransform):
 
 @dataclass(frozen=True, slots=True)
 class Void(_NamedTransform):
-    """Always null: a partition field that was removed."""
+    """Always null: the transform of a removed partition field."""
 
 
 @dataclass(frozen=True, slots=True)
 class UnknownTransform:
-    """A transform that harness does not know: it never skips, but its values tell partitions apart (iceberg 3.10)."""
+    """A transform that harness does not know.
+
+    It skips no files, but its values still separate partitions (iceberg 3.10).
+    """
 
     text: str
 
@@ -102,9 +107,13 @@ _PLAIN: dict[str, Transform] = {
 
 
 def parse_transform(text: str) -> Transform:
-    """The transform called `text`, in any case; what is not in the specification is an `UnknownTransform`.
+    """Return the transform with this name, in any letter case.
 
-    Source: iceberg 3.10. A width or count of zero has no meaning, so it counts as unknown.
+    A name outside the specification is an `UnknownTransform`.
+
+    A width or count of zero has no meaning, so it also is unknown.
+
+    Spec: Iceberg, "Partition Transforms" (rule iceberg 3.10).
     """
     name = text.strip()
     match = _PARAMETRIC.fullmatch(name)
@@ -115,9 +124,13 @@ def parse_transform(text: str) -> Transform:
 
 
 def result_type(transform: Transform, source: dt.Type | None) -> dt.Type:
-    """The type of the partition values (iceberg 1.21, 3.8). source: None if the column was dropped.
+    """Return the type of the partition values (iceberg 1.21, 3.8).
 
-    `day` gives a date, as engines show it; its internal value is the same int.
+    `day` returns a date, as engines show it. Its internal value is the same int.
+
+    Args:
+        transform: The transform.
+        source: The type of the source column; None if it was dropped.
     """
     match transform:
         case Identity() | Truncate() | Void():
@@ -139,9 +152,12 @@ def result_type(transform: Transform, source: dt.Type | None) -> dt.Type:
 
 
 def apply(transform: Transform, source: dt.Type) -> Callable[[dt.CellValue], dt.CellValue]:
-    """The transform as a function on stored-form values; null gives null.
+    """Return the transform as a function on internal values. The result for null is null.
 
-    Raises UnsupportedError: the transform is unknown, or not defined for the type. Source: iceberg 3.11-3.13.
+    Raises:
+        UnsupportedError: The transform is unknown or not defined for the type.
+
+    Spec: Iceberg, "Partition Transforms" (rules iceberg 3.11-3.13).
     """
     function = _function(transform, source)
     if function is None:
@@ -150,12 +166,12 @@ def apply(transform: Transform, source: dt.Type) -> Callable[[dt.CellValue], dt.
 
 
 def is_defined(transform: Transform, source: dt.Type) -> bool:
-    """True if the transform is known and takes values of the type."""
+    """Return whether the transform is known and defined for the type."""
     return _function(transform, source) is not None
 
 
 def _function(transform: Transform, source: dt.Type) -> Callable[[dt.CellValue], dt.CellValue] | None:
-    """The transform of non-null values; None where it is not defined."""
+    """Return the transform as a function on non-null values, or None if it is not defined."""
     match transform:
         case Identity():
             return lambda value: value
@@ -187,7 +203,7 @@ def _hash_long(value: int) -> int:
 
 
 def _hash_unscaled(number: int) -> int:
-    # The shortest two's complement: -128 takes one byte, 128 two.
+    # The shortest two's complement: -128 needs one byte, 128 needs two.
     length = (number if number >= 0 else ~number).bit_length() // 8 + 1
     return murmur3(number.to_bytes(length, "big", signed=True))
 
@@ -209,7 +225,7 @@ def _hash_function(source: dt.Type) -> Callable[[dt.CellValue], int] | None:
 
 
 def wrap(value: int, bits: int) -> int:
-    """`value` as two's complement of `bits` bits: what Java stores next to the type's minimum (iceberg 3.12)."""
+    """Wrap a value to `bits` bits in two's complement, as Java overflows below a type's minimum (iceberg 3.12)."""
     half = 1 << (bits - 1)
     return (value + half) % (2 * half) - half
 
@@ -240,18 +256,18 @@ def _time_function(transform: Year | Month | Day | Hour, source: dt.Type) -> Cal
 
 
 def _months(days: int) -> int:
-    """Months since 1970-01 of a day since 1970-01-01."""
+    """Convert days since 1970-01-01 to months since 1970-01."""
     year, month, _ = year_month_day(days)
     return (year - 1970) * 12 + month - 1
 
 
-# Buckets of many values at once: 20 steps of NumPy for a batch, in place of as many of Python for each value.
+# Hashing a batch takes 20 NumPy steps, instead of as many Python steps for each value.
 
 
 def buckets_of(bucket: Bucket, source: dt.Type) -> Callable[[pa.Array], pa.Array]:
-    """The transform as a function on Arrow arrays without nulls: int64 of internal values, decimals, texts or bytes.
+    """Return the transform as a function on Arrow arrays without nulls.
 
-    Raises as `apply`.
+    The arrays hold int64 internal values, decimals, texts, or bytes. Raises the errors of `apply`.
     """
     function = apply(bucket, source)
     divisor = 1_000 if isinstance(source, dt.TimestampType | dt.TimeType) and source.unit == "ns" else 1
@@ -271,7 +287,7 @@ def buckets_of(bucket: Bucket, source: dt.Type) -> Callable[[pa.Array], pa.Array
 
 
 def _hash_byte_strings(values: pa.Array) -> npt.NDArray[np.uint32]:
-    """The hashes of byte strings, those of one length together."""
+    """Return the hashes of byte strings. Byte strings of the same length are hashed together."""
     offsets = np.frombuffer(values.buffers()[1], np.int64)[values.offset : values.offset + len(values) + 1]
     data = np.frombuffer(values.buffers()[2] or b"", np.uint8)
     lengths = np.diff(offsets)

@@ -1,6 +1,6 @@
 """Parser of Iceberg's JSON for types, schemas, defaults, and name mappings (iceberg 1.22, 1.23, 5.14, 5.15, section 6).
 
-An unknown type name becomes an `OpaqueType`, so that the other columns of the table stay readable. Projecting,
+An unknown type name becomes an `OpaqueType`, so that all further columns of the table stay readable. Projecting,
 filtering, or equality-deleting by a column of that type raises an error.
 """
 
@@ -36,7 +36,7 @@ _PER_SECOND = {"ms": 10**3, "us": 10**6, "ns": 10**9}
 def parse_default(json: Json, type_: dt.Type) -> dt.CellValue:
     """Parse a default value of a type into internal values (see `harness.metadata.model.schema`).
 
-    Structs are objects by field id, in which fields may be missing. Maps are `{"keys": [...], "values": [...]}`.
+    Structs are objects by field id, and fields may be missing. Maps are `{"keys": [...], "values": [...]}`.
 
     Returns:
         The value. None for null, and for a value of an unknown type.
@@ -49,7 +49,7 @@ def parse_default(json: Json, type_: dt.Type) -> dt.CellValue:
         return None
     match type_:
         case dt.UnknownType() | dt.VariantType() | dt.GeometryType() | dt.GeographyType():
-            message = f"Invalid default: got {short_repr(json.value)}, expected null, as always for type {type_}"
+            message = f"Invalid default: got {short_repr(json.value)}, expected null, the only default of type {type_}"
             raise json.with_rule("iceberg 5.14").error(message)
         case dt.StructType(fields=fields):
             by_key = {str(field.id): field for field in fields}
@@ -57,8 +57,8 @@ def parse_default(json: Json, type_: dt.Type) -> dt.CellValue:
             if unknown:
                 message = f"got the key {short_repr(unknown[0])}, expected the ids of the struct's fields"
                 raise json.error(f"Invalid default: {message}")
-            given = [field for key, field in by_key.items() if key in json.object()]
-            parts = [(field, json.optional(str(field.id))) for field in given]
+            present_fields = [field for key, field in by_key.items() if key in json.object()]
+            parts = [(field, json.optional(str(field.id))) for field in present_fields]
             return {field.id: None if part is None else parse_default(part, field.type) for field, part in parts}
         case dt.ListType(element=element):
             return [parse_default(item, element.type) for item in json.items()]
@@ -66,7 +66,9 @@ def parse_default(json: Json, type_: dt.Type) -> dt.CellValue:
             keys = [parse_default(item, key.type) for item in json.child("keys").items()]
             values = [parse_default(item, value.type) for item in json.child("values").items()]
             if len(keys) != len(values):
-                raise json.error(f"Invalid default: got {len(keys)} keys and {len(values)} values, expected as many")
+                raise json.error(
+                    f"Invalid default: got {len(keys)} keys and {len(values)} values, expected equally many"
+                )
             return list(zip(keys, values, strict=True))
         case _:
             try:
@@ -77,7 +79,7 @@ def parse_default(json: Json, type_: dt.Type) -> dt.CellValue:
 
 
 def _primitive(value: Any, type_: dt.Type) -> dt.CellValue:
-    """Return `value` as an internal value. Raises ValueError with the text of what was expected."""
+    """Return `value` as an internal value. Raises ValueError with a text that describes the expected value."""
     match type_:
         case dt.BooleanType():
             return _instance_of(bool, value, "true or false")
@@ -163,7 +165,7 @@ def _days(text: str) -> int:
     year, month, day = int(match[1]), int(match[2]), int(match[3])
     leap = year % 4 == 0 and (year % 100 != 0 or year % 400 == 0)
     if not 1 <= month <= 12 or not 1 <= day <= _DAYS_IN_MONTH[month - 1] + (leap and month == 2):
-        raise ValueError("a date of the calendar")
+        raise ValueError("a date that exists")
     # Count from 1 March, so that the leap day is the last day of the year.
     years = year - (month <= 2)
     day_of_year = (153 * ((month + 9) % 12) + 2) // 5 + day - 1
@@ -263,9 +265,9 @@ def parse_type_name(text: str) -> dt.PrimitiveType:
     An unknown name, or one with parameters out of range (for example decimal(39, 0)), becomes an `OpaqueType`.
     """
     name = text.strip()
-    known = _NAMED.get(name.lower())
-    if known is not None:
-        return known
+    named_type = _NAMED.get(name.lower())
+    if named_type is not None:
+        return named_type
     if match := _DECIMAL.fullmatch(name):
         precision, scale = int(match[1]), int(match[2])
         if 1 <= precision <= 38 and scale <= precision:
@@ -310,16 +312,18 @@ def _part(document: Json, part: str) -> dt.Field:
 
 def _check_ids(document: Json, fields: tuple[dt.Field, ...]) -> None:
     document = document.with_rule("iceberg 1.23")
-    seen: dict[int, str] = {}
+    names: dict[int, str] = {}
     for path, field in dt.walk(fields):
         name = ".".join(path)
-        if field.id in seen:
-            message = f"Invalid schema: field id {field.id} is of '{seen[field.id]}' and '{name}', expected unique ids"
+        if field.id in names:
+            message = (
+                f"Invalid schema: field id {field.id} belongs to '{names[field.id]}' and '{name}', expected unique ids"
+            )
             raise document.error(message, cause="DuplicateFieldId")
         if field.id > MAX_FIELD_ID:
             message = f"Invalid schema: field '{name}' has the reserved id {field.id}, expected at most {MAX_FIELD_ID}"
             raise document.error(message, cause="ReservedFieldId")
-        seen[field.id] = name
+        names[field.id] = name
 
 
 # Name mappings assign field ids to the columns of data files without ids (iceberg 1.30, 5.7).
@@ -353,16 +357,16 @@ def _parse_level(items: Json, ids: set[int]) -> tuple[MappedName, ...]:
 
     `ids` collects the ids of the whole mapping, because each may occur only once.
     """
-    seen: set[str] = set()
+    used_names: set[str] = set()
     entries = []
     for item in items.items():
         names = item.texts("names")
         for name in names:
-            if name in seen:
+            if name in used_names:
                 raise item.error(
                     f"Invalid name mapping: the name {short_repr(name)} occurs twice at one level", key="names"
                 )
-            seen.add(name)
+            used_names.add(name)
         field_id = item.optional_integer("field-id", bits=32)
         if field_id is not None and field_id in ids:
             raise item.error(f"Invalid name mapping: field id {field_id} occurs twice, expected unique ids")

@@ -1,5 +1,5 @@
-"""The plan of a read: the contract between formats, which make it, and engines, which run it.
+"""The plan of a read: the contract between formats, which make plans, and engines, which run them.
 
-Read `scan_plan` first: it states what an engine owes a plan. `deletes` has the sources of deleted rows, `encoding`
-turns a plan into bytes, `projection` finds a table's columns in a file, and `explain` shows a plan.
+Read `scan_plan` first: it states what an engine must do with a plan. `deletes` describes the sources of deleted rows,
+`encoding` turns a plan into bytes, `projection` finds a table's columns in a file, and `explain` shows a plan.
 """

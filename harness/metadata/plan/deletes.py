@@ -1,7 +1,7 @@
-"""The deletes of a plan: which rows of data files are gone, and where that is recorded.
+"""The deletes of a plan: which rows of data files are deleted, and the sources that record it.
 
-A plan names every source of deleted rows, with all that is needed to read it. `harness.metadata.deletes.loading` reads
-deleted positions; engines read equality deletes as they read data files.
+A plan describes every source of deleted rows completely, so that it can be read from the plan alone.
+`harness.metadata.deletes.loading` reads deleted positions; engines read equality deletes like data files.
 """
 
 from __future__ import annotations
@@ -23,14 +23,17 @@ from harness.storage.records import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EqualityDelete:
-    """An equality delete file: rows in its scope that equal a row of the file in all keys are deleted.
+    """An equality delete file. It deletes the rows in its scope that equal one of its rows in all keys.
 
-    path, physical, format: as in `FILES`.
-    keys: per key its top-level column, in ascending order of the key's field id. A key inside a struct is the only
-        field that the struct has here. Types are the newest ones; ids identify columns, names do not.
-    sequence_number: hits data files with a smaller data sequence number.
-    partition: index into `ScanPlan.partitions`; None: the delete hits all partitions.
-    record_count: rows, None if unknown.
+    Attributes:
+        path: As in `FILES`.
+        physical: As in `FILES`.
+        format: As in `FILES`.
+        keys: The top-level column of each key, in ascending order of the key's field id. For a key inside a struct, the
+            struct is reduced to that key. Types are the newest ones. Columns are identified by id, not by name.
+        sequence_number: The delete applies to data files with a smaller data sequence number.
+        partition: Index into `ScanPlan.partitions`; None if the delete applies to all partitions.
+        record_count: Number of rows, None if unknown.
     """
 
     path: str
@@ -55,11 +58,15 @@ def key_fields(root: Field) -> tuple[Field, ...]:
 class PositionDeleteFile:
     """A position delete file of Iceberg: its rows are paths of data files and positions in them.
 
-    path, physical, format: as in `FILES`.
-    sequence_number, partition: its data sequence number, and the index of its partition tuple in `ScanPlan.partitions`.
-        They tell whether a row may name a data file (iceberg 4.4).
-    target: recorded path of the only data file that it is for; None: it may name several.
-    record_count: rows, None if unknown.
+    Attributes:
+        path: As in `FILES`.
+        physical: As in `FILES`.
+        format: As in `FILES`.
+        sequence_number: Data sequence number. Together with the partition, it decides which data files the rows may
+            list (iceberg 4.4).
+        partition: Index of the partition tuple in `ScanPlan.partitions`.
+        target: Recorded path of the only data file that the delete file is for; None if it may list several.
+        record_count: Number of rows, None if unknown.
     """
 
     path: str
@@ -80,11 +87,14 @@ class PositionDeleteFile:
 class StoredVector:
     """A deletion vector in a file.
 
-    path, physical: of the file that holds the vector, as in `FILES`.
-    format: of that file: `puffin`, or `bin` for a file of deletion vectors of Delta.
-    offset, length: its place in the file, in bytes. In a `bin` file, length leaves out the vector's own length and
-        checksum.
-    record_count: deleted positions in it, None if not recorded.
+    Attributes:
+        path: Recorded path of the file that holds the vector.
+        physical: Physical path of that file.
+        format: `puffin`, or `bin` for a file of deletion vectors of Delta.
+        offset: Offset of the vector in the file, in bytes.
+        length: Size of the vector in bytes. In a `bin` file, the size excludes the vector's own length and checksum
+            fields.
+        record_count: Number of deleted positions, None if not recorded.
     """
 
     path: str
@@ -104,7 +114,10 @@ class StoredVector:
 class InlineVector:
     """A deletion vector in Delta's log.
 
-    text: the vector in Z85 (delta D4). length: its bytes, decoded. record_count: deleted positions in it.
+    Attributes:
+        text: The vector in Z85 (delta D4).
+        length: Number of decoded bytes.
+        record_count: Number of deleted positions.
     """
 
     text: str
@@ -118,7 +131,7 @@ class InlineVector:
 
     @property
     def path(self) -> str:
-        """The word that stands for the path of a file in reports."""
+        """The word that replaces a path in reports."""
         return "inline"
 
 
@@ -128,10 +141,13 @@ PositionDelete: TypeAlias = PositionDeleteFile | StoredVector | InlineVector
 
 @dataclass(frozen=True, slots=True)
 class PositionFiles:
-    """Position delete files of one data file, or of several with the same ones.
+    """The position delete files of one data file, or of several data files with the same ones.
 
-    applied: indexes into `PositionDeletes.files`, by sequence number; the files' rows may name other data files only.
-    suspects: indexes of files that must not name the data file, which only reading them shows (iceberg 4.4).
+    Attributes:
+        applied: Indexes into `PositionDeletes.files`, by sequence number. The rows of a file may all be for other data
+            files.
+        suspects: Indexes of files that must not list the data file. Only reading them shows whether they do (iceberg
+            4.4).
     """
 
     applied: tuple[int, ...]
@@ -140,10 +156,11 @@ class PositionFiles:
 
 @dataclass(frozen=True, slots=True)
 class ChangedRows:
-    """Rows of a file in a change data feed: all that did not change are deleted positions (delta C6).
+    """The changed rows of a file in a change data feed. All other rows count as deleted positions (delta C6).
 
-    hidden: rows that did not change; None: no row is hidden.
-    shown: the only rows that changed, less the hidden ones.
+    Attributes:
+        hidden: Rows that did not change although they are in `shown`; None if there are none.
+        shown: The rows that may have changed.
     """
 
     hidden: Vector | None
@@ -151,30 +168,32 @@ class ChangedRows:
 
 
 PositionSource: TypeAlias = StoredVector | InlineVector | PositionFiles | ChangedRows
-"""Where the deleted positions of a data file are recorded."""
+"""The record of a data file's deleted positions."""
 
 VECTORS = pa.schema(
     [
         pa.field("format", pa.string(), nullable=False),  # puffin, bin, inline
-        pa.field("path", pa.string(), nullable=False),  # recorded path of the file; of an inline vector its text
-        pa.field("physical", pa.string()),  # where the bytes are; null: inline
+        pa.field("path", pa.string(), nullable=False),  # recorded path of the file; for an inline vector, its text
+        pa.field("physical", pa.string()),  # physical path of the file; null: inline
         pa.field("offset", pa.int64()),  # null: inline
         pa.field("length", pa.int64(), nullable=False),
         pa.field("record_count", pa.int64()),  # null: not recorded
     ]
 )
-"""Columns of `PositionDeletes.vectors`: the members of `StoredVector` and `InlineVector`."""
+"""Columns of `PositionDeletes.vectors`: the attributes of `StoredVector` and `InlineVector`."""
 _NO_VECTORS = empty_table(VECTORS)
 
 
 @dataclass(frozen=True, slots=True)
 class PositionDeletes:
-    """All sources of deleted positions of a plan.
+    """All sources of deleted positions in a plan.
 
-    files: position delete files. sets: sources of several vectors or files.
-    vectors: `VECTORS`, deletion vectors of one data file each: a plan may have hundreds of thousands.
+    `FILES.positions` first counts the rows of `vectors`, then the items of `sets`.
 
-    `FILES.positions` counts the rows of `vectors` first, and then `sets`.
+    Attributes:
+        files: Position delete files.
+        vectors: A table of `VECTORS`: deletion vectors of one data file each. A plan may have hundreds of thousands.
+        sets: Sources that consist of several vectors or files.
     """
 
     files: tuple[PositionDeleteFile, ...] = ()
@@ -185,20 +204,20 @@ class PositionDeletes:
         return bool(self.vectors.num_rows or self.sets)
 
     def source(self, index: int) -> PositionSource:
-        """Return the source of a file's deleted positions; `index` is that in `FILES.positions`."""
+        """Return the source of a file's deleted positions. `index` is the value of `FILES.positions`."""
         count = self.vectors.num_rows
         return self.sets[index - count] if index >= count else _vector(self.vectors.slice(index, 1).to_pylist()[0])
 
     def sources(self, indexes: list[int | None]) -> Iterator[PositionSource | None]:
         """Yield the source of each file, None for a file without deleted positions."""
         count = self.vectors.num_rows
-        wanted = [index for index in indexes if index is not None and index < count]
-        rows = iter(self.vectors.take(array_of(wanted, pa.int64())).to_pylist() if wanted else ())
+        vector_indexes = [index for index in indexes if index is not None and index < count]
+        rows = iter(self.vectors.take(array_of(vector_indexes, pa.int64())).to_pylist() if vector_indexes else ())
         for index in indexes:
             yield None if index is None else self.sets[index - count] if index >= count else _vector(next(rows))
 
     def hits(self, indexes: list[int | None]) -> list[tuple[PositionDelete, tuple[int, ...]]]:
-        """Return every delete file and vector that may hit a data file, with the ordinals of these data files.
+        """Return every delete file and vector, with the ordinals of the data files to which it may apply.
 
         Args:
             indexes: `FILES.positions` of the data files.
@@ -228,7 +247,7 @@ def _vector(row: dict[str, Any]) -> Vector:
 
 
 def vectors_table(vectors: list[Vector]) -> pa.Table:
-    """Return vectors as `VECTORS`."""
+    """Return vectors as a table of `VECTORS`."""
     columns: dict[str, list[Any]] = {
         "format": [v.format if isinstance(v, StoredVector) else "inline" for v in vectors],
         "path": [v.path if isinstance(v, StoredVector) else v.text for v in vectors],
@@ -240,7 +259,7 @@ def vectors_table(vectors: list[Vector]) -> pa.Table:
     return pa.Table.from_arrays([array_of(columns[f.name], f.type) for f in VECTORS], schema=VECTORS)
 
 
-# The data files that position deletes name: other spellings of a path, and partitions that differ.
+# Position deletes name data files by path. Paths may differ in spelling, and the partitions may contradict each other.
 
 FILE_PATH_ID = 2147483546
 """Reserved field id of the data file's path in a position delete file (iceberg 4.11)."""
@@ -249,13 +268,17 @@ _AUTHORITY = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:(?://[^/]*)?")
 
 @dataclass(frozen=True, slots=True)
 class PathSpellings:
-    """Paths in deletes that are not the text of a data file's path, and so name none (iceberg 1.14).
+    """Paths in deletes that match no data file because they are spelled differently (iceberg 1.14).
 
-    Some writers give a data file `/wh/t/f` in the manifest, and `hdfs://host:port/wh/t/f` in the delete. The caller
-    says that both are one file with a `path_map` that leads both to one place; nothing else joins them.
+    Some writers record a data file as `/wh/t/f` in the manifest and as `hdfs://host:port/wh/t/f` in the delete. A
+    caller can declare both to be the same file with a `path_map` that maps both to one physical path. Nothing else
+    makes them equal.
 
-    location: the table's, as its metadata says. table: as the caller says, for messages.
-    untrusted: whether a doubt is an error.
+    Attributes:
+        path_map: The caller's path map.
+        location: The table's location as recorded in its metadata.
+        table: The table's location as passed by the caller, for messages.
+        untrusted: If True, a suspicious spelling is an error.
     """
 
     path_map: PathMap
@@ -264,7 +287,10 @@ class PathSpellings:
     untrusted: bool
 
     def equivalent_path(self, path: RecordedPath, live: Container[str]) -> RecordedPath | None:
-        """The only live data file that the caller's path map equates with `path`, which is no live data file."""
+        """Return the only live data file that the caller's path map equates with `path`, or None.
+
+        `path` itself is not a live data file.
+        """
         physical = self.path_map.physical(path) if self.path_map.explicit_count else path
         if not any(_is_below(path, old) for old, _ in self.path_map.prefixes[: self.path_map.explicit_count]):
             return None
@@ -275,9 +301,11 @@ class PathSpellings:
         return found[0] if len(found) == 1 else None
 
     def similar_paths(self, paths: Iterable[str], authorities: Iterable[str]) -> dict[str, str]:
-        """The paths of deletes, by a name of a data file that differs from them by scheme or authority alone.
+        """Return paths of deletes by every path that differs only by scheme or authority.
 
-        authorities: of the data files.
+        Args:
+            paths: The paths in deletes.
+            authorities: Schemes and authorities of the data files.
         """
         known = tuple(authorities)
         found: dict[str, str] = {}
@@ -287,17 +315,23 @@ class PathSpellings:
         return found
 
     def warn_of(self, delete: str, path: str, data: str) -> None:
-        """Warns of a delete file that hits no data file, but for the scheme or authority of a path in it.
+        """Warn about a delete file that deletes no row because a path in it has another scheme or authority.
 
-        Raises InvalidTableError: the table is untrusted.
+        Args:
+            delete: Recorded path of the delete file.
+            path: The path in the delete file.
+            data: Recorded path of the data file.
+
+        Raises:
+            InvalidTableError: The table is untrusted.
         """
         below = self.location.rstrip("/")[len(authority_of(self.location)) :]
         folder, target = authority_of(path) + below, authority_of(data) + below
         if not below or not path.startswith(folder + "/") or not data.startswith(target + "/"):
             folder, target = directory_of(path), directory_of(data)
         sentence = (
-            f"Position delete file {delete} deletes no row: it names {path}, and the data file is {data}, another path "
-            f"by its scheme or authority (iceberg 1.14). If both are one file, say path_map={{{folder!r}: "
+            f"Position delete file {delete} deletes no row: it names {path}, which differs from data file {data} "
+            f"only by scheme or authority (iceberg 1.14). If both are the same file, pass path_map={{{folder!r}: "
             f"{self.path_map.physical(RecordedPath(target))!r}}}"
         )
         if self.untrusted:
@@ -306,13 +340,13 @@ class PathSpellings:
 
 
 def authority_of(path: str) -> str:
-    """The scheme and authority that a path begins with; empty: it has none."""
+    """Return the scheme and authority at the start of a path, or an empty text."""
     match = _AUTHORITY.match(path)
     return "" if match is None else match[0]
 
 
 def authorities(paths: pa.ChunkedArray) -> frozenset[str]:
-    """The schemes and authorities of many paths, which mostly have one."""
+    """Return the distinct schemes and authorities of many paths. Usually there is one."""
     if not len(paths):
         return frozenset()
     first = authority_of(paths[0].as_py())
@@ -338,8 +372,9 @@ def partition_mismatch(
     """Return the error for a delete that names a data file of another partition.
 
     Args:
-        delete, data: Recorded path, spec id and partition tuple of the delete file and of the data file.
-        rule: The rule that forbids it.
+        delete: Recorded path, spec id, and partition tuple of the delete file.
+        data: Recorded path, spec id, and partition tuple of the data file.
+        rule: The violated rule.
     """
     path, spec, values = delete
     return CorruptDeleteError(

@@ -1,20 +1,20 @@
 """Plans as bytes, for other processes and languages: Arrow IPC streams and one JSON document.
 
-The bytes are four Arrow IPC streams, one behind the other. The first has no columns, and three entries of metadata in
-its schema:
+The bytes are four Arrow IPC streams, one after the other. The first stream has no columns, and its schema has three
+entries of metadata:
 
     harness.scan_plan   the version of this encoding: 1
-    document            JSON: the members of `ScanPlan` that are not tables
-    crc32               of the document and of all bytes behind the first stream, in hexadecimal digits
+    document            JSON: the attributes of `ScanPlan` that are not tables
+    crc32               checksum of the document and of all bytes after the first stream, in hexadecimal digits
 
-The others are the tables `ScanPlan.files`, `PositionDeletes.vectors` and `SkippedFiles.files`.
+The other streams are the tables `ScanPlan.files`, `PositionDeletes.vectors`, and `SkippedFiles.files`.
 
-In the document, an object with the key `is` has the members of the class of harness that `is` names. Tuples are arrays,
-and members of enumerations are their values. All other objects have one key: `map` (an array of pairs), `list` (an
-array), `float` and `decimal` (a text), or `bytes` (hexadecimal digits).
+In the document, an object with the key `is` holds the attributes of the class of harness that `is` names. Tuples are
+arrays, and members of enumerations are their values. Every other object has one key: `map` (an array of pairs), `list`
+(an array), `float` or `decimal` (a text), or `bytes` (hexadecimal digits).
 
-Bytes may come from anyone. Decoding builds these classes and no others, checks the type of every member, and checks
-that every index leads somewhere. It opens no file.
+The bytes may come from anyone. Decoding creates instances of these classes only, checks the type of every attribute,
+and checks that every index is valid. It opens no file.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def tables(plan: ScanPlan) -> tuple[pa.Table, pa.Table, pa.Table]:
 
 
 def document(plan: ScanPlan) -> bytes:
-    """Return all of a plan but its tables, as JSON."""
+    """Return all of a plan except its tables, as JSON."""
     members: dict[str, Any] = {name: getattr(plan, name, None) for name in _plan_hints()}
     members |= {"deletes": plan.position_deletes.files, "sets": plan.position_deletes.sets}
     members["skipped"] = plan.skipped.partitions
@@ -68,13 +68,13 @@ def document(plan: ScanPlan) -> bytes:
 
 
 def decode(data: bytes) -> ScanPlan:
-    """Return the plan that bytes of `encode` stand for. Raises as `ScanPlan.from_ipc`."""
+    """Decode the bytes that `encode` returned. Raises the errors of `ScanPlan.from_ipc`."""
     try:
         reader = pa.BufferReader(data)
         header = pa.ipc.open_stream(reader).read_all()
         metadata = header.schema.metadata or {}
         if _VERSION not in metadata:
-            raise ValueError("it is another Arrow stream")
+            raise ValueError("it is an Arrow stream without a plan")
         if metadata[_VERSION] != str(VERSION).encode():
             raise _unknown_version(metadata[_VERSION])
         text, rest = metadata[_DOCUMENT], memoryview(data)[reader.tell() :]
@@ -124,11 +124,11 @@ def _plan(members: Mapping[str, Any], found: Mapping[str, pa.Table]) -> ScanPlan
     return ScanPlan(**own, files=found["files"], position_deletes=deletes, skipped=skipped)
 
 
-# Checks of what the types leave open: indexes, the columns of a union, and SQL.
+# The types do not cover indexes, the columns of a union, and SQL, so these are checked here.
 
 
 def _check(plan: ScanPlan) -> None:
-    """Raise ValueError for a plan that contradicts itself, RequestError for a filter that is no condition on rows."""
+    """Raise ValueError if a plan contradicts itself, or RequestError if its filter is not a condition on rows."""
     deletes, partitions = plan.position_deletes, len(plan.partitions)
     _check_indexes(to_numpy(plan.files.column("partition")), partitions, "partition")
     _check_indexes(to_numpy(plan.files.column("delete_set")), len(plan.delete_sets), "delete set")
@@ -145,20 +145,20 @@ def _check(plan: ScanPlan) -> None:
             _check_indexes(np.array(source.applied + source.suspects, np.int64), len(deletes.files), "delete file")
     decisions = to_numpy(plan.skipped.files.column("decision"))
     if ((decisions < 1) | (decisions > BY_STATISTICS)).any():
-        raise ValueError("a file is skipped for no known reason")
+        raise ValueError("a file is skipped for an unknown reason")
     is_inline = pc.equal(deletes.vectors.column("format"), "inline")
     for name in ("physical", "offset"):
         if not deletes.vectors.column(name).is_null().equals(is_inline):
-            raise ValueError(f"a deletion vector without {name} is in a file, or an inline vector has one")
+            raise ValueError(f"a deletion vector in a file lacks {name}, or an inline vector has {name}")
     if set(pc.unique(deletes.vectors.column("format")).to_pylist()) - set(_FORMATS):
-        raise ValueError("a deletion vector is of no known format")
+        raise ValueError("a deletion vector has an unknown format")
     is_delta = isinstance(plan.rules, DeltaRules)
     if is_delta and (deletes.files or plan.equality_deletes or not plan.lookup.is_delta):
         raise ValueError("a plan of a Delta table has deletes or a lookup of Iceberg")
     if not is_delta and plan.files.column("sequence_number").null_count:
         raise ValueError("a data file of an Iceberg table has no sequence number")
     if plan.filter is not None:
-        from harness.metadata.filters.parse import text_and_names  # brings sqlglot
+        from harness.metadata.filters.parse import text_and_names  # imports sqlglot
 
         text_and_names(plan.filter.sql)
 
@@ -168,7 +168,7 @@ def _check_indexes(values: np.ndarray[Any, Any], count: int, what: str) -> None:
         raise ValueError(f"it refers to a {what} that it does not have")
 
 
-# The document: encoded by the classes of values, and decoded by the types of members.
+# The document is encoded by the classes of values, and decoded by the types of attributes.
 
 
 def _encode_value(value: Any) -> Any:
@@ -196,7 +196,7 @@ def _encode_value(value: Any) -> Any:
 
 @cache
 def _plan_hints() -> Mapping[str, Any]:
-    """The members of the document and their types."""
+    """Return the types of the members of the document."""
     hints, deletes = dict(_hints(ScanPlan)), _hints(PositionDeletes)
     hints |= {"deletes": deletes["files"], "sets": deletes["sets"], "skipped": hints["partitions"]}
     for name in ("files", "position_deletes"):
@@ -206,13 +206,13 @@ def _plan_hints() -> Mapping[str, Any]:
 
 @cache
 def _hints(cls: Any) -> Mapping[str, Any]:
-    """The members of a dataclass and their types."""
+    """Return the types of the fields of a dataclass."""
     hints = get_type_hints(cls)
     return {member.name: hints[member.name] for member in dataclasses.fields(cls)}
 
 
 def _decode_member(raw: Any, hint: Any) -> Any:
-    """Return a member of a type. Raises ValueError, KeyError, or TypeError for anything else."""
+    """Decode a value of a type. Raises ValueError, KeyError, or TypeError for anything else."""
     origin, arguments = get_origin(hint), get_args(hint)
     if hint is Any:
         return _decode_value(raw)
@@ -228,8 +228,8 @@ def _decode_member(raw: Any, hint: Any) -> Any:
     choices = arguments if origin in (Union, UnionType) else (hint,)
     choices = tuple(getattr(each, "__supertype__", each) for each in choices)  # paths are a `NewType` of str
     if isinstance(raw, dict):
-        named: dict[str, Any] = {each.__name__: each for each in choices if isinstance(each, type)}
-        cls = named[raw["is"]]  # no other class is built
+        classes: dict[str, Any] = {each.__name__: each for each in choices if isinstance(each, type)}
+        cls = classes[raw["is"]]  # only these classes can be created
         hints = _hints(cls)
         if raw.keys() - {"is"} != hints.keys():
             raise ValueError(f"its {cls.__name__} has other members")
@@ -242,7 +242,7 @@ def _decode_member(raw: Any, hint: Any) -> Any:
 
 
 def _decode_value(raw: Any) -> Any:
-    """Return an internal value, see `harness.metadata.model.schema`."""
+    """Decode an internal value, see `harness.metadata.model.schema`."""
     match raw:
         case None | bool() | int() | str():
             return raw

@@ -1,4 +1,4 @@
-"""A plan as a person reads it, and as one JSON document."""
+"""A plan as text for people, and as one JSON document."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _SHOWN_FILES = 20
 
 
 def as_dict(plan: ScanPlan) -> dict[str, Any]:
-    """The plan as plain values: lists, dicts, texts, ints and stored-form values (bytes included)."""
+    """Return the plan as plain values: lists, dicts, texts, ints, and internal values (including bytes)."""
     return {
         "table": redact(plan.table),
         "format": plan.format,
@@ -56,7 +56,7 @@ def as_dict(plan: ScanPlan) -> dict[str, Any]:
 
 
 def totals(plan: ScanPlan) -> dict[str, Any]:
-    """The plan in numbers: files considered, read and skipped (with the reasons), rows and bytes as recorded."""
+    """Return the plan in numbers: files considered, read, and skipped with the reasons; rows and bytes as recorded."""
     counts, sizes = plan.files.column("record_count").to_pylist(), plan.files.column("size").to_pylist()
     return {
         "manifests": plan.counts.manifests,
@@ -77,14 +77,17 @@ def totals(plan: ScanPlan) -> dict[str, Any]:
 
 
 def as_html(plan: ScanPlan) -> str:
-    """The picture of partitions or files, and the plan as text, for notebooks."""
+    """Return the picture of partitions or files, and the plan as text, for notebooks."""
     return drawing.as_html(layout(plan)) + html_preformatted(as_text(plan), in_notebook=True)
 
 
 def as_text(plan: ScanPlan, width: int | None = None, picture: Sequence[str] = ()) -> str:
-    """The plan for a person: totals and a picture, then tables of files, skips and deletes, the first twenty of each.
+    """Return the plan as text: totals and a picture, then tables of files, skipped files, and deletes, 20 rows of each.
 
-    width: of tables at most, in cells. picture: its lines.
+    Args:
+        plan: The plan.
+        width: Maximum width of tables in cells; None for no maximum.
+        picture: The lines of the picture.
     """
     known = totals(plan)
     rows, size = known["records_before_deletes"], known["bytes"]
@@ -154,7 +157,7 @@ def _read_file(plan: ScanPlan, number: int, row: dict[str, Any]) -> dict[str, An
 
 
 def _numbers(places: Iterable[int]) -> str:
-    """The places in a list, such as those of files under `read`."""
+    """Return indexes in a list of the report, for example of files under `read`."""
     return ", ".join(f"#{place}" for place in places)
 
 

@@ -1,4 +1,4 @@
-"""The picture of a plan: a bar per partition, or per file of an unpartitioned table, with rows read and left out."""
+"""The picture of a plan: a bar per partition, or per file of an unpartitioned table, with rows read and skipped."""
 
 from __future__ import annotations
 
@@ -18,14 +18,16 @@ from harness.storage.records import dataclass
 
 _MOST_BARS = 12
 _MOST_ROWS = 1 << 53
-"""Sums up to there are exact in floats. No file has as many rows, whatever the metadata says."""
+"""Floats represent sums up to this number exactly. No file has more rows, whatever its metadata records."""
 
 
 def layout(plan: ScanPlan) -> Drawing:
-    """The partitions or files of a plan, the largest of them if there are many.
+    """Return a picture of the partitions or files of a plan.
 
-    Bars are as long as the recorded rows, and as the bytes where a file has no recorded rows.
-    Deleted rows are those of position deletes whose files all lie in one bar; remarks tell of other deletes.
+    If there are many, only the largest have bars of their own.
+
+    The length of a bar is the number of recorded rows, or of bytes if the row count of any file is unknown. Deleted
+    rows are counted for position deletes whose data files are all in one bar; remarks mention other deletes.
     """
     files = _files(plan)
     sizes = np.bincount(files.groups, weights=files.amounts)
@@ -44,18 +46,24 @@ def layout(plan: ScanPlan) -> Drawing:
 
 
 def _natural(label: str) -> list[tuple[int, str]]:
-    """A key that sorts numbers in texts by their size."""
+    """Return a sort key that compares numbers inside texts by their value."""
     return [(len(part.lstrip("0")), part) if part.isdecimal() else (0, part) for part in re.split(r"(\d+)", label)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _FileGroups:
-    """The files of a plan, those to read and those skipped, as columns.
+    """The files of a plan, both files to read and skipped files, as columns.
 
-    noun: of a group, `partition` or `file`. texts: of each group, its partition or the path of its file.
-    unit: of amounts and deleted, `row` or `byte`.
-    groups, amounts, decisions: of each file. deleted: of the amounts.
-    has_positions, has_equality: tell whether deletes hit the file that are not counted.
+    Attributes:
+        noun: The kind of group, `partition` or `file`.
+        texts: The label of each group: its partition, or the path of its file.
+        unit: The unit of `amounts` and `deleted`: `row` or `byte`.
+        groups: The group of each file.
+        amounts: The size of each file.
+        decisions: The decision of planning on each file.
+        deleted: The deleted part of each file's amount.
+        has_positions: Files with position deletes that are not counted in `deleted`.
+        has_equality: Files with equality deletes.
     """
 
     noun: str
@@ -69,13 +77,13 @@ class _FileGroups:
     has_equality: npt.NDArray[np.bool_]
 
     def label(self, group: int) -> str:
-        """The partition of a group, or the name of the file."""
+        """Return the partition of a group, or the name of its file."""
         if self.noun == "partition":
             return self.texts[group] or "no partition"
         return without_secrets(self.texts[group]).rstrip("/").rpartition("/")[2]
 
     def bar(self, label: str, chosen: npt.NDArray[np.bool_], *, is_rest: bool = False) -> Bar:
-        """The bar of some files."""
+        """Return the bar of the chosen files."""
         read, deleted, skipped = self._sums(chosen)
         remarks = [f"{_percent(deleted, read)} deleted"] if deleted else []
         remarks += ["position deletes"] if self.has_positions[chosen].any() else []
@@ -91,13 +99,13 @@ class _FileGroups:
         return Bar(label=label, parts=parts, value=value, remark=", ".join(remarks), is_rest=is_rest)
 
     def sentence(self) -> str:
-        """The sums of all files."""
+        """Return the sums of all files as text."""
         read, deleted, skipped = self._sums(np.ones(len(self.groups), dtype=np.bool_))
         words = ((read + skipped, ""), (skipped, " skipped"), (deleted, " deleted"))
         return ", ".join(f"{self._amount(number)}{word}" for number, word in words if number or not word)
 
     def _sums(self, chosen: npt.NDArray[np.bool_]) -> tuple[int, int, int]:
-        """The amounts to read, the deleted ones among them, and those skipped."""
+        """Return the amounts to read, the deleted part of these, and the skipped amounts."""
         is_kept = self.decisions == KEPT
         columns = (self.amounts * is_kept, self.deleted, self.amounts * ~is_kept)
         read, deleted, skipped = (int(column[chosen].sum(dtype=np.float64)) for column in columns)
@@ -122,7 +130,7 @@ def _files(plan: ScanPlan) -> _FileGroups:
     labels = {number: str(tuples[number])[1:-1] for number in distinct_values(numbers).tolist()}
     groups, texts = np.arange(files.num_rows), files.column("path").to_pylist()
     is_partitioned = any(labels.values())
-    if is_partitioned:  # tuples of two specs with the same names and values are one bar
+    if is_partitioned:  # equal tuples of different specs share a bar
         texts = list(dict.fromkeys(labels.values()))
         place_of, places = np.zeros(len(tuples), dtype=np.int64), {text: place for place, text in enumerate(texts)}
         place_of[list(labels)] = [places[text] for text in labels.values()]
@@ -136,7 +144,7 @@ def _files(plan: ScanPlan) -> _FileGroups:
         groups=groups,
         amounts=np.clip(to_numpy(known), 0, _MOST_ROWS),
         decisions=decisions,
-        # The vectors of a change feed say which rows have changed.
+        # In a change data feed, vectors mark changed rows instead of deleted rows.
         **_deletes(
             plan, groups, is_counted=unit == "row" and "_change_type" not in {f.name for f in plan.schema.fields}
         ),
@@ -144,7 +152,7 @@ def _files(plan: ScanPlan) -> _FileGroups:
 
 
 def _deletes(plan: ScanPlan, groups: npt.NDArray[np.int64], *, is_counted: bool) -> dict[str, Any]:
-    """The columns of deletes."""
+    """Return the columns of deletes."""
     deleted, others = np.zeros(len(groups), dtype=np.int64), np.zeros(len(groups), dtype=np.bool_)
     group_of = groups.tolist()
     for delete, files in plan.position_hits():

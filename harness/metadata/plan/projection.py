@@ -1,6 +1,9 @@
-"""The projection of a data file's schema onto the table's: each column of a read finds its source in the file.
+"""Projection of a data file's schema onto the table's schema: the source of the values of each column.
 
-Pure: takes a file's physical schema and the fields that a read wants, and says per field where its values come from.
+These are pure functions: they take the physical schema of a file and the fields that a read needs, and return the
+source of each field.
+
+Spec: Delta, "Column Mapping"; Iceberg, "Column Projection".
 """
 
 from __future__ import annotations
@@ -26,19 +29,17 @@ from harness.metadata.model.file_schema import (
 )
 from harness.storage.records import dataclass
 
-# The ways in which a table's columns are found among those of a data file.
-#
-# Spec: Delta, "Column Mapping"; Iceberg, "Column Projection".
-
 
 class ColumnLookup(enum.Enum):
-    """The rules of one format, and of one way of its writers, by which columns are found at every struct level.
+    """How the columns of a table are found in a data file, at every struct level.
 
-    ICEBERG: by field id, or as a name mapping says in files without ids; the file comes before the partition tuple.
-    DELTA_NAME: by the physical name, else the display name, whatever ids a file has; the partition values come first.
-        A column of that name in another letter case counts where there is no other.
-    DELTA_EXACT_NAME: as DELTA_NAME, in that letter case only: names of the table differ in nothing else.
-    DELTA_ID: by field id, whatever names a file has; the partition values come first.
+    Attributes:
+        ICEBERG: By field id, or by the name mapping if the file has no ids. A column in the file takes precedence over
+            the partition tuple.
+        DELTA_NAME: By the physical name, or else the display name, whatever ids the file has. Partition values take
+            precedence. If no column has the exact name, letter case is ignored.
+        DELTA_EXACT_NAME: Like DELTA_NAME, but in exact letter case, because names in the table differ only by case.
+        DELTA_ID: By field id, whatever names the file has. Partition values take precedence.
     """
 
     ICEBERG = "iceberg"
@@ -48,17 +49,17 @@ class ColumnLookup(enum.Enum):
 
     @property
     def is_delta(self) -> bool:
-        """True where Delta's rules hold for missing and wider columns, and for partition values."""
+        """True if Delta's rules apply to missing columns, wider types, and partition values."""
         return self is not ColumnLookup.ICEBERG
 
     @property
     def is_by_name(self) -> bool:
-        """True where a column is found by its name, whatever ids a file has."""
+        """True if columns are found by name, whatever ids a file has."""
         return self in (ColumnLookup.DELTA_NAME, ColumnLookup.DELTA_EXACT_NAME)
 
 
 def stored_name(field: dt.Field) -> str:
-    """The name under which data files, statistics and partition values know a field: physical, else logical."""
+    """Return the name of a field in data files, statistics, and partition values: physical, or else logical."""
     return field.name if field.physical_name is None else field.physical_name
 
 
@@ -75,17 +76,17 @@ def _lower_name(stored: PhysicalField) -> str:
 
 
 class _FieldIndex:
-    """The stored fields of the levels of one file, indexed by id and by name when a lookup first needs the index."""
+    """The fields of one file by id and by name, indexed per level when a lookup first needs the index."""
 
     def __init__(self) -> None:
         self._places: dict[tuple[int, Callable[[PhysicalField], Any]], tuple[PhysicalSchema, dict[Any, list[int]]]] = {}
 
     def by_id(self, field_id: int | None, level: PhysicalSchema) -> Sequence[int]:
-        """Return the places of the fields with that id; None: of those without an id."""
+        """Return the positions of the fields with an id. None finds the fields without an id."""
         return self._indexed(level, _id).get(field_id, ())
 
     def by_name(self, name: str, level: PhysicalSchema, lookup: ColumnLookup) -> Sequence[int]:
-        """Return the places of the fields called `name`, else of those that differ by letter case (delta T10, E4)."""
+        """Return the positions of fields with a name, or else of fields that differ in case only (delta T10, E4)."""
         exact = self._indexed(level, _name).get(name, ())
         if exact or lookup is ColumnLookup.DELTA_EXACT_NAME:
             return exact
@@ -97,23 +98,23 @@ class _FieldIndex:
             places: dict[Any, list[int]] = {}
             for place, stored in enumerate(level):
                 places.setdefault(key(stored), []).append(place)
-            # The entry keeps the level alive, so that no other level gets its id.
+            # The entry keeps the level alive, so that its `id()` is not reused.
             known = self._places[id(level), key] = level, places
         return known[1]
 
 
-# Sources of a field's values.
-
-
 @dataclass(frozen=True, slots=True)
 class FileColumn:
-    """The file has the field.
+    """A column that is stored in the file.
 
-    parts: sources of a struct's wanted fields in the table's order, or of (element,), or of (key, value); empty for a
-        single value and for a variant. All of a struct's parts may be `ConstantValue`: its own nulls still count (iceberg 5.9).
-        An element or map value may be `Value(None)`: lengths and keys still count (5.10).
-    place: index of the field among those of its level in the file. `physical` may be a copy that carries the id which
-        a name mapping gives, so this, not the object, says which stored field it is.
+    Attributes:
+        physical: The stored field. It may be a copy with the id that a name mapping assigns.
+        parts: The sources of the needed fields of a struct in the table's order, of the element of a list as
+            (element,), or of a map as (key, value). Empty for a single value and for a variant. All parts of a struct
+            may be `ConstantValue`; the struct's own nulls still count (iceberg 5.9). An element or map value may be
+            `ConstantValue(None)`; lengths and keys still count (5.10).
+        place: Index of the field at its level in the file. It identifies the stored field, because `physical` may be a
+            copy.
     """
 
     physical: PhysicalField
@@ -123,14 +124,14 @@ class FileColumn:
 
 @dataclass(frozen=True, slots=True)
 class ConstantValue:
-    """The same value in every row of the file, as internal values: a default, or null."""
+    """The same internal value in every row of the file: a default, or null."""
 
     value: Any = field(hash=False)
 
 
 @dataclass(frozen=True, slots=True)
 class PartitionValue:
-    """The constant of the file's partition tuple for this field id; may differ from file to file."""
+    """The value of a field in the file's partition tuple. It may differ from file to file."""
 
     field_id: int
 
@@ -149,27 +150,35 @@ def resolve(
     table: str,
     lookup: ColumnLookup = ColumnLookup.ICEBERG,
 ) -> tuple[ColumnSource, ...]:
-    """The source of each of `fields` in a file, in order (iceberg 5.1 to 5.15; delta T5 to T11, V1).
+    """Return the source of each of `fields` in a file, in order (iceberg 5.1 to 5.15; delta T5 to T11, V1).
 
-    Iceberg: a field that the file has by id is read; else the partition tuple's value is taken, else the field's
-    default, else null (5.2). A file without any id gets ids first: the partition tuple goes before it, then the name
-    mapping, or without one the names (avro, orc) or the positions of the columns (parquet, top level only; 5.6).
+    Iceberg: a field that the file has by id is read from the file. Otherwise its value comes from the partition tuple,
+    else from the field's default, else it is null (5.2). A file without any ids gets ids first: from the name mapping,
+    or, if there is none, from the names (avro, orc) or from the positions of the columns (parquet, top level only;
+    5.6). For a file without ids, the partition tuple takes precedence over the file.
 
-    Delta: a partition column is the partition tuple's value, whatever the file holds (V1). Any other field that the
-    file has by name or by id, at each struct level, is read, with Delta's own widenings (T16 to T18, T22); else it is
-    null, whatever it promises about nulls (T7, T8).
+    Delta: a partition column has the value of the partition tuple, whatever the file holds (V1). Any other field, at
+    each struct level, is read if the file has it by name or by id, with Delta's type widening (T16 to T18, T22).
+    Otherwise it is null, even if the table declares it not nullable (T7, T8).
 
-    fields: table fields, possibly pruned; `find_stored` looks metadata columns up.
-    name_mapping: used only for a file without ids of an Iceberg table.
-    partition_ids: source ids of the identity fields in the file's own partition spec; Delta: of the partition columns.
-    file_format: `parquet`, `avro` or `orc`.
+    Args:
+        fields: Table fields, possibly with only some of their children. For metadata columns, use `find_stored`.
+        file: The physical schema of the file.
+        name_mapping: Used only for a file without ids in an Iceberg table.
+        partition_ids: Iceberg: source ids of the identity fields in the file's partition spec. Delta: ids of the
+            partition columns.
+        file_format: `parquet`, `avro`, or `orc`.
+        file_path: The path of the file, for messages.
+        table: The location of the table, for messages.
+        lookup: How columns are found.
 
     Raises:
-        SchemaMismatchError: a stored type that the table's type cannot be read from (`IncompatibleType`), a required
-            field without a value (`MissingRequiredField`, Iceberg only), an id or a name that two columns claim
-            (`DuplicateFieldId`, `AmbiguousColumn`), no ids where the table goes by ids (`MissingFieldIds`, delta T11).
-        UnsupportedError: a field of an unknown type (iceberg 1.22, delta T28), a nested field found only by position
-            (iceberg 5.6).
+        SchemaMismatchError: A stored type cannot be read as the table's type (`IncompatibleType`), a required field has
+            no value (`MissingRequiredField`, Iceberg only), two columns have one id or name (`DuplicateFieldId`,
+            `AmbiguousColumn`), or the file has no ids although the table finds columns by id (`MissingFieldIds`, delta
+            T11).
+        UnsupportedError: A field has an unknown type (iceberg 1.22, delta T28), or a nested field could be found only
+            by position (iceberg 5.6).
     """
     source_of = resolver(
         fields,
@@ -195,9 +204,9 @@ def resolver(
     table: str,
     lookup: ColumnLookup = ColumnLookup.ICEBERG,
 ) -> Callable[[dt.Field], ColumnSource]:
-    """Return the function that finds the source of each of `fields`, for callers that handle each error by itself.
+    """Return a function that finds the source of one of `fields`, for callers that handle each error separately.
 
-    Arguments and errors are those of `resolve`.
+    It has the arguments and errors of `resolve`.
     """
     has_ids = any(f.id is not None for f in walk_stored(file))
     by_position = False
@@ -218,11 +227,11 @@ def resolver(
         file_path=file_path,
         table=table,
     )
-    return lambda wanted: found.source(wanted, file, wanted.name)
+    return lambda target: found.source(target, file, target.name)
 
 
 def is_positional(file: PhysicalSchema, *, name_mapping: NameMapping | None, file_format: str = "parquet") -> bool:
-    """True where `resolve` can only go by the position of columns, which deserves a warning (iceberg 5.6)."""
+    """Return whether `resolve` finds columns only by position, which deserves a warning (iceberg 5.6)."""
     if not file or file_format != "parquet" or name_mapping is not None:
         return False
     return all(f.id is None for f in walk_stored(file))
@@ -236,9 +245,10 @@ def shares_columns(
     file_format: str = "parquet",
     lookup: ColumnLookup = ColumnLookup.ICEBERG,
 ) -> bool:
-    """True where a file has any of the top-level `fields`, by the rules of `resolve`, or has no columns at all.
+    """Return whether a file has any of the top-level `fields` by the rules of `resolve`, or has no columns at all.
 
-    Arguments as there. If it has none, all that it gives are nulls, defaults and partition values.
+    A file without any of these columns yields only nulls, defaults, and partition values. Arguments are as for
+    `resolve`.
     """
     if not file:
         return True
@@ -248,23 +258,23 @@ def shares_columns(
         return not {stored_name(f).lower() for f in fields}.isdisjoint(f.name.lower() for f in file)
     if lookup is ColumnLookup.ICEBERG and all(f.id is None for f in walk_stored(file)):
         if name_mapping is None and file_format == "parquet":
-            return True  # by position
+            return True  # found by position
         file = with_mapped_ids(file, mapping_by_name(fields) if name_mapping is None else name_mapping)
     return not {f.id for f in fields}.isdisjoint(f.id for f in file)
 
 
 def find_stored(field_id: int, file: PhysicalSchema) -> FileColumn | None:
-    """The top-level column with that id, such as a stored `_row_id`; None if the file has none (iceberg 5.18)."""
+    """Return the top-level column with an id, for example a stored `_row_id`, or None (iceberg 5.18)."""
     return next((FileColumn(f, place=place) for place, f in enumerate(file) if f.id == field_id), None)
 
 
 def find_named(name: str, file: PhysicalSchema) -> FileColumn | None:
-    """The top-level column of exactly that name, such as Delta's materialised row ids (delta T14, W5), or None."""
+    """Return the top-level column with exactly that name, for example stored row ids (delta T14, W5), or None."""
     return next((FileColumn(f, place=place) for place, f in enumerate(file) if f.name == name), None)
 
 
-def check_stored(wanted: dt.Field, stored: FileColumn, *, file_path: str, table: str, lookup: ColumnLookup) -> None:
-    """Refuses a stored metadata column of a type that its own cannot be read from (iceberg 5.12, delta T23)."""
+def check_stored(target: dt.Field, stored: FileColumn, *, file_path: str, table: str, lookup: ColumnLookup) -> None:
+    """Raise SchemaMismatchError if a stored metadata column has an incompatible type (iceberg 5.12, delta T23)."""
     found = _Resolver(
         partition_ids=frozenset(),
         has_ids=True,
@@ -274,35 +284,44 @@ def check_stored(wanted: dt.Field, stored: FileColumn, *, file_path: str, table:
         file_path=file_path,
         table=table,
     )
-    found.from_stored(wanted, stored.physical, wanted.name, stored.place)
+    found.from_stored(target, stored.physical, target.name, stored.place)
 
 
-def is_identity(wanted: dt.Field, source: ColumnSource) -> bool:
-    """True where the stored column is the table's as it is: same types, and below the top the same names and order.
+def is_identity(target: dt.Field, source: ColumnSource) -> bool:
+    """Return whether the stored column has the table's types, and below the top the same names and order.
 
-    The column's own name is not compared. Never true for a variant or a geometry, which engines have to convert.
+    The column's own name is not compared. The result is False for a variant or a geometry, which engines must convert.
     """
     if not isinstance(source, FileColumn):
         return False
     stored, parts = source.physical, source.parts
-    match wanted.type:
+    match target.type:
         case dt.StructType(fields=fields):
             same_names = tuple(f.name for f in fields) == tuple(f.name for f in stored.children)
             return same_names and _are_unchanged(fields, stored.children, parts)
         case dt.ListType() | dt.MapType():
-            return _are_unchanged(dt.children(wanted.type), stored.children, parts)
+            return _are_unchanged(dt.children(target.type), stored.children, parts)
         case dt.VariantType() | dt.GeometryType() | dt.GeographyType():
             return False
         case _:
-            return stored.type == wanted.type
+            return stored.type == target.type
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Resolver:
-    """The constants of resolving one file's fields; paths are dotted names from the top.
+    """The constants for resolving the fields of one file. Paths are dotted names from the top.
 
-    is_mapped: the ids of the file's columns are those that the table's name mapping gives them.
-    strict_zones: ORC's timestamp is a wall clock and its timestamp_instant is not, so neither can stand for the other.
+    Attributes:
+        partition_ids: As for `resolve`.
+        has_ids: True if the file itself has field ids.
+        by_position: True if columns are found by position.
+        strict_zones: True for ORC, where a timestamp is a wall clock and a timestamp_instant is not, so that neither
+            can be read as the other.
+        lookup: How columns are found.
+        file_path: For messages.
+        table: For messages.
+        is_mapped: True if the ids of the file's columns come from the name mapping.
+        levels: Index of the file's fields.
     """
 
     partition_ids: frozenset[int]
@@ -315,58 +334,58 @@ class _Resolver:
     is_mapped: bool = False
     levels: _FieldIndex = field(default_factory=_FieldIndex, repr=False, compare=False)
 
-    def source(self, wanted: dt.Field, level: PhysicalSchema, path: str) -> ColumnSource:
-        if isinstance(wanted.type, dt.UnknownType):
+    def source(self, target: dt.Field, level: PhysicalSchema, path: str) -> ColumnSource:
+        if isinstance(target.type, dt.UnknownType):
             return ConstantValue(None)
-        self.refuse_opaque(wanted, path)
-        is_partition = wanted.id in self.partition_ids
+        self.refuse_opaque(target, path)
+        is_partition = target.id in self.partition_ids
         if is_partition and (self.lookup.is_delta or not self.has_ids):
-            return PartitionValue(wanted.id)
-        place = self.find(wanted, level, path)
+            return PartitionValue(target.id)
+        place = self.find(target, level, path)
         if place is not None:
-            return self.from_stored(wanted, level[place], path, place)
+            return self.from_stored(target, level[place], path, place)
         if is_partition:
-            return PartitionValue(wanted.id)
-        return ConstantValue(None if self.lookup.is_delta else self.default(wanted, path))
+            return PartitionValue(target.id)
+        return ConstantValue(None if self.lookup.is_delta else self.default(target, path))
 
-    def find(self, wanted: dt.Field, level: PhysicalSchema, path: str) -> int | None:
-        """Return the place of the field in the level; None: the level does not have it."""
-        if self.lookup.is_by_name or (self.lookup.is_delta and dt.CHANGES.get(wanted.name) == wanted):
-            name = stored_name(wanted)
+    def find(self, target: dt.Field, level: PhysicalSchema, path: str) -> int | None:
+        """Return the position of a field in a level, or None if the level does not have the field."""
+        if self.lookup.is_by_name or (self.lookup.is_delta and dt.CHANGES.get(target.name) == target):
+            name = stored_name(target)
             found = self.levels.by_name(name, level, self.lookup)
             if len(found) > 1:
                 names = " and ".join(repr(level[place].name) for place in found)
                 raise SchemaMismatchError(
-                    f"Cannot read column {path}: the file's columns {names} may both be {name!r}; rewrite the file",
+                    f"Cannot read column {path}: the file's columns {names} both match {name!r}; rewrite the file",
                     **self.error_place("AmbiguousColumn", path, "delta T10"),
                 )
             return found[0] if found else None
         if self.lookup is ColumnLookup.DELTA_ID and level and len(self.levels.by_id(None, level)) == len(level):
             raise SchemaMismatchError(
-                f"Cannot read column {path}: the table finds columns by field id, and the file's columns at its level "
+                f"Cannot read column {path}: the table finds columns by field id, and the file's columns at this level "
                 "have none; rewrite the file",
                 **self.error_place("MissingFieldIds", path, "delta T11"),
             )
-        found = self.levels.by_id(wanted.id, level)
+        found = self.levels.by_id(target.id, level)
         if len(found) > 1:
             names = " and ".join(repr(level[place].name) for place in found)
             raise SchemaMismatchError(
-                f"Cannot read column {path}: the file's columns {names} both have field id {wanted.id}; "
+                f"Cannot read column {path}: the file's columns {names} both have field id {target.id}; "
                 "correct the file or the name mapping",
                 **self.error_place("DuplicateFieldId", path, self.rule("iceberg 5.1", "delta T11")),
             )
         return found[0] if found else None
 
-    def from_stored(self, wanted: dt.Field, stored: PhysicalField, path: str, place: int) -> ColumnSource:
+    def from_stored(self, target: dt.Field, stored: PhysicalField, path: str, place: int) -> ColumnSource:
         if isinstance(stored.type, dt.UnknownType):
             return ConstantValue(None)
-        if self.by_position and (dt.children(wanted.type) or stored.children):
+        if self.by_position and (dt.children(target.type) or stored.children):
             raise UnsupportedError(
                 f"Cannot read nested {path} by position: the file has no field ids and the table no name mapping; "
                 "set the table property schema.name-mapping.default",
                 **self.error_place("MissingFieldIds", path, "iceberg 5.6"),
             )
-        match wanted.type, stored.type:
+        match target.type, stored.type:
             case dt.StructType(fields=fields), dt.StructType():
                 inner = tuple(self.source(f, stored.children, f"{path}.{f.name}") for f in fields)
                 return FileColumn(stored, inner, place)
@@ -374,7 +393,7 @@ class _Resolver:
                 return FileColumn(stored, (self.part(element, stored, path, 0),), place)
             case dt.MapType(key=key, value=value), dt.MapType():
                 parts = (self.part(key, stored, path, 0), self.part(value, stored, path, 1))
-                # Fields added to a key could make keys equal (iceberg 5.10).
+                # Two keys could become equal if a field of the key were filled in (iceberg 5.10).
                 if not _is_fully_stored(parts[0]) and not self.lookup.is_delta:
                     raise SchemaMismatchError(
                         f"Cannot read column {path}: the file lacks a part of the map's key {key.type}; "
@@ -387,69 +406,69 @@ class _Resolver:
             case dt.TimestampType(utc=utc), dt.TimestampType(utc=stored_utc) if self.strict_zones and utc != stored_utc:
                 pass
             case _:
-                if (is_readable_in_delta if self.lookup.is_delta else is_readable)(stored.type, wanted.type):
+                if (is_readable_in_delta if self.lookup.is_delta else is_readable)(stored.type, target.type):
                     return FileColumn(stored, place=place)
         raise SchemaMismatchError(
-            f"Cannot read column {path}: the file stores {stored_type_text(stored)} and the table has {wanted.type}, which it "
-            f"cannot be read as; {'rewrite the file, or ' if self.is_mapped else ''}{self.remedy()}",
+            f"Cannot read column {path}: the file stores {stored_type_text(stored)}, which cannot be read as "
+            f"{target.type}, the type in the table; {'rewrite the file, or ' if self.is_mapped else ''}{self.remedy()}",
             **self.error_place("IncompatibleType", path, self.rule("iceberg 5.12", "delta T23")),
         )
 
-    def part(self, wanted: dt.Field, parent: PhysicalField, path: str, place: int) -> ColumnSource:
-        """The source of an element, key or value: there is only one candidate, which must not be another field's."""
+    def part(self, target: dt.Field, parent: PhysicalField, path: str, place: int) -> ColumnSource:
+        """Return the source of an element, key, or value. Its only candidate must not be another field's."""
         stored = parent.children[place]
-        path = f"{path}.{wanted.name}"
-        if isinstance(wanted.type, dt.UnknownType):
+        path = f"{path}.{target.name}"
+        if isinstance(target.type, dt.UnknownType):
             return ConstantValue(None)
-        self.refuse_opaque(wanted, path)
-        if stored.id is not None and stored.id != wanted.id and not self.lookup.is_delta:
+        self.refuse_opaque(target, path)
+        if stored.id is not None and stored.id != target.id and not self.lookup.is_delta:
             where = "the name mapping" if self.is_mapped else "the file"
             raise SchemaMismatchError(
-                f"Cannot read column {path}: it has field id {stored.id} in {where} and {wanted.id} in the table's "
+                f"Cannot read column {path}: it has field id {stored.id} in {where} and {target.id} in the table's "
                 f"schema; {self.remedy()}",
                 **self.error_place("IncompatibleType", path, "iceberg 5.1"),
             )
-        return self.from_stored(wanted, stored, path, place)
+        return self.from_stored(target, stored, path, place)
 
-    def default(self, wanted: dt.Field, path: str) -> Any:
-        """The value of a field that the file lacks (iceberg 5.2, 5.9)."""
-        held = sorted(f.id for _, f in dt.walk(dt.children(wanted.type)) if f.id in self.partition_ids)
-        if held:
+    def default(self, target: dt.Field, path: str) -> Any:
+        """Return the value of a field that the file lacks (iceberg 5.2, 5.9)."""
+        partition_fields = sorted(f.id for _, f in dt.walk(dt.children(target.type)) if f.id in self.partition_ids)
+        if partition_fields:
             raise UnsupportedError(
                 f"Cannot read column {path}: the file lacks the struct, but its partition tuple has values for the "
-                f"struct's fields {held}; rewrite the file",
+                f"struct's fields {partition_fields}; rewrite the file",
                 **self.error_place("UnsupportedType", path, "iceberg 5.2"),
             )
-        if wanted.initial_default is None and wanted.required:
+        if target.initial_default is None and target.required:
             raise SchemaMismatchError(
-                f"Cannot read required column {path}: the file lacks field id {wanted.id}, which has no initial "
+                f"Cannot read required column {path}: the file lacks field id {target.id}, which has no initial "
                 f"default; {self.remedy()}, or make the column optional",
                 **self.error_place("MissingRequiredField", path, "iceberg 5.2"),
             )
-        return self.filled(wanted, wanted.initial_default, path)
+        return self.filled(target, target.initial_default, path)
 
-    def filled(self, wanted: dt.Field, value: Any, path: str) -> Any:
-        """A struct's default with the defaults of the fields that it does not mention, in the struct's order."""
-        if not isinstance(wanted.type, dt.StructType) or value is None:
+    def filled(self, target: dt.Field, value: Any, path: str) -> Any:
+        """Return a struct's default in the struct's order, with the defaults of the fields that it does not mention."""
+        if not isinstance(target.type, dt.StructType) or value is None:
             return value
         return {
             f.id: self.filled(f, value[f.id], f"{path}.{f.name}")
             if f.id in value
             else self.default(f, f"{path}.{f.name}")
-            for f in wanted.type.fields
+            for f in target.type.fields
         }
 
-    def refuse_opaque(self, wanted: dt.Field, path: str) -> None:
-        if isinstance(wanted.type, dt.OpaqueType):
+    def refuse_opaque(self, target: dt.Field, path: str) -> None:
+        if isinstance(target.type, dt.OpaqueType):
             raise UnsupportedError(
-                f"Cannot read column {path}: its type {wanted.type.text!r} is not known; leave the column out",
+                f"Cannot read column {path}: its type {target.type.text!r} is not known; leave the column out",
                 **self.error_place("UnsupportedType", path, self.rule("iceberg 1.22", "delta T28")),
             )
 
     def remedy(self) -> str:
-        """The remedy for a column that is not there, or is taken for another."""
+        """Return advice for a column that is missing or has the id of another."""
         if self.is_mapped:
-            return "correct the table property schema.name-mapping.default, by which the file's columns have their ids"
+            return "correct the table property schema.name-mapping.default, which assigns ids to the file's columns"
         return "rewrite the file"
 
     def rule(self, iceberg: str, delta: str) -> str:
@@ -464,7 +483,7 @@ def _is_fully_stored(source: ColumnSource) -> bool:
 
 
 def _are_unchanged(fields: tuple[dt.Field, ...], stored: PhysicalSchema, parts: tuple[ColumnSource, ...]) -> bool:
-    """True where each part is the stored child at its own place, unchanged."""
+    """Return whether each part is the stored child at the same position, unchanged."""
     return len(fields) == len(stored) == len(parts) and all(
         isinstance(part, FileColumn) and part.physical == child and is_identity(f, part)
         for f, child, part in zip(fields, stored, parts, strict=True)

@@ -1,17 +1,17 @@
-"""ScanPlan: what a read of one snapshot must do, said once, for every engine.
+"""ScanPlan: everything that a read of one snapshot must do, for every engine.
 
-A format makes a plan; an engine runs it and knows nothing of manifests, logs or bitmap files. The plan is columnar
-(Arrow tables), because a table of a million files must fit in memory and cross into an engine in one step.
+A format makes a plan. An engine runs it and does not know manifests, logs, or bitmap files. The plan is columnar
+(Arrow tables), because the plan of a million files must fit into memory and be passed to an engine in one step.
 
-An engine owes a plan, per data file and in this order: the physical row position from the unfiltered file; drop the
-rows whose position is deleted; drop the rows that an equality delete matches, on table-typed values; apply the whole
-residual filter; project. Planning only ever skips whole files, and none by its recorded row count alone; no count may
-be answered from metadata when a delete applies.
+For each data file, an engine must do the following, in this order: take the physical row positions of the unfiltered
+file; drop the rows whose positions are deleted; drop the rows that match an equality delete, with values of the table's
+types; apply the whole filter; and project the columns. Planning skips only whole files, and never because of a recorded
+row count alone. An engine must not answer a count from metadata if a delete applies.
 
-An engine owes refusals too, and also for a plan without any file: of a column whose type nobody knows (`OpaqueType`,
-iceberg 1.22) or that the engine cannot give exactly, and of a struct whose fields differ only by case (iceberg 5.21).
-`harness.engines.union_arms.columns_to_read` refuses for all engines. A partition value, a default or a null stands for
-a missing column (iceberg 5.2); a file that cannot be read is an error that names the file.
+An engine must also refuse some columns, even if the plan has no files: a column of an unknown type (`OpaqueType`,
+iceberg 1.22), a column that the engine cannot return exactly, and a struct whose fields differ only by case (iceberg
+5.21). `harness.engines.union_arms.columns_to_read` does this for all engines. A missing column is replaced by a
+partition value, a default, or null (iceberg 5.2). A file that cannot be read is an error that names the file.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ P = TypeVar("P", bound="ScanPlan")
 
 FILES = pa.schema(
     [
-        pa.field("path", pa.string(), nullable=False),  # as recorded: the file's identity
-        pa.field("physical", pa.string(), nullable=False),  # where the bytes are
+        pa.field("path", pa.string(), nullable=False),  # as recorded; identifies the file
+        pa.field("physical", pa.string(), nullable=False),  # physical path
         pa.field("format", pa.string(), nullable=False),  # parquet, avro, orc
         pa.field("record_count", pa.int64()),  # physical rows, before deletes; null: unknown
         pa.field("size", pa.int64()),  # bytes, as recorded: informative only, real tables record wrong sizes
@@ -47,23 +47,27 @@ FILES = pa.schema(
         pa.field("partition", pa.int32(), nullable=False),  # index into ScanPlan.partitions
         pa.field("sequence_number", pa.int64()),  # data sequence number; Delta: null
         pa.field("first_row_id", pa.int64()),  # null: rows have no ids
-        pa.field("commit_version", pa.int64()),  # Delta: `_row_commit_version` where no column holds it; null: none
+        # Delta: `_row_commit_version` if no column of the file holds it; null: none
+        pa.field("commit_version", pa.int64()),
         pa.field("delete_set", pa.int32(), nullable=False),  # index into ScanPlan.delete_sets
-        pa.field("positions", pa.int32()),  # source in ScanPlan.position_deletes; null: no position is deleted
+        pa.field("positions", pa.int32()),  # source in ScanPlan.position_deletes; null: no deleted positions
     ]
 )
-"""Columns of `ScanPlan.files`; a row's index is the file's *ordinal*, its name in the rest of the plan."""
+"""Columns of `ScanPlan.files`. The index of a row is the *ordinal* of the file, which identifies it in the rest of the
+plan."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Partition:
     """A partition tuple of a spec.
 
-    spec_id: the spec that gives the tuple its meaning.
-    values: internal values (see `harness.metadata.model.schema`) by partition field id.
-    constants: internal values by *source* field id, for identity fields only: what a file without that column holds
-        (iceberg 5.2). A null in the tuple is a null constant.
-    names, types: of the partition fields, by id, for display.
+    Attributes:
+        spec_id: Id of the partition spec.
+        values: Internal values (see `harness.metadata.model.schema`) by partition field id.
+        constants: Internal values by *source* field id, for identity fields only. A file without the column has this
+            value in every row (iceberg 5.2). A null in the tuple is a null constant.
+        names: Names of the partition fields by id, for display.
+        types: Types of the partition fields by id, for display.
     """
 
     spec_id: int
@@ -79,26 +83,32 @@ class Partition:
         return f"{{{', '.join(shown)}}}"
 
     def by_name(self) -> dict[str, Any]:
-        """The tuple by name of partition field, in the spec's order; internal values."""
+        """Return the internal values by name of the partition field, in the spec's order."""
         return {self.names.get(field_id, str(field_id)): value for field_id, value in self.values.items()}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Counts:
-    """Counts of planning. Skipped manifests could not hold a matching file."""
+    """Counts from planning.
+
+    Attributes:
+        manifests: Number of manifests of data files.
+        manifests_skipped: Number of these that were not read, because they cannot list a matching file.
+        files: Number of data files considered.
+    """
 
     manifests: int = 0
     manifests_skipped: int = 0
     files: int = 0
 
 
-# The live files that a plan skips. There may be hundreds of thousands, so their columns are made when looked at.
+# A plan may skip hundreds of thousands of files, so their columns are only created when they are needed.
 
 
 KEPT: Final = 0
 BY_PARTITION: Final = 1
 BY_STATISTICS: Final = 2
-"""Verdicts on a file."""
+"""The decisions of planning on a file."""
 
 Decisions: TypeAlias = npt.NDArray[np.int8]
 
@@ -118,9 +128,10 @@ _REASONS = {BY_PARTITION: "partition", BY_STATISTICS: "statistics"}
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SkippedFiles:
-    """Files left out. Their columns are made when somebody first looks at them, compares, or pickles the plan.
+    """The files that a plan skips. Their columns are created when they are first accessed, compared, or pickled.
 
-    decisions: on each.
+    Attributes:
+        decisions: Why each file is skipped: `BY_PARTITION` or `BY_STATISTICS`.
     """
 
     decisions: Decisions
@@ -128,11 +139,12 @@ class SkippedFiles:
 
     @staticmethod
     def lazy(decisions: Decisions, load: Callable[[], tuple[Mapping[str, Any], tuple[Partition, ...]]]) -> SkippedFiles:
-        """Return the files of some decisions.
+        """Return skipped files whose columns are loaded on first access.
 
         Args:
-            decisions: Of skipped files alone.
-            load: Returns the other columns of `SKIPPED`, and the partitions of the files. It is called once.
+            decisions: The decision on each skipped file.
+            load: Returns all columns of `SKIPPED` except the decision, and the partitions of the files. It is called at
+                most once.
         """
 
         def files() -> tuple[pa.Table, tuple[Partition, ...]]:
@@ -144,24 +156,24 @@ class SkippedFiles:
 
     @staticmethod
     def from_table(files: pa.Table, partitions: tuple[Partition, ...]) -> SkippedFiles:
-        """Return the files of a table of `SKIPPED`."""
+        """Return the skipped files in a table of `SKIPPED`, with their partitions."""
         return SkippedFiles(to_numpy(files.column("decision")), lambda: (files, partitions))
 
     @property
     def files(self) -> pa.Table:
-        """`SKIPPED` of the files."""
+        """The files as a table of `SKIPPED`."""
         return self._load()[0]
 
     @property
     def partitions(self) -> tuple[Partition, ...]:
-        """The partitions of the files; those of the plan come first."""
+        """The partitions of the files, after the partitions of the plan."""
         return self._load()[1]
 
     def __reduce__(self) -> tuple[Callable[..., SkippedFiles], tuple[Any, ...]]:
         return SkippedFiles.from_table, self._load()
 
     def reasons(self) -> dict[str, int]:
-        """Counts of skipped files by reason, without a look at any file."""
+        """Return the number of skipped files by reason, without loading the columns."""
         counts = {reason: int((self.decisions == decision).sum()) for decision, reason in _REASONS.items()}
         return {reason: count for reason, count in counts.items() if count}
 
@@ -169,9 +181,14 @@ class SkippedFiles:
         return len(self.decisions)
 
     def to_pylist(self, count: int | None = None) -> list[dict[str, Any]]:
-        """Return the first `count` files, or all: `path`, `reason`, `record_count`, and `size`.
+        """Return the files as dicts with `path`, `reason`, `record_count`, and `size`.
 
-        The reason is `partition` (the tuple excludes the filter) or `statistics` (bounds or null counts of columns do).
+        Args:
+            count: How many files to return; None for all.
+
+        Returns:
+            The files. The reason is `partition` if the partition tuple excludes the filter, and `statistics` if bounds
+                or null counts of columns do.
         """
         rows = self.files.slice(0, count).select(["path", "decision", "record_count", "size"]).to_pylist()
         return [{"path": row["path"], "reason": _REASONS[row.pop("decision")], **row} for row in rows]
@@ -182,16 +199,15 @@ def no_skipped_files() -> SkippedFiles:
     return SkippedFiles(np.zeros(0, np.int8), lambda: (empty_table(SKIPPED), ()))
 
 
-# The plan.
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IcebergRules:
-    """What only plans of Iceberg tables need.
+    """The parts of a plan that only Iceberg tables need.
 
-    location: the table's, as its metadata says.
-    name_mapping: how columns of files without field ids are found; None: by position (iceberg 5.6).
-    path_map: from recorded paths to physical ones; rows of position delete files name data files by recorded paths.
+    Attributes:
+        location: The table's location as recorded in its metadata.
+        path_map: The map from recorded to physical paths. Rows of position delete files name data files by recorded
+            path.
+        name_mapping: How columns are found in files without field ids; None for by position (iceberg 5.6).
     """
 
     location: RecordedPath
@@ -201,11 +217,13 @@ class IcebergRules:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeltaRules:
-    """What only plans of Delta tables need.
+    """The parts of a plan that only Delta tables need.
 
-    lookup: how columns are found in data files.
-    materialized: by name of a metadata column, the name of the column of data files that holds it, where a file has
-        one and it is not null: row tracking (delta W2, W3). Iceberg finds such columns by their ids.
+    Attributes:
+        lookup: How columns are found in data files.
+        materialized: For row tracking, the name of the data file column that holds a metadata column, by name of the
+            metadata column (delta W2, W3). The column applies if the file has it and its value is not null. Iceberg
+            finds these columns by id.
     """
 
     lookup: ColumnLookup
@@ -214,23 +232,29 @@ class DeltaRules:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ScanPlan:
-    """The contract between a format and an engine: a value, which holds nothing open.
+    """The plan of a read: a contract between a format and an engine. A plan is a value and holds no open resources.
 
-    table: the location that the user gave. snapshot: its id or version; None for a table without one.
-    schema: the table's schema as of this read.
-    columns: what the caller gets, in order: fields of `schema`, and metadata columns (`model.schema.METADATA`).
-    filter: what rows must satisfy; engines always apply all of it. None: every row.
-    rules: what only one format needs.
-    files: `FILES`, one row per data file to read, in the format's order.
-    delete_sets: the distinct sets of equality deletes that files have; each a tuple of indexes into
-        `equality_deletes`, ascending. `files.delete_set` points here.
-    position_deletes: where deleted positions are recorded; `files.positions` points here.
-    skipped: live files left out, with the reason.
-    warnings: what is odd about the files but harmless to the rows, one sentence each.
-    trusted: what the table says of manifests and files, and was believed so that they were skipped, a phrase each.
-    guarded: the known faults of writers that `filter` meets and that lose no row, a phrase each.
-    enough: so many of the rows will do, whichever they are, so that an engine may leave files unread and give no more
-        rows; None: all are wanted.
+    Attributes:
+        table: The location that the user passed.
+        snapshot: The snapshot id or version; None if the table has no snapshot.
+        schema: The schema of the table for this read.
+        columns: The columns of the result, in order: fields of `schema`, and metadata columns
+            (`model.schema.METADATA`).
+        filter: The condition that rows must satisfy; None for all rows. Engines always apply all of it.
+        rules: The parts that only one format needs.
+        files: A table of `FILES`, one row per data file to read, in the format's order.
+        partitions: The partition tuples of the files.
+        equality_deletes: The equality deletes that apply to at least one file.
+        delete_sets: The distinct sets of equality deletes that apply to a file, each an ascending tuple of indexes into
+            `equality_deletes`. `files.delete_set` refers to them.
+        position_deletes: The sources of deleted positions. `files.positions` refers to them.
+        skipped: Live files that are not read, with the reason.
+        counts: Counts from planning.
+        warnings: One sentence for each oddity of the files that does not affect rows.
+        trusted: One phrase for each kind of recorded statistics that was trusted to skip manifests or files.
+        guarded: One phrase for each known fault of a writer that could affect `filter`, but loses no row.
+        enough: If set, any `enough` rows suffice, so an engine may leave files unread and return no more rows. None:
+            all rows are needed.
     """
 
     table: str
@@ -263,33 +287,36 @@ class ScanPlan:
 
     @property
     def name_mapping(self) -> NameMapping | None:
-        """The name mapping of an Iceberg table, if there is one."""
+        """The name mapping of an Iceberg table, or None."""
         return self.rules.name_mapping if isinstance(self.rules, IcebergRules) else None
 
     @property
     def materialized(self) -> Mapping[str, str]:
-        """The columns of data files that hold metadata columns of a Delta table."""
+        """The columns of data files that hold metadata columns of a Delta table, see `DeltaRules`."""
         return self.rules.materialized if isinstance(self.rules, DeltaRules) else {}
 
     def position_hits(self) -> list[tuple[PositionDelete, tuple[int, ...]]]:
-        """Return every position delete file and deletion vector with the ordinals of the data files it may hit."""
+        """Return every position delete file and vector, with the ordinals of the files to which it may apply."""
         return self.position_deletes.hits(self.files.column("positions").to_pylist())
 
     def to_ipc(self) -> bytes:
-        """Return the plan as bytes, which `from_ipc` reads in any process; see `harness.metadata.plan.encoding`."""
+        """Return the plan as bytes, which `from_ipc` reads in any process. See `harness.metadata.plan.encoding`."""
         from harness.metadata.plan.encoding import encode
 
         return encode(self)
 
     @staticmethod
     def from_ipc(data: bytes) -> ScanPlan:
-        """Return the plan of the bytes that `to_ipc` made.
+        """Return the plan in bytes that `to_ipc` returned.
 
-        Nothing of the plan is opened. `harness.open_plan` checks its paths before they are read.
+        No file of the plan is opened. `harness.open_plan` checks the paths before files are read.
+
+        Args:
+            data: The bytes.
 
         Raises:
-            RequestError: The bytes are no plan, are damaged, or contradict themselves.
-            UnsupportedError: A later version of harness wrote them.
+            RequestError: The bytes are not a plan, are damaged, or contradict themselves.
+            UnsupportedError: A later version of harness wrote the bytes.
         """
         from harness.metadata.plan.encoding import decode
 
@@ -314,17 +341,20 @@ class ScanPlan:
         return f"ScanPlan({redact(self.table)!r}, format={self.format!r}, {name}={self.snapshot}, {counts})"
 
     def _repr_html_(self) -> str:
-        """For notebooks: the picture of partitions or files, and what `explain` says."""
+        """Return the picture of partitions or files and the text of `explain`, for notebooks."""
         from harness.metadata.plan import explain as plan_report
 
         return plan_report.as_html(self)
 
     def explain(self, *, width: int | None = None, in_ascii: bool = False) -> str:
-        """The plan for a person: files read and skipped and by what, deletes, rows, bytes.
+        """Return the plan as text: files read and skipped with the reasons, deletes, rows, and bytes.
 
-        A bar per partition, or per file of an unpartitioned table, shows the rows read, deleted and skipped; the
-        largest of them if there are many. width: of tables and bars at most, in cells; None: tables are as wide as they
-        are. in_ascii: draws bars without characters of other encodings.
+        Bars show the rows read, deleted, and skipped: a bar per partition, or per file of an unpartitioned table. If
+        there are many, only the largest have bars of their own.
+
+        Args:
+            width: Maximum width of tables and bars in cells; None for no maximum.
+            in_ascii: If True, draw bars in ASCII.
         """
         from harness.metadata.model.drawing import text_section
         from harness.metadata.plan import explain as plan_report
@@ -333,20 +363,20 @@ class ScanPlan:
         return plan_report.as_text(self, width, text_section(layout(self), width, in_ascii=in_ascii))
 
     def to_dict(self) -> dict[str, Any]:
-        """The whole plan as plain values, for JSON; stored-form values as they are (bytes included)."""
+        """Return the whole plan as plain values, for JSON. Internal values are unchanged, including bytes."""
         from harness.metadata.plan import explain as plan_report
 
         return plan_report.as_dict(self)
 
 
 def without_deletes(plan: P) -> P:
-    """The plan of a read that sees deleted rows too."""
+    """Return the plan of a read that also returns deleted rows."""
     files = files_without_deletes(plan.files)
     return replace(plan, files=files, equality_deletes=(), delete_sets=((),), position_deletes=PositionDeletes())
 
 
 def files_without_deletes(files: pa.Table) -> pa.Table:
-    """Return `FILES` of the same files in delete set 0, and without deleted positions."""
+    """Return the same files as `FILES`, in delete set 0 and without deleted positions."""
     count = files.num_rows
     columns = {"delete_set": from_numpy(np.zeros(count, np.int32)), "positions": pa.nulls(count, pa.int32())}
     for name, values in columns.items():
@@ -356,7 +386,7 @@ def files_without_deletes(files: pa.Table) -> pa.Table:
 
 
 def trusted_statistics(skipped: SkippedFiles, condition: Filter | None) -> tuple[str, ...]:
-    """The claims of the table by which files were skipped: a phrase each."""
+    """Return a phrase for each kind of recorded statistics that was trusted to skip files."""
     reasons = skipped.reasons()
     found = [f"partition tuples of {reasons['partition']:,} files"] if "partition" in reasons else []
     if "statistics" in reasons and condition is not None:

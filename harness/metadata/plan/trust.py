@@ -1,7 +1,11 @@
-"""The trust in a table's word about its contents: by statement, type and writer.
+"""Trust in the recorded statistics of a table: by statement, type, and writer.
 
-`CLAIMS` is the policy for Iceberg where `prune` is not given, `WRITER_FAULTS` the register of known faults of writers of both
-formats. Both stand in docs/reference/trust.md as well. Source: iceberg 3.9, T14; this overrules the default of 3.9.
+`CLAIMS` is the policy for Iceberg if `prune` is not passed. `WRITER_FAULTS` lists the known faults of writers of both
+formats. Both are also in docs/reference/trust.md.
+
+The policy overrules the default of rule iceberg 3.9.
+
+Spec: Iceberg, "Manifest Lists" (rule iceberg 3.9, trap T14).
 """
 
 from __future__ import annotations
@@ -16,7 +20,7 @@ from harness.storage.records import dataclass
 
 
 class Statement(enum.Enum):
-    """Something that metadata says; the value is what people call it."""
+    """Kinds of statements that metadata makes about files. The values describe them for people."""
 
     RECORD_COUNT = "record counts of manifests and files"
     PARTITION = "partition tuples of files"
@@ -30,17 +34,24 @@ class Statement(enum.Enum):
 
 
 class Trust(enum.Enum):
-    """The ways to take a statement: may a manifest or file be skipped because of it?"""
+    """Levels of trust: whether a statement may skip a manifest or file."""
 
     YES = "yes"
-    ROUNDED_UP = "yes, as if the upper bound had been cut without rounding it up"
-    NAMED_WRITER = "where the snapshot names its writer, and that one is right"
+    ROUNDED_UP = "yes, with the upper bound rounded up in case it was truncated"
+    NAMED_WRITER = "only if the snapshot names a writer that is known to be right"
     NO = "no"
 
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """A line of the policy. types: that it is about; empty: all that no line before it names. reason: why so."""
+    """One line of the policy.
+
+    Attributes:
+        statement: The statement.
+        trust: How far it is trusted.
+        reason: Why.
+        types: The types that the line covers; empty for all types that no earlier line names.
+    """
 
     statement: Statement
     trust: Trust
@@ -49,32 +60,45 @@ class Claim:
 
 
 CLAIMS: Final = (
-    Claim(Statement.RECORD_COUNT, Trust.NO, "real tables count wrongly, and an empty file costs little"),
+    Claim(Statement.RECORD_COUNT, Trust.NO, "real tables record wrong counts, and reading an empty file costs little"),
     Claim(Statement.PARTITION, Trust.YES, "they are values of the rows, not statistics"),
-    Claim(Statement.SUMMARY_BOUNDS, Trust.ROUNDED_UP, "a known writer cuts texts without rounding up", (StringType,)),
+    Claim(
+        Statement.SUMMARY_BOUNDS, Trust.ROUNDED_UP, "a known writer truncates texts without rounding up", (StringType,)
+    ),
     Claim(
         Statement.SUMMARY_BOUNDS,
         Trust.NAMED_WRITER,
         "a known writer reuses the buffers that its bounds point into",
         (BinaryType, FixedType),
     ),
-    Claim(Statement.SUMMARY_BOUNDS, Trust.YES, "both, decodable and not inverted (3.8); no lie is known"),
-    Claim(Statement.SUMMARY_NULLS, Trust.YES, "where there are bounds beside it"),
-    Claim(Statement.SUMMARY_NANS, Trust.NO, "some writers say so whatever there is (3.7)"),
-    Claim(Statement.SUMMARY_EMPTY, Trust.NO, "a known writer leaves out bounds of values that there are"),
-    Claim(Statement.COLUMN_BOUNDS, Trust.YES, "decodable and not inverted (3.25)"),
-    Claim(Statement.NULL_COUNT, Trust.YES, "plausible ones (3.19); not a count of no values at all"),
-    Claim(Statement.NAN_COUNT, Trust.YES, "where they are recorded; bounds say nothing of NaN (3.21)"),
+    Claim(
+        Statement.SUMMARY_BOUNDS,
+        Trust.YES,
+        "if both exist, can be decoded, and are not inverted (3.8); no fault is known",
+    ),
+    Claim(Statement.SUMMARY_NULLS, Trust.YES, "if the summary also has bounds"),
+    Claim(Statement.SUMMARY_NANS, Trust.NO, "some writers always record it (3.7)"),
+    Claim(Statement.SUMMARY_EMPTY, Trust.NO, "a known writer leaves out bounds although there are values"),
+    Claim(Statement.COLUMN_BOUNDS, Trust.YES, "if they can be decoded and are not inverted (3.25)"),
+    Claim(Statement.NULL_COUNT, Trust.YES, "if they are plausible (3.19); a count of 0 values is ignored"),
+    Claim(Statement.NAN_COUNT, Trust.YES, "if they are recorded; bounds do not cover NaN (3.21)"),
 )
-"""The policy unless the caller chooses otherwise, first match first."""
+"""The default policy. The first line that matches applies."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WriterFault:
     """A known fault of a writer.
 
-    until: the first release, as (major, minor), that is right; None: not told apart by release.
-    format: of the tables. guard: why no row is lost by it, or what to do. source: where it is described.
+    Attributes:
+        writer: The writer.
+        statement: The statement that can be wrong.
+        types: The types that are affected; empty for all.
+        wrong: The fault.
+        until: The first correct release as (major, minor); None if releases cannot be distinguished.
+        format: The format of the tables.
+        guard: Why no row is lost, or what users can do.
+        source: A link to a description of the fault.
     """
 
     writer: str
@@ -92,9 +116,9 @@ WRITER_FAULTS: Final = (
         writer="Apache Iceberg (Java)",
         statement=Statement.SUMMARY_BOUNDS,
         types=(BinaryType, FixedType),
-        wrong="bounds are those of another file, after a delete of whole files",
+        wrong="bounds belong to another file, after a delete of whole files",
         until=(1, 11),
-        guard="used of this writer's later releases only, which name themselves in the snapshot's summary",
+        guard="used only for later releases of this writer, which name themselves in the summary of the snapshot",
         source="https://github.com/apache/iceberg/issues/15128",
     ),
     WriterFault(
@@ -102,21 +126,21 @@ WRITER_FAULTS: Final = (
         statement=Statement.SUMMARY_BOUNDS,
         types=(StringType,),
         wrong="upper bounds are cut to 16 bytes and not rounded up",
-        guard="upper bounds of texts are rounded up, whoever wrote them",
+        guard="upper bounds of texts from any writer are rounded up",
         source="https://github.com/duckdb/duckdb-iceberg/issues/1047",
     ),
     WriterFault(
         writer="ClickHouse 26.3 to 26.9",
         statement=Statement.SUMMARY_EMPTY,
         wrong="bounds are missing for most transforms, as if there were no values",
-        guard="missing bounds say nothing",
+        guard="missing bounds are ignored",
         source="https://github.com/ClickHouse/ClickHouse/issues/118905",
     ),
     WriterFault(
         writer="not known",
         statement=Statement.COLUMN_BOUNDS,
         wrong="lower bounds above upper bounds",
-        guard="inverted bounds say nothing, of files as of manifests",
+        guard="inverted bounds of files and manifests are ignored",
         source="https://github.com/ClickHouse/ClickHouse/issues/116499",
     ),
     WriterFault(
@@ -124,48 +148,54 @@ WRITER_FAULTS: Final = (
         statement=Statement.COLUMN_BOUNDS,
         types=(StringType, BinaryType),
         wrong="bounds leave out row groups whose values are too long for statistics",
-        guard='none, since such manifests name no writer: rewrite them, or read with prune="off"',
+        guard='none, because these manifests do not name their writer: rewrite them, or read with prune="off"',
         source="https://github.com/trinodb/trino/issues/19052",
     ),
     WriterFault(
         writer="iceberg-rust 0.5",
         statement=Statement.COLUMN_BOUNDS,
         wrong="upper bounds of files with several row groups are too small",
-        guard='none, since such manifests name no writer: rewrite them, or read with prune="off"',
+        guard='none, because these manifests do not name their writer: rewrite them, or read with prune="off"',
         source="https://github.com/apache/iceberg-rust/issues/1519",
     ),
     WriterFault(
-        writer="delta-rs until 1.6.6, and Polars, which writes by it",
+        writer="delta-rs until 1.6.6, and Polars, which uses it",
         statement=Statement.COLUMN_BOUNDS,
         types=(DecimalType,),
-        wrong="decimals go through a double, and end at 2^63",
+        wrong="decimals are converted through a double and limited to 2^63",
         format="delta",
-        guard="bounds of Delta's decimals are widened by what a double loses; those at 2^63 say nothing",
+        guard="bounds of Delta's decimals are widened by the precision that a double loses; bounds at 2^63 are ignored",
         source="https://github.com/delta-io/delta-rs/issues/4757",
     ),
     WriterFault(
-        writer="delta-rs until 1.6.6, Polars, which writes by it, and Sail 0.7",
+        writer="delta-rs until 1.6.6, Polars, which uses it, and Sail 0.7",
         statement=Statement.COLUMN_BOUNDS,
         types=(FloatType,),
-        wrong="the maximum leaves NaN out",
+        wrong="the maximum ignores NaN",
         format="delta",
-        guard="a maximum of floats in a Delta log never skips a file by a comparison that NaN passes",
+        guard="a maximum of floats in a Delta log never skips a file if NaN could satisfy the comparison",
         source="https://github.com/delta-io/delta/pull/7101",
     ),
 )
-"""The register of writers."""
+"""The known faults of writers."""
 
 _JAVA: Final = re.compile(r"Apache Iceberg (\d+)\.(\d+)(?:\.|\s|$)")
-"""The text of Apache Iceberg in `iceberg-version` of a snapshot's summary."""
+"""The name of Apache Iceberg in `iceberg-version` of a snapshot's summary."""
 
 
 def trust_in(statement: Statement, type_: Type) -> Trust:
-    """The policy on a statement about values of `type_`."""
+    """Return the trust in a statement about values of a type."""
     return next(c.trust for c in CLAIMS if c.statement is statement and (not c.types or isinstance(type_, c.types)))
 
 
 def is_trusted_writer(statement: Statement, type_: Type, summary: Mapping[str, str] | None) -> bool:
-    """True if a snapshot's summary names a writer that is right about a statement on `type_`; None: no summary."""
+    """Return whether a snapshot's summary names a writer that is right about a statement on a type.
+
+    Args:
+        statement: The statement.
+        type_: The type.
+        summary: The summary of the snapshot; None if there is none.
+    """
     release = _JAVA.match((summary or {}).get("iceberg-version", ""))
     if release is None:
         return False
@@ -178,11 +208,17 @@ def is_trusted_writer(statement: Statement, type_: Type, summary: Mapping[str, s
 
 
 def guarded_faults(format: str, statement: Statement, fields: Iterable[Field]) -> tuple[str, ...]:
-    """The known faults that a filter meets where it goes by a statement about columns, and that lose no row.
+    """Return the known faults that can affect a filter on some columns but lose no row.
 
-    A fault of any type is guarded against in each filter, and is not said.
+    Faults that affect all types are guarded against in every filter, so they are left out.
 
-    Returns: for each fault the columns, the words of the register, and the source.
+    Args:
+        format: The format of the table.
+        statement: The statement that the filter uses.
+        fields: The columns of the filter.
+
+    Returns:
+        For each fault, a text with the columns, the fault, and its source.
     """
     columns = list(fields)
     faults = {

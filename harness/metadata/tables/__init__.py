@@ -1,5 +1,5 @@
-"""Metadata tables, such as `files` or `history`, as Arrow tables. Read `reading` first, which knows their names.
+"""Metadata tables, for example `files` and `history`, as Arrow tables.
 
-`delta` makes the tables of a Delta log, `iceberg_log` and `iceberg_files` those of Iceberg's metadata files and
-manifests.
+Read `reading` first, which defines their names. `delta` makes the tables of a Delta log, and `iceberg_log` and
+`iceberg_files` make those of Iceberg's metadata files and manifests. `history` shows the history of a table.
 """

@@ -48,7 +48,7 @@ _VERSIONS = schema_of(
 
 
 def table(opened: DeltaTable, snapshot: DeltaSnapshot, kind: str) -> MetadataTable:
-    """The metadata table of that name, of a table or of a version."""
+    """Return the metadata table called `kind`: of the version for files and partitions, else of the table."""
     type_ = tuple_struct(snapshot.columns.partition_columns)
     if kind == "files":
         schema = schema_of(
@@ -72,18 +72,18 @@ def table(opened: DeltaTable, snapshot: DeltaSnapshot, kind: str) -> MetadataTab
 
 
 def _versions(table: DeltaTable) -> pa.Table:
-    """The versions that can be read, the newest first. Values of a commit in a wrong type are null."""
+    """Return the readable versions, newest first. Values of a commit that have the wrong type are null."""
     found = reversed(table.snapshots())
-    said = [f for f in _VERSIONS if f.name not in ("version", "timestamp")]
+    commit_fields = [f for f in _VERSIONS if f.name not in ("version", "timestamp")]
     rows = [
-        (e["id"], e["timestamp_ms"], *(_commit_value(e["commit_info"].get(f.name), f.type) for f in said))
+        (e["id"], e["timestamp_ms"], *(_commit_value(e["commit_info"].get(f.name), f.type) for f in commit_fields))
         for e in found
     ]
     return table_of(_VERSIONS, rows)
 
 
 def _files(snapshot: DeltaSnapshot, schema: pa.Schema, partition: StructType | None) -> pa.Table:
-    """The live files of a version."""
+    """Return the live files of a version."""
     found = snapshot.state.files
     counts = record_counts(found)
     has_vector = pc.is_valid(found.column("dv_storage_type"))
@@ -101,7 +101,7 @@ def _files(snapshot: DeltaSnapshot, schema: pa.Schema, partition: StructType | N
 
 
 def _partitions(snapshot: DeltaSnapshot, schema: pa.Schema, partition: StructType | None) -> pa.Table:
-    """A row for each partition that has live files. Rows are counted with those that deletion vectors delete."""
+    """Return a row for each partition with live files. Row counts include rows that deletion vectors delete."""
     found, tuples = snapshot.state.files, snapshot.partitions
     counts = np.maximum(record_counts(found), 0)
     deleted = to_numpy(found.column("dv_cardinality").fill_null(0)).astype(np.int64)
@@ -114,7 +114,10 @@ def _partitions(snapshot: DeltaSnapshot, schema: pa.Schema, partition: StructTyp
 
 
 def _commit_value(value: object, type_: pa.DataType) -> object:
-    """A value of a commit. Values in mappings that are no text, which other writers than Spark record, become JSON."""
+    """Return a value of a commit, or None if it has the wrong type.
+
+    Values in a mapping that are not texts, as writers other than Spark record them, become JSON.
+    """
     if type_ == TEXTS and isinstance(value, Mapping):
         return [
             (key, item if item is None or isinstance(item, str) else json_text(item)) for key, item in value.items()

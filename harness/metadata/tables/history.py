@@ -1,4 +1,4 @@
-"""The history of a table: what each snapshot or version added and removed, as its writer recorded it; as a picture."""
+"""The history of a table: what each snapshot or version added and removed, as recorded by its writer; also drawn."""
 
 from __future__ import annotations
 
@@ -22,18 +22,21 @@ if TYPE_CHECKING:
 _Sizes: TypeAlias = dict[str, tuple[int | None, int | None]]
 """Rows and bytes of files by path."""
 _ColumnTypes: TypeAlias = dict[Any, tuple[str, str]]
-"""Names and types of top-level columns by a key that stays when a column is renamed."""
+"""Names and types of top-level columns, by a key that does not change when a column is renamed."""
 COUNTS = ("rows_added", "rows_removed", "files_added", "files_removed", "bytes_added", "bytes_removed")
-"""Counts of a point of the history. Files are data files; rows are removed with files, and by deletes of positions."""
+"""Counts of an entry in the history. Files are data files. Rows are removed with files and by position deletes."""
 
 
 def history(table: Any) -> list[dict[str, Any]]:
-    """The snapshots or versions of an opened table, the newest first: id, timestamp_ms, operation, writer and `COUNTS`.
+    """Return the snapshots or versions of an opened table, newest first.
 
-    None is unknown. Then come the changes of top-level columns since the one before, a phrase each; an Iceberg table's
-    have the branches and tags that point to them besides.
+    Returns:
+        One dict per snapshot or version: id, timestamp_ms, operation, writer, `COUNTS`, and schema_changes, which are
+            phrases about changes of top-level columns since the entry before. Unknown values are None. Entries of
+            Iceberg tables also have refs, the branches and tags that point to the snapshot.
 
-    Raises HarnessError: a commit cannot be read.
+    Raises:
+        HarnessError: A commit cannot be read.
     """
     try:
         if table.format != "delta":
@@ -49,7 +52,10 @@ def history(table: Any) -> list[dict[str, Any]]:
 
 
 def newest(table: Any) -> dict[str, Any] | None:
-    """The first entry of `history`, whose counts know nothing of earlier commits; None: the table has no snapshot."""
+    """Return the first entry of `history`, or None if the table has no snapshot.
+
+    Its counts are determined without earlier commits, so more of them may be unknown.
+    """
     if table.format == "delta":
         return _version(table, table.commits, table.latest.id, {}, {})
     return None if table.current is None else _snapshot(table, table.current)
@@ -75,7 +81,7 @@ def _columns(table: IcebergTable, snapshot: IcebergSnapshot) -> _ColumnTypes:
 
 
 def _changes(old: _ColumnTypes, new: _ColumnTypes) -> list[str]:
-    """The changes of columns, a phrase each; none where either is unknown."""
+    """Return a phrase for each change of columns, or nothing if the columns before or after are unknown."""
     if not old or not new or old == new:
         return []
     kept = [(old[key], new[key]) for key in new if key in old]
@@ -92,7 +98,7 @@ def _counts(snapshot: IcebergSnapshot, parent: IcebergSnapshot | None) -> Iterat
     for kind in ("position-deletes", "equality-deletes"):
         added, removed = _added_and_removed(kind, snapshot, parent)
         if kind == "equality-deletes" and (added, removed) != (0, 0):
-            lost = None  # rows that are equal to a deleted key: nobody has counted them
+            lost = None  # the rows that equal a deleted key are not counted
         lost = None if lost is None or added is None or removed is None else max(lost + added - removed, 0)
     yield from (
         rows,
@@ -105,11 +111,14 @@ def _counts(snapshot: IcebergSnapshot, parent: IcebergSnapshot | None) -> Iterat
 def _added_and_removed(
     kind: str, snapshot: IcebergSnapshot, parent: IcebergSnapshot | None
 ) -> tuple[int | None, int | None]:
-    """The things that were added and removed, by the summary. Writers leave out counts that are 0, and give totals."""
+    """Return how many things were added and removed, by the summary of a snapshot.
+
+    Writers may leave out counts that are 0, and record totals.
+    """
     summary, operation = snapshot.summary, snapshot.operation
     added = _number(summary.get(f"added-{kind}"))
     removed = _number(summary.get(f"deleted-{kind}", summary.get(f"removed-{kind}")))
-    # The specification's words on the operations: append adds data files only, delete adds none.
+    # By the specification, append only adds data files, and delete adds none.
     if operation == "append":
         removed, added = removed or 0, 0 if added is None and kind.endswith("-deletes") else added
     if operation == "delete" and kind in ("records", "data-files"):
@@ -119,10 +128,10 @@ def _added_and_removed(
     before = 0 if is_first else None if parent is None else _number(parent.summary.get(f"total-{kind}"))
     if after is not None and before is not None:
         if added is None and removed is None and after == before and kind.endswith("-deletes"):
-            return 0, 0  # as good as none: only the difference counts
+            return 0, 0  # any additions and removals cancel out, and only the difference counts
         added = removed + after - before if added is None and removed is not None else added
         removed = added - after + before if removed is None and added is not None else removed
-    if operation == "delete" and "added-delete-files" in summary:  # files are counted: a count that is left out is 0
+    if operation == "delete" and "added-delete-files" in summary:  # this writer counts files, so a missing count is 0
         added, removed = added or 0, removed or 0
     return (None if added is None or added < 0 else added), (None if removed is None or removed < 0 else removed)
 
@@ -130,7 +139,10 @@ def _added_and_removed(
 def _version(
     table: DeltaTable, reader: CommitReader, version: int, live: _Sizes, columns: _ColumnTypes
 ) -> dict[str, object]:
-    """A version. live, columns: of the version before, as far as they are known; afterwards, of this version."""
+    """Return the entry of a version.
+
+    `live` and `columns` describe the version before, and are updated to this version.
+    """
     file = table.log.commits.get(version)
     actions = None if file is None else reader.read_actions(file)
     entry = table.entry(version, None if actions is None else actions.info)
@@ -150,7 +162,7 @@ def _version(
 
 
 def _declared_columns(actions: ParsedActions) -> _ColumnTypes:
-    """The columns that a commit declares; none where it leaves them, or nobody can read them."""
+    """Return the columns that a commit declares; nothing if it does not change them or they cannot be parsed."""
     try:
         fields = [field for metadata in actions.metadata for field in json.loads(metadata.schema_string)["fields"]]
         names = [(f["metadata"].get("delta.columnMapping.physicalName", f["name"]), f["name"]) for f in fields]
@@ -160,20 +172,20 @@ def _declared_columns(actions: ParsedActions) -> _ColumnTypes:
 
 
 def _commit_counts(actions: ParsedActions, live: _Sizes, metrics: object) -> Iterator[int | None]:
-    """The counts of a commit. live: the files known to be live before it; afterwards, those behind it."""
+    """Yield the counts of a commit. `live` holds the files known to be live before the commit, and is updated."""
     after = {body["path"]: _sizes(body) for body in actions.adds}
     removed = {body["path"]: _sizes(body) for body in actions.removes}
     before = {path: live.get(path, (None, None)) for path in removed} | {
         path: live[path] for path in after if path in live
     }
-    for path, (rows, size) in removed.items():  # a remove may say what its add said
+    for path, (rows, size) in removed.items():  # a remove may repeat the statistics of its add
         before[path] = (before[path][0] if rows is None else rows, before[path][1] if size is None else size)
     new = [sizes for path, sizes in after.items() if path not in before]
     gone = [sizes for path, sizes in before.items() if path not in after]
     kept = [(before[path][0], after[path][0]) for path in after if path in before]
     lost = [None if old is None or left is None else old - left for old, left in kept]
     added = _sum([*(rows for rows, _ in new), *(None if n is None else max(-n, 0) for n in lost)])
-    if added is None and isinstance(metrics, Mapping):  # files without statistics
+    if added is None and isinstance(metrics, Mapping):  # the files have no statistics
         added = _number(str(metrics.get("numOutputRows", metrics.get("num_added_rows"))))
     yield added
     yield _sum([*(rows for rows, _ in gone), *(None if n is None else max(n, 0) for n in lost)])
@@ -184,10 +196,11 @@ def _commit_counts(actions: ParsedActions, live: _Sizes, metrics: object) -> Ite
 
 
 def _sizes(action: Body) -> tuple[int | None, int | None]:
-    """The rows that are not deleted, and the bytes, of an added or removed file."""
+    """Return the number of rows that are not deleted, and the bytes, of an added or removed file."""
     try:
         rows = json.loads(action.get("stats") or "{}").get("numRecords")
-    except (ValueError, TypeError, AttributeError, RecursionError):  # nobody has checked what a writer put there
+    # the log is not validated, so statistics may be anything
+    except (ValueError, TypeError, AttributeError, RecursionError):
         rows = None
     deleted, size = (action.get("deletionVector") or {}).get("cardinality", 0), action.get("size")
     is_known = isinstance(rows, int) and isinstance(deleted, int)
@@ -203,16 +216,14 @@ def _number(text: str | None) -> int | None:
     return int(text) if text is not None and text.isdecimal() and len(text) < 19 else None
 
 
-# The picture: a bar per snapshot or version, the newest first.
-
-
 MOST_BARS = 30
 
 
 def draw_history(entries: Sequence[Mapping[str, Any]], most: int) -> Drawing:
-    """The entries of a history by rows added and removed; where they are many, the newest of them and the rest as one.
+    """Return a picture of a history by rows added and removed.
 
-    Where no entry tells of rows, files stand for them.
+    If no entry has row counts, files are counted instead. If there are more than `most` entries, the oldest share one
+    bar.
     """
     unit = "rows" if any(entry["rows_added"] is not None for entry in entries) else "files"
     newest = entries if len(entries) <= most else entries[: most - 1]
@@ -220,8 +231,8 @@ def draw_history(entries: Sequence[Mapping[str, Any]], most: int) -> Drawing:
     if earlier:
         changes = sum(len(entry["schema_changes"]) for entry in earlier)
         rest = {name: sum(entry[name] or 0 for entry in earlier) for name in COUNTS}
-        told = {"schema_changes": [f"{changes:,} changes of the schema"] if changes else []}
-        bars.append(replace(_bar(rest | told, unit), label=f"{len(earlier):,} earlier", is_rest=True))
+        schema_changes = {"schema_changes": [f"{changes:,} changes of the schema"] if changes else []}
+        bars.append(replace(_bar(rest | schema_changes, unit), label=f"{len(earlier):,} earlier", is_rest=True))
     times = " to ".join(dict.fromkeys(_time(entry) for entry in (*entries[-1:], *entries[:1])))
     points = counted(len(entries), "snapshot" if any("refs" in entry for entry in entries) else "version")
     return Drawing(title="history", note=f"{points}, {times}", bars=tuple(bars))
@@ -249,7 +260,7 @@ def _time(entry: Mapping[str, Any]) -> str:
 
 
 class History(Listing):
-    """The snapshots or versions of a table, the newest first, see `history`; a table, with a picture in notebooks."""
+    """The history of a table, newest entry first, see `history`. In notebooks it shows a table and a picture."""
 
     def _repr_html_(self) -> str:
         return as_html(draw_history(self, MOST_BARS)) + super()._repr_html_()

@@ -1,6 +1,6 @@
-"""Metadata tables of an Iceberg snapshot's manifests: data and delete files, entries, partitions, deleted positions.
+"""Metadata tables of Iceberg manifests: data and delete files, entries, partitions, and deleted positions.
 
-Files stay columns from the manifests' bytes on.
+Files stay columnar, from the bytes of the manifests to the result.
 """
 
 from __future__ import annotations
@@ -54,7 +54,8 @@ from harness.storage.limits import contained
 from harness.storage.paths import both_paths
 from harness.storage.threads import cached_property
 
-# `readable_metrics`: the statistics of each column of a file by the column's name, with bounds as values of its type.
+# `readable_metrics` holds the statistics of each column of a file by column name, with bounds as values of the column's
+# type.
 
 
 METRICS = "readable_metrics"
@@ -68,13 +69,13 @@ _METRIC_BOUNDS = {"lower_bound": "lower_bounds", "upper_bound": "upper_bounds"}
 
 
 def metrics_field(schema: Schema) -> pa.Field:
-    """The column of that name: a struct with a struct of metrics for each column that holds no others."""
+    """Return the field `readable_metrics`: a struct with a struct of metrics for each column without nested columns."""
     parts = [pa.field(name, _metrics(field.type)) for name, field in _leaves(schema)]
     return pa.field(METRICS, pa.struct(parts) if parts else pa.null())
 
 
 def metrics_of(files: pa.Table, schema: Schema) -> pa.Array:
-    """The column for files whose statistics are there, as maps by field id."""
+    """Return the column `readable_metrics` for files whose statistics are present as maps by field id."""
     field = metrics_field(schema)
     if not schema.fields or not len(files):
         return pa.nulls(len(files), field.type)
@@ -92,9 +93,9 @@ def metrics_of(files: pa.Table, schema: Schema) -> pa.Array:
 
 
 def _lookup(column: pa.ChunkedArray) -> Callable[[int], pa.Array]:
-    """Return a function that looks a key up in maps: its values, null in maps without it.
+    """Return a function that looks up a key in maps. It returns the values, null for maps without the key.
 
-    The items are sorted by key once. `map_lookup` of Arrow goes through all items for each key.
+    The items are sorted by key once. Arrow's `map_lookup` would scan all items for each key.
     """
     maps = pa.concat_arrays(column.chunks)
     offsets = to_numpy(maps.offsets)
@@ -120,7 +121,10 @@ def _metrics(type_: Type) -> pa.DataType:
 
 
 def _leaves(schema: Schema) -> Sequence[tuple[str, Field]]:
-    """Columns without columns in them, by their paths with dots; repeated names, which DuckDB refuses, get their id."""
+    """Return the columns without nested columns, by dotted path.
+
+    Repeated names, which DuckDB refuses, get the field id.
+    """
     found = [(".".join(path), field) for path, field in schema.walk() if not children(field.type)]
     counts = Counter(name.casefold() for name, _ in found)
     return [(name if counts[name.casefold()] == 1 else f"{name}_{field.id}", field) for name, field in found]
@@ -139,14 +143,17 @@ _NUMBERS = schema_of(
 )
 _LAST_UPDATED = {"last_updated_at": TIME, "last_updated_snapshot_id": LONG}
 _DATA_FILE_COLUMNS = {SIZES, "sort_order_id", "split_offsets"}
-"""Columns of data files that only the widest read has."""
+"""Columns of data files that need `Extent.has_more`."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ManifestTables:
-    """The files of manifests, in their order.
+    """Metadata tables of manifests.
 
-    source: of the table, with the partition specs of all manifests. schema: of the read, for types of partition values.
+    Attributes:
+        source: The table, with the partition specs of all manifests.
+        schema: The schema of the read, for the types of partition values.
+        manifests: The manifests. Rows are in their order.
     """
 
     source: IcebergTable
@@ -155,12 +162,15 @@ class ManifestTables:
 
     @cached_property
     def partition(self) -> StructType | None:
-        """The type of partition tuples; None: no spec has fields. Raises UnsupportedError for unknown types."""
+        """Return the type of partition tuples, or None if no spec has fields.
+
+        Raises UnsupportedError for unknown types.
+        """
         return tuple_struct(all_partition_fields(self.source.metadata, self._schemas))
 
     @cached_property
     def plain_schema(self) -> pa.Schema:
-        """The columns of `files` but `readable_metrics`, which is made of others."""
+        """Return the columns of `files` except `readable_metrics`, which is computed from other columns."""
         return schema_of(
             content=INT,  # 0: data, 1: position deletes, 2: equality deletes
             file_path=TEXT,
@@ -181,7 +191,7 @@ class ManifestTables:
         )
 
     def table(self, kind: str) -> MetadataTable:
-        """The metadata table of that name."""
+        """Return the metadata table called `kind`."""
         metrics = metrics_field(self.schema)
         match kind:
             case "entries":
@@ -200,7 +210,7 @@ class ManifestTables:
                     **partition_column(self.partition),
                     spec_id=INT,
                     delete_file_path=TEXT,
-                    content_offset=LONG,  # of deletion vectors, as the size
+                    content_offset=LONG,  # of deletion vectors; also the size
                     content_size_in_bytes=LONG,
                 )
                 return MetadataTable(schema, lambda _: self._positions(schema))
@@ -212,7 +222,7 @@ class ManifestTables:
                 )
 
     def _files(self, *, data: bool, deletes: bool, columns: AbstractSet[str]) -> pa.Table:
-        """Live files; statistics are null unless `columns` names them."""
+        """Return live files. Statistics are null unless `columns` names them."""
         wants_statistics = bool({METRICS, *_STATISTICS} & columns)
         fields = self._fields(deletes=deletes) if wants_statistics else ()
         has_more = deletes or bool({METRICS, *_DATA_FILE_COLUMNS} & columns)
@@ -224,7 +234,7 @@ class ManifestTables:
         return self._with_metrics(self._table(found, columns), columns)
 
     def _all_entries(self, schema: pa.Schema, columns: AbstractSet[str]) -> pa.Table:
-        """All entries, also of deleted files. Files are null unless `columns` names them."""
+        """Return all entries, including entries of deleted files. Files are null unless `columns` names them."""
         wants_files = bool({"data_file", METRICS} & columns)
         fields = self._fields(deletes=True) if wants_files else ()
         found = self._read(
@@ -241,9 +251,10 @@ class ManifestTables:
         return pa.Table.from_arrays([*numbers, struct, metrics], schema=schema)
 
     def _positions(self, schema: pa.Schema) -> pa.Table:
-        """The positions that each live delete file and deletion vector lists, whether or not the data file is there.
+        """Return the positions in each live delete file and deletion vector, whether or not the data file exists.
 
-        Raises HarnessError: a delete file cannot be read; as for reads of rows.
+        Raises:
+            HarnessError: A delete file cannot be read.
         """
         tables = [schema.empty_table()]
         for entry in read_entries(map(self._opened, self._manifests_of_kind(deletes=True))):
@@ -267,7 +278,7 @@ class ManifestTables:
         return pa.Table.from_arrays([arrays[name] for name in schema.names], schema=schema)
 
     def _partitions(self, schema: pa.Schema, columns: AbstractSet[str]) -> pa.Table:
-        """A row for each partition that has live files; the last update is null unless `columns` names it."""
+        """Return a row for each partition with live files. The last update is null unless `columns` names it."""
         partitions = Partitions(self.source.metadata.specs, self._schemas)
         files = self._read(
             [*self._manifests_of_kind(deletes=False), *self._manifests_of_kind(deletes=True)], Extent(has_more=True)
@@ -315,7 +326,10 @@ class ManifestTables:
             return open_manifest(data, manifest, specs=specs, schemas=self._schemas, limits=limits)
 
     def _table(self, files: DataFiles, columns: AbstractSet[str]) -> pa.Table:
-        """Files as rows, with the statistics that `columns` names and `files` has; with `METRICS` all of them."""
+        """Return files as rows, with the statistics that `columns` names and `files` has.
+
+        `METRICS` includes all statistics.
+        """
         schema, table, size = self.plain_schema, files.table, len(files)
         names = {**{f.name: f.name for f in schema}, "file_path": "path", "file_size_in_bytes": "size"}
         known = {name: _flat(table.column(own)) for name, own in names.items() if own in table.column_names}
@@ -332,13 +346,16 @@ class ManifestTables:
         return pa.Table.from_arrays(arrays, schema=schema)
 
     def _with_metrics(self, files: pa.Table, columns: AbstractSet[str]) -> pa.Table:
-        files = files.combine_chunks()  # DuckDB reads no structs of which a batch begins inside of a chunk
+        files = files.combine_chunks()  # DuckDB cannot read structs if a batch begins inside a chunk
         field = metrics_field(self.schema)
         metrics = metrics_of(files, self.schema) if METRICS in columns else pa.nulls(len(files), field.type)
         return files.append_column(field, metrics)
 
     def _fields(self, *, deletes: bool) -> tuple[int, ...]:
-        """The ids of all columns that ever were, but for those that only hold others; also of position deletes."""
+        """Return the ids of all columns that ever existed, except those with nested columns.
+
+        `deletes` adds position deletes.
+        """
         fields = (field for schema in self._schemas for _, field in schema.walk())
         own = {field.id for field in fields if not children(field.type)}
         return tuple(sorted(own | ({FILE_PATH_ID, POSITION_ID} if deletes else set())))
@@ -348,14 +365,14 @@ _DELETE_COUNTS = [f"{kind}_delete_{what}_count" for kind in ("position", "equali
 
 
 class _EveryPath:
-    """The paths of all data files."""
+    """A set that contains every path."""
 
     def __contains__(self, path: object) -> bool:
         return True
 
 
 def _deleted_positions(entry: ManifestEntry, source: IcebergTable) -> list[tuple[str, BitMap64]]:
-    """Data files, and their deleted positions."""
+    """Return the data files of a delete file, and their deleted positions."""
     file = entry.file
     physical = source.path_map.physical(file.path)
     if file.format != "puffin":
@@ -365,7 +382,7 @@ def _deleted_positions(entry: ManifestEntry, source: IcebergTable) -> list[tuple
             physical=physical,
             format=file.format,
             record_count=file.record_count,
-            wanted=_EveryPath(),
+            data_files=_EveryPath(),
         )
         return list(found.items())
     name = both_paths(file.path, physical)
@@ -375,7 +392,7 @@ def _deleted_positions(entry: ManifestEntry, source: IcebergTable) -> list[tuple
 
 
 def _map_column(keys: Sequence[int], names: Sequence[str], table: pa.Table, type_: pa.DataType) -> pa.Array:
-    """Maps from keys to the columns of those names; null without columns."""
+    """Return maps from keys to the columns with the given names; null without columns."""
     columns = [_flat(table.column(name)) for name in names]
     return map_of(keys, columns, type_) if columns else pa.nulls(len(table), type_)
 
@@ -387,7 +404,7 @@ def _flat(column: pa.ChunkedArray) -> pa.Array:
 def _sums(
     numbers: npt.NDArray[np.int64], values: npt.NDArray[np.int64], chosen: Mask, size: int
 ) -> npt.NDArray[np.int64]:
-    """The sum of each partition's values, of the chosen files."""
+    """Return the sum of the values of the chosen files for each partition."""
     sums = np.zeros(size, np.int64)
     np.add.at(sums, numbers[chosen], values[chosen])
     return sums

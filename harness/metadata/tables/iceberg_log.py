@@ -1,4 +1,4 @@
-"""Metadata tables of an Iceberg table's metadata file and manifest lists: snapshots, history, refs and manifests."""
+"""Metadata tables of an Iceberg table's metadata file and manifest lists: snapshots, history, refs, and manifests."""
 
 from __future__ import annotations
 
@@ -29,15 +29,15 @@ ALL_MANIFESTS = MANIFESTS.append(pa.field("reference_snapshot_id", LONG))
 
 
 def _snapshots(metadata: TableMetadata, _: str) -> _LogRows:
-    """All snapshots, in the order of the metadata."""
+    """Yield all snapshots, in the order of the metadata."""
     for s in metadata.snapshots.values():
         summary = [(str(key), str(value)) for key, value in s.summary.items()]
         yield s.timestamp_ms, s.id, s.parent_id, s.operation, s.manifest_list, summary
 
 
 def _history(metadata: TableMetadata, _: str) -> _LogRows:
-    """The current snapshots of the past, and from when on each was current."""
-    ancestors: set[int] = set()  # the current snapshot, and its ancestors as far as they are there
+    """Yield each snapshot that was ever current, with the time at which it became current."""
+    ancestors: set[int] = set()  # the current snapshot and its known ancestors
     current = metadata.current_snapshot_id
     while current is not None and current not in ancestors:
         ancestors.add(current)
@@ -47,14 +47,14 @@ def _history(metadata: TableMetadata, _: str) -> _LogRows:
 
 
 def _refs(metadata: TableMetadata, _: str) -> _LogRows:
-    """Branches and tags."""
+    """Yield branches and tags."""
     for name, ref in metadata.refs.items():
         limits = (ref.max_ref_age_ms, ref.min_snapshots_to_keep, ref.max_snapshot_age_ms)
         yield name, ref.type.value.upper(), ref.snapshot_id, *limits
 
 
 def _metadata_log(metadata: TableMetadata, current: str) -> _LogRows:
-    """The metadata files, the current one last, each with id, schema and sequence number of its current snapshot."""
+    """Yield the metadata files, the current one last, with id, schema, and sequence number of their snapshots."""
     entries = [(entry.timestamp_ms, entry.file) for entry in metadata.metadata_log]
     for time, file in [*entries, (metadata.last_updated_ms, current)]:
         ids = [entry.snapshot_id for entry in metadata.snapshot_log if time is not None and entry.timestamp_ms <= time]
@@ -92,13 +92,16 @@ METADATA_TABLES: Mapping[str, tuple[pa.Schema, Callable[[TableMetadata, str], _L
         _metadata_log,
     ),
 }
-"""The tables of a metadata file: their columns, and their rows by the file and its location."""
+"""The tables of a metadata file: their columns, and a function from the metadata and its path to their rows."""
 
 
 def manifests(
     lists: Mapping[int, Sequence[ManifestFile]], metadata: TableMetadata, schemas: tuple[Schema, ...]
 ) -> pa.Table:
-    """The manifests of each snapshot, by its id; unknown counts are null, those of the other kind of files 0."""
+    """Return the manifests of each snapshot, by snapshot id. Unknown counts are null.
+
+    Counts of delete files in a data manifest are 0, and the reverse.
+    """
     types = {spec.id: list(partition_types(spec, schemas).values()) for spec in metadata.specs.values()}
     rows, none = [], (0, 0, 0)
     for id_, found in lists.items():
@@ -122,7 +125,10 @@ def _summaries(summaries: Sequence[FieldSummary] | None, types: Sequence[Type]) 
 
 
 def _bound(data: bytes | None, type_: Type) -> str | None:
-    """An encoded bound as text: ISO 8601 of dates and times, hex of bytes; None: there is none, or it says nothing."""
+    """Return an encoded bound as text, or None if it is missing or unusable.
+
+    Dates and times are ISO 8601, and bytes are hexadecimal digits.
+    """
     value = None if data is None else decode_bound(type_, data)
     if value is None:
         return None

@@ -1,4 +1,4 @@
-"""The metadata tables of a snapshot."""
+"""The metadata tables of a snapshot: their names, and conversion of values for them."""
 
 from __future__ import annotations
 
@@ -33,9 +33,6 @@ if TYPE_CHECKING:
     from harness.metadata.iceberg.table import IcebergTable
 
 
-# The names of metadata tables.
-
-
 NAMES = {
     "iceberg": (
         *("snapshots", "history", "refs", "manifests", "files", "data_files", "delete_files", "entries", "partitions"),
@@ -44,21 +41,23 @@ NAMES = {
     ),
     "delta": ("versions", "files", "partitions"),
 }
-"""Metadata tables by format. `all_` means all snapshots."""
+"""Metadata tables by format. Names with `all_` cover all snapshots."""
 
 
 def is_metadata_table(table_format: str, name: str) -> bool:
-    """True if tables of that format have such a metadata table, whatever the case of the letters."""
+    """Return whether tables of a format have a metadata table with this name, in any letter case."""
     return name.casefold() in NAMES[table_format]
 
 
 @dataclass(frozen=True, slots=True)
 class MetadataTable:
-    """A metadata table that is read when its rows are needed. Anything that takes an Arrow stream takes it.
+    """A metadata table that is read when its rows are needed. It can be passed wherever an Arrow stream is accepted.
 
-    Printed, or at the end of a notebook cell, it shows its first rows.
+    When it is printed, or shown by a notebook, it displays its first rows.
 
-    schema: the columns. read: returns the rows, perhaps with nulls in columns that it is not called with.
+    Attributes:
+        schema: The columns.
+        read: Takes the names of the needed columns and returns the rows. Columns that are not needed may be null.
     """
 
     schema: pa.Schema
@@ -68,11 +67,14 @@ class MetadataTable:
         """Return the rows as an Arrow table.
 
         Args:
-            columns: Names in the order wanted. Statistics of columns are read only if they are among them. None: all.
+            columns: Column names in the order of the result; None for all columns. Statistics of columns are read only
+                if they are named.
 
         Raises:
-            UnknownColumnError: There is no such column.
-            InvalidTableError, MissingFileError, UnsupportedError: The metadata cannot be read.
+            UnknownColumnError: A column does not exist.
+            InvalidTableError: The metadata breaks the specification.
+            MissingFileError: A metadata file does not exist.
+            UnsupportedError: The table uses a feature that harness does not support.
         """
         names = self.schema.names if columns is None else list(columns)
         for name in names:
@@ -97,18 +99,18 @@ class MetadataTable:
         from harness.engines.duckdb.instance import cursor
 
         table = self.to_arrow()
-        notes = [f"({_SHOWN} of {table.num_rows:,} rows; to_arrow() has all)"] if table.num_rows > _SHOWN else []
+        notes = [f"({_SHOWN} of {table.num_rows:,} rows; to_arrow() returns all)"] if table.num_rows > _SHOWN else []
         return *texts_of(cursor().from_arrow(with_readable_units(table)).limit(_SHOWN)), notes
 
 
 def texts_of(relation: duckdb.DuckDBPyRelation) -> tuple[list[Column], list[tuple[str | None, ...]]]:
-    """The columns of a relation, and its rows as text."""
+    """Return the columns of a relation, and its rows as text."""
     columns = list(map(column_of, relation.columns, relation.types))
     return columns, relation.project("CAST(COLUMNS(*) AS VARCHAR)").fetchall()
 
 
 def rows_html(columns: Sequence[Column], rows: Iterable[Sequence[str | None]]) -> str:
-    """Rows as a table of HTML, in which values of many fields are cut."""
+    """Return rows as an HTML table. Long maps and structs are truncated."""
     from harness.metadata.model.text_tables import cut_text
 
     most = [_LONG if column.type in ("map", "struct") else sys.maxsize for column in columns]
@@ -118,21 +120,27 @@ def rows_html(columns: Sequence[Column], rows: Iterable[Sequence[str | None]]) -
 
 
 _SHOWN, _LONG = 40, 100
-"""Rows, and the width of a value of many fields in HTML, which a browser may fold into lines of some letters."""
+"""The number of rows shown, and the maximum length of a map or struct in HTML, where a browser would wrap it into very
+short lines."""
 
 
 def metadata_table(table: Any, selection: Any, name: str) -> MetadataTable:
-    """The metadata table of that name, of a snapshot or of the table.
+    """Return the metadata table called `name`, of a snapshot or of the table.
 
-    table: an opened table. selection: the answer of its `select`. name: of `NAMES`, in any case.
+    Args:
+        table: An opened table.
+        selection: The result of its `select`.
+        name: One of `NAMES`, in any letter case.
 
-    Raises RequestError: there is no such metadata table; HarnessError: the manifest list cannot be read.
+    Raises:
+        RequestError: There is no such metadata table.
+        HarnessError: The manifest list cannot be read.
     """
     kind, names = name.casefold(), NAMES[table.format]
     if kind not in names:
         near = get_close_matches(kind, names, n=1)
         hint = f"did you mean {near[0]}" if near else f"there are {', '.join(names)}"
-        raise RequestError(f"There is no metadata table {name!r} of {table.format} tables: {hint}")
+        raise RequestError(f"Unknown metadata table {name!r} for {table.format} tables: {hint}")
     try:
         if table.format != "delta":
             return _iceberg_table(table, selection, kind)
@@ -144,7 +152,10 @@ def metadata_table(table: Any, selection: Any, name: str) -> MetadataTable:
 
 
 def _iceberg_table(table: IcebergTable, selection: Any, kind: str) -> MetadataTable:
-    """A table of the metadata file, or of manifests: of the snapshot, or with `all_` of all snapshots, each once."""
+    """Return a metadata table of the metadata file, or of the manifests of one snapshot or, with `all_`, of all.
+
+    A manifest that several snapshots share counts once.
+    """
     from harness.metadata.iceberg.scan import manifests_of, with_specs_of
     from harness.metadata.iceberg.values import read_schema_first
     from harness.metadata.tables import iceberg_log as log
@@ -168,21 +179,18 @@ def _iceberg_table(table: IcebergTable, selection: Any, kind: str) -> MetadataTa
     return ManifestTables(source=source, schema=selection.schema, manifests=manifests).table(kind)
 
 
-# Columns of metadata tables, made of Python values or of other columns.
-
-
 TIME = pa.timestamp("us", "UTC")
 INT, LONG, TEXT, FLAG = pa.int32(), pa.int64(), pa.string(), pa.bool_()
 TEXTS = pa.map_(TEXT, TEXT)
 
 
 def schema_of(**types: pa.DataType) -> pa.Schema:
-    """Columns by name and type; each may hold nulls."""
+    """Return a schema from names and types. Every column is nullable."""
     return pa.schema(list(types.items()))
 
 
 def table_of(schema: pa.Schema, rows: Iterable[Sequence[Any]]) -> pa.Table:
-    """Rows as a table; times are in milliseconds since 1970-01-01 UTC, maps are lists of pairs."""
+    """Return rows as a table. Times are in milliseconds since 1970-01-01 UTC, and maps are lists of pairs."""
     found, arrays = list(rows), []
     for place, type_ in enumerate(schema.types):
         values = [row[place] for row in found]
@@ -195,7 +203,7 @@ def table_of(schema: pa.Schema, rows: Iterable[Sequence[Any]]) -> pa.Table:
 
 
 def values_of(values: Sequence[object], type_: Type) -> pa.Array:
-    """Internal values (`harness.metadata.model.schema`) of a type that is not nested, as an Arrow column."""
+    """Return internal values (`harness.metadata.model.schema`) of a type without children as an Arrow array."""
     match type_:
         case UuidType():
             return pa.ExtensionArray.from_storage(pa.uuid(), pa.array(values, pa.binary(16)))
@@ -206,9 +214,9 @@ def values_of(values: Sequence[object], type_: Type) -> pa.Array:
 
 
 def tuple_struct(fields: Sequence[Field]) -> StructType | None:
-    """The type of a column of partition tuples; None without fields.
+    """Return the type of a column of partition tuples, or None if there are no fields.
 
-    DuckDB has no two fields of one name: repeated ones get their id.
+    DuckDB does not allow two fields with one name, so repeated names get the field id.
     """
     if not fields:
         return None
@@ -222,7 +230,10 @@ def tuple_struct(fields: Sequence[Field]) -> StructType | None:
 
 
 def partition_column(type_: StructType | None) -> dict[str, pa.DataType]:
-    """The name and type of the column of partition tuples; no column for None. Fields that count tell their unit."""
+    """Return the name and type of the column of partition tuples, or nothing for None.
+
+    Fields that count units of time have the unit in their metadata.
+    """
     return {} if type_ is None else {"partition": pa.struct(_tuple_fields(type_))}
 
 
@@ -236,7 +247,7 @@ _UNIT = b"unit"
 
 
 def with_readable_units(rows: pa.Table) -> pa.Table:
-    """The rows for people: partition values that count months or hours as `2024-03` and `2024-03-01T05`."""
+    """Return the rows with partition values that count months or hours as text: `2024-03` and `2024-03-01T05`."""
     columns = [
         _with_readable_units(column.combine_chunks(), field)
         for column, field in zip(rows.columns, rows.schema, strict=True)
@@ -255,23 +266,28 @@ def _with_readable_units(array: pa.Array, field: pa.Field) -> pa.Array:
 
 
 def tuples_of(tuples: Sequence[Mapping[int, CellValue]], type_: StructType) -> pa.Array:
-    """Partition tuples (internal values by field id) as structs; a field that a tuple has not is null."""
+    """Return partition tuples (internal values by field id) as structs. A field that a tuple lacks is null."""
     arrays = [values_of([values.get(f.id) for values in tuples], f.type) for f in type_.fields]
     return pa.StructArray.from_arrays(arrays, fields=_tuple_fields(type_))
 
 
 def map_of(keys: Sequence[int], columns: Sequence[pa.Array], type_: pa.DataType) -> pa.Array:
-    """Maps from keys to the values of columns, row by row; a null is no entry, and no entries are no map.
+    """Return maps from keys to the values of columns, row by row.
 
-    keys: one for each column. columns: at least one.
+    A null value is left out of the map, and a map without entries is null.
+
+    Args:
+        keys: One key per column.
+        columns: At least one column.
+        type_: The type of the maps.
     """
     size = len(columns[0])
-    there = np.array([to_numpy(column.is_valid()) for column in columns], np.bool_).reshape(len(columns), size).T
-    rows, places = np.nonzero(there)
+    has_value = np.array([to_numpy(column.is_valid()) for column in columns], np.bool_).reshape(len(columns), size).T
+    rows, places = np.nonzero(has_value)
     offsets = np.zeros(size + 1, np.int32)
-    np.cumsum(there.sum(axis=1), out=offsets[1:])
+    np.cumsum(has_value.sum(axis=1), out=offsets[1:])
     items = pa.concat_arrays(list(columns)).take(from_numpy(places * size + rows))
     found_keys = from_numpy(np.array(keys, np.int32)[places])
     entries = pa.StructArray.from_arrays([found_keys, items], fields=[type_.key_field, type_.item_field])
-    validity = pa.py_buffer(np.packbits(there.any(axis=1), bitorder="little"))
+    validity = pa.py_buffer(np.packbits(has_value.any(axis=1), bitorder="little"))
     return pa.Array.from_buffers(type_, size, [validity, pa.py_buffer(offsets)], children=[entries])

@@ -1,5 +1,6 @@
-"""Tables with other values that join, group and partition as theirs do.
+"""Anonymised tables, whose values are replaced so that joins, groups and partitions stay the same.
 
-`pseudonyms` gives each value another one, by a key. `iceberg` and `delta` change the metadata that holds values. Slices
-are the only user: they write data files anew in one pass, with the rows that stay and with other values (decision 18).
+`pseudonyms` maps each value to another one, chosen by a key. `iceberg` and `delta` change metadata that contains
+values. Only slices use this package: they rewrite each data file once, with fewer rows and with pseudonyms (decision
+18).
 """

@@ -1,4 +1,4 @@
-"""Other values in the log of a Delta table: partitions, and no text that people or writers left."""
+"""Anonymised log entries of a Delta table: replaced partition values, and no texts of people or writers."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _PROPERTIES = frozenset(
     delta.setTransactionRetentionDuration delta.tuneFileSizesForRewrites
     """.split()  # noqa: SIM905  # a list would take a line for each
 )
-"""Properties that are kept: their values are modes and sizes, or names of columns."""
+"""Properties that are kept, because their values are modes, sizes, or names of columns."""
 _DOMAINS = frozenset({"delta.clustering", "delta.rowTracking"})
 _INFO = frozenset({"timestamp", "inCommitTimestamp", "isBlindAppend"})
 _OPERATIONS = frozenset({"WRITE", "DELETE", "UPDATE", "MERGE", "OPTIMIZE", "CREATE TABLE", "STREAMING UPDATE"})
@@ -44,14 +44,20 @@ _OPERATIONS = frozenset({"WRITE", "DELETE", "UPDATE", "MERGE", "OPTIMIZE", "CREA
 
 @dataclass(frozen=True, slots=True)
 class DeltaMasking:
-    """Anonymises the log. columns: the slice's."""
+    """Anonymises the log of a slice.
+
+    Attributes:
+        metadata: The source's metadata.
+        columns: The slice's columns.
+        pseudonyms: The pseudonyms.
+    """
 
     metadata: Metadata
     columns: tuple[Field, ...]
     pseudonyms: Pseudonyms
 
     def mask(self, state: LogState) -> list[str]:
-        """Changes the state of the table; a sentence for each lack of it."""
+        """Anonymise the state of the table, and return a sentence for each thing that was removed."""
         assert state.metadata is not None
         state.metadata = self._metadata(state.metadata)
         state.transactions = {
@@ -63,7 +69,7 @@ class DeltaMasking:
         gone = sorted(self.metadata.configuration.keys() - state.metadata["configuration"].keys())
         notes = [f"Left out properties and constraints: {', '.join(gone)}"] if gone else []
         if "generationExpression" in self.metadata.schema_string:
-            notes.append("Left out how columns are generated: the new values do not obey it")
+            notes.append("Left out generation expressions: the pseudonyms do not satisfy them")
         return notes
 
     def _metadata(self, action: JsonObject) -> JsonObject:
@@ -78,7 +84,12 @@ class DeltaMasking:
         return {**found, "schemaString": json_text(_without_texts(schema)), "configuration": kept}
 
     def partition_values(self, texts: Mapping[str, str | None]) -> dict[str, str | None]:
-        """The partition of a file. Raises UnsupportedError, InvalidTableError: a value has no other, or is wrong."""
+        """Return the anonymised partition values of a file.
+
+        Raises:
+            UnsupportedError: A value has no pseudonym.
+            InvalidTableError: A value is not valid for its type.
+        """
         own = {name.casefold() for name in self.metadata.partition_columns}
         columns = {f.physical_name or f.name: f for f in self.columns if f.name.casefold() in own}
         return {name: self._text(columns[name], text) for name, text in texts.items() if name in columns}
@@ -86,7 +97,7 @@ class DeltaMasking:
     def _text(self, column: Field, text: str | None) -> str | None:
         if isinstance(column.type, BinaryType) and text is not None:
             raise UnsupportedError(
-                "Cannot anonymise a partition by bytes: other bytes are no text, which the log has of them",
+                "Cannot anonymise a partition by bytes: pseudonyms of bytes cannot be stored as text in the log",
                 field=column.name,
             )
         value = self.pseudonyms.pseudonym(column.type, parse_partition_value(text, column.type, column=column.name))
@@ -97,14 +108,14 @@ class DeltaMasking:
 
 
 def commit_info(info: Mapping[str, object]) -> JsonObject:
-    """The time and operation of a commit, without its user, place and condition."""
+    """Return the time and operation of a commit, without its user, paths and conditions."""
     kept = {name: value for name, value in info.items() if name in _INFO and isinstance(value, bool | int)}
     operation = info.get("operation")
     return {**kept, "operation": operation} if operation in _OPERATIONS else kept
 
 
 def _without_texts(type_: object) -> Any:
-    """A type of a schema without comments, defaults and expressions."""
+    """Return a type of a JSON schema without comments, defaults and expressions."""
     if not isinstance(type_, dict):
         return type_
     parts = ("elementType", "keyType", "valueType")

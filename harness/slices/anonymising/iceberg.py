@@ -1,4 +1,4 @@
-"""Other values in the metadata of an Iceberg table: partitions, defaults and texts that hold values of rows."""
+"""Anonymised metadata of an Iceberg table: partition values, defaults, and texts that contain values of rows."""
 
 from __future__ import annotations
 
@@ -41,22 +41,29 @@ _PROPERTIES = frozenset(
     history.expire.max-snapshot-age-ms history.expire.min-snapshots-to-keep
     """.split()  # noqa: SIM905  # a list would take a line for each
 )
-"""Properties that are kept: their values are modes and sizes, or names of columns."""
+"""Properties that are kept, because their values are modes, sizes, or names of columns."""
 _PER_SECOND = {"ms": 10**3, "us": 10**6, "ns": 10**9}
 
 
 @dataclass(frozen=True, slots=True)
 class IcebergMasking:
-    """Anonymises the metadata of a table: partitions, defaults and texts. schema: of the snapshot that is read."""
+    """Anonymises the metadata of a table: partition values, defaults and texts.
+
+    Attributes:
+        metadata: The source's metadata.
+        schema: The schema of the pulled snapshot.
+        pseudonyms: The pseudonyms.
+    """
 
     metadata: TableMetadata
     schema: dt.Schema
     pseudonyms: Pseudonyms
 
     def entry(self, entry: ManifestEntry) -> ManifestEntry:
-        """The entry of a file with the partition of its new values; the file is no longer sorted.
+        """Return a manifest entry with the partition of the new values. The file counts as no longer sorted.
 
-        Raises UnsupportedError: rows of one partition would be in several.
+        Raises:
+            UnsupportedError: Rows of one partition would be in several.
         """
         spec = self.metadata.specs[entry.file.spec_id]
         partition = {f.field_id: self._partition(f, entry.file.partition.get(f.field_id)) for f in spec.fields}
@@ -70,19 +77,19 @@ class IcebergMasking:
         source = source_type(field, (self.schema, *self.metadata.schemas.values()))
         if source is None or not is_defined(transform, source) or not _keeps_partitions(field, source):
             raise UnsupportedError(
-                f"Cannot anonymise: rows of one partition by {field.name}, which is {transform}, would be in several; "
-                "only identity, times, and texts and powers of ten truncated keep together what was together",
+                f"Cannot anonymise: the partition field {field.name}, {transform}, would split rows of one partition; "
+                "only identity, time transforms, and truncation of texts and to powers of ten are supported",
                 table=self.metadata.location,
                 field=field.name,
             )
         applied = apply(transform, source)
         example = _example(field, source, value)
         if applied(example) != value:
-            return value  # next to the least number, where Java's overflow gives it: these values stay
+            return value  # values next to the smallest number, for which Java's overflow gives this partition, stay
         return applied(self.pseudonyms.pseudonym(source, example))
 
     def document(self, source: Mapping[str, Any]) -> dict[str, Any]:
-        """The table's metadata without texts that people or writers left, and with defaults of the new values."""
+        """Return the table's metadata without texts of people or writers, and with anonymised defaults."""
         document = {name: copy.deepcopy(value) for name, value in source.items() if name in _DOCUMENT}
         for schema in (*(document.get("schemas") or ()), *([document["schema"]] if "schema" in document else ())):
             self._fields(schema)
@@ -115,7 +122,7 @@ class IcebergMasking:
 
 
 def _summary(summary: Mapping[str, str] | None) -> dict[str, str] | None:
-    """The operation and counts, without other words of a writer."""
+    """Return the operation and the counts of a snapshot summary, without other texts."""
     if summary is None:
         return None
     operation = summary.get("operation")
@@ -137,7 +144,7 @@ def _keeps_partitions(field: PartitionField, source: dt.Type) -> bool:
 
 
 def _example(field: PartitionField, source: dt.Type, value: dt.CellValue) -> dt.CellValue:
-    """A value of the column in a partition."""
+    """Return a value of the column that belongs to a partition."""
     match field.transform:
         case Year():
             days, hours = _first_day(1970 + value, 1), 0
@@ -157,5 +164,5 @@ def _example(field: PartitionField, source: dt.Type, value: dt.CellValue) -> dt.
 
 def _first_day(year: int, month: int) -> int:
     if not datetime.MINYEAR <= year <= datetime.MAXYEAR:
-        raise UnsupportedError(f"Cannot anonymise: year {year} is beyond the calendar")
+        raise UnsupportedError(f"Cannot anonymise: year {year} is beyond the calendar (1 to 9999)")
     return (datetime.date(year, month, 1) - datetime.date(1970, 1, 1)).days

@@ -1,12 +1,12 @@
-"""Other values in place of a table's: of the same type and shape, equal where they were equal, chosen by a key.
+"""Pseudonyms: values of the same type and shape that replace a table's values, chosen by a key.
 
-Each type has one permutation, the same for every table, so that values join as before. A value is read from its first
-part on (digits, characters, the year, the month …), and each part becomes another of its kind by a permutation that
-the key and the parts before it choose. Thus values with a common beginning keep a common one, as partitions by
-truncated texts and numbers, years, months, days and hours need.
+Equal values have equal pseudonyms. Each type has one permutation, the same for every table, so that joins still match.
+A value is processed from its first part (digits, characters, year, month …) to its last. Each part is replaced by
+another part of its kind, by a permutation that the key and the earlier parts select. Values with a common prefix
+therefore keep a common prefix, which partitions by truncated texts and numbers, years, months, days and hours need.
 
-Order is not kept: only the identity maps all values of a type one to one and keeps their order. Zeros, minus one, empty
-texts, NaN, infinities and the ends of integer types stay, as they do in reported histories.
+Order is not kept, because only the identity keeps the order of all values of a type. Zeros, minus one, empty texts,
+NaN, infinities and the limits of integer types stay unchanged.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ from harness.metadata.model import schema as dt
 from harness.metadata.model.arrow_values import can_rebuild, children_of, from_numpy, to_numpy, with_children
 
 _ENDS = (0, 1 << 7, 1 << 15, 1 << 31, 1 << 63)
-"""A number stays within the integer type that holds it, whatever type its column has."""
+"""A pseudonym stays within the smallest integer type that holds the number, regardless of its column's type."""
 _EPOCH = datetime.date(1970, 1, 1).toordinal()
 _DAY_US = 86_400_000_000
 _MONTHS = ((1, 3, 5, 7, 8, 10, 12), (4, 6, 9, 11), (2,))
-"""Months of one length are exchanged, so that each day has a place."""
+"""Months are exchanged only with months of the same length, so that each day exists."""
 _CLOCK = (24, 60, 60, *(10,) * 9)
 """Hours, minutes, seconds and the digits of nanoseconds."""
 _KINDS = (range(ord("0"), ord("9") + 1), range(ord("A"), ord("Z") + 1), range(ord("a"), ord("z") + 1))
@@ -42,16 +42,17 @@ _BLOCK = 256
 
 
 class Pseudonyms:
-    """The permutation of each type that a key chooses; the same key always gives the same values."""
+    """The permutations of each type that a key selects. The same key always selects the same pseudonyms."""
 
     def __init__(self, key: str) -> None:
         self._key = hashlib.sha256(b"harness slice" + key.encode(errors="surrogatepass")).digest()
         self._permutation = lru_cache(maxsize=1 << 16)(self._shuffle)
 
     def pseudonym(self, type_: dt.Type, value: dt.CellValue) -> dt.CellValue:
-        """Another internal value (see `harness.metadata.model.schema`) of the type; None for null.
+        """Return the pseudonym of an internal value (see `harness.metadata.model.schema`), or None for null.
 
-        Raises UnsupportedError: the type has none, or the value is beyond the calendar.
+        Raises:
+            UnsupportedError: The type has no pseudonyms, or the value is beyond the calendar.
         """
         match type_:
             case _ if value is None:
@@ -89,11 +90,11 @@ class Pseudonyms:
                 return [(self.pseudonym(key.type, k), self.pseudonym(item.type, v)) for k, v in value]
             case _:
                 raise UnsupportedError(
-                    f"Cannot anonymise values of type {type_}: parts of them would stay; leave the column out"
+                    f"Cannot anonymise values of type {type_}: parts of them cannot be replaced; leave the column out"
                 )
 
     def _image(self, before: str, count: int, index: int) -> int:
-        """The image of one of `count` things under the permutation that follows `before`."""
+        """Return the image of one of `count` items under the permutation that `before` selects."""
         return self._permutation(before, count)[index]
 
     def _shuffle(self, before: str, count: int) -> Sequence[int]:
@@ -109,7 +110,10 @@ class Pseudonyms:
         return -1 - self._natural(-1 - value) if value < 0 else self._natural(value)
 
     def _natural(self, value: int) -> int:
-        """A number with as many digits, within the same ends; digits that an end has, behind its others, stay."""
+        """Return a number with as many digits and within the same limits.
+
+        Digits that the number shares with a limit, after the limit's other digits, stay.
+        """
         if value == 0:
             return 0
         digits = str(value)
@@ -145,7 +149,7 @@ class Pseudonyms:
             (result,) = struct.unpack(forms[0], struct.pack(forms[1], kept << bits | found))
             if result != 0:
                 return float(result)
-            fraction = found  # the smallest numbers share their magnitude with zero
+            fraction = found  # the smallest numbers share their exponent with zero
 
     def _text(self, value: str) -> str:
         found = []
@@ -184,11 +188,11 @@ class Pseudonyms:
         days, rest = divmod(value, per_day)
         found = self._day(days) * per_day + self._time(rest, unit, str(days))
         if not -(1 << 63) <= found < 1 << 63:
-            raise UnsupportedError("Cannot anonymise a time in nanoseconds: another of its century is beyond the type")
+            raise UnsupportedError("Cannot anonymise a time in nanoseconds: its pseudonym is beyond the type's range")
         return found
 
     def _time(self, value: int, unit: str, before: str) -> int:
-        """Zeros stay: midnight is the day that it is, in whatever type."""
+        """Return the pseudonym of a time of day. Zeros stay, so that midnight is the same day in every type."""
         nanos = value * {"ms": 1_000_000, "us": 1000}.get(unit, 1)
         parts: list[int] = []
         for count in reversed(_CLOCK):
@@ -201,7 +205,7 @@ class Pseudonyms:
         return found // {"ms": 1_000_000, "us": 1000}.get(unit, 1)
 
     def column(self, values: pa.ChunkedArray) -> pa.ChunkedArray:
-        """The column with other values; nulls, lengths of lists and the type stay."""
+        """Return the column with pseudonyms. Nulls, list lengths and the type stay."""
         return pa.chunked_array([self._array(chunk) for chunk in values.chunks], values.type)
 
     def _array(self, array: pa.Array) -> pa.Array:
@@ -219,7 +223,7 @@ class Pseudonyms:
             bits, places = np.unique(numbers.view(f"u{numbers.itemsize}"), return_inverse=True)
             values = bits.view(numbers.dtype)
             changed = np.fromiter((self.pseudonym(type_, value) for value in values.tolist()), numbers.dtype, len(bits))
-            kept = np.where(np.isfinite(values), changed, values)  # a NaN with its payload
+            kept = np.where(np.isfinite(values), changed, values)  # keeps NaN with its payload
             return from_numpy(kept[places], missing=to_numpy(pc.is_null(array)) if array.null_count else None)
         numeric = isinstance(type_, dt.DateType | dt.TimestampType | dt.TimeType)
         plain = array.cast(pa.int32() if array.type.bit_width == 32 else pa.int64()) if numeric else array
@@ -238,7 +242,7 @@ def _fits_float(value: float) -> bool:
 
 @lru_cache(maxsize=1 << 16)
 def _character_class(character: str) -> Sequence[int]:
-    """The characters that a character may become; spaces and punctuation stay."""
+    """Return the characters that can replace a character. Spaces and punctuation are replaced only by themselves."""
     code = ord(character)
     if code < 128:
         return next((kind for kind in _KINDS if code in kind), range(code, code + 1))
@@ -249,19 +253,17 @@ def _character_class(character: str) -> Sequence[int]:
     return [c for c in range(start, code // _BLOCK * _BLOCK + _BLOCK) if unicodedata.category(chr(c)) == category]
 
 
-# Columns of data files with pseudonyms in place of their values.
-
-
 _ID = b"PARQUET:field_id"
 OLD_INT96 = b"org.apache.spark.legacyINT96"
-"""The key in the footer of a file whose INT96 are in the old calendar."""
+"""The footer key of a file whose INT96 values are in the old calendar."""
 _OLD_CALENDARS = (b"org.apache.spark.legacyDateTime", OLD_INT96)
 
 
 def check_stored(field: dt.Field, stored: pa.Field, *, file: str) -> None:
-    """Refuses a column whose pseudonyms in a file would differ from those of its values in the table.
+    """Raise an error if the pseudonyms of a column's stored values would differ from those of the table's values.
 
-    Raises UnsupportedError: the type has parts that would stay, or the file's type is another.
+    Raises:
+        UnsupportedError: The type has parts without pseudonyms, or the file stores another type.
     """
     type_ = stored.type.storage_type if isinstance(stored.type, pa.ExtensionType) else stored.type
     match field.type:
@@ -289,13 +291,13 @@ def check_stored(field: dt.Field, stored: pa.Field, *, file: str) -> None:
 
 
 def check_calendar(metadata: Any, *, file: str) -> None:
-    """Raises UnsupportedError: the file's days are those of the old calendar, and only readers tell which they are."""
+    """Raise UnsupportedError if a file uses the old calendar, because readers differ in the dates of its days."""
     if any(name in (metadata or {}) for name in _OLD_CALENDARS):
         raise UnsupportedError("Cannot anonymise: the file's dates are in the old calendar", file=file)
 
 
 def _has_same_pseudonyms(own: dt.Type, stored: dt.Type | None) -> bool:
-    """Tells whether the pseudonym of a stored value, read as the table's type, is that of the value as it is read."""
+    """Return whether a stored value and the same value read as the table's type have the same pseudonym."""
     match own, stored:
         case (dt.DecimalType(scale=scale), dt.DecimalType(scale=other)):
             return scale == other
@@ -323,7 +325,7 @@ _STORED: tuple[tuple[Callable[[pa.DataType], bool], dt.Type], ...] = (
 
 
 def _stored_type(type_: pa.DataType) -> dt.Type | None:
-    """The type as which values of an Arrow type are read; None: the type has no pseudonyms."""
+    """Return the type as which values of an Arrow type are replaced, or None if the type has no pseudonyms."""
     if pa.types.is_decimal(type_):
         return dt.DecimalType(type_.precision, type_.scale)
     if pa.types.is_timestamp(type_):

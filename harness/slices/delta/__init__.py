@@ -1,1 +1,1 @@
-"""Slices of Delta tables: `pulling` chooses their contents and writes the log anew, in the `actions` of both."""
+"""Slices of Delta tables: `pulling` selects their contents and writes the log, from the `actions` of the source."""

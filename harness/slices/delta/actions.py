@@ -1,4 +1,4 @@
-"""Actions of a slice as the log spells them: made of the parsed actions, under the slice's paths."""
+"""Actions of a slice in the JSON form of the log, made from the source's parsed actions, with the slice's paths."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _CATALOG = frozenset({"catalogManaged", "catalogOwned-preview"})
 
 
 def protocol_json(protocol: Protocol) -> JsonObject:
-    """The protocol, without the features of a catalog."""
+    """Return the protocol action without the features of a catalog."""
     found: JsonObject = {
         "minReaderVersion": protocol.min_reader_version,
         "minWriterVersion": protocol.min_writer_version,
@@ -33,12 +33,12 @@ def protocol_json(protocol: Protocol) -> JsonObject:
 
 
 def is_managed(protocol: Protocol) -> bool:
-    """Tells whether the protocol names a feature that `protocol_json` leaves out."""
+    """Return whether the protocol names a feature that `protocol_json` leaves out."""
     return bool(_CATALOG & {*(protocol.reader_features or ()), *(protocol.writer_features or ())})
 
 
 def metadata_json(metadata: Metadata) -> JsonObject:
-    """The metaData action."""
+    """Return the metaData action."""
     found: JsonObject = {
         "id": metadata.id,
         "name": metadata.name,
@@ -53,23 +53,28 @@ def metadata_json(metadata: Metadata) -> JsonObject:
 
 
 def transaction_json(transaction: Transaction) -> JsonObject:
-    """A txn action."""
+    """Return a txn action."""
     updated = transaction.last_updated_ms
     told = {} if updated is None else {"lastUpdated": updated}
     return {"appId": transaction.app_id, "version": transaction.version, **told}
 
 
 def domain_json(domain: DomainMetadata) -> JsonObject:
-    """A domainMetadata action."""
+    """Return a domainMetadata action."""
     return {"domain": domain.domain, "configuration": domain.configuration, "removed": domain.removed}
 
 
 def add_json(
     row: Mapping[str, Any], target: str, size: int, vector: JsonObject | None, *, data_change: bool
 ) -> JsonObject:
-    """The add action of a file.
+    """Return the add action of a file.
 
-    row: of `FILES_STATE` or `ADDS`. target: its path in the slice. size: in bytes. vector: its descriptor.
+    Args:
+        row: The file's row of `FILES_STATE` or `ADDS`.
+        target: Its path in the slice.
+        size: Its size in bytes.
+        vector: The descriptor of its deletion vector, or None.
+        data_change: The value of `dataChange`.
     """
     found: JsonObject = {
         "path": encoded_path(target),
@@ -87,7 +92,7 @@ def add_json(
 
 
 def without_statistics(add: JsonObject) -> JsonObject:
-    """The add action without statistics; with the number of rows where vectors or ids of rows need it."""
+    """Return the add action without statistics. The row count stays if deletion vectors or row ids need it."""
     found = {name: value for name, value in add.items() if name != "stats"}
     if "stats" in add and ("deletionVector" in add or "baseRowId" in add):
         found["stats"] = json_text({"numRecords": json.loads(add["stats"]).get("numRecords")})
@@ -95,7 +100,7 @@ def without_statistics(add: JsonObject) -> JsonObject:
 
 
 def remove_json(row: Mapping[str, Any], target: str, vector: JsonObject | None) -> JsonObject:
-    """The remove action of a file; `row` is of `REMOVES`."""
+    """Return the remove action of a file from its row of `REMOVES`."""
     found: JsonObject = {"path": encoded_path(target), "dataChange": row["data_change"]}
     if row["partition_values"] is not None:
         found["partitionValues"] = dict(row["partition_values"])
@@ -107,19 +112,20 @@ _TRACKED = {"baseRowId": "base_row_id", "defaultRowCommitVersion": "default_row_
 
 
 def _present_values(row: Mapping[str, object], names: Mapping[str, str], vector: JsonObject | None) -> JsonObject:
-    """The columns that are not null, by the names of the log, and the deletion vector."""
+    """Return the values that are not null, by their names in the log, and the deletion vector."""
     found: JsonObject = {} if vector is None else {"deletionVector": vector}
     return found | {name: row[column] for name, column in names.items() if row[column] is not None}
 
 
 def _json_statistics(struct: Mapping[str, object]) -> JsonObject:
-    """The statistics of a checkpoint's struct, without nulls and values that JSON statistics have no form for."""
+    """Return a checkpoint's statistics without nulls, and without values that have no form in JSON statistics."""
     found: JsonObject = {}
     for name, value in struct.items():
         if isinstance(value, Mapping):
             found[name] = _json_statistics(value)
         elif isinstance(value, dt.datetime):
-            if not value.microsecond % 1000:  # statistics end at milliseconds, and a cut maximum would be below a value
+            # JSON statistics have milliseconds, and a truncated maximum would be too small
+            if not value.microsecond % 1000:
                 found[name] = value.isoformat(timespec="milliseconds").replace("+00:00", "Z")
         elif isinstance(value, dt.date):
             found[name] = value.isoformat()
@@ -128,15 +134,12 @@ def _json_statistics(struct: Mapping[str, object]) -> JsonObject:
     return found
 
 
-# Statistics of a data file that was written anew, under the names that the file has.
-
-
-_BOUNDS_LENGTH = 32  # characters, as Delta's own writers cut bounds
+_BOUNDS_LENGTH = 32  # characters, as in Delta's own writers
 _BOUNDS = ("minValues", "maxValues", "nullCount")
 
 
 def file_statistics(values: pa.Table, fields: tuple[Field, ...]) -> JsonObject:
-    """The statistics of a file with these values; `fields` name the columns as the table does."""
+    """Return the statistics of a rewritten file with these values, under the physical names of its columns."""
     found = statistics_of(values, fields, _BOUNDS_LENGTH)
     return {name: _with_physical_names(part, fields) if name in _BOUNDS else part for name, part in found.items()}
 
@@ -150,16 +153,18 @@ def _with_physical_names(level: JsonObject, fields: tuple[Field, ...]) -> JsonOb
     return found
 
 
-# Deletion vectors of a slice: files of them copied under names that descriptors spell, or written anew.
-
-
 def vector_target(file: str) -> str:
-    """The name in the slice of a file of vectors, by its physical path."""
+    """Return the name in the slice of a deletion vector file, given its physical path."""
     return f"deletion_vector_{vector_name(file)}.bin"
 
 
 def copied_vector(vector: DeletionVectorDescriptor, file: str | None) -> JsonObject:
-    """The descriptor of a vector whose file was copied. file: its physical path; None: the vector is in the log."""
+    """Return the descriptor of a deletion vector whose file was copied.
+
+    Args:
+        vector: The source's descriptor.
+        file: The physical path of the vector's file, or None if the vector is inline in the log.
+    """
     found: JsonObject = {"storageType": "i", "pathOrInlineDv": vector.path_or_inline}
     if file is not None:
         found = {"storageType": "u", "pathOrInlineDv": z85(vector_name(file).bytes)}
@@ -169,5 +174,5 @@ def copied_vector(vector: DeletionVectorDescriptor, file: str | None) -> JsonObj
 
 
 def vector_name(file: str) -> uuid.UUID:
-    """The id in the name of a file of vectors, always the same for one text."""
+    """Return the id in the name of a deletion vector file, which is always the same for the same text."""
     return uuid.uuid5(uuid.NAMESPACE_URL, file)

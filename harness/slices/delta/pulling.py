@@ -1,7 +1,8 @@
-"""A slice of a Delta table: its files, and the log that makes a table of them.
+"""A slice of a Delta table: its files, and the log that turns them into a table.
 
-Versions keep their numbers. The root is a commit that says all of its version, and a checkpoint of the same, as in a
-log whose older part was cleaned up. Its files count as no change of data: a change feed of the slice begins after.
+Versions keep their numbers. The oldest version, the root, is a commit with the whole state of the table and a
+checkpoint of the same, as in a log whose older part was cleaned up. Its files have `dataChange` false, so that a change
+feed of the slice begins after the root.
 """
 
 from __future__ import annotations
@@ -44,13 +45,15 @@ from harness.writing.local_files import set_time
 class DeltaContents:
     """The contents of a slice.
 
-    table: the source.
-    root: the oldest version, with all that the log says of its files.
-    commits: the versions after the root, ascending.
-    info: the root's commitInfo; None: it has none.
-    times_ms: the time of each version's commit, as far as the log tells.
-    kept: the files that the slice holds, by their physical paths.
-    plans, states: of each version, the filtered read, and the state of the log.
+    Attributes:
+        table: The source.
+        root: The oldest version, with all that the log records about its files.
+        commits: The versions after the root, in ascending order.
+        info: The root's commitInfo, or None if it has none.
+        times_ms: The time of each version's commit, if the log records it.
+        kept: The physical paths of the files that the slice holds.
+        plans: The filtered read of each version.
+        states: The state of the log at each version.
     """
 
     table: DeltaTable = field(repr=False)
@@ -63,26 +66,29 @@ class DeltaContents:
     states: Mapping[int, State] = field(repr=False)
 
     def adds(self) -> Iterator[dict[str, Any]]:
-        """The add actions of files that are kept, the root's first; a file may come with several vectors."""
+        """Yield the add actions of kept files, the root's first.
+
+        A file with several deletion vectors is listed several times.
+        """
         for table in (self.root.files, *(commit.adds for commit in self.commits)):
             yield from self.rows(table)
 
     def rows(self, table: pa.Table) -> Iterator[dict[str, Any]]:
-        """The file actions of the table whose files are kept, with their physical path as `physical`."""
+        """Yield the actions of a table whose files are kept, with the file's physical path as `physical`."""
         dropped = ["stats_row"] if "stats_row" in table.column_names else []
         located = table.append_column("physical", self.table.locator.physical(table.column("key")))
         for batch in located.drop_columns(dropped).to_batches(max_chunksize=10_000):
             yield from (row for row in batch.to_pylist() if row["physical"] in self.kept)
 
     def vectors(self) -> Iterator[tuple[str, DeletionVectorDescriptor]]:
-        """The deletion vectors of files that are kept, with the file's physical path."""
+        """Yield the deletion vectors of kept files, with the file's physical path."""
         for row in self.adds():
             vector = DeletionVectorDescriptor.from_row(row)
             if vector is not None:
                 yield row["physical"], vector
 
     def live_vectors(self, version: int) -> Iterator[tuple[str, str]]:
-        """The physical paths of files that have a deletion vector at a version, and the vector's id."""
+        """Yield the physical path and the vector's id for each file with a deletion vector at a version."""
         files = self.states[version].files
         with_vector = files.filter(pc.is_valid(files.column("dv_storage_type")))
         physical = self.table.locator.physical(with_vector.column("key")).to_pylist()
@@ -92,17 +98,17 @@ class DeltaContents:
             yield path, vector.unique_id
 
     def vector_file(self, vector: DeletionVectorDescriptor) -> PhysicalPath | None:
-        """The physical path of the file that holds a vector; None: it is in the log."""
+        """Return the physical path of a deletion vector's file, or None if the vector is inline in the log."""
         path = vector_path(vector.storage_type, vector.path_or_inline, self.table.root)
         return None if path is None else self.table.path_map.physical(path)
 
 
 def choose_contents(table: DeltaTable, selection: DeltaSelection, where: str | None, last: int) -> DeltaContents:
-    """The contents of a slice of a version and the `last` - 1 before it.
+    """Return the contents of a slice with a version and the `last - 1` versions before it.
 
     Raises:
-        UnsupportedError: a version between was redirected, or the versions have a gap.
-        As planning a read of each of them does.
+        UnsupportedError: A version is redirected to another table, or a version is missing.
+        HarnessError: As for planning a read of each version.
     """
     newest = selection.snapshot.id
     readable = next(part for part in table.readable() if newest in part)
@@ -113,7 +119,7 @@ def choose_contents(table: DeltaTable, selection: DeltaSelection, where: str | N
         name = next((name for name in configuration if name.startswith("delta.redirect")), None)
         if name is not None:
             raise UnsupportedError(
-                f"Cannot pull: the table's property {name} leads writers elsewhere; pull the table that it leads to",
+                f"Cannot pull: the table's property {name} redirects to another table; pull that table",
                 table=table.location,
                 snapshot=version,
             )
@@ -136,9 +142,6 @@ def choose_contents(table: DeltaTable, selection: DeltaSelection, where: str | N
     )
 
 
-# A slice with fewer rows or columns: the columns that it needs, and the metadata without the others.
-
-
 _SKIPPING = "delta.dataSkippingStatsColumns"
 _EXPRESSIONS = ("delta.generationExpression", "delta.invariants")
 _CONSTRAINT = "delta.constraints."
@@ -146,15 +149,15 @@ _CLUSTERING = "delta.clustering"
 
 
 def check_rewritable(contents: DeltaContents, columns: tuple[Field, ...] | None) -> None:
-    """Refuses tables whose files cannot lose rows or columns.
+    """Raise an error if the table's files cannot lose rows or columns.
 
     Raises:
-        UnsupportedError: the versions have files of changes.
-        RequestError: a column is left out that the table needs.
+        UnsupportedError: The versions have change data files.
+        RequestError: The table needs a column that is left out.
     """
     if any(commit.cdc for commit in contents.commits):
         raise UnsupportedError(
-            "Cannot cut rows or columns: the versions have files of changes, which would still have them; pull one "
+            "Cannot cut rows or columns: the versions have change data files, which would keep them; pull one "
             "version, or whole files",
             table=contents.table.location,
         )
@@ -200,7 +203,7 @@ def _check_columns(metadata: Metadata, columns: tuple[Field, ...], contents: Del
 
 
 def narrow_metadata(metadata: Metadata, columns: tuple[Field, ...]) -> Metadata:
-    """The metadata with these columns alone; which columns have statistics is no longer said by name."""
+    """Return the metadata with only these columns. Column names for statistics are removed from the properties."""
     kept = {f.name for f in columns}
     schema: dict[str, Any] = json.loads(metadata.schema_string)
     schema["fields"] = [f for f in schema["fields"] if f["name"] in kept]
@@ -211,7 +214,7 @@ def narrow_metadata(metadata: Metadata, columns: tuple[Field, ...]) -> Metadata:
 def _write_vectors(
     contents: DeltaContents, settled: Mapping[str, SliceFile], place: SliceDirectory, refreshed: int
 ) -> dict[tuple[str, str], JsonObject]:
-    """Writes the vectors that delete a row of the slice, into one file.
+    """Write the deletion vectors of the slice's files into one file.
 
     Returns:
         Their descriptors, by the physical path of the data file and the id of the old vector.
@@ -233,11 +236,8 @@ def _write_vectors(
     return dict(zip(dead, described, strict=True))
 
 
-# The table that is made of the contents.
-
-
 def plan_slice(table: DeltaTable, selection: DeltaSelection, request: SliceRequest, refreshed: int) -> Slice:
-    """The slice of a table that a request asks for."""
+    """Plan the slice that a request describes."""
     columns = request.bound_columns(selection.schema)
     contents = choose_contents(table, selection, request.where, request.last)
     if request.rewrites:
@@ -257,11 +257,15 @@ def plan_slice(table: DeltaTable, selection: DeltaSelection, request: SliceReque
 
 @dataclass(frozen=True, slots=True)
 class _DeltaSlice:
-    """Makes a slice.
+    """A planned slice.
 
-    columns: those that it has; None: all. rows: those that its data files keep; None: all.
-    fetched: files by target. settled: data files written anew, by physical path.
-    vectors: descriptors of vectors written anew, see `_moved_vectors`; None: files of vectors were copied.
+    Attributes:
+        columns: The slice's columns. None: all columns.
+        rows: The rows that its data files keep. None: all rows.
+        fetched: The fetched files, by target.
+        settled: The rewritten data files, by physical path.
+        vectors: Descriptors of rewritten deletion vectors, see `_write_vectors`. None: deletion vector files were
+            copied.
     """
 
     contents: DeltaContents
@@ -274,7 +278,7 @@ class _DeltaSlice:
     vectors: Mapping[tuple[str, str], JsonObject] | None = None
 
     def files(self) -> tuple[SourceFile, ...]:
-        """The files to copy: data files, files of deletion vectors, files of changes."""
+        """Return the files to copy: data files, deletion vector files and change data files."""
         found: dict[str, SourceFile] = {}
         for row in self.contents.adds():
             path = row["physical"]
@@ -291,7 +295,12 @@ class _DeltaSlice:
         return tuple(found.values())
 
     def write(self, place: SliceDirectory, fetched: Mapping[str, FetchedFile]) -> list[str]:
-        """Writes the log, staged; a sentence for each lack of the slice. fetched: by target."""
+        """Write the log to the staging folder, and return a sentence for each thing that the slice lacks.
+
+        Args:
+            place: The slice's directory.
+            fetched: The fetched files, by target.
+        """
         root, request = self.contents.root, self.request
         lineage = materialized_columns(root.metadata.configuration)
         rewriter = Rewriter(
@@ -335,13 +344,13 @@ class _DeltaSlice:
         for commit in self.contents.commits:
             self._write_commit(folder, commit.version, list(self._actions(commit)))
         if root.version > 0:
-            # A log that does not begin at version 0 needs one.
+            # A log that does not begin at version 0 needs a checkpoint.
             time_ms = self.contents.times_ms.get(root.version, 0)
             with translate_write_errors(folder):
                 written = write_checkpoint(folder, root.version, state, time_ms, CheckpointOptions())
                 (folder / "_last_checkpoint").write_text(hint_text(written.hint), encoding="utf-8")
         if actions.is_managed(root.protocol):
-            notes.append("Left out that a catalog manages the table: the slice has none")
+            notes.append("Left out the catalog's management of the table: the slice has no catalog")
         return notes
 
     def _slice_path(self, path: str) -> str:
@@ -354,7 +363,7 @@ class _DeltaSlice:
             _set_time(path, self.contents.times_ms.get(version))
 
     def _actions(self, commit: Commit) -> Iterator[JsonObject]:
-        """The actions of a commit after the root's."""
+        """Yield the actions of a commit after the root's."""
         if commit.info is not None:
             yield {"commitInfo": dict(commit.info.values)}
         if commit.protocol is not None:
@@ -396,7 +405,7 @@ class _DeltaSlice:
         return found if self.request.statistics else actions.without_statistics(found)
 
     def _vector(self, row: Mapping[str, Any]) -> JsonObject | None:
-        """The descriptor in the slice; None: no row of the file is deleted."""
+        """Return the descriptor of a file's deletion vector in the slice, or None if no row of the file is deleted."""
         vector = DeletionVectorDescriptor.from_row(row)
         if vector is None:
             return None
@@ -410,6 +419,6 @@ def _column_reference(column: str | None) -> tuple[str, None] | None:
 
 
 def _set_time(path: Path, time_ms: int | None) -> None:
-    """Sets a file's time: of a commit the commit's own, of a data file the time in the log."""
+    """Set a file's modification time, to a commit's time or a data file's time in the log."""
     if time_ms is not None and 0 <= time_ms < 1 << 53:
         set_time(path, time_ms)

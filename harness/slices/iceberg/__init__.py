@@ -1,1 +1,1 @@
-"""Slices of Iceberg tables: `pulling` writes delete files anew, and `manifests` chooses and writes the metadata."""
+"""Slices of Iceberg tables: `pulling` rewrites delete files, and `manifests` selects and writes the metadata."""

@@ -1,4 +1,4 @@
-"""A slice of an Iceberg table: its files, and the metadata that makes a table of them."""
+"""A slice of an Iceberg table: its files, and the metadata that turns them into a table."""
 
 from __future__ import annotations
 
@@ -42,11 +42,11 @@ from harness.storage.paths import PhysicalPath, RecordedPath
 from harness.writing.iceberg import files as writer
 
 _UNKNOWN = {"column_sizes": None, "split_offsets": None}
-_BOUNDS_LENGTH = 16  # characters or bytes, as Iceberg's own writers cut bounds
+_BOUNDS_LENGTH = 16  # characters or bytes, as in Iceberg's own writers
 
 
 def plan_slice(table: IcebergTable, selection: IcebergSelection, request: SliceRequest, refreshed: int) -> Slice:
-    """The slice of a table that a request asks for."""
+    """Plan the slice that a request describes."""
     columns = request.bound_columns(selection.schema)
     contents = choose_contents(table, selection, request.where, request.last)
     if columns is not None:
@@ -68,10 +68,13 @@ def plan_slice(table: IcebergTable, selection: IcebergSelection, request: SliceR
 
 @dataclass(frozen=True, slots=True)
 class _IcebergSlice:
-    """Makes a slice.
+    """A planned slice.
 
-    columns: those that it has; None: all. rows: those that its data files keep; None: all.
-    settled: data files written anew, by recorded path. targets: the new recorded paths of data files, by the old ones.
+    Attributes:
+        columns: The slice's columns. None: all columns.
+        rows: The rows that its data files keep. None: all rows.
+        settled: The rewritten data files, by recorded path.
+        targets: The new recorded paths of data files, by old recorded path.
     """
 
     table: IcebergTable
@@ -84,7 +87,7 @@ class _IcebergSlice:
     targets: Mapping[str, str] = field(default_factory=dict)
 
     def files(self) -> tuple[SourceFile, ...]:
-        """The files to copy: data files, and delete files that name no data file."""
+        """Return the files to copy: data files and equality delete files."""
         found: dict[str, SourceFile] = {}
         for entry in self._copied_entries():
             path = entry.file.path
@@ -95,7 +98,12 @@ class _IcebergSlice:
         return tuple(found.values())
 
     def write(self, place: SliceDirectory, fetched: Mapping[str, FetchedFile]) -> list[str]:
-        """Writes the metadata, staged; a sentence for each lack of the slice. fetched: by target."""
+        """Write the metadata to the staging folder, and return a sentence for each thing that the slice lacks.
+
+        Args:
+            place: The slice's directory.
+            fetched: The fetched files, by target.
+        """
         source, schema = self.contents.source.metadata, self.contents.selection.schema
         pseudonyms = self.request.pseudonyms()
         masking = None if pseudonyms is None else IcebergMasking(source, schema, pseudonyms)
@@ -134,7 +142,7 @@ class _IcebergSlice:
         return self._write_metadata(place, written, masking)
 
     def _write_deletes(self, place: SliceDirectory) -> dict[FileKey, dict[str, object]]:
-        """Writes delete files that name data files, for the slice's data files; the new parts of their entries."""
+        """Write the position deletes of the slice's data files, and return the new values of their manifest entries."""
         written: dict[FileKey, dict[str, object]] = {}
         vectors: dict[RecordedPath, list[ManifestEntry]] = {}
         for entry in self.contents.files(Content.POSITION_DELETES):
@@ -147,7 +155,7 @@ class _IcebergSlice:
         return written
 
     def _translate_positions(self, path: str, positions: BitMap64) -> BitMap64:
-        """The positions in the slice's file of rows of a data file."""
+        """Return the positions in the slice's file of rows of a data file."""
         return self.settled[path].translate_positions(positions) if path in self.settled else positions
 
     def _checked_path(self, path: RecordedPath) -> PhysicalPath:
@@ -164,7 +172,7 @@ class _IcebergSlice:
             physical=physical,
             format=entry.file.format,
             record_count=entry.file.record_count,
-            wanted=self.targets,
+            data_files=self.targets,
         )
         moved = {self.targets[path]: self._translate_positions(path, positions) for path, positions in found.items()}
         dead = sorted((path, positions) for path, positions in moved.items() if positions)
@@ -227,9 +235,10 @@ class _IcebergSlice:
     def _mask_equality_deletes(
         self, masking: IcebergMasking, entry: ManifestEntry, place: SliceDirectory
     ) -> dict[str, object]:
-        """Writes the keys of an equality delete file anew; the new parts of its entry.
+        """Rewrite an equality delete file with pseudonyms, and return the new values of its manifest entry.
 
-        Raises UnsupportedError: it has no column of a key, or one whose values have no others.
+        Raises:
+            UnsupportedError: The file lacks a key column, or values of a key column have no pseudonyms.
         """
         table, path = self.contents.source.metadata.location, entry.file.path
         if entry.file.format != "parquet":
@@ -247,7 +256,7 @@ class _IcebergSlice:
             stored = find_stored(id_, footer.schema)
             if stored is None or id_ not in known:
                 raise UnsupportedError(
-                    f"Cannot anonymise an equality delete: its file has no column, or the table none, of id {id_}; "
+                    f"Cannot anonymise an equality delete: its file or the table has no column with id {id_}; "
                     "apply the deletes in the source first",
                     table=table,
                     file=path,

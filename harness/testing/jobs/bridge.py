@@ -1,7 +1,7 @@
-"""Python's end of the bridge to the JVM: answers Spark's questions for tables, rows and writes.
+"""The Python side of the bridge to the JVM: it answers Spark's calls about tables, rows and writes.
 
-Spark's catalogs and data sources are JVM interfaces, implemented by the Java classes beside this module, which know
-nothing of tables: each call comes here as JSON, through py4j's callback server, and goes back as JSON or as a frame.
+Spark's catalogs and data sources are JVM interfaces. The Java classes in the folder `java/` implement them, and know
+nothing about tables: each call arrives here as JSON, through py4j's callback server, and returns JSON or a DataFrame.
 """
 
 from __future__ import annotations
@@ -30,11 +30,14 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class _TableHandle:
-    """A table or a read behind a number.
+    """A table or a read, to which the JVM refers by a number.
 
-    opened: None: an unknown name, which is written to. key: the table's name, under which written rows are kept.
-    settled: True: options of the read were followed when it was opened.
-    staged: the table to make, without rows. pending: its writes until then.
+    Attributes:
+        opened: The table, or None for an unknown name that is written to.
+        key: The table's name, under which written rows are recorded.
+        settled: True if the options of the read were applied when the table was opened.
+        staged: The table to create, without rows.
+        pending: The writes to the staged table until it is committed.
     """
 
     opened: JobTable | None
@@ -45,9 +48,9 @@ class _TableHandle:
 
 
 class _ClassicColumns:
-    """Makes pyspark's functions give classic columns in a process with a session of Spark Connect.
+    """Makes PySpark's functions return classic columns in a process with a Spark Connect session.
 
-    PySpark decides by the environment. While Spark asks, its user waits for the answer.
+    PySpark decides by an environment variable, which is changed while Spark waits for an answer.
     """
 
     _SWITCH = "PYSPARK_NO_NAMESPACE_SHARE"
@@ -75,7 +78,7 @@ _NUMBERS = count(1)
 
 @dataclass(slots=True)
 class _JobSession:
-    """A session of Spark that asks; each request names one of the methods `do_…`."""
+    """A Spark session that sends requests. Each request names one of the methods `do_…`."""
 
     name: str
     spark: SparkSession
@@ -130,8 +133,8 @@ class _JobSession:
         entry = self.entries[request["table"]]
         if entry.staged is not None and overwrite_mode(request["options"]) != ("overwrite", None):
             raise RequestError(
-                f"Cannot write {'.'.join(entry.key)}: the options overwrite a part of a table that is made anew; "
-                "save to its path, or use insertInto or writeTo"
+                f"Cannot write {'.'.join(entry.key)}: the options overwrite part of a table, but this write replaces "
+                "it; save to its path, or use insertInto or writeTo"
             )
         return {"directory": str(self.tables.new_directory())}
 
@@ -187,7 +190,7 @@ class _JobSession:
         changes = mode == "Overwrite" and options.get("overwriteSchema", "false").lower() == "true"
         if known is not None and not changes and simple_columns(rows.schema) != simple_columns(known):
             raise RequestError(
-                f"Cannot save to {path}: the columns are {rows.schema.simpleString()}, there are {known.simpleString()}"
+                f"Cannot save to {path}: the rows are {rows.schema.simpleString()}, the table is {known.simpleString()}"
             )
         directory = self.tables.new_directory()
         rows.write.parquet(str(directory))
@@ -209,7 +212,7 @@ class _JobSession:
 
     def do_refuse(self, request: Mapping[str, object]) -> None:
         raise UnsupportedError(
-            f"Cannot {request['command']} {request['name']}: harness reads tables, and records what a job writes; "
+            f"Cannot {request['command']} {request['name']}: harness only reads tables and records writes; "
             "run the test in a session with the real writers, harness.spark_session(reference='iceberg') "
             "or 'delta'",
             cause="Writes",
@@ -217,35 +220,40 @@ class _JobSession:
 
 
 class Bridge:
-    """Answers all sessions of this process."""
+    """Answers the requests of all sessions of this process."""
 
     def __init__(self) -> None:
         self.jobs: dict[str, _JobSession] = {}
 
     def apply(self, text: str, more: object) -> object:
-        """The answer to one request; called by the JVM. more: rows to save."""
+        """Answer one request. The JVM calls this method.
+
+        Args:
+            text: The request as JSON.
+            more: A DataFrame to save, or None.
+        """
         try:
             request = json.loads(text)
             job = self.jobs.get(request["session"])
             if job is None:
-                raise RequestError("Cannot answer Spark: this session's tables are gone, because its test is over")
+                raise RequestError("Cannot answer Spark: the tables of this session were removed when its test ended")
             answer: Callable[[Mapping[str, Any]], object] = getattr(job, f"do_{request['do']}")
             with _CLASSIC:
                 result = answer(request | {"rows": more})
             return json.dumps(result or {}) if result is None or isinstance(result, dict) else result
         except HarnessError as error:
             return json.dumps({"error": str(error)})
-        except Exception as error:  # the JVM must be result of any error in its own terms
+        except Exception as error:  # the JVM receives any error as JSON
             return json.dumps({"error": f"{type(error).__name__}: {error}"})
 
     def add(self, spark: SparkSession, tables: JobTables) -> str:
-        """A name for a session, by which it asks."""
+        """Register a session, and return the name by which its requests refer to it."""
         name = f"harness-{next(_NUMBERS)}"
         self.jobs[name] = _JobSession(name, spark, tables)
         return name
 
     class Java:
-        """The Java interface, for py4j."""
+        """The Java interface that this class implements, for py4j."""
 
         implements = ("java.util.function.BiFunction",)
 

@@ -1,4 +1,4 @@
-"""A session with names of tables: its reads, its writes, and its end."""
+"""A Spark session with named tables: its reads, its writes, and its end."""
 
 from __future__ import annotations
 
@@ -38,20 +38,21 @@ if TYPE_CHECKING:
 PACKAGE = "harness.testing.jobs"
 """The Python package with the Java sources."""
 _JAVA = "harness.jobs"
-"""Their package in Java, which users' settings may name."""
+"""The Java package of these classes. Users' settings may name it."""
 _SERVICES = "META-INF/services/org.apache.spark.sql.sources.DataSourceRegister"
 _CLASSES = {"iceberg": "IcebergSource", "delta": "DeltaSource"}
 
 
 _SOURCES: WeakKeyDictionary[Any, frozenset[str]] = WeakKeyDictionary()
-"""The short names of data sources that are harness's; others are a real jar's."""
+"""The short names of data sources that harness provides. Others belong to a real jar."""
 _PARSED: WeakKeyDictionary[SparkContext, bool] = WeakKeyDictionary()
 
 
 def load(spark: SparkSession) -> frozenset[str]:
-    """Gives the driver harness's classes, and the data sources that no jar has; free when done.
+    """Add harness's classes to the driver, and the data sources that no jar provides. Repeated calls do nothing.
 
-    Raises EngineError, UnsupportedError: as `harness.engines.spark.compiled.load_classes`.
+    Raises:
+        EngineError, UnsupportedError: As for `harness.engines.spark.compiled.load_classes`.
     """
     context = spark.sparkContext
     gateway: Any = context._gateway
@@ -79,15 +80,16 @@ def _is_unregistered(spark: SparkSession, short: str) -> bool:
 
 
 def _server_session(spark: Any) -> SparkSession:
-    """The session that a server of Spark Connect in this process has for a client."""
+    """Return the session that a Spark Connect server in this process has for a client."""
     context = SparkContext._active_spark_context
     if context is None or context._jsc is None:
         raise RequestError(
-            "Cannot give names of tables to a server of Spark Connect in another process; read there with "
-            "harness.open_table(…).to_spark(spark), or start it in this one: SparkSession.builder.remote('local')",
+            "Cannot name tables on a Spark Connect server in another process; read tables there with "
+            "harness.open_table(…).to_spark(spark), or start the server in this process: "
+            "SparkSession.builder.remote('local')",
             cause="NoGateway",
         )
-    spark.sql("SELECT 1").collect()  # the server makes the session when it is first asked
+    spark.sql("SELECT 1").collect()  # the server creates the session on the first request
     jvm: Any = context._jvm
     service = getattr(jvm.org.apache.spark.sql.connect.service, "SparkConnectService$")
     key = jvm.org.apache.spark.sql.connect.service.SessionKey(spark._client._user_id or "", spark.session_id)
@@ -99,22 +101,26 @@ def _server_session(spark: Any) -> SparkSession:
 
 _NAMED = f"{_JAVA}.NamedTables"
 NEEDS_OWN_SESSION = (
-    "DESCRIBE HISTORY, DESCRIBE DETAIL: Spark's grammar has none, and a parser is given to a session when it is made",
+    "DESCRIBE HISTORY, DESCRIBE DETAIL: Spark's grammar lacks them, and a parser can only be set when a session is "
+    "created",
     "writeTo(…).createOrReplace() and saveAsTable without a catalog's name and without the format iceberg or delta: "
-    "Spark's session catalog keeps these to itself",
+    "Spark's session catalog does not forward them",
 )
 
 
 OF_DELTAS_JAR = (
-    "DESCRIBE HISTORY, DESCRIBE DETAIL, table_changes: the Delta jar of this session answers them, of its own tables"
+    "DESCRIBE HISTORY, DESCRIBE DETAIL, table_changes: the Delta jar of this session handles them, for its own tables"
 )
 
 
 @dataclass(slots=True)
 class SparkJob:
-    """A Spark session whose tables harness knows.
+    """A Spark session in which a job finds tables that harness reads.
 
-    settings: set in the session. missing: the forms that it cannot have, with reasons.
+    Attributes:
+        spark: The session.
+        settings: The settings that were changed in the session.
+        missing: The forms of SQL and writes that this session cannot support, with reasons.
     """
 
     spark: SparkSession
@@ -133,18 +139,24 @@ class SparkJob:
         catalog: Catalog | str | None = None,
         tables: Mapping[str, object] | None = None,
     ) -> SparkJob:
-        """Let jobs on a session of yours read lake tables by names and paths, as harness plans them.
+        """Let jobs on your own session read lake tables by names and paths, as harness plans them.
 
-        Written rows go to a scratch directory. Names of a real Iceberg or Delta jar stay its own. `missing` names the
-        forms that only a session of harness's own can have, `harness.spark_session(tables=…)`.
+        Written rows go to a temporary directory. Names that a real Iceberg or Delta jar handles stay with that jar.
+        Some forms work only in a session that harness creates, `harness.spark_session(tables=…)`; `missing` lists them.
 
         Args:
-            spark: A classic session, or one of Spark Connect whose server runs in this process
+            spark: A classic session, or a Spark Connect session whose server runs in this process
                 (`SparkSession.builder.remote("local")`).
-            warehouse, catalog, tables: As for `harness.spark_session`.
+            warehouse: As for `harness.spark_session`.
+            catalog: As for `harness.spark_session`.
+            tables: As for `harness.spark_session`.
+
+        Returns:
+            The job. Call `close` when it is done.
 
         Raises:
-            RequestError: It is no session, or one of a server elsewhere; a catalog of that name is configured already.
+            RequestError: The object is not a session, its server runs elsewhere, or it already has a catalog of that
+                name.
             HarnessError: The warehouse or the catalog cannot be opened.
         """
         if not all(hasattr(spark, part) for part in ("read", "conf", "sql")):
@@ -155,35 +167,46 @@ class SparkJob:
         )
 
     def written(self, table: str) -> pa.Table:
-        """The rows that the job wrote to a table, without rows that it overwrote; row order is open.
+        """Return the rows that the job wrote to a table, without rows that it overwrote. The order is not defined.
 
-        table: its name, or the path that it was saved to.
+        Args:
+            table: The table's name, or the path to which it was saved.
 
         Raises:
-            RequestError: the job wrote nothing there; or overwrote parts of its earlier writes: `writes` has
-                each write.
+            RequestError: The job wrote nothing there, or it overwrote parts of its earlier writes, see `writes`.
         """
         writes = after_last_overwrite(self.writes(table))
         if len(writes) > 1 and not all(write.is_known for write in writes[1:]):
             raise RequestError(
-                f"Cannot tell what the job left in {table}: it overwrote parts of earlier writes; look at .writes"
+                f"Cannot determine the rows of {table}: the job overwrote parts of earlier writes; see .writes"
             )
         return pa.concat_tables([write.rows for write in writes], promote_options="permissive")
 
     def writes(self, table: str) -> tuple[Write, ...]:
-        """Each write to a table, in order. Raises RequestError: the job wrote nothing there."""
+        """Return each write to a table, in order.
+
+        Args:
+            table: The table's name, or the path to which it was saved.
+
+        Raises:
+            RequestError: The job wrote nothing there.
+        """
         return self._tables.writes_to(table)
 
     def add(self, tables: Mapping[str, object]) -> None:
-        """Give further tables their names, as `tables` of `harness.spark_session`.
+        """Make further tables available by name.
 
-        Raises RequestError: a catalog of that name is configured already.
+        Args:
+            tables: As `tables` of `harness.spark_session`.
+
+        Raises:
+            RequestError: The session already has a catalog of that name.
         """
         self._tables.add(tables)
         _set_catalogs(self._inner, self._name, _catalog_settings(self._inner, self._tables.catalog_names()))
 
     def close(self) -> None:
-        """Forgets the tables, deletes the written rows, and makes the earlier session current again."""
+        """Remove the tables, delete the written rows, and make the earlier session current again."""
         BRIDGE.jobs.pop(self._name, None)
         if self._tables.scratch is not None:
             shutil.rmtree(self._tables.scratch, ignore_errors=True)
@@ -196,14 +219,14 @@ class SparkJob:
 def _make_current(spark: SparkSession, default: JavaObject | None) -> None:
     sessions: Any = spark.sparkContext._jvm.SparkSession  # type: ignore[union-attr]
     SparkSession._instantiatedSession = spark
-    SparkSession._activeSession = spark  # PySpark's own note of it, which `createDataFrame` writes
+    SparkSession._activeSession = spark  # PySpark's own record of the session, which `createDataFrame` uses
     sessions.setActiveSession(spark._jsparkSession)
     if default is not None:
         sessions.setDefaultSession(default)
 
 
 def open_job(root: SparkSession, *, tables: Mapping[str, object] | None, catalog: Catalog | None) -> SparkJob:
-    """A session of its own, on the JVM of another; it becomes the current one."""
+    """Create a new session on the JVM of another one, and make it current."""
     sources = load(root)
     if "delta" in sources:
         context = root.sparkContext
@@ -221,9 +244,16 @@ def open_job(root: SparkSession, *, tables: Mapping[str, object] | None, catalog
 
 
 def open_job_catalog(warehouse: str | None, catalog: Catalog | str | None) -> Catalog | None:
-    """Return the catalog of a job's tables. Raises RequestError: both are given; HarnessError: as `open_catalog`."""
+    """Return the catalog of a job's tables, or None.
+
+    Raises:
+        RequestError: Both arguments are given.
+        HarnessError: As for `open_catalog`.
+    """
     if warehouse is not None and catalog is not None:
-        raise RequestError("Cannot use warehouse= and catalog= at once: give one", options=("warehouse", "catalog"))
+        raise RequestError(
+            "Cannot use warehouse= and catalog= at once: pass one of them", options=("warehouse", "catalog")
+        )
     if warehouse is not None:
         return open_warehouse(warehouse)
     return None if catalog is None else open_catalog(catalog)
@@ -257,7 +287,7 @@ _CATALOG = "spark.sql.catalog."
 def _job_settings(
     spark: SparkSession, tables: JobTables, sources: frozenset[str], *, is_new_session: bool
 ) -> dict[str, str]:
-    """Settings that give Spark its catalogs; names of a real jar stay its own."""
+    """Return the settings that give Spark its catalogs. Names that a real jar handles are left alone."""
     settings = _catalog_settings(spark, tables.catalog_names())
     kinds = {SESSION_CATALOG: "SessionTables"}
     kinds |= {name: "NamedTables" for name in PATH_CATALOGS if name in sources}
@@ -273,12 +303,12 @@ def _catalog_settings(spark: SparkSession, catalogs: Sequence[str]) -> dict[str,
     for name in catalogs:
         there = _foreign_catalog(spark, name)
         if there is not None:
-            raise RequestError(f"Cannot use the name {name} for a catalog: the session has one, {there}")
+            raise RequestError(f"Cannot use the name {name} for a catalog: the session already has it, {there}")
     return {f"{_CATALOG}{name}": _NAMED for name in catalogs}
 
 
 def _foreign_catalog(spark: SparkSession, catalog: str) -> str | None:
-    """The class of a catalog that is not harness's; None: there is none."""
+    """Return the class of a catalog that is not harness's, or None if there is none."""
     there = spark.conf.get(f"{_CATALOG}{catalog}", None)
     return None if there is None or there == "builtin" or there.startswith(f"{_JAVA}.") else there
 

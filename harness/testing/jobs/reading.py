@@ -1,4 +1,4 @@
-"""The reads of a job: each table gets a number, by which the JVM asks for its rows."""
+"""The reads of a job: which snapshot Spark's options mean, which filters skip files, and the rows as a DataFrame."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 
-# Filters that Spark pushes into a scan, as harness's own, so that planning skips files by them. Spark applies them
-# again: a missing filter costs time, no rows. Left out are filters whose meaning might not be exactly the same: on
-# floats, parts of structs, `<=>`, and columns whose values travel in another type.
-
-
 _COMPARISONS = frozenset({"=", "<>", "!=", "<", "<=", ">", ">="})
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def condition(filters: Sequence[Mapping[str, object]], schema: dt.Schema) -> str | None:
-    """The filters, or some of them, as SQL for `Snapshot.plan`; None: none can be texts."""
+    """Return filters that Spark pushes into a scan as SQL for `Snapshot.plan`, or None if none can be translated.
+
+    Planning skips files by them. Spark applies the filters again, so a filter that is left out costs time but no
+    correctness. Filters whose meaning might differ are left out: on floats, on parts of structs, with `<=>`, and on
+    columns whose values travel in another type.
+    """
     texts = [text for text in (_filter_sql(each, schema) for each in filters) if text is not None]
     return " AND ".join(texts) or None
 
@@ -66,7 +66,7 @@ def _field(node: Mapping[str, Any], schema: dt.Schema) -> dt.Field | None:
 
 
 def _literal(node: Mapping[str, object], field: dt.Field) -> str | None:
-    """A value in DuckDB's SQL; None: its type may not be the column's."""
+    """Return a value in DuckDB's SQL, or None if its type may differ from the column's type."""
     if "value" not in node or node["type"] != storage_type(field.type).simpleString():
         return None
     text = str(node["value"])
@@ -85,7 +85,7 @@ def _literal(node: Mapping[str, object], field: dt.Field) -> str | None:
                 return f"TIMESTAMPTZ '{time}+00'" if utc else f"TIMESTAMP '{time}'"
             case _:
                 return None
-    except OverflowError:  # beyond the years of Python
+    except OverflowError:  # beyond the years that Python supports
         return None
 
 
@@ -97,34 +97,41 @@ _UNKNOWN = (
     *("start-snapshot-id", "end-snapshot-id", "start-timestamp", "end-timestamp", "stream-from-timestamp"),
     *("pathglobfilter", "recursivefilelookup", "modifiedbefore", "modifiedafter"),
 )
-"""Options that would change the rows; options that are not named here change only the way of a read."""
+"""Options that would change the rows. Options that are not named here only change how rows are read."""
 
 
 def names_point(options: Mapping[str, str]) -> bool:
-    """Tells whether options of a read name a point in the table's history."""
+    """Return whether options of a read name a point in the table's history."""
     return any(key.lower() in _POINTS for key in options)
 
 
 def read_point(table: Table, options: Mapping[str, str], zone: str) -> Snapshot | Changes:
-    """The reading that `spark.read.options(…)` means on a table. zone: of times that say none.
+    """Return the snapshot or changes that `spark.read.options(…)` selects in a table.
+
+    Args:
+        table: The table.
+        options: The options of the read.
+        zone: The time zone of times without one.
 
     Raises:
-        RequestError: the options contradict each other, are not of the table's format, or harness cannot follow them.
-        SnapshotNotFoundError: there is no such snapshot.
+        RequestError: The options contradict each other, are not for the table's format, or are not supported.
+        SnapshotNotFoundError: There is no such snapshot.
     """
     given = {key.lower(): value for key, value in options.items()}
     for key in _UNKNOWN:
         if key in given:
             raise RequestError(
-                f"Cannot read with the option {key}: harness reads whole snapshots, and changes of Delta tables; run "
-                f"the test in a session with the real reader, harness.spark_session(reference='{table.format}')",
+                f"Cannot read with the option {key}: harness reads only whole snapshots, and changes of Delta tables; "
+                f"run the test in a session with the real reader, harness.spark_session(reference='{table.format}')",
                 options=(key,),
             )
     if any(given.get(key, "false").lower() == "true" for key in _FEED):
         return table.changes(_change_bound("starting", given, zone), _change_bound("ending", given, zone))
     points = [key for key in _POINTS if key in given]
     if len(points) > 1:
-        raise RequestError(f"Cannot read at several points: {', '.join(points)}; give one", options=tuple(points))
+        raise RequestError(
+            f"Cannot read at several points: {', '.join(points)}; pass one of them", options=tuple(points)
+        )
     if not points:
         return table.snapshot()
     key, value = points[0], given[points[0]]
@@ -141,18 +148,21 @@ def read_point(table: Table, options: Mapping[str, str], zone: str) -> Snapshot 
 
 
 def _change_bound(side: str, given: Mapping[str, str], zone: str) -> int | datetime | None:
-    """Return the version or time at which a range of changes begins or ends; None if no option names it."""
+    """Return the version or time at which a range of changes begins or ends, or None if no option names it."""
     version, time = given.get(f"{side}version"), given.get(f"{side}timestamp")
     if version is None:
         return None if time is None else _parse_time(time, zone)
     if time is not None:
         both = (f"{side}Version", f"{side}Timestamp")
-        raise RequestError(f"Cannot read changes by {both[0]} and {both[1]} at once: give one", options=both)
+        raise RequestError(f"Cannot read changes by {both[0]} and {both[1]} at once: pass one of them", options=both)
     return _number(f"{side}Version", version)
 
 
 def at_version(table: Table, version: str) -> Snapshot:
-    """`VERSION AS OF`: a version of a Delta table; a snapshot's id, a branch or a tag of an Iceberg table."""
+    """Return the snapshot of `VERSION AS OF`.
+
+    For a Delta table this is a version, and for an Iceberg table a snapshot id, a branch or a tag.
+    """
     if table.format == "delta":
         return table.snapshot(_number("versionAsOf", version))
     if version in table.refs():
@@ -161,11 +171,11 @@ def at_version(table: Table, version: str) -> Snapshot:
 
 
 def _parse_time(text: str, zone: str) -> datetime:
-    """A time as text, in a zone if it has none."""
+    """Parse a time, in the given zone if the text has none."""
     try:
         time = datetime.fromisoformat(text.strip())
     except ValueError:
-        raise RequestError(f"Invalid time {text!r}: expected such as 2026-01-31 12:00:00") from None
+        raise RequestError(f"Invalid time {text!r}: expected a time such as 2026-01-31 12:00:00") from None
     return time if time.tzinfo is not None else time.replace(tzinfo=ZoneInfo(zone))
 
 
@@ -180,9 +190,13 @@ def _number(key: str, text: str) -> int:
 class JobTable:
     """A table that a job reads.
 
-    frame: gives these columns, in order, under the options of a read; filters, as the JVM describes them, skip files
-        where harness knows their meaning. Spark applies them again.
-    key: of rows that Spark has cached, which never change; None: rows are new each time.
+    Attributes:
+        name: The table's name.
+        schema: The schema in Spark's types.
+        frame: A function that returns the given columns, in order, under the options of a read. The filters, as the JVM
+            describes them, may skip files; Spark applies them again.
+        partitioned_by: The partitioning as Spark writes it.
+        key: A key for rows that never change, by which Spark caches them. None: the rows may differ each time.
     """
 
     name: str
@@ -193,7 +207,7 @@ class JobTable:
 
 
 def planned_rows(name: str, table: Table, snapshot: Snapshot, zone: str, partitioned_by: tuple[str, ...]) -> JobTable:
-    """A lake table at a point of its history. zone: of times that say none."""
+    """Return a lake table at a point of its history. `zone` is the time zone of times without one."""
 
     def frame(
         spark: SparkSession,
@@ -202,23 +216,25 @@ def planned_rows(name: str, table: Table, snapshot: Snapshot, zone: str, partiti
         options: Mapping[str, str],
     ) -> DataFrame:
         chosen = snapshot
-        if names_point(options):  # `spark.read.option("snapshot-id", …).table(…)`: after the schema
+        # `spark.read.option("snapshot-id", …).table(…)` sends the option after the schema was read
+        if names_point(options):
             point = read_point(table, options, zone)
             assert isinstance(point, Snapshot)
             if point.schema.fields != snapshot.schema.fields:
                 raise RequestError(
-                    f"Cannot read {name} at another point: its schema was another; use VERSION AS OF, or load its path"
+                    f"Cannot read {name} at another point: its schema was different; use VERSION AS OF, or "
+                    "load its path"
                 )
             chosen = point
         where = condition(filters, chosen.schema)
         if where is not None:
-            with contextlib.suppress(RequestError, UnsupportedError):  # Spark applies it anyway
+            with contextlib.suppress(RequestError, UnsupportedError):  # Spark applies the filter anyway
                 return chosen.to_spark(spark, columns=columns, where=where)
         return chosen.to_spark(spark, columns=columns)
 
     fields = snapshot.schema.fields
     schema = StructType([output_column(field) for field in fields])
-    for column, field in zip(schema, fields, strict=True):  # nulls are not written into required ones
+    for column, field in zip(schema, fields, strict=True):  # Spark refuses to write nulls into required columns
         column.nullable = not field.required
     key = f"{table.location}@{snapshot.id}/{[field.id for field in fields]}"
     return JobTable(name=name, schema=schema, frame=frame, partitioned_by=partitioned_by, key=key)
@@ -227,7 +243,7 @@ def planned_rows(name: str, table: Table, snapshot: Snapshot, zone: str, partiti
 def frame_rows(
     name: str, schema: StructType, make: Callable[[SparkSession], DataFrame], partitioned_by: tuple[str, ...] = ()
 ) -> JobTable:
-    """Rows of a frame: a metadata table, changes, or rows that the job itself wrote."""
+    """Return a table whose rows are a DataFrame: a metadata table, changes, or rows that the job itself wrote."""
 
     def frame(
         spark: SparkSession, columns: Sequence[str], filters: Sequence[object], options: Mapping[str, str]

@@ -1,4 +1,4 @@
-"""Sessions of Spark in which a job finds a test's tables by the names and paths that it says."""
+"""Spark sessions in which a job finds a test's tables by the names and paths that it uses."""
 
 from __future__ import annotations
 
@@ -32,41 +32,50 @@ def spark_session(
     tables: Mapping[str, object] | None = None,
     reference: str | None = None,
 ) -> SparkSession:
-    """A session tuned for many small local reads, or the running one; or a session in which jobs find their tables.
+    """Return a Spark session tuned for many small local reads, or a new session in which jobs find their tables.
 
-    Without tables, a session that runs already is returned as it is. A new one has no UI, keeps to the loopback
-    address, logs errors only, keeps its warehouse in a temporary directory, runs its Python workers with this Python,
+    Without tables, a session that already runs is returned unchanged. A new one has no UI, uses only the loopback
+    address, logs only errors, keeps its warehouse in a temporary directory, runs its Python workers with this Python,
     and has UTC as its time zone.
 
-    With `warehouse`, `catalog` or `tables` it is always a new session, on the JVM that runs or a new one, with settings
-    and views of its own, and it becomes the one that `SparkSession.builder.getOrCreate()` gives. Iceberg and Delta
-    tables are read there as harness plans them, with no jar of theirs, in the words of a job: `spark.table`,
-    `format("iceberg")`, `VERSION AS OF`, `DESCRIBE HISTORY`. Written rows go to a scratch directory, and no
-    source is ever changed: see `harness.testing.SparkJob`, and `docs/how-to/test-a-spark-job.md`.
+    With `warehouse`, `catalog` or `tables`, the session is always a new one with its own settings and views, on the
+    running JVM or a new one. `SparkSession.builder.getOrCreate()` then returns it. In it, harness reads Iceberg and
+    Delta tables without their jars, in the forms that jobs use: `spark.table`, `format("iceberg")`, `VERSION AS OF`,
+    `DESCRIBE HISTORY`. Written rows go to a temporary directory, and no source is ever changed: see
+    `harness.testing.SparkJob` and `docs/how-to/test-a-spark-job.md`.
 
     Args:
-        master: of a new JVM. config: settings of a new JVM, over those chosen here; options of the JVM are added.
-        packages: of Java, for a new JVM, which are fetched from Maven Central once: `s3` for tables in S3 (some
-            700 MB, most of it Amazon's client), `azure`, `gcs` (from Spark 4.3 on), or Maven coordinates, with commas
-            between them.
-        warehouse: a directory; its tables are found as `db.orders`.
-        catalog: as for `harness.open_catalog`; its tables are found as `db.orders`, and with its name before it.
-        tables: by the names that the job says: locations, opened tables, snapshots, or anything with a `location`, such
-            as tables of `lake_table` and builders. `prod.db.orders` makes a Spark catalog `prod`.
-        reference: `iceberg` or `delta`: a session with the real jars in place of harness's reading, for a job that
-            alters tables or reads streams. Nothing may run yet; the jars are fetched from Maven Central once.
+        app_name: The name of the application.
+        master: The master of a new JVM.
+        config: Settings of a new JVM, which override those chosen here. JVM options are added to them.
+        packages: Java packages for a new JVM, which are downloaded once from Maven Central: `s3` for tables in S3
+            (about 700 MB, mostly Amazon's client), `azure`, `gcs` (from Spark 4.3), or Maven coordinates, separated by
+            commas.
+        warehouse: A directory, whose tables are found as `db.orders`.
+        catalog: As for `harness.open_catalog`. Its tables are found as `db.orders`, and with the catalog's name before
+            it.
+        tables: Tables by the names that the job uses: locations, opened tables, snapshots, or objects with a
+            `location`, for example tables of `lake_table` and builders. `prod.db.orders` creates a Spark catalog
+            `prod`.
+        reference: `iceberg` or `delta`, for a session with the real jars instead of harness's readers, for a job that
+            alters tables or reads streams. No session may be running. The jars are downloaded once from Maven Central.
+
+    Returns:
+        The session.
 
     Raises:
-        RequestError: `packages` are none; pyspark is missing or older than 4.0; no Java, or one older than 17; the
-            session that runs has other values for `config` or `packages` than asked; options exclude each other.
+        RequestError: `packages` is invalid; pyspark is missing or older than 4.0; Java is missing or older than 17; the
+            running session has other values for `config` or `packages`; or options exclude each other.
         EngineError: Spark does not start.
-        HarnessError: the warehouse or the catalog cannot be opened.
+        HarnessError: The warehouse or the catalog cannot be opened.
     """
-    find_engine("spark")  # says what to install if pyspark is missing
+    find_engine("spark")  # reports how to install pyspark if it is missing
     has_tables = not (warehouse is None and catalog is None and tables is None)
     if reference is not None:
         if has_tables:
-            raise RequestError("Cannot use tables with reference=: its own jars read", options=("reference",))
+            raise RequestError(
+                "Cannot use tables with reference=: the real jars read only their own tables", options=("reference",)
+            )
         return _reference_session(reference, app_name=app_name, master=master, config=config)
     root = engine.spark_session(app_name, master=master, config=config, packages=packages)
     if not has_tables:
@@ -81,7 +90,7 @@ _ICEBERG = "spark.sql.catalog.spark_catalog"
 
 
 def _reference_session(reference: str, *, app_name: str, master: str, config: Mapping[str, str] | None) -> SparkSession:
-    """A session with Apache Iceberg's or Delta Lake's own jars, whose tables are in a temporary warehouse."""
+    """Start a session with the jars of Apache Iceberg or Delta Lake, whose tables are in a temporary warehouse."""
     pinned = json.loads(_PINNED.read_text(encoding="utf-8"))
     if reference not in pinned:
         raise RequestError(
@@ -93,8 +102,8 @@ def _reference_session(reference: str, *, app_name: str, master: str, config: Ma
     wanted = pinned[reference]["pyspark"]
     if pyspark.__version__.rsplit(".", 1)[0] != wanted.rsplit(".", 1)[0]:
         raise RequestError(
-            f"Cannot start Spark with the jars of {reference}: they are for pyspark {wanted}, there is "
-            f"{pyspark.__version__}; pip install 'pyspark=={wanted}', in an environment of its own",
+            f"Cannot start Spark with the jars of {reference}: they need pyspark {wanted}, but this is "
+            f"{pyspark.__version__}; pip install 'pyspark=={wanted}', in a separate environment",
             options=("reference",),
         )
     settings = {"spark.jars.packages": ",".join(pinned[reference]["packages"]), **pinned[reference]["settings"]}

@@ -1,4 +1,4 @@
-"""The tables of a job under test: those that it reads by name or path, and its writes, which are kept apart."""
+"""The tables of a job under test: tables that it reads by name or path, and the record of its writes."""
 
 from __future__ import annotations
 
@@ -36,13 +36,15 @@ _WHOLE = frozenset({"create", "replace", "createOrReplace", "overwrite", *_CHANG
 class Write:
     """A write of a job.
 
-    mode: `append`, `overwrite`, `overwritePartitions`, `create`, `replace`, `createOrReplace`, or `merge`, `update` and
-        `delete`, whose rows are all rows of the table after the statement.
-    partitioned_by: the table's partitioning as Spark writes it, `days(ts)`; empty: none, or not known.
-    where: the condition of the rows that an overwrite replaces; None: all.
-    schema: of the rows, as Spark has it.
-    options: of the write.
-    directory: of the rows, as Parquet; None: there are none, as of `CREATE TABLE`.
+    Attributes:
+        mode: `append`, `overwrite`, `overwritePartitions`, `create`, `replace`, `createOrReplace`, `merge`, `update` or
+            `delete`. For the last three, the rows are all rows of the table after the statement.
+        schema: The schema of the rows, in Spark's types.
+        directory: The directory with the rows as Parquet, or None if there are no rows, as for `CREATE TABLE`.
+        partitioned_by: The table's partitioning as Spark writes it, for example `days(ts)`. Empty if there is none, or
+            if it is not known.
+        where: The condition for the rows that an overwrite replaces. None: all rows.
+        options: The options of the write.
     """
 
     mode: str
@@ -54,17 +56,17 @@ class Write:
 
     @property
     def is_whole(self) -> bool:
-        """Tells whether the write replaced the earlier rows."""
+        """True if the write replaced all earlier rows."""
         return self.mode in _WHOLE and self.where is None
 
     @property
     def is_known(self) -> bool:
-        """Tells whether known rows of the table stay known after the write."""
+        """True if the table's content, if it was known before the write, is known after it."""
         return self.is_whole or self.mode == "append"
 
     @property
     def rows(self) -> pa.Table:
-        """The rows that were written, in any order; instants in UTC."""
+        """The written rows in any order, with instants in UTC."""
         from pyspark.sql.pandas.types import to_arrow_schema
 
         has_zone = "timezone" in signature(to_arrow_schema).parameters  # since Spark 4.1
@@ -76,9 +78,11 @@ class Write:
 
 
 def overwrite_mode(options: Mapping[str, str], *, dynamic: bool = False) -> tuple[str, str | None]:
-    """The mode of an overwrite and the rows that it replaces, by the options of Delta's and Iceberg's writers.
+    """Return the mode of an overwrite and the condition for the replaced rows.
 
-    dynamic: the session's overwrites are of partitions.
+    Args:
+        options: The options of Delta's and Iceberg's writers.
+        dynamic: True if the session overwrites only partitions that the new rows have.
     """
     given = {name.lower().removeprefix("option."): value for name, value in options.items()}
     if "replacewhere" in given:
@@ -89,18 +93,21 @@ def overwrite_mode(options: Mapping[str, str], *, dynamic: bool = False) -> tupl
 
 
 def after_last_overwrite(writes: tuple[Write, ...]) -> tuple[Write, ...]:
-    """The writes from the last that replaced all rows."""
+    """Return the writes starting with the last one that replaced all rows."""
     starts = [number for number, write in enumerate(writes) if write.is_whole]
     return writes[starts[-1] :] if starts else writes
 
 
 DESCRIBE = "describe "
-"""A prefix of the names of tables that Delta's statements read: no metadata table's name has a blank."""
+"""A prefix for the names of tables that Delta's statements read. Metadata tables have no blank in their names."""
 _MS = pa.timestamp("ms", "UTC")
 
 
 def _describe_detail(table: Table) -> pa.Table:
-    """The columns of DESCRIBE DETAIL on Spark; Delta, "Retrieve Delta table details"."""
+    """Return the columns of DESCRIBE DETAIL on Spark.
+
+    Spec: Delta, "Retrieve Delta table details".
+    """
     description = table.describe()
     protocol = description["protocol"]
     features = {*(protocol["reader_features"] or ()), *(protocol["writer_features"] or ())}
@@ -137,7 +144,7 @@ _TIMES = {"year": "years", "month": "months", "day": "days", "hour": "hours"}
 
 
 def partitioned_by(table: Table) -> tuple[str, ...]:
-    """`region`, `days(ts)`, `bucket(4, id)`, by the current spec; empty where it is not partitioned."""
+    """Return the current partitioning, for example `region`, `days(ts)`, `bucket(4, id)`. Empty if there is none."""
     if table.format == "delta":
         return tuple(f.name for f in table._source.latest.columns.partition_columns)  # type: ignore[union-attr]
     metadata = table._source.metadata  # type: ignore[union-attr]
@@ -158,16 +165,22 @@ def partitioned_by(table: Table) -> tuple[str, ...]:
 SESSION_CATALOG = "spark_catalog"
 DEFAULT_CATALOG = "harness"
 NAMELESS = (SESSION_CATALOG, DEFAULT_CATALOG)
-"""Spark's catalogs of the tables that are named without one."""
+"""Spark's catalogs for tables that are named without a catalog."""
 PATH_CATALOGS = ("iceberg", "delta")
 _TIMESTAMP = "timestamp"
-"""The option for `TIMESTAMP AS OF`, milliseconds since 1970-01-01 UTC; no reader has one of that name."""
+"""The option for `TIMESTAMP AS OF`, in milliseconds since 1970-01-01 UTC. No real reader has this option."""
 _MISSING = frozenset({"NoSuchTable", "NoSuchNamespace"})
 
 
 @dataclass(slots=True)
 class WrittenTable:
-    """A table that the job wrote to. created: its schema, where the job made it; None: it was there before."""
+    """A table that the job wrote to.
+
+    Attributes:
+        created: The schema, if the job created the table, or None if it existed before.
+        partitioned_by: The partitioning, if the job created the table.
+        writes: The writes, in order.
+    """
 
     created: StructType | None = None
     partitioned_by: tuple[str, ...] = ()
@@ -177,9 +190,12 @@ class WrittenTable:
 class JobTables:
     """The tables of a job, by name.
 
-    sources: of the test, by name: locations, opened tables, snapshots, or builders with a `location`.
-    catalog: finds further tables, under its own name and without one. zone: of times that say none.
-    scratch: the folder of written rows; None: nothing was written.
+    Attributes:
+        sources: The test's tables by name: locations, opened tables, snapshots, or builders with a `location`.
+        catalog: A catalog that finds further tables, with its own name before them or without.
+        zone: The time zone of times without one.
+        targets: The tables that the job wrote to.
+        scratch: The folder of written rows, or None if nothing was written.
     """
 
     def __init__(self, sources: Mapping[str, object], catalog: Catalog | None, *, zone: str) -> None:
@@ -192,24 +208,24 @@ class JobTables:
         self._numbers = count(1)
 
     def add(self, sources: Mapping[str, object]) -> None:
-        """Further names, or other tables for those that there are."""
+        """Add further names, or replace the tables of existing names."""
         check_arguments({"tables": sources})
         self.sources |= {_parse_table_name(name): source for name, source in sources.items()}
 
     def catalog_names(self) -> tuple[str, ...]:
-        """Names of Spark catalogs that have tables of these."""
+        """Return the names of the Spark catalogs that these tables need."""
         named = [name[0] for name in self.sources if len(name) > 2]
         return tuple(dict.fromkeys([*named, *([] if self.catalog is None else [self.catalog.name])]))
 
     def key_of(self, catalog: str, namespace: Sequence[str], name: str) -> Name:
-        """The name of a table here: without the session's catalog, and without `default`."""
+        """Return the key of a table: its name without the session's catalog and without `default`."""
         parts = (*namespace, name)
         if catalog not in NAMELESS:
             return _folded((catalog, *parts))
         return _folded(parts[1:] if len(parts) == 2 and parts[0] == "default" else parts)
 
     def load(self, key: Name, version: str | None = None, timestamp_us: int | None = None) -> JobTable | None:
-        """The table of that name, or a metadata table of it; None: there is none."""
+        """Return the table of that name, or a metadata table of it, or None if there is none."""
         point = {} if version is None else {"versionAsOf": version}
         if timestamp_us is not None:
             point[_TIMESTAMP] = str(timestamp_us // 1000)
@@ -218,18 +234,18 @@ class JobTables:
         return self._find_table(name_text(key), key, point)
 
     def target_key(self, key: Name) -> Name:
-        """The key of a written table: the same for a source that is written to by name and by path."""
+        """Return the key of a written table, which is the same if a source is written to by name and by path."""
         if key[0] in PATH_CATALOGS and len(key) == 2 and _is_path(key[1]):
             return path_key(key[1])
         source = self._source(key)
         return key if source is None else path_key(source._source.location)
 
     def load_path(self, table_format: str, options: Mapping[str, str]) -> JobTable:
-        """The table that `spark.read.format(table_format).options(…).load(…)` reads.
+        """Return the table that `spark.read.format(table_format).options(…).load(…)` reads.
 
         Raises:
-            RequestError: no path, or an option that cannot be followed.
-            HarnessError: as `harness.open_table`.
+            RequestError: No path is given, or an option is not supported.
+            HarnessError: As for `harness.open_table`.
         """
         given = {name.lower(): value for name, value in options.items()}
         path = given.get("path")
@@ -242,7 +258,7 @@ class JobTables:
         return self._load_location(path, options)
 
     def changes(self, function: str, values: Sequence[str | None], types: Sequence[str]) -> JobTable:
-        """The changes that `table_changes(name, first, last)` reads; an end is a version or a time."""
+        """Return the changes that `table_changes(name, first, last)` reads. The ends are versions or times."""
         if not 2 <= len(values) <= 3 or values[0] is None or values[1] is None:
             raise RequestError(
                 f"Cannot read changes: expected {function}(table, first) or {function}(table, first, last)"
@@ -250,7 +266,7 @@ class JobTables:
         options = {"readChangeFeed": "true"}
         for end, value, type_ in zip(("starting", "ending"), values[1:], types[1:], strict=False):
             if value is not None:
-                if type_.startswith("timestamp"):  # as a literal of Catalyst's
+                if type_.startswith("timestamp"):  # a literal of Catalyst, in microseconds
                     value = str(datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=int(value)))
                 options[f"{end}Version" if type_ in ("int", "bigint") else f"{end}Timestamp"] = value
         if function.endswith("by_path"):
@@ -263,7 +279,7 @@ class JobTables:
         return found
 
     def names(self, catalog: str, namespace: Sequence[str]) -> tuple[str, ...]:
-        """The tables directly in a namespace of a Spark catalog."""
+        """Return the names of the tables directly in a namespace of a Spark catalog."""
         inner = self.key_of(catalog, namespace, "")[:-1]
         known = [*self.sources, *(key for key, target in self.targets.items() if target.created is not None)]
         found = [key[-1] for key in known if key[:-1] == inner]
@@ -272,7 +288,7 @@ class JobTables:
         return tuple(dict.fromkeys(found))
 
     def namespaces(self, catalog: str, parent: Sequence[str]) -> tuple[str, ...]:
-        """The namespaces directly in one."""
+        """Return the names of the namespaces directly in a namespace."""
         inner = self.key_of(catalog, parent, "")[:-1]
         depth = len(inner)
         known = [key for key in (*self.sources, *self.targets) if len(key) > depth + 1 and key[:depth] == inner]
@@ -282,7 +298,7 @@ class JobTables:
         return tuple(dict.fromkeys(found))
 
     def writes_to(self, name: str) -> tuple[Write, ...]:
-        """All writes of a table, by its name or the path that it was saved to; the first one first."""
+        """Return all writes to a table, in order, by its name or the path to which it was saved."""
         target = self.targets.get(path_key(name) if _is_path(name) else self.target_key(_parse_table_name(name)))
         if target is None:
             known = ", ".join(name_text(key) for key in self.targets) or "nothing"
@@ -290,11 +306,11 @@ class JobTables:
         return tuple(target.writes)
 
     def target(self, key: Name) -> WrittenTable:
-        """The table of that key that the job writes to."""
+        """Return the record of writes to the table with that key."""
         return self.targets.setdefault(key, WrittenTable())
 
     def new_directory(self) -> Path:
-        """A place for rows, which is not there yet."""
+        """Return the path of a directory for rows, which does not exist yet."""
         if self.scratch is None:
             self.scratch = Path(tempfile.mkdtemp(prefix="harness-job-"))
         return self.scratch / f"write-{next(self._numbers)}"
@@ -317,7 +333,7 @@ class JobTables:
             case str() | os.PathLike() as place:
                 return open_table(os.fspath(place))
             case source:
-                found = getattr(source, "location", None) or getattr(source, "directory", None)  # of a builder
+                found = getattr(source, "location", None) or getattr(source, "directory", None)  # as builders have
                 if found is None:
                     name = type(source).__name__
                     raise RequestError(f"Cannot use {name} as a table: expected an object with a location")
@@ -342,7 +358,7 @@ class JobTables:
     def _planned(
         self, name: str, source: Table | Snapshot, metadata: str | None, options: Mapping[str, str]
     ) -> JobTable:
-        """A source at a point; or a metadata table of it."""
+        """Return a source at a point in time, or a metadata table of it."""
         table = source if isinstance(source, Table) else Table(source._source)
         target = self.targets.get(path_key(table.location))
         if target is not None and metadata is not None:
@@ -383,7 +399,10 @@ class JobTables:
     def _written_table(
         self, name: str, target: WrittenTable, options: Mapping[str, str], source: JobTable | None = None
     ) -> JobTable:
-        """The table with the job's writes, over the source's rows; unknown rows cannot be read."""
+        """Return a table with the job's writes on top of the source's rows.
+
+        Reading it fails if its rows are not known.
+        """
         if names_point(options) or _TIMESTAMP in options:
             raise RequestError(f"Cannot read {name} at another point: written rows have no history")
         writes = after_last_overwrite(tuple(target.writes))
@@ -405,18 +424,18 @@ class JobTables:
 
 
 def _has_same_columns(source: JobTable, writes: Sequence[Write]) -> bool:
-    """Tells whether all written rows have the source's columns."""
+    """Return whether all written rows have the source's columns."""
     return all(simple_columns(write.schema) == simple_columns(source.schema) for write in writes)
 
 
 def simple_columns(schema: StructType) -> list[tuple[str, str]]:
-    """Names and types of columns, by which rows can stand in one table."""
+    """Return the names and types of columns, which must be equal for rows of one table."""
     return [(field.name, field.dataType.simpleString()) for field in schema.fields]
 
 
 def _written_to_error(name: str) -> RequestError:
     return RequestError(
-        f"Cannot read {name}: the job wrote to it, and harness keeps written rows apart; look at them by "
+        f"Cannot read {name}: the job wrote to it, and harness keeps written rows separate; get them with "
         "harness_job.written, or run the job in a session with the real writers, harness.spark_session(reference=…)",
         cause="WrittenTo",
     )
@@ -427,13 +446,13 @@ def _is_path(text: str) -> bool:
 
 
 def path_key(path: str) -> Name:
-    """The name of a table that is known by its path, however the path is spelled."""
+    """Return the key of a table that is identified by its path, however the path is spelled."""
     plain = local_path(path)
     return ("path", os.path.realpath(plain) if is_local(plain) else plain.rstrip("/"))
 
 
 def _parse_table_name(text: str) -> Name:
-    """A name as `JobTables.key_of` makes it of the same."""
+    """Parse a name into the key that `JobTables.key_of` returns for it."""
     name = _folded(parse_name(text))
     name = name[1:] if name[0] in NAMELESS else name
     return name[1:] if len(name) == 2 and name[0] == "default" else name

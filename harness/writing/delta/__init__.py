@@ -1,1 +1,1 @@
-"""Delta tables, written commit by commit; `builder` is the door."""
+"""A writer of Delta tables, commit by commit. Start with `builder`."""

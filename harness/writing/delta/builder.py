@@ -4,15 +4,15 @@
                           partition_columns=["region"], column_mapping="name")
     f = t.write_data([{"id": 1, "region": "eu", "price": "9.99"}, {"id": 2, "region": "eu", "price": None}])
     t.append(f)                                                   # a commit
-    t.delete(f, [0])                                              # a deletion vector: the pair of remove and add
+    t.delete(f, [0])                                              # a deletion vector: a remove and an add action
     t.add_column("note", "string")
     t.commit(add=[t.write_data([{"id": 3, "region": "us"}])], remove=[f], operation="MERGE")
     t.checkpoint(kind="v2-json", sidecars=2)                      # needs the feature v2Checkpoint
-    t.edit_commit(1, lambda actions: actions.pop())               # and now it is broken
+    t.edit_commit(1, lambda actions: actions.pop())               # this breaks the table
 
-What it writes follows the protocol; unusual and broken tables are made by editing what it wrote (`edit_commit`,
-`edit_last_checkpoint`, `DeltaFile.add`, raw actions and lines in `commit`, `corrupt`, `truncate`). Times, ids and
-names are counted, not drawn, so the same calls write the same table. It shares no code with the reader.
+The builder follows the protocol. To make unusual or broken tables, edit its output (`edit_commit`,
+`edit_last_checkpoint`, `DeltaFile.add`, raw actions and lines in `commit`, `corrupt`, `truncate`). Times, ids, and
+names come from counters, so the same calls write the same table. The builder shares no code with the reader.
 """
 
 from __future__ import annotations
@@ -70,7 +70,14 @@ Addressing: TypeAlias = Literal["relative", "/", "file:/", "file:///", "file://l
 
 @dataclass(frozen=True, slots=True)
 class _DataFileWriter:
-    """Writes files of one table under one schema. mapped: whether files carry field ids."""
+    """A writer of data files of one table under one schema.
+
+    Attributes:
+        directory: The table's directory.
+        schema: The schema of the rows.
+        options: The options of the files.
+        has_field_ids: If true, files carry field ids.
+    """
 
     directory: Path
     schema: Schema
@@ -84,9 +91,15 @@ class _DataFileWriter:
         hidden: Collection[str],
         names: Mapping[str, str],
     ) -> tuple[pa.Table, JsonObject | None]:
-        """The columns of the file and its statistics. hidden: columns that only the log holds.
+        """Return the columns of a file and its statistics.
 
-        An Arrow table is written as it is; the statistics are of its columns that have physical names.
+        An Arrow table is returned unchanged, with the statistics of those of its columns that have physical names.
+
+        Args:
+            rows: Stored rows, or an Arrow table.
+            columns: The top-level columns to write, in order. None for all.
+            hidden: Columns that only the log holds.
+            names: Physical names that replace those of the schema, by path.
         """
         fields = self._file_fields(columns, hidden)
         log_fields = physical_fields(fields, {})
@@ -108,7 +121,7 @@ class _DataFileWriter:
         modified_ms: int,
         stats: JsonObject | None,
     ) -> DeltaFile:
-        """Write the file; its handle."""
+        """Write a file and return its handle."""
         file = self.directory / path
         write_parquet(file, table, self.options, modified_ms)
         if addressing == "relative" and not Path(path).is_absolute():
@@ -126,9 +139,15 @@ class _DataFileWriter:
 
 
 class DeltaTable:
-    """A table in `directory`, made in `origin`. Make one with `create`; every change of it is a commit.
+    """A Delta table that is being built. Create it with `create`. Every change is a commit.
 
-    within: the directory that all data files and deletion vectors must be in; None: they may be anywhere.
+    Attributes:
+        directory: The current directory of the table.
+        origin: The directory where the table was created.
+        document: The current protocol and metaData.
+        log: The transaction log.
+        handles: All data files that were written, committed or not.
+        allowed_directory: The directory that all data files and deletion vectors must be in. None for no restriction.
     """
 
     def __init__(self, directory: Path, document: DeltaDocument) -> None:
@@ -154,11 +173,24 @@ class DeltaTable:
         timestamp: int | None = None,
         in_commit_timestamp: int | None = None,
     ) -> DeltaTable:
-        """A new empty table in `directory`, at version 0.
+        """Create an empty table at version 0.
 
-        schema: {name: type text}, a `schemaString` document, or a logical schema (see `types.schema_json`).
-        features: beyond those that the configuration and the types need. protocol: replaces the derived one.
-        field_metadata: more metadata by column path. timestamp: of the commit, in milliseconds; None: counted.
+        Args:
+            directory: The directory of the table.
+            schema: A mapping of column names to type texts like `"decimal(9, 2)"`, the document of a `schemaString`, or
+                a logical schema (see `harness.writing.delta.types.schema_json`).
+            partition_columns: Names of the partition columns, in order.
+            configuration: Table properties.
+            column_mapping: The column mapping mode.
+            features: Table features in addition to those that the configuration and the types require.
+            protocol: A protocol action that replaces the derived one.
+            field_metadata: Further metadata of fields, by column path.
+            timestamp: The time of the commit in milliseconds since 1970-01-01 UTC. None for a counted time.
+            in_commit_timestamp: The in-commit timestamp of the commit. None for the time of the commit if the table has
+                in-commit timestamps.
+
+        Returns:
+            The table.
         """
         directory = Path(directory)
         document = DeltaDocument(directory.name, schema, partition_columns)
@@ -179,7 +211,7 @@ class DeltaTable:
 
     @property
     def schema(self) -> Schema:
-        """The current schema; `physical_name` is that of column mapping."""
+        """The current schema. Each field's `physical_name` is the one of column mapping."""
         return self.document.schema
 
     @property
@@ -189,11 +221,9 @@ class DeltaTable:
 
     @property
     def live_files(self) -> tuple[DeltaFile, ...]:
-        """The handles whose files the newest version holds, in the order in which they were written."""
+        """The handles of the files in the newest version, in the order in which they were written."""
         files = self.log.state().files
         return tuple(h for h in self.handles if "add" in files.get((unquote(h.path), vector_id(h.deletion_vector)), {}))
-
-    # -- files; nothing is committed ----------------------------------------------------------------------------------
 
     def write_data(
         self,
@@ -214,17 +244,36 @@ class DeltaTable:
         modified_ms: int | None = None,
         **file_options: Any,
     ) -> DeltaFile:
-        """Write a data file.
+        """Write a data file without committing it.
 
-        rows: mappings by column name, values as Python has them or as internal values; or an Arrow table, written as
-        it is. partition: natural values by partition column; None: those that the rows share. partition_text: texts as
-        the log shall hold them, by partition column. partition_columns: `file` puts them into the file too.
-        schema: write under this schema in place of the current one (an older one, with narrower types).
-        columns: only these top-level columns, in this order. names: other physical names in the file, by path.
-        extra: more columns of the file. row_ids, row_commit_versions: materialised ones, null where the default holds.
-        path: relative to the table, or absolute; None: counted, in a folder named after the partition.
-        addressing: how the log names the file; recorded: the text itself. more: fields of FileOptions, such as
-        `statistics="none"`, `row_group_size=10`, `compression="zstd"`, `field_ids=False`.
+        Args:
+            rows: Mappings by column name, with Python values or internal values; or an Arrow table, which is written
+                unchanged.
+            partition: Python values by partition column. None for the values that all rows share.
+            partition_text: Texts by partition column, which the log records unchanged. They override `partition`.
+            schema: The schema to write under, for example an older one with narrower types. None for the current
+                schema.
+            columns: The top-level columns to write, in this order. None for all.
+            names: Physical names in the file that replace those of the schema, by path.
+            partition_columns: `file` to write the partition columns into the file too, `log` for the log only.
+            extra: Further columns of the file.
+            row_ids: Materialized row ids, with null for the default. None for no such column.
+            row_commit_versions: Materialized row commit versions, with null for the default. None for no such column.
+            path: The path of the file, absolute or relative to the table. None for a counted name in the partition's
+                directory.
+            addressing: The form of the path in the log: relative, or absolute with this beginning.
+            recorded: The exact path in the log. It overrides `addressing`.
+            modified_ms: The modification time in milliseconds since 1970-01-01 UTC. None for the time of the next
+                commit.
+            file_options: Fields of `DeltaFileOptions`, for example `statistics="none"`, `row_group_size=10`,
+                `compression="zstd"`, or `field_ids=False`.
+
+        Returns:
+            A handle to commit.
+
+        Raises:
+            RequestError: A value does not fit its type, the rows belong to several partitions, or the path is not
+                allowed.
         """
         schema = self.schema if schema is None else schema
         content = rows if isinstance(rows, pa.Table) else stored_rows(schema, rows)
@@ -251,14 +300,31 @@ class DeltaTable:
         return handle
 
     def write_partitioned(self, rows: Sequence[Mapping[str, object]], **file_options: Any) -> tuple[DeltaFile, ...]:
-        """Write one data file per partition of the rows, in the order in which the partitions first occur."""
+        """Write one data file per partition of the rows without committing them.
+
+        Args:
+            rows: Mappings by column name, as for `write_data`.
+            file_options: As for `write_data`.
+
+        Returns:
+            The handles, in the order in which the partitions first occur.
+        """
         groups = group_by_partition(self.partition_fields, rows, stored_rows(self.schema, rows))
         return tuple(self.write_data(group, **file_options) for group in groups)
 
     def write_changes(
         self, rows: Sequence[Mapping[str, object]], change_type: str | Sequence[str], **file_options: Any
     ) -> DeltaFile:
-        """Write a change data file, for `commit(cdc=...)`; one change type for all rows, or one for each."""
+        """Write a change data file for `commit(cdc=...)`.
+
+        Args:
+            rows: As for `write_data`.
+            change_type: One change type for all rows, or one for each row.
+            file_options: As for `write_data`.
+
+        Returns:
+            A handle to commit.
+        """
         types = [change_type] * len(rows) if isinstance(change_type, str) else list(change_type)
         path = f"_change_data/cdc-{len(self.handles) + 1:05d}.parquet"
         column = {"_change_type": pa.array(types, pa.string())}
@@ -272,10 +338,21 @@ class DeltaTable:
         prefix: str = "",
         format: BitmapFormat = "portable",
     ) -> dict[DeltaFile, JsonObject]:
-        """Write one file with a deletion vector for each data file (`i`: no file); their descriptors.
+        """Write a deletion vector for each data file, without committing them.
 
-        positions: all 0-based positions of its dead rows. storage: `u` relative, `p` absolute, `i` inline.
-        prefix: the folder that the file stands in.
+        All vectors are in one file, except inline vectors, which need none.
+
+        Args:
+            positions: For each data file, the 0-based positions of all its deleted rows.
+            storage: The storage type: `u` for a relative path, `p` for an absolute path, `i` for inline.
+            prefix: The directory of the vector file, relative to the table.
+            format: The serialization of the bitmap.
+
+        Returns:
+            The descriptor of each data file's deletion vector.
+
+        Raises:
+            RequestError: The prefix contains a slash, or the directory is not allowed.
         """
         self._vector_files += 1
         name = derived_uuid(f"deletion vector {self._vector_files}")
@@ -288,18 +365,40 @@ class DeltaTable:
         if self.allowed_directory is not None:
             check_inside(self.allowed_directory, path)
 
-    # -- commits ------------------------------------------------------------------------------------------------------
-
     def append(self, *handles: DeltaFile, **commit_options: Any) -> int:
-        """Commit added files; the version. more: as for `commit`."""
+        """Commit added files.
+
+        Args:
+            handles: The files.
+            commit_options: As for `commit`.
+
+        Returns:
+            The new version.
+        """
         return self.commit(add=handles, **commit_options)
 
     def remove(self, *handles: DeltaFile, **commit_options: Any) -> int:
-        """Commit the removal of files; the version. more: as for `commit`."""
+        """Commit the removal of files.
+
+        Args:
+            handles: The files.
+            commit_options: As for `commit`.
+
+        Returns:
+            The new version.
+        """
         return self.commit(**{"remove": handles, "operation": "DELETE", **commit_options})
 
     def overwrite(self, *handles: DeltaFile, **commit_options: Any) -> int:
-        """Commit these files in place of all live ones; the version. more: as for `commit`."""
+        """Commit files that replace all live files.
+
+        Args:
+            handles: The new files.
+            commit_options: As for `commit`.
+
+        Returns:
+            The new version.
+        """
         return self.commit(add=handles, remove=self.live_files, **commit_options)
 
     def commit(
@@ -314,12 +413,22 @@ class DeltaTable:
         timestamp: int | None = None,
         **commit_options: Any,
     ) -> int:
-        """Write a commit; its version.
+        """Write a commit.
 
-        actions: whole actions, such as {"txn": {...}}. add, remove, cdc: handles, or the content of raw actions.
-        raw: lines written after all actions, which the builder does not look at. version: None: the next one.
-        timestamp: its time in milliseconds, as the file's modification time and in commitInfo; None: counted.
-        more: fields of `log.Change`: operation, parameters, info, in_commit_timestamp, data_change.
+        Args:
+            actions: Whole actions, for example `{"txn": {...}}`. They come first.
+            add: Files to add, as handles or as the content of add actions.
+            remove: Files to remove, as handles or as the content of remove actions.
+            cdc: Change data files, as handles or as the content of cdc actions.
+            raw: Lines that follow the actions. The builder does not interpret them.
+            version: The version. None for the next one.
+            timestamp: The time of the commit in milliseconds since 1970-01-01 UTC, used as the file's modification time
+                and in commitInfo. None for a counted time.
+            commit_options: Fields of `harness.writing.delta.log.CommitRequest`: `operation`, `parameters`, `info`,
+                `in_commit_timestamp`, and `data_change`.
+
+        Returns:
+            The version that was written.
         """
         version = self.version + 1 if version is None else version
         time_ms = self.log.commit_time(version) if timestamp is None else timestamp
@@ -329,7 +438,16 @@ class DeltaTable:
         return version
 
     def delete(self, handle: DeltaFile, positions: Iterable[int], **commit_options: Any) -> int:
-        """Commit that these rows of a file (0-based positions) are dead too; the version. more: see `delete_rows`."""
+        """Commit the deletion of rows of one file by a deletion vector.
+
+        Args:
+            handle: The file.
+            positions: 0-based positions of the rows, in addition to those deleted before.
+            commit_options: As for `delete_rows`.
+
+        Returns:
+            The new version.
+        """
         return self.delete_rows({handle: positions}, **commit_options)
 
     def delete_rows(
@@ -341,11 +459,20 @@ class DeltaTable:
         format: BitmapFormat = "portable",
         **commit_options: Any,
     ) -> int:
-        """Commit that these rows of some files are dead too, with all deletion vectors in one file; the version.
+        """Commit the deletion of rows of several files, with all deletion vectors in one file.
 
-        Each file gets a vector with its old and new positions, and its bounds are no longer tight. The protocol gets
-        the feature deletionVectors if it lacks it. storage, prefix, format: as for `write_vectors`. more: as for
-        `commit`.
+        Each file gets a vector with its old and new positions, and its bounds are marked as not tight. The protocol
+        gets the feature deletionVectors if it is missing.
+
+        Args:
+            positions: For each file, 0-based positions of rows, in addition to those deleted before.
+            storage: As for `write_vectors`.
+            prefix: As for `write_vectors`.
+            format: As for `write_vectors`.
+            commit_options: As for `commit`.
+
+        Returns:
+            The new version.
         """
         dead = {h: h.positions | frozenset(p) for h, p in positions.items()}
         vectors = self.write_vectors(dead, storage=storage, prefix=prefix, format=format)
@@ -357,8 +484,6 @@ class DeltaTable:
             upgrade, **{"add": list(positions), "remove": before, "operation": "DELETE", **commit_options}
         )
 
-    # -- table changes; each is a commit ------------------------------------------------------------------------------
-
     def add_column(
         self,
         name: str,
@@ -367,25 +492,44 @@ class DeltaTable:
         parent: FieldPath | None = None,
         metadata: Mapping[str, object] | None = None,
     ) -> int:
-        """Add a column at the end, or a field to the struct at `parent`; the version."""
+        """Commit a new column at the end of the table, or a new field at the end of a struct.
+
+        Args:
+            name: The name of the column or field.
+            type_text: The type as text or as JSON.
+            parent: The path of the struct. None for a top-level column.
+            metadata: Metadata of the field.
+
+        Returns:
+            The new version.
+        """
         return self.change("ADD COLUMNS", lambda doc: doc.add(name, type_text, parent, metadata or {}))
 
     def drop_column(self, path: FieldPath) -> int:
-        """Drop a column or a nested field; the version."""
+        """Commit the removal of a column or nested field and return the new version."""
         return self.change("DROP COLUMNS", lambda doc: doc.drop(path))
 
     def rename_column(self, path: FieldPath, name: str) -> int:
-        """Rename a column or a nested field; under column mapping its physical name stays. The version."""
+        """Commit a new name for a column or nested field and return the new version.
+
+        With column mapping, the physical name stays.
+        """
         return self.change("RENAME COLUMN", lambda doc: doc.rename(path, name))
 
     def move_column(self, path: FieldPath, index: int) -> int:
-        """Move a column or nested field to a 0-based place among its siblings; the version."""
+        """Commit a new 0-based position of a column or nested field among its siblings and return the new version."""
         return self.change("CHANGE COLUMN", lambda doc: doc.move(path, index))
 
     def widen_column(self, path: FieldPath, type_text: str, *, annotation: Mapping[str, object] | None = None) -> int:
-        """Give a column (or `a.element`, `m.value`) a wider type, with its note in `delta.typeChanges`; the version.
+        """Commit a wider type of a column and record the change in `delta.typeChanges`.
 
-        annotation: replaces the note; `{}` leaves none. Whether the change is a legal one is not checked.
+        Args:
+            path: The column, or an element or value such as `a.element` or `m.value`.
+            type_text: The new type. The builder does not check whether the protocol allows the change.
+            annotation: The record to write instead. `{}` writes no record.
+
+        Returns:
+            The new version.
         """
 
         def widen(doc: DeltaDocument) -> None:
@@ -395,32 +539,49 @@ class DeltaTable:
         return self.change("CHANGE COLUMN", widen)
 
     def set_column_mapping(self, mode: MappingModeName) -> int:
-        """Turn column mapping on for a table that has files: physical names are the names of now. The version."""
+        """Commit a column mapping mode for a table that has files, with the current names as physical names.
+
+        Returns:
+            The new version.
+        """
         return self.change("SET TBLPROPERTIES", lambda doc: doc.map_columns(mode, "same"))
 
     def set_configuration(self, properties: Mapping[str, str | None]) -> int:
-        """Set table properties, or unset those given as None, with the features that they need; the version.
+        """Commit table properties, and the features that they require.
 
-        In-commit timestamps that are turned on get their enablement version and time (delta L35).
+        If in-commit timestamps are switched on, their enablement version and time are recorded (delta L35).
+
+        Args:
+            properties: The new properties. None as a value unsets a property.
+
+        Returns:
+            The new version.
         """
         version, time_ms = self.version + 1, self.log.commit_time(self.version + 1)
         return self.change("SET TBLPROPERTIES", lambda doc: doc.configure(properties, version, time_ms))
 
     def set_protocol(self, protocol: JsonObject) -> int:
-        """Commit any protocol; the version."""
+        """Commit a protocol without checking it and return the new version."""
         self.document.protocol = dict(protocol)
         return self.commit([{"protocol": self.document.protocol}], operation="UPGRADE PROTOCOL")
 
     def change(self, operation: str, edit: Callable[[DeltaDocument], object], **commit_options: Any) -> int:
-        """Change the table's document and commit its metaData, and its protocol if features are new; the version."""
+        """Edit the table's document and commit its metaData, and its protocol if new features are required.
+
+        Args:
+            operation: The operation in commitInfo.
+            edit: A function that changes the document in place.
+            commit_options: As for `commit`.
+
+        Returns:
+            The new version.
+        """
         edit(self.document)
         upgraded = self.document.require(self.document.needed_features())
         actions = [{"protocol": self.document.protocol}] if upgraded else []
         return self.commit(
             [*actions, {"metaData": self.document.metadata_action()}], operation=operation, **commit_options
         )
-
-    # -- beside the commits -------------------------------------------------------------------------------------------
 
     def checkpoint(
         self,
@@ -430,12 +591,20 @@ class DeltaTable:
         hint: bool = True,
         **checkpoint_options: Any,
     ) -> WrittenCheckpoint:
-        """Write a checkpoint of a version (None: the newest), and `_last_checkpoint` if `hint`.
+        """Write a checkpoint.
 
-        more: fields of `harness.writing.delta.checkpoint.CheckpointOptions`, such as `parts=3`, `sidecars=2`.
+        Args:
+            kind: The form of the checkpoint.
+            version: The version. None for the newest.
+            hint: If true, write `_last_checkpoint`.
+            checkpoint_options: Fields of `harness.writing.delta.checkpoint.CheckpointOptions`, for example `parts=3` or
+                `sidecars=2`.
+
+        Returns:
+            The files of the checkpoint.
 
         Raises:
-            RequestError: a V2 checkpoint of a table whose protocol lacks the feature v2Checkpoint.
+            RequestError: The kind is a V2 checkpoint, and the protocol lacks the feature v2Checkpoint.
         """
         version = self.version if version is None else version
         options = CheckpointOptions(kind=kind, **checkpoint_options)
@@ -446,15 +615,23 @@ class DeltaTable:
         return written
 
     def compact(self, first: int, last: int) -> Path:
-        """Write the log compaction file of the versions `first` to `last`, both included."""
+        """Write the log compaction file of the versions `first` to `last`, both included, and return its path."""
         return self.log.write_compaction(first, last)
 
     def write_checksum(self, version: int | None = None, **extra: object) -> Path:
-        """Write the version checksum file (None: of the newest version), with fields of `extra` added or replaced."""
+        """Write a version checksum file.
+
+        Args:
+            version: The version. None for the newest.
+            extra: Fields to add or replace.
+
+        Returns:
+            The path of the file.
+        """
         return self.log.write_checksum(self.version if version is None else version, extra)
 
     def move(self, directory: Path) -> None:
-        """Move the whole table to another directory; what the log says stays."""
+        """Move the table to another directory without changing the log."""
         shutil.move(self.directory, directory)
         for handle in self.handles:
             if handle.file.is_relative_to(self.directory):
@@ -463,30 +640,31 @@ class DeltaTable:
         self.log.directory = directory / "_delta_log"
 
     def vacuum(self) -> None:
-        """Delete the data files that the newest version does not hold."""
+        """Delete the data files that are not in the newest version."""
         for file in {h.file for h in self.handles} - {h.file for h in self.live_files}:
             file.unlink(missing_ok=True)
 
     def expire_log(self, before: int) -> None:
-        """Delete the commit files of all versions below `before`; checkpoints stay."""
+        """Delete the commit files of all versions below `before`. Checkpoints stay."""
         for version in range(before):
             self.log.commit_path(version).unlink(missing_ok=True)
 
-    # -- unusual and broken tables ------------------------------------------------------------------------------------
-
     def actions(self, version: int | None = None) -> list[JsonObject]:
-        """The actions of a commit as it was written; None: the newest."""
+        """Return the actions of a commit as they were written. None for the newest commit."""
         return self.log.commits[self.version if version is None else version]
 
     def edit_commit(self, version: int, change: Callable[[list[JsonObject]], object]) -> None:
-        """Change the actions of a commit in place and write its file again, with the same time."""
+        """Change the actions of a commit in place and rewrite its file with the same modification time."""
         self.log.edit(version, change)
 
     def edit_last_checkpoint(self, change: Callable[[JsonObject], object]) -> None:
-        """Change the hint in place and write it again; its checksum stays as it was unless `change` touches it."""
+        """Change the content of `_last_checkpoint` in place and rewrite the file.
+
+        The checksum inside is not updated.
+        """
         change(hint := self.log.hint())
         self.write_last_checkpoint(json_text(hint))
 
     def write_last_checkpoint(self, text: str) -> None:
-        """Write any text as `_last_checkpoint`."""
+        """Write a text as `_last_checkpoint`."""
         self.log.write_text(self.log.hint_path, text, self.log.commit_time(self.version))

@@ -1,4 +1,4 @@
-"""Checkpoints of every kind: classic, of several parts, and V2 with its top file in Parquet or JSON and its sidecars.
+"""Checkpoints: classic, multi-part, and V2 with a top file in Parquet or JSON and sidecars.
 
 Spec: Delta, "Checkpoints", "Checkpoint Schema", "Last Checkpoint File".
 """
@@ -107,7 +107,7 @@ ACTION_FIELDS: dict[str, pa.StructType] = {
 
 
 def _statistics_row(text: str | None, schema: Schema) -> JsonObject | None:
-    """The row of `stats_parsed` for the text of `stats`."""
+    """Return the row of `stats_parsed` for the text of `stats`."""
     if text is None:
         return None
     stats = json.loads(text, parse_float=Decimal)
@@ -119,7 +119,7 @@ def _statistics_row(text: str | None, schema: Schema) -> JsonObject | None:
 
 
 def fit_to_schema(schema: pa.Schema, action: JsonObject) -> JsonObject:
-    """A JSON action as a row: maps become pairs, keys beside the schema go."""
+    """Return a JSON action as a row of a schema: maps become pairs, and keys that are not in the schema are dropped."""
     return {f.name: _fit(f.type, action.get(f.name)) for f in schema}
 
 
@@ -173,11 +173,19 @@ _V2_ONLY = ("checkpointMetadata", "sidecar")
 class CheckpointOptions:
     """Options of a checkpoint.
 
-    parts: files of a multi-part one. sidecars: how many of a V2 one; 0 puts the file actions inline. classic_name: a
-    V2 Parquet checkpoint under the name of a classic one. stats_json, stats_parsed, partition_values_parsed: which
-    columns `add` has. columns: only these action columns go into Parquet files; None: all of the kind. own_columns: of
-    them, each file has those that it holds actions of. row_group_size: rows. int96: times are stored as Databricks
-    does. tombstones: whether removed files are listed.
+    Attributes:
+        kind: The form of the checkpoint.
+        parts: The number of files of a multi-part checkpoint.
+        sidecars: The number of sidecars of a V2 checkpoint. 0 puts the file actions into the top file.
+        classic_name: If true, a V2 Parquet checkpoint has the name of a classic one.
+        stats_json: If true, `add` has the column `stats`.
+        stats_parsed: If true, `add` has the column `stats_parsed`.
+        partition_values_parsed: If true, `add` has the column `partitionValues_parsed`.
+        columns: The action columns of Parquet files. None for all columns of the kind.
+        own_columns: If true, each file has only the columns of actions that it contains.
+        row_group_size: The maximum number of rows per row group.
+        int96: If true, times are stored as INT96, as Databricks does.
+        tombstones: If true, removed files are listed.
     """
 
     kind: CheckpointForm = "classic"
@@ -196,7 +204,13 @@ class CheckpointOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WrittenCheckpoint:
-    """The files of a checkpoint, top file first and sidecars last, and the hint for it."""
+    """The files of a checkpoint that was written.
+
+    Attributes:
+        files: The top-level files.
+        sidecars: The sidecars.
+        hint: The content of `_last_checkpoint` for this checkpoint, without the checksum.
+    """
 
     files: tuple[Path, ...]
     sidecars: tuple[Path, ...]
@@ -208,8 +222,18 @@ def write_checkpoint(
 ) -> WrittenCheckpoint:
     """Write a checkpoint of a state into the log directory.
 
+    Args:
+        directory: The log directory.
+        version: The version of the state.
+        state: The reconciled actions.
+        time_ms: The modification time of the files, in milliseconds since 1970-01-01 UTC.
+        options: The form and content of the checkpoint.
+
+    Returns:
+        The files that were written.
+
     Raises:
-        RequestError: the state has no metaData, or lacks the feature v2Checkpoint that the kind needs.
+        RequestError: The state has no metaData, or lacks the feature v2Checkpoint that the kind requires.
     """
     metadata, protocol = state.metadata, state.protocol or {}
     if metadata is None:
@@ -225,14 +249,14 @@ def write_checkpoint(
 
 
 def hint_text(hint: JsonObject) -> str:
-    """The content of `_last_checkpoint`: the hint and its checksum (delta L7)."""
+    """Return the content of `_last_checkpoint`: the hint and its checksum (delta L7)."""
     bare = {k: v for k, v in hint.items() if k != "checksum"}
     return json_text({**bare, "checksum": hint_checksum(json_text(bare))})
 
 
 def hint_checksum(text: str) -> str:
-    """The checksum of a hint: MD5 over its canonical form without a checksum."""
-    # Numbers stay as they are written.
+    """Return the checksum of a hint: the MD5 of its canonical form without a checksum."""
+    # The checksum covers numbers as they are written, so they are not parsed.
     document = json.loads(text, parse_float=_NumberText, parse_int=_NumberText)
     document.pop("checksum", None)
     leaves = sorted(_leaves(document, ()), key=lambda leaf: leaf[0].encode())
@@ -310,7 +334,9 @@ class _CheckpointWriter:
         name = f"{self._stem}.{derived_uuid(f'checkpoint {self.version} {format_}')}.{format_}"
         if self.options.classic_name:
             if format_ == "json":
-                raise RequestError("Cannot give a JSON checkpoint the name of a classic one: that name is of Parquet")
+                raise RequestError(
+                    "Cannot use classic_name for a JSON checkpoint: classic checkpoints are Parquet files"
+                )
             name = f"{self._stem}.parquet"
         if format_ == "parquet":
             return [self._parquet(name, actions, v2=True)], sidecars
@@ -341,7 +367,7 @@ class _CheckpointWriter:
         return path
 
     def _with_parsed_columns(self, action: JsonObject) -> JsonObject:
-        """The action with the parsed columns that were asked for."""
+        """Return the action with the parsed columns that the options require."""
         if "add" not in action or not self.parsed:
             return action
         add = action["add"]

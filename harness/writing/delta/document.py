@@ -1,7 +1,7 @@
-"""The protocol and metaData of a Delta table while it is built: features, column mapping, schema changes.
+"""The protocol and metaData of a Delta table that is being built: features, column mapping, and schema changes.
 
-Paths of columns are dotted names; `element`, `key` and `value` lead into arrays and maps. A text that is a whole column
-name means that column, dots or not.
+A column path is a dotted name. `element`, `key`, and `value` lead into arrays and maps. A text that equals a column's
+name means that column, even if the name contains dots.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ READER_FEATURES = frozenset(
         "catalogManaged", "catalogOwned-preview", "geospatial", "timestampNanos", "intervalType",
     }
 )  # fmt: skip
-# The features that writer versions 2 to 6 mean, in the protocol without named features.
+# The writer version that includes each feature in a protocol without named features.
 LEGACY_WRITERS = {
     "appendOnly": 2,
     "invariants": 2,
@@ -67,7 +67,7 @@ ROW_COMMIT_VERSION_COLUMN = "delta.rowTracking.materializedRowCommitVersionColum
 
 
 class DeltaDocument:
-    """The current protocol and metaData actions; the schema is kept as the document that `schemaString` spells."""
+    """The current protocol and metaData actions. The schema is kept as the JSON document of `schemaString`."""
 
     def __init__(self, name: str, schema: SchemaText | Schema, partition_columns: Sequence[str]) -> None:
         self.protocol: JsonObject = {"minReaderVersion": 1, "minWriterVersion": 2}
@@ -85,7 +85,7 @@ class DeltaDocument:
 
     @property
     def configuration(self) -> dict[str, str]:
-        """The table properties; change them in place."""
+        """The table properties, which may be changed in place."""
         properties: dict[str, str] = self.metadata["configuration"]
         return properties
 
@@ -101,22 +101,22 @@ class DeltaDocument:
 
     @property
     def features(self) -> frozenset[str]:
-        """The features that the protocol names, and those that its legacy versions mean."""
+        """The features that the protocol names, and those that its legacy versions include."""
         named = {*self.protocol.get("readerFeatures", ()), *self.protocol.get("writerFeatures", ())}
         version = self.protocol["minWriterVersion"]
         legacy = {f for f, since in LEGACY_WRITERS.items() if since <= version < 7}
         return frozenset(named | legacy)
 
     def is_enabled(self, property_name: str) -> bool:
-        """Tells whether a boolean table property is on."""
+        """Return whether a boolean table property is true."""
         return self.configuration.get(property_name, "false").lower() == "true"
 
     def metadata_action(self) -> JsonObject:
-        """The metaData action."""
+        """Return the content of the metaData action."""
         return copy.deepcopy({**self.metadata, "schemaString": json_text(self.schema_doc)})
 
     def needed_features(self) -> set[str]:
-        """The features that properties, types and column mapping ask for."""
+        """Return the features that the properties, types, and column mapping require."""
         needed = {f for name, features in _BY_PROPERTY.items() if self.is_enabled(name) for f in features}
         needed |= {_BY_TYPE[t] for t in type_names(self.schema_doc) if t in _BY_TYPE}
         if self.mode != "none":
@@ -126,9 +126,10 @@ class DeltaDocument:
         return needed
 
     def require(self, features: Collection[str]) -> bool:
-        """Raise the protocol so that it has these features; whether that changed it.
+        """Raise the protocol so that it includes some features, and return whether the protocol changed.
 
-        Features that legacy versions can say stay legacy (reader 2, writer up to 6) as long as no other is needed.
+        Features that legacy versions can express stay legacy (reader version 2, writer versions up to 6) as long as no
+        other feature is needed.
         """
         missing = set(features) - self.features
         if not missing:
@@ -145,7 +146,7 @@ class DeltaDocument:
     def initialize(
         self, mode: MappingModeName, field_metadata: Mapping[FieldPath, Mapping[str, object]], features: Collection[str]
     ) -> None:
-        """Complete a new table's document: column mapping, more field metadata, and the protocol for all of it."""
+        """Complete a new table's document: column mapping, field metadata, and the protocol that these require."""
         if mode != "none":
             self.map_columns(mode, "fresh")
         for path, more in field_metadata.items():
@@ -155,7 +156,13 @@ class DeltaDocument:
             self.name_row_columns()
 
     def configure(self, properties: Mapping[str, str | None], version: int, time_ms: int) -> None:
-        """Set or unset (None) properties, in the commit `version` of the time `time_ms`."""
+        """Set properties, or unset those with the value None.
+
+        Args:
+            properties: The properties.
+            version: The version of the commit that sets them.
+            time_ms: The time of that commit in milliseconds since 1970-01-01 UTC.
+        """
         was_on = self.is_enabled(_COMMIT_TIMES)
         for name, value in properties.items():
             self.configuration.pop(name, None)
@@ -168,7 +175,7 @@ class DeltaDocument:
             self.name_row_columns()
 
     def name_row_columns(self) -> None:
-        """Name the columns of files that hold row ids and row commit versions, unless they have names."""
+        """Name the file columns for row ids and row commit versions, unless they already have names."""
         self.configuration.setdefault(ROW_ID_COLUMN, f"_row-id-col-{derived_uuid('row id')}")
         commit_version = f"_row-commit-version-col-{derived_uuid('row commit version')}"
         self.configuration.setdefault(ROW_COMMIT_VERSION_COLUMN, commit_version)
@@ -176,24 +183,32 @@ class DeltaDocument:
     def row_columns(
         self, row_ids: Sequence[int | None] | None, versions: Sequence[int | None] | None
     ) -> dict[str, Sequence[int | None]]:
-        """The given row ids and row commit versions by the names of their columns in files."""
+        """Return row ids and row commit versions by the names of their file columns. None is left out."""
         given = ((ROW_ID_COLUMN, row_ids), (ROW_COMMIT_VERSION_COLUMN, versions))
         return {self.configuration[name]: values for name, values in given if values is not None}
 
-    # -- schema changes ------------------------------------------------------------------------------------------------
-
     def field(self, path: FieldPath) -> JsonObject:
-        """The JSON of the struct field at a path.
+        """Return the JSON of the struct field at a path.
 
         Raises:
-            RequestError: there is none.
+            RequestError: There is no such field.
         """
         return _locate(self.schema_doc, path)[1]
 
     def add(
         self, name: str, type_text: str | JsonObject, parent: FieldPath | None, metadata: Mapping[str, object]
     ) -> None:
-        """Add a field at the end of the top level, or of the struct at `parent`, which may be below arrays and maps."""
+        """Add a field at the end of the top level, or of a struct.
+
+        Args:
+            name: The name of the field.
+            type_text: The type as text or as JSON.
+            parent: The path of the struct, or of a list or map that contains it. None for the top level.
+            metadata: Metadata of the field.
+
+        Raises:
+            RequestError: There is no struct at `parent`.
+        """
         level = self.schema_doc["fields"]
         if parent is not None:
             holder, key = _type_holder(*_split(self.schema_doc, parent))
@@ -201,7 +216,7 @@ class DeltaDocument:
             while isinstance(json_type, dict) and json_type["type"] != "struct":
                 json_type = json_type.get("elementType", json_type.get("valueType"))
             if not isinstance(json_type, dict):
-                raise RequestError(f"Cannot add a field to a column of type {json_type}: it holds no struct")
+                raise RequestError(f"Cannot add a field to a column of type {json_type}: it contains no struct")
             fields: list[JsonObject] = json_type["fields"]
             level = fields
         new = field_json(name, type_text)
@@ -216,13 +231,13 @@ class DeltaDocument:
         level.remove(f)
 
     def move(self, path: FieldPath, index: int) -> None:
-        """Move a field to a 0-based place among its siblings."""
+        """Move a field to a 0-based position among its siblings."""
         level, f = _locate(self.schema_doc, path)
         level.remove(f)
         level.insert(index, f)
 
     def rename(self, path: FieldPath, name: str) -> None:
-        """Rename a column or nested field; under column mapping its physical name and id stay."""
+        """Rename a column or nested field. With column mapping, the physical name and id stay."""
         level, f = _locate(self.schema_doc, path)
         columns = self.metadata["partitionColumns"]
         if level is self.schema_doc["fields"] and f["name"] in columns:
@@ -230,9 +245,14 @@ class DeltaDocument:
         f["name"] = name
 
     def widen(self, path: FieldPath, type_text: str, annotation: Mapping[str, object] | None) -> None:
-        """Change a primitive type, below arrays and maps too, and note the change in `delta.typeChanges` (delta T23).
+        """Change a primitive type and record the change in `delta.typeChanges` (delta T23).
 
-        annotation: replaces the note; `{}` leaves none.
+        The type may be below arrays and maps.
+
+        Args:
+            path: The column.
+            type_text: The new type.
+            annotation: The record to write instead. `{}` writes no record.
         """
         f, parts = _split(self.schema_doc, path)
         holder, key = _type_holder(f, parts)
@@ -243,7 +263,12 @@ class DeltaDocument:
             f["metadata"].setdefault("delta.typeChanges", []).append(note)
 
     def map_columns(self, mode: MappingModeName, names: Literal["fresh", "same"]) -> None:
-        """Turn column mapping on: give every field an id and a physical name, `same` as its name or a fresh one."""
+        """Switch column mapping on and give every field an id and a physical name.
+
+        Args:
+            mode: The column mapping mode.
+            names: `same` to use a field's name as its physical name, `fresh` for a new name.
+        """
         self.configuration[MAPPING_MODE] = mode
         self.annotate(self.schema_doc, names)
 
@@ -259,7 +284,7 @@ class DeltaDocument:
 
 
 def named_protocol(reader: Collection[str], writer: Collection[str]) -> JsonObject:
-    """The protocol with these features by name; without reader features the reader version stays 1."""
+    """Return a protocol with features by name. Without reader features, the reader version stays 1."""
     if not reader:
         return {"minReaderVersion": 1, "minWriterVersion": 7, "writerFeatures": sorted(writer)}
     features = {"readerFeatures": sorted(reader), "writerFeatures": sorted({*writer, *reader})}
@@ -276,7 +301,7 @@ def edit_schema(metadata: JsonObject, change: Callable[[JsonObject], object]) ->
 def _locate(document: JsonObject, path: FieldPath) -> tuple[list[JsonObject], JsonObject]:
     f, rest = _split(document, path)
     if rest:
-        raise RequestError(f"No column {path!r}: it leads into {f['name']!r}, to something that is not a struct field")
+        raise RequestError(f"No column {path!r}: the part below {f['name']!r} is not a struct field")
     for level in _field_lists(document):
         if any(f is other for other in level):
             return level, f
@@ -284,7 +309,7 @@ def _locate(document: JsonObject, path: FieldPath) -> tuple[list[JsonObject], Js
 
 
 def _split(document: JsonObject, path: FieldPath) -> tuple[JsonObject, tuple[str, ...]]:
-    """The last struct field on the path, and the `element`, `key` and `value` parts that follow it."""
+    """Return the last struct field on a path, and the `element`, `key`, and `value` parts that follow it."""
     names = [f["name"] for f in document["fields"]]
     parts = (path,) if isinstance(path, str) and path in names else path
     parts = tuple(parts.split(".")) if isinstance(parts, str) else tuple(parts)
@@ -315,7 +340,7 @@ def _type_holder(f: JsonObject, parts: tuple[str, ...]) -> tuple[JsonObject, str
 
 
 def _field_lists(json_type: object) -> Iterator[list[JsonObject]]:
-    """The field lists of all structs in a type."""
+    """Yield the field lists of all structs in a type."""
     if isinstance(json_type, dict):
         if json_type["type"] == "struct":
             yield json_type["fields"]

@@ -1,4 +1,4 @@
-"""Data files of Delta tables with their statistics, and deletion vectors: rows in, files and their actions out.
+"""Data files of Delta tables with their statistics, and deletion vectors.
 
 Spec: Delta, "Per-file Statistics", "Deletion Vector Format", "Deletion Vector Descriptor Schema".
 """
@@ -41,7 +41,16 @@ _FILLER = "\U0010ffff"
 
 
 def statistics_of(table: pa.Table, fields: Sequence[Field], bounds_length: int) -> JsonObject:
-    """The statistics of a file with the columns of `fields`; a column that the table lacks has none."""
+    """Return the statistics of a file.
+
+    Args:
+        table: The content of the file.
+        fields: The columns, under their names in the file. A column that is not in the table gets no statistics.
+        bounds_length: The number of characters to which string bounds are cut.
+
+    Returns:
+        The statistics as JSON values.
+    """
     lower: JsonObject = {}
     upper: JsonObject = {}
     nulls: JsonObject = {}
@@ -61,7 +70,7 @@ def statistics_of(table: pa.Table, fields: Sequence[Field], bounds_length: int) 
 
 
 def upper_bound(text: str, length: int) -> str:
-    """A text of about `length` characters that is not below any text that starts like this one (delta F6)."""
+    """Return a text of about `length` characters that is not below any text with the same beginning (delta F6)."""
     end = length
     while end < len(text) and text[end] == _FILLER:
         end += 1
@@ -107,10 +116,14 @@ def _bounds(f: Field, array: pa.Array, length: int) -> tuple[object, object]:
 
 @dataclass(slots=True, eq=False)
 class DeltaFile:
-    """A data file on disk, committed or not. Handles are compared by identity.
+    """A handle of a data file on disk, committed or not. Handles are compared by identity.
 
-    file: where it is on disk. add: its `add` action as the next commit will write it; a deletion vector changes it.
-    Change it before the commit to make an unusual one. positions: its rows that are deleted, by its deletion vector.
+    Attributes:
+        file: The path on disk.
+        add: The `add` action that the next commit will write. A deletion vector changes it. Edit it before the commit
+            to make an unusual action.
+        num_records: The number of rows in the file, including deleted rows.
+        positions: 0-based positions of the rows that its deletion vector deletes.
     """
 
     file: Path
@@ -125,28 +138,33 @@ class DeltaFile:
 
     @property
     def deletion_vector(self) -> JsonObject | None:
-        """The descriptor of its deletion vector."""
+        """The descriptor of the deletion vector. None if there is none."""
         descriptor: JsonObject | None = self.add.get("deletionVector")
         return descriptor
 
     def set_deletion_vector(self, descriptor: JsonObject, positions: frozenset[int]) -> None:
-        """Put a deletion vector in place of the one before; the bounds are no longer tight."""
+        """Replace the deletion vector and mark the bounds as not tight."""
         self.add = {**self.add, "deletionVector": descriptor}
         self.positions = positions
         if "stats" in self.add:
-            # Only the one field changes, whatever a test wrote into the others.
+            # Change only this field, because a test may have written arbitrary text into the others.
             self.add["stats"] = self.add["stats"].replace('"tightBounds":true', '"tightBounds":false')
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeltaFileOptions:
-    """Options of a file.
+    """Options of a data file.
 
-    compression: as pyarrow names it. field_ids: whether the file carries the ids of column mapping; None: where the
-    table has them. row_group_size: rows. statistics: `all`, `none`, or the top-level columns (logical names) that get
-    them. bounds_length: characters that string bounds are cut to. element_name: what the file calls the elements of
-    lists; None: `element`. legacy_forms: older forms of types, see `legacy_parquet.FORMS`. footer: more key-value pairs
-    of the footer. writer_options: for `pyarrow.parquet.ParquetWriter`.
+    Attributes:
+        compression: The codec, by pyarrow's name.
+        field_ids: If true, the file carries the ids of column mapping. None for true if the table has column mapping.
+        row_group_size: The maximum number of rows per row group.
+        statistics: `all`, `none`, or the logical names of the top-level columns that get statistics.
+        bounds_length: The number of characters to which string bounds are cut.
+        element_name: The name of list elements in the file. None for `element`.
+        legacy_forms: Older physical forms of types, from `harness.writing.legacy_parquet.FORMS`.
+        footer: Further key-value pairs of the footer.
+        writer_options: Arguments of `pyarrow.parquet.ParquetWriter`.
     """
 
     compression: str = field(default_factory=lambda: default_codec("snappy", "none"))
@@ -161,7 +179,12 @@ class DeltaFileOptions:
 
 
 def physical_fields(fields: Sequence[Field], names: Mapping[int, str]) -> tuple[Field, ...]:
-    """The fields under the names that a file gives them: those of `names`, by id, else the physical ones."""
+    """Return the fields under their names in a file.
+
+    Args:
+        fields: The logical fields.
+        names: Names by field id. Other fields get their physical names.
+    """
     return tuple(
         Field(
             id=f.id,
@@ -176,13 +199,13 @@ def physical_fields(fields: Sequence[Field], names: Mapping[int, str]) -> tuple[
 def file_table(
     fields: Sequence[Field], rows: Sequence[dict[int, CellValue]], *, ids: Literal["ids", "none"]
 ) -> pa.Table:
-    """Stored rows as the columns of a file; ids only on struct fields, as Delta writers put them."""
+    """Return stored rows as the columns of a file, with ids only on struct fields, as Delta writers do."""
     table = arrow_table(fields, rows, "none")
     return table if ids == "none" else with_field_ids(table, fields, elements=False)
 
 
 def write_parquet(path: Path, table: pa.Table, options: DeltaFileOptions, modified_ms: int) -> None:
-    """Write the table, with this modification time."""
+    """Write a table as a Parquet file with a modification time."""
     path.parent.mkdir(parents=True, exist_ok=True)
     if table.schema:
         _write_columns(path, table, options)
@@ -205,8 +228,8 @@ def _write_columns(path: Path, table: pa.Table, options: DeltaFileOptions) -> No
     schema = table.schema
     if options.legacy_forms:
         table = legacy_table(table, options.legacy_forms)
-        settings["write_statistics"] = False  # those of bytes are in another order than those of decimals
-    # An open file, so that no option says where to write.
+        settings["write_statistics"] = False  # the order of byte strings differs from the order of decimals
+    # Pass an open file, so that `writer_options` cannot redirect the output.
     with path.open("wb") as out, pq.ParquetWriter(out, table.schema, **settings) as writer:
         writer.add_key_value_metadata(dict(options.footer))
         writer.write_table(table, row_group_size=options.row_group_size)
@@ -217,7 +240,7 @@ def _write_columns(path: Path, table: pa.Table, options: DeltaFileOptions) -> No
 def add_action(
     recorded: str, file: Path, partition_values: Mapping[str, str | None], modified_ms: int, stats: JsonObject | None
 ) -> JsonObject:
-    """The `add` action of a file that is on disk."""
+    """Return the content of the `add` action of a file on disk."""
     action: JsonObject = {
         "path": recorded,
         "partitionValues": dict(partition_values),
@@ -233,9 +256,13 @@ def add_action(
 def table_statistics(
     table: pa.Table, logical: Sequence[Field], physical: Sequence[Field], options: DeltaFileOptions
 ) -> JsonObject | None:
-    """The statistics of a file's content; None where none are wanted.
+    """Return the statistics of a file's content, or None if the options request none.
 
-    physical: the fields as they are called in the log; the names in the table may differ and go by place or by name.
+    Args:
+        table: The content of the file.
+        logical: The fields under their logical names.
+        physical: The same fields under their names in the log.
+        options: The options of the file.
     """
     if options.statistics == "none":
         return None
@@ -245,7 +272,7 @@ def table_statistics(
 
 
 def _with_element_name(kind: pa.DataType, name: str) -> pa.DataType:
-    """The type with this name for the elements of its lists."""
+    """Return the type with a name for the elements of its lists."""
     if pa.types.is_list(kind):
         element = kind.value_field
         return pa.list_(element.with_name(name).with_type(_with_element_name(element.type, name)))
@@ -265,7 +292,7 @@ Z85 = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?&
 
 
 def z85(content: bytes) -> str:
-    """Bytes in Z85, after zero bytes are put at the end up to a multiple of four."""
+    """Return bytes in Z85 encoding, after padding them with zeros to a multiple of four."""
     content += bytes(-len(content) % 4)
     text = ""
     for (number,) in struct.iter_unpack(">I", content):
@@ -278,7 +305,7 @@ def z85(content: bytes) -> str:
 
 
 def bitmap_bytes(positions: Iterable[int], form: BitmapFormat) -> bytes:
-    """The serialized bitmap of 0-based positions, from its magic number on."""
+    """Return the serialized bitmap of 0-based positions, including its magic number."""
     if form == "portable":
         return struct.pack("<i", PORTABLE_MAGIC) + BitMap64(positions).serialize()
     buckets: dict[int, BitMap] = {}
@@ -290,7 +317,7 @@ def bitmap_bytes(positions: Iterable[int], form: BitmapFormat) -> bytes:
 
 
 def vector_file_bytes(payloads: Iterable[bytes]) -> tuple[bytes, list[int]]:
-    """The content of a file of deletion vectors, and the offset of each."""
+    """Return the content of a file of deletion vectors, and the offset of each vector."""
     content = b"\x01"
     offsets = []
     for payload in payloads:
@@ -309,10 +336,22 @@ def write_vectors(
     prefix: str = "",
     form: BitmapFormat = "portable",
 ) -> list[dict[str, Any]]:
-    """Write one file with a deletion vector for each set of positions, unless they are inline; their descriptors.
+    """Write a deletion vector for each set of positions, all into one file unless they are inline.
 
-    root: the table's directory. name: names the file. time_ms: its modification time.
-    prefix: the folder under the root that the file stands in.
+    Args:
+        root: The table's directory.
+        name: The UUID in the file's name.
+        time_ms: The modification time in milliseconds since 1970-01-01 UTC.
+        positions: For each vector, the 0-based positions of the deleted rows.
+        storage: The storage type: `u` for a relative path, `p` for an absolute path, `i` for inline.
+        prefix: The directory of the file, relative to the root.
+        form: The serialization of the bitmaps.
+
+    Returns:
+        The descriptor of each vector, in order.
+
+    Raises:
+        RequestError: The prefix contains a slash.
     """
     sets = [sorted(set(s)) for s in positions]
     payloads = [bitmap_bytes(s, form) for s in sets]
@@ -320,7 +359,9 @@ def write_vectors(
     if storage == "i":
         return [{"storageType": "i", "pathOrInlineDv": z85(p), **fact} for p, fact in zip(payloads, facts, strict=True)]
     if "/" in prefix:
-        raise RequestError(f"Cannot use the prefix {prefix!r} for a deletion vector: it is one folder name, without /")
+        raise RequestError(
+            f"Cannot use the prefix {prefix!r} for a deletion vector: expected a single folder name without /"
+        )
     content, offsets = vector_file_bytes(payloads)
     path = root / prefix / f"deletion_vector_{name}.bin"
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -1,6 +1,6 @@
-"""The `_delta_log` directory of a table that is being built: commits with their actions and times, and states.
+"""The `_delta_log` directory of a table that is being built: commits and reconciled states.
 
-The actions of every commit are kept in memory, as parsed JSON, so that states can be computed after files are gone.
+The actions of every commit stay in memory as parsed JSON, so that states can be computed after files were deleted.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ STAGED_COMMITS = "_staged_commits"
 
 @dataclass(slots=True)
 class LogState:
-    """Actions after reconciliation: the newest of each kind, and the newest add or remove of each logical file."""
+    """Reconciled actions: the newest action of each kind, and the newest add or remove action of each logical file."""
 
     protocol: JsonObject | None = None
     metadata: JsonObject | None = None
@@ -41,11 +41,11 @@ class LogState:
 
     @property
     def removes(self) -> list[JsonObject]:
-        """The tombstones, oldest first."""
+        """The `remove` actions of deleted files (tombstones), oldest first."""
         return [a["remove"] for a in self.files.values() if "remove" in a]
 
     def apply(self, actions: Iterable[JsonObject]) -> None:
-        """Let the actions of a later commit win."""
+        """Apply the actions of a later commit, which override earlier actions."""
         for action in actions:
             ((kind, content),) = list(action.items())[:1]
             match kind:
@@ -65,7 +65,7 @@ class LogState:
                     pass
 
     def metadata_actions(self) -> list[JsonObject]:
-        """The actions that are not about files, as a checkpoint lists them."""
+        """Return the actions that do not describe files, as a checkpoint lists them."""
         newest = {"protocol": self.protocol, "metaData": self.metadata}
         return [
             *({kind: content} for kind, content in newest.items() if content is not None),
@@ -75,7 +75,7 @@ class LogState:
 
 
 class DeltaLog:
-    """Writes commits under their versions; all times are counted, one second for each version, unless given."""
+    """A writer of commits. Unless a time is set, each version is one second later than the version before."""
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
@@ -85,43 +85,55 @@ class DeltaLog:
 
     @property
     def version(self) -> int:
-        """The newest version; -1 before the first commit."""
+        """The newest version. -1 before the first commit."""
         return max(self.commits, default=-1)
 
     @property
     def hint_path(self) -> Path:
-        """The place of `_last_checkpoint` on disk."""
+        """The path of `_last_checkpoint` on disk."""
         return self.directory / "_last_checkpoint"
 
     def hint(self) -> JsonObject:
-        """The content of `_last_checkpoint`."""
+        """Return the content of `_last_checkpoint`."""
         content: JsonObject = json.loads(self.hint_path.read_text(encoding="utf-8"))
         return content
 
     def commit_path(self, version: int) -> Path:
-        """The place of a commit on disk: published or staged, also after it went."""
+        """Return the path of a published or staged commit on disk, also if the file was deleted."""
         name = self.staged.get(version)
         return self.directory / f"{version:020d}.json" if name is None else self.directory / STAGED_COMMITS / name
 
     def commit_time(self, version: int) -> int:
-        """The time of a commit that is written, or the default one of a commit to come, in milliseconds."""
+        """Return the time of a commit, or the default time of a future commit, in milliseconds since 1970-01-01 UTC."""
         return self.times.get(version, FIRST_TIMESTAMP_MS + SECOND_MS * version)
 
     def write(self, version: int, actions: Sequence[JsonObject], raw: Sequence[str], timestamp: int) -> None:
-        """Write a commit: one line for each action, then the raw lines; its modification time is `timestamp`."""
+        """Write a commit: one line for each action, followed by the raw lines.
+
+        Args:
+            version: The version.
+            actions: The actions.
+            raw: Further lines.
+            timestamp: The modification time in milliseconds since 1970-01-01 UTC.
+        """
         self.commits[version] = copy.deepcopy(list(actions))
         self.times[version] = timestamp
         self.rewrite(version, raw)
 
     def rewrite(self, version: int, raw: Sequence[str] = ()) -> None:
-        """Write the file of a commit from the actions in memory, and its time."""
+        """Write the file of a commit from the actions in memory, with its modification time."""
         lines = [*map(json_text, self.commits[version]), *raw]
         self.write_text(self.commit_path(version), "".join(f"{line}\n" for line in lines), self.times[version])
 
     def stage(self, version: int, *, published: bool = False) -> str:
-        """Move the file of a commit to the staged ones, as if its catalog had not published it; its name there.
+        """Move the file of a commit to the staged commits, as if its catalog had not published it.
 
-        published: leave a copy where it was.
+        Args:
+            version: The version.
+            published: If true, leave a copy at the published path.
+
+        Returns:
+            The name of the staged file.
         """
         source = self.commit_path(version)
         name = self.staged[version] = f"{version:020d}.{derived_uuid(f'staged commit {version}')}.json"
@@ -133,7 +145,7 @@ class DeltaLog:
         return name
 
     def remove_commit_file(self, version: int) -> bytes:
-        """Take the file of a commit away, as if only the catalog had it; its content."""
+        """Delete the file of a commit and return its content, as if only the catalog had it."""
         path = self.commit_path(version)
         content = path.read_bytes()
         path.unlink()
@@ -146,12 +158,16 @@ class DeltaLog:
         set_time(path, time_ms)
 
     def edit(self, version: int, change: Callable[[list[JsonObject]], object]) -> None:
-        """Change the actions of a commit in place and write its file again, with the same time."""
+        """Change the actions of a commit in place and rewrite its file with the same modification time."""
         change(self.commits[version])
         self.rewrite(version)
 
     def state(self, version: int | None = None, *, first: int = 0) -> LogState:
-        """The state at a version, by the commits from `first` on."""
+        """Return the state at a version, computed from the commits from `first` on. None for the newest version.
+
+        Raises:
+            RequestError: There is no such version.
+        """
         version = self.version if version is None else version
         if version not in self.commits:
             raise RequestError(f"The table has no version {version}; the newest is {self.version}")
@@ -162,11 +178,11 @@ class DeltaLog:
         return state
 
     def newest_state(self) -> LogState:
-        """The state at the newest version; empty before the first commit."""
+        """Return the state at the newest version, which is empty before the first commit."""
         return self.state() if self.commits else LogState()
 
     def write_compaction(self, first: int, last: int) -> Path:
-        """Write `first.last.compacted.json`: those commits, reconciled, with their tombstones."""
+        """Write `first.last.compacted.json`: the reconciled actions of these commits, with their tombstones."""
         state = self.state(last, first=first)
         removed = [{"domainMetadata": d} for d in state.domains.values() if d.get("removed")]
         path = self.directory / f"{first:020d}.{last:020d}.compacted.json"
@@ -175,7 +191,7 @@ class DeltaLog:
         return path
 
     def write_checksum(self, version: int, extra: JsonObject) -> Path:
-        """Write `version.crc`, with the fields of `extra` added or replaced."""
+        """Write `version.crc`, with the fields of `extra` added or replaced, and return its path."""
         state = self.state(version)
         path = self.directory / f"{version:020d}.crc"
         vectors = [a["deletionVector"] for a in state.adds if a.get("deletionVector")]
@@ -197,7 +213,7 @@ class DeltaLog:
 
 
 def vector_id(descriptor: JsonObject | None) -> str | None:
-    """The identity of a deletion vector among those of one data file (delta R1)."""
+    """Return the identity of a deletion vector among the vectors of one data file (delta R1)."""
     if descriptor is None:
         return None
     offset = descriptor.get("offset")
@@ -206,16 +222,24 @@ def vector_id(descriptor: JsonObject | None) -> str | None:
 
 ROW_TRACKING_DOMAIN = "delta.rowTracking"
 CATALOG_FEATURES = frozenset({"catalogManaged", "catalogOwned-preview"})
-"""Features of tables whose commits must name their transaction (frontier F4.1)."""
+"""Features of tables whose commits must record a transaction id (frontier F4.1)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommitRequest:
-    """A commit. Handles and raw actions may be mixed; a raw one is the content under its key.
+    """The content of a commit. Files are given as handles or as the content of raw actions.
 
-    actions: whole actions, written first. info: more fields of commitInfo, or None for a commit without one.
-    in_commit_timestamp: None: the commit's time where the table has in-commit timestamps. data_change: of adds and
-    removes made from handles.
+    Attributes:
+        actions: Whole actions, which come first.
+        add: Files to add.
+        remove: Files to remove.
+        cdc: Change data files.
+        operation: The operation in commitInfo.
+        parameters: The operation's parameters in commitInfo.
+        info: Further fields of commitInfo. None for a commit without commitInfo.
+        in_commit_timestamp: The in-commit timestamp in milliseconds since 1970-01-01 UTC. None for the commit's time if
+            the table has in-commit timestamps.
+        data_change: The `dataChange` of add and remove actions made from handles.
     """
 
     actions: Sequence[JsonObject] = ()
@@ -232,9 +256,14 @@ class CommitRequest:
 def commit_actions(
     change: CommitRequest, document: DeltaDocument, state: Callable[[], LogState], version: int, time_ms: int
 ) -> list[JsonObject]:
-    """The actions of a commit in the order in which they are written; adds of handles get their row ids here.
+    """Return the actions of a commit in the order in which they are written, and assign row ids to the added handles.
 
-    state: of the table before the commit.
+    Args:
+        change: The content of the commit.
+        document: The table's document.
+        state: A function that returns the state of the table before the commit.
+        version: The version of the commit.
+        time_ms: The time of the commit in milliseconds since 1970-01-01 UTC.
     """
     removes = [remove_action(r, time_ms, change) if isinstance(r, DeltaFile) else r for r in change.remove]
     tracked = _assign_row_ids(document, state, [a for a in change.add if isinstance(a, DeltaFile)], version)
@@ -257,7 +286,10 @@ def commit_actions(
 
 
 def commit_info(change: CommitRequest, document: DeltaDocument, time_ms: int) -> list[JsonObject]:
-    """The commitInfo action, with its in-commit timestamp where the table has them; none if it is not wanted."""
+    """Return the commitInfo action in a list, or an empty list if the commit has none.
+
+    The action contains an in-commit timestamp if the table has them.
+    """
     if change.info is None:
         return []
     info: JsonObject = {}
@@ -281,7 +313,7 @@ def commit_info(change: CommitRequest, document: DeltaDocument, time_ms: int) ->
 
 
 def remove_action(handle: DeltaFile, time_ms: int, change: CommitRequest) -> JsonObject:
-    """The `remove` action of a file as it stands now, with its deletion vector."""
+    """Return the content of the `remove` action of a file with its current deletion vector."""
     copied_keys = ("partitionValues", "size", "tags", "deletionVector", "baseRowId", "defaultRowCommitVersion")
     return {
         "path": handle.path,
@@ -295,7 +327,10 @@ def remove_action(handle: DeltaFile, time_ms: int, change: CommitRequest) -> Jso
 def _assign_row_ids(
     document: DeltaDocument, state: Callable[[], LogState], handles: Iterable[DeltaFile], version: int
 ) -> list[JsonObject]:
-    """Give row ids to the files that have none, if the table tracks rows; the new high-water mark as an action."""
+    """Assign row ids to the files that have none, and return the new high-water mark as an action.
+
+    The list is empty if the table does not track rows or no file needs row ids.
+    """
     if "rowTracking" not in document.features:
         return []
     mark = _high_water_mark(state())
@@ -310,6 +345,6 @@ def _assign_row_ids(
 
 
 def _high_water_mark(state: LogState) -> int:
-    """The largest row id ever given out; -1 before the first."""
+    """Return the largest assigned row id, or -1 if there is none."""
     domain = state.domains.get(ROW_TRACKING_DOMAIN)
     return -1 if domain is None else int(json.loads(domain["configuration"])["rowIdHighWaterMark"])

@@ -1,6 +1,8 @@
-"""Delta types on the writer's side: type text to the JSON of `schemaString`, and that JSON to the logical type model.
+"""Delta types for the builder: type text to the JSON of `schemaString`, and that JSON to logical types.
 
-Written from the protocol and without the reader's code, so that a mistake in one of them does not cancel itself.
+The code follows the protocol and is independent of the reader, so that a mistake in one of them is detected by the
+other.
+
 Spec: Delta, "Schema Serialization Format".
 """
 
@@ -36,7 +38,7 @@ from harness.writing.iceberg.evolution import with_children
 from harness.writing.iceberg.types import TypeText
 
 JsonObject: TypeAlias = dict[str, Any]
-"""An object of JSON that is written, such as an action or a field of a schema."""
+"""A JSON object that is written, for example an action or a field of a schema."""
 SchemaText: TypeAlias = Mapping[str, Any]
 
 PHYSICAL_NAME = "delta.columnMapping.physicalName"
@@ -65,10 +67,11 @@ _SIMPLE: dict[str, Type] = {
 
 
 def schema_json(schema: SchemaText | Schema) -> JsonObject:
-    """The `schemaString` document of a schema.
+    """Return the `schemaString` document of a schema.
 
-    schema: {name: type text} (see `parse_type`), whose values may be JSON types too; a document itself; or a logical
-    schema, whose ids and physical names become column-mapping annotations where it has physical names.
+    Args:
+        schema: A mapping of column names to type texts (see `parse_type`) or JSON types; a document; or a logical
+            schema, whose ids and physical names become annotations of column mapping if it has physical names.
     """
     if isinstance(schema, Schema):
         return {"type": "struct", "fields": [_field_to_json(f) for f in schema.fields]}
@@ -78,7 +81,7 @@ def schema_json(schema: SchemaText | Schema) -> JsonObject:
 
 
 def field_json(name: str, type_text: str | JsonObject) -> JsonObject:
-    """A field with the type that the text spells; char and varchar go into its metadata (delta T4)."""
+    """Return a field with the type of a text. The types char and varchar are recorded in its metadata (delta T4)."""
     if not isinstance(type_text, str):
         return {"name": name, "type": type_text, "nullable": True, "metadata": {}}
     type_, nullable = parse_type(_CHARACTERS.sub("string", type_text))
@@ -89,27 +92,33 @@ def field_json(name: str, type_text: str | JsonObject) -> JsonObject:
 
 
 def parse_type(text: str) -> tuple[Any, bool]:
-    """The JSON type that the text spells, and whether it may be null.
+    """Return the JSON type of a type text, and whether it may be null.
 
-    `int`, `decimal(9, 2)`, `timestamp` (an instant), `timestamp_ntz`, `void`, `array<string not null>`,
-    `map<string, int>`, `struct<a: int not null, b: struct<c: string>>`. A name that Delta does not know stays as it is.
+    Examples: `int`, `decimal(9, 2)`, `timestamp` (an instant), `timestamp_ntz`, `void`, `array<string not null>`,
+    `map<string, int>`, `struct<a: int not null, b: struct<c: string>>`. A name that Delta does not define stays
+    unchanged.
+
+    Raises:
+        RequestError: The text cannot be parsed.
     """
     type_, required = TypeText[Any](_TOKEN.findall(text), _parse_bare).parse(text, "array<string>")
     return type_, not required
 
 
 def schema_of(document: JsonObject, *, mapped: bool) -> Schema:
-    """The logical schema of a `schemaString` document.
+    """Return the logical schema of a `schemaString` document.
 
-    mapped: whether column mapping is on; then fields have the ids and physical names of their annotations, which
-    otherwise mean nothing. Fields without an id, elements, keys and values get ids above 1,000,000.
+    Args:
+        document: The document.
+        mapped: If true, column mapping is on, and fields get the ids and physical names of their annotations. Otherwise
+            the annotations are ignored. Fields without an id, elements, keys, and values get ids above 1,000,000.
     """
     schema = Schema(fields=_fields_from_json(document["fields"], count(1_000_001)))
     return schema if mapped else Schema(fields=_without_physical_names(schema.fields))
 
 
 def struct_fields(json_type: object) -> Iterator[JsonObject]:
-    """Every struct field at every level of a JSON type, parents first."""
+    """Yield every struct field at every level of a JSON type, parents first."""
     if not isinstance(json_type, dict):
         return
     for f in json_type.get("fields", ()):
@@ -120,7 +129,7 @@ def struct_fields(json_type: object) -> Iterator[JsonObject]:
 
 
 def type_names(json_type: object) -> Iterator[str]:
-    """The names of all primitive types in a JSON type."""
+    """Yield the names of all primitive types in a JSON type."""
     match json_type:
         case str():
             yield json_type

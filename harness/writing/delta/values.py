@@ -1,4 +1,4 @@
-"""Values as the Delta log writes them: JSON text that keeps decimals exact, partition values, statistics; and back."""
+"""Values in the forms of the Delta log: JSON with exact decimals, partition values, and statistics."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ from harness.writing.iceberg.types import stored_value
 HIVE_NULL = "__HIVE_DEFAULT_PARTITION__"
 _EPOCH = dt.datetime(1970, 1, 1)
 _WIDE = Context(prec=60)
-# Java's URI leaves these as they are, and so does what Spark writes.
+# Java's URI class does not escape these characters, and neither do the paths that Spark writes.
 _PATH_SAFE = "/=:+,!$&'()*;@~"
-# Hive escapes these in folder names, and so Spark does.
+# Hive escapes these characters in directory names, and therefore Spark does too.
 _HIVE_ESCAPED = frozenset("\"#%'*/:=?\\{[]^\x7f") | {chr(i) for i in range(1, 32)}
 
 
 def json_text(value: object) -> str:
-    """Compact JSON; decimals are written digit by digit, keys in the order given."""
+    """Return compact JSON with exact decimals, and with keys in the given order."""
     match value:
         case dict():
             return "{" + ",".join(f"{json.dumps(k, ensure_ascii=False)}:{json_text(v)}" for k, v in value.items()) + "}"
@@ -52,7 +52,10 @@ def json_text(value: object) -> str:
 
 
 def partition_text(type_: Type, value: Any) -> str | None:
-    """A stored value as `partitionValues` writes it; None for null.
+    """Return the text of a stored value in `partitionValues`, or None for null.
+
+    Raises:
+        RequestError: Columns of this type cannot be partition columns.
 
     Spec: Delta, "Partition Value Serialization".
     """
@@ -79,7 +82,7 @@ def partition_text(type_: Type, value: Any) -> str | None:
 
 
 def partition_value(type_: Type, text: str | None) -> object:
-    """The value of a text of `partition_text`, as Arrow takes it for the column; None for null."""
+    """Return the value of a text in `partitionValues` in a form that Arrow accepts for the column, or None for null."""
     match type_:
         case _ if text is None or (text == "" and not isinstance(type_, StringType | BinaryType)):
             return None
@@ -96,17 +99,21 @@ def partition_value(type_: Type, text: str | None) -> object:
 
 
 def folder_name(column: str, text: str | None) -> str:
-    """The directory `column=value`, escaped as Hive does; null and the empty text share one name."""
+    """Return the directory name `column=value`, escaped as by Hive. Null and the empty text share one name."""
     return f"{_hive_escape(column)}={_hive_escape(text) if text else HIVE_NULL}"
 
 
 def encoded_path(path: str) -> str:
-    """A path as the log writes it: percent-encoded once (delta L38)."""
+    """Return a path as the log records it, percent-encoded once (delta L38)."""
     return quote(path, safe=_PATH_SAFE)
 
 
 def statistics_text(type_: Type, value: Any) -> Any:
-    """A stored minimum or maximum as the JSON value of statistics; None where it has none (delta F5, F7, F8)."""
+    """Return a stored minimum or maximum as the JSON value of statistics.
+
+    Returns:
+        The value, or None if statistics cannot represent it (delta F5, F7, F8).
+    """
     try:
         match type_:
             case FloatType():
@@ -120,12 +127,12 @@ def statistics_text(type_: Type, value: Any) -> Any:
                 return f"{moment.isoformat(timespec='milliseconds')}{'Z' if utc else ''}"
             case _:
                 return None
-    except OverflowError:  # years that the calendar of `datetime` does not have
+    except OverflowError:  # `datetime` does not support this year.
         return None
 
 
 def statistics_value(type_: Type, value: Any) -> object:
-    """A JSON value of statistics as one that Arrow takes for the column; None where it cannot be read."""
+    """Return a JSON value of statistics in a form that Arrow accepts for the column, or None for null."""
     match type_:
         case StructType(fields=fields):
             names = {f.physical_name or f.name: f.type for f in fields}
@@ -150,7 +157,7 @@ def _hive_escape(text: str) -> str:
 
 
 def columns_by_name(schema: Schema, names: Sequence[str]) -> tuple[Field, ...]:
-    """The columns with these names, in the order of the names."""
+    """Return the columns with some names, in the order of the names."""
     by_name = {f.name: f for f in schema.fields}
     return tuple(by_name[name] for name in names)
 
@@ -158,10 +165,15 @@ def columns_by_name(schema: Schema, names: Sequence[str]) -> tuple[Field, ...]:
 def explicit_partition_values(
     columns: Sequence[Field], natural: Mapping[str, object], texts: Mapping[str, str | None]
 ) -> dict[str, str | None]:
-    """`partitionValues` of natural values by column name; a text of `texts` is taken as it is. Others are null.
+    """Return `partitionValues` for explicit values.
+
+    Args:
+        columns: The partition columns.
+        natural: Python values by column name. A missing column is null.
+        texts: Texts by column name, which are used unchanged. They override `natural`.
 
     Raises:
-        RequestError: a name is not of a partition column, or a value does not fit.
+        RequestError: A name is not a partition column, or a value does not fit its type.
     """
     unknown = {*natural, *texts} - {f.name for f in columns}
     if unknown:
@@ -178,33 +190,39 @@ def explicit_partition_values(
 def shared_partition_values(
     columns: Sequence[Field], rows: Sequence[Mapping[int, object]] | pa.Table
 ) -> dict[str, str | None]:
-    """`partitionValues` that all rows share.
+    """Return the `partitionValues` that all rows share.
 
     Raises:
-        RequestError: the rows have none in common, or are no rows.
+        RequestError: The rows belong to several partitions, there are no rows, or the rows are an Arrow table.
     """
     if not columns:
         return {}
     if isinstance(rows, pa.Table):
-        raise RequestError("Cannot tell the partition of an Arrow table; name it with `partition`")
+        raise RequestError("Cannot determine the partition of an Arrow table; set `partition`")
     found = {tuple(_partition_values(columns, row).items()) for row in rows}
     if len(found) != 1:
         raise RequestError(
-            f"Cannot tell the partition of the rows: they fall in {len(found)}; name it with `partition`, "
+            f"Cannot determine the partition of the rows: they are in {len(found)} partitions; set `partition`, "
             "or use write_partitioned"
         )
     return dict(found.pop())
 
 
 def _partition_values(columns: Sequence[Field], row: Mapping[int, object]) -> dict[str, str | None]:
-    """`partitionValues` of one stored row."""
+    """Return the `partitionValues` of one stored row."""
     return {f.physical_name or f.name: partition_text(f.type, row.get(f.id)) for f in columns}
 
 
 def group_by_partition(
     columns: Sequence[Field], rows: Sequence[Mapping[str, object]], stored_rows: Sequence[Mapping[int, object]]
 ) -> list[list[Mapping[str, object]]]:
-    """Natural rows by partition, in the order in which the partitions first occur; `stored_rows` are the same rows."""
+    """Return rows grouped by partition, in the order in which the partitions first occur.
+
+    Args:
+        columns: The partition columns.
+        rows: The rows as Python values.
+        stored_rows: The same rows as internal values.
+    """
     groups: dict[tuple[Any, ...], list[Mapping[str, object]]] = {}
     for row, content in zip(rows, stored_rows, strict=True):
         groups.setdefault(tuple(_partition_values(columns, content).items()), []).append(row)
@@ -212,6 +230,6 @@ def group_by_partition(
 
 
 def partition_folder(columns: Sequence[Field], values: Mapping[str, str | None]) -> str:
-    """`column=value/` for each partition column, escaped as Hive does; empty for a table without partitions."""
+    """Return `column=value/` for each partition column, escaped as by Hive. It is empty for an unpartitioned table."""
     names = [f.physical_name or f.name for f in columns]
     return "".join(f"{folder_name(name, values.get(name))}/" for name in names)

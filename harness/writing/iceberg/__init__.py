@@ -1,1 +1,1 @@
-"""Iceberg tables, written file by file; `builder` is the door."""
+"""A writer of Iceberg tables, file by file. Start with `builder`."""

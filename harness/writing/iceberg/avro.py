@@ -1,4 +1,4 @@
-"""Avro on the writer's side: schemas of columns, manifests and manifest lists, files to edit, and the table's store.
+"""Avro for the builder: schemas of data files, manifests, and manifest lists; editable files; the file store.
 
 Spec: Iceberg, "Appendix A: Avro", "Manifests", "Manifest Lists".
 """
@@ -43,9 +43,13 @@ _SYNC_BYTES = len(_SYNC)
 
 @dataclass(slots=True)
 class AvroDocument:
-    """An Avro file in memory, as it was or will be written; tests edit it to make unusual or broken files.
+    """An Avro file in memory, as it was or will be written. Tests edit it to make unusual or broken files.
 
-    records: in order; temporal values are ints. header: file metadata beside Avro's own. codec: Avro's name for it.
+    Attributes:
+        schema: The Avro schema.
+        records: The records, in order. Temporal values are ints.
+        header: The file metadata, without Avro's own keys.
+        codec: The codec, by Avro's name.
     """
 
     schema: dict[str, Any]
@@ -57,7 +61,7 @@ class AvroDocument:
         """Write the file and return its size in bytes.
 
         Raises:
-            RequestError: The codec is `zstandard`, and the package that fastavro needs for it is not installed.
+            RequestError: The codec is `zstandard`, and the package that fastavro needs for it is missing.
         """
         path.parent.mkdir(parents=True, exist_ok=True)
         with path.open("wb") as out:
@@ -66,10 +70,17 @@ class AvroDocument:
 
 
 def write_avro(out: IO[bytes], schema: Any, records: Iterable[object], *, codec: str, **writer_options: Any) -> None:
-    """Write an Avro file. how: arguments of `fastavro.writer`, which compresses snappy only with another package.
+    """Write an Avro file.
+
+    Args:
+        out: The binary stream to write to.
+        schema: The Avro schema.
+        records: The records.
+        codec: The codec, by Avro's name. Snappy is implemented here, because fastavro needs another package for it.
+        writer_options: Arguments of `fastavro.writer`.
 
     Raises:
-        RequestError: The codec is `zstandard`, and the package that fastavro needs for it is not installed.
+        RequestError: The codec is `zstandard`, and the package that fastavro needs for it is missing.
     """
     if codec == "snappy":
         _write_snappy(out, schema, records, **writer_options)
@@ -86,7 +97,7 @@ def _write_snappy(out: IO[bytes], schema: Any, records: Iterable[object], **writ
     plain = io.BytesIO()
     fastavro.writer(plain, schema, records, **writer_options)
     plain.seek(0)
-    blocks: Any = fastavro.block_reader(plain)  # its types lack the bytes of a block
+    blocks: Any = fastavro.block_reader(plain)  # fastavro's type annotations lack the bytes of a block
     header = {name: text.encode() for name, text in (blocks.metadata | {"avro.codec": "snappy"}).items()}
     sync = plain.getvalue()[-_SYNC_BYTES:]
     out.write(b"Obj\x01")
@@ -96,19 +107,25 @@ def _write_snappy(out: IO[bytes], schema: Any, records: Iterable[object], **writ
         data = block.bytes_.read()
         packed = pa.Codec("snappy").compress(data, asbytes=True)
         fastavro.schemaless_writer(out, "long", block.num_records)
-        # Avro puts a big-endian CRC-32 of the plain bytes behind the snappy data.
+        # Avro appends a big-endian CRC-32 of the uncompressed bytes to the snappy data.
         fastavro.schemaless_writer(out, "bytes", packed + zlib.crc32(data).to_bytes(4, "big"))
         out.write(sync)
 
 
 def avro_schema(name: str, fields: Iterable[Field], *, ids: bool = True) -> dict[str, object]:
-    """The record schema of data files with these columns; `ids` says whether it carries field ids."""
+    """Return the record schema of data files with some columns.
+
+    Args:
+        name: The name of the record.
+        fields: The columns. Columns of type unknown are left out.
+        ids: If true, the schema carries field ids.
+    """
     schema = _record(name, [f for f in fields if not isinstance(f.type, UnknownType)])
     return schema if ids else _without_ids(schema)
 
 
 def avro_value(type_: Type, value: Any) -> object:
-    """A stored value as fastavro writes it under `avro_schema`."""
+    """Return a stored value in the form that fastavro writes under `avro_schema`."""
     if value is None:
         return None
     match type_:
@@ -125,18 +142,23 @@ def avro_value(type_: Type, value: Any) -> object:
 
 
 def avro_row(fields: Iterable[Field], row: Mapping[int, object]) -> dict[str, object]:
-    """A stored row by Avro field names."""
+    """Return a stored row by Avro field names."""
     return {avro_name(f.name): avro_value(f.type, row.get(f.id)) for f in fields}
 
 
 def avro_name(name: str) -> str:
-    """The name with every character that Avro forbids spelled out, as Iceberg does it (iceberg 2.16)."""
+    """Return a name with every character that Avro forbids escaped as Iceberg does it (iceberg 2.16)."""
     safe = re.sub(r"[^A-Za-z0-9_]", lambda m: f"_x{ord(m[0]):X}", name)
     return safe if re.match(r"[A-Za-z_]", safe) else f"_{safe}"
 
 
 def manifest_schema(version: int, partition: Sequence[Field]) -> dict[str, Any]:
-    """The schema of manifest entries of a format version, for a partition tuple of these fields."""
+    """Return the schema of manifest entries.
+
+    Args:
+        version: The format version.
+        partition: The fields of the partition tuple.
+    """
     snapshot_id = _avro_field("snapshot_id", 1, "long", optional=version > 1)
     numbers = (
         [] if version == 1 else [_optional("sequence_number", 3, "long"), _optional("file_sequence_number", 4, "long")]
@@ -150,7 +172,7 @@ def manifest_schema(version: int, partition: Sequence[Field]) -> dict[str, Any]:
 
 
 def manifest_list_schema(version: int) -> dict[str, object]:
-    """The schema of manifest files in a manifest list of a format version."""
+    """Return the schema of the entries of a manifest list, for a format version."""
     summary = {
         "type": "record",
         "name": "r508",
@@ -181,7 +203,15 @@ def manifest_list_schema(version: int) -> dict[str, object]:
 
 
 def manifest_header(version: int, schema_json: Any, spec_id: int, fields_json: object, content: str) -> dict[str, str]:
-    """The key-value metadata of a manifest; content: `data` or `deletes`."""
+    """Return the key-value metadata of a manifest.
+
+    Args:
+        version: The format version.
+        schema_json: The table schema as JSON.
+        spec_id: The id of the partition spec.
+        fields_json: The fields of the partition spec as JSON.
+        content: `data` or `deletes`.
+    """
     header = {
         "schema": json.dumps(schema_json),
         "schema-id": str(schema_json["schema-id"]),
@@ -193,7 +223,7 @@ def manifest_header(version: int, schema_json: Any, spec_id: int, fields_json: o
 
 
 def int_map(values: Mapping[int, object] | None) -> list[dict[str, object]] | None:
-    """A map by field id as the Avro array of key-value records that stands for it; null for no entries."""
+    """Return a mapping by field id as the key-value records that Avro stores, or None if it is empty or None."""
     return [{"key": k, "value": v} for k, v in values.items()] if values else None
 
 
@@ -288,7 +318,7 @@ _PRIMITIVES: dict[str, object] = {
     "binary": "bytes",
     "unknown": "null",
 }
-"""Avro's types by the names of Iceberg's; None: the same name."""
+"""Avro types by the names of Iceberg types. None means the same name."""
 
 
 def _avro_primitive(type_: Type, id_: int) -> object:
@@ -326,10 +356,15 @@ MetadataCodec: TypeAlias = Literal["none", "gzip"]
 
 
 class TableStore:
-    """Writes metadata files, manifest lists and manifests under counted names, and keeps the Avro ones in memory.
+    """A store that writes metadata files, manifest lists, and manifests under counted names.
 
-    directory: on disk. location: the prefix of recorded paths. metadata_path: the newest metadata file, on disk.
-    within: the directory that all files must be in; None: they may be anywhere.
+    It keeps the Avro files in memory, so that they can be edited.
+
+    Attributes:
+        directory: The table's directory on disk.
+        location: The prefix of recorded paths.
+        metadata_path: The newest metadata file on disk.
+        allowed_directory: The directory that all files must be in. None for no restriction.
     """
 
     def __init__(self, directory: Path, location: str, names: MetadataNames, codec: MetadataCodec) -> None:
@@ -343,47 +378,47 @@ class TableStore:
         self._versions = 0
 
     def file_of(self, recorded: str) -> Path:
-        """The place of a file with this recorded path on disk.
+        """Return the path on disk of a file with a recorded path.
 
         Raises:
-            RequestError: not where files may be.
+            RequestError: The path is outside the allowed directory.
         """
         prefix = f"{self.location}/"
         file = self.directory / recorded.removeprefix(prefix) if recorded.startswith(prefix) else Path(recorded)
         return file if self.allowed_directory is None else check_inside(self.allowed_directory, file)
 
     def recorded_path(self, path: str) -> str:
-        """The recorded path of a file with this path, relative to the location or absolute."""
+        """Return the recorded path of a file, given an absolute path or a path relative to the location."""
         return path if Path(path).is_absolute() else f"{self.location}/{path}"
 
     def now_ms(self) -> int:
-        """The time of the next metadata file: one second after the one before."""
+        """Return the time of the next metadata file, one second after the previous one."""
         return FIRST_TIMESTAMP_MS + 1000 * self._versions
 
     def load(self, recorded: str) -> AvroDocument:
-        """A manifest or manifest list that was stored, by its recorded path."""
+        """Return a manifest or manifest list that was stored, by its recorded path."""
         return self._avro[recorded]
 
     def store_manifest(self, document: AvroDocument) -> tuple[str, int]:
-        """Write a manifest; its recorded path and length."""
+        """Write a manifest and return its recorded path and length."""
         return self._store(document, f"{derived_uuid(f'manifest {len(self._avro)}')}-m0.avro")
 
     def store_list(self, document: AvroDocument, snapshot_id: int) -> str:
-        """Write a manifest list; its recorded path."""
+        """Write a manifest list and return its recorded path."""
         return self._store(document, f"snap-{snapshot_id}-1-{derived_uuid(f'list {len(self._avro)}')}.avro")[0]
 
     def edit(self, recorded: str, change: Callable[[AvroDocument], object]) -> None:
-        """Change a stored manifest or manifest list in place and write its file again."""
+        """Change a stored manifest or manifest list in place and rewrite its file."""
         change(self._avro[recorded])
         self._avro[recorded].write(self.file_of(recorded))
 
     def save_version(self, doc: dict[str, Any]) -> None:
-        """Write the next metadata file, with the one before in its log, and move the version hint."""
+        """Write the next metadata file, record the previous one in its log, and update the version hint."""
         if self._versions:
             previous = self.recorded_path(f"metadata/{self.metadata_path.name}")
             entry = {"timestamp-ms": doc["last-updated-ms"], "metadata-file": previous}
             doc.setdefault("metadata-log", []).append(entry)
-        # Iceberg in Java refuses a log that goes on after the table was updated last.
+        # Iceberg in Java refuses a snapshot log with an entry after the table's last update.
         times = (entry["timestamp-ms"] for entry in doc.get("snapshot-log", ()))
         doc["last-updated-ms"] = max((self.now_ms(), *times))
         number = f"{self._versions:05d}-{derived_uuid(f'metadata {self._versions}')}"

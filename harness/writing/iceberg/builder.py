@@ -1,4 +1,4 @@
-"""A builder of Iceberg tables of format version 1, 2 and 3 on the local disk, for tests and demos.
+"""A builder of Iceberg tables of format versions 1, 2, and 3 on the local disk, for tests and demos.
 
     t = IcebergTable.create(tmp_path / "orders", {"id": "long not null", "region": "string", "price": "decimal(9, 2)"},
                             format_version=2, partition_spec=[("region", "identity")])
@@ -6,14 +6,14 @@
     t.append(f)                                                 # a snapshot
     d = t.write_position_deletes([(f, 0)])                      # nothing committed yet
     e = t.write_equality_deletes(["id"], [{"id": 2}], partition={"region": "eu"})
-    t.commit(add=[d, e])                                        # one more; both rows are dead now
+    t.commit(add=[d, e])                                        # another snapshot; both rows are deleted now
     t.add_column("note", "string", initial_default="none")
     t.commit(add=[t.write_data([{"id": 3, "region": "us"}])], remove=[f], operation="overwrite")
-    t.edit_metadata(lambda doc: doc.pop("last-updated-ms"))     # and now it is broken
+    t.edit_metadata(lambda doc: doc.pop("last-updated-ms"))     # this breaks the table
 
-What it writes follows the specification; unusual and broken tables are made by editing what it wrote (`edit_metadata`,
-`edit_manifest_list`, `edit_manifest`, `IcebergFile.data_file`, `corrupt`, `truncate`). Times, ids and names are
-counted, not drawn, so the same calls write the same table. It shares no code with the reader.
+The builder follows the specification. To make unusual or broken tables, edit its output (`edit_metadata`,
+`edit_manifest_list`, `edit_manifest`, `IcebergFile.data_file`, `corrupt`, `truncate`). Times, ids, and names come from
+counters, so the same calls write the same table. The builder shares no code with the reader.
 """
 
 from __future__ import annotations
@@ -54,12 +54,17 @@ from harness.writing.local_files import FieldPath, corrupt, derived_uuid, trunca
 
 __all__ = ["IcebergFile", "IcebergFileOptions", "IcebergTable", "corrupt", "truncate"]
 
-# Exact as doubles: a reader that takes ids through doubles is found out by the scenario of larger ids alone.
+# This id is exact as a double. Only the scenario with larger ids detects readers that convert ids to doubles.
 FIRST_SNAPSHOT_ID = 7_000_000_000_000_001
 
 
 class IcebergTable:
-    """A table being built. Make one with `create`; every change of the table writes a new metadata file."""
+    """An Iceberg table that is being built. Create it with `create`. Every change writes a new metadata file.
+
+    Attributes:
+        store: The writer of the table's metadata files.
+        document: The current metadata.
+    """
 
     def __init__(self, store: TableStore, document: TableDocument) -> None:
         self.store = store
@@ -80,12 +85,23 @@ class IcebergTable:
         metadata_names: MetadataNames = "version",
         metadata_codec: MetadataCodec = "none",
     ) -> IcebergTable:
-        """A new empty table in `directory`.
+        """Create an empty table.
 
-        schema: a schema with ids, or {name: type text} (see `types.parse_type`), whose ids are counted from 1.
-        partition_spec: (source column, transform) or (source column, transform, partition field name).
-        recorded_location: the location that all paths in the metadata start with; None: `directory` itself.
-        metadata_names: `v1.metadata.json` with a version hint, or `00000-<uuid>.metadata.json` without.
+        Args:
+            directory: The directory of the table.
+            schema: A schema with ids, or a mapping of column names to type texts (see
+                `harness.writing.iceberg.types.parse_type`), for which ids are counted from 1.
+            format_version: 1, 2, or 3.
+            partition_spec: For each partition field, (source column, transform) or (source column, transform, partition
+                field name).
+            properties: Table properties.
+            recorded_location: The beginning of all paths in the metadata. None for `directory`.
+            metadata_names: `version` for `v1.metadata.json` with a version hint, or `uuid` for
+                `00000-<uuid>.metadata.json` without a hint.
+            metadata_codec: The compression of metadata files.
+
+        Returns:
+            The table.
         """
         directory = Path(directory)
         location = str(directory) if recorded_location is None else recorded_location.rstrip("/")
@@ -114,12 +130,12 @@ class IcebergTable:
 
     @property
     def snapshots(self) -> tuple[dict[str, Any], ...]:
-        """The snapshots as in the metadata, oldest first."""
+        """Copies of the snapshots in the metadata, oldest first."""
         return tuple(copy.deepcopy(self.document.doc.get("snapshots", [])))
 
     @property
     def snapshot_id(self) -> int | None:
-        """The current snapshot of `main`; None for an empty table."""
+        """The current snapshot of `main`. None for an empty table."""
         return self.document.ref("main")
 
     @property
@@ -128,10 +144,8 @@ class IcebergTable:
         return int(self.document.doc["default-spec-id"])
 
     def file_of(self, recorded: str) -> Path:
-        """The place of a file with this recorded path on disk."""
+        """Return the path on disk of a file with a recorded path."""
         return self.store.file_of(recorded)
-
-    # -- files; nothing is committed ----------------------------------------------------------------------------------
 
     def write_data(
         self,
@@ -146,14 +160,29 @@ class IcebergTable:
         path: str | None = None,
         **file_options: Any,
     ) -> IcebergFile:
-        """Write a data file.
+        """Write a data file without committing it.
 
-        rows: mappings by column name, values as Python has them or as internal values; or an Arrow table, written as
-        it is. partition: natural values by partition field name; None: computed from the rows, which must agree.
-        schema: write under this schema in place of the current one (an older one, or other physical types).
-        columns: only these top-level columns go into the file, in this order. names: other physical names, by path.
-        path: relative to the location, or absolute; None: counted. more: fields of FileOptions, such as
-        `field_ids=False`, `row_group_size=10`, `compression="snappy"`, `statistics=[]`.
+        Args:
+            rows: Mappings by column name, with Python values or internal values; or an Arrow table, which is written
+                unchanged.
+            partition: Python values by partition field name. None to compute them from the rows, which must all be in
+                one partition.
+            spec_id: The id of the partition spec. None for the default spec.
+            schema: The schema to write under, for example an older one or one with other physical types. None for the
+                current schema.
+            columns: The top-level columns to write, in this order. None for all.
+            names: Names in the file that replace those of the schema, by path.
+            format: The file format.
+            path: The path of the file, absolute or relative to the location. None for a counted name in the partition's
+                directory.
+            file_options: Fields of `IcebergFileOptions`, for example `field_ids=False`, `row_group_size=10`,
+                `compression="snappy"`, or `statistics=[]`.
+
+        Returns:
+            A handle to commit.
+
+        Raises:
+            RequestError: A value does not fit its type, or the rows belong to several partitions.
         """
         schema = self.schema if schema is None else schema
         spec_id = self.spec_id if spec_id is None else spec_id
@@ -167,7 +196,15 @@ class IcebergTable:
         )
 
     def write_partitioned(self, rows: Sequence[Mapping[str, object]], **file_options: Any) -> tuple[IcebergFile, ...]:
-        """Write one data file per partition of the rows, in the order in which the partitions first occur."""
+        """Write one data file per partition of the rows without committing them.
+
+        Args:
+            rows: Mappings by column name, as for `write_data`.
+            file_options: As for `write_data`.
+
+        Returns:
+            The handles, in the order in which the partitions first occur.
+        """
         groups = group_by_partition(self.document, self.spec_id, self.schema, rows)
         return tuple(self.write_data(group, **file_options) for group in groups)
 
@@ -184,10 +221,24 @@ class IcebergTable:
         path: str | None = None,
         **file_options: Any,
     ) -> IcebergFile:
-        """Write a position delete file of (data file or recorded path, 0-based row).
+        """Write a position delete file without committing it.
 
-        referenced: sets `referenced_data_file`. partition, spec_id: None: those of the data files. rows: copies of the
-        deleted rows, in the order of `positions` (which then is kept). more: fields of FileOptions.
+        Args:
+            positions: Pairs of a data file (a handle or a recorded path) and the 0-based position of a deleted row.
+            referenced: The data file for `referenced_data_file`. None for no such entry.
+            partition: Python values by partition field name. None for the partition of the data files.
+            spec_id: The id of the partition spec. None for the spec of the data files.
+            rows: Copies of the deleted rows, in the order of `positions`, which then is not sorted. None for no copies.
+            ordered: `sorted` to sort by path and position, as the specification requires, or `as given`.
+            format: The file format.
+            path: As for `write_data`.
+            file_options: Fields of `IcebergFileOptions`.
+
+        Returns:
+            A handle to commit.
+
+        Raises:
+            RequestError: The partition cannot be determined from the data files.
         """
         pairs = list(positions) if ordered == "as given" or rows is not None else files.sorted_positions(positions)
         if partition is None and spec_id is None:
@@ -219,10 +270,28 @@ class IcebergTable:
         path: str | None = None,
         **file_options: Any,
     ) -> IcebergFile:
-        """Write an equality delete file: rows that agree in `columns` (names or ids) with one of `rows` are dead.
+        """Write an equality delete file without committing it.
 
-        partition: None: computed from the rows, where the keys hold the partition's source columns. A global delete
-        needs `spec_id` of an unpartitioned spec. schema: names and types of another time. more: fields of FileOptions.
+        It deletes the rows whose values in `columns` equal the values of one of `rows`.
+
+        Args:
+            columns: Names or field ids of the columns to compare.
+            rows: The keys, as mappings by column name.
+            partition: Python values by partition field name. None to compute them from the rows, if these contain the
+                source columns of the partition.
+            spec_id: The id of the partition spec. None for the default spec. Pass the id of an unpartitioned spec for a
+                global delete.
+            schema: The schema of the keys, for example an older one. None for the current schema.
+            extra_columns: Names or field ids of further columns to write, which are not compared.
+            format: The file format.
+            path: As for `write_data`.
+            file_options: Fields of `IcebergFileOptions`.
+
+        Returns:
+            A handle to commit.
+
+        Raises:
+            RequestError: A value does not fit its type, or the partition cannot be determined.
         """
         schema = self.schema if schema is None else schema
         spec_id = self.spec_id if spec_id is None else spec_id
@@ -238,14 +307,20 @@ class IcebergTable:
     def write_deletion_vectors(
         self, positions: Mapping[IcebergFile, Iterable[int]], *, path: str | None = None
     ) -> tuple[IcebergFile, ...]:
-        """Write one Puffin file with a deletion vector for each data file: 0-based positions of its dead rows."""
+        """Write one Puffin file with a deletion vector for each data file, without committing it.
+
+        Args:
+            positions: For each data file, the 0-based positions of its deleted rows.
+            path: As for `write_data`.
+
+        Returns:
+            A handle for each deletion vector.
+        """
         recorded = self._new_path(path, "", "-deletes.puffin")
         return files.write_vectors(self.file_of(recorded), recorded, positions)
 
-    # -- commits ------------------------------------------------------------------------------------------------------
-
     def append(self, *handles: IcebergFile) -> int:
-        """Commit added files to `main`; the new snapshot's id."""
+        """Commit added files to `main` and return the id of the new snapshot."""
         return self.commit(add=handles)
 
     def commit(
@@ -261,15 +336,28 @@ class IcebergTable:
         timestamp_ms: int | None = None,
         summary: Mapping[str, str] | None = None,
     ) -> int:
-        """Commit a snapshot; its id.
+        """Commit a snapshot.
 
-        remove: DELETED entries in rewritten manifests, whose other entries become EXISTING.
-        operation: None: append for data only, delete for deletes only, else overwrite. branch: None stages the snapshot
-        (no ref moves). manifests: `merge` rewrites the carried manifests into one per spec and content.
-        sequence_number: the *data* sequence number of added data files, as compaction sets it.
+        Args:
+            add: Files to add.
+            remove: Files to remove. Their manifests are rewritten: these files become DELETED entries, the other files
+                EXISTING entries.
+            operation: The operation in the summary. None for `append` if only data files are added, `delete` if only
+                delete files are added, and `overwrite` otherwise.
+            branch: The branch to move. None for a staged snapshot, which no branch points to.
+            manifests: `keep` to keep the unchanged manifests of the parent, or `merge` to rewrite them into one per
+                spec and content.
+            sequence_number: The data sequence number of added data files, as a compaction sets it. None for the
+                inherited number.
+            snapshot_id: The id of the snapshot. None for a counted id.
+            timestamp_ms: The time in milliseconds since 1970-01-01 UTC. None for a counted time.
+            summary: Further entries of the summary.
+
+        Returns:
+            The id of the new snapshot.
 
         Raises:
-            RequestError: a removed file is not live, or the branch does not exist.
+            RequestError: A removed file is not live, or the branch does not exist.
         """
         parent = self.document.parent_of(branch)
         snapshot_id = FIRST_SNAPSHOT_ID + self._snapshots if snapshot_id is None else snapshot_id
@@ -303,8 +391,6 @@ class IcebergTable:
         self._save()
         return snapshot_id
 
-    # -- table changes; each writes a metadata file -------------------------------------------------------------------
-
     def add_column(
         self,
         name: str,
@@ -314,9 +400,17 @@ class IcebergTable:
         write_default: object = None,
         parent: FieldPath | None = None,
     ) -> int:
-        """Add a column at the end, or a field to the struct at `parent`; its field id.
+        """Add a column at the end of the schema, or a field at the end of a struct.
 
-        initial_default: natural value of the rows that exist already. write_default: None: the same.
+        Args:
+            name: The name of the column or field.
+            type_text: The type as text.
+            initial_default: The Python value of rows that already exist. None for null.
+            write_default: The Python value for later writers. None for `initial_default`.
+            parent: The path of the struct. None for a top-level column.
+
+        Returns:
+            The field id.
         """
         type_, required = parse_type(type_text)
         ids = count(self.document.doc["last-column-id"] + 1)
@@ -333,47 +427,63 @@ class IcebergTable:
         self.set_schema(evolution.drop(self.schema, path))
 
     def rename_column(self, path: FieldPath, name: str) -> None:
-        """Rename a column or a nested field; its id stays."""
+        """Rename a column or a nested field. Its id stays."""
         self.set_schema(evolution.change(self.schema, path, lambda f: replace(f, name=name)))
 
     def widen_column(self, path: FieldPath, type_text: str) -> None:
-        """Give a column another primitive type; whether that is a legal promotion is not checked."""
+        """Change the type of a column to another primitive type.
+
+        The builder does not check whether the specification allows the promotion.
+        """
         self.set_schema(evolution.change(self.schema, path, lambda f: replace(f, type=parse_type(type_text)[0])))
 
     def make_optional(self, path: FieldPath) -> None:
-        """Let a required column hold nulls."""
+        """Make a required column optional."""
         self.set_schema(evolution.change(self.schema, path, lambda f: replace(f, required=False)))
 
     def move_column(self, path: FieldPath, index: int) -> None:
-        """Move a column or nested field to a 0-based place among its siblings."""
+        """Move a column or nested field to a 0-based position among its siblings."""
         self.set_schema(evolution.move(self.schema, path, index))
 
     def set_schema(self, schema: Schema) -> None:
-        """Make any schema the current one, under a new schema id."""
+        """Make a schema the current one, under a new schema id."""
         self.document.set_schema(schema)
         self._save()
 
     def set_partition_spec(self, entries: Sequence[SpecEntry]) -> int:
-        """Make this the default partition spec; its id."""
+        """Make a partition spec the default one and return its id.
+
+        Args:
+            entries: As `partition_spec` of `create`.
+        """
         self.document.set_spec(entries)
         self._save()
         return self.spec_id
 
     def set_properties(self, **properties: str) -> None:
-        """Set table properties; `_` in a name stands for itself, so use `**{"a.b": "c"}` for dotted ones."""
+        """Set table properties, for example `set_properties(**{"write.format.default": "orc"})`."""
         self.document.doc["properties"].update(properties)
         self._save()
 
     def create_tag(self, name: str, snapshot_id: int | None = None) -> None:
-        """Tag a snapshot; None: the current one of `main`."""
+        """Create a tag for a snapshot. None for the current snapshot of `main`."""
         self.set_ref(name, snapshot_id, "tag")
 
     def create_branch(self, name: str, snapshot_id: int | None = None) -> None:
-        """Start a branch at a snapshot; None: the current one of `main`."""
+        """Create a branch at a snapshot. None for the current snapshot of `main`."""
         self.set_ref(name, snapshot_id, "branch")
 
     def set_ref(self, name: str, snapshot_id: int | None, kind: Literal["branch", "tag"]) -> None:
-        """Point a branch or tag, new or old, at a snapshot; `main` too, which is a rollback."""
+        """Point a new or existing branch or tag at a snapshot. Moving `main` is a rollback.
+
+        Args:
+            name: The name of the branch or tag.
+            snapshot_id: The snapshot. None for the current snapshot of `main`.
+            kind: `branch` or `tag`.
+
+        Raises:
+            RequestError: The table has no such snapshot.
+        """
         target = self.snapshot_id if snapshot_id is None else snapshot_id
         if target is None:
             raise RequestError(f"Cannot set {name}: the table has no snapshot yet; commit one first")
@@ -381,39 +491,50 @@ class IcebergTable:
         self._save()
 
     def upgrade(self, version: int) -> None:
-        """Raise the format version; what is written stays as it is."""
+        """Raise the format version without rewriting files."""
         self.document.upgrade(version)
         self._save()
 
     def expire(self, snapshot_id: int) -> None:
-        """Remove a snapshot that no ref points to; its files stay on disk."""
+        """Remove a snapshot without a branch or tag from the metadata. Its files stay on disk.
+
+        Raises:
+            RequestError: There is no such snapshot, or a branch or tag points to it.
+        """
         self.document.expire(snapshot_id)
         self._save()
 
-    # -- unusual and broken tables ------------------------------------------------------------------------------------
-
     def edit_metadata(self, change: Callable[[dict[str, Any]], object]) -> None:
-        """Change the current metadata document in place and write its file again, under the same name."""
+        """Change the current metadata document in place and rewrite its file under the same name."""
         change(self.document.doc)
         self.store.rewrite_version(self.document.doc)
 
     def manifest_list(self, snapshot_id: int | None = None) -> AvroDocument:
-        """The manifest list of a snapshot; None: the current one of `main`."""
+        """Return the manifest list of a snapshot. None for the current snapshot of `main`."""
         return self.store.load(self._manifest_list_path(snapshot_id))
 
     def manifests(self, snapshot_id: int | None = None) -> dict[str, AvroDocument]:
-        """The manifests of a snapshot by recorded path, in list order."""
+        """Return the manifests of a snapshot by recorded path, in the order of the manifest list."""
         paths = [m["manifest_path"] for m in self.manifest_list(snapshot_id).records]
         return {path: self.store.load(path) for path in paths}
 
     def edit_manifest_list(self, change: Callable[[AvroDocument], object], snapshot_id: int | None = None) -> None:
-        """Change the manifest list of a snapshot (records, schema, header, codec) and write its file again."""
+        """Change the manifest list of a snapshot and rewrite its file.
+
+        Args:
+            change: A function that edits the records, schema, header, or codec in place.
+            snapshot_id: The snapshot. None for the current snapshot of `main`.
+        """
         self.store.edit(self._manifest_list_path(snapshot_id), change)
 
     def edit_manifest(self, target: IcebergFile | str, change: Callable[[AvroDocument], object]) -> None:
-        """Change the manifests of the current snapshot that list a file, or the one with this recorded path.
+        """Change manifests of the current snapshot and rewrite their files.
 
-        Lists that record the manifest's length record the new one, as its writer would have done.
+        The manifest list is updated with the new lengths of the manifests, as a real writer would do.
+
+        Args:
+            target: A file whose manifests are changed, or the recorded path of a manifest.
+            change: A function that edits a manifest in place.
         """
         lengths = {}
         for path, document in self.manifests().items():
@@ -428,8 +549,6 @@ class IcebergTable:
                     record["manifest_length"] = lengths[record["manifest_path"]]
 
         self.edit_manifest_list(update_lengths)
-
-    # -- inside -------------------------------------------------------------------------------------------------------
 
     def _write_file(
         self,

@@ -1,6 +1,8 @@
-"""Commits: the manifests and the manifest list of a new snapshot, made from its parent's and a change.
+"""Commits: the manifests and the manifest list of a new snapshot, made from a change and the parent's manifests.
 
-Works on Avro documents in memory; `iceberg.IcebergTable` writes them and keeps the table metadata.
+The functions work on Avro documents in memory. `builder.IcebergTable` writes the documents and keeps the table
+metadata.
+
 Spec: Iceberg, "Manifests", "Manifest Lists", "Sequence Number Inheritance", "Row Lineage".
 """
 
@@ -29,11 +31,19 @@ EXISTING, ADDED, DELETED = 0, 1, 2
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommitContext:
-    """The parts of the table that the manifests of a snapshot need.
+    """The parts of the table that the manifests of a snapshot depend on.
 
-    next_row_id: the table's; None before v3. partition_fields: the fields of the partition tuple by spec id.
-    spec_json: the JSON field list by spec id. store: writes a manifest and gives its recorded path and length.
-    load: a manifest by recorded path.
+    Attributes:
+        version: The format version.
+        snapshot_id: The id of the new snapshot.
+        parent_id: The id of its parent. None for the first snapshot.
+        sequence_number: The sequence number of the new snapshot.
+        next_row_id: The table's next row id. None before format version 3.
+        schema_json: The current schema as JSON.
+        partition_fields: The fields of the partition tuple by spec id.
+        spec_json: The fields of the partition spec as JSON, by spec id.
+        store: A function that writes a manifest and returns its recorded path and length.
+        load: A function that returns a manifest by recorded path.
     """
 
     version: int
@@ -51,7 +61,16 @@ class CommitContext:
 def new_manifests(
     context: CommitContext, added: Iterable[IcebergFile], data_sequence_number: int | None
 ) -> list[dict[str, Any]]:
-    """Writes a manifest for each spec and kind of content of the added files. Returns list entries, data first."""
+    """Write a manifest for each spec and kind of content of the added files.
+
+    Args:
+        context: The commit.
+        added: The added files.
+        data_sequence_number: The sequence number of data files. None for the inherited number.
+
+    Returns:
+        The entries of the manifest list, data manifests first.
+    """
     groups: dict[tuple[int, int], list[dict[str, Any]]] = {}
     for handle in added:
         is_deletes = int(handle.content != 0)
@@ -73,13 +92,23 @@ def carried_manifests(
     removed: Collection[tuple[str, int | None]],
     mode: Literal["keep", "merge"],
 ) -> list[dict[str, object]]:
-    """The parent's manifests without the removed files; a manifest without live entries is left out.
+    """Return the parent's manifests without the removed files.
 
-    keep: a manifest with a removed file is rewritten (that file DELETED, the others EXISTING with explicit numbers),
-    the others stay. merge: all of one spec and kind of content are rewritten into one.
+    Manifests without live entries are left out.
+
+    Args:
+        context: The commit.
+        manifests: The entries of the parent's manifest list.
+        removed: The keys of the removed files.
+        mode: `keep` rewrites only manifests with a removed file, which becomes DELETED; the other entries become
+            EXISTING with explicit sequence numbers. `merge` rewrites all manifests of one spec and kind of content into
+            one.
+
+    Returns:
+        The entries of the manifest list.
 
     Raises:
-        RequestError: a file to be removed is not live.
+        RequestError: A removed file is not live.
     """
     unchanged: list[dict[str, object]] = []
     rewritten: dict[tuple[Any, ...], list[dict[str, object]]] = {}
@@ -106,7 +135,7 @@ def carried_manifests(
 
 
 def _live_entries(document: AvroDocument, list_entry: Mapping[str, object]) -> list[dict[str, Any]]:
-    """The entries that are not deleted, with inherited values filled in from the manifest list."""
+    """Return the entries that are not deleted, with the values that they inherit from the manifest list."""
     next_row_id = list_entry.get("first_row_id")
     result = []
     for entry in document.records:
@@ -127,12 +156,19 @@ def _live_entries(document: AvroDocument, list_entry: Mapping[str, object]) -> l
 
 
 def entry_key(entry: Mapping[str, Any]) -> tuple[str, int | None]:
-    """The identity of an entry's file, as `IcebergFile.key`."""
+    """Return the identity of an entry's file, as in `IcebergFile.key`."""
     return entry["data_file"]["file_path"], entry["data_file"].get("content_offset")
 
 
 def write_manifest(context: CommitContext, spec_id: int, kind: int, entries: list[dict[str, Any]]) -> dict[str, object]:
-    """Write a manifest (kind: 0 data, 1 deletes); its manifest list entry."""
+    """Write a manifest and return its manifest list entry.
+
+    Args:
+        context: The commit.
+        spec_id: The id of the partition spec.
+        kind: 0 for data, 1 for deletes.
+        entries: The manifest entries.
+    """
     partition = context.partition_fields[spec_id]
     header = manifest_header(
         context.version, context.schema_json, spec_id, context.spec_json[spec_id], "deletes" if kind else "data"
@@ -156,7 +192,10 @@ def write_manifest(context: CommitContext, spec_id: int, kind: int, entries: lis
 
 
 def manifest_list(context: CommitContext, manifests: Iterable[dict[str, Any]]) -> tuple[AvroDocument, int]:
-    """The manifest list, data before deletes, and the number of row ids that it assigns (v3; before that 0)."""
+    """Return the manifest list, data manifests first, and the number of row ids that it assigns.
+
+    Before format version 3, the number is 0.
+    """
     assigned = 0
     records = []
     for list_entry in sorted(manifests, key=lambda m: m.get("content", 0)):
@@ -183,7 +222,7 @@ def manifest_list(context: CommitContext, manifests: Iterable[dict[str, Any]]) -
 def snapshot_json(
     context: CommitContext, *, timestamp_ms: int, summary: Mapping[str, str], manifest_list: str, assigned_rows: int
 ) -> dict[str, object]:
-    """The snapshot as in metadata.json; `manifest_list` is a recorded path."""
+    """Return the snapshot as in the metadata file. `manifest_list` is a recorded path."""
     snapshot: dict[str, object] = {"snapshot-id": context.snapshot_id}
     if context.version > 1:
         snapshot["sequence-number"] = context.sequence_number
@@ -197,14 +236,14 @@ def snapshot_json(
 
 
 def operation_of(added: Sequence[IcebergFile], removed: Sequence[IcebergFile]) -> str:
-    """The operation of a commit of these files, as the specification names it."""
+    """Return the name of the operation that adds and removes some files, as the specification defines it."""
     if not removed and all(handle.content == 0 for handle in added):
         return "append"
     return "overwrite" if any(handle.content == 0 for handle in added) else "delete"
 
 
 def summary_of(operation: str, added: Sequence[IcebergFile], removed: Sequence[IcebergFile]) -> dict[str, str]:
-    """The snapshot summary: the operation and what it added and removed, as strings."""
+    """Return the snapshot summary: the operation and the numbers of added and removed files and rows, as strings."""
     counts: dict[str, int] = {}
     for verb, past, handles in (("added", "added", added), ("removed", "deleted", removed)):
         for handle in handles:
@@ -252,7 +291,7 @@ def _summary(field: Field, tuples: Iterable[Mapping[str, object]]) -> dict[str, 
 
 
 def _float_order(value: object) -> Any:
-    # -0.0 sorts before 0.0 in bounds, though Python holds them equal.
+    # In bounds, -0.0 is less than 0.0, although Python considers them equal.
     return (value, math.copysign(1.0, value)) if isinstance(value, float) else value
 
 

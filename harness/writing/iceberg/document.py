@@ -34,7 +34,7 @@ _DAY_US = 86_400_000_000
 
 
 def result_type(transform: str, source: Type) -> Type:
-    """The type of the partition values; text for a transform that Iceberg does not define."""
+    """Return the type of a transform's results. A transform that Iceberg does not define has strings as results."""
     match _split(transform):
         case (("identity" | "void" | "truncate"), _):
             return source
@@ -47,10 +47,10 @@ def result_type(transform: str, source: Type) -> Type:
 
 
 def transform_value(transform: str, source: Type, value: Any) -> object:
-    """The partition value of one stored value; null stays null.
+    """Return the partition value of a stored value. Null stays null.
 
     Raises:
-        RequestError: the transform is not one of Iceberg's, or not for this type; give the partition explicitly.
+        RequestError: Iceberg does not define the transform, or not for this type. Pass the partition explicitly then.
     """
     name, argument = _split(transform)
     if value is None or name == "void":
@@ -73,7 +73,7 @@ def transform_value(transform: str, source: Type, value: Any) -> object:
             micros = value // 1000 if unit == "ns" else value
             return micros // (_DAY_US // 24) if name == "hour" else _calendar_units(name, micros // _DAY_US)
         case _:
-            raise RequestError(f"Cannot apply {transform} to {source}: name the partition value in `partition`")
+            raise RequestError(f"Cannot apply {transform} to {source}: set the partition value with `partition`")
 
 
 def _split(transform: str) -> tuple[str, int]:
@@ -94,14 +94,17 @@ def _hash_input(source: Type, value: Any) -> bytes:
         case UuidType() | FixedType() | BinaryType():
             return bytes(value)
         case _:
-            raise RequestError(f"Cannot apply bucket to {source}: Iceberg does not hash this type")
+            raise RequestError(f"Cannot apply bucket to {source}: Iceberg defines no hash of this type")
 
 
 def _calendar_units(name: str, days: int) -> int:
-    """Years or months since 1970, or the days themselves, of a day that may lie outside of `datetime`'s years."""
+    """Return the years or months since 1970, or the days themselves, of a day.
+
+    The day may be outside the range of `datetime`.
+    """
     if name == "day":
         return days
-    # Count from 0000-03-01 in cycles of 400 years, so that the leap day is the last of its year.
+    # Count from 0000-03-01 in cycles of 400 years, so that the leap day is the last day of its year.
     cycle, day = divmod(days + 719_468, 146_097)
     year = (day - day // 1460 + day // 36_524 - day // 146_096) // 365
     month = (5 * (day - (365 * year + year // 4 - year // 100)) + 2) // 153
@@ -126,7 +129,14 @@ class PartitionColumn:
 
 @dataclass(slots=True)
 class TableDocument:
-    """The metadata to be written (`doc`), and the typed schemas and specs from which it was made."""
+    """The metadata to be written, and the typed schemas and specs that it was made from.
+
+    Attributes:
+        doc: The metadata as JSON.
+        schemas: All schemas, oldest first.
+        specs: The partition specs by id.
+        write_defaults: The write defaults as JSON, by field id.
+    """
 
     doc: dict[str, Any]
     schemas: list[Schema] = field(default_factory=list)
@@ -144,7 +154,7 @@ class TableDocument:
         return next(s for s in self.schemas if s.id == self.doc["current-schema-id"])
 
     def set_schema(self, schema: Schema) -> None:
-        """Make this the current schema, under a new id unless it is the table's first."""
+        """Make a schema the current one, under a new id unless it is the table's first schema."""
         ids = [s.id for s in self.schemas]
         schema = replace(schema, id=max(ids) + 1) if ids else schema
         self.schemas.append(schema)
@@ -156,7 +166,7 @@ class TableDocument:
             self.doc["schema"] = as_json
 
     def set_spec(self, entries: Sequence[SpecEntry]) -> None:
-        """Make this the default spec, under a new id unless it is the table's first."""
+        """Make a partition spec the default one, under a new id unless it is the table's first spec."""
         known = {(c.source_id, c.transform): c.field_id for spec in self.specs.values() for c in spec}
         next_id = self.doc.get("last-partition-id", FIRST_PARTITION_ID - 1) + 1
         columns = []
@@ -181,14 +191,14 @@ class TableDocument:
             self.doc["partition-spec"] = self.spec_json(spec_id)
 
     def spec_json(self, spec_id: int) -> list[dict[str, object]]:
-        """The field list of a spec."""
+        """Return the fields of a spec as JSON."""
         return [
             {"source-id": c.source_id, "field-id": c.field_id, "name": c.name, "transform": c.transform}
             for c in self.specs[spec_id]
         ]
 
     def source_type(self, source_id: int) -> Type:
-        """The newest type of a column, dropped ones included."""
+        """Return the newest type of a column, also of a dropped column."""
         for schema in [self.schema, *reversed(self.schemas)]:
             found = schema.by_id().get(source_id)
             if found is not None:
@@ -196,7 +206,7 @@ class TableDocument:
         return UnknownType()
 
     def partition_fields(self, spec_id: int) -> tuple[Field, ...]:
-        """The fields of the partition tuple, with the types of the transforms' results."""
+        """Return the fields of the partition tuple, with the types of the transforms' results."""
         return tuple(
             Field(id=c.field_id, name=c.name, type=result_type(c.transform, self.source_type(c.source_id)))
             if not isinstance(self.source_type(c.source_id), UnknownType)
@@ -205,27 +215,33 @@ class TableDocument:
         )
 
     def ref(self, name: str) -> int | None:
-        """The snapshot id of a branch or tag; None if there is none."""
+        """Return the snapshot id of a branch or tag, or None if it does not exist."""
         found = self.doc.get("refs", {}).get(name)
         return None if found is None else int(found["snapshot-id"])
 
     def parent_of(self, branch: str | None) -> int | None:
-        """The snapshot that a commit to the branch (None: a staged one) builds on; None for the table's first.
+        """Return the parent snapshot of a commit.
+
+        Args:
+            branch: The branch of the commit. None for a staged commit.
+
+        Returns:
+            The snapshot id. None for the table's first snapshot.
 
         Raises:
-            RequestError: there is no such branch.
+            RequestError: There is no such branch.
         """
         name = "main" if branch is None else branch
         parent = self.ref(name)
         if parent is None and name != "main":
-            raise RequestError(f"Cannot commit to {name}: there is no such branch; make it with create_branch")
+            raise RequestError(f"Cannot commit to {name}: there is no such branch; create it with create_branch")
         return parent
 
     def set_ref(self, name: str, snapshot_id: int, kind: str, timestamp_ms: int) -> None:
-        """Point a branch or tag at a snapshot; moving `main` makes it current and logs it.
+        """Point a branch or tag at a snapshot. If it is `main`, make the snapshot current and log it.
 
         Raises:
-            RequestError: the table has no such snapshot.
+            RequestError: The table has no such snapshot.
         """
         self.snapshot(snapshot_id)
         self.doc.setdefault("refs", {})[name] = {"snapshot-id": snapshot_id, "type": kind}
@@ -235,10 +251,10 @@ class TableDocument:
             log.append({"timestamp-ms": timestamp_ms, "snapshot-id": snapshot_id})
 
     def snapshot(self, snapshot_id: int) -> dict[str, Any]:
-        """The JSON of a snapshot.
+        """Return the JSON of a snapshot.
 
         Raises:
-            RequestError: the table has no such snapshot.
+            RequestError: The table has no such snapshot.
         """
         for snapshot in self.doc.get("snapshots", []):
             if snapshot["snapshot-id"] == snapshot_id:
@@ -247,7 +263,7 @@ class TableDocument:
         raise RequestError(f"No snapshot {snapshot_id}; the table has {known}")
 
     def add_snapshot(self, snapshot: Mapping[str, Any], branch: str | None) -> None:
-        """Append a snapshot and move the branch to it; None moves nothing."""
+        """Append a snapshot and move the branch to it. With None, no branch moves."""
         self.doc.setdefault("snapshots", []).append(dict(snapshot))
         if "sequence-number" in snapshot:
             self.doc["last-sequence-number"] = snapshot["sequence-number"]
@@ -257,10 +273,10 @@ class TableDocument:
             self.set_ref(branch, snapshot["snapshot-id"], "branch", snapshot["timestamp-ms"])
 
     def expire(self, snapshot_id: int) -> None:
-        """Removes a snapshot and the log up to it: a log with a hole would answer wrongly.
+        """Remove a snapshot, and the snapshot log up to it, because a log with a gap would yield wrong answers.
 
         Raises:
-            RequestError: there is no such snapshot, or a branch or tag holds it.
+            RequestError: There is no such snapshot, or a branch or tag points to it.
         """
         self.snapshot(snapshot_id)
         held = [name for name, ref in self.doc.get("refs", {}).items() if ref["snapshot-id"] == snapshot_id]
@@ -272,10 +288,10 @@ class TableDocument:
         self.doc["snapshot-log"] = log[last + 1 :]
 
     def upgrade(self, version: int) -> None:
-        """Raise the format version; files and snapshots stay as they are.
+        """Raise the format version without changing files and snapshots.
 
         Raises:
-            RequestError: the version is not above the present one, or not 2 or 3.
+            RequestError: The version is not higher than the current one, or is above 3.
         """
         if not self.version < version <= 3:
             raise RequestError(f"Cannot upgrade from format version {self.version} to {version}: expected up to 3")
@@ -289,7 +305,7 @@ class TableDocument:
 
 
 def empty_document(version: int, table_uuid: str, location: str) -> dict[str, object]:
-    """The metadata of a table without schema, spec or snapshot."""
+    """Return the metadata of a table without schema, spec, and snapshot."""
     doc: dict[str, object] = {
         "format-version": version,
         "table-uuid": table_uuid,

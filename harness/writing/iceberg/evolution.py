@@ -1,5 +1,7 @@
-"""Schema changes as functions from schema to schema. Paths are dotted names; `element`, `key` and `value` lead into
-lists and maps. The schema ids stay: the table numbers its schemas.
+"""Schema changes as functions from a schema to a schema.
+
+A column path is a dotted name. `element`, `key`, and `value` lead into lists and maps. The schema id does not change
+here, because the table numbers its schemas.
 
 Spec: Iceberg, "Schema Evolution".
 """
@@ -18,19 +20,19 @@ _Siblings: TypeAlias = tuple[Field, ...]
 
 
 def find_field(schema: Schema, path: FieldPath) -> Field:
-    """The field at a path; a text that is a whole column name means that column, dots or not.
+    """Return the field at a path. A text that equals a column's name means that column, even if it contains dots.
 
     Raises:
-        RequestError: there is none.
+        RequestError: There is no such field.
     """
     return _locate(schema, path)[-1]
 
 
 def field_chain(schema: Schema, field_id: int) -> tuple[Field, ...]:
-    """The fields from the top level down to the one with this id.
+    """Return the fields from the top level down to the field with an id.
 
     Raises:
-        RequestError: there is none.
+        RequestError: There is no such field.
     """
     found = _chain(schema.fields, field_id)
     if found is None:
@@ -39,7 +41,7 @@ def field_chain(schema: Schema, field_id: int) -> tuple[Field, ...]:
 
 
 def project(fields: _Siblings, ids: Collection[int]) -> _Siblings:
-    """The fields with these ids, whole, and the structs above them; all optional."""
+    """Return the fields with some ids, all their children, and the structs above them. All become optional."""
     kept = []
     for f in fields:
         if f.id in ids:
@@ -50,7 +52,7 @@ def project(fields: _Siblings, ids: Collection[int]) -> _Siblings:
 
 
 def rename_fields(fields: _Siblings, names: dict[int, str]) -> _Siblings:
-    """The fields with other names, by id, at every level."""
+    """Return the fields with other names at every level, by field id."""
     return tuple(
         replace(f, name=names.get(f.id, f.name), type=with_children(f.type, rename_fields(children(f.type), names)))
         for f in fields
@@ -58,22 +60,22 @@ def rename_fields(fields: _Siblings, names: dict[int, str]) -> _Siblings:
 
 
 def add(schema: Schema, parent: FieldPath | None, field: Field) -> Schema:
-    """The schema with one more field at the end of the top level, or of the struct at `parent`."""
+    """Return the schema with a new field at the end of the top level, or of the struct at `parent`."""
     return _edit_children(schema, None if parent is None else find_field(schema, parent), lambda level: (*level, field))
 
 
 def drop(schema: Schema, path: FieldPath) -> Schema:
-    """The schema without a field."""
+    """Return the schema without the field at a path."""
     return _edit_siblings(schema, path, lambda level, last: tuple(f for f in level if f.id != last.id))
 
 
 def change(schema: Schema, path: FieldPath, edit: Callable[[Field], Field]) -> Schema:
-    """The schema with one field changed by `how`."""
+    """Return the schema with the field at a path changed by a function."""
     return _edit_siblings(schema, path, lambda level, last: tuple(edit(f) if f.id == last.id else f for f in level))
 
 
 def move(schema: Schema, path: FieldPath, index: int) -> Schema:
-    """The schema with one field at another 0-based place among its siblings."""
+    """Return the schema with the field at a path moved to a 0-based position among its siblings."""
 
     def reorder(level: _Siblings, last: Field) -> _Siblings:
         others = [f for f in level if f.id != last.id]
@@ -83,7 +85,7 @@ def move(schema: Schema, path: FieldPath, index: int) -> Schema:
 
 
 def _edit_siblings(schema: Schema, path: FieldPath, edit: Callable[[_Siblings, Field], _Siblings]) -> Schema:
-    """The schema with the field at a path and its siblings replaced by what `how` makes of them."""
+    """Return the schema in which a function replaces the field at a path and its siblings."""
     *above, last = _locate(schema, path)
     return _edit_children(schema, above[-1] if above else None, lambda level: edit(level, last))
 
@@ -110,7 +112,7 @@ def _chain(fields: _Siblings, field_id: int) -> tuple[Field, ...] | None:
 
 
 def with_children(type_: Type, level: tuple[Field, ...]) -> Type:
-    """The nested type with these fields in the places of its own; a primitive type stays."""
+    """Return a nested type with other children. A primitive type is returned unchanged."""
     match type_:
         case StructType():
             return StructType(level)
@@ -123,7 +125,7 @@ def with_children(type_: Type, level: tuple[Field, ...]) -> Type:
 
 
 def _edit_children(schema: Schema, parent: Field | None, edit: Callable[[_Siblings], _Siblings]) -> Schema:
-    """The schema with the children of `parent` (None: the top level) replaced by what `how` makes of them."""
+    """Return the schema in which a function replaces the children of `parent`, or the top level if it is None."""
 
     def visit(level: _Siblings) -> _Siblings:
         result = []

@@ -1,4 +1,4 @@
-"""Data and delete files: stored rows or an Arrow table in, a file on disk and its `data_file` struct out.
+"""Data and delete files: written from stored rows or an Arrow table, and described by `data_file` structs.
 
 Spec: Iceberg, "Position Delete Files", "Equality Delete Files"; Puffin, `deletion-vector-v1`.
 """
@@ -56,10 +56,16 @@ _Maps: TypeAlias = dict[str, dict[int, Any]]
 def statistics_of(
     table: pa.Table, fields: Sequence[Field], *, only: Collection[int] | None, bounds_length: int | None
 ) -> dict[str, object]:
-    """Statistics of the leaves of `fields`, whose columns have their names in `table`, as a `data_file` holds them.
+    """Return the statistics of the leaf fields of a file, as a `data_file` struct holds them.
 
-    only: ids of the leaves wanted; None: all. bounds_length: cut longer string and binary bounds outward to this length
-    (code points or bytes). Elements of lists and maps get counts of elements and no bounds (iceberg 3.4).
+    Elements of lists and maps get counts of elements, and no bounds (iceberg 3.4).
+
+    Args:
+        table: The content of the file. Its columns have the names of the fields.
+        fields: The columns.
+        only: The ids of the leaf fields that get statistics. None for all.
+        bounds_length: The length to which string bounds (in code points) and binary bounds (in bytes) are cut outward.
+            None for uncut bounds.
     """
     result: _Maps = {name: {} for name in _MAPS}
     for f in fields:
@@ -126,7 +132,7 @@ def _bounds(result: _Maps, f: Field, array: pa.Array, length: int | None) -> Non
 
 
 def _min_max(array: pa.Array) -> tuple[object, object]:
-    """Least and greatest value as internal values; the array has no nulls and no NaN."""
+    """Return the least and greatest value as internal values. The array contains no nulls and no NaN."""
     kind = array.type
     if isinstance(kind, pa.BaseExtensionType):
         return _min_max(array.storage)
@@ -140,7 +146,11 @@ def _min_max(array: pa.Array) -> tuple[object, object]:
 
 
 def _truncate_upper_bound(value: Any, length: int) -> object:
-    """The shortest successor of the first `length` units that is not below `value`; None if there is none."""
+    """Return the shortest text or bytes that follows the first `length` units and is not below `value`.
+
+    Returns:
+        The bound, or None if there is none.
+    """
     if len(value) <= length:
         return value
     for end in range(length, 0, -1):
@@ -148,7 +158,7 @@ def _truncate_upper_bound(value: Any, length: int) -> object:
         if isinstance(last, int) and last < 0xFF:
             return value[: end - 1] + bytes([last + 1])
         if isinstance(last, str) and ord(last) < 0x10FFFF:
-            # The surrogates are no characters.
+            # Surrogates are not characters.
             return value[: end - 1] + ("\ue000" if last == "\ud7ff" else chr(ord(last) + 1))
     return None
 
@@ -158,11 +168,13 @@ FileFormat: TypeAlias = Literal["parquet", "avro", "orc"]
 
 @dataclass(slots=True, eq=False)
 class IcebergFile:
-    """A data or delete file on disk, committed or not. Handles are compared by identity.
+    """A handle of a data or delete file on disk, committed or not. Handles are compared by identity.
 
-    file: where it is on disk. spec_id: the partition spec that it was written under.
-    data_file: its `data_file` struct as the manifest will carry it, by the specification's names; maps by field id are
-    lists of {"key", "value"}. Change it before the commit to make an unusual entry.
+    Attributes:
+        file: The path on disk.
+        spec_id: The id of the partition spec under which the file was written.
+        data_file: The `data_file` struct that the manifest will hold, by the names in the specification. Maps by field
+            id are lists of {"key", "value"}. Edit it before the commit to make an unusual entry.
     """
 
     file: Path
@@ -176,30 +188,37 @@ class IcebergFile:
 
     @property
     def content(self) -> int:
-        """0 data, 1 position deletes (deletion vectors too), 2 equality deletes."""
+        """0 for data, 1 for position deletes and deletion vectors, 2 for equality deletes."""
         return int(self.data_file["content"])
 
     @property
     def record_count(self) -> int:
-        """Rows in the file; for a deletion vector the positions in it."""
+        """The number of rows in the file. For a deletion vector, the number of positions."""
         return int(self.data_file["record_count"])
 
     @property
     def key(self) -> tuple[str, int | None]:
-        """The identity of the file in manifests: several deletion vectors share one path."""
+        """The identity of the file in manifests: its path and, for a deletion vector, the offset."""
         return self.path, self.data_file.get("content_offset")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IcebergFileOptions:
-    """Options of a file.
+    """Options of a data or delete file.
 
-    compression: as the format's library names it (`zstd`, `snappy`, `none`; avro: `deflate`, `zstandard`, `null`).
-    field_ids: whether the file carries field ids. row_group_size: rows. statistics: ids of the leaves that get column
-    statistics, or None for all. bounds_length: cut longer bounds outward. physical: other types of top-level columns in
-    Parquet files, as pyarrow calls them: {"id": "int16", "at": "timestamp[ms]"}. legacy_forms: older forms of types in
-    a Parquet file, see `legacy_parquet.FORMS`. footer: key-value pairs of a Parquet footer. writer_options: passed on
-    to `pyarrow.parquet.write_table` or `pyarrow.orc.write_table`.
+    Attributes:
+        format: The file format.
+        compression: The codec, by the name in the format's library (`zstd`, `snappy`, `none`; for Avro `deflate`,
+            `zstandard`, `null`). None for the default.
+        field_ids: If true, the file carries field ids.
+        row_group_size: The maximum number of rows per row group.
+        statistics: The ids of the leaf fields that get column statistics. None for all.
+        bounds_length: The length to which bounds are cut outward. None for uncut bounds.
+        physical: Other types of top-level columns in Parquet files, by pyarrow's names: {"id": "int16", "at":
+            "timestamp[ms]"}.
+        legacy_forms: Older physical forms of types in a Parquet file, from `harness.writing.legacy_parquet.FORMS`.
+        footer: Key-value pairs of a Parquet footer.
+        writer_options: Arguments of `pyarrow.parquet.write_table` or `pyarrow.orc.write_table`.
     """
 
     format: FileFormat = "parquet"
@@ -215,7 +234,7 @@ class IcebergFileOptions:
 
 
 def stored_rows(schema: Schema, rows: Sequence[Mapping[str, object]]) -> list[dict[int, object]]:
-    """Natural rows by name as stored rows by field id."""
+    """Return Python rows by column name as stored rows by field id."""
     struct = StructType(schema.fields)
     return [stored_value(struct, row) for row in rows]
 
@@ -223,10 +242,17 @@ def stored_rows(schema: Schema, rows: Sequence[Mapping[str, object]]) -> list[di
 def write_file(
     path: Path, fields: Sequence[Field], rows: Sequence[dict[int, CellValue]] | pa.Table, options: IcebergFileOptions
 ) -> dict[str, object]:
-    """Write the rows; the parts of the `data_file` struct that follow from the file itself.
+    """Write the rows to a file.
 
-    An Arrow table is written as it is (Parquet and ORC), with ids by the names of `fields`; stored rows get the
-    physical types that the specification gives for `fields`.
+    Args:
+        path: The file on disk.
+        fields: The columns.
+        rows: Stored rows, which get the physical types that the specification defines for `fields`; or an Arrow table,
+            which is written unchanged (Parquet and ORC) and gets its ids by the names of `fields`.
+        options: The options of the file.
+
+    Returns:
+        The parts of the `data_file` struct that depend on the content of the file.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     table = rows if isinstance(rows, pa.Table) else arrow_table(fields, rows, "none")
@@ -263,8 +289,8 @@ def _write_parquet(
     schema = table.schema
     if options.legacy_forms:
         table = legacy_table(table, options.legacy_forms)
-        settings["write_statistics"] = False  # those of bytes are in another order than those of decimals
-    with path.open("wb") as out:  # an open file, so that no option says where to write
+        settings["write_statistics"] = False  # the order of byte strings differs from the order of decimals
+    with path.open("wb") as out:  # an open file, so that `writer_options` cannot redirect the output
         pq.write_table(table, out, **settings)
     if options.legacy_forms:
         rewrite_footer(path, schema, options.legacy_forms)
@@ -282,7 +308,7 @@ def _write_parquet(
 
 
 def _with_types(table: pa.Table, types: Mapping[str, str]) -> pa.Table:
-    """The table with some columns cast; a zone stays."""
+    """Return the table with some columns cast. Time zones stay."""
     schema = table.schema
     for name, text in types.items():
         index = schema.get_field_index(name)
@@ -296,7 +322,7 @@ def _with_types(table: pa.Table, types: Mapping[str, str]) -> pa.Table:
 
 
 def _leaf_ids(schema: pa.Schema) -> list[int | None]:
-    """The field id of every Parquet leaf column, in file order; a variant's parts count as the variant."""
+    """Return the field id of every Parquet leaf column in file order. The parts of a variant have the variant's id."""
 
     def visit(f: pa.Field, inherited: int | None) -> list[int | None]:
         text = (f.metadata or {}).get(b"PARQUET:field_id")
@@ -338,12 +364,12 @@ def _write_avro(
 
 
 def base_data_file(content: int, path: str, partition: Mapping[str, object]) -> dict[str, Any]:
-    """The parts of a `data_file` struct that do not come from the file itself."""
+    """Return the parts of a `data_file` struct that do not depend on the content of the file."""
     return {
         "content": content,
         "file_path": path,
         "partition": dict(partition),
-        "block_size_in_bytes": 67_108_864,  # v1 requires it, readers ignore it
+        "block_size_in_bytes": 67_108_864,  # required in v1, ignored by readers
         "sort_order_id": 0 if content == 0 else None,
     }
 
@@ -354,14 +380,19 @@ _BITMAP_MAGIC = b"\xd1\xd3\x39\x64"
 
 @dataclass(frozen=True, slots=True)
 class Blob:
-    """A blob to be written: its bytes as stored, and the footer's words beside its place."""
+    """A blob to be written.
+
+    Attributes:
+        data: The stored bytes.
+        footer: The entry in the footer, without offset and length.
+    """
 
     data: bytes
     footer: Mapping[str, Any]
 
 
 def deletion_vector(data_file: str, positions: Iterable[int]) -> Blob:
-    """The deletion vector of the data file with this recorded path: 0-based positions of dead rows."""
+    """Return the deletion vector of the data file with a recorded path, from 0-based positions of deleted rows."""
     bitmap = BitMap64(positions)
     bitmap.run_optimize()
     payload = _BITMAP_MAGIC + bitmap.serialize()
@@ -377,7 +408,7 @@ def deletion_vector(data_file: str, positions: Iterable[int]) -> Blob:
 
 
 def write_puffin(path: Path, blobs: Iterable[Blob]) -> list[tuple[int, int]]:
-    """Write the file; (offset, length) of every blob, in order."""
+    """Write a Puffin file and return the offset and length of every blob, in order."""
     body = bytearray(MAGIC)
     ranges = []
     blob_entries = []
@@ -397,7 +428,7 @@ ROW_ID = 2147483544
 
 
 def position_columns(schema: Schema | None) -> tuple[Field, ...]:
-    """The columns of a position delete file; `schema` adds the optional copy of the deleted row."""
+    """Return the columns of a position delete file. `schema` adds the optional copy of the deleted row."""
     columns = (
         Field(id=PATH_ID, name="file_path", type=StringType(), required=True),
         Field(id=POSITION_ID, name="pos", type=IntegerType(64), required=True),
@@ -410,7 +441,7 @@ def position_columns(schema: Schema | None) -> tuple[Field, ...]:
 def position_rows(
     deletes: Iterable[tuple[IcebergFile | str, int]], rows: Sequence[Mapping[int, object]] | None
 ) -> list[dict[int, object]]:
-    """The rows of a position delete file, in the given order; `rows` are the deleted rows, stored."""
+    """Return the rows of a position delete file in the given order. `rows` are copies of the deleted rows."""
     result: list[dict[int, object]] = [
         {PATH_ID: target if isinstance(target, str) else target.path, POSITION_ID: position}
         for target, position in deletes
@@ -421,25 +452,25 @@ def position_rows(
 
 
 def sorted_positions(deletes: Iterable[tuple[IcebergFile | str, int]]) -> list[tuple[IcebergFile | str, int]]:
-    """The deletes by path and position, as the specification wants them in a file."""
+    """Return the deletes sorted by path and position, as the specification requires in a file."""
     return sorted(deletes, key=lambda d: (d[0] if isinstance(d[0], str) else d[0].path, d[1]))
 
 
 def shared_partition(
     document: TableDocument, default_spec_id: int, targets: Sequence[IcebergFile | str]
 ) -> tuple[int, dict[str, Any]]:
-    """Spec id and partition tuple of the data files, which must have them in common.
+    """Return the spec id and partition tuple that all data files share.
 
     Raises:
-        RequestError: they differ, or are known by path only.
+        RequestError: The data files differ in them, or are given by path.
     """
     places = [(t.spec_id, t.data_file["partition"]) for t in targets if isinstance(t, IcebergFile)]
     if not places and not document.specs[default_spec_id]:
         return default_spec_id, {}
     if not places or any(repr(p) != repr(places[0]) for p in places):
         raise RequestError(
-            "Cannot tell the partition of the delete file: its data files are in several partitions or known by path "
-            "only; write one delete file per partition, or name it with `partition` and `spec_id`"
+            "Cannot determine the partition of the delete file: its data files are in several partitions, or were "
+            "given by path; write one delete file per partition, or set `partition` and `spec_id`"
         )
     return places[0]
 
@@ -447,14 +478,17 @@ def shared_partition(
 def equality_columns(
     schema: Schema, columns: Sequence[str | int], extra: Sequence[str | int]
 ) -> tuple[tuple[int, ...], tuple[Field, ...]]:
-    """Equality ids in the given order, and the columns of the delete file: the keys and `extra`, all optional."""
+    """Return the equality ids in the given order, and the columns of the delete file.
+
+    The columns are the keys and `extra`, and all are optional.
+    """
     ids = tuple(c if isinstance(c, int) else find_field(schema, c).id for c in columns)
     more = [c if isinstance(c, int) else find_field(schema, c).id for c in extra]
     return ids, project(schema.fields, {*ids, *more})
 
 
 def write_vectors(file: Path, recorded: str, positions: Mapping[IcebergFile, Iterable[int]]) -> tuple[IcebergFile, ...]:
-    """Write a Puffin file with one deletion vector per data file; their handles, in order."""
+    """Write a Puffin file with one deletion vector per data file, and return their handles in order."""
     file.parent.mkdir(parents=True, exist_ok=True)
     dead = {target: sorted(set(rows)) for target, rows in positions.items()}
     places = write_puffin(file, [deletion_vector(target.path, rows) for target, rows in dead.items()])

@@ -1,4 +1,4 @@
-"""Partition tuples of files, given by name or computed from the rows, and the directories named after them."""
+"""Partition tuples of files, given explicitly or computed from the rows, and the directories named after them."""
 
 from __future__ import annotations
 
@@ -24,10 +24,18 @@ def partition_of(
     schema: Schema,
     rows: Sequence[Mapping[int, object]] | pa.Table,
 ) -> dict[str, object]:
-    """The tuple with the given natural values by partition field name, or, for None, the one that all rows share.
+    """Return the partition tuple of a file.
+
+    Args:
+        document: The table's document.
+        values: Python values by partition field name. None for the tuple that all rows share.
+        spec_id: The id of the partition spec.
+        schema: The schema of the rows.
+        rows: The rows of the file.
 
     Raises:
-        RequestError: a name is not of this spec, a value does not fit, or the rows do not share a tuple.
+        RequestError: A name is not a field of the spec, a value does not fit its type, or the rows belong to several
+            partitions.
     """
     return (
         _common_tuple(document, spec_id, schema, rows) if values is None else _explicit_tuple(document, spec_id, values)
@@ -37,7 +45,7 @@ def partition_of(
 def group_by_partition(
     document: TableDocument, spec_id: int, schema: Schema, rows: Sequence[Mapping[str, object]]
 ) -> list[list[Mapping[str, object]]]:
-    """Natural rows by partition, in the order in which the partitions first occur."""
+    """Return Python rows grouped by partition, in the order in which the partitions first occur."""
     groups: dict[str, list[Mapping[str, object]]] = {}
     for row, content in zip(rows, stored_rows(schema, rows), strict=True):
         groups.setdefault(repr(_row_tuple(document, spec_id, schema, content)), []).append(row)
@@ -45,7 +53,7 @@ def group_by_partition(
 
 
 def _row_tuple(document: TableDocument, spec_id: int, schema: Schema, row: Mapping[int, object]) -> dict[str, Any]:
-    """The tuple that a stored row of this schema belongs to."""
+    """Return the partition tuple of a stored row."""
     result = {}
     for column in document.specs[spec_id]:
         chain = field_chain(schema, column.source_id)
@@ -57,13 +65,13 @@ def _row_tuple(document: TableDocument, spec_id: int, schema: Schema, row: Mappi
 
 
 def partition_directory(document: TableDocument, spec_id: int, values: Mapping[str, object]) -> str:
-    """`name=value/` for each partition field, percent-encoded; empty for an unpartitioned spec."""
+    """Return `name=value/` for each partition field, percent-encoded. It is empty for an unpartitioned spec."""
     parts = []
     for f in document.partition_fields(spec_id):
         value = values.get(avro_name(f.name))
         try:
             text = "null" if value is None else str(default_json(f.type, value))
-        except OverflowError:  # a year that the calendar of `datetime` does not have
+        except OverflowError:  # `datetime` does not support this year.
             text = str(value)
         parts.append(f"{quote(f.name, safe='')}={quote(text, safe='')}/")
     return "".join(parts)
@@ -94,12 +102,12 @@ def _common_tuple(
     tuples: list[dict[str, object]] = []
     for row in rows:
         candidate = _row_tuple(document, spec_id, schema, row)
-        # By text, so that NaN equals itself and -0.0 is not 0.0.
+        # Compare texts, so that NaN equals itself, and -0.0 differs from 0.0.
         if all(repr(candidate) != repr(t) for t in tuples):
             tuples.append(candidate)
     if len(tuples) != 1:
         raise RequestError(
-            f"Cannot tell the partition of the rows: they fall in {len(tuples)}; name it with `partition`, "
+            f"Cannot determine the partition of the rows: they are in {len(tuples)} partitions; set `partition`, "
             "or use write_partitioned"
         )
     return tuples[0]

@@ -1,7 +1,7 @@
-"""Iceberg types on the writer's side: type text to types, values to internal values, both to JSON, values to bound
-bytes.
+"""Iceberg types and values for the builder: parsed from text, and converted to internal values, JSON, and bytes.
 
-Written from the specification and without the reader's code, so that a mistake in one of them does not cancel itself.
+The code follows the specification and is independent of the reader, so that a mistake in one of them is detected by the
+other.
 """
 
 from __future__ import annotations
@@ -72,16 +72,26 @@ _T = TypeVar("_T")
 
 
 class TypeText(Generic[_T]):
-    """The tokens of a type's text, taken from the front.
+    """The tokens of a type's text, which are consumed from the front.
 
-    bare: the type that begins with a word; it takes from the text what follows.
+    Args:
+        tokens: The tokens.
+        bare: A function that returns the type that starts with a word, and consumes its arguments.
     """
 
     def __init__(self, tokens: list[str], bare: Callable[[str, TypeText[_T]], _T]) -> None:
         self.tokens, self._bare = tokens, bare
 
     def parse(self, text: str, example: str) -> tuple[_T, bool]:
-        """The type of all tokens, and whether it ends in `not null`."""
+        """Return the type of all tokens, and whether the text ends in `not null`.
+
+        Args:
+            text: The whole text, for errors.
+            example: A valid type, for errors.
+
+        Raises:
+            RequestError: The text is not a type.
+        """
         found = self.next_type()
         if self.tokens:
             token = self.tokens[0]
@@ -89,9 +99,9 @@ class TypeText(Generic[_T]):
         return found
 
     def next_type(self) -> tuple[_T, bool]:
-        """The next type, and whether it ends in `not null`."""
+        """Consume the next type, and return it and whether it ends in `not null`."""
         if not self.tokens:
-            raise RequestError("Cannot read a type: the text ends early; write for example map<string, int>")
+            raise RequestError("Cannot read a type: the text ends too early; write for example map<string, int>")
         type_ = self._bare(self.tokens.pop(0), self)
         required = [t.lower() for t in self.tokens[:2]] == ["not", "null"]
         if required:
@@ -99,7 +109,7 @@ class TypeText(Generic[_T]):
         return type_, required
 
     def arguments(self, count: int) -> list[tuple[_T, bool]]:
-        """So many types between `<` and `>`."""
+        """Consume and return `count` types between `<` and `>`."""
         self.expect("<")
         found = []
         for number in range(1, count + 1):
@@ -108,7 +118,7 @@ class TypeText(Generic[_T]):
         return found
 
     def members(self) -> Iterator[tuple[str, _T, bool]]:
-        """The fields of a struct between `<` and `>`: name, type, and whether it is required."""
+        """Consume and yield the fields of a struct between `<` and `>`: name, type, and whether it is required."""
         separator = self.expect("<")
         while separator != ">":
             name = self.tokens.pop(0)
@@ -117,14 +127,18 @@ class TypeText(Generic[_T]):
             separator = self.expect(",", ">")
 
     def words(self, end: str) -> str:
-        """The words up to `end`, behind an opening bracket."""
+        """Consume an opening bracket and the words up to `end`, and return the words."""
         place = self.tokens.index(end)
         words = "".join(self.tokens[1:place])
         del self.tokens[: place + 1]
         return words
 
     def expect(self, *expected: str) -> str:
-        """The next token, which must be one of these."""
+        """Consume and return the next token, which must be one of `expected`.
+
+        Raises:
+            RequestError: It is another token, or the end of the text.
+        """
         if not self.tokens or self.tokens[0] not in expected:
             got = " ".join(self.tokens) or "the end"
             raise RequestError(f"Cannot read a type: expected {' or '.join(expected)}, got {got}")
@@ -132,16 +146,22 @@ class TypeText(Generic[_T]):
 
 
 def parse_type(text: str) -> tuple[Type, bool]:
-    """The type that `text` spells and whether it ends in `not null`; every nested field gets the id 0.
+    """Return the type of a type text, and whether the text ends in `not null`. Every nested field gets the id 0.
 
-    `int`, `decimal(9, 2)`, `fixed[16]`, `geometry(EPSG:4326)`, `list<string not null>`, `map<string, int>`,
-    `struct<a: int, b: struct<c: string>>`. A name that Iceberg does not know becomes an opaque type.
+    Examples: `int`, `decimal(9, 2)`, `fixed[16]`, `geometry(EPSG:4326)`, `list<string not null>`, `map<string, int>`,
+    `struct<a: int, b: struct<c: string>>`. A name that Iceberg does not define becomes an opaque type.
+
+    Raises:
+        RequestError: The text cannot be parsed.
     """
     return TypeText(_TOKEN.findall(text), _parse_bare).parse(text, "list<string>")
 
 
 def schema_of(columns: Schema | Mapping[str, str]) -> Schema:
-    """`columns` itself, or a schema of {name: type text} with ids 1, 2, ..., nested fields after all of their level."""
+    """Return a schema for a mapping of column names to type texts. A schema is returned unchanged.
+
+    Ids are counted from 1, and all fields of one level come before their nested fields.
+    """
     if isinstance(columns, Schema):
         return columns
     fields = []
@@ -152,7 +172,7 @@ def schema_of(columns: Schema | Mapping[str, str]) -> Schema:
 
 
 def with_fresh_ids(fields: tuple[Field, ...], ids: Iterator[int]) -> tuple[Field, ...]:
-    """The fields with new ids from `ids`: first one level, then the children of each of its fields."""
+    """Return the fields with new ids: first those of one level, then those of each field's children."""
     numbers = [next(ids) for _ in fields]
     below = [with_children(f.type, with_fresh_ids(children(f.type), ids)) for f in fields]
     return tuple(
@@ -162,7 +182,7 @@ def with_fresh_ids(fields: tuple[Field, ...], ids: Iterator[int]) -> tuple[Field
 
 
 def schema_json(schema: Schema, write_defaults: Mapping[int, object]) -> dict[str, object]:
-    """The schema as in metadata.json; `write_defaults` holds JSON values by field id."""
+    """Return the schema as in the metadata file. `write_defaults` holds JSON values by field id."""
     doc = {"type": "struct", "schema-id": schema.id, "fields": [_field_json(f, write_defaults) for f in schema.fields]}
     if schema.identifier_field_ids:
         doc["identifier-field-ids"] = list(schema.identifier_field_ids)
@@ -170,7 +190,7 @@ def schema_json(schema: Schema, write_defaults: Mapping[int, object]) -> dict[st
 
 
 def type_json(type_: Type, write_defaults: Mapping[int, object]) -> object:
-    """A type as in metadata.json: text for primitive types, an object for nested ones."""
+    """Return a type as in the metadata file: a text for primitive types, an object for nested types."""
     match type_:
         case StructType(fields=fields):
             return {"type": "struct", "fields": [_field_json(f, write_defaults) for f in fields]}
@@ -201,14 +221,15 @@ def type_json(type_: Type, write_defaults: Mapping[int, object]) -> object:
 
 
 def stored_value(type_: Type, value: object) -> Any:
-    """A natural Python value as internal values (harness.metadata.model.schema); what is as internal values already
-    stays.
+    """Convert a Python value to internal values, as `harness.metadata.model.schema` defines them.
 
-    Structs come as mappings by name (a missing name is null), maps as mappings or pairs, variants as
-    {"metadata": bytes, "value": bytes}.
+    Internal values stay unchanged.
+
+    Structs are mappings by name (a missing name is null), maps are mappings or pairs, and variants are {"metadata":
+    bytes, "value": bytes}.
 
     Raises:
-        RequestError: the value does not fit the type, or names a struct field that does not exist.
+        RequestError: The value does not fit the type, or names a struct field that does not exist.
     """
     if value is None:
         return None
@@ -219,7 +240,7 @@ def stored_value(type_: Type, value: object) -> Any:
 
 
 def default_json(type_: Type, value: Any) -> object:
-    """A stored value in the JSON single-value form of defaults (iceberg 5.15)."""
+    """Return a stored value in the JSON single-value form of defaults (iceberg 5.15)."""
     if value is None:
         return None
     match type_:
@@ -256,7 +277,7 @@ _DAYS_OF_400_YEARS = 146_097
 
 
 def _date_text(days: int) -> str:
-    """A date in ISO form of any year. Years of other than four digits have a sign, as in Java."""
+    """Return the ISO form of a date in any year. Years with more or less than four digits have a sign, as in Java."""
     cycles, day = divmod(days + _EPOCH.toordinal() - 1, _DAYS_OF_400_YEARS)
     date = dt.date.fromordinal(day + 1)
     year = date.year + 400 * cycles
@@ -269,7 +290,11 @@ _PACKED |= dict.fromkeys(("long", "time", "timestamp", "timestamptz", "timestamp
 
 
 def bound_bytes(type_: Type, value: Any) -> bytes | None:
-    """A stored value in the binary single-value form of bounds (iceberg 3.22); None where the type has none."""
+    """Return a stored value in the binary single-value form of bounds (iceberg 3.22).
+
+    Returns:
+        The bytes, or None if the type has no bounds.
+    """
     packed = _PACKED.get(str(type_))
     if packed is not None:
         return struct.pack(packed, value)
@@ -285,17 +310,17 @@ def bound_bytes(type_: Type, value: Any) -> bytes | None:
 
 
 def from_unscaled(number: int, scale: int) -> decimal.Decimal:
-    """The decimal with these digits, of which `scale` are the fraction; exact, whatever the process's precision."""
+    """Return a decimal with `scale` fraction digits from its digits. The result is exact at any decimal precision."""
     return decimal.Decimal(number).scaleb(-scale, _EXACT)
 
 
 def unscaled(value: decimal.Decimal, scale: int) -> int:
-    """The integer whose `scale` last digits are the fraction of `value`."""
+    """Return the digits of a decimal with `scale` fraction digits as an integer."""
     return int(value.scaleb(scale, _EXACT))
 
 
 def minimal_bytes(number: int) -> bytes:
-    """The shortest big-endian two's complement of an integer."""
+    """Return the shortest big-endian two's complement of an integer."""
     magnitude = number if number >= 0 else ~number
     return number.to_bytes(magnitude.bit_length() // 8 + 1, "big", signed=True)
 

@@ -1,8 +1,8 @@
 """Spark for tables of Delta."""
 
-from spark_reference import Reference
+from spark_reference import SparkReference
 
-_REFERENCE = Reference("delta")
+_REFERENCE = SparkReference("delta")
 
 versions, other_processes = _REFERENCE.versions, _REFERENCE.other_processes
 plain, harness, jar = _REFERENCE.plain, _REFERENCE.harness, _REFERENCE.jar

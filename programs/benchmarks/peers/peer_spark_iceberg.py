@@ -1,8 +1,8 @@
 """Spark for tables of Iceberg."""
 
-from spark_reference import Reference
+from spark_reference import SparkReference
 
-_REFERENCE = Reference("iceberg")
+_REFERENCE = SparkReference("iceberg")
 
 versions, other_processes = _REFERENCE.versions, _REFERENCE.other_processes
 plain, harness, jar = _REFERENCE.plain, _REFERENCE.harness, _REFERENCE.jar

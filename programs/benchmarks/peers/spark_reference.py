@@ -21,7 +21,7 @@ _SETTINGS = {
 }
 
 
-class Reference:
+class SparkReference:
     """The tasks of a format, `iceberg` or `delta`, at the versions that the suite pins."""
 
     def __init__(self, format: str) -> None:

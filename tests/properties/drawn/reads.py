@@ -1,11 +1,12 @@
-"""Reads of a table in the shapes that users ask for: what each gives by the model, and its text for the engines.
+"""Reads of a table in the shapes that users write: their results in the model, and their text for the engines.
 
-    read = Read(where=Compare("id", IntegerType(64), ">", 1))
-    answer(model, Groups(read, measures=(("count", None),)))       # the column m0, and one row
-    text(Groups(read, measures=(("count", None),)), lambda at: "t")  # SELECT count(*) AS "m0" FROM t WHERE "id" > 1
+    read = ReadShape(where=ComparisonTest("id", IntegerType(64), ">", 1))
+    answer(model, GroupedRows(read, measures=(("count", None),)))       # the column m0, and one row
+    text(GroupedRows(read, measures=(("count", None),)), lambda at: "t")  # SELECT count(*) AS "m0" FROM t WHERE "id" >
+    1
 
-What a shape leaves open is not made: LIMIT stands behind an order of all columns that it shows, and numbers that are
-ordered, grouped or summed are exact ones.
+Shapes have only one correct result: LIMIT follows an order of all selected columns, and only exact numbers are ordered,
+grouped, or summed.
 """
 
 import datetime as dt
@@ -21,12 +22,12 @@ from harness.suite.scenarios.model import Selector
 
 CURRENT = Selector()
 Measure: TypeAlias = tuple[Literal["count", "min", "max", "sum"], str | None]
-"""An aggregate of a column; `count` of None is `count(*)`."""
+"""An aggregate of a column. `count` of None is `count(*)`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Read:
-    """Rows: at which point, which columns in which order (None: all), which rows (None: all)."""
+class ReadShape:
+    """A plain read: the point, the columns in order (None: all), and the filter (None: all rows)."""
 
     at: Selector = CURRENT
     columns: tuple[str, ...] | None = None
@@ -35,9 +36,9 @@ class Read:
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """A read with parameters in place of the literals of its filter, which it has."""
+    """A read with parameters in place of the literals of its filter."""
 
-    read: Read
+    read: ReadShape
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,77 +51,79 @@ class Order:
 
 
 @dataclass(frozen=True, slots=True)
-class First:
-    """The first rows of a read in an order, in which all of its columns stand, and perhaps others."""
+class FirstRows:
+    """The first rows of a read in an order that contains all of its columns, and perhaps others."""
 
-    read: Read
+    read: ReadShape
     order: tuple[Order, ...]
     limit: int
 
 
 @dataclass(frozen=True, slots=True)
-class Groups:
-    """Aggregates of a read's rows; its columns are the keys, and None is one group of all rows."""
+class GroupedRows:
+    """Aggregates of a read's rows. The read's columns are the keys; None means one group of all rows."""
 
-    read: Read
+    read: ReadShape
     measures: tuple[Measure, ...] = field(kw_only=True)
 
 
 @dataclass(frozen=True, slots=True)
-class Pairs:
-    """Two reads of the table, joined. on: a column of each; outer: rows of the left one stay without a partner."""
+class PairedRows:
+    """A join of two reads of the table.
 
-    left: Read
-    right: Read
+    Attributes:
+        on: One column of each read.
+        outer: If true, rows of the left read without a match are kept.
+    """
+
+    left: ReadShape
+    right: ReadShape
     on: tuple[str, str]
     outer: bool
 
 
-Shape: TypeAlias = Read | Bound | First | Groups | Pairs
+Shape: TypeAlias = ReadShape | Bound | FirstRows | GroupedRows | PairedRows
 
 
-def reads_of(shape: Shape) -> tuple[Read, ...]:
-    """The reads that a shape is made of."""
-    return (shape,) if isinstance(shape, Read) else tuple(_reads(shape).values())
+def reads_of(shape: Shape) -> tuple[ReadShape, ...]:
+    """Return the plain reads that a shape consists of."""
+    return (shape,) if isinstance(shape, ReadShape) else tuple(_reads(shape).values())
 
 
-def _reads(shape: Shape) -> dict[str, Read]:
+def _reads(shape: Shape) -> dict[str, ReadShape]:
     parts = {each.name: getattr(shape, each.name) for each in fields(shape)}
-    return {name: part for name, part in parts.items() if isinstance(part, Read)}
-
-
-# -- what the model says ----------------------------------------------------------------------------------------------
+    return {name: part for name, part in parts.items() if isinstance(part, ReadShape)}
 
 
 def answer(model: TableModel, shape: Shape) -> tuple[Columns, list[Row]]:
-    """Columns and rows of a shape; of `First` in its order."""
+    """Return the columns and rows of a shape. The rows of `FirstRows` are in its order."""
     match shape:
-        case Read():
-            return _shown(model, shape), _kept(model, shape)
+        case ReadShape():
+            return _visible_rows(model, shape), _matching_rows(model, shape)
         case Bound(read):
             return answer(model, read)
-        case First(read, order, limit):
+        case FirstRows(read, order, limit):
             ids = {f.name: f.id for f in model.columns_at(read.at)}
-            rows = _kept(model, read)
+            rows = _matching_rows(model, read)
             for each in reversed(order):
                 rows = _sorted(rows, ids[each.column], each)
-            return _shown(model, read), rows[:limit]
-        case Groups(read, measures=measures):
-            return _grouped(model, read, measures)
-        case Pairs():
-            return _paired(model, shape)
+            return _visible_rows(model, read), rows[:limit]
+        case GroupedRows(read, measures=measures):
+            return _group_rows(model, read, measures)
+        case PairedRows():
+            return _pair_rows(model, shape)
         case _:
             assert_never(shape)
 
 
-def _shown(model: TableModel, read: Read) -> Columns:
+def _visible_rows(model: TableModel, read: ReadShape) -> Columns:
     columns = model.columns_at(read.at)
     by_name = {f.name: f for f in columns}
     return columns if read.columns is None else tuple(by_name[n] for n in read.columns)
 
 
-def _kept(model: TableModel, read: Read) -> list[Row]:
-    """The rows that the filter keeps, with all columns of the table."""
+def _matching_rows(model: TableModel, read: ReadShape) -> list[Row]:
+    """Return the rows that match the filter, with all columns of the table."""
     columns, rows, where = model.columns_at(read.at), model.rows(read.at), read.where
     if where is None:
         return rows
@@ -134,15 +137,15 @@ def _sorted(rows: list[Row], id_: int, order: Order) -> list[Row]:
     return nulls + rest if order.nulls_first else rest + nulls
 
 
-def _grouped(model: TableModel, read: Read, measures: Sequence[Measure]) -> tuple[Columns, list[Row]]:
+def _group_rows(model: TableModel, read: ReadShape, measures: Sequence[Measure]) -> tuple[Columns, list[Row]]:
     columns = {f.name: f for f in model.columns_at(read.at)}
-    keys = () if read.columns is None else _shown(model, read)
+    keys = () if read.columns is None else _visible_rows(model, read)
     groups: dict[tuple[Any, ...], list[Row]] = {} if keys else {(): []}
-    for row in _kept(model, read):
+    for row in _matching_rows(model, read):
         groups.setdefault(tuple(row.get(f.id) for f in keys), []).append(row)
     sources = [None if name is None else columns[name] for _, name in measures]
     made = [
-        Field(id=-1 - i, name=f"m{i}", type=_measured(function, source))
+        Field(id=-1 - i, name=f"m{i}", type=_measure_expression(function, source))
         for i, ((function, _), source) in enumerate(zip(measures, sources, strict=True))
     ]
     rows = []
@@ -154,8 +157,8 @@ def _grouped(model: TableModel, read: Read, measures: Sequence[Measure]) -> tupl
     return (*keys, *made), rows
 
 
-def _measured(function: str, source: Field | None) -> Type:
-    """The type of a measure: sums have room for all that 38 digits hold."""
+def _measure_expression(function: str, source: Field | None) -> Type:
+    """Return the type of a measure. The type of a sum has 38 digits."""
     if source is None or function == "count":
         return IntegerType(64)
     if function == "sum":
@@ -176,8 +179,8 @@ def _measure(function: str, values: Sequence[Any]) -> Any:
             return (min if function == "min" else max)(present, key=comparable)
 
 
-def _paired(model: TableModel, shape: Pairs) -> tuple[Columns, list[Row]]:
-    sides = [(read, _shown(model, read), _kept(model, read)) for read in (shape.left, shape.right)]
+def _pair_rows(model: TableModel, shape: PairedRows) -> tuple[Columns, list[Row]]:
+    sides = [(read, _visible_rows(model, read), _matching_rows(model, read)) for read in (shape.left, shape.right)]
     (_, left, left_rows), (_, right, right_rows) = sides
     ids = [
         next(f.id for f in model.columns_at(read.at) if f.name == name)
@@ -195,31 +198,31 @@ def _paired(model: TableModel, shape: Pairs) -> tuple[Columns, list[Row]]:
     return columns, rows
 
 
-# -- texts ------------------------------------------------------------------------------------------------------------
-
-
 def text(shape: Shape, table: Callable[[Selector], str], name: Callable[[str], str] = quoted) -> str:
-    """A query in DuckDB's dialect.
+    """Return a query in DuckDB's dialect.
 
-    table: what stands in FROM for a point of the history. name: how a column's name is written.
+    Args:
+        shape: The shape.
+        table: A function that returns the text in FROM for a point of the history.
+        name: A function that writes a column's name.
     """
     match shape:
-        case Read():
+        case ReadShape():
             return _select(shape, table, name, sql)
         case Bound(read):
             return _select(read, table, name, lambda where: sql(where, name=name, value=lambda type_, value: "?"))
-        case First(read, order, limit):
+        case FirstRows(read, order, limit):
             by = ", ".join(
                 f"{name(o.column)} {'DESC' if o.descending else 'ASC'} NULLS {'FIRST' if o.nulls_first else 'LAST'}"
                 for o in order
             )
             return f"{_select(read, table, name, sql)} ORDER BY {by} LIMIT {limit}"
-        case Groups(read, measures=measures):
+        case GroupedRows(read, measures=measures):
             keys = [name(n) for n in read.columns or ()]
             calls = [f"{f}({'*' if n is None else name(n)}) AS {name(f'm{i}')}" for i, (f, n) in enumerate(measures)]
             rows = f"SELECT {', '.join(keys + calls)} FROM {table(read.at)}{_where(read, sql)}"
             return rows + (f" GROUP BY {', '.join(keys)}" if keys else "")
-        case Pairs(left, right, on, outer):
+        case PairedRows(left, right, on, outer):
             shown = [
                 f"{side}.{name(n)} AS {name(f'{side} {n}')}"
                 for side, read in (("a", left), ("b", right))
@@ -233,7 +236,7 @@ def text(shape: Shape, table: Callable[[Selector], str], name: Callable[[str], s
 
 
 def parameters(shape: Bound) -> list[Any]:
-    """The values of the parameters in the text of a shape, as Python's own."""
+    """Return the values of the parameters in the text of a shape, as Python values."""
     assert shape.read.where is not None
     epoch = dt.date(1970, 1, 1)
     return [
@@ -243,11 +246,11 @@ def parameters(shape: Bound) -> list[Any]:
 
 
 def _select(
-    read: Read, table: Callable[[Selector], str], name: Callable[[str], str], condition: Callable[[Predicate], str]
+    read: ReadShape, table: Callable[[Selector], str], name: Callable[[str], str], condition: Callable[[Predicate], str]
 ) -> str:
     columns = "*" if read.columns is None else ", ".join(map(name, read.columns))
     return f"SELECT {columns} FROM {table(read.at)}{_where(read, condition)}"
 
 
-def _where(read: Read, condition: Callable[[Predicate], str]) -> str:
+def _where(read: ReadShape, condition: Callable[[Predicate], str]) -> str:
     return "" if read.where is None else f" WHERE {condition(read.where)}"

@@ -1,11 +1,11 @@
-"""States as files: a data file and a delete of each, all in one directory, and tables of any of them."""
+"""States as files: a data file and a delete file for each, all in one directory, and tables of any of them."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from states import DELETE_NUMBER, NUMBERS, TARGET, State
+from states import DELETE_NUMBER, NUMBERS, TARGET, PairState
 from tables import forked_table
 
 from harness.suite.scenarios.iceberg.history import IcebergHistory
@@ -29,14 +29,14 @@ _INVERTED_PATHS = {"lower_bounds": b"z", "upper_bounds": b"a"}
 
 
 @dataclass(frozen=True)
-class Files:
-    """The files of states, data and delete, beside a table without a snapshot."""
+class PairFiles:
+    """The data files and delete files of states, next to a table without a snapshot."""
 
     table: IcebergTable
-    handles: Mapping[State, tuple[IcebergFile, IcebergFile]]
+    handles: Mapping[PairState, tuple[IcebergFile, IcebergFile]]
 
-    def table_of(self, states: Sequence[State], version: int) -> str:
-        """The address of a table that has the files of these states."""
+    def table_of(self, states: Sequence[PairState], version: int) -> str:
+        """Return the address of a table with the files of these states."""
         table = forked_table(self.table)
         if version > 2:
             table.upgrade(version)
@@ -51,34 +51,34 @@ class Files:
         return str(table.metadata_path)
 
 
-def written(states: Iterable[State], directory: Path) -> Files:
-    """The files of all these states."""
+def write_pairs(states: Iterable[PairState], directory: Path) -> PairFiles:
+    """Write the files of all these states."""
     history = IcebergHistory(directory, _TABLE)
     for operation in _BEGUN:
         history.apply(operation)
     handles = {}
-    vectors: dict[State, IcebergFile] = {}
+    vectors: dict[PairState, IcebergFile] = {}
     for state in states:
         (data,) = history.writes.write(_data_file(state), str(state))
         if state.kind == "vector":
             vectors[state] = data
         else:
             (delete,) = history.writes.write(_delete_file(state), str(state))
-            handles[state] = data, _finished(state, delete)
+            handles[state] = data, _complete(state, delete)
     found = history.table.write_deletion_vectors({data: [TARGET] for data in vectors.values()}) if vectors else ()
     for (state, data), vector in zip(vectors.items(), found, strict=True):
-        handles[state] = data, _finished(state, vector)
-    return Files(history.table, handles)
+        handles[state] = data, _complete(state, vector)
+    return PairFiles(history.table, handles)
 
 
-def _data_file(state: State) -> dict[str, Any]:
+def _data_file(state: PairState) -> dict[str, Any]:
     p, q = state.data_partition
     rows = [list(row.values()) for row in state.rows()]
     place = {"spec-id": _SPECS["same"], "partition": {"p": p, "q": q}}
     return {"data": f"d{state.number}", "rows": rows, **place, **_BOUNDS[state.data_bounds]}
 
 
-def _delete_file(state: State) -> dict[str, Any]:
+def _delete_file(state: PairState) -> dict[str, Any]:
     label, target = f"x{state.number}", f"d{state.number}"
     place = {"label": label, "spec-id": _SPECS[state.spec], "partition": _partition(state)}
     match state.kind:
@@ -94,12 +94,12 @@ def _delete_file(state: State) -> dict[str, Any]:
     return {**keys, **place, **_BOUNDS[state.delete_bounds]}
 
 
-def _partition(state: State) -> dict[str, Any]:
+def _partition(state: PairState) -> dict[str, Any]:
     return {} if state.spec == "none" else dict(zip("pq", state.delete_partition, strict=True))
 
 
 def _turn_partitions_of_deletes(table: IcebergTable) -> None:
-    """Writes the fields of partitions in another order: what they are is told by their ids."""
+    """Rewrite the partition fields of deletes in another order. Readers must match the fields by id."""
     for path, manifest in table.manifests().items():
         if manifest.records[0]["data_file"]["content"] != 0:
             table.edit_manifest(path, _turn_partitions)
@@ -110,8 +110,8 @@ def _turn_partitions(manifest: AvroDocument) -> None:
     next(f for f in data_file["fields"] if f["name"] == "partition")["type"]["fields"].reverse()
 
 
-def _finished(state: State, delete: IcebergFile) -> IcebergFile:
-    """The entry with what the writer of the file does not take."""
+def _complete(state: PairState, delete: IcebergFile) -> IcebergFile:
+    """Return the entry with the parts that the writer of the file cannot set."""
     if state.kind == "vector":
         entry = {**delete.data_file, "partition": _partition(state)}
         return replace(delete, spec_id=_SPECS[state.spec], data_file=entry)

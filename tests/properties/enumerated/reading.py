@@ -1,7 +1,7 @@
-"""Reads of small tables by every engine, held against the rows that they must have.
+"""Reads of small tables by every engine, compared with the rows that they must return.
 
-Each read is planned; the oracle reads apart. A plan that was read with these rows already is not read
-again: what a version is after a checkpoint, it was before.
+Every read is planned. The oracle reads independently. A plan that was already read with the same expected rows is not
+read again: a checkpoint, for example, does not change a version.
 """
 
 from collections import Counter, defaultdict
@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 import pyarrow as pa
-from packing import fingerprint, likeness, packed
+from packing import fingerprint, pack_plans, plan_signature
 from scenario_text import dump
 
 from harness.engines.registry import find_engine
@@ -26,11 +26,16 @@ Rows: TypeAlias = Sequence[tuple[Any, ...]]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Read:
-    """One read and what it must give. of: whose it is, for whoever reports. address: of the table.
+class CheckedRead:
+    """A read and its expected result.
 
-    names: of the columns that come. asked: columns that are asked for; None: all. counted: by SQL, `count(*)`.
-    earlier: whether this was read when it was new, so that the oracle, which plans anew, is not asked again.
+    Attributes:
+        of: The owner of the read, for reports.
+        address: The address of the table.
+        names: The names of the result's columns.
+        asked: The requested columns. None for all.
+        counted: If true, the read is `count(*)` in SQL.
+        earlier: If true, the same point was read when it was new, so the oracle, which plans again, does not read it.
     """
 
     of: Any
@@ -44,7 +49,7 @@ class Read:
     earlier: bool = False
 
     def problem(self, got: pa.Table, rows: Rows) -> str | None:
-        """How what was read differs from what there must be. rows: those of the table that are of this read."""
+        """Return the difference between the result and the expected rows, or None."""
         types = [pa.string() if name == "p" else pa.int32() for name in self.names]
         found = got.select(got.column_names[: len(types)])
         if found.column_names != list(self.names) or found.schema.types != types:
@@ -54,15 +59,15 @@ class Read:
 
 @dataclass(frozen=True)
 class Failure:
-    """What an engine read otherwise."""
+    """A read whose result differs from the expected rows."""
 
-    read: Read
+    read: CheckedRead
     engine: str
     problem: str
 
 
-def kept(name: str, scenario: Scenario) -> str:
-    """The file, below the repository, that is left of a scenario."""
+def keep_scenario(name: str, scenario: Scenario) -> str:
+    """Write the file of a scenario and return its path in the repository."""
     place = ROOT / "build/repro" / f"{name}.yaml"
     place.parent.mkdir(parents=True, exist_ok=True)
     place.write_text(dump(scenario), encoding="utf-8")
@@ -74,15 +79,20 @@ def rows_of(table: pa.Table) -> Rows:
 
 
 def difference(got: Rows, expected: Rows) -> str | None:
-    """Rows that are missing and rows that there should not be; None: there are none."""
+    """Return the missing and the unexpected rows as text, or None if there are none."""
     missing, more = Counter(expected) - Counter(got), Counter(got) - Counter(expected)
     told = [f"{what} {sorted(rows.elements(), key=repr)}" for what, rows in (("lacks", missing), ("has", more)) if rows]
     return ", ".join(told) or None
 
 
 @dataclass
-class Reading:
-    """What was read so far. engines: who reads: duckdb, oracle, spark. counts: of points, and of reads by engine."""
+class TableReading:
+    """The reads so far.
+
+    Attributes:
+        engines: The readers: duckdb, oracle, spark.
+        counts: The number of points, and of reads by engine.
+    """
 
     engines: Sequence[str]
     counts: Counter[str] = field(default_factory=Counter)
@@ -92,10 +102,10 @@ class Reading:
         read = ", ".join(f"{engine}: {self.counts[engine]}" for engine in self.engines)
         return f"{self.counts['points']} reads planned, those that differ read by {read}"
 
-    def failures(self, reads: Iterable[Read]) -> list[Failure]:
-        """What differs. Those of Spark, which reads many at once, come last."""
+    def failures(self, reads: Iterable[CheckedRead]) -> list[Failure]:
+        """Return the failures of some reads. Those of Spark, which reads many tables at once, come last."""
         found: list[Failure] = []
-        groups: dict[object, list[tuple[Read, ScanPlan]]] = {}
+        groups: dict[object, list[tuple[CheckedRead, ScanPlan]]] = {}
         table: tuple[str, Table] | None = None
         for read in reads:
             self.counts["points"] += 1
@@ -109,8 +119,8 @@ class Reading:
                 plan = snapshot.plan(read.asked, read.where)
                 if self._is_new(read, plan):
                     found += self._by("duckdb", read, plan)
-                    groups.setdefault(likeness(plan), []).append((read, plan))
-            except Exception as error:  # whatever a plan dies of is a finding
+                    groups.setdefault(plan_signature(plan), []).append((read, plan))
+            except Exception as error:  # every exception is a failure
                 found.append(Failure(read, "duckdb", f"{type(error).__name__}: {error}"))
             if "oracle" in self.engines and not read.earlier:
                 found += self._by_oracle(read)
@@ -118,26 +128,26 @@ class Reading:
             found += [failure for group in groups.values() for failure in self._by_spark(group)]
         return found
 
-    def _is_new(self, read: Read, plan: ScanPlan) -> bool:
-        """Tells whether no plan that reads the same was held against the same rows."""
+    def _is_new(self, read: CheckedRead, plan: ScanPlan) -> bool:
+        """Return whether no plan with the same fingerprint was compared with the same rows."""
         key, rows = fingerprint(plan), Counter(read.rows)
         if self._known.get(key) == rows:
             return False
         self._known[key] = rows
         return True
 
-    def _by(self, engine: str, read: Read, plan: ScanPlan) -> list[Failure]:
+    def _by(self, engine: str, read: CheckedRead, plan: ScanPlan) -> list[Failure]:
         if engine not in self.engines:
             return []
         return self._judged(engine, read, lambda: find_engine(engine).to_arrow(plan))
 
-    def _by_oracle(self, read: Read) -> list[Failure]:
+    def _by_oracle(self, read: CheckedRead) -> list[Failure]:
         at = {"snapshot_id": read.at.snapshot_id, "version": read.at.version}
         return self._judged(
             "oracle", read, lambda: read_with_oracle(read.address, columns=read.asked, where=read.where, **at)
         )
 
-    def _judged(self, engine: str, read: Read, look: Callable[[], pa.Table]) -> list[Failure]:
+    def _judged(self, engine: str, read: CheckedRead, look: Callable[[], pa.Table]) -> list[Failure]:
         self.counts[engine] += 1
         try:
             got = look()
@@ -146,17 +156,17 @@ class Reading:
             problem = f"{type(error).__name__}: {error}"
         return [] if problem is None else [Failure(read, engine, problem)]
 
-    def _counted(self, read: Read, got: Rows) -> list[Failure]:
+    def _counted(self, read: CheckedRead, got: Rows) -> list[Failure]:
         problem = difference(got, [(len(read.rows),)])
         return [] if problem is None else [Failure(read, "duckdb", f"count(*) {problem}")]
 
-    def _by_spark(self, group: Sequence[tuple[Read, ScanPlan]]) -> list[Failure]:
-        """The reads of plans that are alike, as one."""
+    def _by_spark(self, group: Sequence[tuple[CheckedRead, ScanPlan]]) -> list[Failure]:
+        """Read a group of plans with equal signatures as one plan."""
         if len(group) == 1:
             return self._by("spark", *group[0])
         try:
-            got = find_engine("spark").to_arrow(packed([plan for _, plan in group]))
-        except Exception:  # of one of them: by halves, it is found
+            got = find_engine("spark").to_arrow(pack_plans([plan for _, plan in group]))
+        except Exception:  # one of them fails: it is found by bisection
             middle = len(group) // 2
             return [failure for half in (group[:middle], group[middle:]) for failure in self._by_spark(half)]
         self.counts["spark"] += len(group)

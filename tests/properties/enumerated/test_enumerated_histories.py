@@ -1,7 +1,6 @@
-"""Every history of a few operations makes a table, each of whose snapshots reads as the model says.
+"""Every history of a few operations makes a table whose snapshots all have the rows of the model.
 
-The smallest word that does not is what is reported: shorter words are read first, and of one length in the order of the
-alphabet.
+The smallest failing word is reported: shorter words are read first, and words of the same length in alphabetical order.
 """
 
 import shutil
@@ -9,23 +8,23 @@ from collections.abc import Iterator
 
 import pytest
 from letters import empty
-from reading import Failure, Read, Reading, kept
-from tables import Built, begun, grown
+from reading import CheckedRead, Failure, TableReading, keep_scenario
+from tables import EnumeratedTable, begin_table, extend_table
 from words import ALPHABET, longer
 
 from harness.suite.scenarios.model import Expectation, Selector
 
 _AT_ONCE = 2000
-"""Tables that are there, and that Spark reads, at once."""
+"""The number of tables that exist, and that Spark reads, at the same time."""
 
 pytestmark = pytest.mark.slow
 
 
 @pytest.mark.parametrize("kind", ALPHABET)
 def test_every_history_reads_as_the_model_says(kind, engines, tmp_path, pytestconfig, record_property) -> None:
-    length, reading = pytestconfig.getoption("--length"), Reading(engines)
+    length, reading = pytestconfig.getoption("--length"), TableReading(engines)
     models = {(): empty(kind)}
-    built = {(): begun(models[()], tmp_path)}
+    built = {(): begin_table(models[()], tmp_path)}
     words = 0
     try:
         for size in range(1, length + 1):
@@ -33,7 +32,7 @@ def test_every_history_reads_as_the_model_says(kind, engines, tmp_path, pytestco
             models = {word: model for word, (model, _) in steps.items()}
             parents, built, found = built, {}, []
             for chunk in _chunks(list(steps)):
-                new = [grown(parents[word[:-1]], word, *steps[word], tmp_path) for word in chunk]
+                new = [extend_table(parents[word[:-1]], word, *steps[word], tmp_path) for word in chunk]
                 words += len(new)
                 found += reading.failures(read for table in new for read in _reads(table, is_last=size == length))
                 if size < length:
@@ -53,8 +52,8 @@ def _chunks(words: list) -> Iterator[list]:
         yield words[start : start + _AT_ONCE]
 
 
-def _reads(built: Built, *, is_last: bool) -> Iterator[Read]:
-    """Every snapshot, and the table as it is now; where words go on, also by key, and counted."""
+def _reads(built: EnumeratedTable, *, is_last: bool) -> Iterator[CheckedRead]:
+    """Yield reads of every snapshot and of the current table. Tables of shorter words are also read by key."""
     model, history = built.model, built.history
     points = [point for point in model.points() if point.kind in ("snapshot", "version")]
     for selector in [*points, Selector()]:
@@ -62,21 +61,21 @@ def _reads(built: Built, *, is_last: bool) -> Iterator[Read]:
         rows = [tuple(row[column.id] for column in columns) for row in model.rows(selector)]
         now = {"of": (built, selector), "address": built.address, "at": history.resolve(selector)}
         names = [column.name for column in columns]
-        yield Read(names=names, rows=rows, earlier=selector.value is not None, **now)
+        yield CheckedRead(names=names, rows=rows, earlier=selector.value is not None, **now)
     if not is_last:
         found = [row[1:2] for row in rows if row[0] in (1, None)]
-        yield Read(names=["p"], rows=found, asked=["p"], where=f"{names[0]} = 1 OR {names[0]} IS NULL", **now)
-        yield Read(names=[], rows=rows, counted=True, **now)
+        yield CheckedRead(names=["p"], rows=found, asked=["p"], where=f"{names[0]} = 1 OR {names[0]} IS NULL", **now)
+        yield CheckedRead(names=[], rows=rows, counted=True, **now)
 
 
 def _report(found: list[Failure]) -> str:
-    """The failure of the smallest word, and the scenario that shows it."""
+    """Return the failure of the smallest word, and the scenario that shows it."""
     read, engine, problem = found[0].read, found[0].engine, found[0].problem
     built, selector = read.of
     words = list(dict.fromkeys(failure.read.of[0].word for failure in found))
     asked = None if read.asked is None else tuple(read.asked)
     expected = Expectation(at=selector, columns=asked, where=read.where, rows=[list(row) for row in read.rows])
-    place = kept(f"{built.model.kind}-{'-'.join(built.word)}", built.scenario(expectations=(expected,)))
+    place = keep_scenario(f"{built.model.kind}-{'-'.join(built.word)}", built.scenario(expectations=(expected,)))
     return (
         f"{built.model.kind}: {', '.join(built.word)}: {engine} {problem}, at {selector.kind} {selector.value}"
         f"\n{len(words)} words of {len(built.word)} operations differ; scenario: {place}"

@@ -1,4 +1,4 @@
-"""Aggregates, each with an entry in the table, and window functions. Where they may stand, DuckDB has said."""
+"""Aggregates, each with an entry in a table, and window functions. DuckDB has already checked that they are allowed."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from sqlglot import exp
 from harness.engines.spark.transpile import ordered_aggregates, spark_text
 from harness.engines.spark.transpile.functions import moments
 from harness.engines.spark.transpile.ordered_aggregates import check_ordered, direction, order_item, positive_literal
-from harness.engines.spark.transpile.spark_text import refused
+from harness.engines.spark.transpile.spark_text import refusal
 from harness.engines.spark.transpile.values import (
     DOUBLE,
     HUGE,
@@ -34,7 +34,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Aggregate:
-    """An aggregate in a query. conditions: of rows that count, in Spark's SQL. over: the window that follows."""
+    """An aggregate in a query.
+
+    Attributes:
+        expressions: Translates its arguments.
+        node: The call.
+        conditions: Conditions for the rows that count, in Spark's SQL.
+        over: The window clause that follows the call, or an empty text.
+    """
 
     expressions: Expressions
     node: exp.Expr
@@ -42,63 +49,65 @@ class Aggregate:
     over: str = ""
 
     @property
-    def after(self) -> str:
+    def suffix(self) -> str:
         """FILTER and OVER, which follow the call."""
         where = f" FILTER (WHERE {' AND '.join(self.conditions)})" if self.conditions else ""
         return where + self.over
 
-    def only(self, *conditions: str) -> Aggregate:
-        """The same over fewer rows."""
+    def with_conditions(self, *conditions: str) -> Aggregate:
+        """Return the aggregate over fewer rows."""
         return replace(self, conditions=(*self.conditions, *conditions))
 
     def argument(self) -> tuple[str, TypedSql]:
-        """`DISTINCT ` or nothing, and the one argument. Raises UnsupportedError: there are more words in the call."""
+        """Return `DISTINCT ` or an empty text, and the only argument. Calls with other modifiers are refused."""
         inner, word = self.node.this, ""
         if isinstance(inner, exp.Distinct):
             if len(inner.expressions) != 1 or inner.args.get("on") is not None:
-                raise refused(self.node)
+                raise refusal(self.node)
             inner, word = inner.expressions[0], "DISTINCT "
         if self.node.expressions or isinstance(inner, exp.Order | exp.Limit | exp.IgnoreNulls | exp.HavingMax):
-            raise refused(self.node)
+            raise refusal(self.node)
         if word and self.over:
-            raise refused(self.node, "DISTINCT in a window function")
+            raise refusal(self.node, "DISTINCT in a window function")
         if isinstance(inner, exp.Tuple) and isinstance(self.node, exp.Count):
-            # Several values counted as one. A tuple of nulls is no null.
+            # Several values are counted as one tuple. A tuple of nulls is not null.
             values = [self.expressions.translate(item) for item in inner.expressions]
             if any(isinstance(v.type, dt.FloatType | dt.MapType | dt.VariantType | dt.UnknownType) for v in values):
-                raise refused(self.node, f"count of {', '.join(str(v.type) for v in values)}")
+                raise refusal(self.node, f"count of {', '.join(str(v.type) for v in values)}")
             return word, TypedSql(f"STRUCT({', '.join(v.sql for v in values)})", dt.UnknownType())
         return word, self.expressions.translate(inner)
 
     def number(self, node: exp.Expr) -> str:
-        """An argument as a DOUBLE."""
+        """Return an argument as a DOUBLE."""
         value = self.expressions.translate(node)
         if not is_number(value.type):
-            raise refused(self.node, f"{_name(self.node)} of {value.type}")
+            raise refusal(self.node, f"{_name(self.node)} of {value.type}")
         return coerce(value, DOUBLE, _name(self.node))
 
 
-def lowered(call: Aggregate) -> TypedSql | None:
-    """An aggregate, maybe with FILTER around it; None if it is none that is known. Raises UnsupportedError."""
+def lower_aggregate(call: Aggregate) -> TypedSql | None:
+    """Translate an aggregate, with or without FILTER. Return None if the node is not a supported aggregate."""
     node = call.node
     if isinstance(node, exp.Filter):
         inner = simplify(replace(call, node=node.this)).node
         entry = _BY_NODE.get(type(inner))
         if call.over and entry is not None and entry.skips_nulls and not inner.args.get("count"):
-            # A null for rows that FILTER leaves out: Spark 4.0 and 4.1 have no FILTER in a window.
+            # Rows that FILTER excludes become nulls, because Spark 4.0 and 4.1 do not support FILTER in a window.
             inner = inner.copy()
             value = exp.Literal.number(1) if isinstance(inner.this, exp.Star) else inner.this
             condition = exp.If(this=node.expression.this.copy(), true=value.copy())
             inner.set("this", exp.Case(ifs=[condition]))
-            return lowered(replace(call, node=inner))
-        return lowered(replace(call, node=node.this).only(call.expressions.boolean(node.expression.this)))
+            return lower_aggregate(replace(call, node=inner))
+        return lower_aggregate(
+            replace(call, node=node.this).with_conditions(call.expressions.boolean(node.expression.this))
+        )
     call = simplify(call)
     entry = _BY_NODE.get(type(call.node))
     return None if entry is None else entry.lower(call)
 
 
 def simplify(call: Aggregate) -> Aggregate:
-    """The call under the name that the rest knows."""
+    """Replace a call by an equivalent call in the form that the table contains."""
     match call.node:
         case exp.Anonymous(expressions=[]) as node if node.name.lower() == "count_star":
             return replace(call, node=exp.Count(this=exp.Star()))
@@ -116,97 +125,103 @@ def _name(node: exp.Expr) -> str:
 
 def _count(call: Aggregate) -> TypedSql:
     if isinstance(call.node.this, exp.Star):
-        return TypedSql(f"COUNT(*){call.after}", LONG)
+        return TypedSql(f"COUNT(*){call.suffix}", LONG)
     word, value = call.argument()
     if word and isinstance(value.type, dt.MapType | dt.VariantType):
-        raise refused(call.node, f"count of distinct {value.type}")
-    return TypedSql(f"COUNT({word}{value.sql}){call.after}", LONG)
+        raise refusal(call.node, f"count of distinct {value.type}")
+    return TypedSql(f"COUNT({word}{value.sql}){call.suffix}", LONG)
 
 
 def _count_if(call: Aggregate) -> TypedSql:
-    """A sum of ones and zeros: null where there is neither."""
+    """Translate `count_if` to a sum of ones and zeros, which is null for an empty group."""
     condition = call.expressions.boolean(call.node.this)
-    return TypedSql(f"CAST(SUM(CAST({condition} AS INT)){call.after} AS DECIMAL(38, 0))", HUGE)
+    return TypedSql(f"CAST(SUM(CAST({condition} AS INT)){call.suffix} AS DECIMAL(38, 0))", HUGE)
 
 
 def _sum(call: Aggregate) -> TypedSql:
     word, value = call.argument()
     match value.type:
         case dt.IntegerType():
-            # Spark adds in 64 bits and raises an error beyond; DuckDB goes on to 128.
-            return TypedSql(f"CAST(SUM({word}{value.sql}){call.after} AS DECIMAL(38, 0))", HUGE)
+            # Spark adds in 64 bits and raises an error on overflow; DuckDB continues in 128 bits.
+            return TypedSql(f"CAST(SUM({word}{value.sql}){call.suffix} AS DECIMAL(38, 0))", HUGE)
         case dt.FloatType():
-            return TypedSql(f"SUM({word}{coerce(value, DOUBLE, 'sum')}){call.after}", DOUBLE)
+            return TypedSql(f"SUM({word}{coerce(value, DOUBLE, 'sum')}){call.suffix}", DOUBLE)
         case huge if huge == HUGE:
-            return TypedSql(f"SUM({word}{value.sql}){call.after}", HUGE)
+            return TypedSql(f"SUM({word}{value.sql}){call.suffix}", HUGE)
         case dt.DecimalType() as type_:
             return _decimal_sum(call, word, value, type_)
         case _:
-            raise refused(call.node, f"sum of {value.type}")
+            raise refusal(call.node, f"sum of {value.type}")
 
 
 def _decimal_sum(call: Aggregate, word: str, value: TypedSql, type_: dt.DecimalType) -> TypedSql:
-    """A sum in 38 digits. Spark adds ten digits to those of the values, and raises an error beyond."""
+    """Translate a sum with 38 digits.
+
+    Spark's sum has 10 digits more than the values, and raises an error beyond that.
+    """
     wide = dt.DecimalType(38, type_.scale)
     if type_.precision + _DIGITS_OF_A_SUM > wide.precision:
         cast = f"CAST({value.sql} AS {spark_text.type_name(wide)})"
-        return TypedSql(f"SUM({word}{cast}){call.after}", wide)
-    return TypedSql(f"CAST(SUM({word}{value.sql}){call.after} AS {spark_text.type_name(wide)})", wide)
+        return TypedSql(f"SUM({word}{cast}){call.suffix}", wide)
+    return TypedSql(f"CAST(SUM({word}{value.sql}){call.suffix} AS {spark_text.type_name(wide)})", wide)
 
 
 _DIGITS_OF_A_SUM = 10
-"""The digits that Spark adds to those of decimals: 10^10 rows. Up to eight digits are added as 64-bit integers."""
+"""The number of digits that Spark adds to those of decimals, enough for 10^10 rows.
+
+Decimals with up to 8 digits are added as 64-bit integers.
+"""
 
 
 def _average(call: Aggregate) -> TypedSql:
     word, value = call.argument()
     match value.type:
         case dt.FloatType() | dt.IntegerType(bits=(8 | 16 | 32)):
-            return TypedSql(f"AVG({word}{coerce(value, DOUBLE, 'avg')}){call.after}", DOUBLE)
+            return TypedSql(f"AVG({word}{coerce(value, DOUBLE, 'avg')}){call.suffix}", DOUBLE)
         case exact if isinstance(exact, dt.IntegerType | dt.DecimalType) or exact == HUGE:
-            # As DuckDB: an exact sum, divided as DOUBLE. Spark would give a decimal, or add doubles.
+            # Like DuckDB, divide an exact sum as DOUBLE. Spark's own average is a decimal, or a sum of doubles.
             if isinstance(exact, dt.DecimalType):
                 total = _decimal_sum(call, word, value, exact).sql
             else:
-                total = f"SUM({word}CAST({value.sql} AS DECIMAL(38, 0))){call.after}"
-            # A COUNT in a correlated subquery has Spark join its table once more.
-            counted = f"SUM(CASE WHEN ({value.sql}) IS NOT NULL THEN 1L END){call.after}"
+                total = f"SUM({word}CAST({value.sql} AS DECIMAL(38, 0))){call.suffix}"
+            # With a COUNT in a correlated subquery, Spark would join the table a second time.
+            counted = f"SUM(CASE WHEN ({value.sql}) IS NOT NULL THEN 1L END){call.suffix}"
             if word:
-                counted = f"NULLIF(COUNT({word}{value.sql}){call.after}, 0)"
+                counted = f"NULLIF(COUNT({word}{value.sql}){call.suffix}, 0)"
             return TypedSql(f"(CAST({total} AS DOUBLE) / {counted})", DOUBLE)
         case _:
-            raise refused(call.node, f"avg of {value.type}")
+            raise refusal(call.node, f"avg of {value.type}")
 
 
 def _extreme(call: Aggregate) -> TypedSql:
-    """`min` or `max`, of several values by their order."""
+    """Translate `min` or `max` of one or several values."""
     if call.node.args.get("count") is not None:
         descending = isinstance(call.node, exp.Max)
         return ordered_aggregates.greatest(call, call.node.this, call.node.this, descending=descending)
     _, value = call.argument()
     check_ordered(call.node, value.type)
-    return TypedSql(f"{_name(call.node).upper()}({value.sql}){call.after}", value.type)
+    return TypedSql(f"{_name(call.node).upper()}({value.sql}){call.suffix}", value.type)
 
 
 def _mode(call: Aggregate) -> TypedSql:
-    """The most frequent value. DuckDB takes the first one of several; here several are an error."""
+    """Translate `mode`. DuckDB returns the first of several most frequent values; the translation raises an error."""
     word, value = call.argument()
     check_ordered(call.node, value.type)
     if call.over or word or isinstance(value.type, dt.FloatType | dt.UnknownType):
-        raise refused(call.node, "mode as a window function, or of floats", "use count(*) with GROUP BY")
-    first, last = (f"MODE() WITHIN GROUP (ORDER BY {value.sql}{way}){call.after}" for way in ("", " DESC"))
+        raise refusal(call.node, "mode as a window function, or of floats", "use count(*) with GROUP BY")
+    first, last = (f"MODE() WITHIN GROUP (ORDER BY {value.sql}{way}){call.suffix}" for way in ("", " DESC"))
     message = spark_text.text("mode: several values are the most frequent; take arg_max() of their counts")
     return TypedSql(f"CASE WHEN {first} <=> {last} THEN {first} ELSE RAISE_ERROR({message}) END", value.type)
 
 
 def _typed_aggregate(name: str, kind: type[dt.Type] = dt.IntegerType) -> AggregateLowering:
-    """An aggregate of the type of its values, such as `bit_and`."""
+    """Return the lowering of an aggregate whose result has the type of its values, for example `bit_and`."""
 
     def lower(call: Aggregate) -> TypedSql:
         word, value = call.argument()
         if not isinstance(value.type, kind):
-            raise refused(call.node, f"{name.lower()} of {value.type}")
-        return TypedSql(f"{name}({word}{value.sql}){call.after}", value.type)
+            raise refusal(call.node, f"{name.lower()} of {value.type}")
+        return TypedSql(f"{name}({word}{value.sql}){call.suffix}", value.type)
 
     return lower
 
@@ -214,51 +229,54 @@ def _typed_aggregate(name: str, kind: type[dt.Type] = dt.IntegerType) -> Aggrega
 def _statistic(name: str) -> AggregateLowering:
     def lower(call: Aggregate) -> TypedSql:
         if isinstance(call.node.this, exp.Distinct | exp.Order):
-            raise refused(call.node)
+            raise refusal(call.node)
         arguments = [call.number(n) for n in (call.node.this, call.node.args.get("expression")) if n is not None]
-        return TypedSql(f"{name}({', '.join(arguments)}){call.after}", DOUBLE)
+        return TypedSql(f"{name}({', '.join(arguments)}){call.suffix}", DOUBLE)
 
     return lower
 
 
 def _correlation(call: Aggregate) -> TypedSql:
-    """DuckDB's is NaN for one pair, Spark's is null."""
+    """Translate `corr`. For a single pair DuckDB returns NaN, but Spark returns null."""
     pair = ", ".join(call.number(n) for n in (call.node.this, call.node.expression))
-    value = f"COALESCE(CORR({pair}){call.after}, CAST('NaN' AS DOUBLE))"
-    return TypedSql(f"CASE WHEN REGR_COUNT({pair}){call.after} > 0 THEN {value} END", DOUBLE)
+    value = f"COALESCE(CORR({pair}){call.suffix}, CAST('NaN' AS DOUBLE))"
+    return TypedSql(f"CASE WHEN REGR_COUNT({pair}){call.suffix} > 0 THEN {value} END", DOUBLE)
 
 
 def _quantile(call: Aggregate) -> TypedSql:
-    """`median(x)`, `quantile_cont(x, 0.3)` and `quantile_cont(x, [0.3, 0.6])`."""
+    """Translate `median(x)`, `quantile_cont(x, 0.3)`, and `quantile_cont(x, [0.3, 0.6])`."""
     fraction = call.node.args.get("expression")
     shares = [Decimal("0.5")] if fraction is None else ordered_aggregates.fractions(call, fraction)
     value = call.expressions.translate(call.node.this)
     if call.over:
-        raise refused(call.node, f"{_name(call.node)} as a window function")
+        raise refusal(call.node, f"{_name(call.node)} as a window function")
     if isinstance(value.type, dt.DecimalType) and isinstance(call.node, exp.Median):
         return ordered_aggregates.exact_median(call, value)
     if not isinstance(value.type, dt.IntegerType) and value.type != DOUBLE:
-        raise refused(call.node, f"{_name(call.node)} of {value.type}", "cast it to DOUBLE")
+        raise refusal(call.node, f"{_name(call.node)} of {value.type}", "cast it to DOUBLE")
     several = isinstance(fraction, exp.Array)
     share = ", ".join(f"{share}D" for share in shares)
-    sql = f"PERCENTILE({coerce(value, DOUBLE, 'a quantile')}, {f'ARRAY({share})' if several else share}){call.after}"
+    sql = f"PERCENTILE({coerce(value, DOUBLE, 'a quantile')}, {f'ARRAY({share})' if several else share}){call.suffix}"
     return TypedSql(sql, list_of(DOUBLE) if several else DOUBLE)
 
 
 def _arg_extreme(call: Aggregate) -> TypedSql:
-    """DuckDB leaves out rows in which either argument is null, Spark those in which the second one is."""
+    """Translate `arg_max` or `arg_min`. DuckDB skips rows with a null in either argument, Spark only in the second."""
     if call.node.args.get("count") is not None:
         descending = isinstance(call.node, exp.ArgMax)
         return ordered_aggregates.greatest(call, call.node.this, call.node.expression, descending=descending)
     value, by = call.expressions.translate(call.node.this), call.expressions.translate(call.node.expression)
     name = "MAX_BY" if isinstance(call.node, exp.ArgMax) else "MIN_BY"
     check_ordered(call.node, by.type)
-    rows = call.only(f"({value.sql}) IS NOT NULL")
-    return TypedSql(f"{name}({value.sql}, {by.sql}){rows.after}", value.type)
+    rows = call.with_conditions(f"({value.sql}) IS NOT NULL")
+    return TypedSql(f"{name}({value.sql}, {by.sql}){rows.suffix}", value.type)
 
 
 def _grouping(call: Aggregate) -> TypedSql:
-    """The keys that a row of ROLLUP and its kind leaves out: a bit for each, the last key's is the lowest."""
+    """Translate `grouping` to one bit for each key that a row of ROLLUP or similar omits.
+
+    The last key has the lowest bit.
+    """
     keys = [call.expressions.translate(key).sql for key in (call.node.this, *call.node.expressions) if key is not None]
     bits = [f"CAST(GROUPING({key}) AS BIGINT) * {1 << place}" for place, key in enumerate(reversed(keys))]
     return TypedSql(f"({' + '.join(reversed(bits))})", LONG)
@@ -269,10 +287,13 @@ AggregateLowering = Callable[[Aggregate], TypedSql]
 
 @dataclass(frozen=True, slots=True)
 class AggregateFunction:
-    """An entry of the table of aggregates.
+    """An entry in the table of aggregates.
 
-    names: DuckDB's names, which `agreement` takes for one another. nodes: sqlglot's classes of its calls.
-    skips_nulls: nulls change nothing, so that in a window CASE may stand for FILTER.
+    Attributes:
+        names: DuckDB's names. `agreement` treats them as equal.
+        nodes: sqlglot's classes for its calls.
+        lower: Translates a call.
+        skips_nulls: True if nulls do not affect the result, so that in a window CASE can replace FILTER.
     """
 
     names: tuple[str, ...]
@@ -321,29 +342,26 @@ AGGREGATES: tuple[AggregateFunction, ...] = (
 _BY_NODE = {node: entry for entry in AGGREGATES for node in entry.nodes}
 
 
-# Windows with names, and frames: ROWS, RANGE, and the GROUPS that are RANGE.
-
-
 _BOUNDS = ("start", "end")
 _DAY_US = 86_400_000_000
 _EVERYTHING = "ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING"
 
 
 def _frame(expressions: Expressions, frame: exp.WindowSpec, order: list[exp.Expr]) -> str:
-    """The frame in Spark's SQL. Raises UnsupportedError."""
+    """Translate a frame to Spark's SQL."""
     kind, left_out = str(frame.args.get("kind") or "").upper(), frame.args.get("exclude")
     if left_out is not None and left_out.name.upper() != "NO OTHERS":
-        raise refused(frame, f"EXCLUDE {left_out.name.upper()}", "write the frame without EXCLUDE")
+        raise refusal(frame, f"EXCLUDE {left_out.name.upper()}", "write the frame without EXCLUDE")
     if kind == "GROUPS":
         if any(isinstance(frame.args.get(end), exp.Expr) for end in _BOUNDS):
-            raise refused(frame, "GROUPS by numbers", "use RANGE over a dense_rank() of a query inside")
-        kind = "RANGE"  # which goes by groups of equal rows where it counts nothing
+            raise refusal(frame, "GROUPS by numbers", "use RANGE over a dense_rank() of a query inside")
+        kind = "RANGE"  # without offsets, RANGE also moves by groups of equal rows
     if kind not in ("ROWS", "RANGE"):
-        raise refused(frame, "this frame")
+        raise refusal(frame, "this frame")
     spans = [moments.interval(frame.args[end]) for end in _BOUNDS if isinstance(frame.args.get(end), exp.Interval)]
     if len({span is not None and span[0] > 0 for span in spans}) > 1:
-        raise refused(frame, "a frame of months on one side and days on the other")
-    if kind == "RANGE" and not order:  # where all rows are peers; Spark has no RANGE there
+        raise refusal(frame, "a frame of months on one side and days on the other")
+    if kind == "RANGE" and not order:  # all rows are peers; Spark requires an order for RANGE
         return _EVERYTHING
     only = order[0].this if len(order) == 1 else None
     counted = kind == "ROWS" or (only is not None and isinstance(expressions.translate(only).type, dt.IntegerType))
@@ -366,7 +384,7 @@ def _bound(frame: exp.WindowSpec, end: str, *, counted: bool) -> str:
             return f"INTERVAL '{micros // 1_000_000}.{micros % 1_000_000:06d}' SECOND {side}"
         if not days and not clock:
             return f"INTERVAL '{months}' MONTH {side}"
-    raise refused(frame, "this frame")
+    raise refusal(frame, "this frame")
 
 
 _RANKS: dict[type[exp.Expr], tuple[str, dt.Type]] = {
@@ -379,11 +397,11 @@ _RANKS: dict[type[exp.Expr], tuple[str, dt.Type]] = {
 _IN_ORDER = (
     *(*_RANKS, exp.Ntile, exp.Lag, exp.Lead, exp.FirstValue, exp.LastValue, exp.First, exp.Last, exp.NthValue),
 )
-"""Functions that mean something in an order only."""
+"""Functions that have a meaning only in an ordered window."""
 
 
 def with_windows(select: exp.Select) -> exp.Select:
-    """The SELECT with the windows of its WINDOW clause in the places where their names stand."""
+    """Replace the names of windows in a SELECT by the definitions in its WINDOW clause."""
     definitions = select.args.get("windows")
     if not definitions:
         return select
@@ -398,13 +416,13 @@ def with_windows(select: exp.Select) -> exp.Select:
 
 
 def _with_named_window(window: exp.Window, named: dict[str, exp.Window]) -> exp.Window:
-    """A window with the clauses of the window that it names."""
+    """Add the clauses of the window that a window refers to by name."""
     name = window.args.get("alias")
     if name is None:
         return window
     base = named.get(name.name.casefold())
     if base is None:
-        raise refused(window, f"the window {name.name}")
+        raise refusal(window, f"the window {name.name}")
     window = window.copy()
     window.set("alias", None)
     for part in ("partition_by", "order", "spec"):
@@ -415,18 +433,18 @@ def _with_named_window(window: exp.Window, named: dict[str, exp.Window]) -> exp.
 
 
 def window_function(expressions: Expressions, node: exp.Expr) -> TypedSql | None:
-    """The window function; None if the node is none. Raises UnsupportedError."""
+    """Translate a window function. Return None if the node is not one."""
     if not isinstance(node, exp.Window):
         return None
     if node.args.get("alias") or node.args.get("first") is not None:
-        raise refused(node, "a named window")
+        raise refusal(node, "a named window")
     over = _over(expressions, node)
     call, nulls = node.this, ""
     if isinstance(call, exp.IgnoreNulls | exp.RespectNulls) and not isinstance(call.this, exp.AnyValue):
         nulls = " IGNORE NULLS" if isinstance(call, exp.IgnoreNulls) else ""
         call = call.this
     if isinstance(call, _IN_ORDER) and node.args.get("order") is None:
-        raise refused(node, "a place in a window without an order", "add ORDER BY to the window")
+        raise refusal(node, "a place in a window without an order", "add ORDER BY to the window")
     match call:
         case _ if type(call) in _RANKS:
             rank, type_ = _RANKS[type(call)]
@@ -436,7 +454,7 @@ def window_function(expressions: Expressions, node: exp.Expr) -> TypedSql | None
         case exp.Lag() | exp.Lead():
             offset = call.args.get("offset")
             if offset is not None and (not isinstance(offset, exp.Literal) or offset.is_string):
-                raise refused(call, "an offset that is no literal")
+                raise refusal(call, "an offset that is no literal")
             shown = [call.this, *filter(None, [call.args.get("default")])]
             texts, type_ = with_common_type(map(expressions.translate, shown), call.sql_name())
             arguments = [texts[0], "1" if offset is None else offset.name, *texts[1:]]
@@ -451,14 +469,14 @@ def window_function(expressions: Expressions, node: exp.Expr) -> TypedSql | None
                 f"NTH_VALUE({value.sql}, {positive_literal(call, call.args['offset'])}){nulls}{over}", value.type
             )
         case _:
-            found = None if nulls else lowered(Aggregate(expressions, call, over=over))
+            found = None if nulls else lower_aggregate(Aggregate(expressions, call, over=over))
             if found is None:
-                raise refused(node, f"the window function {call.sql('duckdb')}")
+                raise refusal(node, f"the window function {call.sql('duckdb')}")
             return found
 
 
 def _over(expressions: Expressions, node: exp.Window) -> str:
-    """OVER with PARTITION BY, ORDER BY and the frame, in Spark's SQL."""
+    """Translate OVER with PARTITION BY, ORDER BY, and the frame to Spark's SQL."""
     parts = []
     partition = node.args.get("partition_by") or []
     if partition:
@@ -468,7 +486,7 @@ def _over(expressions: Expressions, node: exp.Window) -> str:
     if frame is not None and any(isinstance(frame.args.get(end), exp.Interval) for end in _BOUNDS):
         value = expressions.translate(items[0].this) if len(items) == 1 else None
         if value is None or not is_moment(value.type):
-            raise refused(node, "a RANGE of an interval over what is no date or timestamp")
+            raise refusal(node, "a RANGE of an interval over what is no date or timestamp")
         sql = f"CAST({value.sql} AS TIMESTAMP_NTZ)" if isinstance(value.type, dt.DateType) else value.sql
         parts.append(f"ORDER BY {sql}{direction(items[0])}")
     elif order is not None:

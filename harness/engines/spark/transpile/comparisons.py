@@ -1,4 +1,4 @@
-"""Comparisons, IN, BETWEEN, LIKE."""
+"""Translation of comparisons, IN, BETWEEN, and LIKE."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from sqlglot import exp
 from harness.engines.spark.transpile import spark_text
 from harness.engines.spark.transpile.functions import moments, nested
 from harness.engines.spark.transpile.functions.registry import Call
-from harness.engines.spark.transpile.spark_text import refused
+from harness.engines.spark.transpile.spark_text import refusal
 from harness.engines.spark.transpile.values import BOOLEAN, TEXT, TypedSql, with_common_type
 from harness.metadata.model import schema as dt
 
@@ -32,14 +32,14 @@ _EQUALITY = ("=", "<>", "<=>")
 
 
 def translate(expressions: Expressions, node: exp.Expr) -> TypedSql | None:
-    """The condition; None if the node is no comparison. Raises UnsupportedError."""
+    """Translate a comparison to a condition. Return None if the node is not a comparison."""
     found = _quantified(expressions, node)
     if found is not None:
         return found
     match node:
         case exp.EQ(this=exp.Tuple() as first, expression=exp.Tuple() as second):
             if len(first.expressions) != len(second.expressions):
-                raise refused(node)
+                raise refusal(node)
             return TypedSql(_same_tuple(expressions, node, first, second), BOOLEAN)
         case _ if type(node) in _OPERATORS:
             left, right = (_as_text(expressions.translate(n)) for n in (node.this, node.expression))
@@ -52,15 +52,15 @@ def translate(expressions: Expressions, node: exp.Expr) -> TypedSql | None:
             if isinstance(node.expression, exp.Boolean):
                 truth = "true" if node.expression.this else "false"
                 return TypedSql(f"({expressions.boolean(node.this)} <=> {truth})", BOOLEAN)
-            raise refused(node, "IS")
+            raise refusal(node, "IS")
         case exp.In():
             return TypedSql(_in(expressions, node), BOOLEAN)
         case exp.Between() if not node.args.get("symmetric"):
             parts = [_as_text(expressions.translate(n)) for n in (node.this, node.args["low"], node.args["high"])]
             (subject, low, high), type_ = with_common_type(parts, "BETWEEN")
             _check_ordered(node, type_)
-            subject = subject if _is_computed(parts[0], node.this) else _whole(subject, type_)
-            # Spark finds no key to join by, and no side to filter, in a BETWEEN of an expression.
+            subject = subject if _is_computed(parts[0], node.this) else _without_pushdown(subject, type_)
+            # For a BETWEEN of an expression, Spark uses neither join keys nor filters on one side.
             return TypedSql(f"({subject} >= {low} AND {subject} <= {high})", BOOLEAN)
         case exp.Like() | exp.ILike():
             return TypedSql(_like(expressions, node, None), BOOLEAN)
@@ -70,15 +70,18 @@ def translate(expressions: Expressions, node: exp.Expr) -> TypedSql | None:
         case exp.IsNan():
             value = expressions.translate(node.this)
             if not isinstance(value.type, dt.FloatType):
-                raise refused(node, f"isnan of {value.type}")
+                raise refusal(node, f"isnan of {value.type}")
             nan = spark_text.literal(float("nan"), value.type)
-            return TypedSql(f"({_whole(value.sql, value.type)} = {nan})", BOOLEAN)
+            return TypedSql(f"({_without_pushdown(value.sql, value.type)} = {nan})", BOOLEAN)
         case _:
             return None
 
 
 def _quantified(expressions: Expressions, node: exp.Expr) -> TypedSql | None:
-    """`x = ANY (…)` and `x > ALL (…)`, over a query or a list: unknown where a null decides. None: it is neither."""
+    """Translate `x = ANY (…)` and `x > ALL (…)` over a query or a list. Return None for other nodes.
+
+    The result is null if a null decides.
+    """
     if not isinstance(node, exp.Binary) or not isinstance(node.expression, exp.Any | exp.All):
         return None
     quantified, any_ = node.expression.this, isinstance(node.expression, exp.Any)
@@ -87,7 +90,7 @@ def _quantified(expressions: Expressions, node: exp.Expr) -> TypedSql | None:
     if not isinstance(quantified, exp.Query):
         listed = expressions.translate(quantified)
         if not isinstance(listed.type, dt.ListType):
-            raise refused(node, f"ANY of {listed.type}")
+            raise refusal(node, f"ANY of {listed.type}")
         head, inner = expressions.within(["an element"], listed.type.element.type)
         compared = inner.boolean(type(node)(this=node.this.copy(), expression=exp.column("an element")))
         function, nothing = ("EXISTS", "false") if any_ else ("FORALL", "true")
@@ -97,12 +100,12 @@ def _quantified(expressions: Expressions, node: exp.Expr) -> TypedSql | None:
         )
     operator = _OPERATORS.get(type(node), "=")
     if operator in _EQUALITY or expressions.subquery is None:
-        raise refused(node)
-    # The least or the greatest value of the query stands for some value, or for all.
+        raise refusal(node)
+    # Comparing with the minimum or maximum of the query decides for some value or for all values.
     subject = expressions.translate(node.this)
     sql, types = expressions.subquery(quantified)
     if len(types) != 1 or str(types[0]) != str(subject.type) or isinstance(subject.type, dt.FloatType):
-        raise refused(node, f"{subject.type} {operator} a query of {', '.join(map(str, types))}", "cast to one type")
+        raise refusal(node, f"{subject.type} {operator} a query of {', '.join(map(str, types))}", "cast to one type")
     extreme = "MIN" if (operator[0] == ">") is any_ else "MAX"
     holds = f"{subject.sql} {operator} (SELECT {extreme}(c0) FROM ({sql}))"
     rows, values = f"(SELECT COUNT(*) FROM ({sql}))", f"(SELECT COUNT(c0) FROM ({sql}))"
@@ -113,12 +116,12 @@ def _quantified(expressions: Expressions, node: exp.Expr) -> TypedSql | None:
 
 
 def _as_text(value: TypedSql) -> TypedSql:
-    """A variant as the JSON text by which it travels on either engine: harness wrote the text, not they."""
+    """Return a variant as its JSON text. Harness wrote the text, so it is the same on both engines."""
     return TypedSql(value.sql, TEXT, value.literal) if isinstance(value.type, dt.VariantType) else value
 
 
 def _as_span(node: exp.Expr, value: TypedSql, other: TypedSql) -> TypedSql:
-    """A side of a comparison; an interval beside a difference of timestamps as one, too."""
+    """Return a side of a comparison. An interval compared with a difference of timestamps becomes a difference, too."""
     parts = moments.interval(node) if other.type == moments.SPAN else None
     return value if parts is None else moments.span(parts) or value
 
@@ -129,14 +132,14 @@ def _compare(node: exp.Expr, operator: str, left: TypedSql, right: TypedSql) -> 
     if operator not in _EQUALITY:
         _check_ordered(node, type_)
     a, b = (
-        text if v.literal is not None or _is_computed(v, part) else _whole(text, type_)
+        text if v.literal is not None or _is_computed(v, part) else _without_pushdown(text, type_)
         for v, part, text in ((left, node.this, a), (right, node.expression, b))
     )
     return f"({a} {operator} {b})"
 
 
 def _is_computed(value: TypedSql, node: exp.Expr) -> bool:
-    """Tells whether the value is no float of a file. Then Spark may infer from a comparison."""
+    """Return whether a value cannot be a float column of a file. Spark may then draw inferences from a comparison."""
     while isinstance(node, exp.Paren):
         node = node.this
     if isinstance(node, exp.Subquery) and isinstance(node.this, exp.Select):
@@ -147,43 +150,43 @@ def _is_computed(value: TypedSql, node: exp.Expr) -> bool:
 _ARITHMETIC = (exp.Add, exp.Sub, exp.Mul, exp.Div, exp.Avg, exp.Sum)
 
 
-def _whole(sql: str, type_: dt.Type) -> str:
-    """Keeps Spark from holding floats against statistics of Parquet files, which do not count NaN."""
+def _without_pushdown(sql: str, type_: dt.Type) -> str:
+    """Return an equal expression that Spark does not compare with Parquet statistics, which ignore NaN."""
     return f"NANVL({sql}, {spark_text.literal(float('nan'), type_)})" if isinstance(type_, dt.FloatType) else sql
 
 
 def _check_comparable(node: exp.Expr, type_: dt.Type) -> None:
     nested = (dt.ListType, dt.StructType, dt.MapType, dt.VariantType, dt.GeometryType, dt.GeographyType)
     if isinstance(type_, nested) or type_ == moments.INTERVAL:
-        raise refused(node, f"a comparison of {type_}")
+        raise refusal(node, f"a comparison of {type_}")
 
 
 def _check_ordered(node: exp.Expr, type_: dt.Type) -> None:
     _check_comparable(node, type_)
     if isinstance(type_, dt.UuidType):
-        raise refused(node, "an order of uuid")
+        raise refusal(node, "an order of uuid")
 
 
 def _in(expressions: Expressions, node: exp.In) -> str:
     if node.args.get("unnest"):
-        raise refused(node, "IN")
+        raise refusal(node, "IN")
     if node.args.get("field") is not None:
-        # `x IN list`
         found = nested.contains(Call(expressions, node, "IN", (node.args["field"], node.this)))
         if found is None:
-            raise refused(node, "IN what is no list")
+            raise refusal(node, "IN what is no list")
         return found.sql
     query = node.args.get("query")
     if isinstance(node.this, exp.Tuple) and query is None:
-        # Tuples are values, in which a null is equal to a null.
+        # Tuples are compared as values: null equals null.
         items = []
         for item in node.expressions:
             if not isinstance(item, exp.Tuple) or len(item.expressions) != len(node.this.expressions):
-                raise refused(node, "IN of a tuple and what is none")
+                raise refusal(node, "IN of a tuple and what is none")
             items.append(_same_tuple(expressions, node, node.this, item))
         return f"({' OR '.join(items)})"
     if query is not None:
-        while isinstance(query, exp.Subquery) and query.is_wrapper:  # in more parentheses it is one value to Spark
+        # with more parentheses, Spark would read a scalar subquery
+        while isinstance(query, exp.Subquery) and query.is_wrapper:
             query = query.this
         return _in_query(expressions, node, query)
     subject = expressions.translate(node.this)
@@ -192,15 +195,15 @@ def _in(expressions: Expressions, node: exp.In) -> str:
     )
     _check_comparable(node, type_)
     if isinstance(type_, dt.FloatType):
-        # Spark looks for long lists in a set, where -0.0 is not 0.0.
-        return f"({' OR '.join(f'{_whole(texts[0], type_)} = {item}' for item in texts[1:])})"
+        # Spark searches long lists with a hash set, in which -0.0 is not 0.0.
+        return f"({' OR '.join(f'{_without_pushdown(texts[0], type_)} = {item}' for item in texts[1:])})"
     return f"({texts[0]} IN ({', '.join(texts[1:])}))"
 
 
 def _in_query(expressions: Expressions, node: exp.In, query: exp.Expr) -> str:
-    """`x IN (SELECT …)` and `(a, b) IN (SELECT …)`."""
+    """Translate `x IN (SELECT …)` and `(a, b) IN (SELECT …)`."""
     if expressions.subquery is None or not isinstance(query, exp.Query):
-        raise refused(node, "a subquery")
+        raise refusal(node, "a subquery")
     parts = node.this.expressions if isinstance(node.this, exp.Tuple) else [node.this]
     values = [expressions.translate(part) for part in parts]
     sql, types = expressions.subquery(query)
@@ -211,17 +214,17 @@ def _in_query(expressions: Expressions, node: exp.In, query: exp.Expr) -> str:
         values, types = [TypedSql(text, wide)], (wide,)
     own = [str(v.type) for v in values]
     if own != [str(type_) for type_ in types] or any(isinstance(v.type, dt.FloatType) for v in values):
-        raise refused(node, f"{', '.join(own)} IN a query of {', '.join(map(str, types))}", "cast to one type")
+        raise refusal(node, f"{', '.join(own)} IN a query of {', '.join(map(str, types))}", "cast to one type")
     subject = values[0].sql if len(values) == 1 else f"({', '.join(v.sql for v in values)})"
     found = f"({subject} IN ({sql}))"
     around = node.parent.parent if isinstance(node.parent, exp.Not) else node.parent
     while isinstance(around, exp.Paren | exp.And | exp.Or):
         around = around.parent
-    if isinstance(around, exp.Where | exp.Having | exp.Qualify | exp.Join):  # not to know is as good as false
+    if isinstance(around, exp.Where | exp.Having | exp.Qualify | exp.Join):  # here null has the same effect as false
         return found
-    # As a value, Spark's is false where SQL does not know.
+    # Spark's IN as a value is false in cases in which SQL requires null.
     if len(values) > 1:
-        raise refused(node, "IN of several columns as a value", "put it into WHERE, alone or with AND and OR")
+        raise refusal(node, "IN of several columns as a value", "put it into WHERE, alone or with AND and OR")
     some, nulls = f"EXISTS ({sql})", f"EXISTS (SELECT 1 FROM ({sql}) WHERE c0 IS NULL)"
     return f"CASE WHEN {found} THEN true WHEN {nulls} OR ({subject} IS NULL AND {some}) THEN NULL ELSE false END"
 
@@ -231,7 +234,7 @@ def _same_tuple(expressions: Expressions, node: exp.Expr, left: exp.Tuple, right
     for a, b in zip(left.expressions, right.expressions, strict=True):
         values = expressions.translate(a), expressions.translate(b)
         if all(isinstance(v.type, dt.UnknownType) for v in values):
-            raise refused(node, "a tuple with a null that has no type")
+            raise refusal(node, "a tuple with a null that has no type")
         parts.append(_compare(node, "<=>", *values))
     return f"({' AND '.join(parts)})"
 
@@ -242,31 +245,31 @@ def _like(expressions: Expressions, node: exp.Like | exp.ILike, escape: exp.Expr
         return "CAST(NULL AS BOOLEAN)"
     text = pattern.text
     if subject.type != TEXT or text is None:
-        raise refused(node, "LIKE with a pattern that is no literal")
+        raise refusal(node, "LIKE with a pattern that is no literal")
     if isinstance(node, exp.Like):
         return f"({subject.sql} LIKE {spark_text.text(_pattern(node, text, escape))})"
     if not text.isascii():
-        raise refused(node, "ILIKE with letters beyond ASCII", "use LIKE")
+        raise refusal(node, "ILIKE with letters beyond ASCII", "use LIKE")
     like = spark_text.text(_pattern(node, text.lower(), escape))
     return f"(TRANSLATE({subject.sql}, {_CAPITALS}, {_SMALL}) LIKE {like})"
 
 
-# Letters whose small letter is of ASCII, whatever the JVM's locale is. The last two are not of ASCII themselves.
+# Letters whose lower-case letter is ASCII in every locale of the JVM. The last two are not ASCII themselves.
 _CAPITALS = spark_text.text(string.ascii_uppercase + "\u0130\u212a")
 _SMALL = spark_text.text(string.ascii_lowercase + "ik")
 
 
 def _pattern(node: exp.Like | exp.ILike, pattern: str, escape: exp.Expr | None) -> str:
-    """The pattern with Spark's escape, a backslash, in place of DuckDB's, if there is one."""
+    """Return a LIKE pattern with Spark's escape character, a backslash, in place of DuckDB's."""
     sign = escape.name if isinstance(escape, exp.Literal) else None
     if escape is not None and (sign is None or len(sign) != 1):
-        raise refused(node, "this ESCAPE")
+        raise refusal(node, "this ESCAPE")
     result, characters = "", iter(pattern)
     for character in characters:
         if character == sign:
             character = next(characters, "")
             if not character:
-                raise refused(node, "a pattern that ends with its escape")
+                raise refusal(node, "a pattern that ends with its escape")
             result += f"\\{character}" if character in "%_\\" else character
         else:
             result += "\\\\" if character == "\\" else character

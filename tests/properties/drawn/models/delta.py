@@ -1,4 +1,4 @@
-"""The model of a Delta table: which files a version holds, and which of their rows are dead.
+"""The model of a Delta table: the files of each version, and their deleted rows.
 
 Spec: Delta, "Action Reconciliation", "Deletion Vectors", "Column Mapping", "Type Widening", "Partition Value
 Serialization".
@@ -8,29 +8,29 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from drawn.models.model import Columns, DeleteKind, ModelFile, Row, TableModel, column_at, shown, written
+from drawn.models.model import Columns, DeleteKind, ModelFile, Row, TableModel, column_at, stored_rows, visible_row
 from harness.metadata.model.schema import Type
 from harness.suite.scenarios.model import Selector
 from harness.writing.delta.types import schema_json, schema_of
 
 EMPTY = ("", b"")
-"""Partition values that the log's texts cannot tell from null."""
+"""Partition values that the log stores in the same form as null."""
 
 
 @dataclass(frozen=True, slots=True)
-class LiveFile:
-    """A file of a version. dead: positions of its deletion vector; None: it has no vector."""
+class ModelLiveFile:
+    """A file of a version. `dead` contains the positions of its deletion vector, or None if it has no vector."""
 
     file: ModelFile
     dead: frozenset[int] | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Version:
-    """A state of the table. files: by label."""
+class ModelVersion:
+    """A state of the table. `files` are by label."""
 
     columns: Columns
-    files: Mapping[str, LiveFile]
+    files: Mapping[str, ModelLiveFile]
 
 
 class DeltaModel(TableModel):
@@ -43,7 +43,7 @@ class DeltaModel(TableModel):
         self.partitions = tuple(column_at(self.columns, n).id for n in table.get("partition-columns", ()))
         self.mapped = table.get("column-mapping", "none") != "none"
         self.features = tuple(table.get("features", ()))
-        self.versions = [Version(self.columns, {})]
+        self.versions = [ModelVersion(self.columns, {})]
         self.labels: frozenset[str] = frozenset()
         self.checkpoints: frozenset[int] = frozenset()
         self.first = 0
@@ -55,7 +55,7 @@ class DeltaModel(TableModel):
         return len(self.versions) - 1
 
     @property
-    def current(self) -> Version:
+    def current(self) -> ModelVersion:
         """The newest state."""
         return self.versions[-1]
 
@@ -85,10 +85,10 @@ class DeltaModel(TableModel):
                 self.versions.append(self.current)
             case _:
                 self.columns = self.changed(name, value)
-                self.versions.append(Version(self.columns, self.current.files))
+                self.versions.append(ModelVersion(self.columns, self.current.files))
 
     def points(self) -> list[Selector]:
-        """Every version that the log still leads to and whose files are there, and the current state."""
+        """Return every version that the log can still reconstruct and whose files exist, and the current state."""
         kept = [
             number
             for number, version in enumerate(self.versions)
@@ -101,18 +101,18 @@ class DeltaModel(TableModel):
 
     def rows(self, at: Selector) -> list[Row]:
         state = self.state(at)
-        return [shown(state.columns, live.file.columns, row) for live, _, row in self.live(state)]
+        return [visible_row(state.columns, live.file.columns, row) for live, _, row in self.live(state)]
 
     def hiding(self, at: Selector) -> frozenset[DeleteKind]:
-        """Vectors, where a file has one."""
+        """Return the kind `vectors` if a file has a deletion vector."""
         return frozenset("vectors" for live in self.state(at).files.values() if live.dead)
 
-    def state(self, at: Selector) -> Version:
-        """The version that a selector means."""
+    def state(self, at: Selector) -> ModelVersion:
+        """Return the version that a selector means."""
         return self.current if at.value is None else self.versions[int(at.value)]  # type: ignore[arg-type]
 
-    def live(self, version: Version) -> list[tuple[LiveFile, int, Row]]:
-        """The rows that no vector hits, with their file and position."""
+    def live(self, version: ModelVersion) -> list[tuple[ModelLiveFile, int, Row]]:
+        """Return the rows that no vector deletes, with their file and position."""
         return [
             (live, position, row)
             for live in version.files.values()
@@ -125,31 +125,31 @@ class DeltaModel(TableModel):
         marked = value.get("delete-rows", {})
         for label, positions in marked.get("rows", marked).items():
             live = files[label]
-            files[label] = LiveFile(live.file, (live.dead or frozenset()) | frozenset(positions))
+            files[label] = ModelLiveFile(live.file, (live.dead or frozenset()) | frozenset(positions))
         for label in value.get("remove", []):
             del files[label]
         for spec in value.get("add", []):
             if isinstance(spec, str):
                 files[spec] = self._earlier(spec)
-            elif "file" in spec:  # a file without the vector that it had
-                files[spec["file"]] = LiveFile(self._earlier(spec["file"]).file)
+            elif "file" in spec:  # a file without its earlier vector
+                files[spec["file"]] = ModelLiveFile(self._earlier(spec["file"]).file)
             else:
                 dead = frozenset(spec["dead"]) if "dead" in spec else None
-                files[spec["data"]] = LiveFile(self._written(spec), dead)
+                files[spec["data"]] = ModelLiveFile(self._written(spec), dead)
         self.labels |= files.keys()
-        self.versions.append(Version(self.columns, files))
+        self.versions.append(ModelVersion(self.columns, files))
 
-    def _earlier(self, label: str) -> LiveFile:
-        """A file as it was when a version last held it."""
+    def _earlier(self, label: str) -> ModelLiveFile:
+        """Return a file as it was in the last version that contained it."""
         return next(v.files[label] for v in reversed(self.versions) if label in v.files)
 
     def _written(self, spec: Mapping[str, Any]) -> ModelFile:
-        rows = written(self.columns, spec["rows"])
+        rows = stored_rows(self.columns, spec["rows"])
         emptied = tuple({i: None if i in self.partitions and v in EMPTY else v for i, v in row.items()} for row in rows)
         return ModelFile(spec["data"], self.columns, emptied)
 
     def partition_of(self, row: Row) -> tuple[Any, ...]:
-        """The partition values of a row."""
+        """Return the partition values of a row."""
         return tuple(row[i] for i in self.partitions)
 
     def spelt(self, text: str) -> tuple[Type, bool]:

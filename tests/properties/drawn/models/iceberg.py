@@ -1,4 +1,4 @@
-"""The model of an Iceberg table: which delete hits which row, as the specification says it.
+"""The model of an Iceberg table: which delete applies to which row, according to the specification.
 
 Spec: Iceberg, "Scan Planning", "Delete Formats", "Sequence Numbers", "Schema Evolution".
 """
@@ -15,12 +15,12 @@ from drawn.models.model import (
     TableKind,
     TableModel,
     column_at,
-    converted,
+    convert_value,
     identities,
     identity_of,
     leaf,
-    shown,
-    written,
+    stored_rows,
+    visible_row,
 )
 from harness.metadata.model.schema import Field, Type
 from harness.suite.scenarios.model import Selector
@@ -31,7 +31,7 @@ from harness.writing.iceberg.types import parse_type
 
 @dataclass(frozen=True, slots=True)
 class SpecColumn:
-    """One field of a partition spec. source: identity of the column."""
+    """A field of a partition spec. `source` is the identity of the column."""
 
     source: int
     transform: str
@@ -39,8 +39,8 @@ class SpecColumn:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class PositionDeletes:
-    """Pairs of the label of a data file and a position in it."""
+class ModelPositionDeletes:
+    """Pairs of a data file's label and a position in the file."""
 
     label: str
     pairs: frozenset[tuple[str, int]]
@@ -48,7 +48,7 @@ class PositionDeletes:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Vector:
-    """A deletion vector: the dead positions of one data file."""
+    """A deletion vector: the deleted positions of one data file."""
 
     label: str
     target: str
@@ -56,8 +56,12 @@ class Vector:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class EqualityDeletes:
-    """Rows equal to one of `rows` in the columns `keys` are dead; columns: those of the file."""
+class ModelEqualityDeletes:
+    """An equality delete file: the rows that equal one of `rows` in the columns `keys` are deleted.
+
+    Attributes:
+        columns: The columns of the delete file.
+    """
 
     label: str
     keys: tuple[int, ...]
@@ -65,12 +69,17 @@ class EqualityDeletes:
     rows: tuple[Row, ...]
 
 
-File: TypeAlias = ModelFile | PositionDeletes | Vector | EqualityDeletes
+File: TypeAlias = ModelFile | ModelPositionDeletes | Vector | ModelEqualityDeletes
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
-    """A file in a snapshot. sequence: its data sequence number. partition: stored values in the spec's order."""
+class ModelEntry:
+    """A file in a snapshot.
+
+    Attributes:
+        sequence: The data sequence number.
+        partition: Stored values in the order of the spec.
+    """
 
     file: File
     sequence: int
@@ -79,23 +88,28 @@ class Entry:
 
     @property
     def scope(self) -> tuple[Any, ...]:
-        """The part that a delete shares with the files that it hits."""
+        """The spec and partition that a delete has in common with the files that it applies to."""
         return (self.spec, *map(identity_of, self.partition))
 
 
 @dataclass(frozen=True, slots=True)
-class Snapshot:
-    """A state of the table. files: by label. parent: the label of the snapshot before, if there is one."""
+class ModelSnapshot:
+    """A state of the table.
+
+    Attributes:
+        files: The files by label.
+        parent: The label of the previous snapshot. None for the first one.
+    """
 
     sequence: int
     columns: Columns
-    files: Mapping[str, Entry]
+    files: Mapping[str, ModelEntry]
     parent: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Ref:
-    """A branch or tag. commit: the label of its snapshot."""
+    """A branch or tag. `commit` is the label of its snapshot."""
 
     kind: Literal["branch", "tag"]
     commit: str
@@ -105,7 +119,7 @@ _KINDS: Mapping[int, TableKind] = {1: "iceberg-1", 2: "iceberg-2", 3: "iceberg-3
 
 
 class IcebergModel(TableModel):
-    """An Iceberg table. Every commit needs a label (`as`); every delete file one (`label`) to be removed by."""
+    """An Iceberg table. Every commit needs a label (`as`), and every delete file that is removed needs a `label`."""
 
     def __init__(self, table: Mapping[str, Any]) -> None:
         super().__init__()
@@ -115,7 +129,7 @@ class IcebergModel(TableModel):
         self.newest: dict[int, Field] = identities(self.columns)
         self.specs: list[tuple[SpecColumn, ...]] = []
         self._set_spec(table.get("partition-spec", []))
-        self.snapshots: dict[str, Snapshot] = {}
+        self.snapshots: dict[str, ModelSnapshot] = {}
         self.refs: dict[str, Ref] = {}
         self.labels: frozenset[str] = frozenset()
         self._sequence = 0
@@ -130,10 +144,10 @@ class IcebergModel(TableModel):
         return len(self.specs) - 1
 
     @property
-    def current(self) -> Snapshot:
-        """The snapshot that `main` is at; an empty one before the first commit."""
+    def current(self) -> ModelSnapshot:
+        """The current snapshot of `main`, which is empty before the first commit."""
         main = self.refs.get("main")
-        return Snapshot(0, self.columns, {}) if main is None else self.snapshots[main.commit]
+        return ModelSnapshot(0, self.columns, {}) if main is None else self.snapshots[main.commit]
 
     def apply(self, operation: Mapping[str, Any]) -> None:
         ((name, value),) = operation.items()
@@ -162,14 +176,14 @@ class IcebergModel(TableModel):
         return parse_type(text)
 
     def points(self) -> list[Selector]:
-        """Every snapshot, every branch and tag, and the current state."""
+        """Return every snapshot, every branch and tag, and the current state."""
         if not self.snapshots:
             return [Selector()]
         snapshots = [Selector("snapshot", label) for label in self.snapshots]
         return [*snapshots, *(Selector("ref", name) for name in self.refs), Selector()]
 
     def columns_at(self, at: Selector) -> Columns:
-        """Those of the snapshot; of a branch, and of the current state, those of now."""
+        """Return the columns of a snapshot. Branches and the current state have the current columns."""
         match at.kind:
             case "snapshot":
                 return self.snapshots[str(at.value)].columns
@@ -180,13 +194,13 @@ class IcebergModel(TableModel):
 
     def rows(self, at: Selector) -> list[Row]:
         columns = self.columns_at(at)
-        return [shown(columns, file.columns, row) for _, file, _, row in self.live(self.state(at))]
+        return [visible_row(columns, file.columns, row) for _, file, _, row in self.live(self.state(at))]
 
     def hiding(self, at: Selector) -> frozenset[DeleteKind]:
-        return frozenset(kind for *_, kinds in self._judged(self.state(at)) for kind in kinds)
+        return frozenset(kind for *_, kinds in self._apply_deletes(self.state(at)) for kind in kinds)
 
-    def state(self, at: Selector) -> Snapshot:
-        """The snapshot that a selector means."""
+    def state(self, at: Selector) -> ModelSnapshot:
+        """Return the snapshot that a selector means."""
         match at.kind:
             case "snapshot":
                 return self.snapshots[str(at.value)]
@@ -195,12 +209,16 @@ class IcebergModel(TableModel):
             case _:
                 return self.current
 
-    def live(self, snapshot: Snapshot) -> list[tuple[Entry, ModelFile, int, Row]]:
-        """The rows that no delete hits, with their file, its entry, and their position in it."""
-        return [(entry, file, place, row) for entry, file, place, row, kinds in self._judged(snapshot) if not kinds]
+    def live(self, snapshot: ModelSnapshot) -> list[tuple[ModelEntry, ModelFile, int, Row]]:
+        """Return the rows that no delete applies to, with their file, its entry, and their position."""
+        return [
+            (entry, file, place, row) for entry, file, place, row, kinds in self._apply_deletes(snapshot) if not kinds
+        ]
 
-    def _judged(self, snapshot: Snapshot) -> Iterator[tuple[Entry, ModelFile, int, Row, set[DeleteKind]]]:
-        """Every row of data files, with the kinds of delete that hit it."""
+    def _apply_deletes(
+        self, snapshot: ModelSnapshot
+    ) -> Iterator[tuple[ModelEntry, ModelFile, int, Row, set[DeleteKind]]]:
+        """Yield every row of data files, with the kinds of deletes that apply to it."""
         entries = list(snapshot.files.values())
         for entry in entries:
             if isinstance(entry.file, ModelFile):
@@ -208,7 +226,7 @@ class IcebergModel(TableModel):
                     yield entry, entry.file, position, row, set(self._hits(entry, entry.file, position, row, entries))
 
     def _hits(
-        self, data: Entry, file: ModelFile, position: int, row: Row, entries: Sequence[Entry]
+        self, data: ModelEntry, file: ModelFile, position: int, row: Row, entries: Sequence[ModelEntry]
     ) -> Iterator[DeleteKind]:
         vectors = [e for e in entries if isinstance(e.file, Vector) and e.file.target == file.label]
         for entry in entries:
@@ -216,34 +234,32 @@ class IcebergModel(TableModel):
                 case Vector(target=target, positions=positions):
                     if target == file.label and position in positions and entry.sequence >= data.sequence:
                         yield "vectors"
-                case PositionDeletes(pairs=pairs):
+                case ModelPositionDeletes(pairs=pairs):
                     newer = entry.sequence >= data.sequence and entry.scope == data.scope
                     if newer and not vectors and (file.label, position) in pairs:
                         yield "position deletes"
-                case EqualityDeletes():
+                case ModelEqualityDeletes():
                     newer = entry.sequence > data.sequence
                     if newer and self._in_scope(entry, data) and self._equals_one(entry.file, file, row):
                         yield "equality deletes"
                 case ModelFile():
                     pass
 
-    def _in_scope(self, delete: Entry, data: Entry) -> bool:
+    def _in_scope(self, delete: ModelEntry, data: ModelEntry) -> bool:
         is_global = all(c.transform == "void" for c in self.specs[delete.spec])
         return is_global or delete.scope == data.scope
 
-    def _equals_one(self, delete: EqualityDeletes, file: ModelFile, row: Row) -> bool:
+    def _equals_one(self, delete: ModelEqualityDeletes, file: ModelFile, row: Row) -> bool:
         keys = [self._key(k, file.columns, row) for k in delete.keys]
         return any(keys == [self._key(k, delete.columns, dead) for k in delete.keys] for dead in delete.rows)
 
     def _key(self, key: int, columns: Columns, row: Row) -> Any:
-        """The value of a key column in its newest type; a file without the column has its default."""
+        """Return the value of a key column in its newest type. In a file without the column, it is the default."""
         there = identities(columns).get(key)
         newest = self.newest[key]
         if there is None:
             return identity_of(newest.initial_default)
-        return identity_of(converted(there.type, newest.type, leaf(columns, row, key)))
-
-    # -- commits -------------------------------------------------------------------------------------------------------
+        return identity_of(convert_value(there.type, newest.type, leaf(columns, row, key)))
 
     def _commit(self, value: Mapping[str, Any]) -> None:
         branch = None if value.get("stage") else value.get("branch", "main")
@@ -260,24 +276,26 @@ class IcebergModel(TableModel):
             for file, spec_id, partition in self._written(spec, files):
                 self.labels |= {file.label}
                 number = data_sequence if isinstance(file, ModelFile) else sequence
-                files[file.label] = Entry(file, number, spec_id, partition)
+                files[file.label] = ModelEntry(file, number, spec_id, partition)
         self.labels |= {value["as"]}
         parent = None if base is None else base.commit
-        self.snapshots[value["as"]] = Snapshot(sequence, self.columns, files, parent)
+        self.snapshots[value["as"]] = ModelSnapshot(sequence, self.columns, files, parent)
         if branch is not None:
             self.refs[branch] = Ref("branch", value["as"])
 
-    def _written(self, spec: Mapping[str, Any], files: Mapping[str, Entry]) -> list[tuple[File, int, tuple[Any, ...]]]:
+    def _written(
+        self, spec: Mapping[str, Any], files: Mapping[str, ModelEntry]
+    ) -> list[tuple[File, int, tuple[Any, ...]]]:
         spec_id = spec.get("spec-id", self.spec)
         if "data" in spec:
-            rows = written(self._named(spec.get("columns")), spec["rows"])
-            file = ModelFile(spec["data"], self._named(spec.get("columns")), rows)
+            rows = stored_rows(self._resolve_columns(spec.get("columns")), spec["rows"])
+            file = ModelFile(spec["data"], self._resolve_columns(spec.get("columns")), rows)
             return [(file, spec_id, self._partition(spec, spec_id, file))]
         if "position-deletes" in spec:
             pairs = frozenset((label, position) for label, position in spec["position-deletes"])
             (target, _), *_ = pairs
             entry = self._entry(target, files)
-            return [(PositionDeletes(spec["label"], pairs), entry.spec, entry.partition)]
+            return [(ModelPositionDeletes(spec["label"], pairs), entry.spec, entry.partition)]
         if "deletion-vectors" in spec:
             several = len(spec["deletion-vectors"]) > 1
             found: list[tuple[File, int, tuple[Any, ...]]] = []
@@ -286,16 +304,20 @@ class IcebergModel(TableModel):
                 entry = self._entry(target, files)
                 found.append((Vector(label, target, frozenset(positions)), entry.spec, entry.partition))
             return found
-        columns = self._named(spec["equality-deletes"])
-        deletes = EqualityDeletes(spec["label"], tuple(c.id for c in columns), columns, written(columns, spec["rows"]))
+        columns = self._resolve_columns(spec["equality-deletes"])
+        deletes = ModelEqualityDeletes(
+            spec["label"], tuple(c.id for c in columns), columns, stored_rows(columns, spec["rows"])
+        )
         return [(deletes, spec_id, self._partition(spec, spec_id, None))]
 
-    def _named(self, names: Sequence[str] | None) -> Columns:
+    def _resolve_columns(self, names: Sequence[str] | None) -> Columns:
         by_name = {f.name: f for f in self.columns}
         return self.columns if names is None else tuple(by_name[n] for n in names)
 
-    def _entry(self, label: str, files: Mapping[str, Entry]) -> Entry:
-        """The entry of a file that a commit's deletes are for: among its own files, else in the newest snapshot."""
+    def _entry(self, label: str, files: Mapping[str, ModelEntry]) -> ModelEntry:
+        """Return the entry of the file that a commit's deletes refer to: one of its own files, or one in the newest
+        snapshot.
+        """
         places = [files, *(s.files for s in reversed(self.snapshots.values()))]
         return next(place[label] for place in places if label in place)
 
@@ -308,11 +330,11 @@ class IcebergModel(TableModel):
         return self.partition_of(spec_id, file.columns, file.rows[0])
 
     def partition_type(self, column: SpecColumn) -> Type:
-        """The type of a partition value."""
+        """Return the type of a partition value."""
         return result_type(column.transform, self.newest[column.source].type)
 
     def partition_of(self, spec_id: int, columns: Columns, row: Row) -> tuple[Any, ...]:
-        """The partition values of a row."""
+        """Return the partition values of a row."""
         types = identities(columns)
         return tuple(
             transform_value(c.transform, types[c.source].type, leaf(columns, row, c.source))

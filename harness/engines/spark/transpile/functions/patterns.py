@@ -14,9 +14,9 @@ from harness.engines.spark.transpile.functions.registry import (
 )
 from harness.engines.spark.transpile.values import BOOLEAN, TEXT, TypedSql, list_of
 
-# Regular expressions that RE2 (DuckDB) and Java (Spark) understand alike. A pattern is read into parts, and each is
-# written in Java's words: `.` is anything but a line feed, `$` is the very end, `\s` knows no vertical tab, `\b` goes
-# by ASCII. Parts that either reads otherwise, or only one of them has, are refused.
+# Regular expressions that RE2 (DuckDB) and Java (Spark) interpret alike. A pattern is parsed, and each part is written
+# in Java's syntax: `.` matches anything but a line feed, `$` only the very end, `\s` no vertical tab, and `\b` uses
+# ASCII. Parts that the engines interpret differently, or that only one supports, are refused.
 
 
 _CLASSES = {"d": "0-9", "w": "0-9A-Za-z_", "s": "\\t\\n\\f\\r\\x{20}"}
@@ -33,17 +33,24 @@ _POSIX = {
 _SIGNS = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 _WORD_END = "(?:(?<=[0-9A-Za-z_])(?![0-9A-Za-z_])|(?<![0-9A-Za-z_])(?=[0-9A-Za-z_]))"
 _FOLDED = {"k": "\u212a", "s": "\u017f"}
-"""Signs beyond ASCII that are the same as a letter where case means nothing."""
+"""Non-ASCII characters that equal a letter if case is ignored."""
 _MOST_REPEATS = 1000
 
 
 class RegexError(Exception):
-    """A part of a pattern that is not certain."""
+    """A part of a pattern that may mean different things on the engines."""
 
 
 @dataclass(frozen=True, slots=True)
 class Regex:
-    """A pattern in Java's words. repeated: a group is inside of a repetition."""
+    """A pattern in Java's syntax.
+
+    Attributes:
+        java: The pattern.
+        groups: The number of its groups.
+        may_be_empty: True if it can match an empty text.
+        repeated: True if a group is inside a repetition.
+    """
 
     java: str
     groups: int
@@ -52,7 +59,11 @@ class Regex:
 
 
 def parse_regex(pattern: str, options: str = "") -> Regex:
-    """A pattern with DuckDB's options `c`, `i` and `s`. Raises RegexError, which says what is not certain."""
+    """Parse a pattern with DuckDB's options `c`, `i`, and `s`.
+
+    Raises:
+        RegexError: A part is uncertain. The message names it.
+    """
     if pattern.startswith("(?i)"):
         pattern, options = pattern[4:], options + "i"
     if set(options) - set("cis") or {"c", "i"} <= set(options):
@@ -67,7 +78,7 @@ def parse_regex(pattern: str, options: str = "") -> Regex:
 
 
 def java_replacement(text: str, groups: int, shift: int) -> str:
-    """The replacement of a match, in Java's words. shift: how many groups stand before those of the pattern."""
+    """Return a replacement text in Java's syntax. `shift` is the number of groups before the groups of the pattern."""
     result, signs = "", iter(text)
     for sign in signs:
         if sign != "\\":
@@ -77,7 +88,7 @@ def java_replacement(text: str, groups: int, shift: int) -> str:
         if following == "\\":
             result += "\\\\"
         elif following.isdigit() and following.isascii() and int(following) <= groups:
-            # No digit follows: those of the text are escaped.
+            # No digit can follow, because digits of the text are escaped.
             result += f"${int(following) + shift}"
         else:
             raise RegexError(f"\\{following} in what replaces a match")
@@ -176,7 +187,7 @@ class _RegexReader:
         return self._sign(self._plain(sign)), False
 
     def _plain(self, sign: str) -> str:
-        """The sign that an escape stands for."""
+        """Return the character that an escape represents."""
         if sign in _SIGNS:
             return _SIGNS[sign]
         if sign.isalnum() or not sign.isascii():
@@ -237,18 +248,18 @@ _TEXTS = list_of(TEXT)
 def _subject(call: Call) -> str:
     text = VARCHAR(call.value(0))
     if text is None:
-        raise call.refused(f"{call.name} of {call.value(0).type}")
+        raise call.refusal(f"{call.name} of {call.value(0).type}")
     return text
 
 
 def _regex(call: Call, options: str = "") -> Regex:
     pattern = call.value(1).text
     if pattern is None:
-        raise call.refused("a regular expression that is no literal")
+        raise call.refusal("a regular expression that is no literal")
     try:
         return parse_regex(pattern, options)
     except RegexError as error:
-        raise call.refused(f"a regular expression with {error}", "use the syntax that RE2 and Java share") from None
+        raise call.refusal(f"a regular expression with {error}", "use the syntax that RE2 and Java share") from None
 
 
 def _options(call: Call, place: int) -> str:
@@ -256,7 +267,7 @@ def _options(call: Call, place: int) -> str:
         return ""
     options = call.value(place).text
     if options is None:
-        raise call.refused("options that are no literal")
+        raise call.refusal("options that are no literal")
     return options
 
 
@@ -265,37 +276,37 @@ def _matches(call: Call, start: str = "", end: str = "") -> TypedSql | None:
     return TypedSql(f"({_subject(call)} RLIKE {spark_text.text(start + regex.java + end)})", BOOLEAN)
 
 
-def _replaced(call: Call) -> TypedSql | None:
-    """The first match, or all of them with the option `g`: Spark replaces all."""
+def _replace(call: Call) -> TypedSql | None:
+    """Translate `regexp_replace`: the first match, or all with the option `g`. Spark's function replaces all."""
     options = _options(call, 3)
     regex, text = _regex(call, options.replace("g", "")), call.value(2).text
     if text is None:
-        raise call.refused("a replacement that is no literal")
+        raise call.refusal("a replacement that is no literal")
     if "g" in options:
         if regex.may_be_empty:
-            raise call.refused("all matches of what may be empty")
+            raise call.refusal("all matches of what may be empty")
         java, shift = regex.java, 0
     else:
-        # Anchored at the start, it matches once; the text before the first match stays.
+        # Anchored at the start, the pattern matches once, and the text before the first match is kept.
         java, shift = f"\\A((?s).*?)({regex.java})", 2
     if regex.repeated and "\\" in text:
-        raise call.refused("a group that is repeated, in a replacement")
+        raise call.refusal("a group that is repeated, in a replacement")
     try:
         by = java_replacement(text, regex.groups, shift)
     except RegexError as error:
-        raise call.refused(str(error)) from None
+        raise call.refusal(str(error)) from None
     by = by if shift == 0 else f"$1{by}"
     return TypedSql(f"REGEXP_REPLACE({_subject(call)}, {spark_text.text(java)}, {spark_text.text(by)})", TEXT)
 
 
-def _extracted(function: str) -> Lowering:
+def _extract(function: str) -> Lowering:
     def lower(call: Call) -> TypedSql | None:
         group = call.value(2).number if len(call.arguments) > 2 else 0
         regex = _regex(call, _options(call, 3))
         if group is None or not 0 <= group <= regex.groups or (group > 0 and regex.repeated):
-            raise call.refused("this group of a regular expression")
+            raise call.refusal("this group of a regular expression")
         if function == "REGEXP_EXTRACT_ALL" and regex.may_be_empty:
-            raise call.refused("all matches of what may be empty")
+            raise call.refusal("all matches of what may be empty")
         type_ = TEXT if function == "REGEXP_EXTRACT" else _TEXTS
         return TypedSql(f"{function}({_subject(call)}, {spark_text.text(regex.java)}, {group})", type_)
 
@@ -305,21 +316,21 @@ def _extracted(function: str) -> Lowering:
 def _split(call: Call) -> TypedSql | None:
     regex = _regex(call)
     if regex.may_be_empty:
-        raise call.refused("a split by what may be empty")
+        raise call.refusal("a split by what may be empty")
     return TypedSql(f"SPLIT({_subject(call)}, {spark_text.text(regex.java)})", _TEXTS)
 
 
 FUNCTIONS = (
     Function(("regexp_matches",), _matches),
     Function(("regexp_full_match", "SIMILAR TO"), lambda call: _matches(call, "\\A(?:", ")\\z")),
-    Function(("regexp_replace",), _replaced),
-    Function(("regexp_extract",), _extracted("REGEXP_EXTRACT")),
-    Function(("regexp_extract_all",), _extracted("REGEXP_EXTRACT_ALL")),
+    Function(("regexp_replace",), _replace),
+    Function(("regexp_extract",), _extract("REGEXP_EXTRACT")),
+    Function(("regexp_extract_all",), _extract("REGEXP_EXTRACT_ALL")),
     Function(("regexp_split_to_array", "string_split_regex", "str_split_regex"), _split, 2),
     Function(
         ("a ~ b",),
-        refused="use regexp_matches() or regexp_full_match(): which of them it is depends on DuckDB's version",
+        alternative="use regexp_matches() or regexp_full_match(): which of them it is depends on DuckDB's version",
     ),
-    Function(("GLOB",), refused="use LIKE or regexp_matches()"),
-    Function(("regexp_escape",), refused="write the pattern as a literal"),
+    Function(("GLOB",), alternative="use LIKE or regexp_matches()"),
+    Function(("regexp_escape",), alternative="write the pattern as a literal"),
 )

@@ -10,24 +10,24 @@ import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from fuzz_reading import Leaked, Outcome, Refused, Rows
+from fuzz_reading import Leak, Outcome, ReadRows, Refusal
 
 
-class Kind(enum.Enum):
+class OutcomeKind(enum.Enum):
     """What became of a mutant; all from WRONG on are findings."""
 
     SAME = "same rows"
     REFUSED = "HarnessError"
     OTHER = "other rows, agreed"
     TOLERATED = "rows, known dispute"
-    UNJUDGED = "rows, the judge died"
+    UNCONFIRMED = "rows, the oracle died"
     SKIPPED = "agreed without statistics"
     WRONG = "WRONG ROWS"
     DISPUTED = "DISPUTED ROWS"
     LEAK = "OTHER EXCEPTION"
     INTERNAL = "INTERNAL ERROR OF DUCKDB"
     SOCKET = "SOCKET"
-    NEIGHBOUR = "NEIGHBOUR HARMED"
+    NEIGHBOR = "NEIGHBOUR HARMED"
     UNTRUSTED = "UNTRUSTED, SKIPPED"
     CRASH = "CRASH"
     TIME = "TIME"
@@ -41,7 +41,14 @@ class Kind(enum.Enum):
 
 _INTERNAL = re.compile(r"INTERNAL Error|FATAL Error|invalidated|ends its instance|gave up the instance", re.IGNORECASE)
 """Of DuckDB: a fault of its own, after which its instance is no more."""
-_FINE = (Kind.SAME, Kind.REFUSED, Kind.OTHER, Kind.SKIPPED, Kind.TOLERATED, Kind.UNJUDGED)
+_FINE = (
+    OutcomeKind.SAME,
+    OutcomeKind.REFUSED,
+    OutcomeKind.OTHER,
+    OutcomeKind.SKIPPED,
+    OutcomeKind.TOLERATED,
+    OutcomeKind.UNCONFIRMED,
+)
 
 
 KNOWN_DISPUTES = {
@@ -60,20 +67,20 @@ KNOWN_DISPUTES = {
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class Assessment:
     """signature: alike for findings that one change of harness would mend, as far as that can be told."""
 
-    kind: Kind
+    kind: OutcomeKind
     detail: str = ""
     signature: str = ""
 
 
-def judged(
+def assess_read(
     outcome: Outcome,
     original: Outcome,
     oracle: Callable[[], Iterable[Outcome]],
     careful: Callable[[], Iterable[Outcome]],
-) -> Verdict:
+) -> Assessment:
     """The verdict on one read.
 
     outcome, original: what DuckDB gives of the mutant, and of the table before.
@@ -82,79 +89,82 @@ def judged(
     careful: called where it is needed: what DuckDB gives, if it does not skip by statistics, those of the table or
         those in data files.
     """
-    if isinstance(outcome, Rows):
-        return _judged_rows(outcome, original, oracle(), careful)
+    if isinstance(outcome, ReadRows):
+        return _assess_rows(outcome, original, oracle(), careful)
     return without_rows(outcome)
 
 
-def without_rows(outcome: Refused | Leaked) -> Verdict:
+def without_rows(outcome: Refusal | Leak) -> Assessment:
     """The verdict on a read that gave no rows."""
     match outcome:
-        case Leaked("MemoryError"):
-            return Verdict(Kind.MEMORY, str(outcome), f"memory {outcome.place}")
-        case Leaked():
-            return Verdict(Kind.LEAK, str(outcome), f"leak {outcome.kind} {outcome.place}")
-        case Refused() if _INTERNAL.search(str(outcome)):
-            return Verdict(Kind.INTERNAL, str(outcome), f"internal {_NUMBERS.sub('n', str(outcome))[:80]}")
+        case Leak("MemoryError"):
+            return Assessment(OutcomeKind.MEMORY, str(outcome), f"memory {outcome.place}")
+        case Leak():
+            return Assessment(OutcomeKind.LEAK, str(outcome), f"leak {outcome.kind} {outcome.place}")
+        case Refusal() if _INTERNAL.search(str(outcome)):
+            return Assessment(OutcomeKind.INTERNAL, str(outcome), f"internal {_NUMBERS.sub('n', str(outcome))[:80]}")
         case _:
-            return Verdict(Kind.REFUSED)
+            return Assessment(OutcomeKind.REFUSED)
 
 
-def judged_untrusted(skipping: Outcome, careful: Outcome) -> Verdict | None:
+def assess_untrusted(skipping: Outcome, careful: Outcome) -> Assessment | None:
     """The verdict on two reads of an untrusted table, with and without skipping; None: they agree, or one refuses."""
-    if isinstance(skipping, Rows) and isinstance(careful, Rows) and skipping != careful:
-        told = f"skipping: {skipping}; without: {careful}; {_differing(skipping, careful)}"
-        return Verdict(Kind.UNTRUSTED, told, "untrusted")
+    if isinstance(skipping, ReadRows) and isinstance(careful, ReadRows) and skipping != careful:
+        detail = f"skipping: {skipping}; without: {careful}; {_differing(skipping, careful)}"
+        return Assessment(OutcomeKind.UNTRUSTED, detail, "untrusted")
     return None
 
 
-def _judged_rows(
-    rows: Rows, original: Outcome, judges: Iterable[Outcome], careful: Callable[[], Iterable[Outcome]]
-) -> Verdict:
-    first: Verdict | None = None
-    for judge in judges:
-        if judge == rows or (rows == original and not isinstance(judge, Rows)):
-            return Verdict(Kind.SAME if rows == original else Kind.OTHER)
+def _assess_rows(
+    rows: ReadRows, original: Outcome, references: Iterable[Outcome], careful: Callable[[], Iterable[Outcome]]
+) -> Assessment:
+    first: Assessment | None = None
+    for reference in references:
+        if reference == rows or (rows == original and not isinstance(reference, ReadRows)):
+            return Assessment(OutcomeKind.SAME if rows == original else OutcomeKind.OTHER)
         # Of another view of the table, that a careful read agrees with it is no news.
-        if first is None and any(_is_careful(other, judge) for other in careful()):
-            return Verdict(Kind.SKIPPED)
-        verdict = _disagreement(rows, original, judge)
-        if verdict.kind is Kind.TOLERATED:
-            return verdict
-        first = first or verdict
+        if first is None and any(_is_careful(other, reference) for other in careful()):
+            return Assessment(OutcomeKind.SKIPPED)
+        assessment = _disagreement(rows, original, reference)
+        if assessment.kind is OutcomeKind.TOLERATED:
+            return assessment
+        first = first or assessment
     assert first is not None
     return first
 
 
-def _is_careful(careful: Outcome, judge: Outcome) -> bool:
+def _is_careful(careful: Outcome, reference: Outcome) -> bool:
     """Whether a read that trusts no statistics agrees with the oracle; that both refuse is agreement too."""
-    return careful == judge or (isinstance(careful, Refused) and not isinstance(judge, Rows))
+    return careful == reference or (isinstance(careful, Refusal) and not isinstance(reference, ReadRows))
 
 
-def _disagreement(rows: Rows, original: Outcome, judge: Outcome) -> Verdict:
-    told = f"DuckDB: {rows}; before: {original}; oracle: {judge}"
-    if isinstance(judge, Rows) and _differ_by_wrapping(rows, judge):
-        return Verdict(Kind.TOLERATED)
-    if isinstance(judge, Rows):
-        return Verdict(Kind.WRONG, f"{told}; {_differing(rows, judge)}", "wrong")
-    if any(words in str(judge) for words in KNOWN_DISPUTES):
-        return Verdict(Kind.TOLERATED)
-    cause = re.search(r"\[(\w+)", str(judge))
-    return Verdict(Kind.DISPUTED, told, f"disputed {cause[1] if cause else judge}")
+def _disagreement(rows: ReadRows, original: Outcome, reference: Outcome) -> Assessment:
+    detail = f"DuckDB: {rows}; before: {original}; oracle: {reference}"
+    if isinstance(reference, ReadRows) and _differ_by_wrapping(rows, reference):
+        return Assessment(OutcomeKind.TOLERATED)
+    if isinstance(reference, ReadRows):
+        return Assessment(OutcomeKind.WRONG, f"{detail}; {_differing(rows, reference)}", "wrong")
+    if any(words in str(reference) for words in KNOWN_DISPUTES):
+        return Assessment(OutcomeKind.TOLERATED)
+    cause = re.search(r"\[(\w+)", str(reference))
+    return Assessment(OutcomeKind.DISPUTED, detail, f"disputed {cause[1] if cause else reference}")
 
 
 _WRAPPED_US = 2**64 // 1000
 _NUMBERS = re.compile(r"('-?\d+(?:\.\d+)?'|-?\d+)")
 
 
-def _differ_by_wrapping(rows: Rows, judge: Rows) -> bool:
+def _differ_by_wrapping(rows: ReadRows, reference: ReadRows) -> bool:
     """Whether only numbers differ, by what two kinds of damage do that no reader need notice.
 
     INT96 with a negative time of day: Arrow takes it for unsigned. A decimal of more digits than its footer says, in
     whole numbers: DuckDB keeps as many bytes as these digits need, two at least.
     """
-    more, less = sorted((rows.counts - judge.counts).elements()), sorted((judge.counts - rows.counts).elements())
-    if rows.types != judge.types or len(more) != len(less):
+    more, less = (
+        sorted((rows.counts - reference.counts).elements()),
+        sorted((reference.counts - rows.counts).elements()),
+    )
+    if rows.types != reference.types or len(more) != len(less):
         return False
     return all(map(_is_wrapped, more, less))
 
@@ -173,8 +183,8 @@ def _wraps(number: str, other: str) -> bool:
     return apart % 2**16 == 0 if number[0] == other[0] == "'" else abs(apart - _WRAPPED_US) <= 1
 
 
-def _differing(rows: Rows, judge: Rows) -> str:
-    if rows.types != judge.types:
-        return f"types {rows.types} and {judge.types}"
-    more, less = list((rows.counts - judge.counts).elements()), list((judge.counts - rows.counts).elements())
+def _differing(rows: ReadRows, reference: ReadRows) -> str:
+    if rows.types != reference.types:
+        return f"types {rows.types} and {reference.types}"
+    more, less = list((rows.counts - reference.counts).elements()), list((reference.counts - rows.counts).elements())
     return f"only of DuckDB {more[:3]}, only of the oracle {less[:3]}".replace("\x1f", " | ")
