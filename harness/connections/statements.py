@@ -138,7 +138,7 @@ def _choose_namespace(name: Name, tables: NamedTables, connection: duckdb.DuckDB
     """Return the tables with that namespace selected, or None if the namespace is one of DuckDB's own.
 
     Raises:
-        TableNotFoundError: Neither the catalog nor DuckDB has such a namespace. The message lists similar names.
+        TableNotFoundError: Neither the catalog nor DuckDB has that namespace. The message lists similar names.
         AmbiguousTableError: Both have it, or there are several.
         StorageError: The catalog does not answer.
     """
@@ -171,7 +171,7 @@ def _namespaces(catalog: Catalog, tables: NamedTables, inside: NamedTables | Non
 
 
 def _listing_query(own_query: str | None, rows: Iterable[tuple[str, ...]], columns: str) -> str:
-    """Return a query for the given rows of names, in addition to those of `own_query`."""
+    """Return a query for the given rows of names, in addition to the rows of `own_query`."""
     values = ", ".join(f"({', '.join(map(literal, row))})" for row in rows)
     parts = [own_query] if own_query is not None else []
     parts += [f"VALUES {values}"] if values else []

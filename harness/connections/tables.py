@@ -39,7 +39,7 @@ class NamedTables:
 
     Attributes:
         catalog: The catalog for names that are not registered, or None.
-        within: The selected namespace of the catalog, in which names of one part are looked up.
+        within: The selected namespace of the catalog, for names of one part.
         registered: Tables by name.
         options: Keyword arguments of `harness.open_table`, for each table that is opened.
     """
@@ -51,7 +51,7 @@ class NamedTables:
 
     @classmethod
     def from_source(cls, source: TableSource, options: Mapping[str, Any]) -> NamedTables:
-        """Return the tables of a catalog or a mapping. Arguments and errors are those of `harness.connect`."""
+        """Return the tables of a catalog or a mapping. See `harness.connect` for arguments and errors."""
         check_options(open_table, options)
         if source is None:
             return cls(catalog=AllCatalogs(), options=options)
@@ -87,7 +87,7 @@ class NamedTables:
         self.registered[parse_name(name)] = value
 
     def open(self, name: Name, *, is_taken: bool = False) -> tuple[str, Table | Snapshot] | None:
-        """Return the full name of a table and the table as it is now, or None if there is none.
+        """Return the full name of a table and the table in its present state, or None if there is none.
 
         Args:
             name: The name.
@@ -275,7 +275,7 @@ _PLAIN = re.compile(r"[^\W\d]\w*")
 
 
 def in_sql(name: Name) -> str:
-    """Return a name as it is typed in SQL, like `sales."a-b"` or `"select".orders`."""
+    """Return a name in SQL syntax, like `sales."a-b"` or `"select".orders`."""
     return ".".join(
         part if _PLAIN.fullmatch(part) and part.lower() not in _reserved_words() else quoted(part) for part in name
     )

@@ -79,7 +79,7 @@ _MOST_PAIRS = 250_000
 class DifferingRow:
     """A row that differs.
 
-    If the row occurs several times in a table, the index is that of its first occurrence.
+    If the row occurs several times in a table, the index is the one of the first occurrence.
 
     Attributes:
         kind: The kind of difference.
@@ -102,7 +102,7 @@ class Difference:
     values.
 
     Attributes:
-        differing: All differing rows. Those in `rows` come first, in the same order.
+        differing: All differing rows. The ones in `rows` come first, in the same order.
     """
 
     rows: tuple[RowDifference, ...] = ()

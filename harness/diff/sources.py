@@ -78,7 +78,7 @@ class RowSource:
 
     @property
     def has_types(self) -> bool:
-        """Whether the columns have types. If not, they are text and are read as the types of the other side."""
+        """True if the columns have types. Otherwise they are text, and are read with the types of the opposite side."""
         return self.kind not in (SourceKind.CSV, SourceKind.JSON)
 
     @property

@@ -104,7 +104,7 @@ Load: TypeAlias = Callable[[str, int, pa.Table, Sequence[str]], None]
 def partition_columns(plan: ScanPlan) -> tuple[str, ...]:
     """Return the columns of a planned table whose values are partition values.
 
-    Columns that are only the source of another transform, like a bucket or a day, are not included.
+    Columns that are only the source of another transform, like a bucket or a day, are left out.
     """
     sources = {source for partition in plan.partitions for source in partition.constants}
     return tuple(field.name for field in plan.columns if field.id in sources)

@@ -334,7 +334,7 @@ class _FetchState:
     """The state that the fetching threads share.
 
     Attributes:
-        failure: The first error, which stops the other threads.
+        failure: The first error, which stops all threads.
         fetched: The fetched files by target.
     """
 

@@ -65,7 +65,7 @@ def make_slice(snapshot: Snapshot, directory: Path, request: SliceRequest, *, re
     if not refreshed:
         place.check()
     planned: Slice
-    if isinstance(source, DeltaTable):  # does not import modules of the other format
+    if isinstance(source, DeltaTable):  # imports no modules of the second format
         from harness.slices.delta import pulling as delta
 
         planned = delta.plan_slice(source, selection, request, refreshed)

@@ -40,7 +40,7 @@ class LakeTable:
 
     @property
     def table(self) -> Table:
-        """The table, opened anew each time.
+        """The table, opened again each time.
 
         Raises:
             HarnessError: The table is broken, as its scenario intends.

@@ -22,7 +22,7 @@ import org.apache.spark.sql.connector.expressions.Transform;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
-/** A catalog of Spark whose tables Python knows: the job's sources, their metadata tables, and its writes. */
+/** A Spark catalog whose tables are in Python: the job's sources, their metadata tables, and its writes. */
 public class NamedTables implements StagingTableCatalog, SupportsNamespaces {
     private String name;
     private String session;
@@ -45,11 +45,11 @@ public class NamedTables implements StagingTableCatalog, SupportsNamespaces {
     }
 
     private Table loaded(Map request, Identifier table) throws NoSuchTableException {
-        JsonNode told = Answers.ask(request);
-        if (told.has("missing")) {
+        JsonNode answer = Answers.ask(request);
+        if (answer.has("missing")) {
             return otherwise(table);
         }
-        return new PlannedTable(session, told, identities(told.get("partitioning")));
+        return new PlannedTable(session, answer, identities(answer.get("partitioning")));
     }
 
     private static Transform[] identities(JsonNode columns) {
@@ -60,7 +60,7 @@ public class NamedTables implements StagingTableCatalog, SupportsNamespaces {
         return found;
     }
 
-    /** Partitioning as text, `days(ts)`. */
+    /** Returns the partitioning as text, for example `days(ts)`. */
     private static List described(Transform[] transforms) {
         ArrayList found = new ArrayList();
         for (int i = 0; i < transforms.length; i++) {
@@ -71,7 +71,7 @@ public class NamedTables implements StagingTableCatalog, SupportsNamespaces {
         return found;
     }
 
-    /** A table that Python does not know. */
+    /** A table that Python does not have. */
     Table otherwise(Identifier table) throws NoSuchTableException {
         throw new NoSuchTableException(table);
     }
@@ -158,10 +158,10 @@ public class NamedTables implements StagingTableCatalog, SupportsNamespaces {
         Map request = Answers.request(what, session);
         request.put("catalog", name);
         request.put("namespace", namespace);
-        JsonNode told = Answers.ask(request).get("names");
+        JsonNode answer = Answers.ask(request).get("names");
         ArrayList found = new ArrayList();
-        for (int i = 0; i < told.size(); i++) {
-            found.add(((JsonNode) told.get(i)).asText());
+        for (int i = 0; i < answer.size(); i++) {
+            found.add(((JsonNode) answer.get(i)).asText());
         }
         return found;
     }
@@ -206,6 +206,6 @@ public class NamedTables implements StagingTableCatalog, SupportsNamespaces {
     public void alterNamespace(String[] namespace, NamespaceChange[] changes) {}
 
     public boolean dropNamespace(String[] namespace, boolean cascade) {
-        throw Answers.failure("Cannot drop a namespace: a test's tables are not its job's to drop");
+        throw Answers.failure("Cannot drop a namespace: a job cannot drop the tables of its test");
     }
 }

@@ -15,7 +15,7 @@ import org.apache.spark.sql.sources.DataSourceRegister;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
-/** `spark.read.format("iceberg" | "delta")` and `df.write.format(...)`, by the path or name that is loaded. */
+/** `spark.read.format("iceberg" | "delta")` and `df.write.format(...)`, by path or name. */
 public abstract class PathSource implements TableProvider, CreatableRelationProvider, DataSourceRegister {
     private PlannedTable found;
 
@@ -42,7 +42,7 @@ public abstract class PathSource implements TableProvider, CreatableRelationProv
     }
 
     public Table getTable(StructType schema, Transform[] partitioning, Map options) {
-        // Only a read asks for the schema before. A write goes on to createRelation, whatever stands at the path.
+        // Only a read requests the schema. A write continues with createRelation, whatever is at the path.
         return found == null ? (Table) new Target(shortName(), schema) : found;
     }
 
