@@ -217,10 +217,10 @@ class Connection:
             AmbiguousTableError: There are several. The message lists them.
         """
         parts = (name,) if is_path(name) and '"' not in name else parse_name(name)
-        found = self._tables.open(parts)
-        if found is None:
+        result = self._tables.open(parts)
+        if result is None:
             raise self._tables.missing_table_error(parts)
-        return found[1]
+        return result[1]
 
     @property
     def within(self) -> Name:
@@ -436,26 +436,26 @@ class Connection:
         try:
             yield
         except duckdb.Error as error:
-            found: HarnessError | None = None
+            result: HarnessError | None = None
             if isinstance(error, duckdb.IOException):
-                found = missing_file(error, tables)
+                result = missing_file(error, tables)
             elif isinstance(error, duckdb.InternalException | duckdb.FatalException):
-                found = instance_error(error, tables)
+                result = instance_error(error, tables)
             if prepared is None:
-                raise found or error from error
-            if found is None and isinstance(error, duckdb.CatalogException | duckdb.BinderException):
-                found = missing_name_error(error, prepared, self._tables)
+                raise result or error from error
+            if result is None and isinstance(error, duckdb.CatalogException | duckdb.BinderException):
+                result = missing_name_error(error, prepared, self._tables)
             known = {name: snapshot.schema for name, snapshot in tables.items()}
-            raise found or binding_error(error) or explain_error(error, prepared.text, known) from error.with_traceback(
-                None
-            )
+            raise (
+                result or binding_error(error) or explain_error(error, prepared.text, known)
+            ) from error.with_traceback(None)
 
 
 def _split_statements(query: str) -> list[str]:
-    found = statements(query)
-    if not found:
+    result = statements(query)
+    if not result:
         raise RequestError("Cannot run an empty text: it has no statement")
-    return found
+    return result
 
 
 def attach(
@@ -531,10 +531,10 @@ def plan_views(
     plans: dict[tuple[str | None, str], PlannedScan] = {}
     taken: dict[tuple[str | None, str], Name] = {}
     for name in names:
-        found = known.open(name)
-        if found is None:
+        result = known.open(name)
+        if result is None:
             raise known.missing_table_error(name)
-        _, table = found
+        _, table = result
         view = (".".join(name[:-1]) or None, name[-1])
         folded = (view[0] and view[0].casefold(), view[1].casefold())
         if taken.setdefault(folded, name) != name:

@@ -107,10 +107,10 @@ def show_values(array: pa.Array) -> list[str]:
         keys, values = children_of(array)
         order = map(order_key, canonical_values(keys))
         entries = list(zip(order, show_values(keys), show_values(values), strict=True))
-        found = (
+        result = (
             None if row is None else sorted(row, key=lambda entry: entry[0]) for row in group_elements(entries, array)
         )
-        return ["NULL" if row is None else f"map{{{', '.join(f'{k}: {v}' for _, k, v in row)}}}" for row in found]
+        return ["NULL" if row is None else f"map{{{', '.join(f'{k}: {v}' for _, k, v in row)}}}" for row in result]
     if is_list(type_):
         texts = show_values(elements_of(array))
         return ["NULL" if row is None else f"[{', '.join(row)}]" for row in group_elements(texts, array)]

@@ -53,22 +53,22 @@ public class NamedTables implements StagingTableCatalog, SupportsNamespaces {
     }
 
     private static Transform[] identities(JsonNode columns) {
-        Transform[] found = new Transform[columns == null ? 0 : columns.size()];
-        for (int i = 0; i < found.length; i++) {
-            found[i] = Expressions.identity(((JsonNode) columns.get(i)).asText());
+        Transform[] result = new Transform[columns == null ? 0 : columns.size()];
+        for (int i = 0; i < result.length; i++) {
+            result[i] = Expressions.identity(((JsonNode) columns.get(i)).asText());
         }
-        return found;
+        return result;
     }
 
     /** Returns the partitioning as text, for example `days(ts)`. */
     private static List described(Transform[] transforms) {
-        ArrayList found = new ArrayList();
+        ArrayList result = new ArrayList();
         for (int i = 0; i < transforms.length; i++) {
-            found.add(transforms[i].name().equals("identity")
+            result.add(transforms[i].name().equals("identity")
                 ? transforms[i].references()[0].describe()
                 : transforms[i].describe());
         }
-        return found;
+        return result;
     }
 
     /** A table that Python does not have. */
@@ -159,20 +159,20 @@ public class NamedTables implements StagingTableCatalog, SupportsNamespaces {
         request.put("catalog", name);
         request.put("namespace", namespace);
         JsonNode answer = Answers.ask(request).get("names");
-        ArrayList found = new ArrayList();
+        ArrayList result = new ArrayList();
         for (int i = 0; i < answer.size(); i++) {
-            found.add(((JsonNode) answer.get(i)).asText());
+            result.add(((JsonNode) answer.get(i)).asText());
         }
-        return found;
+        return result;
     }
 
     public Identifier[] listTables(String[] namespace) {
         List names = names("tables", namespace);
-        Identifier[] found = new Identifier[names.size()];
-        for (int i = 0; i < found.length; i++) {
-            found[i] = new TableName(namespace, (String) names.get(i));
+        Identifier[] result = new Identifier[names.size()];
+        for (int i = 0; i < result.length; i++) {
+            result[i] = new TableName(namespace, (String) names.get(i));
         }
-        return found;
+        return result;
     }
 
     public String[][] listNamespaces() {
@@ -181,12 +181,12 @@ public class NamedTables implements StagingTableCatalog, SupportsNamespaces {
 
     public String[][] listNamespaces(String[] parent) {
         List names = names("namespaces", parent);
-        String[][] found = new String[names.size()][];
-        for (int i = 0; i < found.length; i++) {
-            found[i] = (String[]) java.util.Arrays.copyOf(parent, parent.length + 1);
-            found[i][parent.length] = (String) names.get(i);
+        String[][] result = new String[names.size()][];
+        for (int i = 0; i < result.length; i++) {
+            result[i] = (String[]) java.util.Arrays.copyOf(parent, parent.length + 1);
+            result[i][parent.length] = (String) names.get(i);
         }
-        return found;
+        return result;
     }
 
     public String[] defaultNamespace() {

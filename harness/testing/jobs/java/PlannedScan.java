@@ -81,21 +81,21 @@ public final class PlannedScan implements ScanBuilder, Scan, SupportsPushDownV2F
             names.add(wanted.fields()[i].name());
         }
         request.put("columns", names);
-        request.put("filters", described(filters));
+        request.put("filters", describe(filters));
         request.put("options", options.asCaseSensitiveMap());
         return (Dataset) Answers.get(request);
     }
 
     /** Returns filters as lists and maps for JSON. An unsupported expression is an empty map. */
-    private static List described(Predicate[] filters) {
-        ArrayList found = new ArrayList();
+    private static List describe(Predicate[] filters) {
+        ArrayList descriptions = new ArrayList();
         for (int i = 0; i < filters.length; i++) {
-            found.add(described(filters[i]));
+            descriptions.add(describe(filters[i]));
         }
-        return found;
+        return descriptions;
     }
 
-    private static Map described(Expression expression) {
+    private static Map describe(Expression expression) {
         LinkedHashMap description = new LinkedHashMap();
         if (expression instanceof NamedReference) {
             description.put("column", ((NamedReference) expression).fieldNames());
@@ -106,7 +106,7 @@ public final class PlannedScan implements ScanBuilder, Scan, SupportsPushDownV2F
             Expression[] children = expression.children();
             ArrayList parts = new ArrayList();
             for (int i = 0; i < children.length; i++) {
-                parts.add(described(children[i]));
+                parts.add(describe(children[i]));
             }
             description.put("parts", parts);
         }

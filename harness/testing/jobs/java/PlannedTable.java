@@ -58,31 +58,31 @@ public class PlannedTable implements SupportsRead, SupportsWrite, SupportsRowLev
     }
 
     public Set capabilities() {
-        HashSet found = new HashSet();
-        found.add(TableCapability.BATCH_READ);
+        HashSet result = new HashSet();
+        result.add(TableCapability.BATCH_READ);
         if (isWritable) {
-            found.add(TableCapability.BATCH_WRITE);
-            found.add(TableCapability.TRUNCATE);
-            found.add(TableCapability.OVERWRITE_BY_FILTER);
-            found.add(TableCapability.OVERWRITE_DYNAMIC);
-            found.addAll(evolving());
+            result.add(TableCapability.BATCH_WRITE);
+            result.add(TableCapability.TRUNCATE);
+            result.add(TableCapability.OVERWRITE_BY_FILTER);
+            result.add(TableCapability.OVERWRITE_DYNAMIC);
+            result.addAll(evolving());
         }
         if (isUnknown) {
-            found.add(TableCapability.ACCEPT_ANY_SCHEMA);
+            result.add(TableCapability.ACCEPT_ANY_SCHEMA);
         }
-        return found;
+        return result;
     }
 
     /** Since Spark 4.1. Without it, MERGE WITH SCHEMA EVOLUTION drops new columns; with it, the catalog refuses it. */
     private static Set evolving() {
-        HashSet found = new HashSet();
+        HashSet result = new HashSet();
         TableCapability[] known = TableCapability.values();
         for (int i = 0; i < known.length; i++) {
             if (known[i].name().equals("AUTOMATIC_SCHEMA_EVOLUTION")) {
-                found.add(known[i]);
+                result.add(known[i]);
             }
         }
-        return found;
+        return result;
     }
 
     public ScanBuilder newScanBuilder(CaseInsensitiveStringMap options) {
