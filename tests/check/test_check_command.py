@@ -76,7 +76,7 @@ def test_levels_and_choices(lying, capsys, words, code, rules):
         (["--select", "DEL-5"], "or use --level data"),
         (["--ignore", "DEL"], "no selected rule"),
         (["--select", "DEL-9"], "Unknown rule 'DEL-9': the nearest are DEL-"),
-        (["--ignore", "DEL-503,,"], "--ignore 'DEL-503,,' holds an empty name"),
+        (["--ignore", "DEL-503,,"], "--ignore 'DEL-503,,' contains an empty name"),
     ],
 )
 def test_a_selection_that_asks_nothing_is_an_error(lying, capsys, words, sentence):

@@ -89,15 +89,19 @@ def test_a_comment_says_how_a_query_is_compared(comment: str, query: str, code: 
 @pytest.mark.parametrize(
     ("texts", "more", "sentence"),
     [
-        ({"q.sql": "-- harness: --keep x\nSELECT 1"}, [], "q.sql: in its comment -- harness: is '--keep'"),
-        ({"q.sql": "-- harness: --keys\nSELECT 1"}, [], "--keys lacks its value"),
+        ({"q.sql": "-- harness: --keep x\nSELECT 1"}, [], "q.sql: in its comment -- harness: '--keep' is unknown"),
+        ({"q.sql": "-- harness: --keys\nSELECT 1"}, [], "--keys has no value"),
         ({"q.sql": "SELECT 1"}, ["none.sql"], "--sql-file 'none.sql' cannot be read"),
         ({"q.sql": "SELECT 1"}, ["--table", "x="], "--table 'x=': expected NAME=TABLE or TABLE"),
-        ({"q.sql": "SELECT 1"}, ["--table", "a-b"], "--table 'a-b': 'a-b' is no identifier"),
+        ({"q.sql": "SELECT 1"}, ["--table", "a-b"], "--table 'a-b': 'a-b' is not an identifier"),
         ({"q.sql": "SELECT 1"}, ["--table", "t=left/a"], "--table t is given 3 times"),
-        ({"q.sql": "SELECT 1"}, ["--sql", "SELECT 1"], "--sql-file excludes --sql"),
-        ({"q.sql": "SELECT 1"}, ["--schema-only"], "--sql-file excludes --sql, --columns, --where, --at and"),
-        ({"q.sql": "-- harness: --trim\nSELECT 1"}, [], "is none of --keys, --exclude, --tolerance"),
+        ({"q.sql": "SELECT 1"}, ["--sql", "SELECT 1"], "--sql-file cannot be combined with --sql"),
+        (
+            {"q.sql": "SELECT 1"},
+            ["--schema-only"],
+            "--sql-file cannot be combined with --sql, --columns, --where, --at, or",
+        ),
+        ({"q.sql": "-- harness: --trim\nSELECT 1"}, [], "expected one of --keys, --exclude, --tolerance"),
     ],
 )
 def test_what_cannot_be_asked_of_queries_is_one_line(capfd, texts, more, sentence) -> None:
@@ -135,7 +139,7 @@ def test_all_tables_of_two_directories(here: Path, capfd) -> None:
 @pytest.mark.usefixtures("here")
 def test_all_tables_have_no_common_snapshot(capfd) -> None:
     assert main(["diff", "left", "right", "--engines", "duckdb", "--at", "1"]) == 2
-    assert "--at is for one table on each side" in capfd.readouterr().err
+    assert "--at needs one table on each side" in capfd.readouterr().err
 
 
 @pytest.mark.usefixtures("here")

@@ -323,8 +323,8 @@ def test_parquet_refuses_what_it_cannot_hold():
     with pytest.raises(RequestError) as caught:
         packed(table, RowFormat.PARQUET)
     assert str(caught.value) == (
-        "Cannot write rows as parquet: it cannot hold column 'i', of type month_day_nano_interval; cast it in the "
-        "query, with CAST(... AS VARCHAR) [Request; field i]"
+        "Cannot write rows as parquet: the format cannot contain column 'i', of type month_day_nano_interval; "
+        "cast it in the query, with CAST(... AS VARCHAR) [Request; field i]"
     )
 
 

@@ -221,7 +221,7 @@ def test_values_of_the_command(bound: str, capfd: pytest.CaptureFixture[str]) ->
     assert printed("SELECT $x || s AS v FROM t WHERE id = $k", "x=a=b", "k=0") == "v\na=ba\n"
     assert printed("SELECT $1 AS v", "x=1") == "v\nx=1\n"
     assert printed("SELECT typeof($1) AS v", '"12"') == "v\nVARCHAR\n"
-    assert "--param 7: say NAME=VALUE for each, or for none" in printed("SELECT $x", "x=1", "7")
+    assert "--param 7: use NAME=VALUE for every value or for none" in printed("SELECT $x", "x=1", "7")
     assert printed(f"SELECT max(id) AS v FROM '{bound}' WHERE s <= $s", "s=b") == "v\n1\n"
 
 
