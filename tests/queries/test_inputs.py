@@ -117,8 +117,8 @@ def test_a_directory_by_dots_from_inside(lake: Path, monkeypatch: pytest.MonkeyP
         ("'./e'", "There is no table at './e': it is not the directory"),
         ("'file:e'", "There is no table at 'file:e'"),
         ("'..'", "There is no table at '\\.\\.': .* there are tables in it"),
-        ("d", "There is no table d; there is a table at \\./d: write its path, in SQL in quotes"),
-        ("'d'", "There is no table d; there is a table at \\./d: write its path, in SQL in quotes"),
+        ("d", "There is no table d; there is a table at \\./d; use its path, in SQL in quotes"),
+        ("'d'", "There is no table d; there is a table at \\./d; use its path, in SQL in quotes"),
     ],
 )
 def test_a_directory_that_is_not_meant_or_not_there(
