@@ -1,4 +1,4 @@
-"""The commands with stand-ins for the reading API: arguments in, text and exit code out."""
+"""The commands with a replaced reading API: from arguments to text and exit code."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from harness.writing.iceberg.builder import IcebergTable
 
 
 class StandIn:
-    """A table, its snapshot and its plan, which note what they are asked for."""
+    """A table, its snapshot, and its plan, which record the calls they receive."""
 
     def __init__(self, calls: list) -> None:
         self.calls = calls
@@ -59,7 +59,7 @@ class StandIn:
 
 @pytest.fixture
 def calls(monkeypatch) -> list:
-    """The reading API's calls, in order; the API itself is replaced."""
+    """The calls of the replaced reading API, in order."""
     made: list = []
 
     def open_table(location, **options):
@@ -317,7 +317,7 @@ def test_a_caller_may_have_read_from_the_standard_input(monkeypatch, capfd):
 
 
 def test_a_reader_that_goes_away_ends_the_command_quietly():
-    # More rows than a pipe holds, so that the writer notices.
+    # There are more rows than fit in a pipe, so the writer notices that the reader is gone.
     program = (
         "import sys; from harness.cli import main;"
         "sys.exit(main(['sql', 'SELECT range AS n FROM range(300_000)', '--format', 'csv']))"

@@ -1,4 +1,4 @@
-"""`harness diff` of many: query files, and all tables of two directories."""
+"""`harness diff` for query files, and for all tables of two directories."""
 
 from pathlib import Path
 from xml.etree import ElementTree
@@ -19,7 +19,7 @@ def table(place: Path, rows: list[dict]) -> str:
 
 @pytest.fixture
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Two warehouses, each with a table `a`, of which the right one has its rows in another order."""
+    """Two warehouses with a table `a`. The right table has the rows in another order."""
     table(tmp_path / "left" / "a", ROWS)
     table(tmp_path / "right" / "a", ROWS[::-1])
     monkeypatch.chdir(tmp_path)
@@ -61,7 +61,8 @@ def test_the_other_reports_say_the_same(capfd) -> None:
     assert page.index("3-different.sql</code>") < page.index("1-equal.sql</code>")
     assert page.count("duckdb, s</th>") == 2
     assert ">different: 1 row only on the left, 1 row only on the right\n\nleft" in page
-    assert page.count("<details") == 3  # all that is not equal and was compared: the failed one has a report too
+    # every comparison with differences, including the failed one, which also has a report
+    assert page.count("<details") == 3
     assert "<script" not in page
 
 
@@ -131,7 +132,7 @@ def test_all_tables_of_two_directories(here: Path, capfd) -> None:
         "= a        no difference in 4 rows",
     ]
     assert main([*given, "--output", "r.html"]) == 1
-    assert ", s</th>" not in Path("r.html").read_text("utf-8")  # no side's seconds were measured
+    assert ", s</th>" not in Path("r.html").read_text("utf-8")  # the seconds of no side were measured
     assert main([*given, "--keys", "nothing"]) == 1
     assert "? a        refused: Cannot pair rows by 'nothing'" in capfd.readouterr().out
 

@@ -1,4 +1,4 @@
-"""The help of commands, and what the file system gets for a text of `--storage-option`."""
+"""The help of commands, and the parsing of `--storage-option`."""
 
 import os
 import re
@@ -57,7 +57,7 @@ COMMAND_MODULES = {f"harness.cli.{place.partition(':')[0]}" for place, _ in COMM
 
 
 def completion(line: str) -> dict[str, str]:
-    """Return the environment in which bash asks how the line may go on."""
+    """Return the environment of bash when it requests completions of a line."""
     return {
         "_HARNESS_COMPLETE": "bash_complete",
         "COMP_WORDS": line,
@@ -142,7 +142,7 @@ def test_the_help_of_each_command_has_the_options_for_opening_tables_in_a_sectio
     ],
 )
 def test_values_are_typed(texts, expected) -> None:
-    assert repr(storage_options(texts)) == repr(expected)  # False is no 0
+    assert repr(storage_options(texts)) == repr(expected)  # False is not 0
 
 
 NO_JSON = "must be JSON; put other text in double quotes"

@@ -1,4 +1,4 @@
-"""Commands of click from the signatures of functions."""
+"""click commands built from the signatures of functions."""
 
 import dataclasses
 import enum

@@ -1,4 +1,4 @@
-"""Where results go: formats by suffix, files replaced whole or not at all, and what cannot be written is one line."""
+"""Destinations of results: formats by suffix, complete replacement of files, and errors in one line."""
 
 import io
 import json
@@ -32,7 +32,7 @@ def table(tmp_path, monkeypatch) -> str:
 
 
 def refused(capfd, arguments) -> str:
-    """The one line that the command ends with."""
+    """Return the single line of the error that the command prints."""
     assert main(arguments) == 2
     out, err = capfd.readouterr()
     assert out == ""

@@ -1,4 +1,4 @@
-"""`harness shell` from a pipe; how inputs are put together, and how they may go on."""
+"""`harness shell` from a pipe: how lines form inputs, and completions."""
 
 import io
 import re

@@ -1,4 +1,4 @@
-"""`--untrusted`: what goes to the worker, and what becomes of what it gives back. One test starts one."""
+"""`--untrusted`: the request to the worker, and the handling of its results. One test starts a real worker."""
 
 import io
 import re
@@ -21,7 +21,7 @@ def table(tmp_path_factory):
 
 @pytest.fixture
 def worker(monkeypatch):
-    """Workers that give back what the test says, and what they were started with."""
+    """Workers that return a chosen result and record their requests."""
 
     class Worker:
         answer = WorkerResult(0, b"rows\n", "")
@@ -40,7 +40,7 @@ def worker(monkeypatch):
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux can hold a worker to all limits")
 def test_a_query_in_a_worker(table, capfd):
-    """It opens the table as the command here would; of a file that is not the table's it only says why it may not."""
+    """The worker opens the table as this process would. It may not read other files, and only says why."""
     query = "SELECT id FROM t UNION ALL SELECT 1 FROM read_csv('/etc/passwd')"
     assert main(["sql", query, "--table", f"t={table}", "--untrusted"]) == 2
     out, err = capfd.readouterr()
