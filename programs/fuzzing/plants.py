@@ -46,7 +46,9 @@ PLANTS: Mapping[str, tuple[tuple[Any, str, Any], ...]] = {
         (segment, "_check_chain", lambda *_: None),
         (segment, "_commits", _commits),
     ),
-    "parts of a catalog's answer are taken to be there": ((unity_rest, "_of", lambda answer, key, _: answer[key]),),
+    "parts of a catalog's answer are taken to be there": (
+        (unity_rest, "_typed_value", lambda answer, key, _: answer[key]),
+    ),
     "texts of a worker keep their control characters": tuple(
         (module, "visible", lambda text: text) for module in (reading, errors)
     ),
