@@ -30,8 +30,8 @@ class Fault:
 
 
 def _parsed(text: str) -> Iterator[Fault]:
-    for told in re.split(r"^(?=\S+\.py: )", text, flags=re.MULTILINE)[1:]:
-        first, *lines = told.splitlines()
+    for entry in re.split(r"^(?=\S+\.py: )", text, flags=re.MULTILINE)[1:]:
+        first, *lines = entry.splitlines()
         file, _, name = first.partition(": ")
         before, after = ("\n".join(line[1:] for line in lines if line[:1] == sign) for sign in "-+")
         named = dict(line.split(": ", 1) for line in lines if line.startswith(("test: ", "seen: ")))
