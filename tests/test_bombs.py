@@ -40,7 +40,7 @@ from harness.writing.iceberg.builder import IcebergTable
 
 def test_a_footer_that_claims_a_million_row_groups_is_refused_before_memory_is_taken(tmp_path: Path) -> None:
     location = bombs.with_row_groups(tmp_path, b"\x80\x80\x40")
-    with pytest.raises(CorruptFileError, match="claims more than there is"):
+    with pytest.raises(CorruptFileError, match="claims more items than fit"):
         harness.open_table(str(location)).snapshot().to_arrow()
 
 
@@ -349,6 +349,6 @@ def test_memory_that_ends_is_an_error_of_the_file(tmp_path: Path, monkeypatch: p
 
     location = bombs.iceberg(tmp_path)
     monkeypatch.setattr("harness.metadata.iceberg.metadata.check_document", end)
-    with pytest.raises(LimitError, match="more memory than there is") as caught:
+    with pytest.raises(LimitError, match="more memory than is available") as caught:
         harness.open_table(str(location))
     assert str(caught.value.file).endswith(".metadata.json")

@@ -100,10 +100,8 @@ def warned(read: Callable[..., list[int]], location: str) -> tuple[list[int], li
 
 
 def outside_warning(tmp_path: Path) -> str:
-    sentence = (
-        f"Files outside of the table are read, in {tmp_path}/t-evil; name these as allowed roots if that is right"
-    )
-    return f"Table {tmp_path}/t: {sentence}"
+    remedy = "if this is intended, add these directories to allowed_roots"
+    return f"Table {tmp_path}/t: Files outside of the table are read, in {tmp_path}/t-evil; {remedy}"
 
 
 @READERS

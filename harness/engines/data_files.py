@@ -214,7 +214,7 @@ class _StoredFile(io.RawIOBase):
 # Files without columns, for which the footer's row count is all there is to read.
 #
 # Writers omit partition columns of Delta tables and columns of unknown type, which can leave a file with no column.
-# DuckDB and Spark refuse such a file or return no rows, so engines produce as many rows as the footer counts.
+# DuckDB and Spark refuse these files or return no rows, so engines produce as many rows as the footer counts.
 
 
 def columnless_rows(files: Sequence[FileName], storage: Storage) -> dict[PhysicalPath, int]:

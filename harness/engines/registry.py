@@ -158,8 +158,7 @@ class Batches(Iterator["pa.RecordBatch"]):
                 ...
 
     Closing the iterator, or dropping the last reference to it, ends the query. After that it yields nothing. Any
-    consumer of Arrow streams can take the remaining batches, for example
-    `pyarrow.RecordBatchReader.from_stream(batches)`.
+    consumer of Arrow streams accepts the object, for example `pyarrow.RecordBatchReader.from_stream(batches)`.
 
     Attributes:
         schema: The schema of the batches.

@@ -178,7 +178,7 @@ def test_a_store_that_gives_another_number_of_bytes_fails(tmp_path: Path, cut: i
     table = harness.open_table("vault://t", storage_options={"key": "k"}).snapshot()
     table.plan()
     Vault.cut = cut
-    with pytest.raises(harness.HarnessError, match=r"its storage gives \d+ bytes for"):
+    with pytest.raises(harness.HarnessError, match=r"its storage returned \d+ bytes for"):
         table.to_arrow()
 
 

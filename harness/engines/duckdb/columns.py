@@ -205,7 +205,7 @@ class SqlTranslation:
     ) -> str:
         if not isinstance(value, StoredColumn):
             return self.expression(value)
-        # a corrupt file, in which only one of the two readers sees a struct
+        # a corrupt file: only one of the two readers sees a struct
         if value.source.place >= len(parent.parts):
             message = (
                 f"Cannot read column {value.field.name!r}: DuckDB sees what holds it as {parent.type}, its footer says "

@@ -64,7 +64,7 @@ def engine_error(error: Exception, plan: PlannedScan) -> HarnessError:
         return EngineError(f"DuckDB failed: {reason}", table=plan.table)
     found = _NAMED.search(reason)
     name = _corrupt_file(plan) if found is None else FileName(found[1], PhysicalPath(found[1]))
-    if found is not None:  # give a data file both its paths; DuckDB only knows the physical path
+    if found is not None:  # show both paths of a data file; DuckDB only knows the physical path
         name = next((file for file in _parquet_files(plan) if file.physical == found[1]), name)
     what = "a data file" if name is None else "file"
     return corrupt_file(f"Cannot read {what}: it is damaged: {reason}; restore it", name, table=plan.table)

@@ -480,7 +480,7 @@ def with_sources(
     *,
     aliased: Collection[str] = (),
 ) -> str:
-    """Replace the names of plans in a statement of any kind by FROM items. The arguments are those of `query`."""
+    """Replace the names of plans in a statement of any kind by FROM items. See `query` for the arguments."""
     return _replace_names(text, _sources_by_name(plans, connection, None, aliased))
 
 
@@ -495,7 +495,7 @@ def query_text(
 ) -> str:
     """Return the text of a query for the connection to run. Its result has the casts and column names of `query`.
 
-    The arguments are those of `query`.
+    See `query` for the arguments.
     """
     places = _sources_by_name(plans, connection, None, aliased)
     put = _replace_names(text, places)
@@ -532,7 +532,7 @@ def query_columns(
 ) -> tuple[tuple[str, str], ...]:
     """Return the name and DuckDB type of each column of a query, before output casts. No file is read.
 
-    The arguments and errors are those of `query`.
+    See `query` for the arguments and errors.
     """
     connection = cursor()
     for name, plan in plans.items():

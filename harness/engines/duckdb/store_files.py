@@ -205,8 +205,8 @@ class PlannedFile:
         )
         if len(data) != length:
             raise StorageError(
-                f"Cannot read {self._physical}: its storage gives {len(data)} bytes for {length} from {offset} on, of "
-                f"{self._status.size}; it was replaced while it was read, or is not given in parts"
+                f"Cannot read {self._physical}: its storage returned {len(data)} bytes for {length} from {offset} on, "
+                f"of {self._status.size}; it was replaced while it was read, or is not given in parts"
             )
         self.seek(offset + length)
         return data

@@ -2,8 +2,7 @@
 
 Structs, lists, and maps are rebuilt by position if the file's names, order, or types differ from the table's. A null
 parent stays null. No conversion rounds, depends on the session's time zone, or returns null for a value that does not
-fit: such a value fails the query. The columns must be analyzed in the private session of `gateway`, and keep its
-settings.
+fit: the query fails instead. The columns must be analyzed in the private session of `gateway`, and keep its settings.
 """
 
 from __future__ import annotations

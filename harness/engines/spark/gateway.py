@@ -83,7 +83,7 @@ class PlannedRead:
 
     Attributes:
         file_format: `parquet`, `orc`, or `refused`. Reading a `refused` file fails with the text of its first constant.
-        read_schema: The physical names in the files' letter case, with the types in which Spark reads the columns.
+        read_schema: The physical names in the files' letter case, with the types that Spark uses for the columns.
         files: The files in any order. The rows of a file that is listed twice are returned twice.
         constants: One row per file. The columns have type bool, int32, int64, float32, float64, string, binary,
             decimal128, date32, or timestamp[us].
@@ -140,7 +140,7 @@ class PlannedReads(ABC):
     @property
     @abstractmethod
     def is_local(self) -> bool:
-        """True if files are read on this machine, because the session has no executors besides its driver."""
+        """True if files are read on this machine, because the session has no executors other than its driver."""
 
     @abstractmethod
     def check_access(self, physical: Sequence[str]) -> None:
@@ -151,7 +151,8 @@ class PlannedReads(ABC):
         """Return the rows of a read in `session`.
 
         The columns are `p0`, `p1`, ... for the fields of `read_schema`, then the constants under their names, then
-        `pos`. A filter on constants skips files. Filters and projections of the other columns reach the Parquet scan.
+        `pos`. A filter on constants skips files. Filters and projections of all remaining columns reach the Parquet
+        scan.
         """
 
     @abstractmethod
@@ -210,7 +211,7 @@ class Gateway(PlannedReads):
 
     @property
     def is_local(self) -> bool:
-        """True if the session has no executors besides its driver."""
+        """True if the session has no executors other than its driver."""
         return bool(self._context._jsc.isLocal())
 
     def check_access(self, physical: Sequence[str]) -> None:

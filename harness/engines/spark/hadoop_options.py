@@ -31,7 +31,7 @@ _ADVICE = {"abfs": _AZURE, "abfss": _AZURE, "az": _OTHER_AZURE, "azure": _OTHER_
 
 
 def hadoop_location(path: str) -> str:
-    """Return a remote path in Hadoop's spelling, in which S3 has the scheme s3a."""
+    """Return a remote path in Hadoop's spelling. The scheme of S3 is s3a there."""
     match = SCHEME.match(path)
     return f"s3a{path[match.end() :]}" if match is not None and match[0].lower() in S3 else path
 

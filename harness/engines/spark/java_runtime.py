@@ -79,7 +79,7 @@ def usable_java() -> JavaRuntime:
 
 
 def _java_of_system() -> JavaRuntime | _Unusable:
-    """Return the `java` of JAVA_HOME, or else the first on PATH, in the order in which Spark's scripts search."""
+    """Return the `java` of JAVA_HOME, or else the first on PATH, like Spark's scripts."""
     home = os.environ.get("JAVA_HOME")
     java = str(Path(home, "bin", "java")) if home else "java"
     path = shutil.which(java)

@@ -42,7 +42,7 @@ from harness.storage.threads import Lock
 _SOURCE = "harness.spark.PlannedSource"
 _POSITION = "#position"
 _SERVED: WeakKeyDictionary[Any, bool] = WeakKeyDictionary()
-"""Whether the server of a session has loaded the source."""
+"""By session: True if its server has loaded the source."""
 _LOCK = Lock()
 
 

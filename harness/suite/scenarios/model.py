@@ -111,7 +111,8 @@ class ExpectationKeys:
     )
     where: str | None = _key("a boolean expression in DuckDB's SQL", _text, in_plan=True)
     open: str | None = _key(
-        "the reason why the specification leaves the result open. `rows` or `error` then hold harness's decision, and other readers may differ", _text
+        "the reason why the specification leaves the result open. `rows` or `error` then hold harness's decision, and other readers may differ",
+        _text,
     )
     policy: str | None = _key(
         "the reason for a result that harness chose and the specification does not require, see below", _text
@@ -132,7 +133,9 @@ class ExpectationKeys:
 class Expectation(ExpectationKeys):
     """A read and its expected result, as written in a scenario: either `rows` or `error`, unless it is `open`."""
 
-    at: Selector = _key("a point in the table's history, see below. Default: the current state", _selector, default=Selector())  # noqa: RUF009  # a field
+    at: Selector = _key(  # noqa: RUF009  # a field
+        "a point in the table's history, see below. Default: the current state", _selector, default=Selector()
+    )
     rows: Sequence[Any] | Mapping[str, Any] | None = _key(
         "lists in column order, or mappings (a missing name is null). The order of rows does not matter; types, "
         "the numbers of equal rows, NaN and -0.0 do. `_file` is the file's label. Many rows can be generated: "
@@ -401,7 +404,10 @@ SELECTORS: Mapping[str, SelectorKind] = {
         _snapshot,
     ),
     "ref": SelectorKind(
-        "Iceberg: the name of a branch or tag", (str,), lambda _, value: ResolvedSelector(ref=value), formats=("iceberg",)
+        "Iceberg: the name of a branch or tag",
+        (str,),
+        lambda _, value: ResolvedSelector(ref=value),
+        formats=("iceberg",),
     ),
     "version": SelectorKind(
         "Delta: the version number", (int,), lambda _, value: ResolvedSelector(version=value), formats=("delta",)
@@ -414,7 +420,10 @@ SELECTORS: Mapping[str, SelectorKind] = {
         ),
     ),
     "changes": SelectorKind(
-        "Delta: `[first, last]`, the versions whose changes are read; see `Table.changes`", (list,), _changes, ("delta",)
+        "Delta: `[first, last]`, the versions whose changes are read; see `Table.changes`",
+        (list,),
+        _changes,
+        ("delta",),
     ),
 }
 """The keys of `at`."""

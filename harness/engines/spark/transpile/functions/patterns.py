@@ -14,9 +14,9 @@ from harness.engines.spark.transpile.functions.registry import (
 )
 from harness.engines.spark.transpile.values import BOOLEAN, TEXT, TypedSql, list_of
 
-# Regular expressions that RE2 (DuckDB) and Java (Spark) understand alike. A pattern is read into parts, and each is
-# written in Java's words: `.` is anything but a line feed, `$` is the very end, `\s` knows no vertical tab, `\b` goes
-# by ASCII. Parts that either reads otherwise, or only one of them has, are refused.
+# Regular expressions that RE2 (DuckDB) and Java (Spark) interpret alike. A pattern is parsed, and each part is written
+# in Java's syntax: `.` matches anything but a line feed, `$` only the very end, `\s` no vertical tab, and `\b` uses
+# ASCII. Parts that the engines interpret differently, or that only one supports, are refused.
 
 
 _CLASSES = {"d": "0-9", "w": "0-9A-Za-z_", "s": "\\t\\n\\f\\r\\x{20}"}
@@ -33,17 +33,24 @@ _POSIX = {
 _SIGNS = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 _WORD_END = "(?:(?<=[0-9A-Za-z_])(?![0-9A-Za-z_])|(?<![0-9A-Za-z_])(?=[0-9A-Za-z_]))"
 _FOLDED = {"k": "\u212a", "s": "\u017f"}
-"""Signs beyond ASCII that are the same as a letter where case means nothing."""
+"""Non-ASCII characters that equal a letter if case is ignored."""
 _MOST_REPEATS = 1000
 
 
 class RegexError(Exception):
-    """A part of a pattern that is not certain."""
+    """A part of a pattern that may mean different things on the engines."""
 
 
 @dataclass(frozen=True, slots=True)
 class Regex:
-    """A pattern in Java's words. repeated: a group is inside of a repetition."""
+    """A pattern in Java's syntax.
+
+    Attributes:
+        java: The pattern.
+        groups: The number of its groups.
+        may_be_empty: True if it can match an empty text.
+        repeated: True if a group is inside a repetition.
+    """
 
     java: str
     groups: int
@@ -52,7 +59,11 @@ class Regex:
 
 
 def parse_regex(pattern: str, options: str = "") -> Regex:
-    """A pattern with DuckDB's options `c`, `i` and `s`. Raises RegexError, which says what is not certain."""
+    """Parse a pattern with DuckDB's options `c`, `i`, and `s`.
+
+    Raises:
+        RegexError: A part is uncertain. The message names it.
+    """
     if pattern.startswith("(?i)"):
         pattern, options = pattern[4:], options + "i"
     if set(options) - set("cis") or {"c", "i"} <= set(options):
@@ -67,7 +78,7 @@ def parse_regex(pattern: str, options: str = "") -> Regex:
 
 
 def java_replacement(text: str, groups: int, shift: int) -> str:
-    """The replacement of a match, in Java's words. shift: how many groups stand before those of the pattern."""
+    """Return a replacement text in Java's syntax. `shift` is the number of groups before the groups of the pattern."""
     result, signs = "", iter(text)
     for sign in signs:
         if sign != "\\":
@@ -77,7 +88,7 @@ def java_replacement(text: str, groups: int, shift: int) -> str:
         if following == "\\":
             result += "\\\\"
         elif following.isdigit() and following.isascii() and int(following) <= groups:
-            # No digit follows: those of the text are escaped.
+            # No digit can follow, because digits of the text are escaped.
             result += f"${int(following) + shift}"
         else:
             raise RegexError(f"\\{following} in what replaces a match")
@@ -176,7 +187,7 @@ class _RegexReader:
         return self._sign(self._plain(sign)), False
 
     def _plain(self, sign: str) -> str:
-        """The sign that an escape stands for."""
+        """Return the character that an escape represents."""
         if sign in _SIGNS:
             return _SIGNS[sign]
         if sign.isalnum() or not sign.isascii():
@@ -266,7 +277,7 @@ def _matches(call: Call, start: str = "", end: str = "") -> TypedSql | None:
 
 
 def _replace(call: Call) -> TypedSql | None:
-    """The first match, or all of them with the option `g`: Spark replaces all."""
+    """Translate `regexp_replace`: the first match, or all with the option `g`. Spark's function replaces all."""
     options = _options(call, 3)
     regex, text = _regex(call, options.replace("g", "")), call.value(2).text
     if text is None:
@@ -276,7 +287,7 @@ def _replace(call: Call) -> TypedSql | None:
             raise call.refusal("all matches of what may be empty")
         java, shift = regex.java, 0
     else:
-        # Anchored at the start, it matches once; the text before the first match stays.
+        # Anchored at the start, the pattern matches once, and the text before the first match is kept.
         java, shift = f"\\A((?s).*?)({regex.java})", 2
     if regex.repeated and "\\" in text:
         raise call.refusal("a group that is repeated, in a replacement")
