@@ -1,4 +1,7 @@
-"""Faults that readers of tables really had, each as one edit of harness; `faults.txt` tells them, and its own form."""
+"""Faults that real readers of tables had, each as one edit of harness.
+
+`faults.txt` contains them and describes its format.
+"""
 
 import re
 from collections.abc import Iterator
@@ -10,9 +13,12 @@ from pathlib import Path
 class Fault:
     """One wrong edit.
 
-    file: below `harness/`. before: text that occurs once in it; after: what stands there instead. test: the file of
-    tests, or the test, that catches it, where neither scenarios nor properties reach, or where they reach by chance.
-    seen: the report of a reader that had the fault.
+    Attributes:
+        file: The file, relative to `harness/`.
+        before: A text that occurs once in the file.
+        after: The text that replaces it.
+        test: The test or file of tests that detects the fault, if scenarios and properties do not, or only by chance.
+        seen: The report of a reader that had the fault.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""Faults planted in harness, which the fuzzer must find: what takes the place of what, by name."""
+"""Faults planted in harness that the fuzzer must find: replacements of functions, by name."""
 
 import os
 from collections.abc import Callable, Mapping
@@ -54,7 +54,7 @@ PLANTS: Mapping[str, tuple[tuple[Any, str, Any], ...]] = {
 
 
 def end_or_never_end() -> None:
-    """The process ends where values do not ascend, and does not come back where anything else is wrong."""
+    """Replace code so that the process dies if values do not ascend, and hangs if anything else is wrong."""
     fuzz_limits.MOST_SECONDS = 1
 
     def do(error: CorruptDeleteError) -> Any:
