@@ -3,7 +3,7 @@
 `python programs/backtest/backtest.py [ID ...]` makes an environment for each release in `bugs.toml`, runs the scenarios
 and shapes of each bug on the broken and the fixed release, and writes `results.json` and the table of
 `docs/suite/backtest.md`. A bug is found if the broken release returns wrong rows without an error, and the fixed
-release passes the same read. The environments are in the folder HARNESS_BACKTEST, by default `.nox/backtest-environments`.
+release passes the same read. The environments are in HARNESS_BACKTEST, by default `.nox/backtest-environments`.
 """
 
 import argparse

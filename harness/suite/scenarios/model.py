@@ -111,7 +111,8 @@ class ExpectationKeys:
     )
     where: str | None = _key("a boolean expression in DuckDB's SQL", _text, in_plan=True)
     open: str | None = _key(
-        "the reason why the specification leaves the result open. `rows` or `error` then hold harness's decision, and other readers may differ",
+        "the reason why the specification leaves the result open. `rows` or `error` then hold harness's decision, "
+        "and other readers may differ",
         _text,
     )
     policy: str | None = _key(
