@@ -103,7 +103,7 @@ def test_a_dotted_name_of_a_local_table_gets_a_hint_about_its_path(capfd, comman
         (["--catalog", "lake", "sales.orders"], "Cannot list lake.sales.orders: it is a table"),
         (["./none"], "there is no such directory"),
         (["none"], "Cannot find catalog 'none': there is no such directory"),
-        (["lake/top"], "Cannot list a table: harness info describes it"),
+        (["lake/top"], "Cannot list a table: use harness info to describe it"),
     ],
 )
 def test_what_is_not_there_is_an_error(capfd, arguments, said):
@@ -152,7 +152,7 @@ def test_a_query_with_invalid_names_is_an_error_of_one_line(capfd, query, more, 
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["info", "sales.orders", "--catalog", "lake"], "Cannot take --catalog with --untrusted"),
+        (["info", "sales.orders", "--catalog", "lake"], "Cannot combine --catalog and --untrusted"),
         (["plan", "prod.sales.orders"], "Cannot read an untrusted table by name"),
         (["sql", "SELECT 1", "--table", "t=prod.sales.orders"], "Cannot read an untrusted table by name"),
     ],
