@@ -358,7 +358,7 @@ class _KeyLookup:
 def _parse_column(
     encoded: _EncodedColumn, column: dt.Field, paths: pa.ChunkedArray
 ) -> tuple[_Codes, list[dt.CellValue]]:
-    """Return the index of each file's value in a list of distinct values, and that list."""
+    """Return an index for each file, and the list of distinct values to which the indexes refer."""
     numbers: dict[Hashable, int] = {}
     distinct: list[dt.CellValue] = []
     renumbered = []

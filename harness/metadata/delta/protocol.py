@@ -318,7 +318,7 @@ def feature_warnings(protocol: Protocol, *, has_vectors: bool) -> tuple[str, ...
 
 
 def reader_features_in_use(state: State) -> Iterator[tuple[str, str]]:
-    """Yield the reader features that a table uses, each with the evidence, whether or not the protocol lists them."""
+    """Yield the reader features that a table uses, with the evidence, even if the protocol does not list them."""
     vectors = state.files.column("dv_storage_type")
     if vectors.null_count < len(vectors):
         yield DELETION_VECTORS, f"{counted(len(vectors) - vectors.null_count, 'file')} with deletion vectors"
@@ -355,7 +355,7 @@ _BY_ANNOTATION = {
 
 
 def writer_features_in_use(state: State) -> Iterator[tuple[str, str]]:
-    """Yield the writer-only features that a table uses, each with the evidence, whether or not the protocol lists them."""
+    """Yield the writer-only features that a table uses, with the evidence, even if the protocol does not list them."""
     for key, value in state.metadata.configuration.items():
         if key in _BY_PROPERTY and value.lower() == "true":
             yield _BY_PROPERTY[key], f"{key} is {value}"
