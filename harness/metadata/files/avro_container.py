@@ -73,8 +73,8 @@ def decompress(codec: str, block: bytes, *, file: str, cause: str, limits: Limit
             case _:
                 return block
     except TooLongError as error:
-        asked = f"a block ({codec}) of {len(block):,} bytes holds {error.found:,} or more, {max_bytes:,} are"
-        raise limit_error("block_bytes", f"{asked} allowed", file=file) from error
+        claim = f"a block ({codec}) of {len(block):,} bytes holds {error.length:,} or more, {max_bytes:,} are"
+        raise limit_error("block_bytes", f"{claim} allowed", file=file) from error
     except NotImplementedError as error:
         message = (
             f"Cannot read Avro codec {codec!r}: the installed pyarrow was built without it; install pyarrow from PyPI"
@@ -145,19 +145,16 @@ def check_kind(node: Node, kinds: frozenset[str], name: str) -> None:
             raise TypeError(f"field {name!r} is of type {branch.kind}, expected {' or '.join(sorted(kinds))}")
 
 
-def _picker(node: Node | None, wanted: Sequence[RequestedField]) -> Callable[[Any], Any]:
-    """Return a function that reduces a decoded record to the requested values, in the order of `wanted`.
-
-    If `node` is an array of records, the function reduces each record of a list.
-    """
+def _picker(node: Node | None, requested: Sequence[RequestedField]) -> Callable[[Any], Any]:
+    """Return a function from all values of a record, or of each record in an array, to the requested values."""
     record = node.value if node is not None else None
     if record is not None and record.kind == "array":
-        pick = _picker(record.children[0], wanted)
+        pick = _picker(record.children[0], requested)
         return lambda items: None if items is None else [pick(item) for item in items]
     if record is None or record.kind != "record":
         raise TypeError(f"expected a record, got {'nothing' if record is None else record.kind}")
     picks: list[tuple[int | None, Callable[[Any], Any] | None]] = []
-    for each in wanted:
+    for each in requested:
         place = record.field_index(each.id, *each.names)
         if place is not None:
             check_kind(record.children[place], each.kinds, record.names[place])
@@ -215,7 +212,7 @@ class Container:
         except UnicodeDecodeError:
             return None
 
-    def records(self, wanted: Sequence[RequestedField]) -> Iterator[list[Any]]:
+    def records(self, requested: Sequence[RequestedField]) -> Iterator[list[Any]]:
         """Yield the records of a manifest list in order, as values of the requested fields.
 
         Missing fields are None.
@@ -226,7 +223,7 @@ class Container:
             LimitError: The file exceeds the limits.
         """
         try:
-            pick = _picker(self.schema, wanted)
+            pick = _picker(self.schema, requested)
         except DAMAGE as error:
             raise decode_error(error, file=self.file) from error
         column = column_of(self.schema, Tally(self.limits, self.file))
