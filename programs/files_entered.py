@@ -33,11 +33,11 @@ _IS_FUNCTION = 1
 """The flag of code with fast locals, which bodies of modules and classes lack."""
 
 
-def entered(location: str, where: str) -> dict[str, Any]:
+def entered_files(location: str, where: str) -> dict[str, Any]:
     """Read a table in this process. Return the files entered, in order, and how often the read changed files."""
     root, order, last, changes = f"{PACKAGE}{os.sep}", {}, None, 0
 
-    def seen(frame: FrameType, event: str, _: object) -> None:
+    def record_frame(frame: FrameType, event: str, _: object) -> None:
         nonlocal last, changes
         code = frame.f_code
         if event == "call" and code.co_filename.startswith(root) and code.co_flags & _IS_FUNCTION:
@@ -46,8 +46,8 @@ def entered(location: str, where: str) -> dict[str, Any]:
             changes += file != last
             last = file
 
-    threading.setprofile(seen)
-    sys.setprofile(seen)
+    threading.setprofile(record_frame)
+    sys.setprofile(record_frame)
     query = f"SELECT * FROM t{f' WHERE {where}' if where else ''}"
     harness.sql(query, {"t": harness.open_table(location)}).fetchall()
     sys.setprofile(None)
@@ -79,7 +79,7 @@ def main() -> None:
     parser.add_argument("--where", default="", help=argparse.SUPPRESS)
     asked = parser.parse_args()
     if asked.read:
-        print(json.dumps(entered(asked.read, asked.where)))
+        print(json.dumps(entered_files(asked.read, asked.where)))
         return
     for title, read in reads():
         packages = {package(file) for file in read["order"]}

@@ -81,7 +81,8 @@ def _demo_tables(directory: Path) -> list[DemoTable]:
         built = build_demo_tables(directory)
     else:
         raise RequestError(
-            "Cannot make the demo tables: the path exists and does not hold them; remove it, or give another directory",
+            "Cannot make the demo tables: the path exists and does not contain them; remove it, or choose another "
+            "directory",
             file=str(directory),
         )
     tables = [getattr(built, name) for name in _EXAMPLES]

@@ -198,7 +198,7 @@ def _value(name: str, values: list[str]) -> object:
     if name == "max_version":
         if text.isdecimal():
             return int(text)
-        expected = "a version, a whole number from 0 on"
+        expected = "a version, a whole number of at least 0"
     elif name in _CHOICES:
         if text in _CHOICES[name]:
             return text

@@ -71,7 +71,7 @@ class StatementRows:
             RequestError: Some rows were fetched one by one. DuckDB 1.5 would skip rows that it has buffered.
         """
         if self._is_begun:
-            raise RequestError("Cannot give the other rows as a whole: some were fetched one by one; execute again")
+            raise RequestError("Cannot fetch the remaining rows together: some were fetched one by one; execute again")
         if self._relation is None:
             return self._connection
         relation = self._relation
@@ -257,7 +257,9 @@ class Connection:
         try:
             self._connection.register(name, value)
         except (duckdb.Error, TypeError) as error:
-            raise RequestError(f"Cannot register {name}: DuckDB reads no {type(value).__name__}") from error
+            raise RequestError(
+                f"Cannot register {name}: DuckDB cannot read an object of type {type(value).__name__}"
+            ) from error
         return self
 
     def unregister(self, name: str) -> Connection:
@@ -394,7 +396,7 @@ class Connection:
             try:  # before rows are given up, DuckDB 2.0 refuses other work, and 1.5 silently drops them
                 self._connection.execute("SELECT 1 WHERE false").fetchall()
             except duckdb.FatalException as error:
-                message = f"DuckDB gave up the instance of this connection: open a new one: {error_text(error)}"
+                message = f"DuckDB invalidated the instance of this connection: open a new one: {error_text(error)}"
                 raise EngineError(message) from error
         return prepare(statement, self._tables, self._connection)
 
@@ -452,7 +454,7 @@ class Connection:
 def _split_statements(query: str) -> list[str]:
     found = statements(query)
     if not found:
-        raise RequestError("Cannot run nothing: the text has no statement")
+        raise RequestError("Cannot run an empty text: it has no statement")
     return found
 
 
@@ -537,8 +539,8 @@ def plan_views(
         folded = (view[0] and view[0].casefold(), view[1].casefold())
         if taken.setdefault(folded, name) != name:
             raise AmbiguousTableError(
-                f"Cannot make views of both {name_text(taken[folded])} and {name_text(name)}: DuckDB takes them for one "
-                "name; attach one of them with tables=[…]",
+                f"Cannot make views of both {name_text(taken[folded])} and {name_text(name)}: they are one name to "
+                "DuckDB; attach one of them with tables=[…]",
                 cause="AmbiguousName",
                 options=("tables",),
             )

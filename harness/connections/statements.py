@@ -346,7 +346,7 @@ def _check_writes(statement: rewrite.SqlStatement, target: Name | None, bound: M
     match statement.tree:
         case exp.Create(kind="VIEW"):
             raise RequestError(
-                f"Cannot keep a view over {next(iter(bound.values()))}: it would stay at one version of the table; "
+                f"Cannot create a view over {next(iter(bound.values()))}: it would stay at one version of the table; "
                 "write the query with WITH, copy its rows with CREATE TEMP TABLE … AS, or use harness.attach"
             )
         case exp.Create(kind="TABLE", expression=source) | exp.Insert(expression=source):
@@ -384,8 +384,8 @@ def _find_table(
     whole, table = opened
     if is_own:
         raise AmbiguousTableError(
-            f"Table {name_text(name)} is both one of this connection and {whole}: drop the former, or write more of its "
-            "name",
+            f"Table {name_text(name)} is both one of this connection and {whole}: drop the former, or write the full "
+            "name of the latter",
             cause="AmbiguousName",
         )
     return whole, table.snapshot() if isinstance(table, Table) else table

@@ -252,7 +252,7 @@ def _single_match(name: Name, found: Iterable[Name]) -> Name | None:
 
 def _ambiguous_error(name: Name, found: list[str], what: str = "Table") -> AmbiguousTableError:
     is_case = len({each.casefold() for each in found}) == 1
-    way = "use the exact spelling" if is_case else "write it whole"
+    way = "use the exact spelling" if is_case else "write its full name"
     return AmbiguousTableError(
         f"{what} {name_text(name)} may be any of {', '.join(sorted(found))}: {way}", cause="AmbiguousName"
     )

@@ -133,7 +133,7 @@ def compare_by_hashes(
         RequestError: Several rows of one side have the same key.
         UnsupportedError: A column has a type whose values cannot be hashed, so that only small sides can be compared.
     """
-    sides = on_both_sides(input_sides, "taking over the {} side", in_engine)
+    sides = on_both_sides(input_sides, "preparing the {} side", in_engine)
     schemas = (sides[0].schema, sides[1].schema)
     forms = (hash_form(*(schema.field(name).type for schema in schemas)) for name in columns)
     hashing = Hashing(columns=columns, forms=tuple(forms), keys=rules.keys)
@@ -212,8 +212,8 @@ def _fetch_rows(number: int, side: HashedSide, hashing: Hashing, wanted: Sequenc
         rows = _select_rows(found, hashing, set(wanted))
         if rows.num_rows != len(wanted):
             raise EngineError(
-                f"The {LABELS[number]} side gave other rows when it was read again: compare a result that stays the "
-                "same"
+                f"The {LABELS[number]} side returned different rows when it was read again: compare a result that does "
+                "not change"
             )
     return rows
 

@@ -254,8 +254,8 @@ def tolerance_line(column: str, left: pa.DataType, right: pa.DataType, tolerance
     line = NumberLine.for_types(left, right)
     if line is None:
         raise RequestError(
-            f"Cannot use a tolerance of {column!r}: its types {left} and {right} are no numbers or times. "
-            "Compare queries that cast it",
+            f"Cannot use a tolerance of {column!r}: its types {left} and {right} are not numbers or times. "
+            "Compare queries that cast it to a number or time",
             field=column,
         )
     if tolerance.measure not in _FITS[line.kind]:

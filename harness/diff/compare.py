@@ -256,7 +256,7 @@ class _Comparison:
             if is_inside(text, column)
         ]
         lines = [
-            f"compared of {column}: {', '.join(text for name, text in inside if name == column)}"
+            f"compared in {column}: {', '.join(text for name, text in inside if name == column)}"
             for column in dict.fromkeys(name for name, _ in inside)
         ]
         return replace(found, relaxations=(*rules.relaxation_lines(columns), *lines))
@@ -322,7 +322,7 @@ class _Comparison:
         if (found.left.rows or 0) > MOST_ROWS:
             if self.rules.tolerance:
                 raise RequestError(
-                    f"Cannot use a tolerance without keys for more than {MOST_ROWS:,} rows: give keys",
+                    f"Cannot use a tolerance without keys for more than {MOST_ROWS:,} rows: pass keys",
                     options=("keys",),
                 )
             return found
@@ -397,12 +397,12 @@ def _side_openings(
 ) -> tuple[SideOpening, SideOpening]:
     chosen = None if columns is None else tuple(columns)
     if chosen is not None and len(set(chosen)) < len(chosen):
-        raise RequestError(f"Invalid columns {list(chosen)}: a name is there twice")
+        raise RequestError(f"Invalid columns {list(chosen)}: a name occurs twice")
     moments = _pair_of(at if isinstance(at, list | tuple) else (at, at), "at")
     if right is _NO_SIDE:
         left = right = resolve_side(left)
         if not isinstance(left, Table | Snapshot | Changes | Query | tuple):
-            raise RequestError("Cannot compare the left side with nothing: it is no table, so a right side is needed")
+            raise RequestError("Cannot compare the left side alone: it is not a table, so pass a right side")
         engines = default_engines(is_one_table=not isinstance(at, list | tuple)) if engines is None else engines
     if engines is None:
         engines = default_engines(is_one_table=False)

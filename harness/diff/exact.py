@@ -348,7 +348,7 @@ def _index_by_key(side: str, table: pa.Table, rules: Rules) -> dict[CanonicalRow
         text = ", ".join(f"{name} = {show(table.column(name), places[worst])}" for name in rules.keys)
         raise RequestError(
             f"Cannot pair rows by {', '.join(map(repr, rules.keys))}: the {side} side has {several[worst]} rows with "
-            f"{text}, and {len(several)} such keys in all; add columns to the key, or compare without keys"
+            f"{text}, and {len(several)} keys occur several times; add columns to the key, or compare without keys"
         )
     return places
 
@@ -395,14 +395,14 @@ class Rules:
         """Raise RequestError for a negative number, or if a key has a tolerance or is excluded."""
         if self.max_rows < 0 or self.direct_rows < 0:
             raise RequestError(
-                f"Invalid max_rows {self.max_rows} or few {self.direct_rows}: expected no negative number"
+                f"Invalid max_rows {self.max_rows} or direct_rows {self.direct_rows}: expected 0 or more"
             )
         if self.types not in (None, *get_args(TypesRule)):
             expected = " or ".join(get_args(TypesRule))
             raise RequestError(f"Invalid types {self.types!r}: expected {expected}", options=("types",))
         for column in self.tolerance:
             if column in self.keys:
-                raise RequestError(f"Cannot use a tolerance of {column!r}: it is a key, by which rows are paired")
+                raise RequestError(f"Cannot use a tolerance of {column!r}: it is a key column")
         for column in self.exclude:
             if column in self.keys or column in self.tolerance:
                 raise RequestError(f"Cannot exclude {column!r}: it is a key, or has a tolerance")

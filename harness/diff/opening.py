@@ -152,7 +152,7 @@ class SideOpening:
         is_planned = isinstance(self.data, Snapshot | Changes)
         find_engine(self.engine)
         if self.where is not None and not isinstance(self.data, Snapshot):
-            message = f"Cannot filter the {self.label} side: where= is for tables and snapshots"
+            message = f"Cannot filter the {self.label} side: where= filters only tables and snapshots"
             raise RequestError(message, options=("where",))
         if isinstance(self.data, RowSource):
             check_exists(self.data)
@@ -348,7 +348,7 @@ def resolve_side(data: object, at: When = None) -> object:
         return data
     if not isinstance(data, Table):
         name = data.name if isinstance(data, RowSource) else f"an object of type {type(data).__name__}"
-        raise RequestError(f"Cannot take at={at!r}: it is for tables, and {name} has no snapshots", options=("at",))
+        raise RequestError(f"Cannot use at={at!r}: {name} has no snapshots", options=("at",))
     return data.snapshot(at)
 
 

@@ -64,7 +64,7 @@ def find_path(text: str, schema: pa.Schema) -> ColumnPath | None:
         for inner in _find_inside(text[len(field.name) + 1 :], normal_type(field.type))
     ]
     if len(paths) > 1:
-        raise RequestError(f"Cannot tell what {text!r} names: there are {len(paths)} such parts", field=text)
+        raise RequestError(f"Cannot resolve {text!r}: {len(paths)} parts have that name", field=text)
     return paths[0] if paths else None
 
 
@@ -157,8 +157,8 @@ def narrow_schema(
         is_field = len(path) == 1 or pa.types.is_struct(normal_type(type_at(path[:-1], schema)))
         if not is_field or is_in_key(path, schema):
             raise RequestError(
-                f"Cannot choose {'.'.join(path)!r} alone, or leave it out: it is no field of a struct outside of the "
-                f"keys of maps; name a field, or the whole column {path[0]!r}",
+                f"Cannot select or exclude only {'.'.join(path)!r}: it is not a field of a struct, or is in the "
+                f"keys of a map; name a field, or the whole column {path[0]!r}",
                 field=".".join(path),
             )
     fields = []

@@ -116,5 +116,5 @@ def _read_rows(result: object) -> pa.Table | HarnessError:
             raise
         return error
     if rows.num_rows > MOST_ROWS:  # a larger result would check tables rather than queries
-        raise RequestError(f"A result of more than {MOST_ROWS:,} rows: compare the tables, or aggregate")
+        raise RequestError(f"The result has more than {MOST_ROWS:,} rows: compare the tables, or aggregate")
     return rows

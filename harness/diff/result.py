@@ -239,7 +239,7 @@ class ComparisonOutcome(enum.Enum):
 def _outcome_words(side: SideInfo) -> str:
     if side.error is not None:
         return f"failed with {type(side.error).__name__}"
-    return "gave rows" if side.rows is None else f"gave {counted(side.rows, 'row')}"
+    return "returned rows" if side.rows is None else f"returned {counted(side.rows, 'row')}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -356,12 +356,12 @@ class ComparisonResult:
         """The outcome with its counts, on one line and without a period at the end."""
         match self.outcome:
             case ComparisonOutcome.EQUAL if self.schema_only:
-                return f"no difference of schema in {counted(len(self.columns), 'column')}"
+                return f"no schema difference in {counted(len(self.columns), 'column')}"
             case ComparisonOutcome.EQUAL:
                 return f"no difference in {counted(self.left.rows or 0, 'row')}"
             case ComparisonOutcome.FAILED:
                 failed = [name for name in ("left", "right") if getattr(self, name).error is not None]
-                return "both sides failed" if len(failed) > 1 else f"the {failed[0]} side declined to read"
+                return "both sides failed" if len(failed) > 1 else f"the {failed[0]} side refused to read"
             case ComparisonOutcome.DIFFERENT_OUTCOME:
                 return f"the left side {_outcome_words(self.left)}, the right side {_outcome_words(self.right)}"
             case ComparisonOutcome.DIFFERENT:
@@ -386,7 +386,7 @@ class ComparisonResult:
             sides.append(visible(f"  {word}: {', '.join(known)}"))
         where = [*where_lines(self, most=5)]
         framed = ["", *where, ""] if where else []
-        return "\n".join([f"{self.outcome.value}: {self.sentence}", *sides, *framed, "  all of it: .to_text()"])
+        return "\n".join([f"{self.outcome.value}: {self.sentence}", *sides, *framed, "  full report: .to_text()"])
 
     def _repr_html_(self) -> str:
         """Return the HTML report with its first rows in a frame, and its text, for notebooks."""

@@ -197,16 +197,17 @@ def _check_fields(side: str, path: str, fields: Sequence[pa.Field]) -> None:
     """
     for name, count in Counter(field.name for field in fields).items():
         if count > 1:
-            what = f"field of {path}" if path else "column"
+            what = f"fields of {path}" if path else "columns"
             raise RequestError(
-                f"Cannot compare: the {side} side has {count} times a {what} called {name!r}; rename all but one",
+                f"Cannot compare: the {side} side has {count} {what} named {name!r}; rename all but one",
                 field=name,
             )
     for field in fields:
         where, type_ = f"{path}.{field.name}" if path else field.name, field.type
         if pa.types.is_union(type_):
             raise UnsupportedError(
-                f"Cannot compare {where} on the {side}: it is a union; cast it, or leave the column out", field=where
+                f"Cannot compare {where} on the {side} side: it is a union; cast it, or leave the column out",
+                field=where,
             )
         if pa.types.is_struct(type_):
             _check_fields(side, where, list(type_))

@@ -54,7 +54,7 @@ def typed_expression(text: str, column: str, type_: pa.DataType) -> str:
 
 
 def _checked_cast(text: str, column: str, name: str, holds: str) -> str:
-    wrong = f"error({sqltext.text(f'column {column} has a text that is no {name}: ')} || {text})"
+    wrong = f"error({sqltext.text(f'column {column} has a text that is not of type {name}: ')} || {text})"
     return f"CASE WHEN {text} IS NULL THEN NULL WHEN {holds} THEN CAST({text} AS {name}) ELSE {wrong} END"
 
 
@@ -168,7 +168,7 @@ def _open_database(source: RowSource, connection: duckdb.DuckDBPyConnection) -> 
             connection.execute("USE side")
         except duckdb.Error as error:
             advice = f"; install it in DuckDB with INSTALL {kind}" if kind and "xtension" in str(error) else ""
-            first = f"DuckDB has not its extension {kind}" if advice else _one_line(error, source)
+            first = f"DuckDB's extension {kind} is not installed" if advice else _one_line(error, source)
             raise RequestError(f"Cannot attach the {source.kind.value} {source.name}: {first}{advice}") from error
     try:
         if source.table is None:

@@ -51,7 +51,7 @@ class Tolerance:
         if found is None or measure is None:
             raise RequestError(
                 f"Invalid tolerance {text!r}: expected an amount such as 0.01, 0.1%, 1e-9 relative, 4 ulps or 500 ms, "
-                "and behind it, if you like, because REASON"
+                "optionally followed by because REASON"
             )
         try:
             number = Decimal(found["number"]) * Decimal(factor)

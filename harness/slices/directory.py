@@ -78,8 +78,8 @@ class SliceDirectory:
             return
         if self._marker.is_file() and not refresh:
             raise RequestError(
-                f"Cannot pull into {self.directory}: a pull of something else ended there before it was done; "
-                "remove the directory, or give another one"
+                f"Cannot pull into {self.directory}: a different pull was interrupted there; "
+                "remove the directory, or choose another one"
             )
         with translate_write_errors(self.directory):
             shutil.rmtree(self._work, ignore_errors=True)
@@ -93,11 +93,11 @@ class SliceDirectory:
         if not self.directory.exists():
             return
         if not self.directory.is_dir():
-            raise RequestError(f"Cannot pull into {self.directory}: it is a file; give a directory")
+            raise RequestError(f"Cannot pull into {self.directory}: it is a file; choose a directory")
         is_begun = self._marker.is_file() and not self._metadata.exists()
         if any(self.directory.iterdir()) and not is_begun:
             raise RequestError(
-                f"Cannot pull into {self.directory}: it is not empty; give a new directory, or refresh the slice"
+                f"Cannot pull into {self.directory}: it is not empty; choose a new directory, or refresh the slice"
             )
 
     def stage(self) -> Path:

@@ -137,16 +137,16 @@ def refresh(snapshot: Snapshot, place: Path) -> PullResult:
     with read_context(snapshot._source, snapshot._selection.snapshot):
         table = snapshot._source
         if "anonymised" in note["request"]:
-            _fail_refresh(
-                place, "it is anonymised, so its note does not say what it was pulled from, nor by which filter"
-            )
+            _fail_refresh(place, "it is anonymised, so its note does not record its source and filter")
         if table.format != note["format"]:
             _fail_refresh(place, f"its format is {note['format']}, and the source's is {table.format}")
         if identity_of(snapshot) != note["identity"]:
-            _fail_refresh(place, "another table is at the source's place now")
+            _fail_refresh(place, "another table is at the source's location now")
         base = before[-1] if before else None
         if base is not None and not _descends_from(snapshot, base):
-            _fail_refresh(place, f"its snapshot {base} has expired in the source, or is not in the newest one's past")
+            _fail_refresh(
+                place, f"its snapshot {base} has expired in the source, or is not an ancestor of the newest one"
+            )
         try:
             own = open_table(place, format_hint=note["format"])
         except HarnessError as error:
@@ -165,9 +165,11 @@ def _read_note(place: Path) -> dict[str, Any]:
     try:
         note: dict[str, object] = json.loads((place / NOTE).read_text(encoding="utf-8"))
         if not {"format", "identity", "snapshots", "request", "refreshed"} <= note.keys():
-            raise ValueError("it lacks a part")
+            raise ValueError("a key is missing")
     except (OSError, ValueError) as error:
-        raise RequestError(f"Cannot refresh {place}: it is no slice, as its {NOTE} cannot be read ({error})") from error
+        raise RequestError(
+            f"Cannot refresh {place}: it is not a slice, because its {NOTE} cannot be read ({error})"
+        ) from error
     return note
 
 
@@ -185,4 +187,4 @@ def _descends_from(snapshot: Snapshot, base: int) -> bool:
 
 
 def _fail_refresh(place: Path, reason: str) -> NoReturn:
-    raise RequestError(f"Cannot refresh {place}: {reason}; pull anew")
+    raise RequestError(f"Cannot refresh {place}: {reason}; pull it again")

@@ -64,8 +64,8 @@ class SliceRequest:
         for name in ("sample_rows", "anonymise"):
             if self.last > 1 and getattr(self, name) is not None:
                 raise RequestError(
-                    f"Cannot pull {self.last} snapshots with {name}: which rows are there differs between them; "
-                    "leave one of both out",
+                    f"Cannot pull {self.last} snapshots with {name}: their rows differ; "
+                    "leave one of the two options out",
                     options=(name,),
                 )
         if self.columns is not None and not self.columns:
@@ -117,7 +117,7 @@ class SliceRequest:
 
 def _check_number(value: object, name: str, least: int) -> None:
     if isinstance(value, bool) or not isinstance(value, int) or value < least:
-        raise RequestError(f"Invalid {name}={value!r}: expected a number from {least} on", options=(name,))
+        raise RequestError(f"Invalid {name}={value!r}: expected a whole number of at least {least}", options=(name,))
 
 
 RowPositions: TypeAlias = npt.NDArray[np.int64]
@@ -149,7 +149,7 @@ def select_rows(plans: Iterable[PlannedScan], request: SliceRequest) -> RowSelec
         for path, rows in kept.items():
             if not np.array_equal(found.setdefault(path, rows), rows):
                 raise UnsupportedError(
-                    "Cannot cut rows: the filter keeps other rows of this file in another of the snapshots, as a "
+                    "Cannot cut rows: the filter selects different rows of this file in two snapshots, because a "
                     "column was renamed; pull one snapshot",
                     table=plan.table,
                     file=path,

@@ -274,7 +274,7 @@ class Rewriter:
             if self.columns is None and (rows is None or len(rows) == row["record_count"]):
                 return _link_original(original, target)
             raise UnsupportedError(
-                f"Cannot rewrite data file: its format is {row['format']}, and only Parquet is written; "
+                f"Cannot rewrite data file: its format is {row['format']}, and only Parquet can be written; "
                 "pull whole files",
                 table=plan.table,
                 file=row["path"],
@@ -296,7 +296,7 @@ class Rewriter:
         positional = is_positional(footer.schema, name_mapping=plan.name_mapping)
         if self.columns is not None and positional and plan.lookup is ColumnLookup.ICEBERG:
             raise UnsupportedError(
-                "Cannot leave out columns: the file has no field ids, so its columns are found by their places; set "
+                "Cannot leave out columns: the file has no field ids, so its columns are found by position; set "
                 "the table property schema.name-mapping.default, or pull all columns",
                 table=plan.table,
                 file=row["path"],

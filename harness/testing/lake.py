@@ -130,7 +130,7 @@ def make_table(
     """
     place = directory / name
     if place.exists():
-        raise RequestError(f"Cannot make the table {name}: there is one already; give another name=")
+        raise RequestError(f"Cannot make the table {name}: a table of that name exists; pass another name=")
     built = build(scenario_of(source, name), place)
     if built.scenario.features:
         missing = missing_features(collect_evidence(built))

@@ -118,7 +118,7 @@ class SameRows:
             return whole.make(directory)
         keys = [name for name, type_ in self.schema.items() if not type_.startswith(_NO_KEYS)]
         if not keys:
-            raise RequestError("Cannot make equality deletes: no column has a type that they can be about")
+            raise RequestError("Cannot make equality deletes: no column has a type that they support")
         table = _iceberg(self.schema, directory, self.kind)
         if self.rows:
             table.append(table.write_data(self.rows))
@@ -167,14 +167,16 @@ def literal(
     if wanted not in KINDS.get(format, ()):
         raise RequestError(f"Cannot make a table: {format} has no deletes of the kind {wanted!r}")
     types = schema or types_of(rows)
-    form, words = (Mapping, "mappings") if chosen == "equality" else (int, "places")
+    form, words = (Mapping, "mappings") if chosen == "equality" else (int, "row indexes")
     for delete in deletes:
         if not isinstance(delete, form) or isinstance(delete, bool):
             raise RequestError(f"Invalid deletes for {chosen}: expected {words}, got {delete!r}")
         if isinstance(delete, Mapping):
             _check_key(delete, deletes[0], rows, types)
         elif not 0 <= delete < len(rows):
-            raise RequestError(f"Invalid deletes: no row is at place {delete}; the table has {len(rows)}, from 0")
+            raise RequestError(
+                f"Invalid deletes: no row has index {delete}; the table has {len(rows)} rows, numbered from 0"
+            )
     return TableLiteral(rows=tuple(rows), schema=types, format=format, kind=chosen, deletes=tuple(deletes))
 
 
@@ -206,7 +208,7 @@ def all_forms(formats: str | Sequence[str] = "all", deletes: str | Sequence[str]
             raise RequestError(f"Invalid format {name!r}: expected {' or '.join(KINDS)}")
     for kind in kinds:
         if deletes != "all" and not any(kind in KINDS[name] for name in chosen):
-            raise RequestError(f"Invalid kind of deletes {kind!r}: {' and '.join(chosen)} tables have none such")
+            raise RequestError(f"Invalid kind of deletes {kind!r}: {' and '.join(chosen)} tables do not have it")
     return [(name, kind) for name in chosen for kind in KINDS[name] if kind in kinds]
 
 
@@ -220,7 +222,7 @@ def types_of(rows: Sequence[LiteralRow]) -> dict[str, str]:
     for name in dict.fromkeys(name for row in rows for name in row):
         kinds = {_type_of(row[name]) for row in rows if row.get(name) is not None}
         if len(kinds) != 1 or None in kinds:
-            raise RequestError(f"Cannot tell the type of {name!r} from its values: give schema=")
+            raise RequestError(f"Cannot infer the type of {name!r} from its values: pass schema=")
         types[name] = str(kinds.pop())
     return types
 

@@ -90,19 +90,21 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption("--harness-engines", metavar="A,B", help=about)
     group.addoption("--harness-spark-master", metavar="URL", help="where Spark runs, such as local[2]")
     parser.addini("harness_engines", about, default="")
-    parser.addini("harness_spark_master", "where Spark runs; else here, on a worker's share of the cores", default="")
+    parser.addini(
+        "harness_spark_master", "where Spark runs; default: here, on a worker's share of the cores", default=""
+    )
     parser.addini(
         "harness_allowed_roots",
-        "directories that tables may be read from beside their own, a line each",
+        "directories that tables may read in addition to their own, one per line",
         type="linelist",
     )
-    parser.addini("harness_spark_config", "settings of the Spark session, a line KEY=VALUE each", type="linelist")
+    parser.addini("harness_spark_config", "settings of the Spark session, one KEY=VALUE per line", type="linelist")
 
 
 def pytest_configure(config: pytest.Config) -> None:
     """Register the markers, and reject wrong settings before anything runs."""
     config.addinivalue_line(
-        "markers", f"{MARKER}: needs Spark; if Spark cannot start, an error if the run names spark, and else skipped"
+        "markers", f"{MARKER}: needs Spark; if it cannot start: an error if the run names spark, otherwise skipped"
     )
     config.addinivalue_line(
         "markers",
@@ -286,7 +288,7 @@ def _forms_of(markers: list[pytest.Mark], test: str, fixtures: Sequence[str]) ->
     from harness.testing.literals import all_forms
 
     if "harness_job" not in fixtures:
-        raise pytest.UsageError(f"{test}: the marker {TABLES} wants the fixture harness_job")
+        raise pytest.UsageError(f"{test}: the marker {TABLES} needs the fixture harness_job")
     try:
         forms = [all_forms(**{k: v for k, v in m.kwargs.items() if k in ("formats", "deletes")}) for m in markers]
     except RequestError as error:

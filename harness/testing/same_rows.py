@@ -160,7 +160,7 @@ def _type_rows(sides: list[Any], given: Sequence[Any]) -> None:
     for number, rows in enumerate(sides):
         if all(isinstance(row, Mapping) for row in rows):
             if any(_has_map(row) for row in given[number] if _is_spark_row(row)):
-                raise RequestError("Cannot compare two lists of rows with maps: give the DataFrame, which has types")
+                raise RequestError("Cannot compare two lists of rows with maps: pass the DataFrame, which has types")
             for place, row in enumerate(rows):
                 if set(row) != set(rows[0]):
                     raise AssertionError(f"different columns: row {place} has {list(row)}, row 0 {list(rows[0])}")

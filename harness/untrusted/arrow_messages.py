@@ -55,7 +55,7 @@ def read_stream(data: bytes, *, most_bytes: int, most_rows: int, foreign: bool =
     except (pa.ArrowException, struct.error, OSError, ValueError, TypeError, RecursionError) as error:
         raise error if isinstance(error, StreamError) else StreamError(f"{error}") from error
     if shared > most_bytes:
-        raise StreamError(f"its dictionaries stand for more than {most_bytes} bytes")
+        raise StreamError(f"its dictionaries expand to more than {most_bytes} bytes")
     return rows
 
 
@@ -66,7 +66,7 @@ def _stream_of(data: bytes) -> memoryview:
         return stream
     end = len(data) - _FILE_END
     if not data.endswith(_FILE) or end < _FILE_START:
-        raise StreamError("the file is cut")
+        raise StreamError("the file is truncated")
     end -= _unpack("<i", stream, end)
     start = _FILE_START
     while data[start : start + 8] == bytes(8):  # writers in Rust align the stream to 64 bytes
@@ -166,7 +166,7 @@ class _StreamCheck:
             if kind == _DICTIONARY_BATCH:
                 data = header.table(1)
                 if data is None or header.number(2, "<B"):
-                    raise StreamError("a dictionary grows, or is none")
+                    raise StreamError("a dictionary grows, or is missing")
                 header = data
             elif kind != _RECORD_BATCH:
                 raise StreamError(f"a message is of kind {kind}")
@@ -194,7 +194,7 @@ class _StreamCheck:
             header = message.table(2)
             at += size
             if header is None or not 0 <= body <= len(stream) - at or message.length(4):
-                raise StreamError("a message says more than its bytes have")
+                raise StreamError("a message refers to more bytes than it has")
             yield message.number(1, "<B"), header, stream[at : at + body]
             at += body
 
@@ -260,13 +260,13 @@ class _SchemaCheck:
 
     def _check_unique(self, part: _FlatTable) -> None:
         if part.at in self._seen or len(self._seen) >= _MOST_FIELDS:
-            raise StreamError("a schema has one part twice, or too many")
+            raise StreamError("a schema repeats a part, or has too many parts")
         self._seen.add(part.at)
 
     def _count_text(self, length: int) -> None:
         self._texts += length
         if self._texts > len(self._schema.data):
-            raise StreamError("a schema has one text twice")
+            raise StreamError("a schema repeats a text")
 
 
 def _shares_bytes(kind: pa.DataType) -> bool:
@@ -322,6 +322,6 @@ def _value_sizes(values: pa.Array) -> pa.Array:
 
 def _unpack(form: str, data: memoryview, at: int) -> int:
     if at < 0:
-        raise StreamError("an offset leads before its message")
+        raise StreamError("an offset points before its message")
     (value,) = struct.unpack_from(form, data, at)
     return int(value)

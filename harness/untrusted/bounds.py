@@ -43,7 +43,7 @@ class Bounds:
             value = getattr(self, name)
             if type(value) is not int or not 0 < value < 1 << 62:
                 raise RequestError(
-                    f"Invalid bound {name}={value!r}: expected a whole number from 1 on", options=("bounds",)
+                    f"Invalid bound {name}={value!r}: expected a whole number of at least 1", options=("bounds",)
                 )
 
 
@@ -65,7 +65,7 @@ def check_waived(waived: Iterable[str]) -> frozenset[str]:
     chosen = (waived,) if isinstance(waived, str) else tuple(waived)
     for name in chosen:
         if name not in WAIVABLE:
-            raise RequestError(f"Cannot waive {name!r}: there are {', '.join(WAIVABLE)}", options=("waived",))
+            raise RequestError(f"Cannot waive {name!r}: expected one of {', '.join(WAIVABLE)}", options=("waived",))
     return frozenset(chosen)
 
 
@@ -84,8 +84,8 @@ def readable_directories(locations: Iterable[str], roots: Iterable[str] = ()) ->
     for location in locations:
         if may_be_name(location):
             raise RequestError(
-                "Cannot read an untrusted table by name: there is no such path, and no catalog is asked where it is "
-                "read; give its path",
+                "Cannot read an untrusted table by name: the path does not exist, and the process that reads it cannot "
+                "ask a catalog; pass the table's path",
                 table=location,
             )
         check_name(location)
@@ -102,8 +102,8 @@ def _local_path(location: str) -> str:
     path = local_path(location)
     if not is_local(path):
         raise RequestError(
-            "Cannot read an untrusted table that is not on a local disk: there is no network where it is read; copy it "
-            "to a directory first",
+            "Cannot read an untrusted table that is not on a local disk: the process that reads it has no network; "
+            "copy it to a directory first",
             table=redact(location),
         )
     return os.path.abspath(path)

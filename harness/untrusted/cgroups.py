@@ -47,7 +47,7 @@ class ResourceWatch:
         bounds = self._bounds
         on_disk = self._scratch_bytes()
         if on_disk > bounds.scratch_bytes:
-            return "scratch_bytes", "wrote too many bytes, or files, to its directory"
+            return "scratch_bytes", "wrote too many bytes or files to its directory"
         if sys.platform != "linux":
             return None
         nameless = self._unlinked_bytes()

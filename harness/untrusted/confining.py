@@ -102,7 +102,7 @@ def leave_network() -> str | None:
         None, or the reason why the system cannot do it.
     """
     if sys.platform != "linux":
-        return "there are no network namespaces but on Linux"
+        return "network namespaces exist only on Linux"
     if ctypes.CDLL(None, use_errno=True).unshare(_NEW_USER | _NEW_NETWORK) == 0:
         _state["own"] = True
         return None
@@ -180,7 +180,7 @@ def after_imports(bounds: Bounds, *, filtered: bool) -> Unenforced:
     try:
         import resource
     except ImportError:
-        reason = f"there are no limits of processes on {sys.platform}"
+        reason = f"processes cannot be limited on {sys.platform}"
         return dict.fromkeys(("memory_bytes", "cpu_seconds", "open_files", "scratch_bytes"), reason)
     used = resource.getrusage(resource.RUSAGE_SELF)
     seconds = int(used.ru_utime + used.ru_stime) + bounds.cpu_seconds
@@ -196,7 +196,7 @@ def after_imports(bounds: Bounds, *, filtered: bool) -> Unenforced:
             most = int(numbers.read().split()[0]) * os.sysconf("SC_PAGE_SIZE") + bounds.memory_bytes
         wanted["memory_bytes"] = (resource.RLIMIT_AS, most, most)
     else:
-        unenforced["memory_bytes"] = f"{sys.platform} does not hold processes to a limit of memory"
+        unenforced["memory_bytes"] = f"{sys.platform} does not enforce memory limits"
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     for name, (kind, *limits) in wanted.items():
         allowed = resource.getrlimit(kind)[1]

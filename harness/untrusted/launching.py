@@ -292,8 +292,8 @@ def run(
     """
     if os.name != "posix":
         raise RequestError(
-            "Cannot read an untrusted table on this system: limits of a process are those of Linux; run it there, such "
-            "as in WSL or a container"
+            "Cannot read an untrusted table on this system: the limits need Linux; run it there, for example "
+            "in WSL or a container"
         )
     with worker_directory() as scratch, worker_group(bounds, scratch) as group:
         message = {
@@ -312,7 +312,7 @@ def run(
             exchange = _Exchange(child, bounds, scratch)
             output, stderr = exchange.read_all(json.dumps(message).encode())
             if child.process.returncode == -signal.SIGKILL and group.ran_out_of_memory():
-                raise _limit_error("memory_bytes", bounds, "was killed for want of memory")
+                raise _limit_error("memory_bytes", bounds, "needed too many bytes of memory and was killed")
             return _worker_result(child.process.returncode, output, stderr, tuple(exchange.refusals.names), bounds)
 
 
@@ -378,7 +378,7 @@ class _Exchange:
             return
         self._output += data if self._first_line is None else self._read_first_line(self._first_line, data)
         if len(self._output) > self._bounds.output_bytes:
-            raise _limit_error("output_bytes", self._bounds, "gave back too many bytes")
+            raise _limit_error("output_bytes", self._bounds, "returned too many bytes")
 
     def _read_first_line(self, line: bytearray, data: bytes) -> bytes:
         """Return the output so far, and answer the worker's first line when it is complete."""
@@ -386,7 +386,7 @@ class _Exchange:
         told, end, rest = line.partition(b"\n")
         if not end:
             if len(line) > _LINE_BYTES:
-                raise EngineError(f"{_WORKER} began with no line of its own", cause=CRASHED)
+                raise EngineError(f"{_WORKER} did not begin with the expected line", cause=CRASHED)
             return b""
         self._first_line = None
         if told.isdigit() and len(told) <= _LINE_BYTES:
@@ -413,7 +413,7 @@ class _Exchange:
 
 def refused_calls_text(calls: Sequence[str]) -> str:
     """Return the end of a message that lists the system calls that a worker was refused. Empty if there are none."""
-    return f"; of the system calls that it asked for, it was refused {', '.join(calls)}" if calls else ""
+    return f"; it was refused the system calls {', '.join(calls)}" if calls else ""
 
 
 def _worker_result(code: int, output: bytes, stderr: str, calls: tuple[str, ...], bounds: Bounds) -> WorkerResult:
@@ -424,7 +424,7 @@ def _worker_result(code: int, output: bytes, stderr: str, calls: tuple[str, ...]
     if code == -signal.SIGXCPU:
         raise _limit_error("cpu_seconds", bounds, "took too many seconds of processor time")
     if code == -signal.SIGKILL:
-        raise EngineError(f"{_WORKER} was killed, maybe for want of memory", cause=KILLED)
+        raise EngineError(f"{_WORKER} was killed, possibly because memory ran out", cause=KILLED)
     try:
         how = f"crashed with {signal.Signals(-code).name}" if code < 0 else f"ended with exit code {code}"
     except ValueError:
@@ -454,8 +454,8 @@ def _unenforced_error(output: bytes) -> RequestError:
     told = "; ".join(f"{visible(name)}: {why}" for name, why in reasons.items())
     waived = ", ".join(map(visible, reasons))
     return RequestError(
-        f"Cannot hold an untrusted table to its limits here: {told}. Run it on Linux, in a container if need be, or "
-        f"accept by the option waived that there is no limit for {waived}",
+        f"Cannot enforce the limits for an untrusted table here: {told}. Run it on Linux, in a container if necessary, "
+        f"or use the option waived to accept that there is no limit for {waived}",
         cause="Unenforced",
         options=("waived",),
     )

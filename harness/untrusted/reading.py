@@ -74,7 +74,9 @@ def read_untrusted(
         HarnessError: As for `open_table` and `Snapshot.to_arrow`.
     """
     if query is not None and not (columns is None and where is None):
-        raise RequestError("Cannot take a query with columns or where: say it in the query", options=("query",))
+        raise RequestError(
+            "Cannot use query together with columns or where: put them into the query", options=("query",)
+        )
     path_map, roots = options.get("path_map") or {}, [str(root) for root in options.get("allowed_roots", ())]
     place = expanded(str(location))  # the worker has another home directory
     answer = catalog_answer(
@@ -173,7 +175,7 @@ def _limit_warnings(sentences: Sequence[str]) -> list[str]:
     left = _TEXT_LENGTH
     for number, sentence in enumerate(sentences):
         if len(sentence) > left:
-            return [*kept, f"There are {len(sentences) - number} more warnings, which are too long to be told"]
+            return [*kept, f"There are {len(sentences) - number} more warnings, which are too long to show"]
         left -= len(sentence)
         kept.append(sentence)
     return kept
@@ -194,7 +196,7 @@ def _worker_error(finished: WorkerResult) -> HarnessError:
             _printable(said["message"]) + refused_calls_text(finished.refused_calls), options=options, **context
         )
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
-        return _broken_output("its error is none of harness's")
+        return _broken_output("its error is not a harness error")
 
 
 def _printable(value: object) -> str:
@@ -225,4 +227,4 @@ def _with_metadata(rows: pa.Table, metadata: Mapping[bytes, bytes] | None) -> pa
 
 
 def _broken_output(why: str) -> EngineError:
-    return EngineError(f"Cannot read what the process for the untrusted table gave back: {why}", cause="Broken")
+    return EngineError(f"Cannot read what the process for the untrusted table returned: {why}", cause="Broken")

@@ -23,7 +23,7 @@ from pathlib import Path
 
 import bench_reports
 from bench_figures import ON_SPARK, figures, is_large, planning, spark_figures
-from bench_made import FULL, SMALL, BenchTable, Scale, made
+from bench_made import FULL, SMALL, BenchTable, Scale, cached_table
 from bench_planned import planned
 from bench_records import BenchRun, FailedMeasurement, Record, from_lines, newest_run, to_line
 from bench_rounds import SCRIPTS, ContenderFailed, Figure, measure
@@ -51,7 +51,7 @@ def main(words: Sequence[str] | None = None) -> int:
     if arguments.newest:
         now = newest_run(before, scale.name)
     else:
-        now = _measured(arguments, scale)
+        now = _measure(arguments, scale)
         whole = scale == FULL and not arguments.only and not arguments.alone
         _keep(now, HISTORY if whole else OTHERS)
         if whole:
@@ -62,7 +62,7 @@ def main(words: Sequence[str] | None = None) -> int:
     if arguments.compare is None:
         return int(bool(failing))
     then = newest_run(before, scale.name, before=now[0].run.date, commit=arguments.compare) if now else []
-    then = [record for record in then if _asked(record.figure, arguments, scale)]
+    then = [record for record in then if _is_requested(record.figure, arguments, scale)]
     print(bench_reports.report(now, then))
     return int(bool(failing) or any(kind != "faster" for kind, _ in bench_reports.differences(now, then)))
 
@@ -82,7 +82,7 @@ def _arguments(words: Sequence[str] | None) -> argparse.Namespace:
     return parser.parse_args(words)
 
 
-def _measured(arguments: argparse.Namespace, scale: Scale) -> list[Record]:
+def _measure(arguments: argparse.Namespace, scale: Scale) -> list[Record]:
     """A record for each figure asked for, which is also printed."""
     run = BenchRun(
         date=datetime.now(UTC).isoformat(timespec="seconds"),
@@ -96,7 +96,7 @@ def _measured(arguments: argparse.Namespace, scale: Scale) -> list[Record]:
     pythons = {name: str(python) for name, python in interpreters(PEERS, wanted).items()}
     found = []
     for figure in _figures(scale, large=arguments.large):
-        if _asked(figure.figure, arguments, scale):
+        if _is_requested(figure.figure, arguments, scale):
             try:
                 outcomes = measure(figure, scale, pythons)
             except ContenderFailed as error:
@@ -107,7 +107,7 @@ def _measured(arguments: argparse.Namespace, scale: Scale) -> list[Record]:
     return found
 
 
-def _asked(figure: str, arguments: argparse.Namespace, scale: Scale) -> bool:
+def _is_requested(figure: str, arguments: argparse.Namespace, scale: Scale) -> bool:
     if (figure.startswith(ON_SPARK) and not arguments.spark) or (is_large(figure, scale) and not arguments.large):
         return False
     return re.search(arguments.only, figure) is not None
@@ -117,13 +117,13 @@ def _figures(scale: Scale, *, large: bool) -> Iterator[Figure]:
     tables: dict[str, dict[str, BenchTable]] = {}
     for name, maker in MAKERS.items():
         print(f"tables: {name}", flush=True)
-        tables[name] = made(maker, scale, BUILD)
+        tables[name] = cached_table(maker, scale, BUILD)
     yield from figures(tables, scale)
     yield from spark_figures(tables["scanned"])
     if large:
         print("tables: large", flush=True)
         largest = replace(scale, name=f"large {scale.name}", planned_files=(scale.large_files,))
-        yield from planning(made(planned, largest, BUILD), largest)
+        yield from planning(cached_table(planned, largest, BUILD), largest)
 
 
 def _commit() -> str:

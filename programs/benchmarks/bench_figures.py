@@ -140,8 +140,8 @@ def _scans(tables: Mapping[str, BenchTable]) -> Iterator[Figure]:
         peers = _queries(format, table, SUMS)
         if name == "iceberg equality":  # DuckDB's extension 1.5.5 holds every row against every key: hours
             peers = tuple(peer for peer in peers if peer.peer != "duckdb_extension")
-        held = _harness("held", "harness, planned before", location=table.location, select=SUMS)
-        yield _scan(name, "", "", table, *_read(table, SUMS), held, *peers, *_sums(format, table))
+        planned = _harness("planned_before", "harness, planned before", location=table.location, select=SUMS)
+        yield _scan(name, "", "", table, *_read(table, SUMS), planned, *peers, *_sums(format, table))
     for name in ("iceberg none", "iceberg vectors", "delta vectors"):
         # Polars' SQL has another way to say a field of a struct.
         table, peers = tables[name], _queries(name.split()[0], tables[name], ALL_COLUMNS)
@@ -150,8 +150,8 @@ def _scans(tables: Mapping[str, BenchTable]) -> Iterator[Figure]:
     for name in ("iceberg none", "iceberg vectors"):
         table = tables[name]
         floor = _floor("query", files=table.files, select=SUMS, threads=1)
-        held = _harness("held", "harness, planned before", location=table.location, select=SUMS, threads=1)
-        yield _scan(name, "/one-thread", ", one thread", table, floor, held)
+        planned = _harness("planned_before", "harness, planned before", location=table.location, select=SUMS, threads=1)
+        yield _scan(name, "/one-thread", ", one thread", table, floor, planned)
     where = f"id BETWEEN {RANGE[0]} AND {RANGE[-1]}"
     for name in ("iceberg none", "iceberg vectors"):
         table = tables[f"{name}, range"]

@@ -89,7 +89,7 @@ class BenchTable:
 Maker = Callable[[Path, Scale], Mapping[str, BenchTable]]
 
 
-def made(maker: Maker, scale: Scale, root: Path) -> dict[str, BenchTable]:
+def cached_table(maker: Maker, scale: Scale, root: Path) -> dict[str, BenchTable]:
     """The tables of a maker by name, in a directory under `root` whose name follows from its source and the scale."""
     source = Path(maker.__code__.co_filename).read_bytes()
     sizes = replace(scale, rounds=0, figure_s=0, turn_s=0)  # how it is measured does not matter

@@ -38,10 +38,10 @@ def differences(now: Sequence[Record], then: Sequence[Record]) -> list[Differenc
 def _difference(what: str, before: Measurement, after: Outcome | None) -> Difference | None:
     match after:
         case None:
-            return ("missing", f"{what}: {_shown(before)} is no longer measured")
+            return ("missing", f"{what}: {_figure_text(before)} is no longer measured")
         case FailedMeasurement(reason=reason):
-            return ("failed", f"{what}: {_shown(before)}, now it fails: {reason}")
-    text = f"{what}: {_shown(before)}, now {_shown(after)}"
+            return ("failed", f"{what}: {_figure_text(before)}, now it fails: {reason}")
+    text = f"{what}: {_figure_text(before)}, now {_figure_text(after)}"
     if after.ratio_low > before.ratio_high and after.ratio > before.ratio * LEAST:
         return ("slower", text)
     if after.ratio_high < before.ratio_low and after.ratio * LEAST < before.ratio:
@@ -49,7 +49,7 @@ def _difference(what: str, before: Measurement, after: Outcome | None) -> Differ
     return None
 
 
-def _shown(figure: Measurement) -> str:
+def _figure_text(figure: Measurement) -> str:
     return f"{figure.ratio:.3g} ({figure.ratio_low:.3g} to {figure.ratio_high:.3g}) times the floor"
 
 

@@ -68,10 +68,10 @@ Turn = Callable[[], tuple[list[int] | None, Sample]]
 @contextlib.contextmanager
 def one_process(contender: Contender, python: str, limit_s: float) -> Iterator[Turn]:
     """A contender in one process, which is started now and answers each turn in `limit_s` seconds or never."""
-    process = _started(contender.peer, contender.task, contender.arguments, python)
+    process = _start(contender.peer, contender.task, contender.arguments, python)
 
     def turn() -> tuple[list[int] | None, Sample]:
-        answer = _asked(process, limit_s)
+        answer = _request(process, limit_s)
         return answer["answer"], Sample(answer["wall_s"], answer["cpu_s"], answer["peak_mib"])
 
     yield turn
@@ -84,9 +84,9 @@ def fresh_processes(contender: Contender, python: str, limit_s: float) -> Iterat
 
     def turn() -> tuple[list[int] | None, Sample]:
         started = time.perf_counter()
-        process = _started(contender.peer, contender.task, contender.arguments, python)
+        process = _start(contender.peer, contender.task, contender.arguments, python)
         try:
-            answer = _asked(process, limit_s)
+            answer = _request(process, limit_s)
         finally:
             for pipe in filter(None, (process.stdin, process.stdout)):
                 with contextlib.suppress(BrokenPipeError):
@@ -106,12 +106,12 @@ def versions(peer: str, python: str) -> str:
     Raises:
         ContenderFailed: it cannot be imported.
     """
-    process = _started(peer, "versions", {}, python)
+    process = _start(peer, "versions", {}, python)
     out, _ = process.communicate()
-    return str(_checked(out)["versions"])
+    return str(_parse_answer(out)["versions"])
 
 
-def _started(peer: str, task: str, arguments: Mapping[str, Any], python: str) -> subprocess.Popen[str]:
+def _start(peer: str, task: str, arguments: Mapping[str, Any], python: str) -> subprocess.Popen[str]:
     path = os.pathsep.join(filter(None, (str(_ROOT), os.environ.get("PYTHONPATH"))))
     # Another interpreter has packages of its own; harness's would clash with them.
     environment = {**os.environ, "PYTHONPATH": path if python == sys.executable else ""}
@@ -126,7 +126,7 @@ def _started(peer: str, task: str, arguments: Mapping[str, Any], python: str) ->
     return process
 
 
-def _asked(process: subprocess.Popen[str], limit_s: float) -> dict[str, Any]:
+def _request(process: subprocess.Popen[str], limit_s: float) -> dict[str, Any]:
     assert process.stdin is not None
     assert process.stdout is not None
     expired = threading.Event()
@@ -144,10 +144,10 @@ def _asked(process: subprocess.Popen[str], limit_s: float) -> dict[str, Any]:
     late.cancel()
     if not line and expired.is_set():
         raise ContenderFailed(f"no answer in {limit_s:.0f} s")
-    return _checked(line)
+    return _parse_answer(line)
 
 
-def _checked(line: str) -> dict[str, Any]:
+def _parse_answer(line: str) -> dict[str, Any]:
     if not line.strip():
         raise ContenderFailed("the process ended without an answer")
     answer: dict[str, Any] = json.loads(line)

@@ -27,7 +27,7 @@ def small(folder: Path, scale: Scale) -> Mapping[str, BenchTable]:
     for number in range(scale.small_tables):
         for format, kinds in _KINDS.items():
             place = folder / f"{format}-{number}"
-            found[f"{format} {number}"] = _made(format, place, *kinds[number % len(kinds)])
+            found[f"{format} {number}"] = _build(format, place, *kinds[number % len(kinds)])
     return found
 
 
@@ -98,7 +98,7 @@ def _vector(table: DeltaTable) -> Filled:
     return [file], 18
 
 
-def _evolved(table: IcebergTable) -> Filled:
+def _evolved_table(table: IcebergTable) -> Filled:
     table.append(first := table.write_data(_wide_rows(0, 10)))
     table.rename_column("c3", "third")
     table.add_column("note", "string")
@@ -121,7 +121,7 @@ _KINDS: Mapping[str, tuple[Any, ...]] = {
         (_partitions, _SCHEMA, {"partition_spec": [("region", "identity")]}),
         (_deletes, _SCHEMA, {}),
         (_nested, _NESTED, {}),
-        (_evolved, _WIDE, {}),
+        (_evolved_table, _WIDE, {}),
     ),
     "delta": (
         (_commits, _SCHEMA, {}),
@@ -134,7 +134,7 @@ _KINDS: Mapping[str, tuple[Any, ...]] = {
 """By format: what fills a table, its columns, and other options of it."""
 
 
-def _made(format: str, place: Path, fill: Any, schema: Mapping[str, str], more: Mapping[str, Any]) -> BenchTable:
+def _build(format: str, place: Path, fill: Any, schema: Mapping[str, str], more: Mapping[str, Any]) -> BenchTable:
     table = (IcebergTable if format == "iceberg" else DeltaTable).create(place, schema, **more)
     files, rows = fill(table)
     metadata = str(table.metadata_path) if format == "iceberg" else None

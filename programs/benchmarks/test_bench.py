@@ -10,7 +10,7 @@ import bench_reports
 import bench_rounds
 import pytest
 from bench_figures import figures, spark_figures
-from bench_made import FULL, SMALL, made
+from bench_made import FULL, SMALL, cached_table
 from bench_records import (
     BenchRun,
     FailedMeasurement,
@@ -48,7 +48,7 @@ TINY = replace(SMALL, rows=6_000, data_files=2, many_files=3, planned_files=(200
 
 def test_harness_answers_every_figure_rightly_on_tiny_tables(tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(bench.ROOT / "programs/benchmarks/peers")
-    tables = {name: made(maker, TINY, tmp_path) for name, maker in bench.MAKERS.items()}
+    tables = {name: cached_table(maker, TINY, tmp_path) for name, maker in bench.MAKERS.items()}
     asked, wrong = list(figures(tables, TINY)), []
     for figure in asked:
         assert figure.contenders[0].peer == "floor"
@@ -73,50 +73,52 @@ TURNS: list[str] = []
 
 
 @contextlib.contextmanager
-def told(contender: Contender, python: str, limit_s: float):
+def scripted_process(contender: Contender, python: str, limit_s: float):
     """A reader whose arguments say what its turns give: an answer and seconds, or a failure."""
     answers = iter(contender.arguments["turns"])
 
     def turn():
         TURNS.append(contender.name)
-        said = next(answers)
-        if isinstance(said, str):
-            raise ContenderFailed(said)
-        return said[0], Sample(said[1], said[1], None)
+        answer = next(answers)
+        if isinstance(answer, str):
+            raise ContenderFailed(answer)
+        return answer[0], Sample(answer[1], answer[1], None)
 
     yield turn
 
 
 @pytest.fixture
-def found(monkeypatch):
+def measure_turns(monkeypatch):
     """What readers came to, by their turns; a reader that is not installed is left out."""
-    monkeypatch.setattr(bench_rounds, "one_process", told)
+    monkeypatch.setattr(bench_rounds, "one_process", scripted_process)
     monkeypatch.setattr(bench_rounds, "versions", lambda peer, python: f"{peer} 1")
     TURNS.clear()
 
     def run(**turns):
-        asked = [Contender(name=name, peer="floor", task="", arguments={"turns": said}) for name, said in turns.items()]
-        asked.append(Contender(name="Polars", peer="polars", task="", arguments={"turns": []}))
-        figure = bench_rounds.Figure(figure="f", group="g", title="t", expected=[7], contenders=tuple(asked))
+        contenders = [
+            Contender(name=name, peer="floor", task="", arguments={"turns": answers}) for name, answers in turns.items()
+        ]
+        contenders.append(Contender(name="Polars", peer="polars", task="", arguments={"turns": []}))
+        figure = bench_rounds.Figure(figure="f", group="g", title="t", expected=[7], contenders=tuple(contenders))
         return bench_rounds.measure(figure, SCALE, {})
 
     return run
 
 
-def test_readers_take_turns_there_and_back_and_the_first_round_does_not_count(found):
-    outcomes = found(floor=[(None, 1)] * 3, a=[([7], 100), ([7], 2), ([7], 2)])
+def test_readers_take_turns_there_and_back_and_the_first_round_does_not_count(measure_turns):
+    outcomes = measure_turns(floor=[(None, 1)] * 3, a=[([7], 100), ([7], 2), ([7], 2)])
     assert TURNS == ["floor", "a", "a", "floor", "floor", "a"]
     assert list(outcomes) == ["floor", "a"]
     assert (outcomes["a"].rounds, outcomes["a"].ratio_high) == (2, 2)
 
 
-def test_a_wrong_answer_and_an_error_are_failures(found):
-    outcomes = found(floor=[([9], 1)] * 3, a=[([7], 1), ([8], 1)], b=[([7], 1), "Oh: no"])
+def test_a_wrong_answer_and_an_error_are_failures(measure_turns):
+    outcomes = measure_turns(floor=[([9], 1)] * 3, a=[([7], 1), ([8], 1)], b=[([7], 1), "Oh: no"])
     assert outcomes["a"] == FailedMeasurement(versions="floor 1", reason="wrong answer: [8], not [7]")
     assert outcomes["b"] == FailedMeasurement(versions="floor 1", reason="Oh: no")
     assert isinstance(outcomes["floor"], Measurement)  # it may see deleted rows
     with pytest.raises(ContenderFailed, match=r"^f: floor fails: Oh: no$"):
-        found(floor=["Oh: no"])
+        measure_turns(floor=["Oh: no"])
 
 
 IDLE = Contender(name="floor", peer="floor", task="checkpoint", arguments={"files": []})

@@ -116,7 +116,7 @@ def _rows(plan: PlannedScan, columns: Sequence[Field]) -> pa.Table:
     schema = pa.schema([pa.field(f"c{i}", type_) for i, type_ in enumerate(types)] + [pa.field("one", pa.int8())])
     if plan.files.num_rows == 0:
         return schema.empty_table()
-    files = _RegisteredFiles.of(plan)
+    files = _RegisteredFiles.from_plan(plan)
     parts = [schema.empty_table()]
     for arm in union_arms(plan, tuple(columns), files.inspector, files.deletes):
         rows = _arm(arm, files)
@@ -210,7 +210,7 @@ class _RegisteredFiles:
     deletes: ScanFiles
 
     @staticmethod
-    def of(plan: PlannedScan) -> _RegisteredFiles:
+    def from_plan(plan: PlannedScan) -> _RegisteredFiles:
         """Opens none yet."""
         looks = local_opener(plan)
         return _RegisteredFiles(plan, looks, Inspector(looks, plan), delete_files(plan))

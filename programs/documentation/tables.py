@@ -2,8 +2,8 @@
 
     python programs/documentation/tables.py
 
-writes the scores of readers into the README and docs/index.md, from docs/suite/readers.md. `build.py` writes all other
-tables.
+writes the tables that are in the repository: the scores of readers in the README and docs/index.md, from
+docs/suite/readers.md, and the format of scenarios. `build.py` writes all other tables.
 """
 
 import ast
@@ -37,7 +37,7 @@ ROOT = Path(__file__).parents[2]
 _TABLE = runpy.run_path(str(ROOT / "tests/properties/drawn/functions.py"))
 SUPPORTED, KINDS = _TABLE["SUPPORTED"], _TABLE["FunctionKind"]
 _PARAMETERS = {
-    registry.ANY_TEXT: "VARCHAR or what becomes text alike",
+    registry.ANY_TEXT: "VARCHAR, or a type with the same text on both engines",
     registry.BIGINT: "BIGINT",
     registry.BLOB: "BLOB",
     registry.DECIMAL: "DECIMAL",
@@ -56,7 +56,7 @@ _PARAMETERS = {
     nested.LISTS: "list of lists",
     nested.ORDERED_LIST: "list",
     numbers.WIDENED: "FLOAT or DOUBLE",
-    texts.OR_EMPTY: "VARCHAR or what becomes text alike",
+    texts.OR_EMPTY: "VARCHAR, or a type with the same text on both engines",
     times.MICROS: "DATE or TIMESTAMP, as microseconds since 1970",
 }
 """The types of parameters, as DuckDB writes them."""
@@ -74,7 +74,7 @@ def options_table(command: Command) -> str:
     rows = [_row(command, parameter) for parameter in command.params if parameter not in opening]
     if opening:
         rows.append("| … | The [options for opening tables](#opening-tables). |")
-    return "\n".join(["| Argument or option | What it says |", "|---|---|", *rows]) + "\n"
+    return "\n".join(["| Argument or option | Meaning |", "|---|---|", *rows]) + "\n"
 
 
 def _opening(command: Command) -> list[Any]:
@@ -99,14 +99,16 @@ def with_tables(page: str) -> str:
 
 
 def _written(page: str, mark: str, head: str, rows: Iterable[str]) -> str:
-    return _between(page, mark, "\n".join([f"| {head} | What it says |", "|---|---|", *rows]))
+    return _between(page, mark, "\n".join([f"| {head} | Meaning |", "|---|---|", *rows]))
 
 
 def with_shapes(page: str) -> str:
     """The page about rereads with its table of shapes as it must be now."""
     needs = {shape.name: "" if shape.needs is None else f"`{shape.needs}`" for shape in SHAPES}
     rows = [f"| `{shape.name}` | {shape.read} | {shape.result} | {needs[shape.name]} |" for shape in SHAPES]
-    return _between(page, "shapes", "\n".join(["| Shape | Read | Must be | Option |", "|---|---|---|---|", *rows]))
+    return _between(
+        page, "shapes", "\n".join(["| Shape | Read | Expected result | Option |", "|---|---|---|---|", *rows])
+    )
 
 
 def _between(page: str, mark: str, text: str) -> str:
@@ -124,9 +126,12 @@ def _between(page: str, mark: str, text: str) -> str:
 
 def _row(command: Command, parameter: Any) -> str:
     declared, choices = command.declared[parameter.name], getattr(parameter.type, "choices", ["VALUE"])
-    option = parameter.opts[0].startswith("--")
+    option = parameter.opts[0].startswith("-")
     value = declared.metavar or "|".join(str(getattr(each, "value", each)) for each in choices)
-    words = [*([parameter.opts[0]] if option else []), *([] if getattr(parameter, "is_flag", False) else [value])]
+    words = [
+        *([", ".join(parameter.opts)] if option else []),
+        *([] if getattr(parameter, "is_flag", False) else [value]),
+    ]
     shown = _code_of_cell(" ".join(words).replace("<", "&lt;"))
     default = parameter.to_info_dict()["default"]
     said = "" if default in (None, False, "") or parameter.required else f" Default: `{default}`."
@@ -148,11 +153,11 @@ def with_stores(page: str) -> str:
 def with_trust(page: str) -> str:
     """The page of what is trusted with its two tables as they must be now."""
     claims = [
-        ("What is said", "Of", "Trusted", "Because"),
+        ("Statement", "Column types", "Trusted", "Reason"),
         *((c.statement.value, _types(c.types), c.trust.value, c.reason) for c in CLAIMS),
     ]
     lies = [
-        ("Writer", "What is wrong", "Of", "Guard", "Source"),
+        ("Writer", "Fault", "Column types", "Guard", "Source"),
         *(
             (_releases(e), f"{e.statement.value}: {e.wrong}", _types(e.types), e.guard, f"<{e.source}>")
             for e in WRITER_FAULTS
@@ -305,7 +310,7 @@ def with_functions(page: str) -> str:
     sections = []
     for kind in KINDS:
         entries = sorted((f for f in SUPPORTED if f.kind is kind), key=lambda f: f.names[0])
-        head = "| Function | Arguments | On Spark | Same for | Otherwise |\n|---|---|---|---|---|"
+        head = "| Function | Arguments | On Spark | Same result for | Otherwise |\n|---|---|---|---|---|"
         sections.append("\n".join([f"## {kind.value}\n", head, *(_function_row(each, told) for each in entries)]))
     refused = sum(bool(f.alternative) for f in SUPPORTED)
     names = sum(len(f.names) for f in SUPPORTED if not f.alternative)
@@ -368,7 +373,7 @@ def with_layers(page: str) -> str:
     """The page of the architecture with the layers that pyproject.toml lists, each as its own docstring says it."""
     settings = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
     (layers,) = (each["layers"] for each in settings["tool"]["importlinter"]["contracts"] if each["type"] == "layers")
-    text = "\n".join(["| Layer | Its subject |", "|---|---|", *map(_layer_row, layers)])
+    text = "\n".join(["| Layer | Subject |", "|---|---|", *map(_layer_row, layers)])
     return _between(page, "layers", text)
 
 
@@ -400,16 +405,17 @@ WRITTEN = {
     "docs/reference/functions.md": with_functions,
     **{f"docs/rules/{name}.md": with_topics for name in ("iceberg", "delta", "frontier")},
     "docs/how-to/object-stores.md": with_stores,
-    "fixtures/README.md": with_keywords,
 }
 """The pages that have tables, and the function that returns a page with its tables."""
+COMMITTED = {"docs/how-to/write-a-scenario.md": with_keywords}
+"""The pages whose tables are also in the repository, so that a code host shows them."""
 
 
 def main() -> None:
-    """Write the scores into the README and the home page, which hold them in the repository."""
-    for name in ("README.md", "docs/index.md"):
+    """Write the tables that are in the repository: scores of readers, and the format of scenarios."""
+    for name, written in {**dict.fromkeys(("README.md", "docs/index.md"), with_scores), **COMMITTED}.items():
         page = ROOT / name
-        page.write_text(with_scores(page.read_text("utf-8")), "utf-8")
+        page.write_text(written(page.read_text("utf-8")), "utf-8")
 
 
 if __name__ == "__main__":

@@ -94,11 +94,11 @@ class Bench:
         assessment = excess or answers.assessment(outcome, before, changes, read)
         return _or_neighbor(assessment, before, lambda: answers.read({}, read))
 
-    def _run_watched(self, look: Callable[[], Outcome]) -> tuple[Outcome, Assessment | None]:
+    def _run_watched(self, run_read: Callable[[], Outcome]) -> tuple[Outcome, Assessment | None]:
         """An outcome, and the verdict if it opened a socket, or took too much memory."""
         sockets = self._watch.sockets
         with MemoryMeter() as memory:
-            outcome = look()
+            outcome = run_read()
         if self._watch.sockets > sockets:
             return outcome, Assessment(OutcomeKind.SOCKET, str(outcome), "socket")
         if memory.bytes > MOST_BYTES:
@@ -109,12 +109,12 @@ class Bench:
         return outcome, None
 
     def _assess(self, original: Outcome, changes: Changes, read: SubjectRead) -> Assessment:
-        def look() -> Outcome:
+        def run_read() -> Outcome:
             address = self.subject.address
             outcomes = by_duckdb(address, read), description(address), checked(address)
             return next((each for each in outcomes if isinstance(each, Leak)), outcomes[0])
 
-        outcome, excess = self._run_watched(look)
+        outcome, excess = self._run_watched(run_read)
         return excess or assess_read(
             outcome, original, lambda: self._oracle(changes, read), lambda: self._careful(changes, read)
         )
@@ -142,9 +142,9 @@ class Bench:
                 yield by_oracle(self.subject.address, read)
 
 
-def _or_neighbor(assessment: Assessment, before: Outcome, look: Callable[[], Outcome]) -> Assessment:
+def _or_neighbor(assessment: Assessment, before: Outcome, run_read: Callable[[], Outcome]) -> Assessment:
     """The verdict, or that a table which is whole again reads otherwise than before."""
-    if not assessment.kind.is_finding and (after := look()) != before:
+    if not assessment.kind.is_finding and (after := run_read()) != before:
         return Assessment(OutcomeKind.NEIGHBOR, f"before: {before}; after the mutant: {after}", "neighbour")
     return assessment
 

@@ -53,7 +53,7 @@ class Catalogs:
 
     def read(self, changes: Changes, read: SubjectRead) -> Outcome:
         """The outcome for a user who opens the table by its name."""
-        with self._asked(changes):
+        with self._ask_catalog(changes):
             outcome = by_duckdb(_NAME, read, catalog=self._catalog())
         if isinstance(outcome, Refusal) and TOKEN in outcome.text:
             return Leak("Token", "catalogs", outcome.text)
@@ -65,7 +65,7 @@ class Catalogs:
             return without_rows(outcome)
         if outcome == original:
             return Assessment(OutcomeKind.SAME)
-        with self._asked(changes):
+        with self._ask_catalog(changes):
             located = self._catalog().locate(tuple(_NAME.split(".")))
         place = located.metadata_location or located.location
         detail = f"harness: {outcome}; before: {original}; at {place[:200]} with {located.options}"
@@ -131,20 +131,20 @@ class Catalogs:
         }
 
     @contextmanager
-    def _asked(self, changes: Changes) -> Iterator[None]:
+    def _ask_catalog(self, changes: Changes) -> Iterator[None]:
         """Whoever asks over HTTP gets the answers with these changes while the block runs."""
         self._calls, self._waited = 0, 0.0
         self._now = {**self.image, **changes}
         catalogs = self
 
         def connect(connection: http.client.HTTPConnection) -> None:
-            connection.sock = _Socket(catalogs._answered)  # type: ignore[assignment]
+            connection.sock = _Socket(catalogs._handle_request)  # type: ignore[assignment]
 
         connected = mock.patch.object(http.client.HTTPConnection, "connect", connect)
         with connected, _stand_in(), store_of(self._subject, {}):
             yield
 
-    def _answered(self, request: bytes) -> bytes:
+    def _handle_request(self, request: bytes) -> bytes:
         method, target = request.partition(b"\r\n")[0].decode("latin-1").split(" ")[:2]
         return self._answer(method, unquote(urlsplit(target).path).removeprefix(ROOT))
 

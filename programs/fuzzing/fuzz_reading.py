@@ -65,7 +65,7 @@ def by_duckdb(
     Not by default: a mutant's summary may lie so that nobody can see it, and summaries are trusted (iceberg 3.9).
     """
 
-    def look() -> pa.Table:
+    def run_read() -> pa.Table:
         table = open_table(address, prune=prune, untrusted=untrusted, catalog=catalog)
         if read.changes is not None:
             return table.changes(*read.changes, columns=read.columns).to_arrow()
@@ -74,29 +74,29 @@ def by_duckdb(
         plan.explain()
         return rows
 
-    return outcome_of(look)
+    return outcome_of(run_read)
 
 
 def description(address: str) -> Refusal | Leak | None:
     """What becomes of what `harness info` asks for; None: all is well."""
 
-    def look() -> None:
+    def run_read() -> None:
         table = open_table(address)
         table.describe(), table.snapshots(), table.refs(), table.warnings, table.history()
 
-    found = outcome_of(look)
+    found = outcome_of(run_read)
     return None if isinstance(found, ReadRows) else found
 
 
 def checked(address: str) -> Refusal | Leak | None:
     """Return what ends `harness check` or one of its reports; None: nothing does, whatever the findings."""
 
-    def look() -> None:
+    def run_read() -> None:
         report = open_table(address).check(level="data", all_snapshots=True, orphans=True)
         for form in ("text", "json", "junit", "github", "sarif", "html"):
             getattr(reports, f"to_{form}")(report).encode("utf-8", "backslashreplace")
 
-    found = outcome_of(look)
+    found = outcome_of(run_read)
     return None if isinstance(found, ReadRows) else found
 
 
@@ -109,7 +109,7 @@ def by_oracle(address: str, read: SubjectRead, **options: Any) -> Outcome:
 def by_spark(address: str, read: SubjectRead) -> Outcome:
     """What Spark gives, by harness's own plan."""
 
-    def look() -> pa.Table:
+    def run_read() -> pa.Table:
         table = open_table(address)
         if read.changes is not None:
             return table.changes(*read.changes, columns=read.columns).to_arrow(engine="spark")
@@ -117,7 +117,7 @@ def by_spark(address: str, read: SubjectRead) -> Outcome:
             columns=read.columns, where=read.where, engine="spark"
         )
 
-    return outcome_of(look)
+    return outcome_of(run_read)
 
 
 def counted(rows: pa.Table) -> ReadRows:

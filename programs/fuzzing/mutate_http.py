@@ -102,7 +102,7 @@ def places(data: bytes, rng: Random) -> bytes:
     """A location that leads elsewhere: to other stores, hosts and folders, or out of the one that it names."""
     head, _, content = data.partition(b"\r\n\r\n")
     said = json.loads(content)
-    found = _found(said, lambda value: isinstance(value, str) and "/" in value)
+    found = _find_all(said, lambda value: isinstance(value, str) and "/" in value)
     if not found:
         raise ValueError("no location")
     inside, key = rng.choice(found)
@@ -138,7 +138,7 @@ def versions(data: bytes, rng: Random) -> bytes:
         place = rng.randrange(len(chosen))
         chosen[place : place + 1] = again
     else:
-        inside, key = rng.choice(_found(said, lambda value: type(value) is int))
+        inside, key = rng.choice(_find_all(said, lambda value: type(value) is int))
         inside[key] += rng.choice((-1, 1, -inside[key]))
     return _framed(head, json.dumps(said).encode())
 
@@ -182,10 +182,10 @@ def _framed(head: bytes, content: bytes) -> bytes:
     return b"\r\n".join([*lines, b"Content-Length: %d" % len(content), b"", content])
 
 
-def _found(value: Any, wanted: Callable[[Any], bool]) -> list[tuple[Any, Any]]:
+def _find_all(value: Any, wanted: Callable[[Any], bool]) -> list[tuple[Any, Any]]:
     """The containers and keys of all wanted values below a value."""
     items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     found: list[tuple[Any, Any]] = []
     for key, item in items:
-        found += [(value, key)] if wanted(item) else _found(item, wanted)
+        found += [(value, key)] if wanted(item) else _find_all(item, wanted)
     return found

@@ -251,7 +251,7 @@ def _cases(directory: Path, only: str, place: Path) -> list[SuiteCase]:
     """The cases of all files, each collected by a process that may hang or end."""
     names = sorted(str(file.relative_to(directory)) for file in directory.glob(f"{only}.test"))
 
-    def one(name: str) -> list[SuiteCase]:
+    def parse_file(name: str) -> list[SuiteCase]:
         own = place / re.sub(r"\W+", "_", name)
         command = [sys.executable, __file__, str(directory), "--place", str(own), "--one", name]
         if not (own / "cases.json").exists():
@@ -264,7 +264,7 @@ def _cases(directory: Path, only: str, place: Path) -> list[SuiteCase]:
         return [SuiteCase(**case) for case in json.loads(cases.read_text("utf-8"))] if cases.exists() else []
 
     with ThreadPoolExecutor(os.cpu_count()) as pool:
-        return [case for cases in pool.map(one, names) for case in cases]
+        return [case for cases in pool.map(parse_file, names) for case in cases]
 
 
 def _write_cases(directory: Path, name: str, place: Path) -> None:

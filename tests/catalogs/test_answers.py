@@ -141,7 +141,7 @@ def test_a_table_of_glue_or_hive_is_what_its_parameters_say(parameters, path, ex
     [
         (record({"classification": "parquet"}), "of format parquet: harness reads Iceberg and Delta"),
         (record({}), "of format unknown"),
-        (record({"table_type": "ICEBERG"}), "says that it is iceberg, and not where"),
+        (record({"table_type": "ICEBERG"}), "of format iceberg whose catalog does not name its location"),
         (record({}) | {"TableType": "VIRTUAL_VIEW"}, "Cannot read a view"),
     ],
 )
@@ -256,7 +256,7 @@ def test_only_credentials_of_a_server_go_to_an_address_of_the_server(configured,
 
 @pytest.mark.parametrize("config", [EVIL, {**EVIL, **KEYS}])
 def test_credentials_of_the_caller_go_to_no_address_of_a_server(config, home):
-    with pytest.raises(harness.RequestError, match="name the address yourself"):
+    with pytest.raises(harness.RequestError, match="set the address yourself"):
         answered(config, {}, {}, METADATA).store_options({"key": "c", "secret": "d", "token": "e"}, ())
 
 
@@ -293,7 +293,7 @@ def test_an_address_counts_as_the_users_where_a_configuration_file_names_it_too(
     own = '[tool.harness.stores."s3://lake"]\naccess_key_id = "k"\nsecret_access_key = "s"\n'
     file.write_text(own)
     found = answered(EVIL, {}, {}, METADATA)
-    with pytest.raises(harness.RequestError, match="name the address yourself"):
+    with pytest.raises(harness.RequestError, match="set the address yourself"):
         found.store_options({}, ())
     file.write_text(f'{own}endpoint = "http://evil:1"')
     assert found.store_options({}, ()) == answered(EVIL, {}, {}, METADATA).storage_options
@@ -315,13 +315,13 @@ def test_a_renewed_answer_that_names_an_address_gets_none_of_them_either(home, m
     monkeypatch.setattr(PyIcebergCatalog, "locate", lambda *_: second)
     renewal = renewal_of(first, {}, ())
     assert renewal is not None
-    with pytest.raises(harness.RequestError, match="name the address yourself"):
+    with pytest.raises(harness.RequestError, match="set the address yourself"):
         renewal.current()
 
 
 @pytest.mark.parametrize("said", [{}, {"metadata-location": None}, {"metadata-location": 1}])
 def test_an_answer_that_does_not_say_where_is_refused(said):
-    with pytest.raises(harness.UnsupportedError, match="does not say where its metadata is"):
+    with pytest.raises(harness.UnsupportedError, match="does not name its metadata file"):
         PyIcebergCatalog("prod", RestCatalog(said)).locate(("sales", "t"))
 
 
@@ -336,7 +336,7 @@ def test_an_answer_that_does_not_say_where_is_refused(said):
     ],
 )
 def test_an_answer_whose_parts_are_no_objects_is_refused(said):
-    with pytest.raises(harness.StorageError, match=r"cannot be one: its \S+ is no JSON object"):
+    with pytest.raises(harness.StorageError, match=r"answer is invalid: its \S+ is not a JSON object"):
         PyIcebergCatalog("prod", RestCatalog({"metadata-location": METADATA, **said})).locate(("sales", "t"))
 
 
@@ -346,7 +346,7 @@ def test_a_name_that_is_not_there_comes_with_the_nearest():
         own.locate(("db", "order"))
     with pytest.raises(harness.TableNotFoundError, match=r"no namespace dv; the nearest are db"):
         own.locate(("dv", "orders"))
-    with pytest.raises(harness.TableNotFoundError, match=r"glue\.orders lacks a namespace; there are glue\.db"):
+    with pytest.raises(harness.TableNotFoundError, match=r"glue\.orders has no namespace; the namespaces are glue\.db"):
         own.locate(("orders",))
 
 
@@ -358,7 +358,7 @@ def test_who_may_not_list_is_told_that_there_is_no_table():
 
     own.client.list_namespaces = own.client.list_tables = forbidden
     assert own.locate(("db", "orders")).format == "delta"
-    with pytest.raises(harness.TableNotFoundError, match=r"no table db\.order; it does not list what it has"):
+    with pytest.raises(harness.TableNotFoundError, match=r"no table db\.order; it does not list its contents"):
         own.locate(("db", "order"))
     with pytest.raises(harness.StorageError, match="refuses the credentials"):
         own.tables(("db",))
@@ -389,7 +389,7 @@ def refused() -> Exception:
         ),
         (error("ClientError", "(ExpiredTokenException) when calling"), harness.StorageError, "or they have expired"),
         (error("ConnectionError", "refused"), harness.StorageError, "Cannot reach catalog my-prod at http://host/x"),
-        (refused(), harness.StorageError, r"\(Connection refused\); is it running"),
+        (refused(), harness.StorageError, r"\(Connection refused\); check that it runs"),
         (error("NotInstalledError", "pip install 'pyiceberg[hive]'"), harness.RequestError, r"pyiceberg\[hive\]"),
         (ValueError("URI missing"), harness.RequestError, r"its configuration is wrong \(URI missing\)"),
         (error("ServerError", "x" * 1000), harness.StorageError, r"Catalog my-prod failed \(ServerError: x{200}…\)"),

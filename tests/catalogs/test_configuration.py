@@ -53,7 +53,7 @@ def test_unity_with_the_token_of_the_environment(project, monkeypatch):
         text = f'[tool.harness.catalogs.prod]\ntype = "unity"\nuri = "{server.uri}"\nprefix = "main"\ntimeout = 5\n'
         say(project, text)
         monkeypatch.setenv("UNITY_CATALOG_TOKEN", "abc")  # which a project does not get
-        with pytest.raises(StorageError, match=r"Catalog prod at .* asks for a token"):
+        with pytest.raises(StorageError, match=r"Catalog prod at .* requires a token"):
             harness.open_table("prod.sales.orders")
         monkeypatch.setenv("HARNESS_CATALOG__PROD__TOKEN", "abc")
         assert harness.open_table("prod.sales.orders").name == "prod.sales.orders"
@@ -77,10 +77,13 @@ PROD = "[tool.harness.catalogs.prod]\n"
         (f"{PROD}type = 'unity'\n", "uri is missing"),
         (f"{PROD}type = 'unity'\nuri = 1\n", "expected text .*field tool.harness.catalogs.prod.uri"),
         (f"{PROD}type = 'unity'\nurl = 'x'\n", "expected one of type, uri, prefix, timeout, storage-options"),
-        (f"{PROD}type = 'unity'\nuri = 'x'\ntoken = 'x'\n", "no text for a file; set HARNESS_CATALOG__PROD__TOKEN"),
+        (
+            f"{PROD}type = 'unity'\nuri = 'x'\ntoken = 'x'\n",
+            "a token must not be stored in a file; set HARNESS_CATALOG__PROD__TOKEN",
+        ),
         (
             f"{PROD}type = 'unity'\nuri = 'x'\ntoken-variable = 'PATH'\n",
-            "since a project may be untrusted; set HARNESS_CATALOG__PROD__TOKEN",
+            "as a project may be untrusted; set HARNESS_CATALOG__PROD__TOKEN",
         ),
     ],
 )
@@ -95,26 +98,26 @@ def test_a_name_that_two_configurations_have(project, monkeypatch):
     say(project, WAREHOUSE)
     monkeypatch.setattr(pyiceberg, "is_installed", lambda: True)
     monkeypatch.setattr(pyiceberg, "configured_properties", lambda: {"lake": {"type": "rest"}})
-    with pytest.raises(
-        RequestError, match="Cannot tell which catalog is lake: harness's configuration and PyIceberg's"
-    ):
+    with pytest.raises(RequestError, match="Catalog name lake is ambiguous: harness's configuration and PyIceberg's"):
         resolving.configured_catalogs()
 
 
 def test_a_project_puts_no_server_in_place_of_its_users(project):
     say_at_home(project, f"{PROD}type = 'unity'\nuri = 'https://own'\n")
     say(project, f"{PROD}type = 'unity'\nuri = 'https://evil'\n")
-    with pytest.raises(RequestError, match="Cannot tell which catalog is prod: your own configuration and the project"):
+    with pytest.raises(RequestError, match="Catalog name prod is ambiguous: your own configuration and the project"):
         resolving.configured_catalogs()
 
 
 def test_a_name_of_no_catalog(project):
     say(project, WAREHOUSE)
-    with pytest.raises(TableNotFoundError, match="no catalog 'lak' is configured: configured are lake, which have no"):
+    with pytest.raises(
+        TableNotFoundError, match="no catalog 'lak' is configured: no configured catalog \\(lake\\) has the"
+    ):
         harness.open_table("lak.sales.orders")
     with pytest.raises(
         RequestError,
-        match="Cannot find catalog 'lak': there is no such directory, and the nearest that are configured are lake",
+        match="Cannot find catalog 'lak': there is no such directory, and similar configured catalogs are lake",
     ):
         harness.open_table("sales.orders", catalog="lak")
 

@@ -43,7 +43,7 @@ ELSEWHERE = "https://evil.example/api"
 )
 def test_what_decides_where_credentials_go_is_refused_by_name(name, value, own):
     user = {**OWN, **own}
-    with pytest.raises(harness.RequestError, match="which decides which credentials are sent") as error:
+    with pytest.raises(harness.RequestError, match="because it decides which credentials are sent") as error:
         accepted_properties("prod", user, {**user, name: value})
     assert f"its server sets {name}" in error.value.message
     assert error.value.cause == "CatalogDenied"
@@ -89,7 +89,7 @@ def test_a_listing_ends_or_is_an_error(tokens, pages):
         return [token], next(following)
 
     if pages is None:
-        with pytest.raises(harness.StorageError, match="Catalog prod gave pages of tables that do not end"):
+        with pytest.raises(harness.StorageError, match="Catalog prod returned an endless list of tables"):
             read_pages("prod", "tables", ask)
     else:
         assert read_pages("prod", "tables", ask) == [None, "a", "b"][:pages]

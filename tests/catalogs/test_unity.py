@@ -110,8 +110,12 @@ def test_what_is_not_there_is_said_with_the_nearest_names(server, name, said):
     [
         ({"format": "ICEBERG"}, UnsupportedError, "it is an Iceberg table, .* configure a PyIceberg .*/iceberg"),
         ({"format": "PARQUET", "kind": "EXTERNAL"}, UnsupportedError, r"a table of format PARQUET \(EXTERNAL\)"),
-        ({"format": "", "kind": "VIEW"}, IsAViewError, r"it is a view \(VIEW\); query the tables that it names \["),
-        ({"format": "", "kind": "VIEW", "sql": "SELECT 1"}, IsAViewError, "that it names; its SQL is SELECT 1"),
+        ({"format": "", "kind": "VIEW"}, IsAViewError, r"it is a view \(VIEW\); query its tables instead \["),
+        (
+            {"format": "", "kind": "VIEW", "sql": "SELECT 1"},
+            IsAViewError,
+            "query its tables instead; its SQL is SELECT 1",
+        ),
     ],
 )
 def test_what_is_no_delta_table_is_named_as_what_it_is(server, entry, error, words):
@@ -126,7 +130,11 @@ def test_what_is_no_delta_table_is_named_as_what_it_is(server, entry, error, wor
 @pytest.mark.parametrize(
     ("entry", "error", "words"),
     [
-        ({"ratified": [f"{4:020}.json"]}, StorageError, "cannot be: ratified: got .*expected the name of a staged"),
+        (
+            {"ratified": [f"{4:020}.json"]},
+            StorageError,
+            "invalid answer about .*: ratified: got .*expected the name of a staged",
+        ),
         ({"latest": 6}, InvalidTableError, "the log lacks the commits of 5 to 6.*; ask the catalog for its commits"),
     ],
 )
@@ -140,10 +148,10 @@ def test_an_answer_about_commits_that_does_not_fit(server, entry, error, words):
 @pytest.mark.parametrize(
     ("answer", "words"),
     [
-        ({"metadata": {}}, "an answer about main.sales.orders that cannot be: location is None, expected str"),
-        ({"commits": []}, "that cannot be: metadata is None, expected dict"),
-        ([1], "answered with no JSON object; check that `uri` is that of Unity Catalog"),
-        (b"<html>", "answered with no JSON object; check that `uri` is that of Unity Catalog"),
+        ({"metadata": {}}, "an invalid answer about main.sales.orders: location is None, expected str"),
+        ({"commits": []}, "an invalid answer about .*: metadata is None, expected dict"),
+        ([1], "did not answer with a JSON object; check that `uri` is the address of a Unity Catalog"),
+        (b"<html>", "did not answer with a JSON object; check that `uri` is the address of a Unity Catalog"),
     ],
 )
 def test_an_answer_that_is_none(newer, answer, words):
@@ -159,10 +167,10 @@ def test_a_server_without_a_call_for_commits(orders):
         server.add("main.sales.orders", orders.directory)
         with pytest.warns(HarnessWarning) as said:
             assert ids(harness.open_table("main.sales.orders", catalog=unity(server), published_only=True)) == [1, 2]
-        words = ("too old to say the commits of unity.main.sales.orders", "up to version 2")
+        words = ("too old to return the commits of unity.main.sales.orders", "up to version 2")
         assert [word in str(each.message) for word, each in zip(words, said, strict=True)] == [True, True]
         with (
-            pytest.warns(HarnessWarning, match="too old to say"),
+            pytest.warns(HarnessWarning, match="too old to return"),
             pytest.raises(UnsupportedError, match="published_only reads what is published"),
         ):
             harness.open_table("main.sales.orders", catalog=unity(server))
@@ -174,12 +182,16 @@ def test_a_server_without_a_call_for_commits(orders):
 @pytest.mark.parametrize(
     ("failures", "cause", "words"),
     [
-        ([(401, {})], "NotAuthorized", "did not take the token: it is wrong, or it expired; set `token`"),
-        ([(403, {"message": "no SELECT"})], "PermissionDenied", "refused: no SELECT. Ask its administrator for USE"),
-        ([(403, {"message": f"not {TOKEN}"})], "PermissionDenied", "refused: not …. Ask"),
-        ([(500, b"oops")], "CatalogFailed", "failed with HTTP 500: no words; try again, or ask who runs it"),
-        ([(302, b"")], "CatalogMoved", "sends its callers elsewhere; set `uri`"),
-        ([(503, b"")] * 3, "CatalogBusy", r"is busy or down \(HTTP 503, 3 times\); try later"),
+        ([(401, {})], "NotAuthorized", "rejected the token: it is wrong or expired; set `token`"),
+        (
+            [(403, {"message": "no SELECT"})],
+            "PermissionDenied",
+            "refused access: no SELECT. Ask its administrator for USE",
+        ),
+        ([(403, {"message": f"not {TOKEN}"})], "PermissionDenied", "refused access: not …. Ask"),
+        ([(500, b"oops")], "CatalogFailed", "failed with HTTP 500: no message; try again, or ask its administrator"),
+        ([(302, b"")], "CatalogMoved", "redirects to another address; set `uri`"),
+        ([(503, b"")] * 3, "CatalogBusy", r"is busy or down \(HTTP 503, 3 times\); try again later"),
         (
             [(400, {"error": {"type": "BadRequestException", "message": "what"}})],
             "CatalogFailed",
@@ -203,8 +215,8 @@ def test_a_server_that_is_busy_is_asked_again(newer, caplog):
         assert ids(harness.open_table("main.sales.orders", catalog=unity(newer))) == [1, 2, 3, 4]
     own = [record.getMessage() for record in caplog.records if record.name == "harness.catalogs"]
     assert [message for message in own if "busy" in message] == [
-        "unity is busy (HTTP 429), and is asked again in 0.5 s",
-        "unity is busy (HTTP 503), and is asked again in 2 s",
+        "unity is busy (HTTP 429); retrying in 0.5 s",
+        "unity is busy (HTTP 503); retrying in 2 s",
     ]
     assert sum("GET api/2.1/unity-catalog/delta/v1/config: HTTP" in message for message in own) == 3
     assert TOKEN not in caplog.text
@@ -219,11 +231,11 @@ def test_a_server_that_is_down():
 
 def test_pages_that_do_not_end(newer):
     newer.failures = [(200, {"catalogs": [{"name": "a"}], "next_page_token": "x"})] * 2
-    with pytest.raises(StorageError, match="gave pages of catalogs that do not end"):
+    with pytest.raises(StorageError, match="returned an endless list of catalogs"):
         unity(newer).namespaces()
 
 
-@pytest.mark.parametrize(("status", "words"), [(200, "more values than any that is known"), (500, "no words")])
+@pytest.mark.parametrize(("status", "words"), [(200, "with too many values"), (500, "no message")])
 def test_an_answer_of_millions_of_empty_values_is_not_parsed(newer, status, words):
     """64 MiB of them are 21 million, and 1.7 GiB of memory."""
     newer.failures = [(status, b'{"message": "a", "of": [' + b"[]," * 8_000_001 + b"1]}")]
@@ -296,7 +308,7 @@ def lending(server: UnityServer) -> int:
 def test_a_catalog_that_lends_nothing(server):
     server.add("main.sales.far", "s3://bucket/orders", managed=False)
     with pytest.raises(
-        StorageError, match=r"gave no credentials for s3://bucket/orders of unity\.main\.sales\.far; give"
+        StorageError, match=r"provided no credentials for s3://bucket/orders of unity\.main\.sales\.far; pass"
     ):
         unity(server).locate(("main", "sales", "far"))
     located = unity(server, storage_options={"key": "own"}).locate(("main", "sales", "far"))

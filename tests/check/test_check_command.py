@@ -72,8 +72,8 @@ def test_levels_and_choices(lying, capsys, words, code, rules):
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (["--select", "ICE"], "no selected rule is about delta tables and part of --level files"),
-        (["--select", "DEL-5"], "or give --level data"),
+        (["--select", "ICE"], "no selected rule applies to delta tables at --level files"),
+        (["--select", "DEL-5"], "or use --level data"),
         (["--ignore", "DEL"], "no selected rule"),
         (["--select", "DEL-9"], "Unknown rule 'DEL-9': the nearest are DEL-"),
         (["--ignore", "DEL-503,,"], "--ignore 'DEL-503,,' holds an empty name"),
@@ -175,9 +175,9 @@ def test_a_message_in_sarif_has_no_link_and_no_placeholder_of_the_table(tmp_path
 @pytest.mark.parametrize(
     ("options", "error", "message"),
     [
-        pytest.param({"level": "rows"}, RequestError, "there are metadata, files, data", id="level"),
+        pytest.param({"level": "rows"}, RequestError, "expected one of metadata, files, data", id="level"),
         pytest.param({"select": ["DEL-4O2"]}, RequestError, "the nearest are DEL-402", id="rule"),
-        pytest.param({"level": "data", "columns": ["y"]}, UnknownColumnError, "there are id, x", id="column"),
+        pytest.param({"level": "data", "columns": ["y"]}, UnknownColumnError, "the columns are id, x", id="column"),
     ],
 )
 def test_what_cannot_be_asked(lying, options, error, message):

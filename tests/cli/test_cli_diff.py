@@ -119,7 +119,7 @@ def test_the_command_has_22_options_in_the_common_spelling():
         pytest.param(DIFFERENT, 1, "", id="different"),
         pytest.param(OUTCOME, 1, "", id="outcome"),
         pytest.param(FAILED, 2, "error: both sides failed: torn", id="failed"),
-        pytest.param(DECLINED, 2, "error: the right side declined to read: no equality deletes", id="declined"),
+        pytest.param(DECLINED, 2, "error: the right side refused to read: no equality deletes", id="declined"),
     ],
 )
 def test_exit_codes(calls, capfd, result, code, error, report):

@@ -38,7 +38,7 @@ def test_a_rule_of_check_is_printed_with_what_it_breaks(capfd, words):
     """Iceberg 2.2 and 3.5 are what a wrong count in a manifest list breaks."""
     assert main(["rule", *words]) == 0
     text = capfd.readouterr().out
-    assert text.startswith("ICE-201: The manifest list counts a manifest's entries and rows as they are\n")
+    assert text.startswith("ICE-201: The manifest list has the correct counts of a manifest's entries and rows\n")
     facts = dict(re.findall(r"^(\w+): +(.+)$", text, re.MULTILINE))
     assert (facts["severity"], facts["level"], facts["mend"]) == (
         "error",
@@ -266,7 +266,7 @@ def test_demo_changes_nothing_in_a_place_that_holds_something_else(capfd, tmp_pa
     file.parent.mkdir(parents=True, exist_ok=True)
     file.touch()
     assert main(["demo", str(place)]) == 2
-    assert "give another directory" in capfd.readouterr().err
+    assert "choose another directory" in capfd.readouterr().err
     assert [path for path in tmp_path.rglob("*") if path.is_file()] == [file]
 
 

@@ -74,7 +74,7 @@ def test_the_columns_of_a_table_at_a_path(shell, lake, monkeypatch):
     monkeypatch.chdir(lake)
     lines = [f".schema {place}\n" for place in ("./sales/../days", "'./days'", "file:days", "days")]
     assert shell("".join(lines)) == (0, "id    long\nnote  string\n" * 4, "")
-    assert "no directory of an Iceberg or Delta table" in shell(".schema ./dayz")[2]
+    assert "not the directory of an Iceberg or Delta table" in shell(".schema ./dayz")[2]
 
 
 @pytest.mark.parametrize("word", ["exit", "quit", "QUIT", " exit ; ", "quit;", ".quit"])

@@ -152,7 +152,7 @@ def test_options_are_named_as_the_command_has_them(worker, monkeypatch, capfd):
     from harness.untrusted.launching import _limit_error
 
     def beyond(*_, bounds, **__):
-        raise _limit_error("output_bytes", bounds, "gave back too many bytes")
+        raise _limit_error("output_bytes", bounds, "returned too many bytes")
 
     monkeypatch.setattr("harness.untrusted.launching.run", beyond)
     assert main(["sql", "SELECT 1", "--untrusted", "--set", "bounds.output_bytes=7"]) == 2

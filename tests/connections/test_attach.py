@@ -25,7 +25,7 @@ def add_delta(place: Path, ids: list[int]) -> DeltaTable:
 
 @pytest.fixture(scope="module")
 def lake(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """`sales.orders` has ids 1 to 4, of which 1 is deleted by position and 4 by key; `eu.north.days` 7; `top` 8."""
+    """Create `sales.orders` (ids 1 to 4; 1 deleted by position, 4 by key), `eu.north.days` (7) and `top` (8)."""
     directory = tmp_path_factory.mktemp("lake")
     orders = IcebergTable.create(directory / "sales" / "orders", {"id": "long"})
     file = orders.write_data([{"id": i} for i in (1, 2, 3, 4)])
@@ -47,7 +47,7 @@ def test_every_namespace_is_a_schema_and_deletes_are_applied(con, lake):
     assert set(harness.attach(con, str(lake))) == {"sales.orders", '"eu.north".days', "main.top"}
     assert con.execute("SELECT id FROM sales.orders ORDER BY id").fetchall() == [(2,), (3,)]
     assert con.execute('SELECT d.id, t.id FROM "eu.north".days d, top t').fetchall() == [(7, 8)]
-    harness.attach(con, str(lake))  # again: the views are replaced
+    harness.attach(con, str(lake))  # attaching again replaces the views
     harness.detach(con)
     assert con.execute(VIEWS).fetchall() == []
     assert con.execute(TEMPORARY).fetchall() == [(0,)]

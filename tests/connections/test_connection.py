@@ -1,4 +1,4 @@
-"""SQL in which tables are there by name: what a name stands for, what is planned, and how rows come out."""
+"""SQL that uses tables by name: name resolution, planning, and fetching rows."""
 
 import shutil
 from decimal import Decimal
@@ -22,7 +22,7 @@ def rows(region: str, *ids: int) -> list[dict[str, Any]]:
 
 @pytest.fixture(scope="module")
 def warehouse(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """`sales.orders` is Iceberg, three files of two rows, 5 deleted; `old.orders` is Delta; `Days` is at the root."""
+    """Create `sales.orders` (Iceberg, three files of two rows, 5 deleted), `old.orders` (Delta), and `Days`."""
     directory = tmp_path_factory.mktemp("lake") / "lake"
     orders = IcebergTable.create(directory / "sales" / "orders", SCHEMA)
     files = [orders.write_data(rows("eu", i, i + 1)) for i in (1, 3, 5)]
@@ -43,7 +43,7 @@ def connection(warehouse: Path) -> Any:
 
 @pytest.fixture
 def con(connection: harness.Connection) -> Any:
-    with connection.cursor() as cursor:  # takes no time, as a new connection does
+    with connection.cursor() as cursor:  # as fast as a new connection
         yield cursor
 
 
@@ -98,20 +98,24 @@ def test_conditions_skip_files_of_qualified_tables(con):
         ("FROM sales.orders.versions", TableNotFoundError, r"tables of lake\.sales\.orders are snapshots, history"),
         ("FROM days.snapshots", TableNotFoundError, r"metadata tables of lake\.Days are versions, files"),
         ("FROM orders", TableNotFoundError, "There is no table orders; the nearest are old.orders, sales.orders"),
-        ("SELECT orders.id FROM sales.orders, old.orders", RequestError, "orders.id may be of two tables named orders"),
+        (
+            "SELECT orders.id FROM sales.orders, old.orders",
+            RequestError,
+            "orders.id may belong to two tables named orders",
+        ),
         (
             "SELECT (SELECT max(id) FROM old.orders WHERE id < sales.orders.id) FROM sales.orders",
             RequestError,
-            "sales.orders.id may be of two tables named orders",
+            "sales.orders.id may belong to two tables named orders",
         ),
-        ("CREATE VIEW v AS FROM sales.orders", RequestError, "Cannot keep a view over lake.sales.orders"),
+        ("CREATE VIEW v AS FROM sales.orders", RequestError, "Cannot create a view over lake.sales.orders"),
         ("INSERT INTO sales.orders SELECT 1", RequestError, "Cannot run INSERT with lake.sales.orders"),
         ("DELETE FROM sales.orders", RequestError, "Cannot run DELETE with lake.sales.orders"),
         ("CREATE TABLE sales.orders (a INT)", RequestError, "Cannot run CREATE with lake.sales.orders"),
         ("COPY sales.orders TO 'x.csv'", RequestError, "Cannot run COPY with lake.sales.orders"),
         ("PIVOT old.orders ON region USING count(*) ORDER BY id", RequestError, "Cannot parse the query as duckdb SQL"),
         ("SELECT 1; SELEC 2", RequestError, 'near "SELEC"'),
-        (" ; -- nothing", RequestError, "the text has no statement"),
+        (" ; -- nothing", RequestError, "it has no statement"),
         ("SELECT nope FROM sales.orders", EngineError, '"region"'),
         ("CREATE TABLE sales.new AS SELECT 1", EngineError, "sales"),
     ],
@@ -123,7 +127,7 @@ def test_what_cannot_be_run_is_refused(con, query, error, message):
 
 @pytest.mark.parametrize(("query", "word"), [("SHOW ALL TABLES", "SHOW"), ("CALL pragma_version()", "CALL")])
 def test_a_statement_that_sqlglot_leaves_is_named_and_not_logged(caplog, query, word):
-    with pytest.raises(RequestError, match=f"A query only reads, got {word}"):
+    with pytest.raises(RequestError, match=f"A query may only read, got {word}"):
         harness.sql(query)
     assert caplog.text == ""
 
@@ -177,7 +181,7 @@ def test_what_is_no_source_of_tables_is_refused():
         harness.connect(5)
     with pytest.raises(RequestError, match="Invalid table 't': expected a table, a snapshot or a location, got 5"):
         harness.connect({"t": 5})
-    with pytest.raises(RequestError, match="Cannot register t: DuckDB reads no int"):
+    with pytest.raises(RequestError, match="Cannot register t: DuckDB cannot read an object of type int"):
         harness.connect().register("t", 5)
 
 

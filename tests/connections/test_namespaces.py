@@ -1,4 +1,4 @@
-"""Several catalogs on one connection, the namespace that USE chooses, tables by location, and statements."""
+"""Several catalogs on one connection, the namespace that USE selects, tables by location, and statements."""
 
 import warnings
 from collections.abc import Iterator
@@ -20,7 +20,7 @@ DOWN = '[tool.harness.catalogs.down]\ntype = "unity"\nuri = "http://127.0.0.1:9"
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """Catalogs `dev` and `prod` are configured here; each has `sales.orders`, which names its catalog."""
+    """Configure the catalogs `dev` and `prod`. Each has `sales.orders`, which contains the catalog's name."""
     place = tmp_path_factory.mktemp("place")
     names = ("dev/sales/orders", "prod/sales/orders", "prod/sales/eu/orders", "prod/old/days", "prod/top")
     for name in names:
@@ -51,12 +51,12 @@ def con(connection: harness.Connection) -> Iterator[harness.Connection]:
     ("query", "expected"),
     [
         ("SELECT prod.sales.orders.at FROM prod.sales.orders", "prod/sales/orders"),
-        ("FROM old.days", "prod/old/days"),  # one catalog alone has it
+        ("FROM old.days", "prod/old/days"),  # only one catalog has it
         ("SELECT count(*) FROM prod.sales.orders.files", 1),
         ("USE prod.sales; FROM orders", "prod/sales/orders"),
         ('use "prod".SALES -- of all\n; FROM orders', "prod/sales/orders"),
         ("USE prod.sales; SELECT count(*) FROM orders.versions", 2),
-        ("USE prod.sales; FROM old.days", "prod/old/days"),  # of the same catalog
+        ("USE prod.sales; FROM old.days", "prod/old/days"),  # in the same catalog
         ("USE prod.sales; FROM dev.sales.orders", "dev/sales/orders"),
         ("USE prod; FROM sales.orders", "prod/sales/orders"),
         ("USE old; FROM days", "prod/old/days"),
@@ -113,8 +113,12 @@ def test_in_one_catalog_its_own_name_may_stand_before(place):
 @pytest.mark.parametrize(
     ("query", "error", "message"),
     [
-        ("FROM sales.orders", AmbiguousTableError, "may be any of dev.sales.orders, prod.sales.orders: write it whole"),
-        ("USE sales", AmbiguousTableError, "Namespace sales may be any of dev.sales, prod.sales: write it whole"),
+        (
+            "FROM sales.orders",
+            AmbiguousTableError,
+            "may be any of dev.sales.orders, prod.sales.orders: write its full name",
+        ),
+        ("USE sales", AmbiguousTableError, "Namespace sales may be any of dev.sales, prod.sales: write its full name"),
         ("FROM prod.sales.ordrs", TableNotFoundError, "no table prod.sales.ordrs; the nearest are prod.sales.orders"),
         ("USE dev; FROM old.days", TableNotFoundError, "There is no table old.days; the nearest are prod.old.days"),
         ("USE prd", TableNotFoundError, "There is no namespace prd; the nearest are prod"),
@@ -140,11 +144,11 @@ def test_a_catalog_that_is_down_stops_only_its_own_names(place, tmp_path, monkey
     with harness.connect() as con:
         assert con.execute("FROM prod.top").fetchall() == [("prod/top",)]
         with pytest.raises(StorageError, match=r"whether catalog down has old\.days: Catalog down .* does not answer"):
-            con.execute("FROM old.days")  # nobody knows whether it is there too
+            con.execute("FROM old.days")  # the catalog that is down may have it too
         with warnings.catch_warnings():
             warnings.simplefilter("error")
             with pytest.raises(TableNotFoundError, match=r"the nearest are prod\.sales\.orders"):
-                con.execute("FROM prod.sales.ordrs")  # says its catalog, and so asks no other
+                con.execute("FROM prod.sales.ordrs")  # the name includes its catalog, so the other is not queried
         with pytest.warns(HarnessWarning, match="The tables of catalog down are left out: Catalog down at"):
             assert len(con.execute("SHOW TABLES").fetchall()) == 5
 

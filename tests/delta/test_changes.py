@@ -67,8 +67,8 @@ def test_a_bare_remove_of_an_unknown_file_is_refused(tmp_path):
         changes(table, 1)
     assert str(caught.value) == (
         "Cannot read the changes of version 1: it removes a file without recording its partition values, and "
-        f"the previous version does not contain the file [ChangeFeedError; table {table.directory}, snapshot 1, file gone.parquet, "
-        "rule delta C8]"
+        f"the previous version does not contain the file [ChangeFeedError; table {table.directory}, snapshot 1, "
+        "file gone.parquet, rule delta C8]"
     )
 
 

@@ -70,9 +70,9 @@ def test_without_a_catalog_the_table_is_refused_and_what_to_do_is_said(tmp_path)
     with pytest.raises(errors.UnsupportedError) as error:
         harness.open_table(str(table.directory))
     assert str(error.value) == (
-        "Cannot read a catalog-managed table (feature 'catalogManaged') without its catalog, which alone knows the newest "
-        "commits. Open the table by its name in the catalog, or pass the catalog's answer as max_version and ratified; "
-        "published_only reads the published versions, which may be older "
+        "Cannot read a catalog-managed table (feature 'catalogManaged') without its catalog, which alone knows the "
+        "newest commits. Open the table by its name in the catalog, or pass the catalog's answer as max_version "
+        "and ratified; published_only reads the published versions, which may be older "
         f"[CatalogManaged; table {table.directory}, rule frontier F4.3]"
     )
 

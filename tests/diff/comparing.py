@@ -1,4 +1,4 @@
-"""Comparisons made by hand, for the tests of the reports."""
+"""Comparison results made by hand, for tests of the reports."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -74,7 +74,7 @@ PLACED = replace(
     by_key=Spread(places=RANGES, rows=1237, total=20),
     by_file=Spread(places=FILES, rows=190, total=10_000),
 )
-"""Cut, and with pictures of all kinds that are as large as they become."""
+"""A truncated comparison with charts of all kinds, at their largest."""
 ALIKE = (
     replace(CHANGED, kind=RowKind.ONLY_LEFT, right=None, partner=3, right_origins=()),
     ONLY_LEFT,
@@ -97,7 +97,7 @@ ALL = {
 
 
 def with_value(value: str) -> ComparisonResult:
-    """One changed row with `value` in every place that a table, a file name or an engine's error can fill."""
+    """Return a comparison with one changed row, and `value` in every text that a table, file name or error can fill."""
     side = SideInfo(name=value, engine=value, table=value, rows=1)
     changed = row(RowKind.CHANGED, ("1", value), ("1", "x" + value), differing=(value,))
     changed = replace(changed, left_origins=(origin(value, 0, value),), right_origins=(origin(value, 0),))

@@ -7,8 +7,8 @@ import pyarrow as pa
 
 MOST, LEAST = 2**63 - 1, -(2**63)
 FLIPPED = bytearray(24)
-FLIPPED[7] = FLIPPED[15] = 0x80  # the highest bit of two words: unseen by a hash that folds words and no more
-SWAPPED = (1, 1 << 64)  # the same two words the other way round
+FLIPPED[7] = FLIPPED[15] = 0x80  # the highest bit of two words; a hash that only folds words does not see it
+SWAPPED = (1, 1 << 64)  # the same two words in reverse order
 TIMES = [0, 1, -1, 1500, -1500, 10**15, None]
 
 
@@ -53,7 +53,7 @@ SHARED = {
     "map": array([[], [("a", 1)], [("a", None)], [("a", 1), ("b", 2)], [("a", 2), ("b", 1)], None], WORDS),
     "list-of-structs": nested([[], [{"b": 1, "a": "x"}], [{"b": 1, "a": None}], [None], None], PEOPLE),
 }
-"""Types that Spark has."""
+"""Types that Spark supports."""
 
 UUIDS = [bytes(16), bytes(15) + b"\1", uuid.UUID("00112233-4455-6677-8899-aabbccddeeff").bytes, b"\xff" * 16, None]
 
@@ -66,7 +66,7 @@ CARRIED = {
     "fixed": array(UUIDS, pa.binary(16)),
     "list-of-times": nested([[], [0], [1], None], pa.time64("us")),
 }
-"""Types that other types stand for in Spark, in frames that harness makes."""
+"""Types that are stored as other types in DataFrames that harness makes."""
 
 ARROW_ONLY = {
     "uint64": array([0, 1, 2**64 - 1, MOST, None], pa.uint64()),

@@ -1,4 +1,4 @@
-"""Spark's rows hash as DuckDB's, by calls of Java and by DuckDB on the executors."""
+"""Hashes of rows on Spark equal those of DuckDB, computed in Java and by DuckDB on the executors."""
 
 import base64
 from contextlib import ExitStack
@@ -24,11 +24,11 @@ from harness.diff.spark_side import SparkSide, hash_with_duckdb
 from harness.engines.spark.types import ARROW_METADATA
 
 ODD = "it's {}\\n"
-"""A text that an engine's SQL may not take as it stands."""
+"""A text that an engine's SQL may need to escape."""
 
 
 def spread(arrays: dict[str, pa.Array]) -> pa.Table:
-    """All arrays side by side, each over and over, so that every pair of neighbours meets."""
+    """Return all arrays side by side, each repeated, so that every pair of neighbors occurs."""
     length = 2 * max(map(len, arrays.values())) + 1
     return pa.table(
         {name: values.take(pa.array([i % len(values) for i in range(length)])) for name, values in arrays.items()}
@@ -36,12 +36,12 @@ def spread(arrays: dict[str, pa.Array]) -> pa.Table:
 
 
 def frame_of(spark, rows: pa.Table):
-    """The rows as Spark holds them; naive timestamps would become instants without being told."""
+    """Return the rows as a DataFrame. Spark would turn naive timestamps into instants without its types."""
     return spark.createDataFrame(rows, from_arrow_schema(rows.schema, prefer_timestamp_ntz=True))
 
 
 def carried_frame(spark):
-    """The columns of CARRIED as harness gives them out: in other types, with what they are in the metadata."""
+    """Return the columns of CARRIED as harness writes them: in other types, with the logical types in the metadata."""
     rows = spread(CARRIED)
     columns = {}
     for name, column in zip(rows.column_names, rows.columns, strict=True):

@@ -1,6 +1,6 @@
-"""The HTML report in a real browser without a network: what it shows, its filter, and that values stay inert.
+"""The HTML report in a real browser without a network: its content, its filter, and that values cannot run code.
 
-Skipped where no Chromium or Chrome is found on PATH.
+Skipped if no Chromium or Chrome is on PATH.
 """
 
 import html
@@ -19,14 +19,14 @@ pytestmark = pytest.mark.browser
 
 
 def opened(browser, page: str, address: str = "") -> str:
-    """The document after its scripts have run."""
+    """Return the document after its scripts have run."""
     document, log = browser.open(page, address)
     assert "CONSOLE" not in log
     return document
 
 
 def rows_of(document: str) -> list[tuple[str, bool, list[str]]]:
-    """Kinds of rows, whether they are hidden, and the texts that are marked in them."""
+    """Return the kinds of rows, whether they are hidden, and the texts that are marked in them."""
     found = re.findall(r'<tbody [^>]*data-kind="(\w+)"([^>]*)>(.*?)</tbody>', document, re.DOTALL)
     marks = r"<mark>(.*?)</mark>"
     return [(kind, "hidden" in more, [*map(html.unescape, re.findall(marks, row))]) for kind, more, row in found]
@@ -42,7 +42,7 @@ def is_hidden(document: str, place: str) -> bool:
 
 @pytest.fixture
 def requests():
-    """The paths that a server on this machine was asked for; first its address."""
+    """Yield the paths that were requested from a local server, preceded by its address."""
     asked: list[str] = []
 
     class Handler(http.server.BaseHTTPRequestHandler):
@@ -107,7 +107,7 @@ def test_values_stay_inert(browser, requests, attack):
 
 
 def test_the_policy_alone_keeps_injected_markup_inert(browser, requests):
-    # As if the escaping were forgotten: what a value brings along neither runs nor loads.
+    # Even if a value were not escaped, it could neither run nor load anything.
     injected = f"<img src='{requests[0]}/img'><script>document.title='owned'</script>"
     document, log = browser.open(to_html(KEYED).replace("<main>", "<main>" + injected))
     assert "Content Security Policy" in log

@@ -1,4 +1,4 @@
-"""Where differing rows of planned tables lie, and which deletes hide them on the other side; expectations by hand."""
+"""The files of differing rows, and the deletes that hide them on the opposite side. Expectations by hand."""
 
 import pyarrow as pa
 import pytest
@@ -23,7 +23,7 @@ def opened(t):
 
 
 def compared(left, right, *, columns=("id", "x", "s"), keys=(), rows=(None, None)):
-    """The differing rows of two snapshots, with origins. rows: what stands in for the rows that were read."""
+    """Return the differing rows of two snapshots with their origins. `rows` replaces the rows that were read."""
     tables = [s.to_arrow() if given is None else given for s, given in zip((left, right), rows, strict=True)]
     difference = difference_of(*tables, columns, keys, max_rows=100)
     return with_origins(difference, tuple(tables), columns, (left.plan(), right.plan()), keys=keys)[0]
@@ -35,7 +35,7 @@ def table(tmp_path):
 
 
 def both(t):
-    """The first and the last snapshot of a table."""
+    """Return the first and the last snapshot of a table."""
     source = opened(t)
     return source.snapshot(source.snapshots()[0]["id"]), source.snapshot()
 
@@ -43,7 +43,7 @@ def both(t):
 def test_an_equality_delete_among_many(table):
     a, b = table.write_data(numbered(1, 2, 3)), table.write_data(numbered(3, 4))
     table.append(a, b)
-    hits_none = {"id": 2, "s": "1"}  # within the bounds of the files, so that the plan keeps it
+    hits_none = {"id": 2, "s": "1"}  # within the bounds of the files, so that the plan does not skip them
     keys = [hits_none, {"id": 3}, {"s": "1"}, hits_none, {"s": "3"}, hits_none]
     deletes = [table.write_equality_deletes(list(key), [key]) for key in keys]
     table.commit(add=deletes)
@@ -102,7 +102,7 @@ def test_of_equal_rows_those_come_first_that_the_other_side_does_not_read(table)
 
 
 def test_the_very_row_comes_before_one_that_only_shares_the_key(table):
-    """Both sides are one snapshot, and the engine on the right shows the old row of an update."""
+    """Both sides are one snapshot, and the engine on the right returns the old row of an update."""
     a, old, new = ([{"id": i, "x": x, "s": "s"}] for i, x in ((1, 1.0), (2, 2.0), (2, 2.5)))
     before = table.write_data(a + old)
     table.append(before)

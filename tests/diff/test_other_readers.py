@@ -10,14 +10,14 @@ from harness.engines.registry import find_engine
 from harness.writing.delta.builder import DeltaTable
 from harness.writing.iceberg.builder import IcebergTable
 
-pytestmark = pytest.mark.slow  # a reader starts, once for all tests of a process
+pytestmark = pytest.mark.slow  # each reader is started once for all tests of a process
 
 NAIVE = "naive_readers:Naive"
 
 
 @pytest.fixture
 def written(tmp_path):
-    """Rows 1 to 4, of which a vector deletes the third; the table's builder, the data file and the vector."""
+    """Return a table with rows 1 to 4, whose third row a vector deletes: its builder, the data file and the vector."""
     t = IcebergTable.create(tmp_path / "t", {"id": "long", "s": "string"}, format_version=3)
     file = t.write_data([{"id": i, "s": "é" if i == 4 else str(i)} for i in (1, 2, 3, 4)])
     t.append(file)
@@ -72,7 +72,7 @@ def test_a_table_that_is_not_on_this_machine_is_no_table_for_a_reader(written):
 
 
 def test_a_reader_is_not_asked_for_rows_that_it_would_take_from_another_state(tmp_path):
-    """It would read the current rows in place of the changes, and of the table before its first snapshot."""
+    """The reader would return the current rows in place of changes, or in place of a table without snapshots."""
     feed = DeltaTable.create(tmp_path / "d", {"id": "long"}, configuration={"delta.enableChangeDataFeed": "true"})
     feed.append(feed.write_data([{"id": 1}]))
     changes = harness.open_table(str(tmp_path / "d")).changes(1, 1, columns=["id"])

@@ -1,4 +1,4 @@
-"""Sides that are no lake tables: files, tables and queries of other databases, and queries over tables."""
+"""Sides that are not lake tables: files, tables and queries of other databases, and queries over tables."""
 
 import math
 from datetime import UTC, date, datetime
@@ -51,7 +51,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def write_source(name: str) -> str:
-    """A source with ROWS, in the current directory."""
+    """Write a source with ROWS in the current directory."""
     match name.rpartition(".")[2]:
         case "csv":
             Path(name).write_text(CSV)
@@ -102,7 +102,7 @@ def test_text_is_never_rounded_into_a_type(line: str, column: str) -> None:
     Path("o.csv").write_text(f"id,total,day,at,note,share\n{line}\n")
     found = compare("o.csv", ROWS)
     assert isinstance(found.left.error, EngineError)
-    assert f"column {column} has a text that is no " in str(found.left.error)
+    assert f"column {column} has a text that is not of type " in str(found.left.error)
 
 
 @pytest.mark.usefixtures("here")
@@ -110,7 +110,7 @@ def test_digits_beyond_the_other_sides_scale_are_a_difference() -> None:
     Path("o.csv").write_text("id,total\n1,1.504\n2,2\n")
     found = compare(ROWS, "o.csv", keys=["id"], columns=["id", "total"])
     assert (found.changed, found.by_column[0].largest) == (1, "0.004000000000")
-    exactly = {"total": "0.004"}  # not as doubles
+    exactly = {"total": "0.004"}  # exact, not as doubles
     assert compare(ROWS, "o.csv", keys=["id"], columns=["id", "total"], tolerance=exactly).equal
 
 
@@ -135,8 +135,8 @@ def test_what_a_query_gives_of_text_is_read_as_the_other_sides_types() -> None:
     right = pa.Table.from_pylist([dict(zip(types.names, row, strict=True)) for row in rows], types)
     assert compare(source.with_query(query), right, keys=["id"]).equal
     failed = compare(source.with_query("SELECT note AS id FROM t"), right, columns=["id"]).left.error
-    assert "column id has a text that is no INTEGER: x" in str(failed)
-    with pytest.raises(RequestError, match="2 times a column called 'a'"):
+    assert "column id has a text that is not of type INTEGER: x" in str(failed)
+    with pytest.raises(RequestError, match="2 columns named 'a'"):
         compare(source.with_query("SELECT note AS a, note AS a FROM t"), pa.table({"a": ["x"]}))
 
 
@@ -293,10 +293,10 @@ def test_sides_are_opened_by_location_and_moment(table, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("sides", "how", "sentence"),
     [
-        ((pa.table({"a": [1]}),), {}, "with nothing"),
+        ((pa.table({"a": [1]}),), {}, "the left side alone"),
         ((pa.table({"a": [1]}), None), {}, "right side, of type NoneType"),
-        ((pa.table({"a": [1]}), pa.table({"a": [1]})), {"at": 1}, "for tables, and an object of type Table"),
-        (("rows.csv", "t"), {"at": "main"}, "for tables, and rows.csv"),
+        ((pa.table({"a": [1]}), pa.table({"a": [1]})), {"at": 1}, "an object of type Table has no snapshots"),
+        (("rows.csv", "t"), {"at": "main"}, "rows.csv has no snapshots"),
         (("t", "t"), {"at": (1, 2, 3)}, "Invalid at"),
         (("t", "t"), {"engines": ("duckdb",)}, "Invalid engines"),
         (("nowhere.at.all", "t"), {"at": "snapshot=x"}, "nowhere"),

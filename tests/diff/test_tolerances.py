@@ -1,4 +1,4 @@
-"""What a comparison lets pass, of rows in memory and by hashes alike; and what it says of columns and groups."""
+"""Tolerances and exclusions, in memory and by hashes, and the counts by column and group."""
 
 from datetime import date, datetime
 from decimal import Decimal
@@ -15,7 +15,7 @@ from harness.errors import RequestError
 
 
 def both_ways(left: object, right: object, **how: object) -> ComparisonResult:
-    """The comparison, which is the same in memory and by hashes."""
+    """Compare in memory and by hashes, and return the result, which must be the same."""
     exact, hashed = (compare(left, right, direct_rows=direct_rows, **how) for direct_rows in (50_000, 0))
     for name in ("only_left", "only_right", "changed", "allowed", "schema", "rows", "equal"):
         assert getattr(hashed, name) == getattr(exact, name), name
@@ -108,7 +108,7 @@ def test_differences_of_types_pass_by_rules_that_are_named() -> None:
 
 
 TENTH_AS_FLOAT = 0.100000001490116119384765625
-"""The 32-bit float that is nearest to a tenth."""
+"""The 32-bit float nearest to 0.1."""
 ROUNDED = {
     "decimal-and-double": (pa.decimal128(9, 2), Decimal("0.10"), pa.float64(), 0.1, True),
     "decimal-and-float": (pa.decimal128(9, 2), Decimal("0.10"), pa.float32(), TENTH_AS_FLOAT, True),
@@ -150,8 +150,8 @@ ROWS = pa.table({"k": [1], "v": [1.0], "t": ["a"], "l": [[1.0]]})
 WRONG = {
     "tolerance-of-a-key": ({"tolerance": {"k": Tolerance(Decimal(1))}, "keys": ["k"]}, "it is a key"),
     "tolerance-of-nothing": ({"tolerance": {"x": Tolerance(Decimal(1))}, "keys": ["k"]}, "a tolerance of 'x'"),
-    "tolerance-of-text": ({"tolerance": {"t": Tolerance(Decimal(1))}, "keys": ["k"]}, "no numbers or times"),
-    "tolerance-of-a-list": ({"tolerance": {"l": Tolerance(Decimal(1))}, "keys": ["k"]}, "no numbers or times"),
+    "tolerance-of-text": ({"tolerance": {"t": Tolerance(Decimal(1))}, "keys": ["k"]}, "not numbers or times"),
+    "tolerance-of-a-list": ({"tolerance": {"l": Tolerance(Decimal(1))}, "keys": ["k"]}, "not numbers or times"),
     "seconds-of-a-float": ({"tolerance": {"v": Tolerance.parse("1 s")}, "keys": ["k"]}, "expected an amount"),
     "excluded-key": ({"exclude": ("k",), "keys": ["k"]}, "Cannot exclude 'k'"),
     "keys-of-nothing": ({"keys": ["x"]}, "Cannot pair rows by 'x': the left side has no such column"),
@@ -196,7 +196,7 @@ def test_rows_without_keys_are_paired_by_their_other_columns(floats: dict) -> No
 def test_many_rows_are_paired_by_keys_alone() -> None:
     numbers = pa.array(range(2_000_001), pa.float64())
     left, right = pa.table({"v": numbers}), pa.table({"v": pc.add(numbers, 0.25)})
-    with pytest.raises(RequestError, match="without keys for more than 2,000,000 rows: give keys"):
+    with pytest.raises(RequestError, match="without keys for more than 2,000,000 rows: pass keys"):
         compare(left, right, tolerance={"v": 0.5}, max_rows=0)
 
 
@@ -223,7 +223,7 @@ def test_schemas_alone_are_compared() -> None:
     left = source.sql("SELECT fail(1) AS a, 'x' AS b")
     found = compare(left, pa.table({"a": pa.array([5], pa.int32()), "b": ["y"]}), schema_only=True)
     assert found.equal
-    assert found.to_text().startswith("equal: no difference of schema in 2 columns\n")
+    assert found.to_text().startswith("equal: no schema difference in 2 columns\n")
     assert (found.left.rows, found.right.rows) == (None, None)
     assert 'message="schemas alone were compared"' in found.to_junit()
     assert "<dt>rows" not in found.to_html()

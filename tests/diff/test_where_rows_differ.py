@@ -1,4 +1,4 @@
-"""Where rows differ: shares, ranges, partitions and files, counted by hand, and their pictures."""
+"""The columns, ranges, partitions and files of differing rows, counted by hand, and their charts."""
 
 import re
 from dataclasses import replace
@@ -27,13 +27,10 @@ EVIL = "</text><script>alert(1)</script>\x1b[31m\u202e&\"'"
 
 
 def counts(spread: Spread | None) -> dict[str, tuple[int, int, int]]:
-    """Numbers of changed rows, and of those only on the left and on the right, by place; empty places left out."""
+    """Return the numbers of changed, only left and only right rows by place, without empty places."""
     assert spread is not None
     found = {" ".join(p.values): (p.changed, p.only_left, p.only_right) for p in spread.places}
     return {place: numbers for place, numbers in found.items() if any(numbers)}
-
-
-# -- ranges of the key ------------------------------------------------------------------------------------------------
 
 
 def test_ranges_have_equal_width_between_the_keys_of_both_sides() -> None:
@@ -41,7 +38,7 @@ def test_ranges_have_equal_width_between_the_keys_of_both_sides() -> None:
     right = pa.table({"id": [*range(10, 20), *range(25, 120)], "v": [1] * 3 + [0] * 102})
     found = harness.compare(left, right, keys=["id"])
     assert found.by_key is not None
-    # 0 to 119 is 120 numbers: 20 ranges of 6
+    # 0 to 119 are 120 numbers: 20 ranges of 6
     assert [place.values[0] for place in found.by_key.places][:2] == ["0 to 5", "6 to 11"]
     assert (len(found.by_key.places), found.by_key.rows, found.by_key.is_whole) == (20, 38, True)
     assert counts(found.by_key) == {
@@ -58,7 +55,11 @@ def test_ranges_have_equal_width_between_the_keys_of_both_sides() -> None:
 
 
 def only_left(keys: pa.Array | list[Any], among: pa.Array | None = None) -> Spread:
-    """The rows of some keys, all of which are only on the left. among: the keys of all rows; None: these are all."""
+    """Return the rows of some keys, all of them only on the left.
+
+    Args:
+        among: The keys of all rows. None: the same keys.
+    """
     array = pa.array(keys)
     rows = tuple(DifferingRow(LEFT, i, None) for i in range(len(array)))
     tables = (pa.table({"k": array}), pa.table({"k": array[:0] if among is None else among.cast(array.type)}))
@@ -115,9 +116,6 @@ def test_a_composite_key_is_placed_by_its_first_column(direct_rows: int) -> None
     assert found.by_key.is_whole is (direct_rows > 0)
 
 
-# -- files ------------------------------------------------------------------------------------------------------------
-
-
 def test_files_are_counted_over_more_rows_than_are_shown(tmp_path: Path) -> None:
     table = IcebergTable.create(tmp_path / "t", {"id": "long", "v": "long"})
     a, b = (table.write_data([{"id": i, "v": 0} for i in range(start, start + 100)]) for start in (0, 100))
@@ -129,7 +127,7 @@ def test_files_are_counted_over_more_rows_than_are_shown(tmp_path: Path) -> None
     opened = harness.open_table(str(tmp_path / "t"))
     before, after = (opened.snapshot(entry["id"]) for entry in opened.snapshots())
     for found in (harness.compare(before, after, keys=["id"], max_rows=most) for most in (1, 100)):
-        # 30 rows changed: 10 of a and 20 of b went, and c has them; 5 more of b are gone, and one is new in c
+        # 30 rows changed: 10 of a and 20 of b were removed and are in c; 5 more of b were deleted, and one is new in c
         assert found.by_file is not None
         assert (found.by_file.rows, found.by_file.total) == (36, 3)
         assert [(*p.values, p.changed, p.only_left, p.only_right) for p in found.by_file.places] == [
@@ -140,9 +138,6 @@ def test_files_are_counted_over_more_rows_than_are_shown(tmp_path: Path) -> None
     text = found.to_text()
     assert f"below{Path(a.path).parent}" in "".join(text.split())
     assert re.search(rf"\n  {Path(b.path).name} .* 25  left: 20 changed, 5 only left\n", text)
-
-
-# -- pictures ---------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("value", ["day=2024-01-01", "x" * 300, "世界" * 90, EVIL])

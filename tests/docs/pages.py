@@ -16,8 +16,8 @@ A block below the line `<!-- not run: why -->` is only shown, and one below `<!-
 that is installed, by `nox -s tests-external -- catalogs`. `python tests/docs/refresh.py` writes into the pages what the
 commands print now.
 
-In every page of docs/, a block below the line `<!-- copy of FILE -->` is the text of that file, and so is the Markdown
-between `<!-- text of FILE -->` and `<!-- end -->`. `refresh.py` writes these copies.
+In every page of docs/, a block below the line `<!-- copy of FILE -->` must be the text of that file. So must the part
+between the lines `<!-- included: FILE -->` and `<!-- end of FILE -->`. `refresh.py` writes both.
 """
 
 import contextlib
@@ -44,11 +44,9 @@ _BLOCK = re.compile(
     r"^```(?P<kind>python|console)\n(?P<text>.*?)^```$",
     re.MULTILINE | re.DOTALL,
 )
-_SAVED = re.compile(r"^<!-- saved as (\S+) -->\n+```\w+\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-_COPY = re.compile(
-    r"^(<!-- copy of (?P<file>\S+) -->\n+```\w+\n).*?(^```$)|^(<!-- text of (?P<text>\S+) -->\n\n).*?(\n<!-- end -->$)",
-    re.MULTILINE | re.DOTALL,
-)
+_SAVED = re.compile(r"^<!-- saved as (?P<file>\S+) -->\n+```\w+\n(?P<text>.*?)^```$", re.M | re.S)
+_COPY = re.compile(r"^<!-- copy of (?P<file>\S+) -->\n+```\w+\n(?P<text>.*?)^```$", re.M | re.S)
+_INCLUDED = re.compile(r"^<!-- included: (?P<file>\S+) -->\n\n(?P<text>.*?)\n<!-- end of (?P=file) -->$", re.M | re.S)
 _FINDING = re.compile(r"different: |^\d+ errors? by ", re.MULTILINE)
 _PYTEST = re.compile(r"^\$ (pytest .*)$", re.MULTILINE)
 _EXPORT = re.compile(r"^\$ export (\w+)=(.*)$", re.MULTILINE)
@@ -92,14 +90,13 @@ def examples(text: str, *, with_pyiceberg: bool = False) -> list[Example]:
     ]
 
 
-def with_copies(text: str) -> str:
-    """Return a page with the current text of each file that the page holds a copy of."""
-
-    def copied(match: re.Match[str]) -> str:
-        before, after = (match[1], match[3]) if match["file"] else (match[4], match[6])
-        return f"{before}{(ROOT / (match['file'] or match['text'])).read_text('utf-8')}{after}"
-
-    return _COPY.sub(copied, text)
+def with_files(text: str) -> str:
+    """Return a page whose copies of files, in blocks and as parts of the page, are the files as they are now."""
+    for pattern in (_COPY, _INCLUDED):
+        for part in reversed(list(pattern.finditer(text))):
+            content = (ROOT / part["file"]).read_text("utf-8")
+            text = f"{text[: part.start('text')]}{content}{text[part.end('text') :]}"
+    return text
 
 
 def commands(block: str) -> list[tuple[str, str, str]]:

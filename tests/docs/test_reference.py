@@ -63,7 +63,7 @@ def test_links_into_the_repository_lead_somewhere(name):
 @pytest.mark.parametrize("page", sorted((pages.ROOT / "docs").rglob("*.md")), ids=lambda page: page.name)
 def test_copies_of_files_are_the_files(page):
     text = page.read_text("utf-8")
-    assert pages.with_copies(text) == text
+    assert pages.with_files(text) == text
 
 
 _MARKED = pages.marked()

@@ -93,11 +93,14 @@ ROWS = pa.table(
 ID, NAME, X, Y, TAGS = 0, 1, 2, 3, 4
 
 WRONG: dict[str, tuple[dict[tuple[int, ...], int], str]] = {
-    "no values": ({chunk(0, ID, 5): 0}, "column 'id' of row group 0 has 0 values (num_values), expected 5, one a row"),
+    "no values": (
+        {chunk(0, ID, 5): 0},
+        "column 'id' of row group 0 has 0 values (num_values), expected 5, one per row",
+    ),
     "fewer values": ({chunk(1, NAME, 5): 4}, "column 'name' of row group 1 has 4 values (num_values), expected 5"),
     "more values": ({chunk(1, ID, 5): 6}, "column 'id' of row group 1 has 6 values"),
     "in a struct": ({chunk(0, Y, 5): 3}, "column 'part.y' of row group 0 has 3 values"),
-    "of a list": ({chunk(0, TAGS, 5): 4}, "row group 0 has 4 values (num_values), expected at least 5, one a row"),
+    "of a list": ({chunk(0, TAGS, 5): 4}, "row group 0 has 4 values (num_values), expected at least 5, one per row"),
     "negative values": ({chunk(0, ID, 5): -5}, "column 'id' of row group 0 has a num_values of -5"),
     "fewer rows of a group": ({group(0, 3): 4}, "column 'id' of row group 0 has 5 values (num_values), expected 4"),
     "negative rows of a group": ({group(1, 3): -(2**63)}, "row group 1 counts -9223372036854775808 rows"),
@@ -110,7 +113,7 @@ WRONG: dict[str, tuple[dict[tuple[int, ...], int], str]] = {
     "negative size in memory": ({chunk(0, X, 6): -7}, "row group 0 has a total_uncompressed_size of -7"),
     "negative place": ({chunk(0, ID, 9): -1}, "column 'id' of row group 0 has a data_page_offset of -1"),
     "negative dictionary": ({chunk(0, ID, 11): -1}, "column 'id' of row group 0 has a dictionary_page_offset of -1"),
-    "other type": ({chunk(0, ID, 1): 1}, "column 'id' of row group 0 is of physical type 1, its schema says 2"),
+    "other type": ({chunk(0, ID, 1): 1}, "column 'id' of row group 0 has physical type 1, but its schema has 2"),
 }
 PLACES: dict[str, tuple[dict[tuple[int, ...], int], str]] = {
     "beyond the file": ({chunk(1, ID, 9): 2**40, chunk(1, ID, 11): 2**40}, "column 'id' of row group 1 is at bytes"),
@@ -170,8 +173,8 @@ def test_a_footer_that_contradicts_itself(name, file):
         (lambda footer: footer[:-1] + b"\x09\x04\x0c\0", "it has field 2 of a struct twice"),
         (lambda footer: b"\x15\x02\0", "it has no schema"),
         (lambda footer: b"\x29\x1c\x58\0" * 2 + b"\0", "has no value|cut|tree|twice"),
-        (lambda footer: b"\x16" + b"\xff" * 11, "a number in it has no end"),
-        (lambda footer: b"\x1b" * 9, "it holds what is no value"),
+        (lambda footer: b"\x16" + b"\xff" * 11, "a number in it does not end"),
+        (lambda footer: b"\x1b" * 9, "it has an invalid value"),
     ],
 )
 def test_a_missing_footer(change, words, file):

@@ -1,9 +1,9 @@
-"""The forms in which jobs read lake tables, and what each must give; run as a program, in a session of its own process.
+"""The forms by which jobs read lake tables, with the expected result of each. Run as a program, it starts a session.
 
     python reading_forms.py own | classic | connect
 
-`nox -s tests-external -- jobs` runs it on the oldest and the newest Spark. It prints each form with `ok`, or what went
-wrong, and fails unless all that a session of the user's can have is there, and what it cannot have is said.
+`nox -s tests-external -- jobs` runs it on the oldest and the newest Spark. It prints each form with `ok` or the error.
+It fails if a form that a user's session can support does not work, or if `missing` does not name an unsupported form.
 """
 
 import os
@@ -21,7 +21,7 @@ from harness.writing.iceberg.builder import IcebergTable
 
 
 def make_lake(warehouse: Path) -> SimpleNamespace:
-    """Of (1..5), an equality delete takes 1 and a position delete 4; of the Delta table a vector takes a row."""
+    """Create tables with ids 1 to 5: 1 and 4 deleted by equality and position, and one by a Delta vector."""
     orders = IcebergTable.create(warehouse / "db/orders", {"id": "long", "name": "string"})
     first = orders.append(orders.write_data([{"id": 1, "name": "a"}, {"id": 2, "name": "b"}]))
     file = orders.write_data([{"id": 3, "name": "c"}, {"id": 4, "name": "d"}, {"id": 5, "name": None}])
@@ -91,17 +91,17 @@ FORMS = {
 }
 
 METADATA = {"snapshots": 4, "history": 4, "files": 4, "manifests": 4, "partitions": 1, "refs": 3, "entries": 4}
-"""Of `db.orders`, by hand: four commits of one file each, two of data and two of deletes, and a manifest for each."""
+"""For `db.orders`, counted by hand: four commits of one file each, two with data and two with deletes."""
 
 ONLY_OWN = {
     "DESCRIBE HISTORY": (lambda spark, lake: spark.sql("DESCRIBE HISTORY db.items").count(), 4),
     "DESCRIBE DETAIL": (lambda spark, lake: spark.sql("DESCRIBE DETAIL db.items").first().numFiles, 2),
 }
-"""What wants a parser, and so a session of harness's own."""
+"""Statements that need a parser, and therefore a session that harness creates."""
 
 
 def write(spark: Any, lake: SimpleNamespace) -> None:
-    """Each write that any session can have."""
+    """Run each kind of write that any session supports."""
     orders = spark.table("db.orders")
     orders.writeTo("prod.db.made").createOrReplace()
     orders.writeTo("db.out").append()
@@ -110,7 +110,7 @@ def write(spark: Any, lake: SimpleNamespace) -> None:
 
 
 def changed(spark: Any) -> object:
-    """The rows of `db.items` after a DELETE: the source has (2, 3)."""
+    """Check the rows of `db.items` after a DELETE. The source has (2, 3)."""
     import pyspark
 
     try:
@@ -125,7 +125,7 @@ WRITTEN = ("prod.db.made", "db.out", "db.daily", "{warehouse}/new")
 
 
 def main(kind: str) -> int:
-    """How many forms went wrong, in one kind of session."""
+    """Return the number of forms that fail in one kind of session."""
     lake = make_lake(Path(tempfile.mkdtemp()) / "warehouse")
     tables = {"db.orders": lake.orders, "prod.db.orders": lake.orders, "db.items": lake.items}
     started = time.monotonic()
@@ -151,7 +151,7 @@ def main(kind: str) -> int:
 
 
 def session(kind: str, tables: dict[str, str]) -> tuple[Any, Any]:
-    """A session of harness's own; or one of the user's, classic or of Connect, with a server in this process."""
+    """Return a session of harness, or a user's session, classic or Connect, whose server runs in this process."""
     from pyspark.sql import SparkSession
 
     if kind == "own":
@@ -167,10 +167,10 @@ def session(kind: str, tables: dict[str, str]) -> tuple[Any, Any]:
 
 
 def tell(name: str, read: Any, wanted: object) -> bool:
-    """Prints how a form went; whether it went wrong."""
+    """Print the result of a form, and return whether it failed."""
     try:
         found = read()
-    except Exception as error:  # whatever it is, it is this form's
+    except Exception as error:  # any error is the result of this form
         found = f"{type(error).__name__}: {str(error)[:300]}"
     print(f"{name}: {'ok' if found == wanted else f'WRONG, {found}, expected {wanted}'}", flush=True)
     return bool(found != wanted)
@@ -179,4 +179,4 @@ def tell(name: str, read: Any, wanted: object) -> bool:
 if __name__ == "__main__":
     failed = main(sys.argv[1])
     sys.stdout.flush()
-    os._exit(1 if failed else 0)  # a session of Connect waits for its server for ever
+    os._exit(1 if failed else 0)  # a Connect session would wait for its server forever

@@ -1,4 +1,4 @@
-"""Jobs on Spark that know only names and paths: what they read, what they write, and what they are refused."""
+"""Jobs on Spark that use only names and paths: their reads, their writes, and refused statements."""
 
 from pathlib import Path
 from types import SimpleNamespace
@@ -18,20 +18,20 @@ pytestmark = pytest.mark.harness_spark
 
 @pytest.fixture(scope="module")
 def lake(tmp_path_factory) -> SimpleNamespace:
-    """The tables of `reading_forms`."""
+    """Create the tables of `reading_forms`."""
     return make_lake(tmp_path_factory.mktemp("warehouse"))
 
 
 @pytest.fixture
 def job(lake, harness_job):
-    """A job's session with both tables, in a catalog and without one."""
+    """Return a job's session with both tables, in a catalog and without one."""
     tables = {"db.orders": lake.orders, "prod.db.orders": lake.orders, "db.items": lake.items}
     harness_job.add(tables)
     return harness_job
 
 
 def test_every_form_reads_what_the_plan_says(job, lake):
-    """In one test, and on one session, because that is how a job says them."""
+    """All forms run in one test and on one session, as in a job."""
     found = {name: ids(read(job.spark, lake)) for name, (read, _) in FORMS.items()}
     assert found == {name: expected for name, (_, expected) in FORMS.items()}
 

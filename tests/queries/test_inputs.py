@@ -114,11 +114,11 @@ def test_a_directory_by_dots_from_inside(lake: Path, monkeypatch: pytest.MonkeyP
 @pytest.mark.parametrize(
     ("name", "hint"),
     [
-        ("'./e'", "There is no table at './e': it is no directory"),
+        ("'./e'", "There is no table at './e': it is not the directory"),
         ("'file:e'", "There is no table at 'file:e'"),
         ("'..'", "There is no table at '\\.\\.': .* there are tables in it"),
-        ("d", "There is no table d; there is a table at \\./d: write its path, in SQL in quotes"),
-        ("'d'", "There is no table d; there is a table at \\./d: write its path, in SQL in quotes"),
+        ("d", "There is no table d; there is a table at \\./d; use its path, in SQL in quotes"),
+        ("'d'", "There is no table d; there is a table at \\./d; use its path, in SQL in quotes"),
     ],
 )
 def test_a_directory_that_is_not_meant_or_not_there(
@@ -201,7 +201,7 @@ def test_values_skip_files(bound: str) -> None:
         ("SELECT ?, ?", [1], r"Cannot bind the query's values: .*parameters: 2; give one for each"),
         ("SELECT $a", {"a": 1, "b": 2}, r"Cannot bind the query's values: .*b; give"),
         ("SELECT ?", None, r"Cannot bind the query's values"),
-        ("SELECT ?", "text", r"Invalid option params: expected a list or a mapping, got a text"),
+        ("SELECT ?", "text", r"Invalid option params: expected a list or a mapping, got text"),
         ("SELECT ?", 5, r"Invalid option params: expected a list or a mapping, got int"),
     ],
 )

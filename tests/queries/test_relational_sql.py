@@ -180,7 +180,7 @@ def test_what_a_later_spark_has_is_refused_by_its_version(tables, monkeypatch):
     pytest.importorskip("pyspark")
     monkeypatch.setattr("pyspark.__version__", "4.0.3")
     query = "WITH RECURSIVE r AS (SELECT 1 AS n UNION ALL SELECT n + 1 FROM r WHERE n < 3) FROM r"
-    with pytest.raises(UnsupportedError, match=r"Cannot run WITH RECURSIVE on Spark 4\.0\.3: it came with 4\.1"):
+    with pytest.raises(UnsupportedError, match=r"Cannot run WITH RECURSIVE on Spark 4\.0\.3: it requires Spark 4\.1"):
         harness.sql(query, tables, engine="spark")
 
 

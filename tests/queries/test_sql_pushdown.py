@@ -185,10 +185,10 @@ def test_columns_are_all_that_may_be_used(query: str, columns: tuple[str, ...] |
 @pytest.mark.parametrize(
     ("query", "message"),
     [
-        ("INSERT INTO t SELECT 1", "A query only reads, got INSERT."),
-        ("CREATE TABLE a AS FROM t", "A query only reads, got CREATE."),
-        ("SELECT 1 INTO a", "A query only reads, got INTO."),
-        ("WITH a AS (DELETE FROM t RETURNING *) FROM a", "A query only reads, got DELETE."),
+        ("INSERT INTO t SELECT 1", "A query may only read, got INSERT."),
+        ("CREATE TABLE a AS FROM t", "A query may only read, got CREATE."),
+        ("SELECT 1 INTO a", "A query may only read, got INTO."),
+        ("WITH a AS (DELETE FROM t RETURNING *) FROM a", "A query may only read, got DELETE."),
         ("SELECT 1; SELECT 2", "Expected one query, got 2 statements."),
         ("", "Expected one query, got 0 statements."),
         ("SELEC 1", 'Cannot parse the query: .*near "SELEC"'),

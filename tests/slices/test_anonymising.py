@@ -1,4 +1,4 @@
-"""Anonymised slices: nothing that the source says of its rows is left, and what joined still joins."""
+"""Anonymised slices contain no text of the source's rows, and joins still match."""
 
 import datetime as dt
 from decimal import Decimal
@@ -26,11 +26,11 @@ ROWS = [
 ]
 SECRETS = ("90417", "Kassandra", "Ulmenthal", "Birkenau", "2021-03-17", "48213.77", "Geheim")
 LEFT = "Geheim"
-"""What stands wherever a person or a writer may leave a text."""
+"""A text that is put wherever a person or a writer may leave one."""
 
 
 def iceberg(place: Path) -> str:
-    """Partitioned by a secret, with a delete of each kind, and texts in all that holds texts."""
+    """Create a table partitioned by a secret, with a delete of each kind, and texts wherever possible."""
     schema = {"id": "long", "name": "string", "city": "string", "born": "date", "paid": "decimal(9,2)"}
     t = IcebergTable.create(
         place / LEFT, schema, partition_spec=[("city", "identity")], properties={"owner": LEFT, "comment": LEFT}
@@ -51,7 +51,7 @@ def iceberg(place: Path) -> str:
 
 
 def delta(place: Path) -> str:
-    """Likewise, with a deletion vector."""
+    """Create a similar Delta table with a deletion vector."""
     schema = {"id": "long", "name": "string", "city": "string", "born": "date", "paid": "decimal(9,2)"}
     t = DeltaTable.create(
         place / LEFT,
@@ -69,7 +69,7 @@ def delta(place: Path) -> str:
 
 
 def all_text(directory: Path) -> str:
-    """All that the files of a directory say: their names, their bytes, and what they hold compressed."""
+    """Return the names, bytes and decompressed content of all files in a directory."""
     found = []
     for file in sorted(path for path in directory.rglob("*") if path.is_file()):
         found += [str(file.relative_to(directory)), file.read_bytes().decode("latin-1")]
@@ -102,14 +102,14 @@ def test_nothing_of_the_source_is_left(tmp_path: Path, make: Any) -> None:
 
 
 def before_type(source: str, column: str) -> Any:
-    """A column's type in the source."""
+    """Return a column's type in the source."""
     return next(f.type for f in harness.open_table(source).snapshot().schema.fields if f.name == column)
 
 
 def test_what_has_no_other_values_is_refused(tmp_path: Path) -> None:
     t = IcebergTable.create(tmp_path / "t", {"id": "long"}, partition_spec=[("id", "bucket[4]")])
     t.append(t.write_data([{"id": 1}]))
-    with pytest.raises(UnsupportedError, match="rows of one partition by id_bucket"):
+    with pytest.raises(UnsupportedError, match="the partition field id_bucket"):
         harness.open_table(t.location).pull(tmp_path / "slice", anonymise="k")
     assert not (tmp_path / "slice" / "metadata").exists()
     d = DeltaTable.create(tmp_path / "d", {"id": "long", "b": "binary"}, partition_columns=["b"])
@@ -134,7 +134,7 @@ def test_the_command(tmp_path: Path, capfd: Any, monkeypatch: pytest.MonkeyPatch
     (tmp_path / "key").write_text("one\n")
     pull = ["pull", t.location]
     monkeypatch.setenv("HARNESS_ANONYMISE_KEY", "one")
-    assert main([*pull, str(tmp_path / "plain")]) == 0  # a key in the environment asks for nothing
+    assert main([*pull, str(tmp_path / "plain")]) == 0  # a key in the environment does not start anonymising
     assert main([*pull, str(tmp_path / "environment"), "--anonymise"]) == 0
     assert main([*pull, str(tmp_path / "file"), "--anonymise", "--key-file", str(tmp_path / "key")]) == 0
     monkeypatch.delenv("HARNESS_ANONYMISE_KEY")

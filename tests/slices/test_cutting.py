@@ -1,4 +1,4 @@
-"""Slices that lose rows or columns: which, and what becomes of deletes, statistics, row ids and joins."""
+"""Slices that lose rows or columns, with their deletes, statistics, row ids and joins."""
 
 from pathlib import Path
 
@@ -20,7 +20,7 @@ def values(location: Path, *columns: str, where: str | None = None) -> list[tupl
 
 
 def test_positions_of_deletes_follow_their_rows(tmp_path):
-    """Of ids 0 to 5, id 4 is deleted at position 4; without ids 0 to 2 it stands at position 1."""
+    """The row with id 4 is deleted at position 4. Without ids 0 to 2, its position is 1."""
     table = IcebergTable.create(tmp_path / "source", {"id": "long", "name": "string"}, format_version=3)
     file = table.write_data(ROWS)
     table.append(file)
@@ -43,7 +43,7 @@ VIEWED = pa.schema(
         "kind": pa.dictionary(pa.int32(), pa.string()),
     }
 )
-"""The layout that a writer had in memory, and its file names: views in delta-rs, dictionaries in pandas."""
+"""The layout of columns in a writer's memory, and its file names: views in delta-rs, dictionaries in pandas."""
 
 
 @pytest.mark.parametrize(
@@ -64,7 +64,7 @@ def test_what_layout_a_writer_had_in_memory_does_not_matter(options, tmp_path):
         table.delete(file, [1, 4])
         harness.open_table(tmp_path / name).pull(tmp_path / f"{name} slice", **options)
     pulled = values(tmp_path / "viewed slice")
-    assert pulled == values(tmp_path / "plain slice") or "sample_rows" in options  # which rows, depends on the path
+    assert pulled == values(tmp_path / "plain slice") or "sample_rows" in options  # the path determines which rows
     assert len(pulled) == (2 if "exact" in options else 3 if "sample_rows" in options else 4)
 
 

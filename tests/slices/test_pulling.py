@@ -1,4 +1,4 @@
-"""Slices: what they hold, what they leave out, and what an interrupted or a refused pull leaves behind."""
+"""Slices: their content, omissions, and the state after an interrupted or refused pull."""
 
 import errno
 import json
@@ -23,7 +23,7 @@ EU, US = [{"id": i, "region": "eu"} for i in range(4)], [{"id": i + 10, "region"
 
 
 def iceberg(place: Path) -> IcebergTable:
-    """Two files, a position delete file for both, an equality delete of id 3, and the tag `first`."""
+    """Create two files, a position delete file for both, an equality delete of id 3, and the tag `first`."""
     table = IcebergTable.create(place, {"id": "long", "region": "string"})
     eu, us = table.write_data(EU), table.write_data(US)
     table.append(eu, us)
@@ -34,7 +34,7 @@ def iceberg(place: Path) -> IcebergTable:
 
 
 def delta(place: Path) -> DeltaTable:
-    """Two files in versions 1 and 2, and a deletion vector on the first in version 3."""
+    """Create two files in versions 1 and 2, and a deletion vector for the first file in version 3."""
     table = DeltaTable.create(place, {"id": "long", "region": "string"}, features=["deletionVectors"])
     eu, us = table.write_data(EU), table.write_data(US)
     table.append(eu)
@@ -131,7 +131,7 @@ def test_an_interrupted_pull_leaves_no_table_and_goes_on(make, tmp_path, monkeyp
             harness.open_table(tmp_path / "source").pull(tmp_path / "slice")
     with pytest.raises(harness.TableNotFoundError):
         harness.open_table(tmp_path / "slice")
-    with pytest.raises(harness.RequestError, match="a pull of something else"):
+    with pytest.raises(harness.RequestError, match="a different pull"):
         harness.open_table(tmp_path / "source").pull(tmp_path / "slice", where="id > 1")
     assert harness.open_table(tmp_path / "source").pull(tmp_path / "slice").reused == 1
     assert rows(tmp_path / "slice") == rows(tmp_path / "source")

@@ -1,4 +1,4 @@
-"""Slices brought to their source's newest snapshot, and what they cannot follow."""
+"""Slices refreshed to the newest snapshot of their source, and sources that they cannot follow."""
 
 import contextlib
 import shutil
@@ -90,11 +90,11 @@ def no_slice(place: Path) -> None:
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (rolled_back, "is not in the newest one's past; pull anew"),
-        (replaced, "its format is iceberg, and the source's is delta; pull anew"),
+        (rolled_back, "is not an ancestor of the newest one; pull it again"),
+        (replaced, "its format is iceberg, and the source's is delta; pull it again"),
         (expired, "has expired in the source"),
-        (written_to, "it was written to since it was pulled; pull anew"),
-        (no_slice, "it is no slice"),
+        (written_to, "it was written to since it was pulled; pull it again"),
+        (no_slice, "it is not a slice"),
     ],
 )
 def test_what_a_slice_cannot_follow_is_said(make, message, tmp_path, capsys):
@@ -122,7 +122,7 @@ def test_a_refresh_writes_through_no_link_of_the_slice(link, tmp_path):
     (aside / "file").write_text("")
     place.unlink(missing_ok=True)
     place.symlink_to(aside if link == "_harness_pull" else aside / "file")
-    with contextlib.suppress(harness.RequestError, harness.StorageError):  # or the link is replaced
+    with contextlib.suppress(harness.RequestError, harness.StorageError):  # alternatively, the link is replaced
         harness.open_table(tmp_path / "source").pull(slice_, refresh=True)
     assert [path.name for path in aside.iterdir()] == ["file"]
     assert (aside / "file").read_text() == ""

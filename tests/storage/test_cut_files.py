@@ -33,7 +33,7 @@ def test_a_commit_that_its_storage_cuts_is_an_error(tmp_path, monkeypatch):
         return last_line(data)
 
     monkeypatch.setattr(Storage, "read", read)
-    with pytest.raises(harness.CorruptFileError, match="is cut short: its storage gives") as error:
+    with pytest.raises(harness.CorruptFileError, match="is cut short: its storage returned") as error:
         harness.open_table(location).snapshot().to_arrow()
     assert error.value.cause == "CutShort"
     assert cuts

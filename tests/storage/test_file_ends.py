@@ -68,5 +68,5 @@ def test_of_too_many_ends_the_oldest_are_asked_for_again(bucket: Any, monkeypatc
 
 def test_a_store_that_gives_fewer_bytes_than_it_has(bucket: Any) -> None:
     bucket.end = lambda path, length: (b"89", OLD)
-    with pytest.raises(StorageError, match="gives 2 bytes for the last 4"):
+    with pytest.raises(StorageError, match="returned 2 bytes for the last 4"):
         FileEnds().fetch(bucket, "f", 4)

@@ -151,10 +151,10 @@ def test_the_log_says_each_repetition(store, caplog, monkeypatch):
     Throttling.failures[:] = [Answered(503), ConnectionResetError("secret")]
     assert store.read("throttling://x/f") == b"0123"
     assert caplog.messages == [
-        "read all of throttling://x/f: HTTP 503, asked again in 0.1 s, 1 of 5",
-        "read all of throttling://x/f: ConnectionResetError, asked again in 0.2 s, 2 of 5",
+        "read all of throttling://x/f: HTTP 503, retry in 0.1 s, 1 of 5",
+        "read all of throttling://x/f: ConnectionResetError, retry in 0.2 s, 2 of 5",
     ]
-    assert traffic.summary() == "4 bytes of stores in 1 request, 2 asked again"
+    assert traffic.summary() == "4 bytes from stores in 1 request, 2 retried"
 
 
 def test_a_throttled_file_is_not_taken_for_absent(store: Storage, time: Time) -> None:

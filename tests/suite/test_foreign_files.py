@@ -79,10 +79,10 @@ def reader(tmp_path_factory):
         pytest.param("rows = folder + '/in'; os.makedirs(rows, exist_ok=True)", "it is a directory|links", id="folder"),
         pytest.param("rows = output + chr(0)", "expected a path below", id="NUL"),
         pytest.param("rows = output + chr(0xD800)", "expected a path below", id="half a character"),
-        pytest.param("rows = folder + '/' + 'x' * 300", "its name is longer than a file's", id="too long"),
+        pytest.param("rows = folder + '/' + 'x' * 300", "its name is too long", id="too long"),
         pytest.param("rows = folder + '/x' * 5000", "expected a path below", id="far too long"),
         pytest.param("rows = output", "it does not exist", id="nothing"),
-        pytest.param("os.mkfifo(output); rows = output", "it is no regular file", id="pipe"),
+        pytest.param("os.mkfifo(output); rows = output", "it is not a regular file", id="pipe"),
         pytest.param("os.symlink('/dev/zero', output); rows = output", "links are not followed", id="endless"),
     ],
 )
@@ -285,10 +285,12 @@ def piped(path):
         ),
         pytest.param(lambda s: with_rows(s / "mine/case.json", arrow="/dev/zero"), "the rows: expected", id="rows"),
         pytest.param(lambda s: linked(s / "mine/expected/1.arrow", "/dev/zero"), "the rows: links", id="endless rows"),
-        pytest.param(lambda s: piped(s / "mine/expected/1.arrow"), "the rows: it is no regular", id="rows are a pipe"),
-        pytest.param(lambda s: piped(s / "mine/case.json"), "the case: it is no regular", id="case is a pipe"),
+        pytest.param(
+            lambda s: piped(s / "mine/expected/1.arrow"), "the rows: it is not a regular", id="rows are a pipe"
+        ),
+        pytest.param(lambda s: piped(s / "mine/case.json"), "the case: it is not a regular", id="case is a pipe"),
         pytest.param(lambda s: linked(s / "suite.json", "/dev/zero"), "the suite: links", id="endless suite"),
-        pytest.param(lambda s: piped(s / "suite.json"), "the suite: it is no regular", id="suite is a pipe"),
+        pytest.param(lambda s: piped(s / "suite.json"), "the suite: it is not a regular", id="suite is a pipe"),
     ],
 )
 @pytest.mark.parametrize("load", [load_cases, lambda suite: score_results(suite, suite)], ids=["cases", "score"])
@@ -301,7 +303,7 @@ def test_a_suite_reads_its_own_regular_files_alone(suite, load, attack, message)
 @pytest.mark.parametrize(
     ("attack", "message"),
     [
-        pytest.param(os.mkfifo, "it is no regular file", id="pipe"),
+        pytest.param(os.mkfifo, "it is not a regular file", id="pipe"),
         pytest.param(lambda path: path.symlink_to("/dev/zero"), "links are not followed", id="endless"),
         pytest.param(lambda path: path.mkdir(), "it is a directory", id="folder"),
     ],
@@ -330,7 +332,7 @@ def workload(tmp_path):
     ("attack", "message"),
     [
         pytest.param(lambda w: linked(w / "delta", "/"), "links are not followed", id="table"),
-        pytest.param(lambda w: piped(w / "specs/all.json"), "it is no regular file", id="pipe"),
+        pytest.param(lambda w: piped(w / "specs/all.json"), "it is not a regular file", id="pipe"),
         pytest.param(
             lambda w: linked(w / "expected/all/expected_data/part.parquet", "/dev/zero"), "links are not", id="endless"
         ),

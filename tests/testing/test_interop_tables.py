@@ -1,6 +1,6 @@
-"""Tables that the reference implementations wrote, and moved since: harness reads the rows that their writers read.
+"""Tables that the reference implementations wrote, moved afterwards: harness reads the same rows as their writers.
 
-They and their reads are in fixtures/interop, made by tests/interop/make_tables.py.
+The tables and their expected reads are in fixtures/interop, made by tests/interop/make_tables.py.
 """
 
 import json
@@ -18,19 +18,19 @@ TABLES = sorted(path.parent.relative_to(PLACE).as_posix() for path in PLACE.glob
 
 
 def read(table: harness.Table, wanted: dict[str, Any], engine: str) -> pa.Table:
-    """Versions, snapshots and refs, or a range of changes."""
+    """Read a version, snapshot or ref, or a range of changes."""
     if (versions := wanted.get("changes")) is not None:
         return table.changes(*versions, columns=wanted["columns"]).to_arrow(engine=engine)
     return table.snapshot(ResolvedSelector(**wanted["at"]).moment).to_arrow(columns=wanted["columns"], engine=engine)
 
 
 def printed_rows(columns: list[str], rows: list[list[Any]]) -> list[str]:
-    """Rows as texts that can be sorted and compared, values that JSON has not as Python's text of them."""
+    """Return rows as texts that can be sorted and compared. Values without a JSON form are printed by Python."""
     return sorted(json.dumps(dict(zip(columns, row, strict=True)), default=str) for row in rows)
 
 
 def check(name: str, engine: str) -> None:
-    """Every read that the writer made gives harness the same rows."""
+    """Check that every read of the writer returns the same rows in harness."""
     table = harness.open_table(str(PLACE / name / "table"))
     for wanted in json.loads((PLACE / name / "expected.json").read_text(encoding="utf-8")):
         rows = [list(row.values()) for row in read(table, wanted, engine).to_pylist()]

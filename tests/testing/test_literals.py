@@ -1,4 +1,4 @@
-"""Tables that tests write down: the rows that are left, for every format and kind of deletes; and what is refused."""
+"""Table literals: the remaining rows for every format and kind of deletes, and invalid literals."""
 
 import datetime as dt
 from decimal import Decimal
@@ -70,19 +70,19 @@ def test_types_are_told_by_values():
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: types_of([{"a": None}]), "Cannot tell the type of 'a'"),
-        (lambda: types_of([{"a": 1}, {"a": "x"}]), "Cannot tell the type of 'a'"),
+        (lambda: types_of([{"a": None}]), "Cannot infer the type of 'a'"),
+        (lambda: types_of([{"a": 1}, {"a": "x"}]), "Cannot infer the type of 'a'"),
         (lambda: literal(ROWS, SCHEMA, deletes=[{"id": 1}], format="delta"), "delta has no deletes of the kind"),
         (lambda: literal(ROWS, SCHEMA, deletes=[0], kind="equality"), "expected mappings"),
-        (lambda: literal(ROWS, SCHEMA, deletes=[0, {"id": 1}]), "expected places, got {'id': 1}"),
+        (lambda: literal(ROWS, SCHEMA, deletes=[0, {"id": 1}]), "expected row indexes, got {'id': 1}"),
         (lambda: literal(ROWS, SCHEMA, deletes=1), "expected a list, got 1"),
         (lambda: literal(ROWS, SCHEMA, deletes={"id": 1}), "expected a list, got {'id': 1}"),
-        (lambda: literal(ROWS, SCHEMA, deletes=[True]), "expected places, got True"),
-        (lambda: literal(ROWS, SCHEMA, deletes=["0"]), "expected places, got '0'"),
-        (lambda: literal(ROWS, SCHEMA, deletes=[0, 3]), "no row is at place 3; the table has 3, from 0"),
-        (lambda: literal(ROWS, SCHEMA, deletes=[-1], format="delta"), "no row is at place -1"),
-        (lambda: literal(ROWS, SCHEMA, deletes=[3], kind="vector"), "no row is at place 3"),
-        (lambda: literal([], SCHEMA, deletes=[0]), "no row is at place 0; the table has 0"),
+        (lambda: literal(ROWS, SCHEMA, deletes=[True]), "expected row indexes, got True"),
+        (lambda: literal(ROWS, SCHEMA, deletes=["0"]), "expected row indexes, got '0'"),
+        (lambda: literal(ROWS, SCHEMA, deletes=[0, 3]), "no row has index 3; the table has 3 rows, numbered from 0"),
+        (lambda: literal(ROWS, SCHEMA, deletes=[-1], format="delta"), "no row has index -1"),
+        (lambda: literal(ROWS, SCHEMA, deletes=[3], kind="vector"), "no row has index 3"),
+        (lambda: literal([], SCHEMA, deletes=[0]), "no row has index 0; the table has 0"),
         (lambda: literal(ROWS, SCHEMA, deletes=[{"id": 1}, {"id": 7}]), "{'id': 7} matches no row"),
         (lambda: literal(ROWS, SCHEMA, deletes=[{"id": 1, "name": "b"}]), "{'id': 1, 'name': 'b'} matches no row"),
         (lambda: literal(ROWS, SCHEMA, deletes=[{"id": 1}, {"name": "a"}]), "has other columns than {'id': 1}"),
@@ -90,7 +90,7 @@ def test_types_are_told_by_values():
         (lambda: literal(ROWS, SCHEMA, kind="vector"), "Invalid kind 'vector': there are no deletes"),
         (lambda: literal(ROWS, SCHEMA, deletes=[0], kind="none"), "Invalid kind 'none': there are deletes"),
         (lambda: all_forms("hudi"), "Invalid format 'hudi'"),
-        (lambda: all_forms("delta", "equality"), "delta tables have none such"),
+        (lambda: all_forms("delta", "equality"), "delta tables do not have it"),
     ],
 )
 def test_what_cannot_be_meant_is_refused(make, message):

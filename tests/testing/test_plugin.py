@@ -1,4 +1,4 @@
-"""The pytest plug-in, used as another project uses it: by runs of pytest inside these tests."""
+"""The pytest plug-in as other projects use it, in runs of pytest inside these tests."""
 
 import datetime as dt
 import importlib.util
@@ -43,7 +43,7 @@ CLICKS = """
 
 @pytest.fixture
 def run(pytester, monkeypatch):
-    """Runs pytest in a directory of its own with the plug-in and no other; gives the result."""
+    """Run pytest in a separate directory with only this plug-in, and return the result."""
     monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
 
     def run(test: str, *arguments: str, conftest: str = "") -> pytest.RunResult:
@@ -150,7 +150,7 @@ def test_once_for_each(harness_engine, harness_session, lake_table):
 
 def test_tables_may_read_what_the_settings_allow(run, pytester):
     pytester.makeini(
-        # pytest 8 says that the plug-in was imported before.
+        # pytest 8 warns that the plug-in was already imported.
         "[pytest]\nfilterwarnings =\n    error\n    ignore::pytest.PytestAssertRewriteWarning\n"
         "harness_allowed_roots =\n    other\n    s3://bucket/x"
     )
@@ -208,7 +208,7 @@ NO_PYSPARK = "*pyspark is not installed*lakeharness?spark?*"
 
 @pytest.fixture(params=[NO_JAVA, NO_PYSPARK], ids=["no java", "no pyspark"])
 def reason(request, monkeypatch) -> str:
-    """The reason why Spark does not start in the runs of the test."""
+    """Return the reason why Spark does not start in the test's runs."""
     pytest.importorskip("pyspark")
 
     if request.param == NO_JAVA:
@@ -280,7 +280,7 @@ def harness_spark(spark): return spark
 
 
 def test_spark_is_left_as_it_was_after_each_test(run, spark):
-    # In this process a session runs already. The inner run is made to believe that it started it.
+    # A session already runs in this process. The inner run is made to believe that it started the session.
     result = run(
         """
 @pytest.fixture(scope="module")
@@ -372,7 +372,7 @@ def test_where_spark_runs(option, ini, workers, master, monkeypatch):
     assert spark_master_of(config) == master
 
 
-# -- Tables
+# The marker `harness_tables`.
 
 
 PLAIN = {
@@ -398,7 +398,9 @@ def test_what_is_no_table_is_refused(tmp_path):
     with pytest.raises(RequestError, match=r"does not show the features deletion-vector"):
         make_table({**PLAIN, "features": ["deletion-vector"]}, tmp_path, name="u")
     table = make_table(CLICKS, tmp_path)
-    with pytest.raises(RequestError, match=r"^Cannot make the table t: there is one already; give another name="):
+    with pytest.raises(
+        RequestError, match=r"^Cannot make the table t: a table of that name exists; pass another name="
+    ):
         make_table(CLICKS, tmp_path)
     with pytest.raises(RequestError, match=r"^Cannot check the table t: its scenario has no `expect`"):
         table.check()
@@ -416,8 +418,6 @@ def test_check_shows_each_read_that_differs(tmp_path):
     assert "expectation 3: CorruptFileError was expected, got 1 rows" in text
     assert "expectation 1" not in text
 
-
-# -- Rows
 
 INSTANT = pa.timestamp("us", "UTC")
 
@@ -514,7 +514,7 @@ def test_rows_that_spark_collects():
     with pytest.raises(AssertionError, match="1 row only on the left, 1 row only on the right"):
         assert_same_rows(rows, [plain[0], (5, None, [], None)])
     assert_same_rows([row(m={"a": 1})], pa.table({"m": pa.array([[("a", 1)]], pairs)}))
-    with pytest.raises(RequestError, match="lists of rows with maps: give the DataFrame"):
+    with pytest.raises(RequestError, match="lists of rows with maps: pass the DataFrame"):
         assert_same_rows([row(m={"a": 1})], [({"a": 1},)])
     assert_same_rows([row(1, "a")], pa.table({"id": [1], "name": ["a"]}))  # without names, by order
 
@@ -559,7 +559,7 @@ def test_lists_without_rows():
 @pytest.mark.parametrize(
     ("test", "message"),
     [
-        ("@pytest.mark.harness_tables('t', rows=[])\ndef test_it(): pass", "*wants the fixture harness_job*"),
+        ("@pytest.mark.harness_tables('t', rows=[])\ndef test_it(): pass", "*needs the fixture harness_job*"),
         (
             "@pytest.mark.harness_tables('t', rows=[], formats='hudi')\ndef test_it(harness_job): pass",
             "*Invalid*'hudi'*",

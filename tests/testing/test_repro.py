@@ -1,4 +1,4 @@
-"""Repro directories: a planted fault is found, shrunk to few operations, and shown by the scenario that is left."""
+"""Repro directories: a planted fault is found, reduced to few operations, and shown by the reduced scenario."""
 
 from bisect import bisect_left
 
@@ -26,7 +26,7 @@ SETTINGS = settings(
 
 
 def plant(monkeypatch) -> None:
-    """Equality deletes hit files of their own sequence number."""
+    """Make equality deletes apply to files with the same sequence number."""
     monkeypatch.setattr(delete_scope, "bisect_right", bisect_left)
 
 

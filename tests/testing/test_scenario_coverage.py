@@ -1,4 +1,4 @@
-"""Every numbered rule about reading is shown by a scenario, or it says here why no table can show it."""
+"""Every numbered rule about reading has a scenario, or a reason here why no table can show it."""
 
 import re
 
@@ -8,7 +8,7 @@ from harness.rules import rules
 from harness.suite.scenarios.loading import find
 
 RULES = {rule.name for rule in rules()}
-# What no scenario has to show: a format version that is not adopted, what engines do with a plan, the newest features.
+# Rules that need no scenario: an unadopted format version, the engines' use of a plan, and the newest features.
 FREE = re.compile(r"iceberg (9|11)\.|delta E|frontier ")
 
 EXCEPTIONS = {
@@ -30,7 +30,7 @@ EXCEPTIONS = {
 
 @pytest.fixture(scope="module")
 def cited() -> dict[str, set[str]]:
-    """Clauses with the scenarios that cite them."""
+    """Return the clauses with the scenarios that cite them."""
     found: dict[str, set[str]] = {}
     for scenario in find():
         for clause in scenario.clauses:

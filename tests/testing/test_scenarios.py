@@ -1,7 +1,7 @@
-"""Every scenario of fixtures/ on every engine, a test each: its reads give the rows, or the error, that it expects.
+"""Every scenario of fixtures/ on every engine: each read returns the expected rows or raises the expected error.
 
-The oracle plans by itself, without skipping a file. A scenario that an engine is known to fail stands in
-tests/suite/expected-failures.txt with the reason, and a line there that no longer holds fails too.
+The oracle makes its own plan and skips no file. Expected failures of an engine are listed with their reason in
+tests/suite/expected-failures.txt. If a listed test passes, it fails here.
 """
 
 import operator
@@ -27,13 +27,13 @@ SCENARIOS = find()
 EXPECTED_FAILURES = read_list(Path(__file__).parents[1] / "suite/expected-failures.txt")
 
 pytestmark = [
-    pytest.mark.filterwarnings("ignore::harness.errors.HarnessWarning"),  # what is odd about a table is its point
+    pytest.mark.filterwarnings("ignore::harness.errors.HarnessWarning"),  # scenarios have irregular tables on purpose
 ]
 
 
 @pytest.fixture(scope="module")
 def scenario_table(request, tmp_path_factory):
-    """The table of a scenario and the plans of its reads, in which what the scenario declares has to occur."""
+    """Return the table of a scenario and the plans of its reads, after a check that the declared features occur."""
     evidence = collect_evidence(build(request.param, tmp_path_factory.mktemp("scenario")))
     assert missing_features(evidence) == (), "declared, but not in the table or its plans"
     return evidence
@@ -53,7 +53,7 @@ def test_scenario(engine, scenario_table, request, monkeypatch):
         request.applymarker(pytest.mark.xfail(reason=line.reason, raises=AssertionError))
     assert disagreements(engine, scenario_table) == []
     if engine != "oracle" and any(plan.equality_deletes for plan in scenario_table.plans):
-        # Files are joined with deletes set by set or all at once, whichever costs less. Here the other of the two.
+        # Files are joined with deletes per set or all at once, whichever is cheaper. This uses the more expensive way.
         monkeypatch.setattr(union_arms, "joins_by_set", lambda plan, chosen=union_arms.joins_by_set: not chosen(plan))
         assert disagreements(engine, scenario_table) == []
 
@@ -67,7 +67,7 @@ def disagreements(engine, scenario_table):
 
 
 def engine_expectation(expectation, engine):
-    """The expectation that is asked of the engine: the oracle finds faults in words of its own."""
+    """Return the expectation for an engine. The oracle's errors have other messages."""
     expected = expectation.expected
     if engine != "oracle" or not isinstance(expected, ExpectedError):
         return expectation
@@ -75,7 +75,7 @@ def engine_expectation(expectation, engine):
 
 
 def read(scenario_table, engine, expectation):
-    """The rows; the oracle plans for itself."""
+    """Return the rows. The oracle makes its own plan."""
     if engine != "oracle":
         return find_engine(engine).to_arrow(scenario_table.plan_of(expectation.number))
     shown = {"columns": expectation.columns, "where": expectation.where}
@@ -85,4 +85,4 @@ def read(scenario_table, engine, expectation):
 def test_dumped_scenarios_read_back_equal():
     for scenario in SCENARIOS:
         again = parse(dump(scenario), scenario.name, path=scenario.path)
-        assert repr(again) == repr(scenario)  # by text, so that NaN equals itself
+        assert repr(again) == repr(scenario)  # as text, so that NaN equals itself

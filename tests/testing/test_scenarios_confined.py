@@ -1,4 +1,4 @@
-"""An untrusted scenario file: it writes only where it is built, and what is wrong with it is one line."""
+"""An untrusted scenario file writes only into its directory, and its errors have one line."""
 
 import pytest
 
@@ -27,7 +27,7 @@ def puffin(path):
 
 @pytest.fixture
 def place(tmp_path):
-    """Where scenarios are built; beside it a file that is none of theirs, and inside a link that leads to it."""
+    """Return the directory for scenarios. Beside it is a foreign file, and inside it a link to that file."""
     (tmp_path / "secret").write_text("mine")
     (tmp_path / "outside").mkdir()
     (tmp_path / "in").mkdir()
@@ -64,7 +64,7 @@ OUTSIDE = [
     *((format_, {"folder": folder}, []) for format_ in BOTH for folder in ("../outside/t", "{out}/t", "link/t")),
     *(("iceberg", {"format-version": 3}, [append(), puffin(path)]) for path in PUFFINS),
     ("delta", VECTORS, [append(), {"delete-rows": {"rows": {"a": [0]}, "prefix": ".."}}]),
-    # No recorded path leads a break outside.
+    # A break in a table's files cannot use a recorded path that leads outside.
     ("iceberg", {}, [append(), LED, {"break": {"truncate": "manifest list", "to": 0}}]),
     ("iceberg", {}, [append(set={"file_path": "{secret}"}), {"break": {"truncate": "a", "to": 0}}]),
 ]
@@ -135,7 +135,7 @@ def test_what_the_builders_cannot_do_is_an_error_of_the_scenario(place, format_,
 
 
 def filled(value, place):
-    """The value with the place outside in all its texts."""
+    """Return the value with the outside path in all its texts."""
     match value:
         case str():
             return value.format(out=place.parent / "outside", secret=place.parent / "secret")
@@ -147,7 +147,7 @@ def filled(value, place):
 
 
 def refused(place, wrong, *, match="Cannot write|No file"):
-    """The scenario is refused, and nothing beside its directory changed."""
+    """Check that the scenario is refused, and that nothing outside its directory changed."""
     with pytest.raises(RequestError, match=match):
         build(wrong, place)
     assert (place.parent / "secret").read_text() == "mine"

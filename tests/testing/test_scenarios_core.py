@@ -1,4 +1,4 @@
-"""Scenario files: read strictly; the tables, the points and the answers that come of them, and what is refused."""
+"""Scenario files: strict parsing, their tables, snapshots and expectations, and invalid files."""
 
 import math
 from collections.abc import Iterable
@@ -49,9 +49,6 @@ expect:
 def _changed(old, new):
     assert old in _TEXT
     return parse(_TEXT.replace(old, new), "case")
-
-
-# -- files -----------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -142,9 +139,6 @@ def test_load_names_a_missing_file(tmp_path):
         load(tmp_path / "none.yaml")
 
 
-# -- values and rows --------------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("type_", "value"),
     [
@@ -175,9 +169,6 @@ def test_rows_are_counted():
     assert expand_rows({"count": 3, "from": 1, "step": 2, "row": "{i}"}, "rows") == [1, 3, 5]
     with pytest.raises(RequestError, match="Unknown key 'by'"):
         expand_rows({**rows, "by": 2}, "rows")
-
-
-# -- verdicts ---------------------------------------------------------------------------------------------------------
 
 
 def _expects(expected, open_=None):
@@ -303,7 +294,7 @@ def test_a_catalog_that_cannot_be_is_refused(tmp_path: Path, catalog: Any, messa
         built(tmp_path, [TWO_ROWS]).opening(catalog)
 
 
-# A table with one file and nothing else: features that it has, whatever is declared.
+# A table with one file has only a few features, whatever the scenario declares.
 _PLAIN = {"no-checkpoint"}
 
 

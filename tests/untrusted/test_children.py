@@ -1,4 +1,4 @@
-"""Programs that this process starts: whatever they do with their pipes, a limit ends them and all that they started."""
+"""Programs that this process starts: whatever they do with their pipes, a time limit ends them and their children."""
 
 import os
 import select
@@ -40,7 +40,7 @@ ROWS = (
 
 @pytest.fixture
 def reader(tmp_path):
-    """Reads a table by a program that runs code, once or for each request; the request may be long."""
+    """Read a table with a program that runs code, once or for each request. The request may be long."""
 
     @contextmanager
     def opened(code, limit=60.0):
@@ -56,7 +56,7 @@ def reader(tmp_path):
 
 
 def has_ended(process):
-    """Whether a process ends, or has ended, within ten seconds."""
+    """Return whether a process ends within ten seconds."""
     try:
         opened = os.pidfd_open(process)
     except ProcessLookupError:
@@ -122,7 +122,7 @@ def test_the_last_words_of_a_reader_are_shown(reader):
 
 
 def test_a_child_that_is_not_listened_to_ends():
-    """It waits for room in its pipes meanwhile."""
+    """The program waits until its pipes have space."""
     child = Child.start([sys.executable, "-c", "while True: print('x' * 65536)"], dict(os.environ))
     assert child.receive(60.0) is not None
     child.send(b"x" * (1 << 20))

@@ -1,4 +1,4 @@
-"""What the kernel is told to hold a worker to: the filter of system calls, and a control group. Starts no process."""
+"""The kernel's filter of system calls and control group for a worker. No process is started."""
 
 import struct
 
@@ -11,7 +11,7 @@ from harness.untrusted.seccomp import NUMBERS
 
 
 def verdict(code, audit, number, arguments=()):
-    """What a filter says of a call: its last word."""
+    """Return the action that a filter takes for a call."""
     data = struct.pack("=iIQ6Q", number, audit, 0, *arguments, *[0] * (6 - len(arguments)))
     steps, at, value = list(struct.iter_unpack("<HBBI", code)), 0, 0
     while True:
@@ -39,9 +39,9 @@ CALLS: dict[int, list[tuple]] = {
         ("kill", OWN),
         ("tgkill", OWN),
         ("prlimit64", 0),
-        ("prlimit64", 1 << 32),  # the kernel takes the lower half
+        ("prlimit64", 1 << 32),  # the kernel uses the lower half
         ("clone", 0x3D0F00),
-        ("clone", 0x7D0F00),  # as glibc makes threads, and musl
+        ("clone", 0x7D0F00),  # the flags of threads in glibc and in musl
         ("fcntl", 3, 3),
         ("ioctl", 3, 0x5401),
         ("socketpair", 1, 1 | 0o2000000),
@@ -59,7 +59,7 @@ CALLS: dict[int, list[tuple]] = {
         ("sched_setaffinity", 0),
         ("clone", 0x3D0F00 | 17),
         ("clone", 17),
-        ("clone", 0x4000 | 0x100 | 17),  # the last as vfork
+        ("clone", 0x4000 | 0x100 | 17),  # the last one is vfork
         ("fcntl", 3, 10),
         ("socketpair", 1, 2),
         ("socketpair", 16, 1),
@@ -92,7 +92,7 @@ def test_limits_stay_once_they_are_set(call, arguments, comes):
 
 
 def test_calls_of_other_kinds():
-    """Numbers of another machine, and x86_64's second set; what a work needs besides is asked for by name."""
+    """These are calls of another machine, and of x86_64's second set. Work names further calls that it needs."""
     code = seccomp.program("x86_64", OWN, notify=False)
     assert verdict(code, 0x40000003, 1) == 0x80000000
     assert verdict(code, 0xC000003E, 0x40000000) == UNKNOWN
@@ -133,7 +133,7 @@ def test_a_group_is_made_where_its_controllers_are_handed_over(tmp_path, own, co
             assert (path / "memory.max").read_text() == str(1 + (512 << 20) + (1 << 40))
             (path / "memory.events").write_text("oom 2\noom_kill 1\n")
         assert group.ran_out_of_memory() is (made is not None)
-        for path in groups:  # as a group goes, whose files are none
+        for path in groups:  # the kernel removes a group's files with the group
             for file in path.iterdir():
                 file.unlink()
     assert list(tmp_path.rglob("harness-untrusted-*")) == []

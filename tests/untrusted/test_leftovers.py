@@ -1,4 +1,4 @@
-"""What is left of processes that were killed, and processes that have little memory."""
+"""Directories that killed processes leave behind, and processes that run out of memory."""
 
 import os
 import subprocess
@@ -18,7 +18,7 @@ def temporary(monkeypatch, tmp_path):
 
 
 def test_directories_that_nobody_holds_go_with_the_next_worker(tmp_path):
-    """As SIGKILL leaves them, however deep and whoever may not look into them; those in use and of others stay."""
+    """SIGKILL leaves directories of any depth, also unreadable ones. Directories in use and of other users stay."""
     deep = tmp_path / f"{launching.PREFIX}killed"
     inner = os.path.join(deep, *["d" * 100] * 30)
     os.makedirs(inner)

@@ -1,4 +1,4 @@
-"""`read_untrusted`: what goes to the worker and what comes of its answers. One test starts a worker."""
+"""`read_untrusted`: its requests to the worker, and its handling of the answers. One test starts a worker."""
 
 import contextlib
 import inspect
@@ -37,7 +37,7 @@ def table(tmp_path_factory):
 
 @pytest.fixture
 def here(monkeypatch):
-    """The worker's part in this process; returns what it was started with."""
+    """Run the worker's part in this process, and return its arguments."""
     started = []
 
     def run(work, request, **how):
@@ -51,7 +51,7 @@ def here(monkeypatch):
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux can hold a worker to all limits")
 def test_a_query_in_a_worker(table):
-    """Through paths with signs of patterns, and by link; memory that DuckDB has no more of is an error of the query."""
+    """The paths have wildcards and links. If DuckDB runs out of memory, the query raises an error."""
     query = "SELECT s, current_setting('memory_limit') AS m FROM t ORDER BY id"
     rows = harness.read_untrusted(table, query=query, bounds=harness.Bounds(memory_bytes=2 << 30))
     assert rows.to_pydict() == {"s": ["a", None], "m": ["1.0 GiB", "1.0 GiB"]}
@@ -80,7 +80,7 @@ def test_rows(table, here, asked, rows):
     [
         ({"where": "x = 1"}, UnknownColumnError, 'Unknown column "x"'),
         ({"query": "SELECT nowhere() FROM t"}, EngineError, "DuckDB cannot run the query: "),
-        ({"query": "COPY t TO 'x.csv'"}, RequestError, "A query only reads, got COPY"),
+        ({"query": "COPY t TO 'x.csv'"}, RequestError, "A query may only read, got COPY"),
         ({"limits": harness.Limits(actions=0)}, LimitError, "raise the option limits.actions"),
     ],
 )
@@ -90,7 +90,7 @@ def test_an_error_keeps_its_class_and_place(table, here, asked, kind, said):
 
 
 def test_it_takes_what_open_table_and_snapshot_take():
-    """But no options of stores and catalogs, which no worker asks, nor `outside` and `untrusted`, which are decided."""
+    """Options of stores and catalogs are refused, because a worker cannot reach these."""
     own = {"columns", "where", "query", "bounds", "waived"}
     others = {"catalog", "storage_options", "outside", "untrusted", "self"}
     twins = (inspect.signature(harness.open_table), inspect.signature(harness.Table.snapshot))
@@ -122,14 +122,14 @@ def test_a_table_that_a_catalog_manages(tmp_path, here):
 def test_the_table_is_opened_as_untrusted(tmp_path, here):
     table = DeltaTable.create(tmp_path / "t", {"id": "long"})
     (tmp_path / "t" / "_delta_log" / f"{0:020d}.crc").write_text('{"numFiles": 3}')
-    with pytest.raises(InvalidTableError, match="records numFiles 3, the log has 0; of an untrusted table that is an"):
+    with pytest.raises(InvalidTableError, match="records numFiles 3, the log has 0; in an untrusted table, this is an"):
         harness.read_untrusted(str(table.directory))
 
 
 @pytest.mark.parametrize(
     ("asked", "said"),
     [
-        ({"query": "FROM t", "where": "id = 1"}, "Cannot take a query with columns or where"),
+        ({"query": "FROM t", "where": "id = 1"}, "Cannot use query together with columns or where"),
         ({"columns": "id"}, "expected a list of names"),
         ({"waived": ["everything"]}, "Cannot waive 'everything'"),
         ({"allowed_roots": ["s3://elsewhere"]}, "Cannot read an untrusted table that is not on a local disk"),
@@ -142,7 +142,7 @@ def test_what_cannot_be_asked(table, here, asked, said):
 
 
 def test_remote_tables_are_refused():
-    with pytest.raises(RequestError, match="no network where it is read; copy it") as told:
+    with pytest.raises(RequestError, match="the process that reads it has no network; copy it") as told:
         harness.read_untrusted("s3://user:secret@bucket/table?token=x")
     assert "x" not in str(told.value).partition("table s3")[2]
 
@@ -182,7 +182,7 @@ BAD_OFFSETS = pa.Table.from_arrays(
 )
 def test_what_a_worker_that_was_taken_over_gives_back(table, monkeypatch, answer):
     monkeypatch.setattr(reading, "run", lambda *_, **__: WorkerResult(*answer, ""))
-    with pytest.raises(EngineError, match="Cannot read what the process for the untrusted table gave back"):
+    with pytest.raises(EngineError, match="Cannot read what the process for the untrusted table returned"):
         harness.read_untrusted(table)
 
 
@@ -192,7 +192,7 @@ def patched(stream, before, after):
 
 
 def one_field_often(stream):
-    """All fields of a schema at the place of the first one."""
+    """Point all fields of a schema at the first field."""
     data = bytearray(stream)
     count, at = _FlatTable(stream[8:], struct.unpack_from("<I", stream, 8)[0]).table(2)._find_vector(1, 4)
     first = at + struct.unpack_from("<I", data, 8 + at)[0]
@@ -207,7 +207,7 @@ def growing():
     return ipc(pa.Table.from_batches(batches), emit_dictionary_deltas=True)
 
 
-NUMBERS = pa.table({"a": range(8), "b": range(8)})  # of 64 bytes each
+NUMBERS = pa.table({"a": range(8), "b": range(8)})  # 64 bytes each
 NULLS = pa.Array.from_buffers(pa.null(), 1 << 29, [None])
 DENSE = pa.UnionArray.from_dense(pa.array([0] * 9, pa.int8()), pa.array([0] * 9, pa.int32()), [pa.array(["x" * 99])])
 DICTIONARY = pa.DictionaryArray.from_arrays(pa.array(bytes(30_000), pa.uint8()), ["x" * 10_000])
@@ -224,21 +224,21 @@ DICTIONARY = pa.DictionaryArray.from_arrays(pa.array(bytes(30_000), pa.uint8()),
         (ipc(pa.table({"a": pa.RunEndEncodedArray.from_arrays([1 << 30], [1])})), "a field is of type 22"),
         pytest.param(ipc(pa.table({"a": DENSE})), "a field is of type 14", id="dense-union"),
         pytest.param(growing(), "a dictionary grows", id="deltas"),
-        pytest.param(ipc(pa.table({"a": DICTIONARY})), "its dictionaries stand for more", id="dictionary"),
-        (ipc(pa.table({"a": pa.ListArray.from_arrays([0, 30_000], DICTIONARY)})), "its dictionaries stand for more"),
+        pytest.param(ipc(pa.table({"a": DICTIONARY})), "its dictionaries expand to more", id="dictionary"),
+        (ipc(pa.table({"a": pa.ListArray.from_arrays([0, 30_000], DICTIONARY)})), "its dictionaries expand to more"),
         (patched(ipc(NUMBERS), struct.pack("<4q", 64, 0, 64, 64), struct.pack("<4q", 64, 0, 0, 64)), "overlap"),
         pytest.param(
             patched(ipc(NUMBERS), struct.pack("<4q", 64, 0, 64, 64), struct.pack("<4q", 64, 0, 64, 1 << 40)),
             "a buffer ends after its message",
             id="buffer-beyond",
         ),
-        pytest.param(one_field_often(ipc(NUMBERS)), "one part twice", id="one-field"),
+        pytest.param(one_field_often(ipc(NUMBERS)), "repeats a part", id="one-field"),
         pytest.param(ipc(pa.table({"a": [1]}, metadata={"harness.warnings": "x" * (1 << 21)})), "warnings", id="said"),
     ],
 )
 def test_an_answer_that_is_more_than_its_bytes(table, monkeypatch, stream, said):
     monkeypatch.setattr(reading, "run", lambda *_, **__: WorkerResult(0, stream, ""))
-    with pytest.raises(EngineError, match=f"Cannot read what the process for the untrusted table gave back: .*{said}"):
+    with pytest.raises(EngineError, match=f"Cannot read what the process for the untrusted table returned: .*{said}"):
         harness.read_untrusted(table, bounds=harness.Bounds(output_bytes=32 << 20))
 
 
@@ -266,7 +266,7 @@ def test_an_answer_of_every_type_is_read(table, here, query):
 
 @pytest.mark.parametrize("stream", [ipc(NUMBERS), growing(), ipc(pa.table({"a": [["x"]], "b": [None]}))])
 def test_damaged_answers_are_errors(stream):
-    """A bit anywhere in the messages: harness's error, or pyarrow's, or rows; no crash and no other error."""
+    """A flipped bit in the messages raises an error of harness or pyarrow, or changes rows; there is no crash."""
     for at in range(len(stream)):
         for bit in (1, 0x80):
             damaged = stream[:at] + bytes([stream[at] ^ bit]) + stream[at + 1 :]
@@ -285,7 +285,7 @@ def test_an_error_that_is_told_at_length(table, monkeypatch):
     assert (len(sent["message"]), len(sent["file"])) == (1 << 16, 1 << 12)
     long = WorkerResult(2, b'{"kind": "EngineError", "options": [], "message": "' + bytes(1 << 20) + b'"}', "")
     monkeypatch.setattr(reading, "run", lambda *_, **__: long)
-    with pytest.raises(EngineError, match="its error is none of harness's"):
+    with pytest.raises(EngineError, match="its error is not a harness error"):
         harness.read_untrusted(table)
 
 

@@ -1,4 +1,7 @@
-"""What a worker cannot do, and how each of its ends is told. The workers do what code would that had taken one over."""
+"""The restrictions of a worker, and the error for each way in which it can end.
+
+The workers run code like code that has taken over a worker.
+"""
 
 import ctypes
 import json
@@ -29,13 +32,13 @@ HAS_LANDLOCK = sys.platform == "linux" and ctypes.CDLL(None).syscall(444, None, 
 
 @pytest.fixture(autouse=True)
 def works(monkeypatch):
-    """Workers find `works.py`, which lies beside this file."""
+    """Let workers find `works.py`, which is beside this file."""
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(Path(__file__).parent), *sys.path]))
 
 
 @pytest.fixture(scope="module")
 def attempts_result(tmp_path_factory):
-    """What came of the attempts of one worker, with a server that waits for it and files beside its own directory."""
+    """Return the results of one worker's attempts, near a server and files outside its directory."""
     root = tmp_path_factory.mktemp("contained")
     own, outside, link = root / "own" / "file", root / "outside", root / "own" / "link"
     own.parent.mkdir()
@@ -99,12 +102,12 @@ def test_memory():
     [
         ("endless", "busy", {"cpu_seconds": 1}, "took too many seconds of processor time, 1 are allowed"),
         ("closed", None, {"wall_seconds": 1}, "took too many seconds, 1 are allowed"),
-        ("memory", 101, {"output_bytes": 100}, "gave back too many bytes, 100 are allowed"),
+        ("memory", 101, {"output_bytes": 100}, "returned too many bytes, 100 are allowed"),
         ("threads", 100, {"threads": 50}, "started too many threads, 50 are allowed"),
-        ("holds", "plain", {"scratch_bytes": 4 << 20}, "wrote too many bytes, or files, to its directory"),
+        ("holds", "plain", {"scratch_bytes": 4 << 20}, "wrote too many bytes or files to its directory"),
         ("holds", "open", {"scratch_bytes": 4 << 20}, "holds too many bytes in files"),
         ("holds", "mapped", {"scratch_bytes": 4 << 20}, "holds too many bytes in files"),
-        ("deep", 60, {"scratch_bytes": 4 << 20}, "wrote too many bytes, or files, to its directory"),
+        ("deep", 60, {"scratch_bytes": 4 << 20}, "wrote too many bytes or files to its directory"),
     ],
 )
 def test_a_worker_at_a_limit(monkeypatch, tmp_path, work, request_, bounds, said):
@@ -120,7 +123,7 @@ def test_a_worker_at_a_limit(monkeypatch, tmp_path, work, request_, bounds, said
 @pytest.mark.parametrize(
     ("work", "request_", "cause", "said"),
     [
-        ("killed", signal.SIGKILL, "Killed", "was killed, maybe for want of memory"),
+        ("killed", signal.SIGKILL, "Killed", "was killed, possibly because memory ran out"),
         ("killed", signal.SIGSEGV, "Crashed", "crashed with SIGSEGV"),
         ("exits", 0, "Crashed", "ended with exit code 0"),
         ("exits", 1, "Crashed", "ended with exit code 1"),
@@ -150,7 +153,7 @@ def test_modules_in_the_working_directory_are_not_those_of_a_worker(monkeypatch,
 
 
 def test_an_interrupted_read_leaves_no_process(monkeypatch, tmp_path):
-    """Ctrl-C is a KeyboardInterrupt wherever this process waits."""
+    """Ctrl-C raises KeyboardInterrupt wherever this process waits."""
     begun: list[int] = []
 
     def interrupt(self, stream, data):
@@ -164,9 +167,6 @@ def test_an_interrupted_read_leaves_no_process(monkeypatch, tmp_path):
     with pytest.raises(ProcessLookupError):
         os.kill(begun[0], 0)
     assert list(tmp_path.iterdir()) == []
-
-
-# -- what a system cannot enforce --------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -204,7 +204,7 @@ except PermissionError as error:
 
 @pytest.mark.skipif(not HAS_LANDLOCK, reason="this kernel has no Landlock")
 def test_a_process_without_privileges_and_namespaces_is_confined_too(tmp_path):
-    """As in a container, and on the runners of GitHub."""
+    """This is the situation in a container, and on GitHub's runners."""
     (tmp_path / "outside").touch()
     (tmp_path / "scratch").mkdir()
     command = [sys.executable, "-c", CONFINED, str(tmp_path / "scratch")]
@@ -221,14 +221,14 @@ def test_there_is_no_filter_for_other_systems(monkeypatch, system, machine):
 
 
 def test_a_limit_that_cannot_be_enforced_refuses_the_read_unless_it_is_waived(monkeypatch, tmp_path):
-    """A worker that finds another machine: what it gives back is not read."""
+    """The worker finds a different machine. Its output is then not read."""
     (tmp_path / "sitecustomize.py").write_text("import platform\nplatform.machine = lambda: 'vax'\n")
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(tmp_path), os.environ["PYTHONPATH"]]))
     work = ("works:output_of", {"text": "rows", "code": 0})
     with pytest.raises(RequestError) as told:
         run(*work, bounds=Bounds(), waived=["network"])
     assert "processes: a filter of system calls is made for Linux on x86_64 and aarch64" in told.value.message
-    assert "Run it on Linux, in a container if need be, or accept by the option waived" in told.value.message
+    assert "Run it on Linux, in a container if necessary, or accept by the option waived" in told.value.message
     assert run(*work, bounds=Bounds(), waived=["processes", "network"]).output == b"rows"
 
 
@@ -236,9 +236,6 @@ def test_a_system_without_processes_like_these(monkeypatch):
     monkeypatch.setattr(launching, "os", SimpleNamespace(name="nt"))
     with pytest.raises(RequestError, match="limits of a process are those of Linux; run it there"):
         run("works:output_of", None, bounds=Bounds())
-
-
-# -- bounds ------------------------------------------------------------------------------------------------------------
 
 
 def test_bounds_from_texts():
@@ -250,7 +247,7 @@ def test_bounds_from_texts():
     [
         (lambda: parse_numbers(Bounds, "bound", {"speed": "1"}), "Unknown bound 'speed': there are memory_bytes, "),
         (lambda: parse_numbers(Bounds, "bound", {"open_files": "-1"}), "Invalid bound open_files='-1'"),
-        (lambda: Bounds(open_files=0), "Invalid bound open_files=0: expected a whole number from 1 on"),
+        (lambda: Bounds(open_files=0), "Invalid bound open_files=0: expected a whole number of at least 1"),
         (lambda: Bounds(open_files=True), "Invalid bound open_files=True"),
         (lambda: check_waived(["wall_seconds"]), "Cannot waive 'wall_seconds': there are memory_bytes, "),
         (lambda: check_waived("paths"), "Cannot waive 'paths'"),
@@ -262,7 +259,7 @@ def test_what_is_no_bound(refused, said):
 
 
 def test_a_worker_ends_with_the_process_that_waits_for_it():
-    """A parent that is another one than was said is one that is gone."""
+    """If the parent is not the process named in the request, that process has ended."""
     assert threading.current_thread() is threading.main_thread()
     script = (
         "import os, sys; from harness.untrusted.confining import _end_with\n"

@@ -1,4 +1,4 @@
-"""What workers of the tests do, in place of a read: as code would that has taken over a worker."""
+"""Work that test workers do in place of a read, like code that has taken over a worker."""
 
 import ctypes
 import errno
@@ -20,7 +20,7 @@ SECRETS = {"SECRET", "PATH", "AWS_SECRET_ACCESS_KEY", "GITHUB_TOKEN"}
 
 
 def attempts(request, output):
-    """What must come of each attempt, and what does: a value, or the name of its error."""
+    """Return the expected and the actual result of each attempt: a value, or the name of its error."""
     from harness.engines.duckdb.instance import connect, cursor
 
     outside, own, scratch = request["outside"], request["own"], os.environ["TMPDIR"]
@@ -109,7 +109,7 @@ def threads(request, output):
 
 
 def holds(request, output):
-    """More than it may, in files that are each within the bound."""
+    """Write more bytes than permitted, in files that are each within the bound."""
     kept = []
     for number in range(8):
         path = f"{os.environ['TMPDIR']}/{number}"
@@ -125,7 +125,7 @@ def holds(request, output):
 
 
 def deep(request, output):
-    """A path that the system takes no more, level by level; none may look into its directories."""
+    """Create a path that is too long for the system, level by level, with unreadable directories."""
     at = os.open(os.environ["TMPDIR"], os.O_RDONLY)
     for _ in range(request):
         os.mkdir("d" * 100, 0o300, dir_fd=at)
@@ -135,7 +135,7 @@ def deep(request, output):
 
 
 def unlisted(request, output):
-    """Asks for what no read takes, and fails."""
+    """Make a system call that no read makes, and fail."""
     try:
         os.memfd_create("x")
     finally:
@@ -151,7 +151,7 @@ def endless(request, output):
 
 
 def closed(request, output):
-    """Says that it is done, and is not."""
+    """Close the output, and continue to run."""
     sys.stdout.flush()
     os.close(1)
     os.close(2)
@@ -209,7 +209,7 @@ def _open(number):
 
 
 def _signal_thread(process):
-    """Signal 0 goes to the main thread of a process, and does nothing but be allowed."""
+    """Send signal 0 to the main thread of a process. It does nothing, but needs permission."""
     _call("tgkill", process, process, 0)
     return None
 

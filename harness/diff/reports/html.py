@@ -167,7 +167,7 @@ def _summary(comparison: ComparisonResult) -> Iterator[str]:
         yield f'<p class="columns">{text}: {names}.{paired}</p>'
     if lines := relaxation_lines(comparison):
         items = "".join(f"<li>{escaped(line)}</li>" for line in lines)
-        yield f'<div class="relaxed"><b>Let pass</b><ul>{items}</ul></div>'
+        yield f'<div class="relaxed"><b>Not counted as differences</b><ul>{items}</ul></div>'
     yield "</section>"
 
 

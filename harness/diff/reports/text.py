@@ -124,9 +124,9 @@ def relaxation_lines(comparison: ComparisonResult) -> tuple[str, ...]:
     """Return a line for each kind of difference that did not count."""
     lines = list(comparison.relaxations)
     if comparison.allowed:
-        lines.append(f"{counted(comparison.allowed, 'row')} within tolerances, which is no difference")
+        lines.append(f"{counted(comparison.allowed, 'row')} within tolerances")
     if comparison.schema_only:
-        lines.append("rows, which were not compared")
+        lines.append("rows: only the schemas were compared")
     return tuple(lines)
 
 
@@ -191,7 +191,7 @@ def to_text(comparison: ComparisonResult, width: int = _WIDEST_LINE, most: int |
             for word, side in (("left", comparison.left), ("right", comparison.right))
             if side.error is not None
         ],
-        ["let pass", *(f"  {visible(line)}" for line in relaxed)] if relaxed else [],
+        ["not counted as differences", *(f"  {visible(line)}" for line in relaxed)] if relaxed else [],
         [*_schema(comparison)],
         [*where_lines(comparison, width=width)],
         [*_totals(column_table(comparison, most=_MOST_COLUMNS), width)],

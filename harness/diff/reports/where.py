@@ -40,7 +40,7 @@ def where_html(comparison: ComparisonResult) -> Iterator[str]:
         title = html_text(drawing.title[:1].upper() + drawing.title[1:])
         yield f"<figure><figcaption>{title} <small>{html_text(drawing.note)}</small></figcaption>"
         yield f"{as_svg(drawing)}</figure>"
-    yield "</div><details><summary>The pictures as text</summary>"
+    yield "</div><details><summary>The charts as text</summary>"
     yield html_preformatted("\n".join(where_lines(comparison)))
     yield "</details></section>"
 

@@ -69,7 +69,7 @@ class DeltaMasking:
         gone = sorted(self.metadata.configuration.keys() - state.metadata["configuration"].keys())
         notes = [f"Left out properties and constraints: {', '.join(gone)}"] if gone else []
         if "generationExpression" in self.metadata.schema_string:
-            notes.append("Left out how columns are generated: the new values do not obey it")
+            notes.append("Left out generation expressions: the pseudonyms do not satisfy them")
         return notes
 
     def _metadata(self, action: JsonObject) -> JsonObject:
@@ -97,7 +97,7 @@ class DeltaMasking:
     def _text(self, column: Field, text: str | None) -> str | None:
         if isinstance(column.type, BinaryType) and text is not None:
             raise UnsupportedError(
-                "Cannot anonymise a partition by bytes: other bytes are no text, which the log has of them",
+                "Cannot anonymise a partition by bytes: pseudonyms of bytes cannot be stored as text in the log",
                 field=column.name,
             )
         value = self.pseudonyms.pseudonym(column.type, parse_partition_value(text, column.type, column=column.name))

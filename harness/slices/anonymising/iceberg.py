@@ -77,8 +77,8 @@ class IcebergMasking:
         source = source_type(field, (self.schema, *self.metadata.schemas.values()))
         if source is None or not is_defined(transform, source) or not _keeps_partitions(field, source):
             raise UnsupportedError(
-                f"Cannot anonymise: rows of one partition by {field.name}, which is {transform}, would be in several; "
-                "only identity, times, and texts and powers of ten truncated keep together what was together",
+                f"Cannot anonymise: the partition field {field.name}, {transform}, would split rows of one partition; "
+                "only identity, time transforms, and truncation of texts and to powers of ten are supported",
                 table=self.metadata.location,
                 field=field.name,
             )
@@ -164,5 +164,5 @@ def _example(field: PartitionField, source: dt.Type, value: dt.CellValue) -> dt.
 
 def _first_day(year: int, month: int) -> int:
     if not datetime.MINYEAR <= year <= datetime.MAXYEAR:
-        raise UnsupportedError(f"Cannot anonymise: year {year} is beyond the calendar")
+        raise UnsupportedError(f"Cannot anonymise: year {year} is beyond the calendar (1 to 9999)")
     return (datetime.date(year, month, 1) - datetime.date(1970, 1, 1)).days

@@ -90,7 +90,7 @@ class Pseudonyms:
                 return [(self.pseudonym(key.type, k), self.pseudonym(item.type, v)) for k, v in value]
             case _:
                 raise UnsupportedError(
-                    f"Cannot anonymise values of type {type_}: parts of them would stay; leave the column out"
+                    f"Cannot anonymise values of type {type_}: parts of them cannot be replaced; leave the column out"
                 )
 
     def _image(self, before: str, count: int, index: int) -> int:
@@ -188,7 +188,7 @@ class Pseudonyms:
         days, rest = divmod(value, per_day)
         found = self._day(days) * per_day + self._time(rest, unit, str(days))
         if not -(1 << 63) <= found < 1 << 63:
-            raise UnsupportedError("Cannot anonymise a time in nanoseconds: another of its century is beyond the type")
+            raise UnsupportedError("Cannot anonymise a time in nanoseconds: its pseudonym is beyond the type's range")
         return found
 
     def _time(self, value: int, unit: str, before: str) -> int:

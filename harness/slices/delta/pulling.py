@@ -119,7 +119,7 @@ def choose_contents(table: DeltaTable, selection: DeltaSelection, where: str | N
         name = next((name for name in configuration if name.startswith("delta.redirect")), None)
         if name is not None:
             raise UnsupportedError(
-                f"Cannot pull: the table's property {name} leads writers elsewhere; pull the table that it leads to",
+                f"Cannot pull: the table's property {name} redirects to another table; pull that table",
                 table=table.location,
                 snapshot=version,
             )
@@ -157,7 +157,7 @@ def check_rewritable(contents: DeltaContents, columns: tuple[Field, ...] | None)
     """
     if any(commit.cdc for commit in contents.commits):
         raise UnsupportedError(
-            "Cannot cut rows or columns: the versions have files of changes, which would still have them; pull one "
+            "Cannot cut rows or columns: the versions have change data files, which would keep them; pull one "
             "version, or whole files",
             table=contents.table.location,
         )
@@ -350,7 +350,7 @@ class _DeltaSlice:
                 written = write_checkpoint(folder, root.version, state, time_ms, CheckpointOptions())
                 (folder / "_last_checkpoint").write_text(hint_text(written.hint), encoding="utf-8")
         if actions.is_managed(root.protocol):
-            notes.append("Left out that a catalog manages the table: the slice has none")
+            notes.append("Left out the catalog's management of the table: the slice has no catalog")
         return notes
 
     def _slice_path(self, path: str) -> str:

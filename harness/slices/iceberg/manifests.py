@@ -166,7 +166,7 @@ def check_columns(contents: IcebergContents, columns: tuple[dt.Field, ...]) -> N
     ]
     for id_, by in needed:
         if id_ not in ids:
-            name = known[id_][0][0] if id_ in known else f"of id {id_}, which the table has dropped"
+            name = known[id_][0][0] if id_ in known else f"with id {id_}, which the table has dropped"
             raise RequestError(
                 f"Cannot leave out column {name}: {by} needs it; name it in columns",
                 table=contents.source.metadata.location,
@@ -194,7 +194,7 @@ def narrow_document(
         document["sort-orders"] = ordered
         if document.get("default-sort-order-id") not in {order["order-id"] for order in ordered}:
             document["default-sort-order-id"] = 0
-        notes = ["Left out sort orders, as they have columns that are left out"]
+        notes = ["Left out sort orders that use columns that are left out"]
     used = {entry.file.spec_id for entry in contents.files(*Content)} | {document.get("default-spec-id", 0)}
     if "partition-specs" in document:
         specs = document["partition-specs"]

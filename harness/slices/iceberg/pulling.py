@@ -172,7 +172,7 @@ class _IcebergSlice:
             physical=physical,
             format=entry.file.format,
             record_count=entry.file.record_count,
-            wanted=self.targets,
+            data_files=self.targets,
         )
         moved = {self.targets[path]: self._translate_positions(path, positions) for path, positions in found.items()}
         dead = sorted((path, positions) for path, positions in moved.items() if positions)
@@ -256,7 +256,7 @@ class _IcebergSlice:
             stored = find_stored(id_, footer.schema)
             if stored is None or id_ not in known:
                 raise UnsupportedError(
-                    f"Cannot anonymise an equality delete: its file has no column, or the table none, of id {id_}; "
+                    f"Cannot anonymise an equality delete: its file or the table has no column with id {id_}; "
                     "apply the deletes in the source first",
                     table=table,
                     file=path,

@@ -133,8 +133,8 @@ class _JobSession:
         entry = self.entries[request["table"]]
         if entry.staged is not None and overwrite_mode(request["options"]) != ("overwrite", None):
             raise RequestError(
-                f"Cannot write {'.'.join(entry.key)}: the options overwrite a part of a table that is made anew; "
-                "save to its path, or use insertInto or writeTo"
+                f"Cannot write {'.'.join(entry.key)}: the options overwrite part of a table, but this write replaces "
+                "it; save to its path, or use insertInto or writeTo"
             )
         return {"directory": str(self.tables.new_directory())}
 
@@ -190,7 +190,7 @@ class _JobSession:
         changes = mode == "Overwrite" and options.get("overwriteSchema", "false").lower() == "true"
         if known is not None and not changes and simple_columns(rows.schema) != simple_columns(known):
             raise RequestError(
-                f"Cannot save to {path}: the columns are {rows.schema.simpleString()}, there are {known.simpleString()}"
+                f"Cannot save to {path}: the rows are {rows.schema.simpleString()}, the table is {known.simpleString()}"
             )
         directory = self.tables.new_directory()
         rows.write.parquet(str(directory))
@@ -212,7 +212,7 @@ class _JobSession:
 
     def do_refuse(self, request: Mapping[str, object]) -> None:
         raise UnsupportedError(
-            f"Cannot {request['command']} {request['name']}: harness reads tables, and records what a job writes; "
+            f"Cannot {request['command']} {request['name']}: harness only reads tables and records writes; "
             "run the test in a session with the real writers, harness.spark_session(reference='iceberg') "
             "or 'delta'",
             cause="Writes",
@@ -236,7 +236,7 @@ class Bridge:
             request = json.loads(text)
             job = self.jobs.get(request["session"])
             if job is None:
-                raise RequestError("Cannot answer Spark: this session's tables are gone, because its test is over")
+                raise RequestError("Cannot answer Spark: the tables of this session were removed when its test ended")
             answer: Callable[[Mapping[str, Any]], object] = getattr(job, f"do_{request['do']}")
             with _CLASSIC:
                 result = answer(request | {"rows": more})

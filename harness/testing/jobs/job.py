@@ -84,8 +84,9 @@ def _server_session(spark: Any) -> SparkSession:
     context = SparkContext._active_spark_context
     if context is None or context._jsc is None:
         raise RequestError(
-            "Cannot give names of tables to a server of Spark Connect in another process; read there with "
-            "harness.open_table(…).to_spark(spark), or start it in this one: SparkSession.builder.remote('local')",
+            "Cannot name tables on a Spark Connect server in another process; read tables there with "
+            "harness.open_table(…).to_spark(spark), or start the server in this process: "
+            "SparkSession.builder.remote('local')",
             cause="NoGateway",
         )
     spark.sql("SELECT 1").collect()  # the server creates the session on the first request
@@ -100,14 +101,15 @@ def _server_session(spark: Any) -> SparkSession:
 
 _NAMED = f"{_JAVA}.NamedTables"
 NEEDS_OWN_SESSION = (
-    "DESCRIBE HISTORY, DESCRIBE DETAIL: Spark's grammar has none, and a parser is given to a session when it is made",
+    "DESCRIBE HISTORY, DESCRIBE DETAIL: Spark's grammar lacks them, and a parser can only be set when a session is "
+    "created",
     "writeTo(…).createOrReplace() and saveAsTable without a catalog's name and without the format iceberg or delta: "
-    "Spark's session catalog keeps these to itself",
+    "Spark's session catalog does not forward them",
 )
 
 
 OF_DELTAS_JAR = (
-    "DESCRIBE HISTORY, DESCRIBE DETAIL, table_changes: the Delta jar of this session answers them, of its own tables"
+    "DESCRIBE HISTORY, DESCRIBE DETAIL, table_changes: the Delta jar of this session handles them, for its own tables"
 )
 
 
@@ -176,7 +178,7 @@ class SparkJob:
         writes = after_last_overwrite(self.writes(table))
         if len(writes) > 1 and not all(write.is_known for write in writes[1:]):
             raise RequestError(
-                f"Cannot tell what the job left in {table}: it overwrote parts of earlier writes; look at .writes"
+                f"Cannot determine the rows of {table}: the job overwrote parts of earlier writes; see .writes"
             )
         return pa.concat_tables([write.rows for write in writes], promote_options="permissive")
 
@@ -249,7 +251,9 @@ def open_job_catalog(warehouse: str | None, catalog: Catalog | str | None) -> Ca
         HarnessError: As for `open_catalog`.
     """
     if warehouse is not None and catalog is not None:
-        raise RequestError("Cannot use warehouse= and catalog= at once: give one", options=("warehouse", "catalog"))
+        raise RequestError(
+            "Cannot use warehouse= and catalog= at once: pass one of them", options=("warehouse", "catalog")
+        )
     if warehouse is not None:
         return open_warehouse(warehouse)
     return None if catalog is None else open_catalog(catalog)
@@ -299,7 +303,7 @@ def _catalog_settings(spark: SparkSession, catalogs: Sequence[str]) -> dict[str,
     for name in catalogs:
         there = _foreign_catalog(spark, name)
         if there is not None:
-            raise RequestError(f"Cannot use the name {name} for a catalog: the session has one, {there}")
+            raise RequestError(f"Cannot use the name {name} for a catalog: the session already has it, {there}")
     return {f"{_CATALOG}{name}": _NAMED for name in catalogs}
 
 

@@ -121,15 +121,17 @@ def read_point(table: Table, options: Mapping[str, str], zone: str) -> Snapshot 
     for key in _UNKNOWN:
         if key in given:
             raise RequestError(
-                f"Cannot read with the option {key}: harness reads whole snapshots, and changes of Delta tables; run "
-                f"the test in a session with the real reader, harness.spark_session(reference='{table.format}')",
+                f"Cannot read with the option {key}: harness reads only whole snapshots, and changes of Delta tables; "
+                f"run the test in a session with the real reader, harness.spark_session(reference='{table.format}')",
                 options=(key,),
             )
     if any(given.get(key, "false").lower() == "true" for key in _FEED):
         return table.changes(_change_bound("starting", given, zone), _change_bound("ending", given, zone))
     points = [key for key in _POINTS if key in given]
     if len(points) > 1:
-        raise RequestError(f"Cannot read at several points: {', '.join(points)}; give one", options=tuple(points))
+        raise RequestError(
+            f"Cannot read at several points: {', '.join(points)}; pass one of them", options=tuple(points)
+        )
     if not points:
         return table.snapshot()
     key, value = points[0], given[points[0]]
@@ -152,7 +154,7 @@ def _change_bound(side: str, given: Mapping[str, str], zone: str) -> int | datet
         return None if time is None else _parse_time(time, zone)
     if time is not None:
         both = (f"{side}Version", f"{side}Timestamp")
-        raise RequestError(f"Cannot read changes by {both[0]} and {both[1]} at once: give one", options=both)
+        raise RequestError(f"Cannot read changes by {both[0]} and {both[1]} at once: pass one of them", options=both)
     return _number(f"{side}Version", version)
 
 
@@ -173,7 +175,7 @@ def _parse_time(text: str, zone: str) -> datetime:
     try:
         time = datetime.fromisoformat(text.strip())
     except ValueError:
-        raise RequestError(f"Invalid time {text!r}: expected such as 2026-01-31 12:00:00") from None
+        raise RequestError(f"Invalid time {text!r}: expected a time such as 2026-01-31 12:00:00") from None
     return time if time.tzinfo is not None else time.replace(tzinfo=ZoneInfo(zone))
 
 
@@ -220,7 +222,8 @@ def planned_rows(name: str, table: Table, snapshot: Snapshot, zone: str, partiti
             assert isinstance(point, Snapshot)
             if point.schema.fields != snapshot.schema.fields:
                 raise RequestError(
-                    f"Cannot read {name} at another point: its schema was another; use VERSION AS OF, or load its path"
+                    f"Cannot read {name} at another point: its schema was different; use VERSION AS OF, or "
+                    "load its path"
                 )
             chosen = point
         where = condition(filters, chosen.schema)

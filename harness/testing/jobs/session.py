@@ -73,7 +73,9 @@ def spark_session(
     has_tables = not (warehouse is None and catalog is None and tables is None)
     if reference is not None:
         if has_tables:
-            raise RequestError("Cannot use tables with reference=: its own jars read", options=("reference",))
+            raise RequestError(
+                "Cannot use tables with reference=: the real jars read only their own tables", options=("reference",)
+            )
         return _reference_session(reference, app_name=app_name, master=master, config=config)
     root = engine.spark_session(app_name, master=master, config=config, packages=packages)
     if not has_tables:
@@ -100,8 +102,8 @@ def _reference_session(reference: str, *, app_name: str, master: str, config: Ma
     wanted = pinned[reference]["pyspark"]
     if pyspark.__version__.rsplit(".", 1)[0] != wanted.rsplit(".", 1)[0]:
         raise RequestError(
-            f"Cannot start Spark with the jars of {reference}: they are for pyspark {wanted}, there is "
-            f"{pyspark.__version__}; pip install 'pyspark=={wanted}', in an environment of its own",
+            f"Cannot start Spark with the jars of {reference}: they need pyspark {wanted}, but this is "
+            f"{pyspark.__version__}; pip install 'pyspark=={wanted}', in a separate environment",
             options=("reference",),
         )
     settings = {"spark.jars.packages": ",".join(pinned[reference]["packages"]), **pinned[reference]["settings"]}

@@ -435,7 +435,7 @@ def simple_columns(schema: StructType) -> list[tuple[str, str]]:
 
 def _written_to_error(name: str) -> RequestError:
     return RequestError(
-        f"Cannot read {name}: the job wrote to it, and harness keeps written rows apart; look at them by "
+        f"Cannot read {name}: the job wrote to it, and harness keeps written rows separate; get them with "
         "harness_job.written, or run the job in a session with the real writers, harness.spark_session(reference=…)",
         cause="WrittenTo",
     )

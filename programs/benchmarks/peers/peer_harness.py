@@ -24,7 +24,7 @@ def query(location: str, select: str, where: str | None = None) -> Callable[[], 
     return read
 
 
-def held(location: str, select: str, threads: int | None = None) -> Callable[[], list[int]]:
+def planned_before(location: str, select: str, threads: int | None = None) -> Callable[[], list[int]]:
     """The table is planned once, and the relation asked each time."""
     import duckdb
 

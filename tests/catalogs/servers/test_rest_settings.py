@@ -125,7 +125,7 @@ def test_a_redirection_to_another_host_is_not_followed(elsewhere, configure, sta
     redirect = (status, {"Location": f"{elsewhere.uri}/v1/config"}, {})
     with recording(lambda path: redirect) as catalog:
         configure("prod", {"uri": catalog.uri, "token": "of-the-user", "header.X-Key": "of-the-user"})
-        with pytest.raises(harness.StorageError, match="sends its callers elsewhere"):
+        with pytest.raises(harness.StorageError, match="redirects to another address"):
             harness.open_catalog("prod").namespaces()
     assert elsewhere.requests == []
 
@@ -183,7 +183,7 @@ def test_an_answer_is_read_up_to_a_limit(configure, monkeypatch):
     headers = {"Content-Encoding": "gzip"}
     with recording(lambda path: (200, headers, content)) as catalog:
         configure("prod", {"uri": catalog.uri})
-        with pytest.raises(harness.StorageError, match="gave an answer of more than 1 MiB"):
+        with pytest.raises(harness.StorageError, match="returned an answer of more than 1 MiB"):
             harness.open_catalog("prod")
 
 

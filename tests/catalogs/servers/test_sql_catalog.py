@@ -96,7 +96,7 @@ def test_a_name_that_two_catalogs_hold_is_ambiguous(prod, configure):
     with pytest.raises(harness.StorageError, match=r"Cannot reach catalog dev at http://127\.0\.0\.1:9"):
         harness.open_table("sales.orders")
     configure("dev", {"uri": "ftp://x"})
-    wrong = r"whether catalog dev has sales\.orders: Cannot ask catalog dev: its configuration is wrong"
+    wrong = r"whether catalog dev has sales\.orders: Cannot query catalog dev: its configuration is wrong"
     with harness.connect() as con, pytest.raises(harness.RequestError, match=wrong):
         con.execute("FROM sales.orders")
 

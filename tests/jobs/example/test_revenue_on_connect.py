@@ -14,7 +14,7 @@ pytestmark = pytest.mark.external
 
 @pytest.fixture(scope="module")
 def spark():
-    """A session of Spark Connect, whose server is started in this process."""
+    """Return a session of Spark Connect, whose server is started in this process."""
     from pyspark.sql import SparkSession
 
     return SparkSession.builder.remote("local[2]").getOrCreate()

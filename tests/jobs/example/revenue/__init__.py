@@ -1,1 +1,1 @@
-"""A package that knows nothing of harness: the job of the page on jobs under test."""
+"""A package that does not import harness: the job of the page about Spark jobs under test."""

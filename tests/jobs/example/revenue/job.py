@@ -1,4 +1,4 @@
-"""Revenue by region and day, and which orders are new since the last run."""
+"""Revenue by region and day, and the orders that are new since the last run."""
 
 from __future__ import annotations
 
