@@ -233,13 +233,13 @@ class _QueryLowering:
         if self.plan.statistics is None:
             return [], list(arms)
         whole = self.plan.statistics.matches_all_rows()
-        kept: list[_ArmQuery] = []
+        complete: list[_ArmQuery] = []
         others: list[_ArmQuery] = []
         for lowered in arms:
             is_kept = whole[lowered.arm.group.members]
-            kept += lowered.part(np.flatnonzero(is_kept))
+            complete += lowered.part(np.flatnonzero(is_kept))
             others += lowered.part(np.flatnonzero(~is_kept))
-        return kept, others
+        return complete, others
 
 
 @dataclass(frozen=True, slots=True)
