@@ -1,4 +1,4 @@
-"""UNNEST, LATERAL and what else is relational, on both engines over the tables of a shop."""
+"""Relational SQL like UNNEST and LATERAL, on both engines with the tables of a shop."""
 
 import duckdb
 import pytest

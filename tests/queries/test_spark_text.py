@@ -1,4 +1,4 @@
-"""Queries given to Spark, and Spark's texts in DuckDB's dialect: what is certain, and what is refused."""
+"""Queries in Spark's dialect, run on Spark and translated to DuckDB: certain results and refusals."""
 
 import duckdb
 import pytest
@@ -43,7 +43,7 @@ def test_aggregates(expression: str, written: str) -> None:
     ],
 )
 def test_only_floats_of_files_are_kept_from_their_statistics(condition: str, is_whole: bool) -> None:
-    """Parquet's do not count NaN, and Spark skips row groups by them."""
+    """Parquet's statistics do not count NaN, and Spark skips row groups by them."""
     assert ("NANVL" in queries.query(f"SELECT id FROM t WHERE {condition}", {"t": COLUMNS}).sql) is is_whole
 
 

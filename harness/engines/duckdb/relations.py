@@ -630,7 +630,10 @@ def _replace_names(text: str, places: Mapping[str, str]) -> str:
 
 
 def _original_names(names: Sequence[str], originals: Mapping[str, str], places: Mapping[str, str]) -> list[str]:
-    """Return column names in the user's own words. DuckDB names `(SELECT max(i) FROM t)` after the replaced text."""
+    """Return column names with the user's own text in place of the text that harness inserted.
+
+    DuckDB names a column without an alias after its query text, for example `(SELECT max(i) FROM t)`.
+    """
     if not any("(SELECT " in name for name in names):
         return list(names)
     printed = {
