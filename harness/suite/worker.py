@@ -84,15 +84,15 @@ def _engine(target: str) -> dict[str, Any]:
     module_name, colon, path = target.partition(":")
     if not colon or os.path.exists(target):
         return runpy.run_path(target, run_name="harness_worker")
-    found: Any = importlib.import_module(module_name)
+    target_object: Any = importlib.import_module(module_name)
     for name in path.split("."):
         try:
-            found = getattr(found, name)
+            target_object = getattr(target_object, name)
         except AttributeError:
-            near = difflib.get_close_matches(name, dir(found), n=1)
+            near = difflib.get_close_matches(name, dir(target_object), n=1)
             hint = f"; did you mean {near[0]}?" if near else ""
             raise ImportError(f"{module_name} has no {path}{hint}") from None
-    reader = found() if isinstance(found, type) else found
+    reader = target_object() if isinstance(target_object, type) else target_object
     operations = ("version", "capabilities", "read", "count", "changes")
     members = {name: getattr(reader, name) for name in operations if hasattr(reader, name)}
     return {**members, "NAME": reader.name, "OPTIONS": getattr(reader, "options", ())}

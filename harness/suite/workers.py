@@ -72,13 +72,13 @@ class WorkerProcess:
         until = time.monotonic() + limit_s
         self._child.send(line.encode() + b"\n")
         while (end := self._output.find(b"\n")) < 0:
-            left = until - time.monotonic()
+            remaining_s = until - time.monotonic()
             if len(self._output) > DOCUMENT_BYTES:
                 return _NoAnswer.TOO_LONG
-            if left <= 0:
+            if remaining_s <= 0:
                 return _NoAnswer.TIME_LIMIT
             # A process that the child started may keep the output open after the child has ended.
-            is_silent = not self._receive(min(left, _POLL_S)) and self._child.process.poll() is not None
+            is_silent = not self._receive(min(remaining_s, _POLL_S)) and self._child.process.poll() is not None
             if is_silent or not self._child.is_open("output"):
                 return _NoAnswer.ENDED
         answer = self._output[:end]

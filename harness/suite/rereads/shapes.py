@@ -70,11 +70,13 @@ def shapes_of(names: Sequence[str] | None) -> tuple[QueryShape, ...]:
     Raises:
         RequestError: A shape is unknown.
     """
-    known = {shape.name: shape for shape in SHAPES}
+    shapes_by_name = {shape.name: shape for shape in SHAPES}
     for name in names or ():
-        if name not in known:
-            raise RequestError(f"Unknown shape {name!r}: the shapes are {', '.join(known)}", options=("shapes",))
-    return tuple(known[name] for name in names or known)
+        if name not in shapes_by_name:
+            raise RequestError(
+                f"Unknown shape {name!r}: the shapes are {', '.join(shapes_by_name)}", options=("shapes",)
+            )
+    return tuple(shapes_by_name[name] for name in names or shapes_by_name)
 
 
 def _counts(checks: Rereads) -> Iterator[Reread]:

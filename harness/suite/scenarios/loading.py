@@ -121,11 +121,11 @@ def from_mapping(mapping: object, name: str, *, path: Path | None = None) -> Sce
     clauses = arguments.texts("clauses")
     features = arguments.texts("features", [])
     findings = arguments.texts("findings", [])
-    known = features_of(format_)
-    for feature in (f for f in features if f not in known):
+    available = features_of(format_)
+    for feature in (f for f in features if f not in available):
         if feature in MEANINGS:
             raise RequestError(f"Invalid feature {feature!r} in {place}: {format_} tables cannot have it")
-        raise RequestError(f"Unknown feature {feature!r} in {place}: the features are {', '.join(sorted(known))}")
+        raise RequestError(f"Unknown feature {feature!r} in {place}: the features are {', '.join(sorted(available))}")
     table = arguments.typed(dict, "table")
     history = arguments.typed(list, "history", [])
     expect = arguments.any("expect")

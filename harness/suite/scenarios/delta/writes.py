@@ -109,8 +109,8 @@ class DeltaWrites:
             options["schema"] = schema
         chosen = options.get("columns")
         rows = expand_rows(arguments.any("rows"), f"{arguments.place}, key 'rows'")
-        shown = _row_fields(schema or self.table.schema, chosen)
-        natural = natural_rows(shown, rows)
+        row_fields = _row_fields(schema or self.table.schema, chosen)
+        natural = natural_rows(row_fields, rows)
         write: Callable[..., DeltaFile] = self.table.write_changes if kind == "changes" else self.table.write_data
         changed, unset = arguments.typed(dict, "set", {}), arguments.texts("unset", [])
         arguments.finish()
