@@ -105,7 +105,7 @@ ERROR_CLASSES: Mapping[str, str] = {
     "corrupt-metadata": "the metadata cannot be decoded, or violates the specification",
     "corrupt-data": "a data file cannot be decoded, or is not the file that the metadata describes",
     "corrupt-deletes": "a delete file or deletion vector is damaged, or contradicts the data",
-    "schema-mismatch": "the columns of a file cannot be converted to those of the table",
+    "schema-mismatch": "the columns of a file cannot be converted to the table's columns",
     "missing-file": "the metadata names a file that does not exist",
     "not-found": "the table, snapshot, version, branch or tag does not exist, or not at that time",
     "invalid-request": "the table does not have the column or does not support the read",

@@ -1,4 +1,4 @@
-"""The results of a run of the suite, from which all reports are made."""
+"""The results of a run of the suite. All reports are made from them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Outcome(enum.Enum):
         POLICY       another answer than harness's policy, which the specification does not require
         UNSUPPORTED  the engine reports that it does not support the read
         ERROR        the read failed, crashed or hung; or the scenario itself cannot be run
-        OPEN         the specification leaves the result open; the report notes what the engine did
+        OPEN         the specification leaves the result open; the report notes the engine's result
         SKIP         on the list of skips: not run
         XFAIL        on the list of expected failures, and FAIL or ERROR
         XPASS        on that list, and PASS: the line should be removed
@@ -183,7 +183,7 @@ class ReadInfo:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScenarioInfo:
-    """A scenario in reports. Fields without a description are those of `harness.suite.scenarios.model.Scenario`.
+    """A scenario in reports. `harness.suite.scenarios.model.Scenario` describes the other fields.
 
     Attributes:
         file: The path of the scenario's file for display. None if there is no file.

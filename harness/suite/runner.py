@@ -88,7 +88,7 @@ def run(
         scenarios: Scenarios, whose tables are built, or cases with existing tables.
         engines: The engines.
         lists: Skips and expected failures. None means that there are none.
-        keep: The directory in which tables are built and kept, each in a directory with its scenario's name. None
+        keep: The directory for tables that are kept, each in a directory with its scenario's name. None
             removes the tables.
         missing: Engines that cannot run, by name, with the reason. They only appear in reports.
 
@@ -273,7 +273,7 @@ def _with_count(check: Check, reader: Worker, built: TableCase, expectation: Res
     """
     expected, has_rows = expectation.expected, reader.offers("read")
     is_other = isinstance(expectation, MetadataRead) or expectation.opening or expectation.at.changes is not None
-    # deleted rows are rows of such a read but are not counted
+    # the read returns deleted rows too, but counts exclude them
     is_other = is_other or "_deleted" in (expectation.columns or ())
     if is_other or not reader.offers("count"):
         return check

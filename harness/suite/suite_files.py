@@ -10,7 +10,7 @@
 
 Paths in JSON files are relative to the file. Paths in Iceberg's metadata cannot be relative: versions 1 to 3 of the
 format only support absolute paths, and position deletes name data files by the same text. A suite must therefore be
-read in the directory in which it was written, which `suite.json` names.
+read in the directory that it was written to. `suite.json` names it.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def write_suite(scenarios: Sequence[Scenario], directory: Path, advance: Callabl
 
     Args:
         scenarios: The scenarios.
-        directory: The absolute directory in which the suite will be read. It is created if missing.
+        directory: The absolute directory where readers will find the suite. It is created if missing.
         advance: Called with 1 after each scenario.
 
     Returns:

@@ -1,8 +1,8 @@
 """The worker process of `harness.suite.workers` for readers in Python: it serves one engine in its own interpreter.
 
-It is run by its path, `python worker.py SCRIPT [ARGUMENT ...]`. It imports nothing of harness, and SCRIPT does not have
-to either. The interpreter must have pyarrow, in any version, to transfer the rows. SCRIPT is a plain Python file with
-the functions and constants below, or `MODULE:ATTRIBUTE`, an object with the members of `harness.suite.reader.Reader`:
+It is run by its path, `python worker.py SCRIPT [ARGUMENT ...]`. Neither it nor SCRIPT needs to import harness. The
+interpreter must have pyarrow, in any version, to transfer the rows. SCRIPT is a plain Python file with the functions
+and constants below, or `MODULE:ATTRIBUTE`, an object with the members of `harness.suite.reader.Reader`:
 
     version() -> str                     raises ImportError if the engine is not installed
     read(table, columns, where)          rows: any object with `__arrow_c_stream__`, or the path of an Arrow IPC stream

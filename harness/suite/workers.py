@@ -150,14 +150,14 @@ BROKEN = frozenset({CRASHED, TIMED_OUT, BROKEN_PROTOCOL})
 NOT_INSTALLED = "NotInstalled"
 """The cause of a RequestError if no interpreter has the engine."""
 START_LIMIT_S = 60.0
-"""The time in seconds in which a worker must import its engine, unless the time limit of a read is longer."""
+"""The time limit in seconds for importing a worker's engine, unless the time limit of a read is longer."""
 
 
 def _check_name(name: str) -> str:
     """Return the name of a reader.
 
     Raises:
-        RequestError: The name is that of an engine, or cannot be displayed.
+        RequestError: The name belongs to an engine, or cannot be displayed.
     """
     if name.casefold() in engine_names():
         raise RequestError(
@@ -179,12 +179,12 @@ class Worker:
         name: The engine's name, unless its answer to `hello` contains a name.
         command: The program and its arguments.
         time_limit_s: The time limit of one read in seconds.
-        environment: Environment variables in addition to those of this process.
+        environment: Environment variables in addition to this process's environment.
         process_per_table: Whether each table gets a new process, so that nothing cached for one table affects another.
 
     Raises:
         RequestError: The program does not start or reports that the engine is missing (cause `NOT_INSTALLED`), or its
-            name is that of an engine that executes plans or is not printable.
+            name belongs to an engine that executes plans or is not printable.
         EngineError: The program crashes, breaks the protocol, or is not ready within the time limit.
     """
 

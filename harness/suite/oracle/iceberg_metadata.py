@@ -123,7 +123,7 @@ def read_metadata(data: bytes, *, file: str) -> MetadataValues:
 def select_snapshot(metadata: MetadataValues, request: Request) -> tuple[ListedSnapshot | None, MetadataValues]:
     """Return the requested snapshot, None for no rows, and the metadata with the schema of the read as the current one.
 
-    Its definition of a field id takes precedence over newer ones: replacing a table can reuse the ids of old columns
+    The read's definition of a field id takes precedence over newer ones: replacing a table can reuse the ids of old columns
     for columns of any type, while old snapshots remain readable (iceberg 1.32 to 1.37).
     """
     snapshot_id, timestamp_ms, ref = request.snapshot_id, request.timestamp_ms, request.ref

@@ -186,7 +186,7 @@ def _value_of(scan: Scan, file: DataFile, column: Field, file_columns: FileColum
 
 
 def _key_reader(delete: EqualityDelete, columns: FileColumns) -> Callable[[Row], EqualityKey]:
-    """Return a reader for a row's key, whose Python equality is that of deletes: NaN equals NaN (iceberg 4.23)."""
+    """Return a reader for a row's key, which compares equal as in equality deletes: NaN equals NaN (iceberg 4.23)."""
     readers = [columns.reader(root) for root in delete.keys]
 
     def key(row: Row) -> EqualityKey:

@@ -46,7 +46,7 @@ class ReadRequest:
 
     Attributes:
         columns: Column names in output order. None means all.
-        where: A condition, in which `?` stands for each of `parameters`. None means every row.
+        where: A condition with a `?` for each of `parameters`. None means every row.
         parameters: The values of the parameters.
         at: A snapshot id or version. None means the snapshot that is reread.
         limit: The largest number of rows. None means all.
@@ -103,7 +103,7 @@ class SnapshotReads:
 
         Args:
             request: The read.
-            by_query: Whether DuckDB and Spark run a query, whose types may differ from those of a plain read.
+            by_query: Whether DuckDB and Spark run a query, whose types may differ from the types of a plain read.
 
         Raises:
             UnsupportedError: The engine declines the read.
@@ -282,7 +282,7 @@ class Copies:
 
 
 def _plan_fingerprint(snapshot: Snapshot, *, counts: bool) -> Counter[tuple[Any, ...]]:
-    """Return the live files by format and deleted positions.
+    """Count the live files by format and deleted positions.
 
     With `counts`, also by rows and number of equality deletes.
 

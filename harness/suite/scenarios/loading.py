@@ -53,7 +53,7 @@ def find(glob: str = "*", directory: Path | None = None) -> list[Scenario]:
     """Return the scenarios whose name matches a pattern, sorted by name.
 
     Args:
-        glob: A pattern for `Scenario.name`, in which `*` matches any text including slashes, as in `iceberg/deletes/*`.
+        glob: A pattern for `Scenario.name`. `*` matches any text including slashes, as in `iceberg/deletes/*`.
         directory: The directory with the files. None means the scenarios of harness.
 
     Raises:

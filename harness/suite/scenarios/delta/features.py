@@ -257,7 +257,10 @@ _TABLE: dict[str, tuple[str, Proof]] = {
         "a file of the log has no bytes",
         _proved_by_log(lambda log: any(p.stat().st_size == 0 for p in log.directory.glob("*.*"))),
     ),
-    "expired-log": ("commits before the newest were removed", _proved_by_log(lambda log: len(log.commits) <= log.latest)),
+    "expired-log": (
+        "commits before the newest were removed",
+        _proved_by_log(lambda log: len(log.commits) <= log.latest),
+    ),
     "free-commit-info": (
         "commitInfo has a value with another type than writers use",
         _any_of("commitInfo", lambda i: not isinstance(i.get("isBlindAppend", True), bool)),

@@ -97,7 +97,7 @@ class DeltaWrites:
         label = arguments.text(kind)
         if label in self.files:
             raise RequestError(f"Invalid {arguments.place}: a file {label!r} already exists")
-        schema = None  # the schema of the file: by names and types, or that of an older version
+        schema = None  # the schema of the file: by names and types, or the schema of an older version
         if arguments.has("file-schema"):
             schema = schema_of(schema_json(arguments.typed(dict, "file-schema")), mapped=False)
         elif arguments.has("schema-at"):
@@ -156,7 +156,7 @@ class DeltaWrites:
 
 
 def _row_fields(schema: Schema, columns: Any) -> tuple[Field, ...]:
-    """Return the columns, in order, for which rows written as lists have values."""
+    """Return the columns, in order, whose values are in rows that are lists."""
     if columns is None:
         return schema.fields
     by_name = {f.name: f for f in schema.fields}

@@ -117,7 +117,7 @@ def _all_metadata(schema: pa.Schema) -> bytes:
 
 
 def _fields(schema: object) -> frozenset[tuple[str, int | None]]:
-    """Return the names and ids of all fields except those of the partition tuple, whose names depend on the table."""
+    """Return the names and ids of all fields except in the partition tuple, whose names depend on the table."""
     names_and_ids: set[tuple[str, int | None]] = set()
 
     def visit(node: object) -> None:

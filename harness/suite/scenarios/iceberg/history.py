@@ -1,4 +1,4 @@
-"""The history of an Iceberg scenario, which executes one operation after the other with the builder.
+"""The history of an Iceberg scenario, which executes the operations in order with the builder.
 
     history = IcebergHistory(tmp_path, {"schema": {"id": "long", "name": "string"}})
     history.apply({"append": [{"data": "a", "rows": [[1, "x"], [2, "y"]]}]})
