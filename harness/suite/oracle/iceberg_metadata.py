@@ -123,8 +123,8 @@ def read_metadata(data: bytes, *, file: str) -> MetadataValues:
 def select_snapshot(metadata: MetadataValues, request: Request) -> tuple[ListedSnapshot | None, MetadataValues]:
     """Return the requested snapshot, None for no rows, and the metadata with the schema of the read as the current one.
 
-    The read's definition of a field id takes precedence over newer ones: replacing a table can reuse the ids of old columns
-    for columns of any type, while old snapshots remain readable (iceberg 1.32 to 1.37).
+    The read's definition of a field id takes precedence over newer ones: replacing a table can reuse the ids of old
+    columns for columns of any type, while old snapshots remain readable (iceberg 1.32 to 1.37).
     """
     snapshot_id, timestamp_ms, ref = request.snapshot_id, request.timestamp_ms, request.ref
     if sum(selector is not None for selector in (snapshot_id, timestamp_ms, ref)) > 1:
