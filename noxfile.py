@@ -360,6 +360,7 @@ def lint(session: nox.Session) -> None:
     session.run("ruff", "format", "--check", ".")
     session.run("mypy", "--strict", "harness")
     session.run("lint-imports")
+    session.run("python", "programs/documentation/messages.py", "--check")
 
 
 @nox.session

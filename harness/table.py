@@ -123,15 +123,17 @@ class OpenOptions(TableOptions, total=False):
 def open_table(location: object, **options: Unpack[OpenOptions]) -> Table:
     """Open the table at a location and read its current metadata.
 
+    The location is one of these:
+
+    - A path: a table directory or, for Iceberg, a metadata file. It is a local path or a URI that fsspec can open. A
+      relative path is resolved against the current working directory at once. A leading `~` is the home directory.
+    - A table name: `sales.orders` with `catalog`, or `prod.sales.orders` without it, where `prod` is a catalog that is
+      configured for PyIceberg. If a path with this name exists, the path is opened.
+    - A table object of another library: PyIceberg's `Table` or deltalake's `DeltaTable`. It is read at the version of
+      the object.
+
     Args:
-        location: The table to open. One of:
-            a table directory or, for Iceberg, a metadata file, as a local path or a URI that fsspec can open (a
-                relative path is resolved against the current working directory at once; a leading `~` is the home
-                directory);
-            a table name: `sales.orders` with `catalog`, or `prod.sales.orders` without it, where `prod` is a catalog
-                that is configured for PyIceberg. If a path with this name exists, the path is opened;
-            a table object of another library, PyIceberg's `Table` or deltalake's `DeltaTable`, which is read at the
-                version that the object has.
+        location: The path, name, or table object.
         options: The keyword arguments that `OpenOptions` and `TableOptions` describe. An option for one format raises
             an error for a table of the other format.
 
@@ -332,8 +334,9 @@ class Table:
     def metadata(self, name: str) -> MetadataTable:
         """Return a metadata table of the current snapshot. `Snapshot.metadata` returns those of other snapshots.
 
-        In SQL, append the metadata table's name to the table's name: `harness.sql("FROM orders.files", {"orders":
-        orders})`.
+        In SQL, append the metadata table's name to the table's name:
+
+            harness.sql("FROM orders.files", {"orders": orders})
 
         Args:
             name: The name of the metadata table, as for `Snapshot.metadata`.
@@ -458,15 +461,18 @@ class Table:
     def snapshot(self, at: When = None) -> Snapshot:
         """Return a snapshot and the schema that belongs to it, by default the current snapshot.
 
+        `at` is one of these:
+
+        - None: the current snapshot.
+        - An int: a snapshot id, or a version of a Delta table.
+        - A datetime: the snapshot that was current at that time. Without a time zone, it is in UTC.
+        - A text in one of these forms: `"7"` is an id or version; `"2024-12-31"` and `"2024-12-31T23:59:59+01:00"` are
+          times, in UTC if they have no offset; any other text is the name of a branch or tag, which only Iceberg tables
+          have. The prefixes in `"snapshot=7"`, `"timestamp=1704067200000"` (milliseconds since 1970-01-01 UTC), and
+          `"ref=2024-12-31"` choose the meaning explicitly.
+
         Args:
-            at: The snapshot to return. None for the current one. Otherwise:
-                an int is a snapshot id, or a version of a Delta table;
-                a datetime selects the snapshot that was current at that time (UTC if it has no time zone);
-                the texts `"7"` and `"2024-12-31"` or `"2024-12-31T23:59:59+01:00"` mean the id or version and the time
-                    (UTC if there is no offset);
-                any other text is the name of a branch or tag, which only Iceberg tables have.
-                The prefixes in `"snapshot=7"`, `"timestamp=1704067200000"` (milliseconds since 1970-01-01 UTC), and
-                    `"ref=2024-12-31"` choose the meaning.
+            at: The snapshot to return.
 
         Returns:
             The snapshot. Its `id` is None if the table has no snapshot yet.

@@ -1,7 +1,7 @@
-"""Small tables that ask for much, and a process that measures what reading each takes.
+"""Small tables that claim to need much memory, and a program that measures what reading each of them takes.
 
-Run as a program it reads every table of `MEASURED` in a process of its own, whose memory is bounded so that one that is
-believed ends that process, and prints what came of it.
+Run as a program, it reads every table of `MEASURED` in a separate process with limited memory, so that a reader that
+believes the claim is killed, and prints the outcome.
 """
 
 import gzip
@@ -31,7 +31,7 @@ SYNC = bytes(range(16))
 
 @contextmanager
 def ending(seconds: int = 20) -> Iterator[None]:
-    """Fails in place of a hang; what ends takes a hundredth of that."""
+    """Raise an error instead of hanging. Code that ends takes a hundredth of the time."""
 
     def fail(*_: object) -> None:
         raise AssertionError("it does not end")
@@ -54,7 +54,7 @@ def number(value: int) -> bytes:
 
 
 def avro(schema: object, count: int, block: bytes, codec: str = "null") -> bytes:
-    """A container of one block, as it stands in the file."""
+    """Return a container with one block, whose content is given."""
     header = {"avro.schema": json.dumps(schema).encode(), "avro.codec": codec.encode()}
     pairs = b"".join(number(len(k)) + k.encode() + number(len(v)) + v for k, v in header.items())
     return b"Obj\x01" + number(2) + pairs + b"\0" + SYNC + number(count) + number(len(block)) + block + SYNC
@@ -66,7 +66,10 @@ def record(*types: object) -> dict[str, object]:
 
 
 def zstandard(megabytes: int) -> bytes:
-    """Zeros, in blocks of four bytes that each give 128 KiB; the frame does not say how many."""
+    """Return zeros in blocks of four bytes that decompress to 128 KiB each.
+
+    The frame does not contain the total size.
+    """
     count = megabytes * 8
     blocks = b"".join(((131072 << 3) | 2 | (i == count - 1)).to_bytes(3, "little") + b"\0" for i in range(count))
     return b"\x28\xb5\x2f\xfd\x00\x58" + blocks
@@ -86,10 +89,10 @@ def deflated(piece: bytes, times: int, *, wbits: int) -> bytes:
 
 
 def doubling(levels: int) -> list[object]:
-    """A record that holds the next one twice, and that one the next: 2^levels nulls, and no byte."""
+    """Return a record that contains the next record twice, and so on: 2^levels nulls without any bytes."""
     type_: object = "null"
     for level in range(levels):
-        # The definition stands first, and the name refers to it.
+        # The definition comes first, and the name refers to it.
         again = f"n{level - 1}" if level else "null"
         fields = [{"name": "a", "type": type_}, {"name": "b", "type": again}]
         type_ = {"type": "record", "name": f"n{level}", "fields": fields}
@@ -97,7 +100,7 @@ def doubling(levels: int) -> list[object]:
 
 
 def runs(containers: int, bitmaps: int) -> bytes:
-    """A 64-bit roaring bitmap of full containers: 65,536 positions for each six bytes."""
+    """Return a 64-bit roaring bitmap of full containers: 65,536 positions for every six bytes."""
     head = struct.pack("<I", (containers - 1) << 16 | 12347) + b"\xff" * ((containers + 7) // 8)
     keys = np.stack([np.arange(containers), np.full(containers, 0xFFFF)], 1).astype("<u2").tobytes()
     start = len(head) + 8 * containers
@@ -119,7 +122,7 @@ def with_metadata(folder: Path, data: bytes) -> Path:
 
 
 def with_list(folder: Path, data: bytes) -> Path:
-    """A sound table whose manifest list is replaced."""
+    """Return a valid table with a replaced manifest list."""
     location = iceberg(folder)
     for path in (location / "metadata").glob("snap-*.avro"):
         path.write_bytes(data)
@@ -127,7 +130,7 @@ def with_list(folder: Path, data: bytes) -> Path:
 
 
 def with_vector(folder: Path, positions: bytes, *, cardinality: int = 1 << 32, rows: int = 1 << 62) -> Path:
-    """A Delta table whose data file has a deletion vector, and claims to have so many rows."""
+    """Return a Delta table whose data file has a deletion vector and claims to have `rows` rows."""
     table = DeltaTable.create(folder / "t", {"id": "long"})
     file = table.write_data([{"id": 1}])
     table.append(file)
@@ -171,13 +174,13 @@ MEASURED: dict[str, Callable[[Path], Path]] = {
 
 
 def with_row_groups(folder: Path, count: bytes) -> Path:
-    """A table whose one data file claims so many row groups, a varint."""
+    """Return a table whose only data file claims to have a number of row groups, given as a varint."""
     location = iceberg(folder)
     (file,) = location.glob("data/*.parquet")
     data = file.read_bytes()
     start = len(data) - 8 - int.from_bytes(data[-8:-4], "little")
     footer = data[start:-8]
-    place = footer.index(b"\x16\x02\x19\x1c") + 3  # one row, and behind it the list of one struct
+    place = footer.index(b"\x16\x02\x19\x1c") + 3  # one row, followed by the list of one struct
     footer = footer[:place] + b"\xfc" + count + footer[place + 1 :]
     file.write_bytes(data[:start] + footer + struct.pack("<I", len(footer)) + b"PAR1")
     return location
@@ -192,7 +195,7 @@ def judge(location: Path) -> None:
 
 
 def main(folder: Path) -> None:
-    """Prints, for each table and each planner: its name, the error's class and message, peak MiB, and seconds."""
+    """Print for each table and planner: its name, the error's class and message, peak MiB, and seconds."""
     for place, (name, make) in enumerate(MEASURED.items()):
         (folder / str(place)).mkdir()
         location = make(folder / str(place))
@@ -222,7 +225,7 @@ def _in_child(name: str, reader: Callable[[Path], None], location: Path) -> None
 
 
 def _peak() -> int:
-    """Of the process, in MiB."""
+    """Return the peak memory of the process in MiB."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10
 
 

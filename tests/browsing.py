@@ -1,4 +1,4 @@
-"""A headless Chromium or Chrome for the tests of pages."""
+"""A headless Chromium or Chrome for tests of pages."""
 
 import html
 import importlib.util
@@ -16,20 +16,20 @@ BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stab
 
 @dataclass(frozen=True)
 class Browser:
-    """A browser that can reach this machine and nothing else."""
+    """A browser that can only reach this machine."""
 
     program: str
     directory: Path
 
     def open(self, page: str, address: str = "", *options: str) -> tuple[str, str]:
-        """The document after its scripts have run, and what the browser logged."""
+        """Return the document after its scripts ran, and the browser's log."""
         path = self.directory / "report.html"
         path.write_text(page, "utf-8")
         done = subprocess.run(
             [
                 self.program,
                 "--headless",
-                "--no-sandbox",  # which a browser run by root refuses
+                "--no-sandbox",  # a browser that root runs refuses the sandbox
                 "--disable-gpu",
                 "--disable-dev-shm-usage",
                 "--no-first-run",
@@ -50,7 +50,7 @@ class Browser:
         return done.stdout, done.stderr
 
     def measured(self, page: str, width: int, expression: str) -> object:
-        """The value of an expression over `page`, a document that is `width` pixels wide."""
+        """Return the value of an expression over `page`, a document that is `width` pixels wide."""
         frame = (
             f'<iframe id="f" style="width: {width}px; height: 900px; border: 0" srcdoc="{html.escape(page)}"></iframe>'
         )
@@ -64,7 +64,10 @@ class Browser:
         return json.loads(html.unescape(found[1]))
 
     def serious(self, page: str, *, dark: bool) -> list[list[str]]:
-        """What axe finds of serious or critical impact, and rules of its own that failed, without the page's policy."""
+        """Return axe's findings of serious or critical impact, and failed rules of its own.
+
+        The page's policy is removed.
+        """
         known = importlib.util.find_spec("axe_core_python")
         if known is None:
             pytest.skip("axe is not installed: pip install axe-core-python")
@@ -78,7 +81,7 @@ class Browser:
           })"""
         script = f'<script src="{Path(known.origin).with_name("axe.min.js").as_uri()}"></script><script>{told}</script>'
         bare = re.sub(r'<meta http-equiv="Content-Security-Policy"[^>]*>', "", page)
-        # This axe cannot parse mixed colours; the stronger part has the lower contrast.
+        # This version of axe cannot parse mixed colors; the stronger part has the lower contrast.
         plain = re.sub(r"color-mix\(in srgb, (var\(--\w+\)) \d+%, var\(--panel\)\)", r"\1", bare)
         scheme = f"--blink-settings=preferredColorScheme={0 if dark else 1}"
         document, _ = self.open(plain.replace("</body>", f"{script}</body>"), "", "--dump-dom", scheme)

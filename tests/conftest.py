@@ -1,4 +1,4 @@
-"""Fixtures of several folders."""
+"""Fixtures that several folders use."""
 
 import shutil
 import time
@@ -9,7 +9,7 @@ from browsing import BROWSERS, Browser
 
 @pytest.fixture
 def clock_ahead(monkeypatch):
-    """A clock that is a minute ahead, so that files which were written just now count as unchanged since."""
+    """A clock that is a minute ahead, so that files that were just written count as unchanged since then."""
     now = time.time_ns
     monkeypatch.setattr(time, "time_ns", lambda: now() + 60_000_000_000)
 

@@ -1,4 +1,4 @@
-"""Every way to replay the log of a Delta table: all must give the same state (delta L11, L27).
+"""All ways to replay the log of a Delta table, which must yield the same state (delta L11, L27).
 
 same = {content(state) for state in states_by_base("warehouse/orders").values()}
 assert len(same) == 1
@@ -30,19 +30,24 @@ _IDENTITY = (
 
 
 def states_by_base(location: str, version: int | None = None) -> dict[str, State]:
-    """The state of a version from each base: commits alone where none is gone, and each checkpoint up to the version.
+    """Return the state of a version from each base: commits alone, and each checkpoint up to the version.
 
-    Each with and without compacted commits. Keys name the base. None: the latest version.
+    Each base is used with and without compacted commits. Keys name the base. Commits alone are left out if some were
+    deleted.
+
+    Args:
+        location: The table's location.
+        version: The version. None for the latest.
 
     Raises:
-        HarnessError: the table cannot be read from a base that its log offers.
+        HarnessError: The table cannot be read from a base that its log contains.
     """
     storage, locator = Storage(), Locator(TableRoot.at(location))
     return {name: load_state(segment, storage, locator) for name, segment in _segments(storage, location, version)}
 
 
 def content(state: State) -> tuple[object, ...]:
-    """What a state says of the table, comparable: all but statistics, the order of the files and warnings."""
+    """Return a comparable description of a state, without statistics, the order of files, and warnings."""
     return (
         state.version,
         state.protocol,
@@ -61,7 +66,7 @@ def _segments(storage: Storage, location: str, version: int | None) -> Iterator[
     try:
         choose_segment(replace(listing, checkpoints=()), target)
         bases.append(())
-    except (InvalidTableError, SnapshotNotFoundError):  # old commits were cleaned up
+    except (InvalidTableError, SnapshotNotFoundError):  # old commits were deleted
         if not bases:
             raise
     for base in bases:

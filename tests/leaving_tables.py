@@ -1,4 +1,4 @@
-"""Iceberg tables of which one path leads elsewhere."""
+"""Iceberg tables with one path that leads out of the table."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -10,7 +10,7 @@ KINDS = ("data", "avro", "orc", "position deletes", "equality deletes", "deletio
 
 
 def iceberg(root: Path, kind: str, leave: Callable[[Path], str]) -> str:
-    """A table with the row 2, and the path of one of its files as `leave` gives it for where the file was written."""
+    """Return a table with the row 2. `leave` maps the path of one of its files to the path to record."""
     table = IcebergTable.create(root / "t", {"id": "long"}, format_version=3 if kind == "deletion vector" else 2)
     data = table.write_data([{"id": 1}, {"id": 2}], format=kind if kind in ("avro", "orc") else "parquet")
     match kind:
@@ -23,7 +23,7 @@ def iceberg(root: Path, kind: str, leave: Callable[[Path], str]) -> str:
     moved = {"data": data, "avro": data, "orc": data}.get(kind, delete)
     if kind in ("data", "avro", "orc"):
         moved.data_file["file_path"] = leave(moved.file)
-        delete = table.write_equality_deletes(["id"], [{"id": 1}])  # positions name the path
+        delete = table.write_equality_deletes(["id"], [{"id": 1}])  # position deletes would contain the path
     elif kind not in ("manifest", "manifest list"):
         moved.data_file["file_path"] = leave(moved.file)
     table.append(data)

@@ -1,4 +1,4 @@
-"""Readers with a fault each, for `--engines naive_readers:NAME`."""
+"""Readers with one fault each, for `--engines naive_readers:NAME`."""
 
 from collections.abc import Callable
 from typing import Any, TypeAlias
@@ -14,7 +14,7 @@ Where: TypeAlias = "str | None"
 
 
 class Naive:
-    """Reads the data files of the current snapshot and forgets its deletes; ids are of 32 bits."""
+    """A reader that reads the data files of the current snapshot, but ignores deletes. Its ids have 32 bits."""
 
     name = "naive"
 
@@ -34,7 +34,7 @@ class Naive:
 
 
 class Right(Naive):
-    """Reads files as they are, for tables without deletes."""
+    """A correct reader of tables without deletes."""
 
     name = "right"
 
@@ -43,7 +43,7 @@ class Right(Naive):
 
 
 class CountsAll(Right):
-    """Counts without the filter."""
+    """A reader that counts without the filter."""
 
     name = "counts-all"
 
@@ -52,7 +52,7 @@ class CountsAll(Right):
 
 
 class Filters(Right):
-    """Reads by another filter than the one that is asked. other: the filter of columns and a filter."""
+    """A reader with another filter than the requested one. `other` maps columns and a filter to that filter."""
 
     def __init__(self, name: str, other: Callable[[Columns, Where], Where]) -> None:
         self.name, self.other = name, other
@@ -62,7 +62,7 @@ class Filters(Right):
 
 
 def without_hidden(columns: Columns, where: Where) -> Where:
-    """The filter, if it is by a column that is shown."""
+    """Return the filter if it uses only selected columns."""
     return where if columns is None or where is None or any(name in where for name in columns) else None
 
 
@@ -74,7 +74,7 @@ ForgetsFilter = Filters("forgets-filter", without_hidden)
 
 
 class Planned(Right):
-    """Reads the files that harness plans, by the options that a fault may be in."""
+    """A reader of the files that harness plans. The fault is in the options."""
 
     name = "planned"
     options = ("limit", "union", "threads", "batch_rows", "split_bytes")
@@ -95,7 +95,7 @@ class Planned(Right):
 
 
 class LimitsWithoutFilter(Planned):
-    """Takes the rows of a limit, whatever the filter says."""
+    """A reader that ignores the filter if there is a limit."""
 
     name = "limits-without-filter"
 
@@ -104,7 +104,7 @@ class LimitsWithoutFilter(Planned):
 
 
 class LimitsTooLate(Planned):
-    """Gives one row more than a limit says."""
+    """A reader that returns one row more than the limit."""
 
     name = "limits-too-late"
 
@@ -114,7 +114,7 @@ class LimitsTooLate(Planned):
 
 
 class OneFilter(Planned):
-    """Takes the first filter of a query for that of each mention of the table."""
+    """A reader that applies the first filter of a query to all references to the table."""
 
     name = "one-filter"
 
@@ -125,7 +125,7 @@ class OneFilter(Planned):
 
 
 class LosesFiles(Planned):
-    """Loses a file where an option is given; without an option, reads no file but the first."""
+    """A reader that loses a file if an option is set, and reads only the first file otherwise."""
 
     def __init__(self, name: str, lost: str | None) -> None:
         self.name, self.lost = name, lost
@@ -142,7 +142,7 @@ ReadsOneFile = LosesFiles("reads-one-file", None)
 
 
 class NeedsBounds(Planned):
-    """Takes a file without bounds for one without matching rows."""
+    """A reader that skips files without bounds."""
 
     name = "needs-bounds"
 
@@ -152,7 +152,7 @@ class NeedsBounds(Planned):
 
 
 class RemembersPlaces(Planned):
-    """Finds no file outside of the place where it read a table first."""
+    """A reader that finds files only in the directory where it first read a table."""
 
     name = "remembers-places"
     place = ""

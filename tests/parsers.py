@@ -1,4 +1,4 @@
-"""The mark of tests whose SQL only newer releases of sqlglot read."""
+"""A mark for tests whose SQL only newer releases of sqlglot can parse."""
 
 import pytest
 

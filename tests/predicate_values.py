@@ -1,4 +1,4 @@
-"""The value of a predicate for one row, which tests hold against SQL and against file skipping."""
+"""The value of a predicate for one row, which tests compare with SQL and with file skipping."""
 
 import math
 from collections.abc import Callable
@@ -23,9 +23,11 @@ from harness.metadata.model.schema import Field
 
 
 def evaluate(predicate: Predicate, value_of: Callable[[Field], Any]) -> bool | None:
-    """The predicate's value for one row: true, false, or None for unknown. Undecided parts count as true.
+    """Return the predicate's value for one row: True, False, or None for unknown. Undecided parts count as true.
 
-    value_of: the row's value of a field, as internal values.
+    Args:
+        predicate: The predicate.
+        value_of: A function that returns the row's internal value of a field.
     """
     match predicate:
         case And(parts=parts):
@@ -58,7 +60,7 @@ def _not(value: bool | None) -> bool | None:
 
 
 def _holds(leaf: Leaf, value: Any) -> bool | None:
-    """The value of a leaf for a value that is not null."""
+    """Return the value of a leaf for a value that is not null."""
     match leaf:
         case Comparison(op=op, value=literal):
             return None if literal is None else _compare(value, op, literal)
@@ -75,7 +77,7 @@ def _holds(leaf: Leaf, value: Any) -> bool | None:
 
 
 def _compare(left: Any, op: Op, right: Any) -> bool:
-    """`left op right` with NaN above all numbers. Python compares int, float and Decimal with each other exactly."""
+    """Return `left op right`, with NaN greater than all numbers. Python compares int, float, and Decimal exactly."""
     if _is_nan(left) or _is_nan(right):
         left, right = _is_nan(left), _is_nan(right)
     return bool(OPERATORS[op](left, right))

@@ -1,4 +1,4 @@
-"""The text of a scenario, for `harness.suite.scenarios.loading.parse`."""
+"""The text of scenarios, for `harness.suite.scenarios.loading.parse`."""
 
 from collections.abc import Mapping
 from dataclasses import fields
@@ -11,7 +11,7 @@ from harness.suite.scenarios.model import Expectation, Scenario
 
 
 class _Dumper(yaml.SafeDumper):
-    """Quotes each text that the loader of scenarios would take for something else."""
+    """A YAML writer that quotes each text that the loader of scenarios would otherwise interpret."""
 
     yaml_implicit_resolvers = strict_yaml._Loader.yaml_implicit_resolvers
 
@@ -20,13 +20,13 @@ class _Dumper(yaml.SafeDumper):
 
 
 def write(value: Any) -> str:
-    """A document as text: lists and mappings of scalars on one line, all others as blocks."""
+    """Return a document as text. Lists and mappings of scalars are on one line, all others are blocks."""
     text: str = yaml.dump(value, Dumper=_Dumper, default_flow_style=None, sort_keys=False, width=110)
     return text
 
 
 def dump(scenario: Scenario) -> str:
-    """The text of a scenario."""
+    """Return the text of a scenario."""
     return write(
         {
             "title": scenario.title,

@@ -1,4 +1,4 @@
-"""Arguments of a wrong type: an error of harness that names the argument, never a raw error of Python."""
+"""Arguments of a wrong type raise a harness error that names the argument, not a plain Python error."""
 
 import inspect
 from pathlib import Path
@@ -15,7 +15,7 @@ from harness.writing.delta.builder import DeltaTable
 
 
 class Condition:
-    """A condition of another library, such as Polars."""
+    """A condition of another library, for example Polars."""
 
     def __repr__(self) -> str:
         return "condition"
@@ -39,10 +39,10 @@ CALLS = [
     (lambda t: t.snapshot().plan({"id": 1}), "Invalid columns: got a dict, expected a list of names"),
     (lambda t: t.snapshot().plan([CONDITION]), "Invalid columns: got a list, expected a list of names"),
     (lambda t: t.snapshot().to_arrow(engine=["duckdb"]), "Invalid engine: got a list, expected text"),
-    (lambda t: t.snapshot().to_duckdb("x"), "Invalid connection: got 'x', expected a connection of DuckDB"),
+    (lambda t: t.snapshot().to_duckdb("x"), "Invalid connection: got 'x', expected a DuckDB connection"),
     (lambda t: t.snapshot(True), "Invalid at: got True, expected a snapshot id, a time, or text"),
     (lambda t: t.head(at=0.5), "Invalid at: got 0.5"),
-    (lambda t: t.snapshot(when=1), "Unknown argument when of snapshot: there are at"),
+    (lambda t: t.snapshot(when=1), "Unknown argument when of snapshot: its arguments are at"),
     (lambda t: t.snapshot(b"main"), "Invalid at: got b'main', expected a snapshot id, a time, or text"),
     (lambda t: t.changes(0.5), "Invalid start: got 0.5"),
     (lambda t: t.metadata(5), "Invalid name: got 5, expected text"),

@@ -1,4 +1,4 @@
-"""Tables that break a rule, or ask for what is not read: one named error in one line, no rows."""
+"""Tables that break a rule or use an unsupported feature raise one error in one line and return no rows."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,7 +19,7 @@ from harness.writing.iceberg.builder import IcebergFile, IcebergTable, corrupt, 
 
 
 def as_text(file: Path) -> None:
-    """Write an empty JSON object over a file, as long as before."""
+    """Overwrite a file with an empty JSON object of the same length."""
     file.write_text("{}".ljust(file.stat().st_size))
 
 
@@ -42,7 +42,7 @@ class Broken:
         return [self.t.file_of(p) for p in self.t.manifests()]
 
     def entry(self, handle: IcebergFile, **values: Any) -> None:
-        """Change the `data_file` of a file that is committed."""
+        """Change the `data_file` of a committed file."""
         self.t.edit_manifest(
             handle,
             lambda m: [r["data_file"].update(values) for r in m.records if r["data_file"]["file_path"] == handle.path],
@@ -64,7 +64,7 @@ def build(directory: Path, version: int) -> Broken:
 
 
 def failure(location: str, **how: Any) -> harness.HarnessError:
-    """What reading a table raises, by either way of reading it; it must be in one line and name the table."""
+    """Return the error of reading a table, by either kind of read. It must be one line and name the table."""
     with pytest.raises(harness.HarnessError) as caught:
         harness.open_table(location).snapshot().to_arrow(**how)
     with pytest.raises(type(caught.value)):
@@ -82,7 +82,7 @@ def crc_place(b: Broken) -> int:
     return b.positions.data_file["content_offset"] + b.positions.data_file["content_size_in_bytes"] - 1
 
 
-# What breaks, in tables of version 2, and of version 3 where the vector does: error class, cause, file that is named.
+# The damage, for tables of version 2, or of version 3 for vectors: error class, cause, and the named file.
 CASES = {
     "empty data file": (lambda b: b.data.file.write_bytes(b""), MissingFileError, "MissingFile", DATA),
     "encrypted footer": (lambda b: b.data.file.write_bytes(ENCRYPTED), EncryptedTableError, "EncryptedTable", DATA),
@@ -155,7 +155,7 @@ def test_a_whole_message(tmp_path):
 
 
 @pytest.mark.parametrize("version", [2, 3])
-def test_a_broken_file_that_is_not_read_does_no_harm(tmp_path, version):  # planning skips it
+def test_a_broken_file_that_is_not_read_does_no_harm(tmp_path, version):  # planning skips the file
     b = build(tmp_path / "t", version)
     b.other.file.unlink()
     rows = harness.open_table(str(b.t.store.directory)).snapshot().to_arrow(where="id < 3")

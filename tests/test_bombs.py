@@ -1,7 +1,7 @@
-"""Tables that are made to take memory or time: each is an error that names the limit, and costs less than 1 GiB.
+"""Tables that are made to use much memory or time raise an error that names the limit, and use less than 1 GiB.
 
-`tests/bombs.py` makes them. They are read under small limits, so that they are small themselves;
-`programs/fuzzing` reads those that need the default limits, in processes of their own.
+`tests/bombs.py` makes the tables. They are read with small limits, so that the tables can be small. `programs/fuzzing`
+reads the tables that need the default limits in separate processes.
 """
 
 import bz2
@@ -40,7 +40,7 @@ from harness.writing.iceberg.builder import IcebergTable
 
 def test_a_footer_that_claims_a_million_row_groups_is_refused_before_memory_is_taken(tmp_path: Path) -> None:
     location = bombs.with_row_groups(tmp_path, b"\x80\x80\x40")
-    with pytest.raises(CorruptFileError, match="claims more than there is"):
+    with pytest.raises(CorruptFileError, match="claims more items than fit"):
         harness.open_table(str(location)).snapshot().to_arrow()
 
 
@@ -155,14 +155,14 @@ def test_a_name_of_a_kind_refers_to_the_type() -> None:
     fields = [field("a", named, 1), field("b", "record", 2)]
     data = bombs.avro(record(*fields, field("c", {"type": "record"}, 3), name="r"), 1, b"\2\4\6")
     with bombs.ending():
-        with pytest.raises(CorruptFileError, match="schema"):  # a record without a name is none
+        with pytest.raises(CorruptFileError, match="schema"):  # a record without a name is invalid
             entries(data, RequestedField(3))
         data = bombs.avro(record(*fields, name="r"), 1, b"\2\4")
         assert entries(data, RequestedField(2), RequestedField(1)) == [[[2], [1]]]
 
 
 def uses(type_: dict[str, object], times: int, *, union: bool = False) -> bytes:
-    """A file whose record names one type many times."""
+    """Return a file whose record uses one type many times."""
     types: list[object] = [type_, *[type_["name"]] * times]
     return bombs.avro(bombs.record(types) if union else bombs.record(*types), 0, b"")
 
@@ -265,7 +265,7 @@ def test_the_columns_of_a_checkpoint_may_take_so_much_memory(tmp_path: Path, kin
     delta(tmp_path).checkpoint()
     (path,) = (tmp_path / "t" / "_delta_log").glob("*.checkpoint.parquet")
     rows = pq.read_table(path)
-    # One long text in a dictionary, which each row that refers to it gets a copy of.
+    # One long text in a dictionary, which is copied for each row that refers to it.
     adds = rows.filter(pa.compute.is_valid(rows.column("add")))
     text = "y" * 50_000
     add = adds.column("add")[0].as_py() | {"stats": json.dumps({"numRecords": 1, "x": text})}
@@ -277,13 +277,13 @@ def test_the_columns_of_a_checkpoint_may_take_so_much_memory(tmp_path: Path, kin
     pq.write_table(pa.concat_tables([rows.drop_columns(["txn"]), many], promote_options="default"), path)
     (tmp_path / "t" / "_delta_log" / "_last_checkpoint").unlink(missing_ok=True)
     harness.open_table(str(tmp_path / "t")).snapshot().plan()
-    with pytest.raises(LimitError, match="spare_bytes"):  # of statistics once a plan asks for them
+    with pytest.raises(LimitError, match="spare_bytes"):  # raised for statistics when a plan needs them
         harness.open_table(str(tmp_path / "t"), limits=Limits(spare_bytes=1 << 20)).snapshot().plan()
 
 
 @pytest.mark.parametrize("file", ["data", "position deletes", "position deletes in ORC", "a column of DuckDB's"])
 def test_a_file_that_is_read_whole_may_have_as_many_rows_as_the_limit_says(tmp_path: Path, file: str) -> None:
-    name = "file_index" if "DuckDB" in file else "v"  # such a file is read through Arrow
+    name = "file_index" if "DuckDB" in file else "v"  # these files are read through Arrow
     table = IcebergTable.create(tmp_path / "t", {name: "long"})
     data = table.write_data([{name: i} for i in range(5)], format="orc" if file == "data" else "parquet")
     table.append(data)
@@ -349,6 +349,6 @@ def test_memory_that_ends_is_an_error_of_the_file(tmp_path: Path, monkeypatch: p
 
     location = bombs.iceberg(tmp_path)
     monkeypatch.setattr("harness.metadata.iceberg.metadata.check_document", end)
-    with pytest.raises(LimitError, match="more memory than there is") as caught:
+    with pytest.raises(LimitError, match="more memory than is available") as caught:
         harness.open_table(str(location))
     assert str(caught.value.file).endswith(".metadata.json")

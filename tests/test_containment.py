@@ -1,4 +1,4 @@
-"""Tables that lead out of themselves, by each kind of path that metadata names, under each engine."""
+"""Tables with paths that lead out of the table, for each kind of path in metadata, and each engine."""
 
 import shutil
 import socket
@@ -31,7 +31,7 @@ RELATIVE = {
 
 
 def delta(root: Path, kind: str, leave: Callable[[Path], str]) -> str:
-    """As `iceberg`."""
+    """Return a Delta table, as `iceberg` does for Iceberg."""
     table = DeltaTable.create(root / "t", {"id": "long"})
     data = table.write_data([{"id": 2}] if kind != "deletion vector" else [{"id": 1}, {"id": 2}])
     if kind == "data":
@@ -51,21 +51,23 @@ def _leave_vector(actions: list[dict[str, Any]], leave: Callable[[Path], str], v
 
 @pytest.fixture
 def leaving(tmp_path: Path) -> Callable[[str], Callable[[Path], str]]:
-    """What moves a file to a directory beside the table and gives its new path, in a given form."""
+    """A function that returns a function that moves a file to a directory next to the table, and returns its path in a
+    form.
+    """
     (tmp_path / "t-evil").mkdir()
 
-    def of(form: str) -> Callable[[Path], str]:
+    def move_to_form(form: str) -> Callable[[Path], str]:
         def leave(file: Path) -> str:
             shutil.move(file, tmp_path / "t-evil" / file.name)
             return form.format(root=tmp_path, name=file.name)
 
         return leave
 
-    return of
+    return move_to_form
 
 
 def linked(tmp_path: Path) -> Callable[[Path], str]:
-    """What moves a file to a directory beside the table, and leaves a link in its place."""
+    """A function that moves a file to a directory next to the table, and leaves a link in its place."""
 
     def leave(file: Path) -> str:
         (tmp_path / "t-evil").mkdir()
@@ -98,10 +100,8 @@ def warned(read: Callable[..., list[int]], location: str) -> tuple[list[int], li
 
 
 def outside_warning(tmp_path: Path) -> str:
-    sentence = (
-        f"Files outside of the table are read, in {tmp_path}/t-evil; name these as allowed roots if that is right"
-    )
-    return f"Table {tmp_path}/t: {sentence}"
+    remedy = "if this is intended, add these directories to allowed_roots"
+    return f"Table {tmp_path}/t: Files outside of the table are read, in {tmp_path}/t-evil; {remedy}"
 
 
 @READERS
@@ -220,9 +220,6 @@ def test_a_read_warns_of_its_own_files_only(tmp_path: Path, leaving: Any) -> Non
         assert opened.snapshot().to_arrow().to_pylist() == [{"id": 2}]
 
 
-# -- local tables open no sockets
-
-
 @pytest.mark.parametrize("build", [iceberg, delta])
 def test_a_local_table_opens_no_socket(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, build: Any) -> None:
     location = build(tmp_path, "deletion vector", lambda file: str(file) if build is iceberg else file.as_uri())
@@ -236,9 +233,6 @@ def test_a_local_table_opens_no_socket(tmp_path: Path, monkeypatch: pytest.Monke
     table = harness.open_table(location)
     assert harness.sql("SELECT id FROM t", {"t": table}).fetchall() == [(2,)]
     assert harness.compare(table, table, engines=("duckdb", "oracle")).equal
-
-
-# -- Spark
 
 
 def by_spark(location: str, **options: Any) -> list[int]:
@@ -258,7 +252,7 @@ def test_spark_reads_within_the_roots(tmp_path: Path, leaving: Any, leave: str, 
 
 
 def test_a_local_table_opens_no_socket_but_to_this_machine_on_spark(tmp_path, monkeypatch, spark):
-    """As far as Python's side shows: the JVM's sockets are its own."""
+    """Only sockets of Python are checked, because the sockets of the JVM are not visible here."""
     location = iceberg(tmp_path, "equality deletes", str)
     connect, hosts = socket.socket.connect, list[str]()
 

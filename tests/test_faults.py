@@ -1,4 +1,4 @@
-"""Every fault can be planted: the code that it changes occurs once in its file."""
+"""Every planted fault can be applied: the code that it changes occurs exactly once in its file."""
 
 import importlib.util
 import sys
@@ -12,7 +12,7 @@ def test_every_fault_can_be_planted(monkeypatch) -> None:
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
-    monkeypatch.setitem(sys.modules, "faults", module)  # its dataclass looks its module up
+    monkeypatch.setitem(sys.modules, "faults", module)  # the dataclass decorator looks its module up
     spec.loader.exec_module(module)
     assert module.FAULTS
     moved = [

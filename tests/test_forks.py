@@ -1,4 +1,4 @@
-"""Reads in a process that was forked while other threads held what they share."""
+"""Reads in a process that was forked while other threads held shared locks."""
 
 import os
 import signal
@@ -17,7 +17,7 @@ pytestmark = [
 
 
 def in_a_child(action):
-    """The exit code of a child that does something; a signal ends it where it waits."""
+    """Return the exit code of a child process that runs an action. A signal ends it if it hangs."""
     child = os.fork()
     if child == 0:
         signal.alarm(5)
@@ -30,7 +30,7 @@ def in_a_child(action):
 
 
 def meanwhile(hold, action):
-    """What comes of an action while another thread is inside of a block."""
+    """Return the result of an action while another thread is inside a block."""
     inside, done = threading.Event(), threading.Event()
 
     def wait():

@@ -1,4 +1,4 @@
-"""Numbers of thousands of digits, and exponents without end, wherever a table or a user writes numbers as text."""
+"""Numbers with thousands of digits and huge exponents, wherever a table or a user writes numbers as text."""
 
 import contextlib
 import json
@@ -37,7 +37,7 @@ def test_as_a_partition_value_of_a_delta_table(tmp_path: Path, type_: str, numbe
     table = DeltaTable.create(tmp_path / "t", {"id": "long", "p": type_}, partition_columns=["p"])
     table.append(table.write_data([{"id": 1}], partition={"p": None}))
     edit(tmp_path, lambda action: action.get("add", {}).get("partitionValues", {}).update(p=number))
-    error = refusal(tmp_path / "t")  # a float of that many digits has a value
+    error = refusal(tmp_path / "t")  # a float with that many digits has a value
     assert error is None or len(str(error)) < 7_000
 
 
@@ -53,12 +53,12 @@ def test_in_statistics_of_a_delta_table(tmp_path: Path, key: str, type_: str, nu
         rows = harness.open_table(str(tmp_path / "t")).snapshot().to_arrow(where="id IS NULL").num_rows
     except HarnessError:
         return
-    # A count that says that nothing is null rightly drops the file.
+    # A null count that says that nothing is null correctly skips the file.
     assert rows == 1 or key == "nullCount"
 
 
 def edit(folder: Path, change: Any) -> None:
-    """Changes each action of the newest commit."""
+    """Change each action of the newest commit."""
     path = max((folder / "t" / "_delta_log").glob("*.json"))
     actions = [json.loads(line) for line in path.read_text().splitlines()]
     for action in actions:

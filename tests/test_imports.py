@@ -1,6 +1,6 @@
-"""What each journey of a user imports: heavy modules only where it cannot do without them.
+"""The modules that typical uses import: heavy modules are imported only if they are needed.
 
-One process per format walks all journeys, the lightest first.
+One process per format runs all uses, the lightest first.
 """
 
 import json
@@ -128,7 +128,7 @@ print(json.dumps([(read, loaded) for read, loaded in loads.items() if loaded][:1
 
 
 def test_no_kind_of_read_imports_pandas_or_masked_arrays(tmp_path: Path) -> None:
-    """Neither is needed: pyarrow imports pandas (0.2 s) for the first Python value that it converts.
+    """Neither is needed. pyarrow imports pandas (0.2 s) for the first Python value that it converts.
 
     NumPy imports its masked arrays (0.03 s) for `unique` of a list or an array.
     """

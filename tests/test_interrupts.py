@@ -1,4 +1,4 @@
-"""Ctrl-C in a program that uses harness: always a KeyboardInterrupt, and the next call works."""
+"""Ctrl-C in a program that uses harness raises a KeyboardInterrupt, and the next call works."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""Damage that got past the checks of a decoder: whatever it breaks, what comes out is an error of harness."""
+"""Damage that a decoder's checks do not detect still raises a harness error."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""What errors and warnings say: whole lines, the rule of the table's own format, and the names of options."""
+"""The texts of errors and warnings: whole lines, the rule of the table's format, and the names of options."""
 
 import gzip
 import inspect
@@ -85,11 +85,8 @@ def test_a_wrong_count_of_a_delta_file_cites_delta(delta) -> None:
         assert error_of(delta.directory, engine).rule == "delta E9"
 
 
-# The names of options.
-
-
 def test_every_option_of_opening_and_reading_has_its_spelling() -> None:
-    """Each argument of `open_table` and `read_untrusted` is an option of its own, or a name for `--set`."""
+    """Each argument of `open_table` and `read_untrusted` is a command option, or a name for `--set`."""
     arguments = inspect.signature(harness.open_table).parameters | inspect.signature(harness.read_untrusted).parameters
     for name in arguments.keys() - {"location", "query"}:
         assert options.option_for(name, None).startswith("--"), name
@@ -104,12 +101,9 @@ def test_a_side_that_failed_is_told_with_the_commands_options(delta, capfd) -> N
     assert "map its path with --set path_map.OLD=NEW" in shown.err
 
 
-# Warnings.
-
-
 @pytest.fixture
 def positional(tmp_path) -> str:
-    """A table whose files have no field ids, and no name mapping."""
+    """A table whose files have no field ids and no name mapping."""
     t = IcebergTable.create(tmp_path / "p", {"id": "long", "s": "string"})
     t.append(t.write_data([{"id": 1, "s": "a"}], field_ids=False))
     return str(tmp_path / "p")
@@ -131,15 +125,10 @@ def test_the_command_shows_a_warning_as_one_line(positional, capfd) -> None:
     assert shown.out == "s,id\na,1\n"
     file = next(iter(Path(positional, "data").rglob("*.parquet")))
     assert shown.err == (
-        f"warning: Columns of files without field ids, such as {file}, are taken by their positions, because table "
+        f"warning: Columns of files without field ids, for example {file}, are matched by position, because table "
         f"{positional} has no name mapping [iceberg 5.6]\n"
     )
 
-
-# What tables are called.
-
-
-# Files that are no table.
 
 OTHER_FILES = [
     pytest.param("orders.parquet", b"PAR1rest", "a Parquet file", id="parquet"),
@@ -176,7 +165,7 @@ def test_a_file_that_is_no_table_is_told_by_its_kind(tmp_path, name, content, ki
 
 @pytest.fixture
 def lake(tmp_path, monkeypatch) -> None:
-    """Two tables and a directory, in the working directory."""
+    """Two tables and a directory in the working directory."""
     DeltaTable.create(tmp_path / "lake/orders", {"id": "long"})
     ice = IcebergTable.create(tmp_path / "lake/events", {"id": "long"})
     ice.append(ice.write_data([{"id": 1}]))
@@ -237,9 +226,6 @@ def test_metadata_is_read_whatever_its_file_is_called_and_damage_stays_damage(tm
         harness.open_table(str(t.metadata_path))
 
 
-# Columns that are not there.
-
-
 def test_a_refused_query_leaves_nothing_on_the_users_connection(delta) -> None:
     with duckdb.connect() as connection:
         connection.execute("CREATE TABLE own (x INT)")
@@ -290,7 +276,7 @@ def test_no_message_has_a_password_or_a_signature(given: str, kept: str) -> None
 
 @pytest.mark.parametrize("part", ["a://", "://a:", "a://:", "://@", "://?", "://?=&", "a:@"])
 def test_a_long_text_is_cleaned_in_the_time_that_its_length_takes(part: str) -> None:
-    """Each start of a URL is looked at to the next one; what went back to the first would take minutes here."""
+    """Each start of a URL is examined once. Code that went back to the first start would take minutes here."""
     assert len(without_secrets("://" + part * 100_000)) <= len(part) * 100_000 + 3
 
 
@@ -310,7 +296,7 @@ def test_what_is_shown_of_objects_has_no_password() -> None:
 @pytest.mark.filterwarnings("ignore:Slice")
 @pytest.mark.parametrize("kind", [IcebergTable, DeltaTable])
 def test_what_is_told_of_a_table_has_no_password(tmp_path, kind, caplog) -> None:
-    """Plans, descriptions, comparisons, the note and the journal of a slice, and the log."""
+    """Plans, descriptions, comparisons, the note and the journal of a slice, and the log contain no password."""
     import fsspec
 
     caplog.set_level("DEBUG", "harness")
@@ -342,7 +328,7 @@ def test_opening_a_location_tells_none_of_its_secrets(scheme: str) -> None:
 
 
 UNKNOWN_NAMES = {
-    # Where the hint comes from: a struct, a column, a given table, and nothing that only DuckDB has.
+    # Suggestions come from a struct, a column, and a given table, but never from DuckDB's own names.
     "SELECT addr.city FROM t": r'"addr" not found! Did you mean address\.city or',
     "SELECT x.adress.city FROM t AS x": r"Did you mean address",
     "SELECT city FROM t": r"Did you mean address\.city\?",
@@ -352,7 +338,7 @@ UNKNOWN_NAMES = {
     "FROM pg_statements": r"There is no table pg_statements; the nearest are t \[NoSuchTable\]",
     "FROM t JOIN tt USING (region)": r"There is no table tt; the nearest are t \[",
     "FROM 'lake/none'": r"There is no table at 'lake/none': .*; check the path",
-    # DuckDB's parser: its words, and the place.
+    # The text and position of DuckDB's parser error.
     "selct * from t": r'near "selct" \[Request\]\nLINE 1: selct \* from t\n        \^',
     "SELEC 1": r'near "SELEC" \[Request\]\nLINE 1: SELEC 1\n        \^',
     "SELECT sum(region FROM t": r'near "FROM" \[Request\]\nLINE 1: SELECT sum\(region FROM t\n {18,}\^',

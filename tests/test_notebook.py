@@ -1,4 +1,4 @@
-"""What notebooks show: nothing that a table says is markup, and a table's first rows alone are read; and DataFrames."""
+"""Notebook output: table contents are escaped, and only the first rows of a table are read; and DataFrames."""
 
 import re
 import shutil
@@ -35,7 +35,7 @@ DRAWN_WITH = {
 
 
 class Parsed(HTMLParser):
-    """The elements and the text of a fragment."""
+    """The elements and the text of an HTML fragment."""
 
     def __init__(self, fragment: str) -> None:
         super().__init__()
@@ -56,7 +56,7 @@ class Parsed(HTMLParser):
 
 @pytest.fixture(scope="module")
 def tables(tmp_path_factory) -> list[harness.Table]:
-    """One of each format, whose names, values, paths and documentation are markup."""
+    """One table of each format, with HTML in names, values, paths, and documentation."""
     place = tmp_path_factory.mktemp("shown") / EVIL.replace("/", "\\").replace("\x1b", "")
     ice = IcebergTable.create(place / "ice", {"id": "long", EVIL: "string"})
     ice.append(ice.write_data([{"id": 1, EVIL: EVIL}]))
@@ -142,7 +142,7 @@ def test_a_table_shows_the_size_that_its_metadata_says(tmp_path):
     t = IcebergTable.create(tmp_path / "t", {"id": "long"})
     t.commit(add=[t.write_data([{"id": 1}])], summary=totals)
     table = harness.open_table(t.location)
-    shutil.rmtree(tmp_path / "t")  # it shows what it knows
+    shutil.rmtree(tmp_path / "t")  # the repr shows the metadata that was read before
     text = Parsed(table._repr_html_()).text
     assert "no rows to show: " in text
     assert "recorded files: 12recorded rows before deletes: 3,610" in text
@@ -151,7 +151,7 @@ def test_a_table_shows_the_size_that_its_metadata_says(tmp_path):
 
 @pytest.fixture(scope="module")
 def exact(tmp_path_factory) -> harness.Snapshot:
-    """Values that NumPy's types would round, and UUIDs at two levels."""
+    """A snapshot with values that NumPy's types would round, and UUIDs at two levels."""
     columns = {"id": "long", "d": "decimal(38, 2)", "u": "uuid", "l": "list<uuid>"}
     t = IcebergTable.create(tmp_path_factory.mktemp("exact") / "t", columns)
     u = UUID(int=10)
@@ -186,7 +186,7 @@ def test_polars_keeps_values(exact):
 @pytest.mark.parametrize(("package", "method"), [("pandas", "to_pandas"), ("polars", "to_polars")])
 def test_what_is_not_installed_is_said(exact, monkeypatch, package, method):
     monkeypatch.setitem(__import__("sys").modules, package, None)
-    with pytest.raises(RequestError, match=f"{package} is not installed, pip install {package}"):
+    with pytest.raises(RequestError, match=f"{package} is not installed; run pip install {package}"):
         getattr(exact, method)()
 
 
@@ -201,5 +201,5 @@ def test_ipython_shows_the_users_own_lines_and_the_error(tables, tmp_path):
     assert [line.rpartition(":")[0] for line in shown] == [
         "cell, line 4",
         "cell, line 2",
-    ]  # harness's own are not there
+    ]  # harness' own frames are left out
     assert last == f"UnknownColumnError: {caught.value}"

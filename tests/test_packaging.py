@@ -1,4 +1,4 @@
-"""What the distribution promises: names, dependencies, and documents that agree with each other."""
+"""The distribution: names, dependencies, and documents that agree with each other."""
 
 import importlib
 import pkgutil
@@ -40,11 +40,11 @@ def test_every_error_is_a_public_name():
 
 
 WORKERS = ("_reader", "harness.dbt")
-"""Endings of scripts that are run in interpreters of other engines, or by other tools."""
+"""Ends of the names of scripts that run in interpreters of other engines, or in other tools."""
 
 
 def test_public_names_survive_the_import_of_every_module():
-    # A submodule takes the place of a package's attribute of the same name: `harness.sql` must stay the function.
+    # A submodule replaces a package attribute with the same name: `harness.sql` must stay the function.
     for module in pkgutil.walk_packages(harness.__path__, "harness."):
         if module.name != "harness.__main__" and not module.name.endswith(WORKERS):
             importlib.import_module(module.name)
@@ -65,7 +65,7 @@ def test_doctor_knows_the_dependencies_and_their_bounds():
         name, at_least, below = re.match(r"([\w.-]+)>=([\d.]+)(?:,<([\d.]+))?", text).groups()
         declared[name] = (bound(at_least), None if below is None else bound(below))
     known = {r.name: (strip_zeros(r.at_least), r.below) for r in REQUIREMENTS}
-    beyond_doctor = {"click", "rich"}  # without these there is no doctor
+    beyond_doctor = {"click", "rich"}  # `harness doctor` itself needs these
     absent = set() if sys.version_info < (3, 14) else {"backports.zstd"}
     assert known == {name: bounds for name, bounds in declared.items() if name not in beyond_doctor | absent}
 
@@ -135,7 +135,7 @@ def test_the_wheel_has_the_scenarios_and_nothing_else_of_the_fixtures():
 
 
 def scenario_roots() -> set[Path]:
-    """A file directly below each folder of `fixtures` that holds scenarios."""
+    """Return a file directly below each folder of `fixtures` that contains scenarios."""
     files = (path.relative_to(ROOT) for path in (ROOT / "fixtures").rglob("*.yaml"))
     return {Path(*file.parts[:2], "-") for file in files}
 
@@ -176,7 +176,7 @@ def test_without_the_extra_suite_an_error_names_it(tmp_path):
 
 
 def other_distribution(directory: Path, files: dict[str, str], script: str | None) -> None:
-    """A distribution of another name with files of the module `harness`, as pip leaves it behind."""
+    """Install a distribution with another name and files of the module `harness`, as pip leaves it behind."""
     for name, text in files.items():
         (directory / name).parent.mkdir(parents=True, exist_ok=True)
         (directory / name).write_text(text, "utf-8")

@@ -35,7 +35,7 @@ def test_every_character_that_steers_is_shown_as_ascii(steering):
         ("a\u2028b", "a\\u2028b"),
         ("\U000e0041", "\\U000e0041"),
         ("caf\udce9", "caf\\udce9"),
-        # Joiners stay where they shape letters or emoji, and nowhere else.
+        # Joiners stay if they shape letters or emoji, and nowhere else.
         ("می\u200cخواهم, क्\u200dष", "می\u200cخواهم, क्\u200dष"),
         ("👩\u200d💻 ❤\ufe0f\u200d🔥", "👩\u200d💻 ❤\ufe0f\u200d🔥"),
         ("a\u200db 日\u200d本 👩\u200c💻", "a\\u200db 日\\u200d本 👩\\u200c💻"),
@@ -61,7 +61,7 @@ def test_json_holds_no_character_that_steers_and_means_the_same(steering):
 @pytest.mark.parametrize("place", ["message", "table", "snapshot", "file", "field", "excerpt"])
 def test_no_traceback_of_an_error_steers_a_terminal(place):
     error = HarnessError(**{"message": "wrong", place: "a\x1b[31m\x9b\u202eb"})
-    error.field = error.field or "c\x07d\ne"  # places may be filled in later
+    error.field = error.field or "c\x07d\ne"  # attributes may be set later
     printed = "".join(traceback.format_exception(error))
     assert "a\\x1b[31m\\x9b\\u202eb" in printed
     assert visible_lines(printed) == printed
@@ -78,4 +78,6 @@ def test_no_warning_steers_a_terminal():
     ("width", "tail", "expected"), [(9, 0, "日日日日…"), (9, 1, "日日日…日"), (8, 0, "日日日…"), (1, 0, "…")]
 )
 def test_a_text_is_cut_to_cells_however_long_the_text_is(width, tail, expected):
-    assert cut_text("日" * 1_000_000, width, tail=tail) == expected  # work for each character of it would take hours
+    assert (
+        cut_text("日" * 1_000_000, width, tail=tail) == expected
+    )  # code that works on each character would take hours

@@ -1,6 +1,7 @@
-"""The public API is closed: every type that it returns is public too, and has an entry on a page of the reference.
+"""The public API is closed: every type that it returns is public too, and has an entry in the reference.
 
-Public are the names in `__all__` of `harness`, `harness.testing` and `harness.types`, and those of `harness.errors`.
+The public names are those in `__all__` of `harness`, `harness.testing`, and `harness.types`, and those of
+`harness.errors`.
 """
 
 import ast
@@ -27,7 +28,7 @@ SPECIAL = ("__call__", "__enter__", "__getitem__", "__iter__", "__next__")
 
 
 class ModuleNames(dict[str, Any]):
-    """The names of a module, also those that it imports for type checkers alone."""
+    """The names of a module, including those that it imports only for type checkers."""
 
     def __init__(self, module: ModuleType) -> None:
         super().__init__(vars(module))
@@ -63,7 +64,7 @@ def names_of(module: ModuleType) -> ModuleNames:
 
 
 def classes(annotation: Any, module: str) -> Iterator[type]:
-    """The classes of harness in an annotation, which is the text of one or its value."""
+    """Yield the classes of harness in an annotation, which is a value or its text."""
     if isinstance(annotation, typing.ForwardRef):
         module, annotation = annotation.__forward_module__ or module, annotation.__forward_arg__
     if isinstance(annotation, str):
@@ -79,7 +80,9 @@ def classes(annotation: Any, module: str) -> Iterator[type]:
 
 
 def results(thing: object) -> Iterator[tuple[str, Any, str]]:
-    """What a function returns, or the methods, properties and fields of a class, with the module of the annotation."""
+    """Yield the annotations of what a function returns, or of the methods, properties, and fields of a class, with
+    their module.
+    """
     if isinstance(thing, FunctionType):
         function = inspect.unwrap(thing)
         if "return" in function.__annotations__:
@@ -94,13 +97,13 @@ def results(thing: object) -> Iterator[tuple[str, Any, str]]:
             if name.startswith("_") and name not in SPECIAL:
                 continue
             plain = member.fget if isinstance(member, property) else getattr(member, "__func__", member)
-            plain = getattr(plain, "func", plain)  # of a cached property
+            plain = getattr(plain, "func", plain)  # for cached properties
             if isinstance(plain, FunctionType):
                 yield from ((f"{each.__name__}.{said}", *rest) for said, *rest in results(plain))
 
 
 def public() -> dict[object, str]:
-    """The public functions and classes, with their names."""
+    """Return the public functions and classes with their names."""
     found: dict[object, str] = {}
     for module in MODULES:
         for name in getattr(module, "__all__", None) or vars(module):

@@ -1,4 +1,4 @@
-"""`harness.storage.records.dataclass` against the standard library's, on classes made twice from one text."""
+"""`harness.storage.records.dataclass` compared with the standard library's, on classes made twice from one text."""
 
 import copy
 import dataclasses
@@ -74,7 +74,7 @@ class Nothing:
 def _module(name: str, decorator: Any) -> Any:
     module = type(sys)(name)
     module.__dict__["dataclass"] = decorator
-    sys.modules[name] = module  # where pickle looks classes up
+    sys.modules[name] = module  # pickle looks classes up there
     exec(compile(_TEXT, name, "exec", dont_inherit=True), vars(module))
     return module
 

@@ -1,5 +1,7 @@
-"""Every type of DuckDB in every output of a query: each row of the table in `result_types.md`,
-which the page of the reference on results includes."""
+"""Every type of DuckDB in every output of a query: each row of the table in `result_types.md`.
+
+A page of the reference includes this table.
+"""
 
 import functools
 import importlib.util
@@ -35,12 +37,14 @@ ON_SPARK = {
     "{'a': 1, 'b': 'x'}": "s",
     "MAP {'k': 1}": "m",
 }
-"""Columns of the table that hold the value on Spark, by its type or by itself."""
+"""Columns of the table that hold the value on Spark, by its type or by the value's text."""
 
 
 @dataclass(frozen=True, slots=True)
 class TypeCase:
-    """A row of the table: a value of a type, and what it is in each output; on Spark `on_spark` stands for it."""
+    """A row of the table: a value of a type, and its form in each output. `on_spark` is the column with the value on
+    Spark.
+    """
 
     type: str
     sql: str
@@ -57,7 +61,7 @@ class TypeCase:
 
 
 def cases() -> Iterator[TypeCase]:
-    """The rows that are about this version of DuckDB."""
+    """Yield the rows for this version of DuckDB."""
     for line in TABLE.read_text("utf-8").strip().splitlines()[2:]:
         type_, sql, *outputs = line.strip("| ").split(" | ")
         name, _, only = type_.partition(" (DuckDB ")
@@ -98,12 +102,12 @@ def query(case: TypeCase) -> str:
 
 @functools.cache
 def rows_of(text: str) -> QueryRows:
-    """What `harness sql` has to write."""
+    """Return the result that `harness sql` writes."""
     return run(text, {})
 
 
 def written(text: str, row_format: str) -> bytes:
-    """What `harness sql` writes."""
+    """Return the output of `harness sql`."""
     stream = io.BytesIO()
     write_rows(rows_of(text), RowFormat(row_format), stream)
     return stream.getvalue()
@@ -111,7 +115,7 @@ def written(text: str, row_format: str) -> bytes:
 
 @pytest.fixture(scope="module")
 def connection() -> Iterator[duckdb.DuckDBPyConnection]:
-    """One for all types, under the settings of the connection that `harness.sql` makes when it is given none."""
+    """A connection for all types, with the settings of the connection that `harness.sql` makes by default."""
     with connect(lossless=False) as connection:
         yield connection
 
@@ -132,7 +136,7 @@ def test_all_types_of_duckdb_are_there():
 def test_values_in_python(case, connection):
     ((value,),) = harness.sql(query(case), connection=connection).fetchall()
     if isinstance(value, datetime) and value.tzinfo is not None:
-        value = value.replace(tzinfo=UTC)  # the class of UTC is another with each version of DuckDB
+        value = value.replace(tzinfo=UTC)  # the class of UTC depends on the version of DuckDB
     assert repr(value) == case.python
 
 
@@ -180,7 +184,7 @@ def test_types_in_parquet(case, connection, tmp_path):
         return
     (tmp_path / "v.parquet").write_bytes(written(query(case), "parquet"))
     found = connection.sql(f"FROM read_parquet('{tmp_path / 'v.parquet'}')")
-    # DuckDB shows nanoseconds of a Parquet file as such from 1.5.6 on.
+    # DuckDB reads nanoseconds from Parquet files as nanoseconds from 1.5.6 on.
     is_cut = case.parquet == "TIME_NS" and duckdb.__version__ in ("1.5.4", "1.5.5")
     assert list(map(str, found.types)) == ["TIME" if is_cut else case.parquet]
     ((value,),) = found.fetchall()
@@ -189,7 +193,7 @@ def test_types_in_parquet(case, connection, tmp_path):
 
 
 def plain(value: Any) -> Any:
-    """A value of nested types as lists: in Parquet arrays are lists, and tuples structs."""
+    """Convert a nested value to lists: in Parquet, arrays are lists, and tuples are structs."""
     match value:
         case dict():
             return [plain(item) for item in value.values()]
@@ -203,7 +207,7 @@ def plain(value: Any) -> Any:
 def test_types_in_pandas(case, connection):
     pytest.importorskip("pandas")
     found = str(harness.sql(query(case), connection=connection).df().dtypes["v"])
-    assert found.replace("str", "object") == case.pandas  # text has a type of its own since pandas 3
+    assert found.replace("str", "object") == case.pandas  # text has its own type since pandas 3
 
 
 @pytest.mark.skipif(importlib.util.find_spec("polars") is None, reason="Polars is not installed")
@@ -260,7 +264,7 @@ def test_sums_agree_with_those_of_engines_that_know_no_hugeint():
 )
 def test_an_integer_of_39_digits_is_an_error_that_names_the_column_and_the_cast(value):
     relation = harness.sql(f"""SELECT 1::HUGEINT AS "other", {value} AS "it's" """)
-    expected = r"Cannot give out column \"it's\": .*more than 38 digits.*CAST\(\.\.\. AS VARCHAR\)"
+    expected = r"Cannot return column \"it's\": .*more than 38 digits.*CAST\(\.\.\. AS VARCHAR\)"
     for fetch in (relation.fetchall, lambda: pa.table(relation)):
         with pytest.raises(duckdb.Error, match=expected):
             fetch()
@@ -300,13 +304,13 @@ def test_the_state_of_an_aggregate_is_refused():
         with pytest.raises(UnsupportedError) as caught:
             harness.sql("SELECT * FROM states", connection=connection)
     assert str(caught.value) == (
-        "Cannot give out column 'v': it holds the state of an aggregate; convert it in the query, with finalize(...) "
+        "Cannot return column 'v': it holds the state of an aggregate; convert it in the query, with finalize(...) "
         "[Unsupported; field v]"
     )
 
 
 def test_variants_in_other_types():
-    """DuckDB 1 would make a JSON null of a NULL in them."""
+    """DuckDB 1 would turn NULL inside them into a JSON null."""
     text = "SELECT [{'a': 1}::VARIANT, NULL] AS v"
     if VERSION == 1:
         with pytest.raises(UnsupportedError, match=r"column 'v': .* to VARCHAR"):

@@ -20,13 +20,13 @@ NAME = re.compile(r"(?:iceberg|delta|frontier) (?:trap )?[A-Z]*[0-9.]*[0-9][a-z]
 KNOWN = {each.name for each in rules()}
 
 
-def shown() -> set[str]:
-    """Rules that code of harness puts into messages: whole constants, numbers given to `corrupt`, `[…]` in texts."""
+def cited_rules() -> set[str]:
+    """The rules that harness puts into messages: whole constants, arguments of `corrupt`, and `[…]` in texts."""
     found = set()
     for path in sorted((ROOT / "harness").rglob("*.py")):
         text = path.read_text("utf-8")
         if not re.search(rf"""["'\[]{NAME.pattern}|corrupt\(""", text):
-            continue  # to parse all takes seconds
+            continue  # parsing all files takes seconds
         for node in ast.walk(ast.parse(text)):
             match node:
                 case ast.Constant(value=str(value)) if NAME.fullmatch(value):
@@ -41,7 +41,7 @@ def shown() -> set[str]:
 
 
 def test_every_rule_that_users_are_shown_can_be_looked_up(capfd):
-    names = sorted(shown())
+    names = sorted(cited_rules())
     assert len(names) > 100
     assert KNOWN.issuperset(names)
     for name in names[:: len(names) // 5]:

@@ -1,4 +1,4 @@
-"""Secrets in texts that come from outside: errors of clients, answers of servers, URLs with a signature."""
+"""Secrets in texts from outside: errors of clients, answers of servers, and URLs with a signature."""
 
 import traceback
 
@@ -19,7 +19,7 @@ from harness.storage.stores import _storage_errors
         ("got Basic dXNlcjpwYXNz1234", "got Basic …"),
         ("token eyJhbGciOiJIUzI1.eyJzdWIiOiIx.c2lnbmF0 expired", "token … expired"),
         ("the key s3cr3t-known is refused", "the key … is refused"),
-        # Neither of these is one.
+        # Neither of these is a secret.
         ("Basic authentication is missing", "Basic authentication is missing"),
         ("abfss://container@account/t", "abfss://container@account/t"),
         ("region=eu&name=x", "region=eu&name=x"),
@@ -29,11 +29,11 @@ def test_texts_for_people(text, shown):
     assert without_secrets(text, ["s3cr3t-known"]) == shown
 
 
-SIGNED = "https://user:SECRET2@h/t?X-Amz-Signature=SECRET1"  # a name, since tracebacks show lines of the source
+SIGNED = "https://user:SECRET2@h/t?X-Amz-Signature=SECRET1"  # a constant, since tracebacks show source lines
 
 
 class ClientError(Exception):
-    """An error of a client: a URL among its attributes, and another error behind it."""
+    """A client's error with a URL among its attributes, and another error as its cause."""
 
     def __init__(self, text: str) -> None:
         super().__init__(text)
@@ -48,7 +48,7 @@ def fail(text: str) -> None:
 
 
 def everything(error: BaseException) -> str:
-    """The texts of an error and of all that are behind it, and its traceback."""
+    """Return the texts of an error and of all errors in its chain, and its traceback."""
     found, waiting = ["".join(traceback.format_exception(error))], [error]
     while waiting:
         each = waiting.pop()
@@ -69,7 +69,7 @@ def everything(error: BaseException) -> str:
     "text",
     [
         "401: no such token SECRET3-of-the-user",
-        "x" * 190 + " SECRET3-of-the-user",  # cut in the middle of it
+        "x" * 190 + " SECRET3-of-the-user",  # the text is cut in the middle of the secret
         "403, url='https://h/t?X-Amz-Signature=SECRET1'",
         "echo: {'Authorization': 'Bearer SECRET1234567'}",
     ],

@@ -1,4 +1,4 @@
-"""Rows, counts and the schema of a table by one call: how many rows, of which snapshot, and which files are opened."""
+"""Rows, counts, and the schema of a table: the number of rows, the snapshot, and the opened files."""
 
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -16,7 +16,7 @@ Written = tuple[str, list[Path]]
 
 
 def iceberg(place: Path, version: int = 2) -> Written:
-    """Three files of four rows, ids 0 to 11."""
+    """Write three files of four rows, with the ids 0 to 11."""
     table = IcebergTable.create(place / "t", {"id": "long", "s": "string"}, format_version=version)
     files = [table.write_data([{"id": i, "s": str(i % 2)} for i in range(n, n + 4)]) for n in (0, 4, 8)]
     for file in files:

@@ -1,4 +1,4 @@
-"""Tables that are opened as untrusted: what is only odd of others is an error."""
+"""Tables that are opened as untrusted: irregularities that are accepted in other tables raise an error."""
 
 from pathlib import Path
 
@@ -25,14 +25,14 @@ def foreign_columns(directory: Path) -> str:
     return "has no column of the table's schema"
 
 
-def lying_checksum(directory: Path) -> str:
+def wrong_checksum(directory: Path) -> str:
     table = DeltaTable.create(directory, {"id": "long"})
     table.append(table.write_data([{"id": 1}]))
     (directory / "_delta_log" / f"{table.version:020d}.crc").write_text('{"numFiles": 3}')
     return "records numFiles 3, the log has 1"
 
 
-@pytest.mark.parametrize("build", [wrong_count, foreign_columns, lying_checksum])
+@pytest.mark.parametrize("build", [wrong_count, foreign_columns, wrong_checksum])
 def test_what_a_table_says_and_is_not_so_is_an_error(tmp_path, build):
     said = build(tmp_path / "t")
     with pytest.raises(InvalidTableError, match=f"{said}.*; in an untrusted table, this is an error") as told:
@@ -47,15 +47,15 @@ def test_of_other_tables_it_is_a_warning(tmp_path, build):
         harness.open_table(str(tmp_path / "t")).snapshot().to_arrow()
 
 
-def lying_bounds(directory: Path) -> None:
-    """Of the file's rows 1 and 2, the metadata says that they are 1."""
+def wrong_bounds(directory: Path) -> None:
+    """The metadata claims that the file's rows 1 and 2 are both 1."""
     table = IcebergTable.create(directory, {"id": "long"})
     data = table.write_data([{"id": 1}, {"id": 2}])
     data.data_file["upper_bounds"] = [{"key": 1, "value": (1).to_bytes(8, "little")}]
     table.append(data)
 
 
-def lying_statistics(directory: Path) -> None:
+def wrong_statistics(directory: Path) -> None:
     table = DeltaTable.create(directory, {"id": "long"})
     data = table.write_data([{"id": 1}, {"id": 2}])
     data.add["stats"] = '{"numRecords": 2, "minValues": {"id": 1}, "maxValues": {"id": 1}, "nullCount": {"id": 0}}'
@@ -63,10 +63,10 @@ def lying_statistics(directory: Path) -> None:
 
 
 @pytest.mark.parametrize("prune", ["all", "files", "off"])
-@pytest.mark.parametrize("build", [lying_bounds, lying_statistics])
+@pytest.mark.parametrize("build", [wrong_bounds, wrong_statistics])
 def test_false_statistics_of_an_untrusted_table_lose_no_row(tmp_path, build, prune):
     build(tmp_path / "t")
     found = harness.open_table(str(tmp_path / "t"), untrusted=True, prune=prune).snapshot().to_arrow(where="id = 2")
     assert found["id"].to_pylist() == [2]
     trusted = harness.open_table(str(tmp_path / "t"), prune=prune).snapshot().to_arrow(where="id = 2")
-    assert trusted.num_rows == (1 if prune == "off" else 0)  # at the reader's own risk
+    assert trusted.num_rows == (1 if prune == "off" else 0)  # with pruning, the rows of a trusted table are lost

@@ -146,7 +146,7 @@ def commit_times(table: CheckedDelta) -> Iterator[Breach]:
             actual = f"delta.inCommitTimestampEnablementTimestamp is {show_ms(enabled.time_ms or 0)}"
             yield table.breach(commit, _TIME, show_ms(now), actual)
         if before is not None and now <= before:
-            yield table.breach(commit, _TIME, show_ms(now), f"the version before has {show_ms(before)}")
+            yield table.breach(commit, _TIME, show_ms(now), f"the previous version has {show_ms(before)}")
         before = now
 
 
@@ -269,11 +269,11 @@ def possible_statistics(version: Version) -> Iterator[Breach]:
             statistics = {} if text is None else json.loads(text)
             rows, nulls = statistics.get("numRecords"), statistics.get("nullCount")
         except (ValueError, AttributeError, RecursionError):
-            yield Breach(version.place(entry=path, field="add.stats"), f"{text:.60}", "no statistics")
+            yield Breach(version.place(entry=path, field="add.stats"), f"{text:.60}", "not valid statistics")
             continue
         if rows is not None and (type(rows) is not int or rows < 0):
             place = version.place(entry=path, field="add.stats.numRecords")
-            yield Breach(place, f"{rows!r:.40}", "no number of rows")
+            yield Breach(place, f"{rows!r:.40}", "not a number of rows")
             continue
         for name, number in _numbers(nulls, ()):
             if number < 0 or (rows is not None and number > rows):

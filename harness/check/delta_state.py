@@ -106,8 +106,8 @@ def _file_differences(place: Place, recorded: Sequence[pa.Table], actual: Sequen
     lost = [actual_files[identity] for identity in actual_files.keys() - recorded_files.keys()]
     extra = [recorded_files[identity] for identity in recorded_files.keys() - actual_files.keys()]
     for paths, recorded_action, explanation in (
-        (lost, "no add", "the commits keep the file alive"),
-        (extra, "add", "the commits do not have it live"),
+        (lost, "no add", "the file is live after the commits"),
+        (extra, "add", "the file is not live after the commits"),
     ):
         for path in sorted(paths):
             yield Breach(replace(place, entry=path, field="add"), recorded_action, explanation)
@@ -127,7 +127,7 @@ def _file_differences(place: Place, recorded: Sequence[pa.Table], actual: Sequen
                     yield Breach(
                         replace(place, entry=path, field=f"add.{name}"),
                         str(recorded_value),
-                        f"the commit says {actual_value}",
+                        f"the commit has {actual_value}",
                     )
 
 
@@ -155,11 +155,13 @@ def hint(table: CheckedDelta) -> Iterator[Breach]:
         return
     place, hint_ = Place(file=f"{table.log.directory}/_last_checkpoint"), table.log.hint
     if hint_ is None:
-        yield Breach(place=place, detail="It is no hint: not JSON, of wrong types, or with a wrong checksum")
+        yield Breach(
+            place=place, detail="It is not a valid hint: it is not JSON, has wrong types, or has a wrong checksum"
+        )
         return
     matching = [each for each in table.log.checkpoints if each.version == hint_.version]
     if not matching:
-        yield Breach(place, f"version {hint_.version}", "no such complete checkpoint")
+        yield Breach(place, f"version {hint_.version}", "there is no complete checkpoint of that version")
         return
     content = table.checkpoint(matching[-1])
     for name, recorded, actual in (
@@ -264,7 +266,7 @@ def checkpoint_statistics(checkpoint: CheckedCheckpoint) -> Iterator[Breach]:
                 column = None if of is None else ".".join(of.path)
                 words = [value_text(value, None if of is None else of.field.type) for value in (mine, theirs)]
                 where = replace(checkpoint.place, entry=path, field=f"add.{name}", column=column)
-                yield Breach(where, words[0], f"the commit says {words[1]}")
+                yield Breach(where, words[0], f"the commit has {words[1]}")
 
 
 def _is_same_or_wider(name: str, recorded: Any, committed: object) -> bool:
@@ -302,7 +304,7 @@ def checksum(version: Version) -> Iterator[Breach]:
     recorded = record.get("inCommitTimestampOpt")
     actual = None if commit is None or commit.info is None else commit.info.in_commit_timestamp_ms
     if None not in (recorded, actual) and recorded != actual:
-        yield Breach(replace(place, field="inCommitTimestampOpt"), str(recorded), f"the commit says {actual}")
+        yield Breach(replace(place, field="inCommitTimestampOpt"), str(recorded), f"the commit has {actual}")
 
 
 _IN_CHECKSUM = {

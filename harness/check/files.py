@@ -288,7 +288,7 @@ def field_ids(file: CheckedFile) -> Iterator[Breach]:
         and file.is_data
         and is_positional(file.footer.schema, name_mapping=file.plan.name_mapping)
     ):
-        yield Breach(file.place(), actual="no field ids: columns are taken by position")
+        yield Breach(file.place(), actual="no field ids: columns are matched by position")
 
 
 @rule("ICE-409", Severity.WARNING, Reads.FILE, "iceberg 3.26")
@@ -420,8 +420,8 @@ def unreferenced_files(
         listed = ", ".join(sorted(links)[:_SHOWN_LINKS])
         more = f" and {len(links) - _SHOWN_LINKS} more" if len(links) > _SHOWN_LINKS else ""
         raise UnsupportedError(
-            f"Cannot tell which files below {counted(len(links), 'link')} nothing names: links are not followed. They "
-            f"are {listed}{more}; remove them, or check what they lead to by itself"
+            f"Cannot find unreferenced files below {counted(len(links), 'link')}, because links are not followed: "
+            f"{listed}{more}. Remove the links, or check their targets separately"
         )
 
 

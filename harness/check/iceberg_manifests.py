@@ -137,7 +137,7 @@ def _schema_fault(manifest: Manifest, text: str) -> str | None:
     """Return why the schema in a header is not one of the table's schemas, or None."""
     schema, schemas = _header_schema(text), manifest.table.metadata.schemas
     if schema is None:
-        return "no schema of a table"
+        return "not a table schema"
     recorded = schemas.get(schema.id) if '"schema-id"' in text else None
     if recorded is not None and recorded.by_id().keys() != schema.by_id().keys():
         return f"schema {schema.id} of the table has other columns: {', '.join(recorded.names())}"
@@ -165,11 +165,11 @@ def _spec_fault(manifest: Manifest, text: str) -> str | None:
     try:
         header_spec = parse_header_spec(text, manifest.spec.id, file=manifest.line.path)
     except HarnessError:
-        return "no partition spec"
+        return "not a partition spec"
     meanings = [
         [(each.source_ids, str(each.transform)) for each in spec.fields] for spec in (header_spec, manifest.spec)
     ]
-    return None if meanings[0] == meanings[1] else f"spec {manifest.spec.id} is another one"
+    return None if meanings[0] == meanings[1] else f"spec {manifest.spec.id} of the table differs"
 
 
 @rule("ICE-205", Severity.ERROR, Reads.MANIFEST, "iceberg 2.9", "iceberg 2.10")
@@ -303,7 +303,7 @@ def short_decimals(manifest: Manifest) -> Iterator[Breach]:
                 value = int.from_bytes(bound, "big", signed=True)
                 fewest = (value if value >= 0 else ~value).bit_length() // 8 + 1
                 if len(bound) > fewest:
-                    yield _entry_breach(manifest, entry, name, bound.hex(), f"{counted(fewest, 'byte')} would do", key)
+                    yield _entry_breach(manifest, entry, name, bound.hex(), f"{counted(fewest, 'byte')} suffice", key)
 
 
 @rule("ICE-221", Severity.ERROR, Reads.SNAPSHOT, "iceberg 2.13")
@@ -317,7 +317,7 @@ def duplicates(files: SnapshotFiles) -> Iterator[Breach]:
     for entry in files.live:
         first = seen.setdefault(entry.file.path, entry) if entry.file.content is Content.DATA else entry
         if first is not entry:
-            yield files.breach(entry, "file_path", None, f"live in {first.manifest} too")
+            yield files.breach(entry, "file_path", None, f"also live in {first.manifest}")
 
 
 @rule("ICE-222", Severity.ERROR, Reads.SNAPSHOT, "iceberg 2.11")
@@ -333,11 +333,11 @@ def file_row_ids(files: SnapshotFiles) -> Iterator[Breach]:
         first, rows = line.first_row_id, (line.added_rows_count or 0) + (line.existing_rows_count or 0)
         if first is None:
             if not line.is_deletes:
-                yield Breach(place, "no value", f"the snapshot gives ids from {snapshot.first_row_id}")
+                yield Breach(place, "no value", f"the snapshot assigns ids from {snapshot.first_row_id}")
         elif line.added_snapshot_id == snapshot.id and snapshot.added_rows is not None:
             end = (snapshot.first_row_id or 0) + snapshot.added_rows
             if not (snapshot.first_row_id or 0) <= first <= first + rows <= end:
-                actual = f"the snapshot gives ids from {snapshot.first_row_id} to {end - 1}"
+                actual = f"the snapshot assigns ids from {snapshot.first_row_id} to {end - 1}"
                 yield Breach(place, f"{first} and {rows} rows", actual)
     with_ids = [e for e in files.live if e.file.first_row_id is not None and e.file.content is Content.DATA]
     with_ids.sort(key=lambda entry: entry.file.first_row_id or 0)

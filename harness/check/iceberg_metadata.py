@@ -122,7 +122,7 @@ def sequence_numbers(table: CheckedIceberg) -> Iterator[Breach]:
             yield table.breach("sequence-number", str(number), actual, snapshot.id)
         other = owners.setdefault(number, snapshot)
         if other is not snapshot and number > 0:
-            yield table.breach("sequence-number", str(number), f"snapshot {other.id} has it too", snapshot.id)
+            yield table.breach("sequence-number", str(number), f"snapshot {other.id} also has it", snapshot.id)
 
 
 @rule("ICE-107", Severity.WARNING, Reads.TABLE, "iceberg 1.26")
@@ -136,7 +136,7 @@ def lineage(table: CheckedIceberg) -> Iterator[Breach]:
     for snapshot in snapshots.values():
         visited, ancestor = {snapshot.id}, snapshots.get(snapshot.parent_id or NO_SNAPSHOT)
         if ancestor is not None and ancestor.timestamp_ms > snapshot.timestamp_ms + OUT_OF_ORDER_MS:
-            actual = f"its parent {ancestor.id} is of {show_ms(ancestor.timestamp_ms)}"
+            actual = f"its parent {ancestor.id} has the time {show_ms(ancestor.timestamp_ms)}"
             yield table.breach("parent-snapshot-id", show_ms(snapshot.timestamp_ms), actual, snapshot.id)
         while ancestor is not None and ancestor.id not in visited:
             visited.add(ancestor.id)
@@ -175,11 +175,11 @@ def log_order(table: CheckedIceberg) -> Iterator[Breach]:
         for index, (earlier, later) in enumerate(pairwise([*times, *updated])):
             if later < earlier - OUT_OF_ORDER_MS:
                 where = f"{key}/{index + 1}" if index + 1 < len(times) else "last-updated-ms"
-                yield table.breach(where, show_ms(later), f"before it stands {show_ms(earlier)}")
+                yield table.breach(where, show_ms(later), f"the entry before it has {show_ms(earlier)}")
     for index, entry in enumerate(metadata.snapshot_log):
         snapshot = metadata.snapshots.get(entry.snapshot_id)
         if snapshot is not None and entry.timestamp_ms < snapshot.timestamp_ms - OUT_OF_ORDER_MS:
-            actual = f"its snapshot is of {show_ms(snapshot.timestamp_ms)}"
+            actual = f"its snapshot has the time {show_ms(snapshot.timestamp_ms)}"
             yield table.breach(f"snapshot-log/{index}", show_ms(entry.timestamp_ms), actual)
 
 

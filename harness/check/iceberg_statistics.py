@@ -73,7 +73,7 @@ def _footer(table: CheckedIceberg, file: StatisticsFile, physical: PhysicalPath)
         blobs = json.loads(payload)["blobs"]
         stored = Counter((b["type"], tuple(b["fields"]), b["snapshot-id"], b["sequence-number"]) for b in blobs)
     except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
-        return [*faults, ("a Puffin footer", "its payload is no list of blobs")]
+        return [*faults, ("a Puffin footer", "its payload is not a list of blobs")]
     recorded = Counter((b.type, b.fields, b.snapshot_id, b.sequence_number) for b in file.blobs)
     for kind, fields, snapshot, number in recorded - stored:
         faults.append((f"{kind} of fields {list(fields)}, snapshot {snapshot}, number {number}", "no such blob"))

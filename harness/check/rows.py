@@ -58,7 +58,7 @@ def sorted_rows(rows: FileRows) -> Iterator[Breach]:
         tops = list({top.id: top for top, _ in keys}.values())
         relation = relations.relation(rows_of(rows.plan, paths, ["_file", "_pos"], tops))
         for path, at in unsorted(rows.plan, relation, ", ".join(key for _, key in keys)):
-            yield rows.breach(path, "sort_order_id", str(order_id), f"not from row {at} on")
+            yield rows.breach(path, "sort_order_id", str(order_id), f"not in order from row {at}")
 
 
 def unsorted(plan: PlannedScan, relation: duckdb.DuckDBPyRelation, keys: str) -> list[tuple[str, int]]:
@@ -168,7 +168,7 @@ def _other_buckets(
     for path, actual, number, example in counts:
         recorded = rows.statements.entries[path].partition.get(part.field_id)
         if actual != recorded:
-            actual_text = f"{number:,} rows are in {actual}, such as {example}"
+            actual_text = f"{number:,} rows are in bucket {actual}, for example {example}"
             yield rows.breach(path, f"partition.{part.name}", repr(recorded), actual_text, field.name)
 
 
@@ -221,9 +221,9 @@ def unique_ids(rows: FileRows) -> Iterator[Breach]:
         limit = max((each for each in of_file if each is not None), default=None)
         own = (files[path]["first_row_id"] or 0) + (files[path]["record_count"] or 0)  # ids from here on are stored
         if ids is not None and greatest is not None and greatest >= max(ids, own):
-            yield rows.breach(path, "_row_id", f"row id {greatest}", f"{ids} is the next one to be given out")
+            yield rows.breach(path, "_row_id", f"row id {greatest}", f"{ids} is the next id to be assigned")
         if latest is not None and limit is not None and latest > limit:
-            yield rows.breach(path, number, str(latest), f"the file is of {limit}")
+            yield rows.breach(path, number, str(latest), f"the version of the file is {limit}")
     counts = {path: file["record_count"] or 0 for path, file in files.items()}
     doubtful = sorted(_overlapping(counts, [row[:4] for row in ranges]))
     if not doubtful:
@@ -276,15 +276,15 @@ def constraints(rows: FileRows) -> Iterator[Breach]:
         try:
             parsed = sqlglot.parse_one(condition, read="spark")
             if not _is_same_in_duckdb(parsed, rows.plan.schema, strict=name.startswith("delta.generation")):
-                raise EngineError("it may be another value in DuckDB than in Spark")
+                raise EngineError("its value in DuckDB may differ from Spark")
             text = parsed.sql("duckdb")
             ((number,),) = _query_rows(rows.plan, relation, f"SELECT count(*) FROM rows WHERE ({text}) IS FALSE")
         except (sqlglot.errors.SqlglotError, EngineError) as error:
             reason = error.message if isinstance(error, EngineError) else error
-            unchecked.append(f"Cannot ask {name}, {condition!r:.80}: {reason}")
+            unchecked.append(f"Cannot evaluate {name}, {condition!r:.80}: {reason}")
             continue
         if number:
-            yield Breach(Place(file=rows.plan.table, field=name), condition, f"{number:,} rows make it false")
+            yield Breach(Place(file=rows.plan.table, field=name), condition, f"{number:,} rows violate it")
     if unchecked:
         raise EngineError("; ".join(unchecked))
 
@@ -343,7 +343,9 @@ def sorted_deletes(rows: FileRows) -> Iterator[Breach]:
     with naming_table(rows.plan):
         relation = access.connection.sql(f"{text}({access.listed(list(paths))}, hive_partitioning=false)")
     for name, at in unsorted(rows.plan, relation, "file_path, 'ASC NULLS LAST', pos, 'ASC NULLS LAST'"):
-        yield Breach(Place(file=recorded_paths[name], field="file_path, pos"), "in order", f"not from row {at} on")
+        yield Breach(
+            Place(file=recorded_paths[name], field="file_path, pos"), "in order", f"not in order from row {at}"
+        )
 
 
 @rule("ICE-512", Severity.ERROR, Reads.ROWS, "iceberg 7.6")
@@ -377,7 +379,7 @@ def page_checksums(rows: FileRows) -> Iterator[Breach]:
             place = Place(file=physical[path], entry=physical[path], field="crc", column=chunk.column)
             for at in wrong:
                 where = f"the page at byte {chunk.start + at:,}, in row group {chunk.group}"
-                yield Breach(place, actual=f"the bytes of {where}, have another sum")
+                yield Breach(place, actual=f"the checksum does not match {where}")
 
 
 _SAME_IN_BOTH = """

@@ -53,10 +53,10 @@ class Reads(enum.Enum):
     MANIFEST = "a manifest and its line in the manifest list"
     FILE = "a data or delete file: existence, size, footer"
     DELETES = "the deletes of a snapshot, and the positions that they name"
-    CHANGES = "a file of changes"
+    CHANGES = "a change data file"
     COLUMN = "the values of a column in a data file"
     ROWS = "the rows of data files"
-    ORPHAN = "a file that nothing names"
+    ORPHAN = "a file that nothing references"
 
     @property
     def level(self) -> Level:

@@ -173,7 +173,7 @@ def _level(level: Level | str) -> Level:
         return Level(level)
     except ValueError:
         names = ", ".join(each.value for each in Level)
-        raise RequestError(f"Invalid level: got {level!r:.40}, there are {names}", options=("level",)) from None
+        raise RequestError(f"Invalid level: got {level!r:.40}, expected one of {names}", options=("level",)) from None
 
 
 def _sample(paths: Sequence[str], number: int | None) -> Sequence[str]:
@@ -324,9 +324,9 @@ class _Run:
         """Raise RequestError if no selected rule applies to the table, which would then pass unread."""
         if self._selected[self.format]:
             return
-        remedy = "" if self._level is Level.DATA else ", or give level='data'"
+        remedy = "" if self._level is Level.DATA else ", or use level='data'"
         raise RequestError(
-            f"Cannot check: no selected rule is about {self.format} tables and part of level={self._level.value!r}; "
+            f"Cannot check: no selected rule applies to {self.format} tables at level={self._level.value!r}; "
             f"select other rules{remedy}",
             table=self._location,
             options=("level",),
@@ -352,7 +352,7 @@ class _Run:
                 for breach in rule._find(value):
                     self._add(rule, self._with_writer(breach, value) if reads in _OF_FILES else breach, snapshot)
             except HarnessError as error:
-                self._leave_out(f"{rule.id} was not asked: {error}")
+                self._leave_out(f"{rule.id} was not applied: {error}")
 
     def _leave_out(self, sentence: str) -> None:
         """Record that something was not checked, and why, at most `MOST` times."""

@@ -136,7 +136,7 @@ def column_values(
     fields = {f.name: f for f in plan.schema.fields}
     for name in names or ():
         if name not in fields:
-            raise UnknownColumnError(f"Unknown column {name!r}: there are {', '.join(fields)}", field=name)
+            raise UnknownColumnError(f"Unknown column {name!r}: the columns are {', '.join(fields)}", field=name)
     leaves = [
         leaf
         for f in fields.values()

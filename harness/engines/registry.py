@@ -87,7 +87,7 @@ def find_engine(name: str) -> Engine:
     if name in _BUILT_IN:
         module, package, install = _BUILT_IN[name]
         if importlib.util.find_spec(package) is None:
-            raise RequestError(f"Cannot use the engine {name}: {package} is not installed, pip install {install}")
+            raise RequestError(f"Cannot use the engine {name}: {package} is not installed; run pip install {install}")
         built_in: Engine = import_uninterrupted(module).ENGINE
         return built_in
     registered = registered_engines()
@@ -158,8 +158,7 @@ class Batches(Iterator["pa.RecordBatch"]):
                 ...
 
     Closing the iterator, or dropping the last reference to it, ends the query. After that it yields nothing. Any
-    consumer of Arrow streams can take the remaining batches, for example
-    `pyarrow.RecordBatchReader.from_stream(batches)`.
+    consumer of Arrow streams accepts the object, for example `pyarrow.RecordBatchReader.from_stream(batches)`.
 
     Attributes:
         schema: The schema of the batches.

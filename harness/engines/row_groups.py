@@ -35,7 +35,7 @@ T = TypeVar("T")
 class ChunkStatistics:
     """The statistics of a column chunk.
 
-    An attribute is None if the footer has no such value or the value is not understood.
+    An attribute is None if the footer lacks the value or has an unknown form.
     """
 
     lower: Any
@@ -90,7 +90,7 @@ class RowGroups:
 
         Returns:
             A function whose result is the statistics in the footer and the statistics of all pages together. The second
-                is None if there is no column index or it is not understood.
+                is None if there is no column index or it cannot be parsed.
         """
         placed = self.place(path)
         if placed is None:
@@ -115,7 +115,7 @@ _NO_CHUNK = ("", None, None, None, None, None)
 def page_statistics(index: bytes, kind: str, stored: dt.Type, type_: dt.Type) -> ChunkStatistics | None:
     """Return the minimum, maximum, and null count of all pages in a column index.
 
-    None if the index is not understood.
+    None if the index cannot be parsed.
 
     Args:
         index: The bytes of the column index.
@@ -330,7 +330,7 @@ def column_chunks(plan: PlannedScan, physical: Sequence[PhysicalPath]) -> dict[P
 
 
 _SIZE, _CHECKSUM = 3 << 4 | 5, 4 << 4 | 5
-"""The fields of a page header, in the key format of `read_struct`: compressed size and checksum, integers of 32 bits."""
+"""Fields of a page header, in the key format of `read_struct`: compressed size and checksum, 32-bit integers."""
 
 
 def has_checksum(data: bytes) -> bool:
@@ -362,7 +362,7 @@ def damaged_pages(chunk: bytes) -> Iterator[int]:
 
 
 def _parsed(text: str | None, kind: str, type_: dt.Type) -> Any:
-    """Convert DuckDB's text of a statistic to internal form. None if it is NaN or not understood."""
+    """Convert DuckDB's text of a statistic to internal form. None if it is NaN or cannot be parsed."""
     try:
         match type_:
             case dt.BooleanType() if text in ("false", "true"):

@@ -96,7 +96,7 @@ class UnionArm:
     Attributes:
         plan: The plan.
         columns: The columns that the arm yields: stored columns and metadata columns.
-        roots: The columns that hold keys of equality deletes, in the types in which keys are compared.
+        roots: The columns that hold keys of equality deletes, in the types used to compare keys.
         fields: The stored columns among `columns`, followed by `roots`. The entries of `group.sources` belong to these.
         files: The files of the plan.
         group: The arm's file group. `group.members` are ordinals in the plan.
@@ -224,7 +224,7 @@ def readable_arms(
 ) -> tuple[list[UnionArm], ScanFiles, Faults]:
     """Return the arms of all readable files, all files, and the errors of the unreadable files by number.
 
-    The arguments are those of `union_arms`.
+    See `union_arms` for the arguments.
     """
     deleted = deleted_positions(plan, with_positions(plan.files))
     files = data_files(plan, deleted, exact=any(f.id == dt.METADATA["_row_id"].id for f in columns))
@@ -377,7 +377,7 @@ class KeySet:
 
 
 def key_roots(plan: PlannedScan) -> tuple[dt.Field, ...]:
-    """Return every column that holds a key of the plan's equality deletes, in the type in which keys are compared."""
+    """Return every column that holds a key of the plan's equality deletes, in the type used to compare keys."""
     return tuple(dict.fromkeys(key for delete in plan.equality_deletes for key in delete.keys))
 
 

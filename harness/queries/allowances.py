@@ -44,7 +44,7 @@ class Allowance:
 
 AVERAGE = Allowance(16, "an average, whose division each engine and plan rounds in its own way")
 ORDER = Allowance(1 << 12, "a sum or statistic of floating-point numbers, which depends on the order of rows")
-LIBRARY = Allowance(4, "a function such as ln or sin, whose last bit each library rounds in its own way")
+LIBRARY = Allowance(4, "a function like ln or sin, whose last bit depends on the library")
 CANCELLED = Allowance(1 << 22, "a difference of numbers whose last bits differ")
 
 

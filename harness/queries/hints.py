@@ -78,11 +78,15 @@ def table_not_found(name: str, candidates: Collection[str]) -> TableNotFoundErro
     if is_path(name):
         hint = nearby_tables_hint(name.rstrip("/")) or "check the path"
         return TableNotFoundError(
-            f"There is no table at {name!r}: it is no directory of an Iceberg or Delta table; {hint}",
+            f"There is no table at {name!r}: it is not the directory of an Iceberg or Delta table; {hint}",
             cause="NoSuchTable",
         )
     near = [each for (each,) in nearest_names((name,), [(each,) for each in candidates])] or sorted(candidates)[:3]
-    hint = f"the nearest are {', '.join(near)}" if near else "no tables are given; name them, or write their locations"
+    hint = (
+        f"the nearest are {', '.join(near)}"
+        if near
+        else "no tables were given; pass them by name, or write their locations"
+    )
     hint = local_table_hint((name,)) or hint
     return TableNotFoundError(f"There is no table {name_text((name,))}; {hint}", cause="NoSuchTable")
 

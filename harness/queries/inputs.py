@@ -260,7 +260,7 @@ class Inputs:
         for reference in rewritten.references:
             if reference.table not in self.snapshots:
                 raise UnsupportedError(
-                    f"Cannot read the frame {reference.table!r} on Spark: DuckDB reads frames; say engine='duckdb', or "
+                    f"Cannot read the frame {reference.table!r} on Spark: DuckDB reads frames; use engine='duckdb', or "
                     "write it as a table",
                     options=("engine",),
                 )

@@ -40,7 +40,7 @@ def by_name(params: Params) -> dict[str, object]:
         case Mapping():
             return {str(name): value for name, value in params.items()}
         case str() | bytes():
-            raise RequestError("Invalid option params: expected a list or a mapping, got a text", options=("params",))
+            raise RequestError("Invalid option params: expected a list or a mapping, got text", options=("params",))
         case Sequence():
             return {str(place): value for place, value in enumerate(params, 1)}
         case _:

@@ -88,7 +88,8 @@ def parse_statement(query: str, dialect: str = "duckdb") -> SqlStatement:
         problem = _misparsed(query) if dialect == "duckdb" else None
         problem = problem or RequestError(f"Cannot parse the query as {dialect} SQL: {reason(error)}.")
         if has_older_parser():
-            older = f"sqlglot {metadata.version('sqlglot')} is installed; 30.30 reads more, such as NEAREST and TABLE t"
+            version = metadata.version("sqlglot")
+            older = f"sqlglot {version} is installed; 30.30 can parse more, for example NEAREST and TABLE t"
             problem = RequestError(f"{problem.message} ({older})", excerpt=problem.excerpt)
         raise problem from error
     return SqlStatement(explain=explain, text=text, tree=tree, dialect=dialect)
@@ -216,7 +217,7 @@ def shorten(statement: SqlStatement, views: Sequence[Reference], quote: Callable
         last = reference.name[-1]
         if len(column.parts) < 3 and column.parts[0].name.casefold() == last.casefold():
             raise RequestError(
-                f"Column {'.'.join(part.name for part in column.parts)} may be of two tables named {last}: write "
+                f"Column {'.'.join(part.name for part in column.parts)} may belong to two tables named {last}: write "
                 f"{'.'.join(reference.name)} before it, or give the tables aliases"
             )
     for reference in clashing:
@@ -259,7 +260,7 @@ def _nearest(column: exp.Column, qualifier: tuple[str, ...], tables: Collection[
             # In a subquery, another table with the same last name would take the alias.
             if any(select_of(other) in between for other in _others(reference.node, column.root())):
                 raise RequestError(
-                    f"Column {'.'.join(part.name for part in column.parts)} may be of two tables named "
+                    f"Column {'.'.join(part.name for part in column.parts)} may belong to two tables named "
                     f"{reference.name[-1]}: give the tables aliases"
                 )
             return reference
@@ -410,7 +411,7 @@ def rewrite_statement(
     for reference, key in zip(mentioned, keys, strict=True):
         if reference.node.args.get("when") is not None or reference.node.args.get("version") is not None:
             raise RequestError(
-                f"Table {key} is bound to one snapshot, the query asks for another. Choose it on binding the table."
+                f"Table {key} is bound to one snapshot, but the query names another. Bind the table to that snapshot."
             )
     renamed = [bool(reference.node.alias) for reference in mentioned]
     quote = quote_of(into)
@@ -468,7 +469,9 @@ def refuse_writes(statement: SqlStatement) -> None:
     statement_node = writes or statement.tree
     # sqlglot keeps some statements as unparsed text and only knows the first word.
     kind = (statement_node.name if isinstance(statement_node, exp.Command) else statement_node.key).upper()
-    raise RequestError(f"A query only reads, got {kind}. Use SELECT, and write its result with the API or the shell.")
+    raise RequestError(
+        f"A query may only read, got {kind}. Use SELECT, and write its result with the API or the shell."
+    )
 
 
 def bound_name(name: str, tables: Collection[str]) -> str | None:

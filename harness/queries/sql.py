@@ -192,7 +192,8 @@ def _result(
         assert engine.query is not None, "checked before"
         if values:
             raise RequestError(
-                f"Cannot bind values on {engine.name}: DuckDB and Spark do", options=("params", "engine")
+                f"Cannot bind values on {engine.name}: only DuckDB and Spark support values",
+                options=("params", "engine"),
             )
         if engine.dialect != dialect:
             raise RequestError(
@@ -275,7 +276,7 @@ def _translations(error: Exception, tables: Mapping[str, Table | Snapshot]) -> I
 def _check_arguments(engine: Engine, connection: duckdb.DuckDBPyConnection | None, spark: SparkSession | None) -> None:
     if engine.query is None:
         raise RequestError(
-            f"Cannot run a query on {engine.name}: it only reads plans; say engine='duckdb' or 'spark'",
+            f"Cannot run a query on {engine.name}: it only reads plans; use engine='duckdb' or 'spark'",
             options=("engine",),
         )
     for option, value, owner, words in (
@@ -284,7 +285,7 @@ def _check_arguments(engine: Engine, connection: duckdb.DuckDBPyConnection | Non
     ):
         if engine.name != owner and value is not None:
             raise RequestError(
-                f"Cannot use {words} on {engine.name}: leave {option} out, or say engine='{owner}'",
+                f"Cannot use {words} on {engine.name}: leave {option} out, or use engine='{owner}'",
                 options=(option, "engine"),
             )
 
@@ -314,8 +315,8 @@ def _transpiled(
         if difference is not None:
             part = rewritten.as_written(difference.part(rewritten.sql))
             raise UnsupportedError(
-                f"Cannot run it on Spark: what begins with {part[:60]!r} is not read as DuckDB reads it; write it in "
-                "other words, or run it on DuckDB",
+                f"Cannot run the query on Spark: Spark reads the part that begins with {part[:60]!r} differently than "
+                "DuckDB; rewrite that part, or run the query on DuckDB",
                 options=("engine",),
             )
         columns = agreement.result_columns(lowered, described)
@@ -326,7 +327,8 @@ def _transpiled(
     for construct, since in lowered.needs.items():
         if tuple(int(part) for part in version.split(".")[:2]) < since:
             raise UnsupportedError(
-                f"Cannot run {construct} on Spark {version}: it came with {since[0]}.{since[1]}; run it on DuckDB",
+                f"Cannot run {construct} on Spark {version}: it requires Spark {since[0]}.{since[1]}; run the query on "
+                "DuckDB",
                 options=("engine",),
             )
     return lowered, columns

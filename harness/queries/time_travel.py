@@ -152,7 +152,7 @@ def _clause(statement: SqlStatement, reference: Reference, tokens: Sequence[Toke
                 return begin, stop
     raise RequestError(
         f"Cannot read the time of table {'.'.join(reference.name)}: write AT (VERSION => …) or AT (TIMESTAMP => …) "
-        "behind its name"
+        "after its name"
     )
 
 

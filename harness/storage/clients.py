@@ -145,7 +145,7 @@ class _FsspecClient:
         if info["type"] == "directory":
             raise IsADirectoryError(path)
         if info["size"] is None:
-            raise StorageError("Cannot read file: its storage does not tell its size", file=path)
+            raise StorageError("Cannot read file: its storage does not report its size", file=path)
         return FileStatus(int(info["size"]), _modified_ms(info))
 
     def version(self, path: str) -> FileVersion | None:
@@ -279,10 +279,10 @@ class Traffic:
             self.retries += 1
 
     def summary(self) -> str:
-        """Return the counts as text, for example `63.8 MiB of stores in 83 requests, 2 asked again`."""
+        """Return the counts as text, for example `63.8 MiB from stores in 83 requests, 2 retried`."""
         plural = "" if self.requests == 1 else "s"
-        retries = f", {self.retries} asked again" if self.retries else ""
-        return f"{size_text(self.size)} of stores in {self.requests} request{plural}{retries}"
+        retries = f", {self.retries} retried" if self.retries else ""
+        return f"{size_text(self.size)} from stores in {self.requests} request{plural}{retries}"
 
 
 TRAFFIC = Traffic()
@@ -385,9 +385,7 @@ def _with_retries(
             LOG.debug("%s %s: %s, %.0f ms", what, redact(path), describe(result), (time.monotonic() - start) * 1000)
             return result
         TRAFFIC.count_retry()
-        LOG.info(
-            "%s %s: %s, asked again in %.1f s, %d of %d", what, redact(path), reason, wait_s, attempt, MOST_RETRIES
-        )
+        LOG.info("%s %s: %s, retry in %.1f s, %d of %d", what, redact(path), reason, wait_s, attempt, MOST_RETRIES)
         time.sleep(wait_s)
 
 

@@ -97,7 +97,7 @@ def with_configured(kind: StoreKind, store: str, explicit: Mapping[str, object])
         for name, values in file.section("stores", cause=_CAUSE).items():
             bucket = canonical_path(name) if SCHEME.match(name) else None
             if bucket is None or bucket.path or not isinstance(values, dict):
-                reason = "expected a table of options under a scheme and a bucket, such as s3://lake"
+                reason = "expected a table of options for a scheme and bucket, for example s3://lake"
                 raise _invalid(file, name, reason)
             if bucket.store == store:
                 section = _section_options(kind, name, values, file)
@@ -125,8 +125,8 @@ def _section_options(
         raise _invalid(
             file,
             f"{name}.{destinations[0]}",
-            "a project that says where requests go must say the credentials for them too, or anonymous = true, as it "
-            "may be untrusted; else say it in ~/.config/harness/config.toml",
+            "a project that sets where requests go must also set credentials or anonymous = true, because it may be "
+            "untrusted; or set it in ~/.config/harness/config.toml",
         )
     return options
 

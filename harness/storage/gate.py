@@ -61,8 +61,8 @@ _REASONS = {
     errno.ENOTDIR: "a part of its path is a file, not a directory",
     errno.EACCES: DENIED,
     errno.EPERM: DENIED,
-    errno.ELOOP: "its path is a circle of links, or became a link while it was opened",
-    errno.ENAMETOOLONG: "its name is longer than a file's can be",
+    errno.ELOOP: "its path contains circular links, or became a link while it was opened",
+    errno.ENAMETOOLONG: "its name is too long",
 }
 _NOT_REGULAR = (errno.EISDIR, errno.ELOOP)
 _CODES_BY_CLASS = {
@@ -85,8 +85,8 @@ def name_fault(path: str) -> str | None:
     if is_possible_name(path):
         return None
     if len(path) > _LONGEST:
-        return f"its path has {len(path):,} characters, more than a file's can have"
-    return f"no file that is read can have {'a NUL' if chr(0) in path else 'half a character'} in its path"
+        return f"its path has {len(path):,} characters, more than a file system allows"
+    return f"its path contains {'a NUL' if chr(0) in path else 'half a character'}"
 
 
 def fault(path: str, *, follow: Follow | None = None) -> str | None:
@@ -228,7 +228,7 @@ def _is_encodable(path: str) -> bool:
 
 
 def _irregular_reason(mode: int) -> str:
-    return "it is a directory" if stat.S_ISDIR(mode) else "it is no regular file"
+    return "it is a directory" if stat.S_ISDIR(mode) else "it is not a regular file"
 
 
 def _missing_file_error(reason: str, path: str, cause: str | None = None) -> MissingFileError:
@@ -420,7 +420,8 @@ class Roots:
     def _sentence(self, folders: tuple[str, ...]) -> str:
         listed = ", ".join(map(redact, folders[:_SHOWN_FOLDERS]))
         more = f" and {len(folders) - _SHOWN_FOLDERS} more" if len(folders) > _SHOWN_FOLDERS else ""
-        return f"Files outside of the table are read, in {listed}{more}; name these as allowed roots if that is right"
+        remedy = "if this is intended, add these directories to allowed_roots"
+        return f"Files outside of the table are read, in {listed}{more}; {remedy}"
 
     def _classify(self, folder: str) -> Containment:
         if folder in self.exact or not is_possible_name(folder):

@@ -66,7 +66,7 @@ class Limits:
             value = getattr(self, name)
             if type(value) is not int or value < 0:
                 raise RequestError(
-                    f"Invalid limit {name}={value!r}: expected a whole number from 0 on", options=("limits",)
+                    f"Invalid limit {name}={value!r}: expected a whole number of at least 0", options=("limits",)
                 )
 
     def check(self, name: str, actual: int, what: str, *, file: str | None = None, allowed: int | None = None) -> None:
@@ -175,7 +175,7 @@ class contained:
         if isinstance(error, RecursionError):
             raise self._limit("NestedTooDeeply", "it is nested more deeply than harness reads") from error
         if isinstance(error, MemoryError):
-            raise self._limit("OutOfMemory", "it asks for more memory than there is") from error
+            raise self._limit("OutOfMemory", "it needs more memory than is available") from error
         if isinstance(error, RuntimeError) and str(error) == _DUCKDB_INTERRUPTED:
             raise KeyboardInterrupt from error
 

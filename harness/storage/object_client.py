@@ -195,10 +195,12 @@ class _ObjectClient:
                     either: tuple[Future[Any], ...] = (listing, repeats)
                     wait(either, LONGEST_LISTING_S, FIRST_COMPLETED)
                     if not listing.done() and repeats.done() and repeats.result():
-                        raise _endless_listing_error(directory, "it lists the same files again and again")
+                        raise _endless_listing_error(directory, "it lists the same files repeatedly")
                 return listing.result(max(0.0, end - time.monotonic()))
         except TimeoutError:
-            raise _endless_listing_error(directory, f"its listing goes on after {LONGEST_LISTING_S:.0f} s") from None
+            raise _endless_listing_error(
+                directory, f"its listing did not end after {LONGEST_LISTING_S:.0f} s"
+            ) from None
         except Exception as error:
             raise_translated(error, directory, self.kind, listing=True)
 
@@ -220,7 +222,7 @@ class _ObjectClient:
     def _empty(self, path: str) -> tuple[bytes, FileStatus]:
         status = self._head(path)
         if status.size:
-            raise StorageError("Cannot read file: its store does not give parts of files", file=path)
+            raise StorageError("Cannot read file: its store cannot return parts of files", file=path)
         return b"", status
 
     def _head(self, path: str) -> FileStatus:
@@ -305,7 +307,9 @@ async def _repeats(store: object, prefix: str) -> bool:
 
 def _endless_listing_error(directory: str, reason: str) -> StorageError:
     return StorageError(
-        f"Cannot read from the store: {reason}, so that it has no end; check the store", cause="Storage", file=directory
+        f"Cannot read from the store: {reason}, so the listing never ends; check the store",
+        cause="Storage",
+        file=directory,
     )
 
 
@@ -323,8 +327,8 @@ def _key(path: str) -> str:
     key = path[match.end() + len("://") :].partition("/")[2].rstrip("/") if match else path
     if key and _NO_NAME.search(key):
         raise RequestError(
-            "Cannot read file: its name has an empty part, or one of dots, which clients of object stores take for "
-            "another name",
+            "Cannot read file: its name has an empty part, or a part of one or two dots, which object store "
+            "clients would change",
             file=path,
         )
     return key
@@ -363,7 +367,7 @@ _BY_CODE = {
         "Forbidden",
         "the store does not know the access key; set access_key_id, or endpoint if it is for another store",
     ),
-    "SignatureDoesNotMatch": ("Forbidden", "the secret does not fit the access key; set secret_access_key"),
+    "SignatureDoesNotMatch": ("Forbidden", "the secret does not match the access key; set secret_access_key"),
     "AuthorizationHeaderMalformed": _ELSEWHERE,
     "PermanentRedirect": _ELSEWHERE,
 }
@@ -409,7 +413,7 @@ def translate_error(error: Exception, path: str, kind: StoreKind, *, listing: bo
         return error
     text, status = str(error), _status_of(error)
     if _METADATA.search(text):
-        reason = "there are no credentials in options, environment, profiles or a role of this machine"
+        reason = "no credentials were found in options, environment, profiles, or this machine's role"
         return _failure("NoCredentials", f"{reason}; set {_KEYS[kind]}", path, "")
     code = _CODE.search(text)
     answer = code[1] if code else f"{status or ''}"
@@ -423,14 +427,16 @@ def translate_error(error: Exception, path: str, kind: StoreKind, *, listing: bo
         return _failure(*_ELSEWHERE, path, answer)
     if status in (401, 403):
         is_sure = listing or answer not in ("403", "AccessDenied", "AuthorizationPermissionMismatch")
-        reason = "it is forbidden" if is_sure else "it is forbidden, or not there"
+        reason = "access is denied" if is_sure else "it does not exist or access is denied"
         return _failure(
-            "Forbidden" if is_sure else _DENIED, f"{reason}, with these credentials; set {_KEYS[kind]}", path, answer
+            "Forbidden" if is_sure else _DENIED, f"{reason} with these credentials; set {_KEYS[kind]}", path, answer
         )
     if status in _THROTTLED:
-        return _failure("Throttled", "it is throttled or busy, also when asked again; try later", path, answer)
+        return _failure(
+            "Throttled", "the store is throttling or busy, even after retries; try again later", path, answer
+        )
     if status is not None:
-        return _failure("Storage", "it answers with an error", path, answer)
+        return _failure("Storage", "the store returned an error", path, answer)
     return _connection_error(text, path, kind)
 
 
@@ -440,7 +446,9 @@ def _connection_error(text: str, path: str, kind: StoreKind) -> StorageError:
     broken = _BROKEN.search(text)
     broke_off = _KIND.search(text)
     if broken is None and not host and (broke_off is None or broke_off[1] not in _BROKEN_KINDS):
-        return _failure("Storage", f"its client failed; check credentials and options, such as {_KEYS[kind]}", path, "")
+        return _failure(
+            "Storage", f"its client failed; check credentials and options, for example {_KEYS[kind]}", path, ""
+        )
     reason = broken[0].lower() if broken else "connection failed"
     return _failure(
         "Unreachable", f"{address or 'it'} does not answer ({reason}); set endpoint, or try again", path, ""

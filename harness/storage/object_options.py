@@ -48,9 +48,7 @@ def profile_settings(name: str | None) -> dict[str, str]:
         **secrets.get(profile, {}),
     }
     if requested and not settings:
-        raise _option_error(
-            f"Cannot find the profile {requested} in the files config and credentials of AWS; set profile"
-        )
+        raise _option_error(f"Cannot find the profile {requested} in the AWS files config and credentials; set profile")
     return settings
 
 
@@ -101,7 +99,7 @@ class ProfileCredentials:
             from obstore.auth.boto3 import Boto3CredentialProvider
         except ImportError as error:
             raise _option_error(
-                "Cannot use this profile of AWS: its credentials come from single sign-on, a role or a process; "
+                "Cannot use this profile of AWS: its credentials come from single sign-on, a role, or a process; "
                 "pip install boto3, or set access_key_id and secret_access_key"
             ) from error
         from boto3 import Session
@@ -181,7 +179,7 @@ def build_options(kind: StoreKind, authority: str, options: Mapping[str, str]) -
             profile that does not exist.
     """
     if not all(map(_HOST_PART.fullmatch, authority.split("@", 1 if kind is StoreKind.AZURE else 0))):
-        raise RequestError(f"Cannot open {kind.value}: its bucket has a name that no bucket can have")
+        raise RequestError(f"Cannot open {kind.value}: the name of its bucket is not valid")
     match kind:
         case StoreKind.S3:
             return _s3_options(options)
@@ -239,10 +237,10 @@ def _text(key: str, name: str, value: object) -> str:
     if name in NEGATED or name in ("anonymous", "allow_http", "path_style", "requester_pays"):
         return _flag(key, name, value)
     if name in _IN_HOSTS and not _HOST_PART.fullmatch(str(value)):
-        raise _option_error(f"Invalid storage_options: {key} has signs that no {name} has")
+        raise _option_error(f"Invalid storage_options: {key} contains characters that are not allowed in {name}")
     if isinstance(value, bool | int | float | str | os.PathLike):
         return str(value)
-    raise _option_error(f"Invalid storage_options: {key} is no text, number or Boolean")
+    raise _option_error(f"Invalid storage_options: {key} must be text, a number, or a Boolean")
 
 
 def _flag(key: str, name: str, value: object) -> str:
@@ -287,7 +285,7 @@ def _store_options(
 ) -> StoreOptions:
     retries = options.get("max_retries", "5")
     if not retries.isdecimal():
-        raise _option_error("Invalid storage_options: max_retries is no number")
+        raise _option_error("Invalid storage_options: max_retries must be a number")
     return StoreOptions(tuple(sorted(config.items())), tuple(sorted(client.items())), int(retries), provider)
 
 
@@ -393,7 +391,7 @@ def _azure_options(options: Mapping[str, str], authority: str) -> StoreOptions:
     if credential is None and "client_secret" in options and not _SHADOWING.isdisjoint(os.environ):
         variable = min(_SHADOWING & os.environ.keys())
         raise _option_error(
-            f"Cannot use client_secret of Azure: the environment has {variable}, which goes before it; unset that"
+            f"Cannot use Azure's client_secret: the environment variable {variable} takes precedence; unset it"
         )
     # obstore prefers a token or key from the environment over the options given here.
     return _store_options(

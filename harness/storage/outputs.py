@@ -89,7 +89,9 @@ def create_path_below(directory: Path, name: str) -> Path:
         for folder in reversed(path.relative_to(directory).parents[:-1]):
             parent = directory / folder
             if parent.is_symlink():
-                raise RequestError("Cannot write below a link: remove it, or give another directory", file=str(parent))
+                raise RequestError(
+                    "Cannot write below a link: remove it, or choose another directory", file=str(parent)
+                )
             parent.mkdir(exist_ok=True)
     return path
 

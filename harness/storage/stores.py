@@ -148,7 +148,7 @@ class FileEnds:
         data, status = client.end(path, length)
         if len(data) != min(length, status.size):
             raise StorageError(
-                f"Cannot read file: its storage gives {len(data)} bytes for the last {length}", file=path
+                f"Cannot read file: its storage returned {len(data)} bytes for the last {length}", file=path
             )
         with self._lock:
             old = self._ends.pop(path, None)
@@ -309,7 +309,9 @@ class Storage:
         """
         data = self.read(path)
         if size is not None and len(data) < size:
-            message = f"The file is cut short: its storage gives {len(data)} bytes of {size}; read again, or restore it"
+            message = (
+                f"The file is cut short: its storage returned {len(data)} bytes of {size}; read again, or restore it"
+            )
             raise CorruptFileError(message, cause="CutShort", file=path)
         return data
 

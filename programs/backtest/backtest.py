@@ -1,10 +1,9 @@
-"""Recall by backtest: real wrong-row bugs of released readers, each looked for in the release that has it.
+"""Recall by backtest: runs the suite on releases of readers with known bugs that return wrong rows.
 
-`python programs/backtest/backtest.py [ID ...]` makes an environment for each release that `bugs.toml` names,
-runs the scenarios and shapes that the bug names on the broken and on the mended release, and writes `results.json` and
-the table of `docs/suite/backtest.md`. A bug is found where the broken release gives wrong rows, silently, and the
-mended one passes the same read. Environments lie in the folder that HARNESS_BACKTEST names,
-by default `.nox/backtest-environments`.
+`python programs/backtest/backtest.py [ID ...]` makes an environment for each release in `bugs.toml`, runs the scenarios
+and shapes of each bug on the broken and the fixed release, and writes `results.json` and the table of
+`docs/suite/backtest.md`. A bug is found if the broken release returns wrong rows without an error, and the fixed
+release passes the same read. The environments are in HARNESS_BACKTEST, by default `.nox/backtest-environments`.
 """
 
 import argparse
@@ -41,11 +40,19 @@ _TIME_LIMIT_S = 120
 class Bug:
     """A bug that a maintainer confirmed, in a release that can be installed.
 
-    reader: a name of `harness.suite.readers`. broken, fixed: words for `pip install`; no `fixed`: no
-    release is mended. packages, fixed_packages: Maven coordinates of jars, for Spark. settings: of Spark.
-    scenarios: names or patterns of those that should find it. shapes: texts `SHAPE of SCENARIO`, for
-    `harness scenarios reread --shapes SHAPE` on the scenario's table. by_hand: for a bug without a mended release,
-    the wrong rows that the report describes. note: what was missing before, and what was added.
+    Attributes:
+        reader: A name in `harness.suite.readers`.
+        broken: The arguments of `pip install` for the broken release.
+        report: The address of the report.
+        topic: The topic in a few words.
+        wrong: The wrong behavior in a sentence.
+        fixed: The arguments of `pip install` for the fixed release. Empty if no release is fixed.
+        packages: The Maven coordinates of jars, for Spark.
+        fixed_packages: The Maven coordinates of jars of the fixed release.
+        scenarios: Names or patterns of the scenarios that should find the bug.
+        shapes: Texts `SHAPE of SCENARIO`, for `harness scenarios reread --shapes SHAPE` on the scenario's table.
+        by_hand: The wrong rows that the report describes, for a bug without a fixed release.
+        missed: The change that made the suite find the bug. Empty if it found the bug at first.
     """
 
     id: str
@@ -65,7 +72,7 @@ class Bug:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Result:
-    """A bug's outcome. broken, fixed: the versions that the readers said. by: the reads that found it."""
+    """A bug's outcome. `broken` and `fixed` are the reported versions, `by` the reads that found the bug."""
 
     id: str
     broken: str
@@ -76,7 +83,7 @@ class Result:
 
 
 def bugs() -> tuple[Bug, ...]:
-    """The bugs of `bugs.toml`, in the file's order."""
+    """Return the bugs of `bugs.toml`, in the file's order."""
     return tuple(
         Bug(**{key: tuple(value) if isinstance(value, list) else value for key, value in entry.items()})
         for entry in _document()["bug"]
@@ -88,7 +95,7 @@ def _document() -> dict[str, Any]:
 
 
 def recorded() -> dict[str, Result]:
-    """The results of the last runs, by bug."""
+    """Return the results of the last runs, by bug."""
     if not RESULTS.exists():
         return {}
     entries = json.loads(RESULTS.read_text("utf-8"))
@@ -96,35 +103,41 @@ def recorded() -> dict[str, Result]:
 
 
 def table(results: Mapping[str, Result]) -> str:
-    """The tables of the page: a line a bug under the number of those found, and the bugs that no release shows."""
-    known = bugs()
-    found = [bug for bug in known if bug.id in results and results[bug.id].found]
+    """Return the tables of the page: one with a line for each bug, one with the bugs that no release shows."""
+    all_bugs = bugs()
+    found = [bug for bug in all_bugs if bug.id in results and results[bug.id].found]
     at_first = sum(not bug.missed for bug in found)
     lines = [
-        f"{len(found)} of {len(known)} bugs are found, {at_first} of them by the suite as it stood.",
+        f"{len(found)} of {len(all_bugs)} bugs are found, {at_first} of them without a change of the suite.",
         "",
-        "| Reader | Report | Broken | Mended | Topic | What goes wrong | Found by | Missed at first |",
+        "| Reader | Report | Broken | Fixed | Topic | Wrong behavior | Found by | Change after a miss |",
         "| --- | --- | --- | --- | --- | --- | --- | --- |",
     ]
-    for bug in known:
+    for bug in all_bugs:
         result = results.get(bug.id)
         by = "**missed**" if result is None or not result.by else "<br>".join(f"`{each}`" for each in result.by)
-        broken, fixed = ("", "") if result is None else (result.broken, result.fixed or f"by none: {bug.by_hand}")
+        broken, fixed = ("", "") if result is None else (result.broken, result.fixed or f"no release: {bug.by_hand}")
         cells = (bug.reader, f"[{bug.id}]({bug.report})", broken, fixed, bug.topic, bug.wrong, by, bug.missed)
         lines.append(f"| {' | '.join(cells)} |")
-    lines += ["", "These were tried, and no release at hand shows them.", "", "| Report | Why |", "| --- | --- |"]
+    lines += [
+        "",
+        "These bugs were tried, and no available release shows them.",
+        "",
+        "| Report | Reason |",
+        "| --- | --- |",
+    ]
     lines += [f"| [{each['id']}]({each['report']}) | {each['why']} |" for each in _document()["tried"]]
     return "\n".join(lines)
 
 
 def page(text: str, results: Mapping[str, Result]) -> str:
-    """The page with its table made anew."""
+    """Return the page with its table replaced."""
     before, _, rest = text.partition(_BEGIN)
     return f"{before}{_BEGIN}\n{table(results)}\n{_END}{rest.partition(_END)[2]}"
 
 
 def backtest(bug: Bug, environments: Path) -> Result:
-    """Looks for a bug: its scenarios on both releases at once, then its shapes."""
+    """Look for a bug: run its scenarios on both releases together, then its shapes."""
     scripts = [_script(bug, bug.broken, bug.packages, environments)]
     if bug.fixed:
         scripts.append(_script(bug, bug.fixed, bug.fixed_packages or bug.packages, environments))
@@ -138,13 +151,13 @@ def backtest(bug: Bug, environments: Path) -> Result:
 
 
 def _script(bug: Bug, pins: str, packages: str, environments: Path) -> tuple[Path, Path]:
-    """The interpreter of a release and the script that serves it; made where they are not there yet."""
+    """Return the interpreter of a release and the script that serves it. Both are made if missing."""
     name = re.sub(r"[^\w.]+", "-", pins).strip("-")
-    made = readers.interpreters(environments, {name: readers.OtherReader(name, (), pins)})
-    if name not in made:
+    interpreters = readers.interpreters(environments, {name: readers.OtherReader(name, (), pins)})
+    if name not in interpreters:
         raise SystemExit(f"{bug.id}: cannot install {pins}")
     if not packages:
-        return made[name], readers.SCRIPT
+        return interpreters[name], readers.SCRIPT
     format = bug.reader.removeprefix("spark-")
     folder = environments / re.sub(r"[^\w.]+", "-", packages)
     folder.mkdir(parents=True, exist_ok=True)
@@ -153,11 +166,11 @@ def _script(bug: Bug, pins: str, packages: str, environments: Path) -> tuple[Pat
     (folder / "jars.json").write_text(json.dumps({**readers.PINNED, format: pinned}), "utf-8")
     script = folder / readers.SCRIPT.name
     script.write_text(readers.SCRIPT.read_text("utf-8"), "utf-8")
-    return made[name], script
+    return interpreters[name], script
 
 
 def _by_scenarios(bug: Bug, scripts: Sequence[tuple[Path, Path]]) -> tuple[list[str], list[str]]:
-    """The versions, and the reads that the broken release gives wrong rows for and the mended one none."""
+    """Return the versions, and the scenarios that only the broken release reads with wrong rows."""
     scenarios = [scenario for pattern in bug.scenarios for scenario in find(pattern)]
     workers = []
     try:
@@ -168,12 +181,12 @@ def _by_scenarios(bug: Bug, scripts: Sequence[tuple[Path, Path]]) -> tuple[list[
         outcomes: dict[tuple[str, int], dict[str, str]] = {}
         for case in run(scenarios, engines).cases:
             for check in case.checks:
-                said = "WRONG" if check.wrong_rows else check.outcome.value
-                outcomes.setdefault((case.scenario.name, check.number), {})[case.engine.name] = said
+                outcome = "WRONG" if check.wrong_rows else check.outcome.value
+                outcomes.setdefault((case.scenario.name, check.number), {})[case.engine.name] = outcome
         for (name, number), each in outcomes.items():
             print(f"  {name}, read {number}: {each}", file=sys.stderr)
-        mended = {"fixed": Outcome.PASS.value} if bug.fixed else {}
-        found = [name for (name, _), each in outcomes.items() if each == {"broken": "WRONG", **mended}]
+        fixed = {"fixed": Outcome.PASS.value} if bug.fixed else {}
+        found = [name for (name, _), each in outcomes.items() if each == {"broken": "WRONG", **fixed}]
         return [worker.version() for worker in workers], list(dict.fromkeys(found))
     finally:
         for worker in workers:
@@ -181,7 +194,7 @@ def _by_scenarios(bug: Bug, scripts: Sequence[tuple[Path, Path]]) -> tuple[list[
 
 
 def _found_by_shape(bug: Bug, shape: str, scripts: Sequence[tuple[Path, Path]]) -> bool:
-    """Tells whether the broken release reads a scenario's table otherwise in a shape, and the mended one alike."""
+    """Return whether a shape shows a difference in the broken release and none in the fixed release."""
     kind, _, name = shape.partition(" of ")
     (scenario,) = find(name)
     with tempfile.TemporaryDirectory() as directory:
@@ -193,20 +206,20 @@ def _found_by_shape(bug: Bug, shape: str, scripts: Sequence[tuple[Path, Path]]) 
 
 
 def _differs(bug: Bug, place: str, kind: str, python: Path) -> bool:
-    """Tells whether a reader against itself gives other rows in one kind of shape. A failed read is none."""
+    """Return whether a reader contradicts itself in a shape. A failed read is not a contradiction."""
     command = (sys.executable, "-m", "harness", "scenarios", "reread", place, "--engine", bug.reader)
     variable = "HARNESS_PYTHON_" + bug.reader.upper().replace("-", "_")
-    asked = (*command, "--shapes", kind, "--format", "json")
+    arguments = (*command, "--shapes", kind, "--format", "json")
     environment = {**os.environ, variable: str(python)}
-    done = subprocess.run(asked, env=environment, capture_output=True, text=True, check=False)
-    if done.returncode not in (0, 1):  # it does not read the table at all
+    done = subprocess.run(arguments, env=environment, capture_output=True, text=True, check=False)
+    if done.returncode not in (0, 1):  # the reader cannot read the table at all
         print(f"  {done.stderr.strip()}", file=sys.stderr)
         return False
     return any(entry["outcome"] == "different" for entry in json.loads(done.stdout)["entries"])
 
 
 def main() -> None:
-    """Runs the named bugs, or all, and writes what came of them."""
+    """Run the named bugs, or all bugs, and write their results."""
     parser = argparse.ArgumentParser()
     parser.add_argument("ids", nargs="*")
     arguments = parser.parse_args()

@@ -1,4 +1,4 @@
-"""The benchmark: what is asked of harness and answered, turns, records, what became slower, and the page."""
+"""The benchmark: requests to harness and its answers, turns, records, regressions, and the page."""
 
 import contextlib
 import importlib
@@ -10,7 +10,7 @@ import bench_reports
 import bench_rounds
 import pytest
 from bench_figures import figures, spark_figures
-from bench_made import FULL, SMALL, made
+from bench_made import FULL, SMALL, cached_table
 from bench_records import (
     BenchRun,
     FailedMeasurement,
@@ -41,14 +41,13 @@ FIGURE = Measurement(
 GONE = FailedMeasurement(versions="y 2", reason="no such file")
 RECORD = Record(run=RUN, group="Scans", figure="scan/a", title="a", outcomes={"plain": FIGURE, "harness": GONE})
 
-# -- figures -----------------------------------------------------------------------------------------------------------
 
 TINY = replace(SMALL, rows=6_000, data_files=2, many_files=3, planned_files=(200,), small_tables=5, rounds=1)
 
 
 def test_harness_answers_every_figure_rightly_on_tiny_tables(tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(bench.ROOT / "programs/benchmarks/peers")
-    tables = {name: made(maker, TINY, tmp_path) for name, maker in bench.MAKERS.items()}
+    tables = {name: cached_table(maker, TINY, tmp_path) for name, maker in bench.MAKERS.items()}
     asked, wrong = list(figures(tables, TINY)), []
     for figure in asked:
         assert figure.contenders[0].peer == "floor"
@@ -63,60 +62,63 @@ def test_harness_answers_every_figure_rightly_on_tiny_tables(tmp_path, monkeypat
     assert len(set(names)) == len(names)
 
 
-# -- turns, with readers that are told what to say ---------------------------------------------------------------------
-
 SCALE = replace(SMALL, rounds=2, figure_s=0)
-"""Two rounds, and none for being quick."""
+"""Two rounds, and no further rounds for fast figures."""
 
 
 TURNS: list[str] = []
 
 
 @contextlib.contextmanager
-def told(contender: Contender, python: str, limit_s: float):
-    """A reader whose arguments say what its turns give: an answer and seconds, or a failure."""
+def scripted_process(contender: Contender, python: str, limit_s: float):
+    """A reader whose arguments contain the results of its turns: an answer and seconds, or a failure."""
     answers = iter(contender.arguments["turns"])
 
     def turn():
         TURNS.append(contender.name)
-        said = next(answers)
-        if isinstance(said, str):
-            raise ContenderFailed(said)
-        return said[0], Sample(said[1], said[1], None)
+        answer = next(answers)
+        if isinstance(answer, str):
+            raise ContenderFailed(answer)
+        return answer[0], Sample(answer[1], answer[1], None)
 
     yield turn
 
 
 @pytest.fixture
-def found(monkeypatch):
-    """What readers came to, by their turns; a reader that is not installed is left out."""
-    monkeypatch.setattr(bench_rounds, "one_process", told)
+def measure_turns(monkeypatch):
+    """A function that measures scripted readers and returns their results.
+
+    A reader that is not installed is left out.
+    """
+    monkeypatch.setattr(bench_rounds, "one_process", scripted_process)
     monkeypatch.setattr(bench_rounds, "versions", lambda peer, python: f"{peer} 1")
     TURNS.clear()
 
     def run(**turns):
-        asked = [Contender(name=name, peer="floor", task="", arguments={"turns": said}) for name, said in turns.items()]
-        asked.append(Contender(name="Polars", peer="polars", task="", arguments={"turns": []}))
-        figure = bench_rounds.Figure(figure="f", group="g", title="t", expected=[7], contenders=tuple(asked))
+        contenders = [
+            Contender(name=name, peer="floor", task="", arguments={"turns": answers}) for name, answers in turns.items()
+        ]
+        contenders.append(Contender(name="Polars", peer="polars", task="", arguments={"turns": []}))
+        figure = bench_rounds.Figure(figure="f", group="g", title="t", expected=[7], contenders=tuple(contenders))
         return bench_rounds.measure(figure, SCALE, {})
 
     return run
 
 
-def test_readers_take_turns_there_and_back_and_the_first_round_does_not_count(found):
-    outcomes = found(floor=[(None, 1)] * 3, a=[([7], 100), ([7], 2), ([7], 2)])
+def test_readers_take_turns_there_and_back_and_the_first_round_does_not_count(measure_turns):
+    outcomes = measure_turns(floor=[(None, 1)] * 3, a=[([7], 100), ([7], 2), ([7], 2)])
     assert TURNS == ["floor", "a", "a", "floor", "floor", "a"]
     assert list(outcomes) == ["floor", "a"]
     assert (outcomes["a"].rounds, outcomes["a"].ratio_high) == (2, 2)
 
 
-def test_a_wrong_answer_and_an_error_are_failures(found):
-    outcomes = found(floor=[([9], 1)] * 3, a=[([7], 1), ([8], 1)], b=[([7], 1), "Oh: no"])
+def test_a_wrong_answer_and_an_error_are_failures(measure_turns):
+    outcomes = measure_turns(floor=[([9], 1)] * 3, a=[([7], 1), ([8], 1)], b=[([7], 1), "Oh: no"])
     assert outcomes["a"] == FailedMeasurement(versions="floor 1", reason="wrong answer: [8], not [7]")
     assert outcomes["b"] == FailedMeasurement(versions="floor 1", reason="Oh: no")
-    assert isinstance(outcomes["floor"], Measurement)  # it may see deleted rows
+    assert isinstance(outcomes["floor"], Measurement)  # the floor may return deleted rows
     with pytest.raises(ContenderFailed, match=r"^f: floor fails: Oh: no$"):
-        found(floor=["Oh: no"])
+        measure_turns(floor=["Oh: no"])
 
 
 IDLE = Contender(name="floor", peer="floor", task="checkpoint", arguments={"files": []})
@@ -134,16 +136,14 @@ def test_readers_run_in_processes_of_their_own():
 def test_a_fresh_process_is_timed_and_a_turn_that_takes_too_long_has_failed():
     with fresh_processes(IDLE, sys.executable, 60) as turn:
         answer, sample = turn()
-    assert (answer, sample.wall_s > 0.01, sample.cpu_s > 0.01) == (None, True, True)  # the call alone takes micros
+    # the call alone takes microseconds
+    assert (answer, sample.wall_s > 0.01, sample.cpu_s > 0.01) == (None, True, True)
     with one_process(IDLE, sys.executable, 0.001) as turn, pytest.raises(ContenderFailed, match=r"^no answer in 0"):
         turn()
 
 
-# -- records -----------------------------------------------------------------------------------------------------------
-
-
 def test_ratios_are_taken_within_rounds():
-    # Round by round 2, 1.5 and 1: the median of ratios. The ratio of medians would be 3 / 2.
+    # The ratios by round are 2, 1.5, and 1, and their median is used. The ratio of the medians would be 3 / 2.
     floor = [Sample(1, 1, None), Sample(2, 1, None), Sample(4, 1, None)]
     mine = [Sample(2, 5, 10), Sample(3, 7, 30), Sample(4, 6, 20)]
     ratios = {"ratio_low": 1.25, "ratio": 1.5, "ratio_high": 1.75}
@@ -158,9 +158,6 @@ def test_the_history_can_be_read_and_the_page_has_its_newest_figures():
     assert [to_line(record) for record in records] == lines.splitlines()
     page = bench.PAGE.read_text("utf-8")
     assert bench_reports.put(page, bench_reports.figures(newest_run(records, FULL.name))) == page
-
-
-# -- what became slower ------------------------------------------------------------------------------------------------
 
 
 def ratio(low: float, middle: float, high: float) -> Measurement:
@@ -179,14 +176,14 @@ BEFORE = ratio(1.9, 2.0, 2.1)
     ("now", "then", "kinds"),
     [
         (record(ratio(2.3, 2.4, 2.5)), record(BEFORE), ["slower"]),
-        (record(ratio(2.05, 2.4, 2.9)), record(BEFORE), []),  # the middle halves meet
+        (record(ratio(2.05, 2.4, 2.9)), record(BEFORE), []),  # the interquartile ranges overlap
         (record(ratio(2.11, 2.15, 2.2)), record(BEFORE), []),  # less than a tenth
         (record(ratio(1.5, 1.6, 1.7)), record(BEFORE), ["faster"]),
         (record(ratio(1.5, 1.6, 1.95)), record(BEFORE), []),
         (record(GONE), record(BEFORE), ["failed"]),
         (record(None), record(BEFORE), ["missing"]),
         (record(BEFORE), record(GONE), []),
-        (record(ratio(9, 9, 9), "Polars"), record(BEFORE, "Polars"), []),  # not held against the project
+        (record(ratio(9, 9, 9), "Polars"), record(BEFORE, "Polars"), []),  # peers do not count
     ],
 )
 def test_a_difference_is_more_than_the_noise(now, then, kinds):

@@ -1,8 +1,6 @@
 """Write the sources of the site: the pages of docs/ with their tables, and the scripts of reports, into build/docs.
 
-    python programs/documentation/build.py
-
-Files outside docs/ that pages include go to build/included, if they have tables.
+python programs/documentation/build.py
 """
 
 import re
@@ -15,35 +13,37 @@ from harness.cli import main as harness
 
 BUILD = ROOT / "build"
 ROOT_PAGES = {"CHANGELOG.md": "changelog.md", "SECURITY.md": "security.md"}
-"""Files beside docs/ that are pages of the site, and their names there."""
+"""Files outside docs/ that are pages of the site, and their names there."""
 
 
 def write_pages() -> None:
     """Copy docs/, and write the tables into the copies of the pages."""
-    for place in (BUILD / "docs", BUILD / "included"):
-        shutil.rmtree(place, ignore_errors=True)
+    shutil.rmtree(BUILD / "docs", ignore_errors=True)
     shutil.copytree(ROOT / "docs", BUILD / "docs")
     for name, written in WRITTEN.items():
-        target = BUILD / name if name.startswith("docs/") else BUILD / "included" / name
-        target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_text(written((ROOT / name).read_text("utf-8")), "utf-8")
+        (BUILD / name).write_text(written((ROOT / name).read_text("utf-8")), "utf-8")
 
 
 def write_root_pages() -> None:
-    """Copy the files of ROOT_PAGES into the site, and make links to and from them point to the copies."""
+    """Copy the files of ROOT_PAGES into the site, and adjust the links to and from them."""
     for file, page in ROOT_PAGES.items():
         (BUILD / "docs" / page).write_text((ROOT / file).read_text("utf-8").replace("](docs/", "]("), "utf-8")
-    for page in (BUILD / "docs").rglob("*.md"):
-        text = page.read_text("utf-8")
-        linked = re.sub(
-            r"\]\(\.\./((?:\.\./)*)(CHANGELOG|SECURITY)\.md", lambda link: f"]({link[1]}{link[2].lower()}.md", text
-        )
+    for path in (BUILD / "docs").rglob("*.md"):
+        text = path.read_text("utf-8")
+        linked = links_to_copies(text)
         if linked != text:
-            page.write_text(linked, "utf-8")
+            path.write_text(linked, "utf-8")
+
+
+def links_to_copies(text: str) -> str:
+    """Return a page whose links to the files of ROOT_PAGES, which are above docs/, point to their copies in docs/."""
+    names = "|".join(map(re.escape, ROOT_PAGES))
+    link = re.compile(rf"\]\(\.\./(?P<folders>(?:\.\./)*)(?P<file>{names})")
+    return link.sub(lambda match: f"]({match['folders']}{ROOT_PAGES[match['file']]}", text)
 
 
 def write_scripts(folder: Path) -> None:
-    """Write a script beside each scenario of a report: the script writes the scenario's table, wherever it is run."""
+    """Write a script next to each scenario of a report. The script writes the scenario's table wherever it runs."""
     for scenario in sorted(folder.glob("*.yaml")):
         if harness(["scenarios", "script", str(scenario), "--output", str(scenario.with_suffix(".py"))]) != 0:
             raise SystemExit(f"{scenario} has no script")

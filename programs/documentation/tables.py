@@ -1,9 +1,9 @@
-"""The tables of the documentation that the code knows, such as the options of each command.
+"""Tables in the documentation that are generated from the code, for example the options of each command.
 
     python programs/documentation/tables.py
 
-writes the scores of readers into the README and docs/index.md, from docs/suite/readers.md. `build.py` writes all other
-tables.
+This writes the tables that are in the repository: the scores of readers in the README and docs/index.md, from
+docs/suite/readers.md, and the format of scenarios. `build.py` writes all other tables.
 """
 
 import ast
@@ -37,7 +37,7 @@ ROOT = Path(__file__).parents[2]
 _TABLE = runpy.run_path(str(ROOT / "tests/properties/drawn/functions.py"))
 SUPPORTED, KINDS = _TABLE["SUPPORTED"], _TABLE["FunctionKind"]
 _PARAMETERS = {
-    registry.ANY_TEXT: "VARCHAR or what becomes text alike",
+    registry.ANY_TEXT: "VARCHAR, or a type with the same text on both engines",
     registry.BIGINT: "BIGINT",
     registry.BLOB: "BLOB",
     registry.DECIMAL: "DECIMAL",
@@ -56,25 +56,25 @@ _PARAMETERS = {
     nested.LISTS: "list of lists",
     nested.ORDERED_LIST: "list",
     numbers.WIDENED: "FLOAT or DOUBLE",
-    texts.OR_EMPTY: "VARCHAR or what becomes text alike",
+    texts.OR_EMPTY: "VARCHAR, or a type with the same text on both engines",
     times.MICROS: "DATE or TIMESTAMP, as microseconds since 1970",
 }
-"""The types of parameters, as DuckDB writes them."""
+"""The types of parameters in DuckDB's notation."""
 
 
 def commands() -> dict[str, Command]:
-    """The commands of `harness` by name, those of a group last."""
+    """Return the commands of `harness` by name. Commands of groups come last."""
     return {name: imported(name) for name in sorted(COMMANDS, key=lambda name: " " in name)}
 
 
 def options_table(command: Command) -> str:
-    """Arguments and options of a command as a Markdown table. The options for opening tables are a row."""
+    """Return the arguments and options of a command as a Markdown table. The options for opening tables are one row."""
     shared = len(_opening(commands()["plan"]))
     opening = found if len(found := _opening(command)) == shared else []
     rows = [_row(command, parameter) for parameter in command.params if parameter not in opening]
     if opening:
         rows.append("| … | The [options for opening tables](#opening-tables). |")
-    return "\n".join(["| Argument or option | What it says |", "|---|---|", *rows]) + "\n"
+    return "\n".join(["| Argument or option | Meaning |", "|---|---|", *rows]) + "\n"
 
 
 def _opening(command: Command) -> list[Any]:
@@ -82,7 +82,7 @@ def _opening(command: Command) -> list[Any]:
 
 
 def with_tables(page: str) -> str:
-    """The page of commands with the tables as they must be now, between `<!-- options of … -->` and `<!-- end -->`."""
+    """Return the page of commands with its tables, between `<!-- options of … -->` and `<!-- end -->`."""
     plan = commands()["plan"]
     marks = re.findall("<!-- options of ([a-z ]+) -->", page)
     if marks != list(commands()):
@@ -99,14 +99,16 @@ def with_tables(page: str) -> str:
 
 
 def _written(page: str, mark: str, head: str, rows: Iterable[str]) -> str:
-    return _between(page, mark, "\n".join([f"| {head} | What it says |", "|---|---|", *rows]))
+    return _between(page, mark, "\n".join([f"| {head} | Meaning |", "|---|---|", *rows]))
 
 
 def with_shapes(page: str) -> str:
-    """The page about rereads with its table of shapes as it must be now."""
+    """Return the page about rereads with its table of shapes."""
     needs = {shape.name: "" if shape.needs is None else f"`{shape.needs}`" for shape in SHAPES}
     rows = [f"| `{shape.name}` | {shape.read} | {shape.result} | {needs[shape.name]} |" for shape in SHAPES]
-    return _between(page, "shapes", "\n".join(["| Shape | Read | Must be | Option |", "|---|---|---|---|", *rows]))
+    return _between(
+        page, "shapes", "\n".join(["| Shape | Read | Expected result | Option |", "|---|---|---|---|", *rows])
+    )
 
 
 def _between(page: str, mark: str, text: str) -> str:
@@ -124,9 +126,12 @@ def _between(page: str, mark: str, text: str) -> str:
 
 def _row(command: Command, parameter: Any) -> str:
     declared, choices = command.declared[parameter.name], getattr(parameter.type, "choices", ["VALUE"])
-    option = parameter.opts[0].startswith("--")
+    option = parameter.opts[0].startswith("-")
     value = declared.metavar or "|".join(str(getattr(each, "value", each)) for each in choices)
-    words = [*([parameter.opts[0]] if option else []), *([] if getattr(parameter, "is_flag", False) else [value])]
+    words = [
+        *([", ".join(parameter.opts)] if option else []),
+        *([] if getattr(parameter, "is_flag", False) else [value]),
+    ]
     shown = _code_of_cell(" ".join(words).replace("<", "&lt;"))
     default = parameter.to_info_dict()["default"]
     said = "" if default in (None, False, "") or parameter.required else f" Default: `{default}`."
@@ -135,7 +140,7 @@ def _row(command: Command, parameter: Any) -> str:
 
 
 def with_stores(page: str) -> str:
-    """The page of object stores with the options of each service, then those of every service."""
+    """Return the page of object stores with the options of each service, followed by those of every service."""
     lines = []
     for title, kind in (*((kind.value, kind) for kind in StoreKind), ("All of them", StoreKind.S3)):
         wanted = [name for name in NAMES[kind] if (name in CONNECTION) == (title == "All of them")]
@@ -146,13 +151,13 @@ def with_stores(page: str) -> str:
 
 
 def with_trust(page: str) -> str:
-    """The page of what is trusted with its two tables as they must be now."""
+    """Return the page about trust with its two tables."""
     claims = [
-        ("What is said", "Of", "Trusted", "Because"),
+        ("Statement", "Column types", "Trusted", "Reason"),
         *((c.statement.value, _types(c.types), c.trust.value, c.reason) for c in CLAIMS),
     ]
     lies = [
-        ("Writer", "What is wrong", "Of", "Guard", "Source"),
+        ("Writer", "Fault", "Column types", "Guard", "Source"),
         *(
             (_releases(e), f"{e.statement.value}: {e.wrong}", _types(e.types), e.guard, f"<{e.source}>")
             for e in WRITER_FAULTS
@@ -188,7 +193,7 @@ def with_limits(page: str) -> str:
 
 
 def with_topics(page: str) -> str:
-    """A page of rules with its table of topics: each with the numbers of its rules, as links."""
+    """Return a page of rules with its table of topics. Each topic links to its rules."""
     text = ["| Topic | Rules |", "|---|---|"]
     for section in re.split(r"(?m)^## ", page)[1:]:
         topic, _, rest = section.partition("\n")
@@ -200,7 +205,7 @@ def with_topics(page: str) -> str:
 
 
 def with_checks(page: str) -> str:
-    """The page of `harness check` with all rules as they must be now, each with an anchor."""
+    """Return the page of `harness check` with all checks, each with an anchor."""
     from harness.check.running import all_rules
 
     text = []
@@ -222,7 +227,7 @@ def with_checks(page: str) -> str:
 
 
 def with_keywords(page: str) -> str:
-    """The page of scenarios with the tables of their keywords as they must be now."""
+    """Return the page of scenarios with the tables of their keywords."""
     keys = ((key.name, key.metadata["meaning"]) for key in dataclasses.fields(Expectation))
     selectors = ((name, kind.meaning) for name, kind in SELECTORS.items())
     for mark, rows in (("keys of expect", keys), ("keys of at", selectors)):
@@ -245,11 +250,13 @@ def _file_keys(method: Any, options: Any) -> str:
 
 
 SCORES = {"Silently wrong": "silently wrong", "Right": "right of all"}
-"""The columns of a table of scores, and the lines of docs/suite/readers.md that they come from."""
+"""The columns of a table of scores, and the lines of docs/suite/readers.md with their values."""
 
 
 def with_scores(page: str) -> str:
-    """A page with a table of scores for each format, from docs/suite/readers.md; fewest silently wrong reads first."""
+    """Return a page with a table of scores for each format, from docs/suite/readers.md, fewest silently wrong reads
+    first.
+    """
     _, _, table = (ROOT / "docs/suite/readers.md").read_text("utf-8").partition("<!-- run: ")
     lines = table.splitlines()
     rows = [[cell.strip() for cell in line.strip("| ").split(" | ")] for line in lines if line.startswith("| ")]
@@ -292,20 +299,20 @@ READERS = {
     "spark-iceberg": ("Spark with Iceberg's jar,", ("Iceberg",)),
     "spark-delta": ("Spark with Delta's jar,", ("Delta",)),
 }
-"""Readers: names as people know them, and the formats that they read."""
+"""The public names of readers, and the formats that they read."""
 
 
 def with_functions(page: str) -> str:
-    """The page of functions with the table as it must be now.
+    """Return the page of functions with its table.
 
-    Its names, its signatures and its refusals are those of the code. Other words stay as the page has them.
+    Names, signatures, and refusals are generated from the code. Other text of the page stays.
     """
     rows = [re.split(r"(?<!\\) ?\| ?", line)[1:-1] for line in page.splitlines() if line.startswith("| `")]
     told = {row[0].split(", ")[0]: row for row in rows if len(row) == 5}
     sections = []
     for kind in KINDS:
         entries = sorted((f for f in SUPPORTED if f.kind is kind), key=lambda f: f.names[0])
-        head = "| Function | Arguments | On Spark | Same for | Otherwise |\n|---|---|---|---|---|"
+        head = "| Function | Arguments | On Spark | Same result for | Otherwise |\n|---|---|---|---|---|"
         sections.append("\n".join([f"## {kind.value}\n", head, *(_function_row(each, told) for each in entries)]))
     refused = sum(bool(f.alternative) for f in SUPPORTED)
     names = sum(len(f.names) for f in SUPPORTED if not f.alternative)
@@ -346,7 +353,7 @@ def _parameters(form: Signature) -> str:
 
 
 def _plain(text: str) -> str:
-    """Text outside of code, in which a bracket would begin a link."""
+    """Return text outside code, with brackets escaped that would begin a link."""
     return text.replace("[", "\\[")
 
 
@@ -358,22 +365,22 @@ def _code(text: str) -> str:
 
 
 def _code_of_cell(text: str) -> str:
-    """Code in a cell: builders show the backslash that would escape a bar between backticks."""
+    """Return code in a table cell. A bar is not escaped, because site builders show a backslash between backticks."""
     if not text:
         return ""
     return f"<code>{text.replace('|', '&#124;')}</code>" if "|" in text else f"`{text}`"
 
 
 def with_layers(page: str) -> str:
-    """The page of the architecture with the layers that pyproject.toml lists, each as its own docstring says it."""
+    """Return the page of the architecture with the layers in pyproject.toml, each described by its docstring."""
     settings = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
     (layers,) = (each["layers"] for each in settings["tool"]["importlinter"]["contracts"] if each["type"] == "layers")
-    text = "\n".join(["| Layer | Its subject |", "|---|---|", *map(_layer_row, layers)])
+    text = "\n".join(["| Layer | Subject |", "|---|---|", *map(_layer_row, layers)])
     return _between(page, "layers", text)
 
 
 def _layer_row(layer: str) -> str:
-    """A layer by its names, with the folder in place of three or more of its modules."""
+    """Return a layer by its names. A folder replaces three or more of its modules."""
     names = re.split(r" [|:] ", layer)
     folders = Counter(name.rpartition(".")[0] for name in names)
     many = {folder for folder, count in folders.items() if count > 2 and folder != "harness"}
@@ -383,7 +390,7 @@ def _layer_row(layer: str) -> str:
 
 
 def _subject(name: str) -> str:
-    """The first sentence of a module's docstring."""
+    """Return the first sentence of a module's docstring."""
     place = ROOT / "harness" / name.replace(".", "/")
     file = place / "__init__.py" if place.is_dir() else place.with_suffix(".py")
     docstring = ast.get_docstring(ast.parse(file.read_text("utf-8"))) or ""
@@ -400,16 +407,17 @@ WRITTEN = {
     "docs/reference/functions.md": with_functions,
     **{f"docs/rules/{name}.md": with_topics for name in ("iceberg", "delta", "frontier")},
     "docs/how-to/object-stores.md": with_stores,
-    "fixtures/README.md": with_keywords,
 }
 """The pages that have tables, and the function that returns a page with its tables."""
+COMMITTED = {"docs/how-to/write-a-scenario.md": with_keywords}
+"""The pages whose tables are also in the repository, so that a code host shows them."""
 
 
 def main() -> None:
-    """Write the scores into the README and the home page, which hold them in the repository."""
-    for name in ("README.md", "docs/index.md"):
+    """Write the tables that are in the repository: scores of readers, and the format of scenarios."""
+    for name, written in {**dict.fromkeys(("README.md", "docs/index.md"), with_scores), **COMMITTED}.items():
         page = ROOT / name
-        page.write_text(with_scores(page.read_text("utf-8")), "utf-8")
+        page.write_text(written(page.read_text("utf-8")), "utf-8")
 
 
 if __name__ == "__main__":

@@ -11,6 +11,16 @@ def test_a_page_has_a_place_for_its_tables(name):
     assert written != page
 
 
+@pytest.mark.parametrize("name", tables.COMMITTED)
+def test_the_tables_in_the_repository_are_current(name):
+    page = (tables.ROOT / name).read_text("utf-8")
+    assert tables.COMMITTED[name](page) == page
+
+
 def test_a_page_without_a_place_is_an_error():
     with pytest.raises(ValueError, match="<!-- shapes -->"):
         tables.with_shapes("# A page")
+
+
+def test_a_row_of_options_has_the_short_and_the_long_name():
+    assert "| `-o, --output FILE` |" in tables.options_table(tables.commands()["head"])

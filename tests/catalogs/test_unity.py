@@ -1,4 +1,4 @@
-"""Unity Catalog, asked of a server of ours that speaks its calls (frontier F4.5, F4.6)."""
+"""Unity Catalog, with a test server that implements its calls (frontier F4.5, F4.6)."""
 
 import dataclasses
 import time
@@ -29,7 +29,7 @@ HOUR_MS = 3_600_000
 
 @pytest.fixture(scope="module")
 def orders(tmp_path_factory) -> DeltaTable:
-    """Version n adds the id n: 3 and 4 are staged, with a rival of 4 beside them."""
+    """A table whose version n adds the id n. Versions 3 and 4 are staged, next to a competing commit 4."""
     table = DeltaTable.create(
         tmp_path_factory.mktemp("unity") / "orders",
         {"id": "long"},
@@ -69,16 +69,13 @@ def newer(orders) -> Iterator[UnityServer]:
 
 
 def unity(server: UnityServer, **more: Any) -> UnityCatalog:
-    """A catalog that does not sleep before it asks again."""
+    """Return a catalog that does not sleep before retries."""
     found = open_unity(server.uri, **{"token": TOKEN, **more})
     return dataclasses.replace(found, server=dataclasses.replace(found.server, wait=lambda seconds: None))
 
 
 def ids(table: harness.Table) -> list[int]:
     return sorted(table.snapshot().to_arrow().column("id").to_pylist())
-
-
-# -- tables
 
 
 def test_names_are_listed_page_by_page(server):
@@ -100,7 +97,7 @@ def test_names_are_listed_page_by_page(server):
         ("sales.orders", "catalog unity has no namespace sales; the nearest are main, other"),
     ],
 )
-def test_what_is_not_there_is_said_with_the_nearest_names(server, name, said):
+def test_missing_names_are_reported_with_similar_names(server, name, said):
     with pytest.raises(TableNotFoundError, match=said):
         harness.open_table(name, catalog=unity(server))
 
@@ -110,23 +107,28 @@ def test_what_is_not_there_is_said_with_the_nearest_names(server, name, said):
     [
         ({"format": "ICEBERG"}, UnsupportedError, "it is an Iceberg table, .* configure a PyIceberg .*/iceberg"),
         ({"format": "PARQUET", "kind": "EXTERNAL"}, UnsupportedError, r"a table of format PARQUET \(EXTERNAL\)"),
-        ({"format": "", "kind": "VIEW"}, IsAViewError, r"it is a view \(VIEW\); query the tables that it names \["),
-        ({"format": "", "kind": "VIEW", "sql": "SELECT 1"}, IsAViewError, "that it names; its SQL is SELECT 1"),
+        ({"format": "", "kind": "VIEW"}, IsAViewError, r"it is a view \(VIEW\); query its tables instead \["),
+        (
+            {"format": "", "kind": "VIEW", "sql": "SELECT 1"},
+            IsAViewError,
+            "query its tables instead; its SQL is SELECT 1",
+        ),
     ],
 )
-def test_what_is_no_delta_table_is_named_as_what_it_is(server, entry, error, words):
+def test_other_kinds_of_tables_are_named(server, entry, error, words):
     server.add("main.sales.other", "file:///nowhere", managed=False, **entry)
     with pytest.raises(error, match=words):
         harness.open_table("main.sales.other", catalog=unity(server))
 
 
-# -- answers that do not fit
-
-
 @pytest.mark.parametrize(
     ("entry", "error", "words"),
     [
-        ({"ratified": [f"{4:020}.json"]}, StorageError, "cannot be: ratified: got .*expected the name of a staged"),
+        (
+            {"ratified": [f"{4:020}.json"]},
+            StorageError,
+            "invalid answer about .*: ratified: got .*expected the name of a staged",
+        ),
         ({"latest": 6}, InvalidTableError, "the log lacks the commits of 5 to 6.*; ask the catalog for its commits"),
     ],
 )
@@ -140,13 +142,13 @@ def test_an_answer_about_commits_that_does_not_fit(server, entry, error, words):
 @pytest.mark.parametrize(
     ("answer", "words"),
     [
-        ({"metadata": {}}, "an answer about main.sales.orders that cannot be: location is None, expected str"),
-        ({"commits": []}, "that cannot be: metadata is None, expected dict"),
-        ([1], "answered with no JSON object; check that `uri` is that of Unity Catalog"),
-        (b"<html>", "answered with no JSON object; check that `uri` is that of Unity Catalog"),
+        ({"metadata": {}}, "an invalid answer about main.sales.orders: location is None, expected str"),
+        ({"commits": []}, "an invalid answer about .*: metadata is None, expected dict"),
+        ([1], "did not answer with a JSON object; check that `uri` is the address of a Unity Catalog"),
+        (b"<html>", "did not answer with a JSON object; check that `uri` is the address of a Unity Catalog"),
     ],
 )
-def test_an_answer_that_is_none(newer, answer, words):
+def test_an_invalid_answer(newer, answer, words):
     catalog = unity(newer)
     assert catalog.locate(("main", "sales", "orders")).format == "delta"
     newer.failures = [(200, answer)]
@@ -159,27 +161,28 @@ def test_a_server_without_a_call_for_commits(orders):
         server.add("main.sales.orders", orders.directory)
         with pytest.warns(HarnessWarning) as said:
             assert ids(harness.open_table("main.sales.orders", catalog=unity(server), published_only=True)) == [1, 2]
-        words = ("too old to say the commits of unity.main.sales.orders", "up to version 2")
+        words = ("too old to return the commits of unity.main.sales.orders", "up to version 2")
         assert [word in str(each.message) for word, each in zip(words, said, strict=True)] == [True, True]
         with (
-            pytest.warns(HarnessWarning, match="too old to say"),
-            pytest.raises(UnsupportedError, match="published_only reads what is published"),
+            pytest.warns(HarnessWarning, match="too old to return"),
+            pytest.raises(UnsupportedError, match="published_only reads the published versions"),
         ):
             harness.open_table("main.sales.orders", catalog=unity(server))
-
-
-# -- servers that fail
 
 
 @pytest.mark.parametrize(
     ("failures", "cause", "words"),
     [
-        ([(401, {})], "NotAuthorized", "did not take the token: it is wrong, or it expired; set `token`"),
-        ([(403, {"message": "no SELECT"})], "PermissionDenied", "refused: no SELECT. Ask its administrator for USE"),
-        ([(403, {"message": f"not {TOKEN}"})], "PermissionDenied", "refused: not …. Ask"),
-        ([(500, b"oops")], "CatalogFailed", "failed with HTTP 500: no words; try again, or ask who runs it"),
-        ([(302, b"")], "CatalogMoved", "sends its callers elsewhere; set `uri`"),
-        ([(503, b"")] * 3, "CatalogBusy", r"is busy or down \(HTTP 503, 3 times\); try later"),
+        ([(401, {})], "NotAuthorized", "rejected the token: it is wrong or expired; set `token`"),
+        (
+            [(403, {"message": "no SELECT"})],
+            "PermissionDenied",
+            "refused access: no SELECT. Ask its administrator for USE",
+        ),
+        ([(403, {"message": f"not {TOKEN}"})], "PermissionDenied", "refused access: not …. Ask"),
+        ([(500, b"oops")], "CatalogFailed", "failed with HTTP 500: no message; try again, or ask its administrator"),
+        ([(302, b"")], "CatalogMoved", "redirects to another address; set `uri`"),
+        ([(503, b"")] * 3, "CatalogBusy", r"is busy or down \(HTTP 503, 3 times\); try again later"),
         (
             [(400, {"error": {"type": "BadRequestException", "message": "what"}})],
             "CatalogFailed",
@@ -187,7 +190,7 @@ def test_a_server_without_a_call_for_commits(orders):
         ),
     ],
 )
-def test_every_failure_is_one_line_that_says_what_to_set(newer, failures, cause, words):
+def test_every_failure_is_one_line_that_names_the_setting(newer, failures, cause, words):
     newer.failures = list(failures)
     with pytest.raises(StorageError, match=words) as error:
         harness.open_table("main.sales.orders", catalog=unity(newer))
@@ -197,14 +200,14 @@ def test_every_failure_is_one_line_that_says_what_to_set(newer, failures, cause,
     assert (TOKEN in text, "\n" in text) == (False, False)
 
 
-def test_a_server_that_is_busy_is_asked_again(newer, caplog):
+def test_a_busy_server_is_retried(newer, caplog):
     newer.failures = [(429, b""), (503, b"")]
     with caplog.at_level("DEBUG", "harness.catalogs"):
         assert ids(harness.open_table("main.sales.orders", catalog=unity(newer))) == [1, 2, 3, 4]
     own = [record.getMessage() for record in caplog.records if record.name == "harness.catalogs"]
     assert [message for message in own if "busy" in message] == [
-        "unity is busy (HTTP 429), and is asked again in 0.5 s",
-        "unity is busy (HTTP 503), and is asked again in 2 s",
+        "unity is busy (HTTP 429); retrying in 0.5 s",
+        "unity is busy (HTTP 503); retrying in 2 s",
     ]
     assert sum("GET api/2.1/unity-catalog/delta/v1/config: HTTP" in message for message in own) == 3
     assert TOKEN not in caplog.text
@@ -219,20 +222,20 @@ def test_a_server_that_is_down():
 
 def test_pages_that_do_not_end(newer):
     newer.failures = [(200, {"catalogs": [{"name": "a"}], "next_page_token": "x"})] * 2
-    with pytest.raises(StorageError, match="gave pages of catalogs that do not end"):
+    with pytest.raises(StorageError, match="returned an endless list of catalogs"):
         unity(newer).namespaces()
 
 
-@pytest.mark.parametrize(("status", "words"), [(200, "more values than any that is known"), (500, "no words")])
+@pytest.mark.parametrize(("status", "words"), [(200, "with too many values"), (500, "no message")])
 def test_an_answer_of_millions_of_empty_values_is_not_parsed(newer, status, words):
-    """64 MiB of them are 21 million, and 1.7 GiB of memory."""
+    """An answer of 64 MiB may have 21 million values, which take 1.7 GiB of memory."""
     newer.failures = [(status, b'{"message": "a", "of": [' + b"[]," * 8_000_001 + b"1]}")]
     with pytest.raises(StorageError, match=words):
         unity(newer).locate(("main", "sales", "orders"))
 
 
-def test_a_page_of_commits_that_is_given_again(orders):
-    """Else a server that does not look at `start_version` is asked 10,000 times."""
+def test_a_repeated_page_of_commits(orders):
+    """Otherwise a server that ignores `start_version` would be queried 10,000 times."""
     with UnityServer(token=TOKEN, older=True) as older:
         older.add("main.sales.orders", orders.directory, latest=9, ratified=list(orders.log.staged.values()))
         ratified = older.tables["main", "sales", "orders"].commits("_")[::-1]
@@ -245,10 +248,7 @@ def test_a_page_of_commits_that_is_given_again(orders):
         assert len(older.failures) == 18
 
 
-# -- the token
-
-
-def test_the_token_is_in_no_text(newer):
+def test_the_token_appears_in_no_text(newer):
     catalog = unity(newer)
     assert TOKEN not in repr(catalog) + repr(catalog.locate(("main", "sales", "orders")))
     with pytest.warns(HarnessWarning, match="the token is sent to http://lake:8080 without encryption") as said:
@@ -265,19 +265,17 @@ def test_the_token_is_in_no_text(newer):
         ("https://lake", "two lines\nx", "Invalid token of catalog unity"),
     ],
 )
-def test_an_address_or_token_that_is_none(uri, token, words):
+def test_an_invalid_address_or_token(uri, token, words):
     with pytest.raises(RequestError, match=words) as error:
         open_unity(uri, token=token)
     assert "secret" not in str(error.value)
     assert token not in str(error.value)
 
 
-# -- temporary credentials
-
 S3 = {"s3.access-key-id": "A", "s3.secret-access-key": "B", "s3.session-token": "C"}
 
 
-def test_credentials_are_asked_for_again_before_they_end(server, plain, monkeypatch):
+def test_credentials_are_renewed_before_they_expire(server, plain, monkeypatch):
     now = int(time.time() * 1000)
     fsspec.filesystem("memory").put(str(plain.directory), "/unity/plain", recursive=True)
     server.add("main.sales.far", "memory://unity/plain", managed=False)
@@ -293,10 +291,10 @@ def lending(server: UnityServer) -> int:
     return sum("credentials" in asked for asked in server.requests)
 
 
-def test_a_catalog_that_lends_nothing(server):
+def test_a_catalog_without_credentials(server):
     server.add("main.sales.far", "s3://bucket/orders", managed=False)
     with pytest.raises(
-        StorageError, match=r"gave no credentials for s3://bucket/orders of unity\.main\.sales\.far; give"
+        StorageError, match=r"provided no credentials for s3://bucket/orders of unity\.main\.sales\.far; pass"
     ):
         unity(server).locate(("main", "sales", "far"))
     located = unity(server, storage_options={"key": "own"}).locate(("main", "sales", "far"))
@@ -327,5 +325,5 @@ def credential(prefix: str, config: dict[str, str]) -> dict[str, Any]:
         ({"aws_temp_credentials": None}, "s3://b/t", None),
     ],
 )
-def test_what_a_catalog_lends_becomes_options_of_the_store(answer, location, expected):
+def test_vended_credentials_become_store_options(answer, location, expected):
     assert parse_credentials(answer, location) == expected

@@ -98,11 +98,15 @@ def test_conditions_skip_files_of_qualified_tables(con):
         ("FROM sales.orders.versions", TableNotFoundError, r"tables of lake\.sales\.orders are snapshots, history"),
         ("FROM days.snapshots", TableNotFoundError, r"metadata tables of lake\.Days are versions, files"),
         ("FROM orders", TableNotFoundError, "There is no table orders; the nearest are old.orders, sales.orders"),
-        ("SELECT orders.id FROM sales.orders, old.orders", RequestError, "orders.id may be of two tables named orders"),
+        (
+            "SELECT orders.id FROM sales.orders, old.orders",
+            RequestError,
+            "orders.id may belong to two tables named orders",
+        ),
         (
             "SELECT (SELECT max(id) FROM old.orders WHERE id < sales.orders.id) FROM sales.orders",
             RequestError,
-            "sales.orders.id may be of two tables named orders",
+            "sales.orders.id may belong to two tables named orders",
         ),
         ("CREATE VIEW v AS FROM sales.orders", RequestError, "Cannot create a view over lake.sales.orders"),
         ("INSERT INTO sales.orders SELECT 1", RequestError, "Cannot run INSERT with lake.sales.orders"),
@@ -123,7 +127,7 @@ def test_what_cannot_be_run_is_refused(con, query, error, message):
 
 @pytest.mark.parametrize(("query", "word"), [("SHOW ALL TABLES", "SHOW"), ("CALL pragma_version()", "CALL")])
 def test_a_statement_that_sqlglot_leaves_is_named_and_not_logged(caplog, query, word):
-    with pytest.raises(RequestError, match=f"A query only reads, got {word}"):
+    with pytest.raises(RequestError, match=f"A query may only read, got {word}"):
         harness.sql(query)
     assert caplog.text == ""
 

@@ -1,7 +1,7 @@
-"""`python tests/docs/refresh.py`: writes into the pages what the commands print now.
+"""`python tests/docs/refresh.py`: updates the printed output of commands in the pages.
 
-Look at the difference before you commit it: the pages are there to be right, and not only to agree with the code.
-Examples with PyIceberg stay as they are where it is not installed.
+Review the changes before you commit them: the pages must be right, and not only agree with the code. Examples with
+PyIceberg stay unchanged if it is not installed.
 """
 
 import importlib.util
@@ -15,11 +15,11 @@ from harness.cli import main
 
 def refresh() -> None:
     """Rewrite the README and the pages under docs/ in place."""
-    known = importlib.util.find_spec("pyiceberg") is not None
-    for page in (pages.ROOT / "docs").rglob("*.md"):
+    for page in sorted((pages.ROOT / "docs").rglob("*.md")):
         text = page.read_text("utf-8")
-        if (copied := pages.with_copies(text)) != text:
-            page.write_text(copied, "utf-8")
+        if (current := pages.with_files(text)) != text:
+            page.write_text(current, "utf-8")
+    known = importlib.util.find_spec("pyiceberg") is not None
     with tempfile.TemporaryDirectory() as directory:
         os.chdir(directory)
         assert main(["demo", "demo-tables"]) == 0

@@ -1,4 +1,4 @@
-"""What pyarrow loses of Parquet files without a word: INT96 outside the years 1677 to 2262, and indices that a"""
+"""Rows that pyarrow silently loses from Parquet files: old and late INT96, and invalid dictionary indexes."""
 
 import io
 import struct
@@ -22,7 +22,7 @@ BEYOND = b"\x01\x10\x02\x10\x01"
 
 
 def write_damaged(path: Path, **columns: tuple[int, pa.Array]) -> None:
-    """A Parquet file whose first column has indices beyond its dictionary. columns: field ids and values."""
+    """A Parquet file whose first column has indexes beyond its dictionary. columns: field ids and values."""
     fields = [
         pa.field(name, values.type, nullable=False, metadata={"PARQUET:field_id": str(id_)})
         for name, (id_, values) in columns.items()
@@ -35,7 +35,7 @@ def write_damaged(path: Path, **columns: tuple[int, pa.Array]) -> None:
 
 
 def test_position_deletes(tmp_path: Path) -> None:
-    """iceberg 4.10: rows of such a delete file would hit no data file, and come back."""
+    """iceberg 4.10: if rows of this delete file matched no data file, the deleted rows would come back."""
     table = IcebergTable.create(tmp_path / "t", {"id": "long"})
     files = [table.write_data([{"id": i} for i in range(8)]) for _ in range(2)]
     table.append(*files)
@@ -50,7 +50,7 @@ def test_position_deletes(tmp_path: Path) -> None:
 
 
 def test_data_read_through_arrow(tmp_path: Path) -> None:
-    """The name is one of DuckDB's own, and the file says that Arrow had a dictionary."""
+    """The column name is reserved by DuckDB, and the file records that Arrow had a dictionary."""
     table = IcebergTable.create(tmp_path / "t", {"file_index": "string"})
     file = table.write_data([{"file_index": text} for text in ("a",) * 8 + ("b",) * 8])
     table.append(file)
@@ -78,7 +78,10 @@ COUNT, NONE = b"\xa4\x42", b"\x80\x00"
 
 
 def lose_rows(path: Path) -> None:
-    """Every column of the one row group counts no values; the counts of rows stay: one before, one after these."""
+    """Every column of the only row group counts no values.
+
+    The row counts stay: one before the columns, one after them.
+    """
     data = path.read_bytes()
     start = len(data) - 8 - struct.unpack("<I", data[-8:-4])[0]
     first, *between, last = data[start:-8].split(COUNT)
@@ -90,7 +93,7 @@ def lose_rows(path: Path) -> None:
 
 
 def damaged(directory: Path, column: str, damage: str) -> harness.Snapshot:
-    """A table of one file, whose rows are all deleted if it is the deletes that lose their rows."""
+    """A table of one file, whose rows are all deleted if the damaged file is the delete file."""
     table = IcebergTable.create(directory / "t", {column: "long"})
     data = table.write_data([{column: i} for i in range(ROWS)])
     table.append(data)
@@ -108,12 +111,12 @@ def damaged(directory: Path, column: str, damage: str) -> harness.Snapshot:
     [
         ("v", "position deletes", "duckdb"),
         ("v", "position deletes", "oracle"),
-        ("file_index", "data", "duckdb"),  # read through Arrow: the name is one of DuckDB's own
+        ("file_index", "data", "duckdb"),  # read through Arrow, because DuckDB reserves the column name
         ("v", "data", "oracle"),
     ],
 )
-def test_rows_that_pyarrow_does_not_give_are_damage(tmp_path: Path, column: str, damage: str, engine: str) -> None:
-    """iceberg 4.10: a delete file that cannot be read is an error, and never none."""
+def test_rows_that_pyarrow_omits_are_damage(tmp_path: Path, column: str, damage: str, engine: str) -> None:
+    """iceberg 4.10: a delete file that cannot be read is an error, and never treated as empty."""
     snapshot = damaged(tmp_path, column, damage)
     with pytest.raises(CorruptFileError) as caught:
         snapshot.to_arrow(engine=engine)
@@ -121,6 +124,6 @@ def test_rows_that_pyarrow_does_not_give_are_damage(tmp_path: Path, column: str,
 
 
 def test_a_file_whose_columns_count_no_values_is_refused(tmp_path: Path) -> None:
-    """DuckDB 2.0 compares the counts where it reads the column, 1.5 nowhere."""
+    """DuckDB 2.0 compares the counts when it reads the column; 1.5 never does."""
     with pytest.raises(CorruptFileError, match=r"column 'v' of row group 0 has 0 values \(num_values\)"):
         damaged(tmp_path, "v", "data").to_arrow()

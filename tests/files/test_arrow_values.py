@@ -1,4 +1,4 @@
-"""Arrow values made of Python's and NumPy's, and nested arrays taken apart and put together again."""
+"""Arrow values built from Python and NumPy values, and nested arrays taken apart and rebuilt."""
 
 from collections.abc import Callable
 from typing import Any
@@ -181,7 +181,7 @@ NARROW = {
 
 @pytest.mark.parametrize("caller", CALLERS.values(), ids=CALLERS)
 @pytest.mark.parametrize("name", NARROW)
-def test_what_no_row_shows_need_not_fit(caller: Callable[..., pa.Array], name: str) -> None:
+def test_values_outside_all_rows_need_not_fit(caller: Callable[..., pa.Array], name: str) -> None:
     array, rows = ARRAYS[name]
     for start in range(len(rows)):
         found = caller(array[start:], NARROW[name])

@@ -1,4 +1,4 @@
-"""Damage of Avro files that no checksum tells: what a value's type does not allow is an error of every reader.
+"""Damage of Avro files that no checksum detects: values that the type does not allow are an error in every reader.
 
 The bytes are written by hand from the Avro specification: numbers are zigzag (1 is 02, -1 is 01, -2 is 03).
 """
@@ -19,7 +19,7 @@ from harness.suite.oracle.avro import open_avro
 
 
 def container(type_, count, block, codec="null"):
-    """A file of records of one field; `block` as it stands in the file."""
+    """A file of records of one field; `block` is stored unchanged."""
     field = {"name": "a", "type": type_, "field-id": 1}
     return avro({"type": "record", "name": "r", "fields": [field]}, count, block, codec)
 
@@ -69,7 +69,7 @@ DAMAGE = {
 
 @pytest.mark.parametrize("read", READERS)
 @pytest.mark.parametrize(("type_", "count", "block"), DAMAGE.values(), ids=DAMAGE)
-def test_what_a_type_does_not_allow(read, type_, count, block):
+def test_values_that_a_type_does_not_allow(read, type_, count, block):
     with pytest.raises(ValueError if read is oracle else CorruptFileError):
         read(container(type_, count, block))
 
@@ -85,8 +85,8 @@ BEYOND = {
 
 @pytest.mark.parametrize("read", [data_file, oracle])
 @pytest.mark.parametrize(("type_", "block"), BEYOND.values(), ids=BEYOND)
-def test_what_only_readers_of_data_look_at(read, type_, block):
-    """Manifests have ids beyond a long, and their other numbers are checked where they are used."""
+def test_values_that_only_data_readers_check(read, type_, block):
+    """In manifests, ids may exceed 64 bits, and other numbers are checked when they are used."""
     with pytest.raises(ValueError if read is oracle else CorruptFileError):
         read(container(type_, 1, block))
 
@@ -139,8 +139,8 @@ def test_a_block_ends_with_its_compressed_data(read, codec):
 
 @pytest.mark.parametrize("read", READERS)
 @pytest.mark.parametrize("length", range(5))
-def test_what_pythons_writers_leave_behind_deflate(read, length):
-    """They cut `zlib.compress` by two bytes in front and one at the end, or not at all."""
+def test_bytes_that_python_writers_leave_after_deflate(read, length):
+    """They cut two bytes off the start of `zlib.compress` and one off the end, or nothing."""
     block = deflated(PLAIN) + zlib.adler32(PLAIN).to_bytes(4, "big")[:length]
     assert read(container("long", 3, block, "deflate")) == [1, 2, 3]
 

@@ -1,4 +1,4 @@
-"""Avro data files: ids, unions, logical types, codecs and damage. Expectations by hand from the Avro specification."""
+"""Avro data files: ids, unions, logical types, codecs, and damage. Expectations are from the Avro specification."""
 
 import io
 from decimal import Decimal
@@ -23,7 +23,7 @@ def column(name, type_):
 
 
 def plain(schema):
-    """The schema without logical types, so that the writer takes raw values."""
+    """The schema without logical types, so that the writer accepts raw values."""
     if isinstance(schema, list):
         return [plain(s) for s in schema]
     if isinstance(schema, dict):
@@ -32,7 +32,7 @@ def plain(schema):
 
 
 def avro(schema, rows):
-    """A container that declares logical types, and values as the bare types are written."""
+    """A container that declares logical types, with values written as the underlying types."""
     block, bare = io.BytesIO(), fastavro.parse_schema(plain(schema))
     for row in rows:
         fastavro.schemaless_writer(block, bare, row)
@@ -124,7 +124,7 @@ def test_unsupported_schemas_are_refused(schema, row):
     assert (caught.value.cause, caught.value.file, caught.value.rule) == ("UnsupportedType", "data.avro", "iceberg 7.3")
 
 
-def test_root_that_is_no_record_is_refused():
+def test_a_root_that_is_not_a_record_is_refused():
     raw = io.BytesIO()
     fastavro.writer(raw, "long", [1])
     with pytest.raises(UnsupportedError, match="root is not a record"):

@@ -1,4 +1,4 @@
-"""ORC data files: ids at every level, attributes, zones and damage. Files are written by pyarrow."""
+"""ORC data files written by pyarrow: ids at every level, attributes, zones, and damage."""
 
 import datetime
 import io
@@ -64,5 +64,5 @@ def test_timestamp_outside_nanos_is_refused():
 
 def test_same_name_twice_is_refused():
     table = pa.Table.from_arrays([pa.array([1]), pa.array([2])], names=["a", "a"])
-    with pytest.raises(CorruptFileError, match="two of its columns have one name"):
+    with pytest.raises(CorruptFileError, match="two of its columns have the same name"):
         read_orc(orc(table), file="f")

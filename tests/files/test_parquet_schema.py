@@ -1,4 +1,4 @@
-"""Footers of Parquet files: their ends, and the schemas that they tell, as the Parquet specification has them."""
+"""Footers of Parquet files: where they end, and their schemas, as defined by the Parquet specification."""
 
 import io
 
@@ -201,7 +201,8 @@ def test_the_broken_file_is_named():
     )
 
 
-_SCHEMA = bytes([0x15, 0x02, 0x19, 0x1C, 0x48, 0x01, 0x72, 0x00])  # version 1; one element, whose name (field 4) is "r"
+# version 1, and one element with the name (field 4) "r"
+_SCHEMA = bytes([0x15, 0x02, 0x19, 0x1C, 0x48, 0x01, 0x72, 0x00])
 
 
 def framed(footer: bytes, *, magic: bytes = b"PAR1") -> bytes:
@@ -225,7 +226,7 @@ def framed(footer: bytes, *, magic: bytes = b"PAR1") -> bytes:
         pytest.param(framed(b"\x15\x02\x19" + b"\x19" * 40_000), id="lists without end"),
     ],
 )
-def test_what_is_not_as_usual_is_left_to_a_reader(data: bytes) -> None:
+def test_unusual_footers_are_left_to_a_reader(data: bytes) -> None:
     assert parse_tail(data) is None
 
 

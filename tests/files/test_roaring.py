@@ -1,4 +1,4 @@
-"""64-bit roaring bitmaps from bytes put together by hand, after the format's own description."""
+"""64-bit roaring bitmaps from bytes written by hand after the format's description."""
 
 import struct
 
@@ -64,7 +64,7 @@ MANY = "a bitmap declares 65537 containers, expected at most 65536"
 
 
 def of_runs(cardinality, *runs):
-    """A container of runs that declares so many values less one."""
+    """A container of runs whose header declares this many values minus one."""
     return portable((0, u32(12347) + b"\x01" + u16(0, cardinality) + u16(len(runs) // 2, *runs)))
 
 

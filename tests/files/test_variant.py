@@ -1,4 +1,4 @@
-"""Variant values, assembled by hand from the Parquet variant encoding and shredding specifications."""
+"""Variant values, written by hand after the Parquet specifications of variant encoding and shredding."""
 
 import struct
 import uuid
@@ -96,7 +96,7 @@ def test_objects(metadata, value, expected):
 
 
 def shared_bytes():
-    """Arrays whose elements all point at one array, 16 levels down: 2**16 values in 100 bytes."""
+    """Arrays whose elements all point to one array, 16 levels deep: 2**16 values in 100 bytes."""
     value = array(ONE)
     for _ in range(16):
         value = bytes([0x03, 2, 0, 0, len(value)]) + value
@@ -144,9 +144,6 @@ def test_every_cut_is_refused():
     for length in range(len(value)):
         with pytest.raises(CorruptFileError):
             value_text(AB, value[:length])
-
-
-# Columns.
 
 
 def group(typed=None, *, value=True):

@@ -1,4 +1,4 @@
-"""One form of well-known binary (frontier F1.5 to F1.7): harness's, the oracle's and DuckDB's."""
+"""The normal form of well-known binary (frontier F1.5 to F1.7) in harness, the oracle, and DuckDB."""
 
 import duckdb
 import pytest
@@ -16,7 +16,7 @@ def in_duckdb(data):
         return connection.execute("SELECT st_aswkb(st_geomfromwkb(?::BLOB))", [data]).fetchone()[0]
 
 
-# DuckDB before 2.0 lets some bytes pass that are no geometry; it is not asked to read any.
+# DuckDB before 2.0 accepts some bytes that are not a geometry, so it reads none here.
 FORMS = [canonical_wkb, canonical_geometry, *([] if duckdb.__version__.startswith("1.") else [in_duckdb])]
 
 SAME = {
@@ -71,7 +71,7 @@ OTHERS = {
 
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("stored", OTHERS.values(), ids=OTHERS)
-def test_what_is_no_geometry(form, stored):
+def test_invalid_geometries(form, stored):
     with pytest.raises((ValueError, CorruptFileError, duckdb.Error)):
         form(bytes.fromhex(stored))
 

@@ -1,4 +1,4 @@
-"""Filters from SQL text. DuckDB decides what a filter means; planning must never conclude more."""
+"""Filters from SQL text. DuckDB defines the meaning of a filter; planning must never conclude more."""
 
 import math
 from collections.abc import Callable, Iterator
@@ -23,7 +23,7 @@ from harness.metadata.filters.skipping import ColumnBounds, bound_array, may_mat
 from harness.metadata.model import schema as dt
 
 DAY = 86_400_000_000
-# Per column: type, DuckDB's type, and (SQL, internal values) of the values that rows have.
+# Per column: its type, DuckDB's type, and pairs (SQL, internal value) for the rows.
 COLUMNS: dict[str, tuple[dt.Type, str, list[tuple[str, Any]]]] = {
     "small": (dt.IntegerType(8), "TINYINT", [("-128", -128), ("0", 0), ("1", 1), ("2", 2), ("127", 127)]),
     "id": (dt.IntegerType(32), "INTEGER", [("-2147483648", -(2**31)), ("1", 1), ("2", 2), ("16777217", 16777217)]),
@@ -155,8 +155,8 @@ EQUALITIES, ORDERS = ("=", "<>"), ("<", "<=", ">", ">=")
 OPERATORS = (*EQUALITIES, *ORDERS)
 
 
-def make_judge() -> duckdb.DuckDBPyConnection:
-    """A table whose row i has the i-th value of every column, null once these are used up."""
+def make_reference() -> duckdb.DuckDBPyConnection:
+    """A table whose row i has the i-th value of every column, or null if a column has fewer values."""
     connection = duckdb.connect()
     connection.execute("SET TimeZone = 'UTC'")
     types = ", ".join(f'"{name}" {column[1]}' for name, column in COLUMNS.items())
@@ -172,7 +172,7 @@ def make_judge() -> duckdb.DuckDBPyConnection:
 def accepted_pairs() -> list[tuple[str, str]]:
     """Columns and literals that DuckDB compares without an error."""
     pairs = []
-    with make_judge() as connection:
+    with make_reference() as connection:
         for column in COLUMNS:
             for literal in LITERALS:
                 try:
@@ -189,8 +189,8 @@ def accepted(column: str) -> list[str]:
 
 
 @pytest.fixture(scope="module")
-def judge() -> Iterator[duckdb.DuckDBPyConnection]:
-    with make_judge() as connection:
+def reference() -> Iterator[duckdb.DuckDBPyConnection]:
+    with make_reference() as connection:
         yield connection
 
 
@@ -203,15 +203,15 @@ def stored(row: int, field: dt.Field) -> Any:
     return values[row][1] if row < len(values) else None
 
 
-def check(judge: duckdb.DuckDBPyConnection, *texts: str) -> list[Predicate]:
-    """Compares planning with the engine, which takes all of the expressions or none; the predicates of those it takes.
+def check(reference: duckdb.DuckDBPyConnection, *texts: str) -> list[Predicate]:
+    """Compare planning with DuckDB for some expressions, and return their predicates; empty if DuckDB refuses them.
 
-    One query for several is what keeps thousands of comparisons cheap.
+    Several expressions share one query, which keeps thousands of comparisons fast.
     """
     filters = [parse_filter(text, SCHEMA) for text in texts]
     asked = ", ".join(f"({text}), ({filter_.sql})" for text, filter_ in zip(texts, filters, strict=True))
     try:
-        answers = judge.execute(f"SELECT {asked} FROM t ORDER BY n").fetchall()
+        answers = reference.execute(f"SELECT {asked} FROM t ORDER BY n").fetchall()
     except (duckdb.Error, UnicodeDecodeError):
         return []
     for place, (text, filter_) in enumerate(zip(texts, filters, strict=True)):
@@ -227,20 +227,20 @@ def check(judge: duckdb.DuckDBPyConnection, *texts: str) -> list[Predicate]:
 
 
 @pytest.mark.parametrize("column", list(COLUMNS))
-def test_every_comparison_means_what_duckdb_says(judge: duckdb.DuckDBPyConnection, column: str) -> None:
+def test_every_comparison_means_what_duckdb_says(reference: duckdb.DuckDBPyConnection, column: str) -> None:
     decided = 0
     for literal in LITERALS:
         if literal not in accepted(column):
-            assert not check(judge, f"{column} = {literal}", f"{column} < {literal}")
+            assert not check(reference, f"{column} = {literal}", f"{column} < {literal}")
             continue
         equal = check(
-            judge,
+            reference,
             *(f"{column} {operator} {literal}" for operator in EQUALITIES),
             f"{column} IS DISTINCT FROM {literal}",
             f"{column} IN ({literal}, NULL)",
         )
         assert equal
-        ordered = check(judge, *(f"{column} {operator} {literal}" for operator in ORDERS), f"{literal} < {column}")
+        ordered = check(reference, *(f"{column} {operator} {literal}" for operator in ORDERS), f"{literal} < {column}")
         decided += sum(map(is_decided, [*equal[:2], *ordered[:4]]))
     assert decided >= 10
 
@@ -251,11 +251,11 @@ def test_every_comparison_means_what_duckdb_says(judge: duckdb.DuckDBPyConnectio
     st.sampled_from(["SECOND", "minutes", "HOUR", "day", "Weeks", "MONTH", "quarters", "YEAR"]),
     st.booleans(),
 )
-def test_moments_are_moved_as_duckdb_moves_them(judge, start, count, unit, adds):
+def test_moments_are_moved_as_duckdb_moves_them(reference, start, count, unit, adds):
     text = f"TIMESTAMP '{start}' {'+' if adds else '-'} INTERVAL '{count}' {unit}"
     predicate = parse_filter(f"ts = {text}", SCHEMA).predicate
-    ((moved,),) = judge.execute(f"SELECT epoch_us({text})").fetchall()
-    if judge.execute(f"SELECT year({text}) BETWEEN 1 AND 9999").fetchall() == [(True,)]:
+    ((moved,),) = reference.execute(f"SELECT epoch_us({text})").fetchall()
+    if reference.execute(f"SELECT year({text}) BETWEEN 1 AND 9999").fetchall() == [(True,)]:
         assert predicate == Comparison(TS, Op.EQ, moved)
     else:
         assert not is_decided(predicate)
@@ -266,15 +266,17 @@ PERIODS = ["year", "quarter", "month", "weeks", "day", "hour", "minute", "second
 
 @pytest.mark.parametrize("column", ["ts", "tz", "tn", "da"])
 @pytest.mark.parametrize("period", PERIODS)
-def test_units_of_time_mean_what_duckdb_says(judge: duckdb.DuckDBPyConnection, column: str, period: str) -> None:
+def test_units_of_time_mean_what_duckdb_says(reference: duckdb.DuckDBPyConnection, column: str, period: str) -> None:
     moments = ["DATE '2020-01-01'", "DATE '2019-12-30'", "TIMESTAMP '2020-01-01 10:00:00'", "DATE '1969-10-01'", "NULL"]
     texts = [f"date_trunc('{period}', {column}) {op} {moment}" for op in OPERATORS for moment in moments]
-    check(judge, *texts, f"date_trunc('{period}', {column}) BETWEEN DATE '2019-12-01' AND DATE '2020-01-01'")
+    check(reference, *texts, f"date_trunc('{period}', {column}) BETWEEN DATE '2019-12-01' AND DATE '2020-01-01'")
     for year in ("1969", "2020", "2019+1", "0", "-5", "20000"):
         check(
-            judge, *(f"year({column}) {op} {year}" for op in OPERATORS), f"NOT (extract(year FROM {column}) = {year})"
+            reference,
+            *(f"year({column}) {op} {year}" for op in OPERATORS),
+            f"NOT (extract(year FROM {column}) = {year})",
         )
-    check(judge, f"year({column}) IN (1969, 2021)", f"year({column}) IS NULL")
+    check(reference, f"year({column}) IN (1969, 2021)", f"year({column}) IS NULL")
 
 
 def test_long_sums_are_read_in_one_go() -> None:
@@ -286,7 +288,7 @@ def test_long_sums_are_read_in_one_go() -> None:
 
 
 FORMS = {
-    # an expression of a column; literals that it is compared with
+    # An expression of a column, and the literals to compare it with.
     "coalesce(id, 1)": ["1", "2", "5", "NULL", "'1'", "1.5"],
     "coalesce(s, 'ab')": ["'a'", "'ab'", "'zz'"],
     "ifnull(da, DATE '2020-01-01')": ["DATE '2020-01-01'", "DATE '2020-01-02'", "'2020-01-01'"],
@@ -318,11 +320,11 @@ FORMS = {
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_expressions_of_columns_mean_what_duckdb_says(judge: duckdb.DuckDBPyConnection, form: str) -> None:
+def test_expressions_of_columns_mean_what_duckdb_says(reference: duckdb.DuckDBPyConnection, form: str) -> None:
     for literal in FORMS[form]:
         for operators in (EQUALITIES, ORDERS):
-            check(judge, *(f"{form} {op} {literal}" for op in operators))
-            check(judge, *(f"NOT ({form} {op} {literal})" for op in operators), f"{literal} {operators[0]} {form}")
+            check(reference, *(f"{form} {op} {literal}" for op in operators))
+            check(reference, *(f"NOT ({form} {op} {literal})" for op in operators), f"{literal} {operators[0]} {form}")
 
 
 CONDITION_TEXT = """
@@ -337,8 +339,8 @@ CONDITION_TEXT = """
 
 
 @pytest.mark.parametrize("text", [text.strip() for text in CONDITION_TEXT.split(";")])
-def test_conditions_mean_what_duckdb_says(judge: duckdb.DuckDBPyConnection, text: str) -> None:
-    assert check(judge, text)
+def test_conditions_mean_what_duckdb_says(reference: duckdb.DuckDBPyConnection, text: str) -> None:
+    assert check(reference, text)
 
 
 MOVES = [
@@ -359,18 +361,18 @@ MOVES = [
     st.sampled_from(["+", "-"]),
     st.sampled_from(["da", "ts", "tz"]),
 )
-def test_moved_columns_keep_the_rows_that_duckdb_keeps(judge, day, apart, move, sign, column):
-    """The literal is the moved day, or days apart from it; months differ in length, and zones change their offset."""
+def test_moved_columns_keep_the_rows_that_duckdb_keeps(reference, day, apart, move, sign, column):
+    """The literal is the moved day or a few days away, as months differ in length and zones change their offset."""
     if column != "da" and not move.startswith("INTERVAL"):
         return
     literal = f"(CAST(DATE '{day}' {sign} {move} AS DATE) + {apart})"
     value = f"(SELECT CAST(DATE '{day}' AS {COLUMNS[column][1]}))"
-    ((at,),) = judge.execute(f"SELECT CAST({literal} AS VARCHAR)").fetchall()
+    ((at,),) = reference.execute(f"SELECT CAST({literal} AS VARCHAR)").fetchall()
     types = {"da": 1, "ts": DAY, "tz": DAY}
     internal = (day - date(1970, 1, 1)).days * types[column]
     for op in OPERATORS:
         predicate = parse_filter(f"{column} {sign} {move} {op} DATE '{at}'", SCHEMA).predicate
-        ((kept,),) = judge.execute(f"SELECT {value} {sign} {move} {op} DATE '{at}'").fetchall()
+        ((kept,),) = reference.execute(f"SELECT {value} {sign} {move} {op} DATE '{at}'").fetchall()
         assert not kept or evaluate(predicate, lambda field: internal) is True
 
 
@@ -408,7 +410,7 @@ def is_kept(predicate: Predicate, stats_of: Callable[[dt.Field], Stats]) -> bool
         ("small + 1 = 6", 0, 5, True),
         ("6 > 1 + small", 5, 126, False),
         ("small + 1 = 6", 6, 126, False),
-        ("small + 1 = 6", 6, 127, True),  # 127 + 1 may overflow, which has to be told
+        ("small + 1 = 6", 6, 127, True),  # 127 + 1 may overflow, which must raise an error
         ("small - 2 >= 5", -126, 6, False),
         ("small - 2 >= 5", -127, 6, True),
         ("small - 2 >= 5", None, 6, True),
@@ -464,10 +466,10 @@ def test_a_long_list_skips_between_its_widest_gaps() -> None:
 
 @pytest.mark.parametrize("column", ["ts", "tz", "tn", "da", "id", "small", "big", "s", "d"])
 @pytest.mark.parametrize("type_", ["date", "bigint", "int", "varchar", "double", "timestamp", "timestamptz"])
-def test_casts_of_columns(judge: duckdb.DuckDBPyConnection, column: str, type_: str) -> None:
+def test_casts_of_columns(reference: duckdb.DuckDBPyConnection, column: str, type_: str) -> None:
     for literal in ("'2020-01-01'", "date '2020-01-01'", "timestamp '2020-01-01 10:00:00'", "1", "1.5", "'1'", "300"):
         for operators in (EQUALITIES, ORDERS):
-            check(judge, *(f"{column}::{type_} {operator} {literal}" for operator in operators))
+            check(reference, *(f"{column}::{type_} {operator} {literal}" for operator in operators))
 
 
 pairs = st.deferred(lambda: st.sampled_from(accepted_pairs()))
@@ -510,8 +512,8 @@ expressions = st.recursive(
 
 
 @given(text=expressions)
-def test_compound_filters_mean_what_duckdb_says(judge: duckdb.DuckDBPyConnection, text: str) -> None:
-    check(judge, text)
+def test_compound_filters_mean_what_duckdb_says(reference: duckdb.DuckDBPyConnection, text: str) -> None:
+    check(reference, text)
 
 
 def stats_of(field: dt.Field, rows: list[int], missing: frozenset[str]) -> Stats:
@@ -542,7 +544,7 @@ def stats_of(field: dt.Field, rows: list[int], missing: frozenset[str]) -> Stats
         ("d > 5", (None, None, 1, 2, 3), True),
         ("d = 'nan'::DOUBLE", (3.0, 3.0, 0, 0, 3), False),
         ("d <> 'nan'::DOUBLE", (3.0, 3.0, 0, 0, 3), True),
-        ("d = 5", (1.0, math.nan, 0, 0, 3), True),  # a bound that is NaN says nothing
+        ("d = 5", (1.0, math.nan, 0, 0, 3), True),  # a bound that is NaN is ignored
         ("d = 0", (-0.0, -0.0, 0, 0, 3), True),
         ("NOT isnan(d)", (None, None, 1, 2, 3), False),
         ("id = 10", (9, 5), True),  # iceberg 3.25
@@ -553,7 +555,7 @@ def stats_of(field: dt.Field, rows: list[int], missing: frozenset[str]) -> Stats
         ("s NOT LIKE 'ab%'", ("abx", "abz"), False),
         ("s NOT LIKE 'abc%'", ("ab", "abd"), True),  # iceberg T16
         (f"s <> '{'a' * 15}'", ("a" * 15, "a" * 15), False),
-        (f"s <> '{'a' * 16}'", ("a" * 16, "a" * 16), True),  # which may have been cut (iceberg 3.20)
+        (f"s <> '{'a' * 16}'", ("a" * 16, "a" * 16), True),  # the bound may be truncated (iceberg 3.20)
         ("u < 'ffffffff-0000-0000-0000-000000000001'", (b"\xff" * 16, b"\xff" * 16), True),  # iceberg 3.3
     ],
 )
@@ -567,9 +569,9 @@ def test_statistics_skip_what_cannot_match(text, stats, is_read):
     rows=st.lists(st.integers(0, ROWS - 1), min_size=1, max_size=4),
     missing=st.frozensets(st.sampled_from(["lower", "upper", "null_count", "nan_count", "value_count"])),
 )
-def test_pruning_keeps_every_file_with_a_matching_row(judge, text, rows, missing):
+def test_pruning_keeps_every_file_with_a_matching_row(reference, text, rows, missing):
     try:
-        hit = judge.execute(f"SELECT n FROM t WHERE n IN ({', '.join(map(str, rows))}) AND ({text})").fetchall()
+        hit = reference.execute(f"SELECT n FROM t WHERE n IN ({', '.join(map(str, rows))}) AND ({text})").fetchall()
     except (duckdb.Error, UnicodeDecodeError):
         return
     if hit:
@@ -641,7 +643,7 @@ def test_names_are_bound_and_quoted(text: str, sql: str, columns: list[str]) -> 
         ("not " * 5000 + "id = 1", "nested too deeply"),
     ],
 )
-def test_what_is_no_condition_on_a_row_is_refused(text: str, problem: str) -> None:
+def test_a_filter_must_be_a_condition_on_one_row(text: str, problem: str) -> None:
     with pytest.raises(RequestError, match=problem):
         parse_filter(text, NAMES)
 

@@ -1,4 +1,4 @@
-"""Reads with a filter that is parsed already: the plan and the rows are those of its text."""
+"""Reads with a parsed filter have the same plan and rows as reads with the filter's text."""
 
 from pathlib import Path
 
@@ -15,7 +15,7 @@ ROWS = ([{"id": 1, "s": "a"}, {"id": 2, "s": "b"}], [{"id": 3, "s": "c"}])
 
 @pytest.fixture(params=["iceberg", "delta"])
 def table(request, tmp_path: Path) -> harness.Table:
-    """Ids 1 and 2 in one file, 3 in another; at first, `id` was an int."""
+    """Ids 1 and 2 in one file, 3 in another. `id` was an int at first."""
     make = IcebergTable if request.param == "iceberg" else DeltaTable
     t = make.create(tmp_path / "t", {"id": "int" if request.param == "iceberg" else "integer", "s": "string"})
     t.append(*map(t.write_data, ROWS))

@@ -1,4 +1,4 @@
-"""Avro containers by field id (iceberg 2.1, 2.8, 2.14-2.16), against files that fastavro wrote."""
+"""Avro containers by field id (iceberg 2.1, 2.8, 2.14-2.16), compared with files that fastavro wrote."""
 
 import contextlib
 import io
@@ -42,7 +42,7 @@ TYPES = [
     ({"type": "enum", "name": "e", "symbols": ["A", "B"]}, "B", "B"),
     ({"type": "array", "items": "string"}, ["a", "b"], ["a", "b"]),
     ({"type": "map", "values": "long"}, {"a": 1}, [("a", 1)]),
-    ({"type": "int", "logicalType": "date"}, 10**6 * 2, 2 * 10**6),  # a year that datetime lacks
+    ({"type": "int", "logicalType": "date"}, 10**6 * 2, 2 * 10**6),  # a year that datetime does not support
     ({"type": "long", "logicalType": "timestamp-micros"}, -1, -1),
     (record(field("x", "int", 1), field("y", ["null", "string"], 2), name="inner"), {"x": 1, "y": None}, [1, None]),
     (["null", "int", "string"], "text", "text"),
@@ -53,7 +53,7 @@ TYPES = [
 def test_every_type_is_decoded_or_skipped(type_, value, expected):
     schema = record(field("a", type_, 1), field("skipped", "skip_type_of_a", 2), field("end", "long", 3))
     named = isinstance(type_, dict) and "name" in type_
-    # A named type is used a second time by its name.
+    # A named type is referred to by its name the second time.
     schema["fields"][1]["type"] = type_["name"] if named else type_
     writable = {**schema, "fields": [{**f, "type": _unlogical(f["type"])} for f in schema["fields"]]}
     data = container(writable, [{"a": value, "skipped": value, "end": 9}])
@@ -61,7 +61,7 @@ def test_every_type_is_decoded_or_skipped(type_, value, expected):
 
 
 def _unlogical(type_):
-    """fastavro would refuse ints that its own dates cannot hold; only the declaration matters here."""
+    """The schema without logical types, because fastavro refuses ints that its own dates cannot hold."""
     return type_["type"] if isinstance(type_, dict) and "logicalType" in type_ else type_
 
 
@@ -96,7 +96,7 @@ def test_a_cut_file_is_corrupt(codec):
     data = container(SCHEMA, ROWS, codec=codec)
     header_end = len(container(SCHEMA, [], codec=codec))
     for end in range(len(data)):
-        # Between header and first block nothing shows that more was to come.
+        # Between the header and the first block, nothing shows that more bytes are missing.
         if end == header_end:
             continue
         with pytest.raises(CorruptFileError) as raised:
@@ -106,7 +106,7 @@ def test_a_cut_file_is_corrupt(codec):
 
 @pytest.mark.parametrize("codec", ["null", "deflate", "snappy", "zstandard", "bzip2", "xz"])
 @given(st.data())
-def test_damage_is_an_error_of_ours_or_other_values(codec, data):
+def test_damage_is_a_harness_error_or_changes_values(codec, data):
     written = bytearray(container(SCHEMA, ROWS, codec=codec))
     position = data.draw(st.integers(0, len(written) - 1))
     written[position] = data.draw(st.integers(0, 255))

@@ -1,4 +1,4 @@
-"""Counts and bounds that contradict each other say nothing: no file is skipped by them, and no delete held back."""
+"""Counts and bounds that contradict each other are ignored: they skip no file and keep no delete from a file."""
 
 import struct
 
@@ -10,7 +10,7 @@ from harness.writing.iceberg.builder import IcebergTable
 
 @pytest.mark.parametrize("false", ["data", "delete"])
 @pytest.mark.parametrize("more", [0, 1], ids=["all rows null", "more nulls than rows"])
-def test_a_delete_is_applied_beside_a_false_null_count(tmp_path, false, more):
+def test_a_delete_applies_despite_a_wrong_null_count(tmp_path, false, more):
     table = IcebergTable.create(tmp_path / "t", {"id": "long"})
     data = table.write_data([{"id": number} for number in range(10)])
     delete = table.write_equality_deletes(["id"], [{"id": 3}, {"id": 5}])
@@ -32,8 +32,8 @@ COUNTS = {
 
 @pytest.mark.parametrize("others", [0, 1, 150], ids=["alone", "few files", "many files"])
 @pytest.mark.parametrize("counts", COUNTS.values(), ids=COUNTS)
-def test_no_file_is_skipped_by_bounds_beside_false_counts(tmp_path, counts, others):
-    """The specification gives bounds of values that are neither null nor NaN, so that there must be such values."""
+def test_bounds_with_wrong_counts_skip_no_file(tmp_path, counts, others):
+    """The specification defines bounds over values that are neither null nor NaN, so such values must exist."""
     table = IcebergTable.create(tmp_path / "t", {"id": "long", "x": "double"})
     handle = table.write_data([{"id": number, "x": 7.0} for number in range(5)])
     for name, value in counts.items():

@@ -1,4 +1,4 @@
-"""Which deletes hit which data file, by rule number. Sequence numbers and partitions are written out in each case."""
+"""Which deletes apply to which data file, by rule number. Each case states all sequence numbers and partitions."""
 
 import struct
 
@@ -41,7 +41,7 @@ def entry(content, path, seq, spec_id=1, part=7, *, file_format="parquet", statu
     partition = {f.field_id: part for f in SPECS[spec_id].fields} if spec_id in SPECS else {}
     facts = {"record_count": 1, "size": 1} | more
     file = DataFile(content=content, path=path, format=file_format, spec_id=spec_id, partition=partition, **facts)
-    # The file sequence number is always later: rules go by the data sequence number (2.10).
+    # The file sequence number is always later, because the rules use the data sequence number (2.10).
     return ManifestEntry(status, 1, seq, seq + 100, file, manifest)
 
 

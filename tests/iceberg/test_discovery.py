@@ -1,4 +1,4 @@
-"""Which metadata file is a table's, and the physical paths of many recorded ones at once (iceberg 1.12)."""
+"""Which metadata file of a table is current, and the physical paths of many recorded paths at once (iceberg 1.12)."""
 
 import gzip
 import json
@@ -27,7 +27,7 @@ TEMPORARY = "12345678-1234-1234-1234-123456789012.metadata.json"
 
 
 def document(name: str = "", **changes: Any) -> dict[str, Any]:
-    """Minimal metadata of a v1 table, which tells its file name by a property."""
+    """Minimal metadata of a v1 table, with its file name as a property."""
     return {
         "format-version": 1,
         "location": "s3://bucket/db/t",
@@ -85,7 +85,7 @@ def test_find_metadata_in_a_directory(tmp_path, names, hint, expected, given):
     assert read_name(find(f"{tmp_path}/{given}")) == expected
 
 
-def test_catalog_names_need_leave_to_guess_1_5(tmp_path: Path) -> None:
+def test_catalog_names_need_permission_to_guess_1_5(tmp_path: Path) -> None:
     write(tmp_path / "metadata", A, C, OLD)
     with pytest.raises(AmbiguousTableError) as caught:
         find(tmp_path)
@@ -151,7 +151,7 @@ def test_a_tie_without_times_is_an_error_1_5(tmp_path: Path) -> None:
     [["vfinal.metadata.json", A], ["vfinal.metadata.json"], ["v9.metadata.json", A], [TEMPORARY]],
     ids=["odd and numbered", "odd", "two schemes", "left-over only"],
 )
-def test_names_that_do_not_tell_are_never_guessed_1_4(tmp_path: Path, names: list[str]) -> None:
+def test_undecided_names_are_never_guessed_1_4(tmp_path: Path, names: list[str]) -> None:
     write(tmp_path / "metadata", *names)
     with pytest.raises(AmbiguousTableError, match="the file names do not decide"):
         find(tmp_path, allow_version_guess=True)
@@ -186,7 +186,7 @@ def test_a_recorded_location_with_half_a_character(tmp_path: Path, location: str
     table = IcebergTable.create(tmp_path / "t", {"id": "long"})
     table.append(table.write_data([{"id": 1}]))
 
-    def moved(document: dict[str, Any]) -> None:
+    def moved_table(document: dict[str, Any]) -> None:
         name = document["snapshots"][-1]["manifest-list"].rsplit("/", 1)[-1]
         document["snapshots"][-1]["manifest-list"] = f"{location}/metadata/{name}"
         document["location"] = location
@@ -194,9 +194,9 @@ def test_a_recorded_location_with_half_a_character(tmp_path: Path, location: str
 
     path = max((tmp_path / "t/metadata").glob("*.metadata.json"))
     document = json.loads(path.read_text())
-    moved(document)
+    moved_table(document)
     path.write_text(json.dumps(document))
-    # Data files are recorded where they are, and no path of theirs begins with what is not UTF-8.
+    # Data files keep their recorded paths, and none of these starts with the prefix that is not UTF-8.
     assert harness.open_table(str(tmp_path / "t")).snapshot().to_arrow().num_rows == 1
 
 

@@ -1,4 +1,4 @@
-"""Plans of whole tables: what is skipped, what is said to be trusted, and what planning brings into the process."""
+"""Plans of whole tables: skipped files, trusted statistics, and the modules that planning imports."""
 
 import pytest
 
@@ -10,7 +10,7 @@ ROWS = ([{"id": 1, "n": 1}], [{"id": 2, "n": 5}], [{"id": 3, "n": 9}])
 
 @pytest.fixture
 def table(tmp_path):
-    """Three manifests of a file each, the newest first in the list, partitioned by n: 1, 5, 9."""
+    """Three manifests of one file each, the newest first in the list, partitioned by n: 1, 5, 9."""
     made = IcebergTable.create(tmp_path / "t", {"id": "long", "n": "int"}, partition_spec=[("n", "identity")])
     for rows in ROWS:
         made.append(made.write_data(rows))
@@ -39,22 +39,22 @@ def test_manifests_are_skipped_unless_asked_otherwise(table, prune, manifests, s
     assert found.to_dict()["trusted"] == list(found.trusted)
 
 
-def test_a_file_outside_of_its_summary_makes_all_manifests_be_read(table):
+def test_a_file_outside_its_summary_causes_all_manifests_to_be_read(table):
     nine = (9).to_bytes(4, "little")
 
-    def lie(document):
+    def falsify(document):
         newest, _, oldest = document.records
         assert newest["partitions"][0]["lower_bound"] == nine
         oldest["partitions"][0] |= {"lower_bound": nine, "upper_bound": nine}
 
-    table.edit_manifest_list(lie)
+    table.edit_manifest_list(falsify)
     found = plan(table, "n = 9")
     assert (found.counts.manifests_skipped, found.files.num_rows, len(found.skipped)) == (0, 1, 2)
     assert found.trusted == ("partition tuples of 2 files",)
     assert [w.partition(" are wrong")[2] for w in found.warnings] == [", so no manifest is skipped [iceberg 3.9]"]
 
 
-def test_a_bound_that_is_cut_inside_a_character_keeps_its_file(tmp_path):
+def test_a_bound_truncated_inside_a_character_keeps_its_file(tmp_path):
     made = IcebergTable.create(tmp_path / "t", {"s": "string"})
     data = made.write_data([{"s": "b"}])
     data.data_file["lower_bounds"] = [{"key": 1, "value": b"\xf0\x9f"}]

@@ -1,4 +1,4 @@
-"""What of manifest lists and manifests is refused (iceberg section 2), and the summaries that skip them (3.6-3.9)."""
+"""Refused manifest lists and manifests (iceberg section 2), and the summaries that skip manifests (3.6-3.9)."""
 
 import struct
 
@@ -110,7 +110,7 @@ def eq(field, value):
     return Comparison(field, Op.EQ, value)
 
 
-def of(predicate, transform, field, writer=None):
+def manifest_filter(predicate, transform, field, writer=None):
     part = PartitionField(field_id=1000, source_id=field.id, source_ids=(field.id,), name="part", transform=transform)
     spec = PartitionSpec(1, (part,))
     return ManifestFilter(spec, projected(predicate, spec, SCHEMA), SCHEMA, lambda manifest: writer)
@@ -132,23 +132,24 @@ def _texts(lower, upper):
     ("predicate", "field", "summary", "kept"),
     [
         (eq(ID, 10), ID, FieldSummary(False, None, _long(1), _long(9)), False),
-        (eq(ID, 10), ID, FieldSummary(False, None, _long(1), b"9"), True),  # 3.8: both, or none
+        (eq(ID, 10), ID, FieldSummary(False, None, _long(1), b"9"), True),  # 3.8: both bounds or none
         (eq(ID, 0), ID, FieldSummary(False, None, _long(1), b"9"), True),
-        # No bounds: no values, says the specification; a writer that did not know the type, says experience.
+        # Without bounds, there are no values according to the specification. In practice, the writer may not know the
+        # type.
         (eq(ID, 5), ID, FieldSummary(True), True),
         (eq(ID, 5), ID, FieldSummary(False), True),
-        # An upper bound that may have been cut: all that it begins may be there, and no more.
+        # The upper bound may be truncated, so all values that start with it are possible, and no others.
         (eq(NAME, "abda"), NAME, _texts("aa", "abc"), False),
         (Comparison(NAME, Op.GE, "abd"), NAME, _texts("aa", "abc"), True),  # rounded up, the bound is abd
         (Comparison(NAME, Op.GT, "abd"), NAME, _texts("aa", "abc"), False),
-        (eq(NAME, "z"), NAME, _texts("a", "\U0010ffff"), True),  # nothing is above
+        (eq(NAME, "z"), NAME, _texts("a", "\U0010ffff"), True),  # there is no greater value
         (eq(NAME, "b\ud7ffz"), NAME, _texts("a", "b\ud7ff\U0010ffff"), True),
-        (eq(NAME, "b\ue000"), NAME, _texts("a", "b\ud7ff"), True),  # the next character, past the surrogates
+        (eq(NAME, "b\ue000"), NAME, _texts("a", "b\ud7ff"), True),  # the next character after the surrogates
         (eq(NAME, "b\ue001"), NAME, _texts("a", "b\ud7ff"), False),
     ],
 )
-def test_a_manifest_is_kept_where_its_summary_allows_it(predicate, field, summary, kept):
-    assert of(predicate, Identity(), field).may_hold([manifest(summary)]).tolist() == [kept]
+def test_a_manifest_is_kept_if_its_summary_allows_it(predicate, field, summary, kept):
+    assert manifest_filter(predicate, Identity(), field).may_hold([manifest(summary)]).tolist() == [kept]
 
 
 @pytest.mark.parametrize(
@@ -157,11 +158,13 @@ def test_a_manifest_is_kept_where_its_summary_allows_it(predicate, field, summar
 @pytest.mark.parametrize("field", [RAW, TAG], ids=["binary", "fixed"])
 def test_binary_summaries_need_a_writer_that_is_known_to_be_right(writer, kept, field):
     summary = FieldSummary(False, None, b"\x01\x01", b"\x02\x02")
-    assert of(eq(field, b"\x03\x03"), Identity(), field, writer).may_hold([manifest(summary)]).tolist() == [kept]
+    assert manifest_filter(eq(field, b"\x03\x03"), Identity(), field, writer).may_hold(
+        [manifest(summary)]
+    ).tolist() == [kept]
 
 
-def test_summaries_of_another_length_say_nothing():
-    keep = of(eq(ID, 10), Identity(), ID)
+def test_summaries_of_another_length_are_ignored():
+    keep = manifest_filter(eq(ID, 10), Identity(), ID)
     summary = FieldSummary(False, None, _long(1), _long(9))
     assert keep.may_hold([manifest(summary, summary), manifest()]).all()
     assert not keep.contradicted([manifest(summary, summary)], np.zeros(1, np.int64), [{1000: 10}]).any()
@@ -175,9 +178,9 @@ def test_summaries_of_another_length_say_nothing():
         (0, FieldSummary(False, None, _long(1), _long(9)), True),
         (None, FieldSummary(False, None, _long(1), _long(9)), True),
         (None, FieldSummary(True), False),
-        (1, FieldSummary(True), False),  # nothing was concluded from it
+        (1, FieldSummary(True), False),  # nothing was concluded from the bound
     ],
 )
-def test_a_tuple_outside_of_what_is_trusted_contradicts_it(value, summary, contradicted):
-    keep = of(eq(ID, 5), Identity(), ID)
+def test_a_tuple_outside_trusted_bounds_contradicts_them(value, summary, contradicted):
+    keep = manifest_filter(eq(ID, 5), Identity(), ID)
     assert keep.contradicted([manifest(summary)], np.zeros(1, np.int64), [{1000: value}]).tolist() == [contradicted]

@@ -1,4 +1,4 @@
-"""Iceberg table metadata files: what is read, and what is refused."""
+"""Iceberg table metadata files: how they are read, and which are refused."""
 
 import copy
 import gzip
@@ -111,7 +111,7 @@ V1: dict[str, Any] = {
 
 
 def edited(document: dict[str, Any], **changes: Any) -> dict[str, Any]:
-    """A copy with keys (underscores for dashes) replaced, or removed where the value is `...`."""
+    """A copy of the document with some keys (underscores for dashes) replaced, or removed if the value is `...`."""
     result = copy.deepcopy(document)
     for key, value in changes.items():
         if value is ...:
@@ -253,12 +253,12 @@ def test_broken_metadata_is_refused(document: dict[str, Any], cause: str | None,
         ({"partition_statistics": {}}, "Ignored /partition-statistics: Invalid value: got {}, expected a list"),
     ],
 )
-def test_what_reading_does_not_use_is_a_warning(changes: dict[str, Any], warning: str) -> None:
+def test_problems_in_unused_parts_are_warnings(changes: dict[str, Any], warning: str) -> None:
     assert parsed(edited(V3, **changes)).warnings == (warning,)
 
 
-def test_any_value_of_the_wrong_kind_gives_metadata_or_a_named_error() -> None:
-    """No value of the document, at any depth, may be relied on without a check."""
+def test_any_value_of_the_wrong_type_gives_metadata_or_a_harness_error() -> None:
+    """No value of the document, at any depth, may be used without a check."""
 
     def places(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
         keys = list(value) if isinstance(value, dict) else range(len(value)) if isinstance(value, list) else []

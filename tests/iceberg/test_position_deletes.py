@@ -1,4 +1,4 @@
-"""Position deletes of three formats, and vectors in Puffin, into positions by data file; other spellings of it."""
+"""Position deletes in three formats, and vectors in Puffin files, by data file; differently spelled paths."""
 
 import io
 import json
@@ -49,7 +49,7 @@ def parquet(table):
 
 
 def load(tmp_path, content, file_format="parquet"):
-    """Reads one file of deletes, s3://t/d, whose bytes are in `tmp_path`."""
+    """Read one delete file, s3://t/d, whose bytes are in `tmp_path`."""
     (tmp_path / "d").write_bytes(content)
     table = IcebergTable.create(tmp_path / "t", {"id": "long"})
     data = table.write_data([{"id": 1}])
@@ -74,7 +74,7 @@ def columns(paths, positions):
     [
         (parquet(rows((A, None))), CorruptDeleteError, f"{ODD}1 rows without pos"),
         (parquet(rows((None, 1), (A, 2))), CorruptDeleteError, f"{ODD}1 rows without file_path"),
-        (parquet(rows((C, -5), (A, 1))), CorruptDeleteError, f"{ODD}position -5"),  # of another file
+        (parquet(rows((C, -5), (A, 1))), CorruptDeleteError, f"{ODD}position -5"),  # for another data file
         (parquet(rows((A, 1)).drop_columns("pos")), CorruptFileError, f"{UNREAD}0 columns are pos by name"),
         (
             parquet(with_ids(rows((A, 1)), PATH_ID, 1)),
@@ -121,7 +121,10 @@ KINDS = ["position deletes", "position deletes for one file", "deletion vector"]
 
 
 def make(folder: Path, authority: str, kind: str) -> tuple[str, str]:
-    """A table of three rows, the second of which is dead by another name of its file; location and delete file."""
+    """A table of three rows. The second row is deleted under another spelling of its file's path.
+
+    Returns the location and the path of the delete file.
+    """
     table = IcebergTable.create(folder / "t", {"id": "long"}, format_version=3 if kind == "deletion vector" else 2)
     data = table.write_data([{"id": 1}, {"id": 2}, {"id": 3}])
     table.append(data)
@@ -144,11 +147,11 @@ def ids(read: harness.Table, **more: Any) -> list[int]:
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("authority", AUTHORITIES)
-def test_it_is_told_and_joined_by_a_path_map(tmp_path: Path, authority: str, kind: str) -> None:
+def test_a_stray_delete_is_reported_and_a_path_map_applies_it(tmp_path: Path, authority: str, kind: str) -> None:
     location, delete = make(tmp_path, authority, kind)
-    with pytest.warns(HarnessWarning) as told:
+    with pytest.warns(HarnessWarning) as caught:
         assert ids(harness.open_table(location)) == [1, 2, 3]
-    (sentence,) = [str(warning.message) for warning in told]
+    (sentence,) = [str(warning.message) for warning in caught]
     assert f"Position delete file {delete} deletes no row" in sentence
     option = f"{{'{authority}{location}': '{location}'}}"
     assert sentence.endswith(f"pass path_map={option}")
@@ -158,7 +161,7 @@ def test_it_is_told_and_joined_by_a_path_map(tmp_path: Path, authority: str, kin
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_of_an_untrusted_table_it_is_an_error(tmp_path: Path, kind: str) -> None:
+def test_a_stray_delete_in_an_untrusted_table_is_an_error(tmp_path: Path, kind: str) -> None:
     location, _ = make(tmp_path, "hdfs://host:8020", kind)
     table = harness.open_table(location, untrusted=True)
     with pytest.raises(InvalidTableError, match="deletes no row"):

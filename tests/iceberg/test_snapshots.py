@@ -14,9 +14,10 @@ IN_SCHEMA = {0: "a", 1: "b", 2: "c"}
 
 
 def table(**changes: Any) -> TableMetadata:
-    """Schemas 0, 1, 2 with the columns a, b, c; 2 is current, newer than every snapshot.
+    """Schemas 0, 1, and 2 with the columns a, b, and c; 2 is current and newer than every snapshot.
 
-    Main went 10, 20, 30; 40 is on the branch `dev`, 50 is staged, and the log remembers an expired 5.
+    The history of main is 10, 20, 30; 40 is on the branch `dev`, 50 is staged, and the log still has the expired
+    snapshot 5.
     """
     document = {
         "format-version": 2,
@@ -117,7 +118,7 @@ def log(after_ms: int, id_: int) -> dict[str, int]:
         ),
     ],
 )
-def test_what_is_not_there_is_named_with_what_is(metadata: TableMetadata, at: Any, message: str) -> None:
+def test_a_missing_selection_lists_the_available_ones(metadata: TableMetadata, at: Any, message: str) -> None:
     with pytest.raises(SnapshotNotFoundError) as caught:
         select(metadata, at)
     assert str(caught.value) == message
@@ -162,6 +163,6 @@ def test_timestamp_ms_reads_times_as_utc_rounded_down(value: Any, expected: int)
     ],
     ids=str,
 )
-def test_timestamp_ms_refuses_what_is_no_time(value: Any) -> None:
+def test_timestamp_ms_refuses_other_texts(value: Any) -> None:
     with pytest.raises(RequestError, match=r"^Invalid timestamp: got "):
         timestamp_ms(value)

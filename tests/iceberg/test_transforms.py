@@ -1,4 +1,4 @@
-"""Partition transforms (iceberg 3.10-3.17): values by the specification, projections never lose a row."""
+"""Partition transforms (iceberg 3.10-3.17): values follow the specification, and projections never lose a row."""
 
 import datetime
 from decimal import Decimal
@@ -34,7 +34,7 @@ DAY_US = 86_400_000_000
 
 
 @given(st.lists(st.binary(max_size=20)), st.integers(1, 100))
-def test_buckets_of_many_values_are_those_of_each(values, number):
+def test_buckets_of_many_values_equal_those_of_single_values(values, number):
     bucket = Bucket(number)
     single, many = apply(bucket, dt.BinaryType()), buckets_of(bucket, dt.BinaryType())
     assert many(pa.array(values, pa.binary())).to_pylist() == [single(value) for value in values]
@@ -54,7 +54,7 @@ def test_buckets_of_many_values_are_those_of_each(values, number):
         (Month(), DATE, -1, -1),
         (Day(), DATE, -1, -1),
         (Month(), DATE, (datetime.date(2000, 2, 29) - datetime.date(1970, 1, 1)).days, 361),
-        (Year(), DATE, -719_528, -1970),  # year 0, which datetime lacks
+        (Year(), DATE, -719_528, -1970),  # year 0, which datetime does not support
         (Hour(), MICROS, -1, -1),
         (Day(), MICROS, -1, -1),
         (Month(), MICROS, -1, -1),
@@ -158,7 +158,7 @@ LITERALS = {
 
 @st.composite
 def leaves(draw, field, value):
-    """A leaf on `field`, with literals that are often the value or next to it."""
+    """A predicate on `field`, with literals that are often equal or close to its value."""
     near = [value] if value is not None else []
     if isinstance(value, int):
         near += [value - 1, value + 1]

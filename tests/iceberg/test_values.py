@@ -1,4 +1,4 @@
-"""Bounds, partition values and partition equality (iceberg 2.18, 3.21-3.24, 4.1)."""
+"""Bounds, partition values, and equality of partitions (iceberg 2.18, 3.21-3.24, 4.1)."""
 
 import math
 import struct
@@ -39,7 +39,7 @@ UUID = uuid.UUID("f79c3e09-677c-4bbd-a479-3f349cb785e7")
         (dt.StringType(), b"", ""),
         (dt.StringType(), "😀".encode()[:2], None),
         (dt.UuidType(), UUID.bytes[:15], None),
-        (dt.FixedType(4), b"ab", b"ab"),  # cut
+        (dt.FixedType(4), b"ab", b"ab"),  # truncated
         (dt.FixedType(4), b"abcde", None),
         (dt.VariantType(), b"\x01", None),
         (dt.GeographyType(), b"\x00" * 16, None),
@@ -49,7 +49,7 @@ UUID = uuid.UUID("f79c3e09-677c-4bbd-a479-3f349cb785e7")
 def test_decode_bound(type_, data, expected):
     decoded = decode_bound(type_, data)
     assert (decoded, type(decoded)) == (expected, type(expected))
-    # As an array: null where 64 bits do not hold the number.
+    # As an array, the bound is null if the number exceeds 64 bits.
     is_long = isinstance(expected, int) and expected >= 2**63
     assert decode_bounds(pa.array([data, None], pa.binary()), type_).to_pylist() == [
         None if is_long else expected,

@@ -1,4 +1,4 @@
-"""One text per value, the same from every engine, so that two tables are equal when their sorted lines are.
+"""A canonical text for each value, the same from every engine, so that equal tables have equal sorted lines.
 
     null                      ~
     boolean                   true, false
@@ -7,7 +7,7 @@
     string                    JSON string
     binary, fixed, uuid       x'hex', lower case
     date                      d<days since 1970-01-01>
-    timestamp                 ts<microseconds since 1970-01-01, UTC>, and .nnn for nanoseconds that are left over
+    timestamp                 ts<microseconds since 1970-01-01, UTC>, and .nnn for further nanoseconds
     time, duration            t<microseconds>, dur<microseconds>, with .nnn likewise
     list                      [a,b]
     struct                    <name:value,…>, by name
@@ -34,13 +34,18 @@ FLOATS = {16: np.float16, 32: np.float32, 64: np.float64}
 
 @dataclass(frozen=True, slots=True)
 class CanonicalTable:
-    """names: column names, sorted. rows: canonical rows, sorted."""
+    """A table as canonical text.
+
+    Attributes:
+        names: The sorted column names.
+        rows: The sorted canonical rows.
+    """
 
     names: tuple[str, ...]
     rows: tuple[str, ...]
 
     def hash(self) -> str:
-        """24 hex digits that stand for names and rows."""
+        """Return 24 hex digits that identify the names and rows."""
         text = SEPARATOR.join(self.names) + "\n" + "\n".join(self.rows)
         return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:24]
 
@@ -53,7 +58,7 @@ def canonical_table(table: pa.Table) -> CanonicalTable:
 
 
 def canonical_values(array: pa.Array | pa.ChunkedArray) -> list[str]:
-    """One text per value."""
+    """Return one text per value."""
     if isinstance(array, pa.ChunkedArray):
         return [text for chunk in array.chunks for text in canonical_values(chunk)]
     type_ = array.type
@@ -106,14 +111,17 @@ def _map(keys: pa.Array, values: pa.Array) -> str:
 
 
 def _plain_values(array: pa.Array) -> list[Any]:
-    """Python values; moments as the ints that Arrow stores: `datetime` lacks nanoseconds and most years."""
+    """Return Python values.
+
+    Times are the ints that Arrow stores, because `datetime` lacks nanoseconds and most years.
+    """
     if pa.types.is_temporal(array.type) and not pa.types.is_interval(array.type):
         return array.cast(pa.int32() if array.type.bit_width == 32 else pa.int64()).to_pylist()
     return array.to_pylist()
 
 
 def _writer(type_: pa.DataType) -> Callable[[Any], str]:
-    """The maker of texts of non-null values of a primitive type."""
+    """Return a function that writes non-null values of a primitive type."""
     for tests, write in _WRITERS:
         if any(test(type_) for test in tests):
             return lambda value: write(value, type_)
@@ -121,7 +129,7 @@ def _writer(type_: pa.DataType) -> Callable[[Any], str]:
 
 
 def _float(value: float, narrow: Callable[[float], Any]) -> str:
-    # str() of the narrow value is its shortest text; repr(float()) brings that to Python's notation.
+    # str() of the narrow value is its shortest text; repr(float()) converts that to Python's notation.
     return repr(float(str(narrow(value)))) if math.isfinite(value) else str(float(value))
 
 

@@ -1,4 +1,4 @@
-"""The reference implementations' Spark sessions, and the count of what was compared with them."""
+"""Spark sessions of the reference implementations, and the number of comparisons."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -17,13 +17,13 @@ COUNTED = pytest.StashKey[Counter[str]]()
 
 @pytest.fixture(scope="session")
 def warehouse(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Where the reference writers put their tables."""
+    """The directory for tables of the reference writers."""
     return tmp_path_factory.mktemp("warehouse")
 
 
 @pytest.fixture(scope="session")
 def iceberg_spark(warehouse: Path) -> Iterator[Any]:
-    """Spark with Apache Iceberg's runtime, and the catalog `ice` over the warehouse."""
+    """A Spark session with Apache Iceberg's runtime, and the catalog `ice` over the warehouse."""
     catalog = {
         "spark.sql.catalog.ice": "org.apache.iceberg.spark.SparkCatalog",
         "spark.sql.catalog.ice.type": "hadoop",
@@ -37,7 +37,7 @@ def iceberg_spark(warehouse: Path) -> Iterator[Any]:
 
 @pytest.fixture(scope="session")
 def delta_spark() -> Iterator[Any]:
-    """Spark with Delta Lake."""
+    """A Spark session with Delta Lake."""
     session = _session("delta", QUICK_DELTA)
     yield session
     session.stop()
@@ -56,7 +56,7 @@ def _session(name: str, settings: dict[str, str]) -> Any:
 
 @pytest.fixture
 def counted(request: pytest.FixtureRequest) -> Counter[str]:
-    """What has been compared in this run; tests add to it."""
+    """The number of comparisons in this run, which the tests increase."""
     return request.config.stash.setdefault(COUNTED, Counter())
 
 

@@ -1,4 +1,4 @@
-"""Histories of Delta Lake, which `delta_histories.txt` tells."""
+"""Histories written by Delta Lake, from `delta_histories.txt`."""
 
 from pathlib import Path
 from typing import Any
@@ -7,7 +7,7 @@ from written_tables import Step, WrittenReading, histories
 
 
 def compacted(first: int, last: int) -> Step:
-    """Writes the log compaction of some versions, from Delta Lake's own replay of them: no SQL does that."""
+    """Write the log compaction of some versions from Delta Lake's own replay. There is no SQL for that."""
 
     def compact(spark: Any, location: str) -> None:
         nothing = spark._jvm.scala.Option.empty()
@@ -43,4 +43,4 @@ READINGS = {
     "log-compaction": WrittenReading(proof=("_delta_log/*1.*3.compacted.json", "_delta_log/*4.*6.compacted.json")),
     "variant": WrittenReading(texts=("v", "n.w")),
 }
-"""Histories of which more is looked at than their columns."""
+"""Histories for which more than the columns is compared."""

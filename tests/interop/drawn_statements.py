@@ -1,4 +1,7 @@
-"""Histories of statements, drawn by Hypothesis from the operations of the written ones; every statement succeeds."""
+"""Histories of statements, drawn by Hypothesis from the operations in the histories in files.
+
+Every statement succeeds.
+"""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -31,9 +34,9 @@ _TRANSFORMS = {
     "date": ("{c}", "years({c})", "months({c})", "days({c})"),
 }
 _NO_KEYS = ("float", "double", "struct", "array")
-"""Types that are no keys of equality deletes."""
+"""Types that equality deletes cannot use as keys."""
 _KEPT = ("id", "s")
-"""Columns that keep their names and types."""
+"""Columns whose names and types never change."""
 _PROPERTIES = (
     "'delta.enableDeletionVectors'='true'",
     "'delta.enableDeletionVectors'='true', 'delta.checkpointPolicy'='v2', 'delta.checkpointInterval'='2'",
@@ -48,7 +51,10 @@ _REWRITE = "CALL ice.system.{} (table => '{{ref}}', options => map('rewrite-all'
 class _State:
     """The table after the statements so far.
 
-    version: of Iceberg's format, 0: Delta. fields: sources of partition fields. made: names that were ever given.
+    Attributes:
+        version: The Iceberg format version, or 0 for Delta.
+        fields: The source columns of partition fields.
+        made: All names that were ever used.
     """
 
     draw: Callable[..., object]
@@ -72,7 +78,7 @@ class _State:
         return self.pick(f"id = {n}", f"id > {n}", f"id % 3 = {n} % 3", "id IS NULL", "s = 'a'", "s IS NULL", "true")
 
     def others(self) -> list[str]:
-        """Columns that may change, but those by which a spec partitions."""
+        """The columns that may change: all but the source columns of partition specs."""
         return [name for name in self.columns if name not in _KEPT and name not in self.fields.values()]
 
 
@@ -111,7 +117,7 @@ def _add(state: _State) -> str:
 
 
 def _drop(state: _State) -> str | None:
-    if not state.others() or state.fields:  # a column by which an old spec partitions may not go
+    if not state.others() or state.fields:  # the source column of an old spec must not be dropped
         return None
     name = state.pick(*state.others())
     del state.columns[name]
@@ -183,7 +189,7 @@ _OF_DELTA: tuple[Callable[[_State], Step | None], ...] = (
 
 @st.composite
 def histories(draw: Callable[..., object], format: str) -> list[Step]:
-    """Statements: a table with a first insert, and up to eight operations on it."""
+    """Draw the statements of a history: a table with a first insert, and up to eight operations on it."""
     state = _State(draw, 0)
     columns, more = "id bigint, s string, n int", _OF_DELTA
     if format == "iceberg":

@@ -1,4 +1,4 @@
-"""Equality deletes by Apache Iceberg's own writer; no SQL writes them."""
+"""Equality deletes by Apache Iceberg's own writer, because no SQL statement writes them."""
 
 from typing import Any
 from uuid import uuid4
@@ -9,11 +9,16 @@ from written_tables import Step, loaded
 def equality_delete(
     *keys: str, where: str, equals: Any, whole: bool = False, format: str = "PARQUET", vacuous: bool = False
 ) -> Step:
-    """Deletes by the keys of those rows in which a column has a value; None: in which it is null.
+    """Return a step that deletes by the keys of the rows in which a column has a value.
 
-    keys: names of columns. whole: one delete file for the whole table, by the first spec, which must not partition;
-    otherwise one for each partition that has data by the current spec. vacuous: where there are no such rows,
-    nothing is done.
+    Args:
+        keys: Names of the key columns.
+        where: The column.
+        equals: The value. None for null.
+        whole: If true, write one delete file for the whole table under the first spec, which must be unpartitioned.
+            Otherwise, write one for each partition of the current spec with data.
+        format: The file format.
+        vacuous: If true, do nothing if there are no such rows.
     """
 
     def delete(spark: Any, table: str) -> None:
@@ -48,7 +53,7 @@ def equality_delete(
 
 
 def _partitions(table: Any) -> list[tuple[Any, Any]]:
-    """The current spec, with each of its partitions that has a file."""
+    """Return the current spec with each of its partitions that has a file."""
     files = [task.file() for task in table.newScan().planFiles().iterator()]
     current = {str(f.partition().toString()): f.partition() for f in files if f.specId() == table.spec().specId()}
     return [(table.spec(), partition) for partition in current.values()]

@@ -1,4 +1,4 @@
-"""Histories of Apache Iceberg: those of `iceberg_histories.txt`, and others that are made by number or of those."""
+"""Histories written by Apache Iceberg: from `iceberg_histories.txt`, generated ones, and variants of them."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -11,14 +11,14 @@ ON_READ = "'write.delete.mode'='merge-on-read', 'write.update.mode'='merge-on-re
 
 
 def create(columns: str, version: int, *properties: str, partitioned: str = "") -> str:
-    """CREATE TABLE with a format version and properties."""
+    """Return CREATE TABLE with a format version and properties."""
     by = f"PARTITIONED BY ({partitioned}) " if partitioned else ""
     named = ", ".join((f"'format-version'='{version}'", *properties))
     return f"CREATE TABLE {{t}} ({columns}) USING iceberg {by}TBLPROPERTIES ({named})"
 
 
 def _java(change: Callable[[Any, Any], None]) -> Callable[[Any, str], None]:
-    """A step by Iceberg's own interface; `change` is given the table and the virtual machine."""
+    """Return a step that calls Iceberg's Java interface. `change` gets the table and the virtual machine."""
 
     def step(spark: Any, table: str) -> None:
         change(loaded(spark, table), spark._jvm)
@@ -62,7 +62,7 @@ _TRANSFORMS = (
 
 
 def _evolution(version: int, transforms: Sequence[str], *properties: str) -> tuple[Step, ...]:
-    """Each transform for a while, then two of one time after the other."""
+    """Return steps that partition by each transform for a while, and then by two transforms of a time in turn."""
     return (
         create("id bigint, s string, at timestamp, n decimal(9, 2), day date", version, *properties),
         "INSERT INTO {t} SELECT id, concat('s', id % 3), TIMESTAMP'2024-01-31 22:00:00Z' + make_interval("
@@ -90,7 +90,7 @@ _TOLD = histories("iceberg_histories.txt", {"on_read": ON_READ}, _CALLS)
 
 
 def _as(name: str, format: str, version: int) -> tuple[Step, ...]:
-    """A history of Avro files in version 2, with files of another format or in another version."""
+    """Return a history of Avro files in version 2, with another file format or format version."""
     first, *others = _TOLD[name]
     return (
         str(first).replace("'avro'", f"'{format}'").replace("'format-version'='2'", f"'format-version'='{version}'"),
@@ -112,4 +112,4 @@ READINGS = {
     **dict.fromkeys(("merge-on-read-v3", "copy-on-write-v3", "compaction-v3"), _LINEAGE),
     "variants": WrittenReading(texts=("v", "st.w", "later")),
 }
-"""Histories of which more is read than their columns."""
+"""Histories for which more than the columns is compared."""

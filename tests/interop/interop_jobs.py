@@ -1,4 +1,4 @@
-"""A session that has a real jar and was taught names: the jar's tables and names stay its own."""
+"""Jobs in a session with a real jar and registered harness tables. The jar's own tables and names do not change."""
 
 import json
 import subprocess
@@ -12,7 +12,7 @@ from harness.writing.iceberg.builder import IcebergTable
 
 
 def registered(spark: Any, place: Path) -> SparkJob:
-    """`prod.db.orders` and `prod.db.items`, of each of which the first row of two is deleted."""
+    """Register `prod.db.orders` and `prod.db.items`. Each has two rows, and the first is deleted."""
     ice = IcebergTable.create(place / "orders", {"id": "long"})
     file = ice.write_data([{"id": 1}, {"id": 2}])
     ice.append(file)
@@ -25,7 +25,7 @@ def registered(spark: Any, place: Path) -> SparkJob:
 
 
 def check_reads_and_writes(job: SparkJob, place: Path, own: str) -> None:
-    """own: a table of the jar's, of one row 7."""
+    """Check reads and writes of a job. `own` is a table of the jar with one row, 7."""
     spark = job.spark
 
     def ids(query: str) -> list[int]:
@@ -64,10 +64,10 @@ print(json.dumps(sorted([row["id"], row["total"]] for row in rows)))
 
 
 def rows_of_a_job_in_a_session_of(reference: str, place: Path) -> list[list[int]]:
-    """The rows that a job leaves which merges, updates and deletes; read by the jar and by harness."""
+    """Return the rows after a job that merges, updates, and deletes, read by the jar and by harness."""
     command = [sys.executable, "-c", _JOB, reference]
     run = subprocess.run(command, capture_output=True, text=True, cwd=place, check=False)
     assert run.returncode == 0, run.stderr[-2000:]
-    assert list(place.iterdir()) == []  # nothing is left in the working directory
+    assert list(place.iterdir()) == []  # the working directory stays empty
     rows: list[list[int]] = json.loads(run.stdout.splitlines()[-1])
     return rows

@@ -1,4 +1,4 @@
-"""How tests against the reference implementations run."""
+"""Settings and parameters of tests against the reference implementations."""
 
 from collections.abc import Collection, Sequence
 from typing import Any
@@ -10,7 +10,9 @@ from harness.suite.scenarios.model import Scenario
 
 
 def drawn(examples: int) -> settings:
-    """The same histories in every run, none of them shrunk: each step of one takes seconds."""
+    """Return settings that draw the same histories in every run and do not shrink them, because each step takes
+    seconds.
+    """
     return settings(
         max_examples=examples,
         derandomize=True,
@@ -22,7 +24,7 @@ def drawn(examples: int) -> settings:
 
 
 def of_scenarios(scenarios: Sequence[Scenario]) -> list[Any]:
-    """A parameter for each scenario of one format; two of three wait for the night, since each takes a second."""
+    """Return a parameter for each scenario of one format. Two of three run nightly only, since each takes a second."""
     return [
         pytest.param(each, id=each.name.partition("/")[2], marks=pytest.mark.nightly if place % 3 else ())
         for place, each in enumerate(scenarios)
@@ -30,6 +32,6 @@ def of_scenarios(scenarios: Sequence[Scenario]) -> list[Any]:
 
 
 def params(names: Collection[str], before_a_merge: Collection[str]) -> list[Any]:
-    """A parameter for each name; those that are not of the others wait for the night."""
+    """Return a parameter for each name. Names that are not in `before_a_merge` run nightly only."""
     assert set(before_a_merge) <= set(names)
     return [pytest.param(name, marks=() if name in before_a_merge else pytest.mark.nightly) for name in names]

@@ -1,4 +1,6 @@
-"""A scenario whose table harness builds, read by a reference implementation: the same rows, or both refuse."""
+"""Scenarios whose tables harness builds and a reference implementation reads: both return the same rows, or both
+refuse.
+"""
 
 import dataclasses
 import re
@@ -21,7 +23,7 @@ from harness.suite.scores import Strictness, read_text, score_read
 
 
 def differences(format: str) -> dict[str, str]:
-    """The reads on the list `differences.txt` of a format's reference, by scenario and number, with the reason."""
+    """Return the reads that `differences.txt` lists for a format's reference, with the reasons."""
     text = re.sub(r"\n +", " ", Path(__file__).with_name("differences.txt").read_text("utf-8"))
     told = (line.partition(": ") for line in text.splitlines() if line.startswith(f"{format}/"))
     return {name: reason for name, _, reason in told}
@@ -29,13 +31,14 @@ def differences(format: str) -> dict[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class ReferenceImplementation:
-    """A reference implementation, and what is known of it.
+    """A reference implementation and its known differences.
 
-    reader: a `SparkReference` of `harness.suite.other_readers`. declines: what it raises when it has no
-        way to ask.
-    feed: reads the changes of a table from a version to another; None: it has none.
-    not_asked: metadata columns of harness that it has not, or holds in another form.
-    differences: `scenario` for all of its reads, or `scenario#n` for its nth, to what it does there.
+    Attributes:
+        reader: A `SparkReference` of `harness.suite.other_readers`.
+        declines: The exception of the reader if it cannot express a read.
+        feed: A function that reads the changes of a table between two versions. None if there is none.
+        not_asked: Metadata columns of harness that the reference lacks, or has in another form.
+        differences: Known differences by `scenario` for all reads of a scenario, or by `scenario#n` for the nth read.
     """
 
     name: str
@@ -46,8 +49,8 @@ class ReferenceImplementation:
     feed: Callable[[str, tuple[int, int]], Any] | None = None
 
     def check(self, scenario: Scenario, place: Path, counted: Counter[str]) -> None:
-        """Every read that it can be asked for agrees, but those on the list, which do not."""
-        asked = self._asked(scenario, place, {Outcome.SKIP})
+        """Check that every read that the reference supports agrees, except for the listed reads, which must differ."""
+        asked = self._check_reads(scenario, place, {Outcome.SKIP})
         differing = [check for check in asked if check.outcome is not Outcome.PASS]
         counted[f"{self.name} scenarios"] += bool(asked)
         counted[f"{self.name} scenarios with differences"] += bool(differing)
@@ -56,15 +59,15 @@ class ReferenceImplementation:
         counted[f"{self.name} reads of scenarios that differ"] += len(differing)
 
     def check_drawn(self, drawn: DrawnHistory, place: Path, counted: Counter[str]) -> None:
-        """Every state of a drawn history that it can read agrees with the model."""
+        """Check that every state of a drawn history that the reference can read agrees with the model."""
         scenario = scenario_of(drawn, [ReadShape(at=point) for point in drawn.model.points()])
-        read = self._asked(scenario, place, {Outcome.SKIP, Outcome.UNSUPPORTED})
+        read = self._check_reads(scenario, place, {Outcome.SKIP, Outcome.UNSUPPORTED})
         counted[f"{self.name} tables drawn"] += bool(read)
         counted[f"{self.name} tables drawn, not read"] += not read
         counted[f"{self.name} reads of drawn tables"] += len(read)
 
-    def _asked(self, scenario: Scenario, place: Path, passed_over: Set[Outcome]) -> list[Check]:
-        """The outcomes of the reads, none of which may be a surprise."""
+    def _check_reads(self, scenario: Scenario, place: Path, passed_over: Set[Outcome]) -> list[Check]:
+        """Return the outcomes of the reads, and fail for an unexpected outcome."""
         built = build(scenario, place)
         checks = [self._scored(built, each) for each in built.expectations]
         asked = [check for check in checks if check.outcome not in passed_over]
@@ -80,17 +83,17 @@ class ReferenceImplementation:
         return None if known is not None else f"{read}: {check.outcome.value}, {check.message}"
 
     def _scored(self, built: BuiltScenario, expectation: ResolvedExpectation) -> Check:
-        """Held against what harness says, also where the specification leaves it open."""
+        """Compare a read with harness' result, also if the specification leaves the result open."""
         skipped = Check(number=expectation.number, read=read_text(expectation), outcome=Outcome.SKIP)
         words = {*(expectation.columns or ()), *re.findall(r"\w+", expectation.where or "")}
-        if words & self.not_asked or expectation.opening:  # it has a catalog's answer from a client alone
+        if words & self.not_asked or expectation.opening:  # it gets a catalog's answer only through a client
             return skipped
         result: pa.Table | Exception
         try:
             result = self._rows(built, expectation)
         except self.declines:
             return skipped
-        except Exception as error:  # whatever it raises is its answer
+        except Exception as error:  # any exception is an outcome
             result = error
         if isinstance(result, Exception) and isinstance(expectation.expected, ExpectedError):
             return dataclasses.replace(skipped, outcome=Outcome.PASS)

@@ -1,4 +1,4 @@
-"""Spark with a reference implementation, and settings under which it does many small things quickly."""
+"""Spark sessions with a reference implementation, with settings that make many small operations fast."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -6,7 +6,7 @@ from typing import Any
 import harness
 from harness.suite.readers import PINNED
 
-# What runs once is interpreted: compiling it costs more.
+# Code that runs once is interpreted, because compiling it takes longer.
 QUICK = {
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
@@ -17,12 +17,12 @@ QUICK_DELTA = {
     "spark.driver.extraJavaOptions": "-XX:ReservedCodeCacheSize=256m -XX:MetaspaceSize=512m",
     "spark.databricks.delta.snapshotPartitions": "2",
     "spark.sql.sources.parallelPartitionDiscovery.threshold": "9999",
-    "spark.sql.sources.parallelPartitionDiscovery.parallelism": "2",  # VACUUM takes 10,000 tasks otherwise
+    "spark.sql.sources.parallelPartitionDiscovery.parallelism": "2",  # otherwise VACUUM starts 10,000 tasks
     "spark.databricks.delta.retentionDurationCheck.enabled": "false",
 }
 
 
 def start(format: str, settings: Mapping[str, str]) -> Any:
-    """A session with the jars and settings that are pinned for a format, and further settings."""
+    """Start a session with the jars and settings that are pinned for a format, and further settings."""
     packages = {"spark.jars.packages": ",".join(PINNED[format]["packages"])}
     return harness.spark_session(config={**packages, **PINNED[format]["settings"], **settings})

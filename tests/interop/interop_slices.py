@@ -1,4 +1,4 @@
-"""Slices as the reference implementations see them: the rows of the source, and an append that harness reads."""
+"""Slices read by the reference implementations: the rows of the source, and an appended row."""
 
 from collections import Counter
 from pathlib import Path
@@ -16,7 +16,7 @@ WAYS: dict[str, dict[str, Any]] = {
 
 
 def check(name: str, place: Path, spark: Any, format_: str, counted: Counter[str]) -> None:
-    """Pull a scenario's table in each way, read it by the reference's reader, and append a row of its own to it."""
+    """Pull a scenario's table with each option, read it with the reference's reader, and append a row."""
     (scenario,) = find(name)
     source = harness.open_table(build(scenario, place / "source").address)
     for way, options in WAYS.items():

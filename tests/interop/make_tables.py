@@ -1,11 +1,11 @@
-"""Writes fixtures/interop anew: small tables by a reference implementation, and the rows that it reads of them.
+"""Rewrite fixtures/interop: small tables written by a reference implementation, with the rows that it reads.
 
     python tests/interop/make_tables.py iceberg
 
-runs where `nox -s interop` runs its tests of the format. Each table is a folder `<name>/table`;
-`<name>/expected.json` has every read of it as columns and rows, a value that JSON has not as Python's text of it.
-`versions.json` says who wrote. The paths in an Iceberg table are of a file system `viewfs://reference`, so that whoever
-reads it must see that it moved.
+Run this in the environment of `nox -s interop` for the format. Each table is a folder `<name>/table`;
+`<name>/expected.json` contains every read of it as columns and rows, and values that JSON lacks as Python's text.
+`versions.json` contains the versions of the writers. The paths in an Iceberg table are in a file system
+`viewfs://reference`, so that readers must detect that it was moved.
 """
 
 import json
@@ -37,7 +37,7 @@ WITH_LINEAGE = ("iceberg/deletion-vectors", "delta/row-tracking")
 
 
 def write_iceberg() -> Any:
-    """Writes the tables of Iceberg; the session."""
+    """Write the Iceberg tables and return the session."""
     with tempfile.TemporaryDirectory() as directory:
         catalog = {
             "spark.hadoop.fs.viewfs.mounttable.reference.link./warehouse": f"file://{directory}",
@@ -71,7 +71,7 @@ def _reads_of_iceberg(spark: Any, select: str, table: str) -> Iterator[tuple[dic
 
 
 def write_delta() -> Any:
-    """Writes the tables of Delta; the session."""
+    """Write the Delta tables and return the session."""
     spark = start("delta", QUICK_DELTA)
     for name, statements in DELTA.items():
         location = PLACE / "delta" / name / "table"
@@ -107,7 +107,7 @@ def _write_reads(place: Path, reads: Iterator[tuple[dict[str, Any], pa.Table]]) 
 
 
 def main(format: str) -> None:
-    """Writes every table of a format, what was read, and the versions of Spark and the jars."""
+    """Write every table of a format, the reads, and the versions of Spark and the jars."""
     shutil.rmtree(PLACE / format, ignore_errors=True)
     spark = {"iceberg": write_iceberg, "delta": write_delta}[format]()
     packages = PINNED[format]["packages"]

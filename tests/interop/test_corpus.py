@@ -1,6 +1,7 @@
-"""Tables that other projects wrote, against what reading them must give, by every engine, in every way of reading.
+"""Tables of other projects, compared with their expected rows, by every engine and in every kind of read.
 
-The corpus is a directory with `cases.json`; HARNESS_CORPUS names it, default `../shared/corpus` beside the repository.
+The corpus is a directory with `cases.json`. HARNESS_CORPUS names it; the default is `../shared/corpus` next to the
+repository.
 """
 
 import json
@@ -25,10 +26,10 @@ pytestmark = pytest.mark.interop
 
 CORPUS = Path(os.environ.get("HARNESS_CORPUS") or Path(__file__).parents[3] / "shared" / "corpus")
 ORACLE_ROWS = 20_000
-NEWEST = 40  # of a long history, the snapshots that are read
+NEWEST = 40  # The number of newest snapshots that are read in a long history.
 VARIANT = re.compile(r"<metadata:x'(?P<metadata>[0-9a-f]*)',value:x'(?P<value>[0-9a-f]*)'>")
 
-# Cases that cannot give their rows: the error that must come instead, and why. One that reads after all fails.
+# Cases that must fail: the expected error, and the reason. A case that can be read after all fails the test.
 EXCEPTIONS: dict[str, tuple[type[harness.HarnessError], str]] = {
     "iceberg/duckdb-iceberg/column_mapping.my_table": (
         harness.MissingFileError,
@@ -39,7 +40,7 @@ EXCEPTIONS: dict[str, tuple[type[harness.HarnessError], str]] = {
 
 @dataclass(frozen=True)
 class CorpusCase:
-    """A table, or the metadata file to read it at, and what must come of it."""
+    """A table or metadata file, and the expected result."""
 
     id: str
     location: str
@@ -102,7 +103,7 @@ def assert_rows(got: CanonicalTable, expected: dict[str, Any]) -> None:
         assert got.names == tuple(sorted(columns))
     if (rows := expected.get("rows")) is not None:
         assert len(got.rows) == rows
-    is_variant = "variant_hash" in expected  # the file has variants in binary form, and `hash` is of that
+    is_variant = "variant_hash" in expected  # the file contains variants in binary form, and `hash` refers to that form
     if (file := expected.get("file")) is not None:
         names, *lines = (CORPUS / file).read_text("utf-8").removesuffix("\n").split("\n")
         assert got.names == tuple(names.split(SEPARATOR))
@@ -120,7 +121,7 @@ def as_json(variant: re.Match[str]) -> str:
 
 @pytest.mark.parametrize("case", cases("delta"))
 def test_every_base_gives_the_same_state(case: CorpusCase):
-    """delta L11: commits alone, each checkpoint, and compacted commits are ways to the same table."""
+    """Commits alone, each checkpoint, and compacted commits yield the same state (delta L11)."""
     if case.expected["outcome"] == "must be an error":
         pytest.skip("not a table that can be read")
     contents = {base: content(state) for base, state in states_by_base(case.location).items()}
@@ -134,7 +135,7 @@ def test_engines_agree_at_every_snapshot(case: CorpusCase, spark: Any):
         table = harness.open_table(case.location)
         ids = [snapshot["id"] for snapshot in table.snapshots()][-NEWEST:]
     except harness.HarnessError:
-        return  # no table; that this is so on every engine, the tests of the cases say
+        return  # not a table; the tests of the cases check this on every engine
     for snapshot_id in ids:
         snapshot = table.snapshot(snapshot_id)
         duckdb, spark_ = (outcome(lambda e=e: snapshot.to_arrow(engine=e)) for e in ("duckdb", "spark"))  # noqa: B023
@@ -150,7 +151,7 @@ def outcome(read: Callable[[], pa.Table]) -> CanonicalTable | str:
 
 @pytest.mark.parametrize("case", cases())
 def test_the_oracle_agrees(case: CorpusCase):
-    """It reads apart: the rows of harness, or an error too."""
+    """The oracle, which reads independently, returns the rows of harness, or fails too."""
     within_the_oracle(case)
     apart = outcome(lambda: read_with_oracle(case.location))
     ours = outcome(lambda: harness.open_table(case.location).snapshot().to_arrow())
@@ -159,7 +160,7 @@ def test_the_oracle_agrees(case: CorpusCase):
 
 @pytest.mark.parametrize("case", cases())
 def test_a_slice_gives_the_rows_of_its_source(case: CorpusCase, tmp_path: Path):
-    """Pulled whole."""
+    """The slice contains the whole table."""
     try:
         source = harness.open_table(case.location)
         wanted = canonical_table(source.to_arrow())

@@ -1,4 +1,4 @@
-"""Delta Lake writes and harness reads; harness writes and Delta Lake reads; jobs beside its jar."""
+"""Delta Lake reads tables of harness, and harness reads tables of Delta Lake; jobs run with its jar."""
 
 from typing import Any
 
@@ -17,7 +17,10 @@ from harness.suite.scenarios.loading import find
 
 pytestmark = pytest.mark.interop
 BEFORE_A_MERGE = ("deletion-vectors", "change-data-feed", "log-compaction", "mapped-by-name", "partitions", "types")
-"""Deletes, changes, logs, mapped columns, partitions, values. Row ids, checkpoints of v2 and widened columns wait."""
+"""Deletes, changes, logs, mapped columns, partitions, and values.
+
+Row ids, V2 checkpoints, and widened columns run nightly.
+"""
 DIFFERENCES = differences("delta")
 SCENARIOS = find("delta/*")
 NOT_ASKED = frozenset({"_file", "_pos", "_spec_id", "_partition", "_deleted"})
@@ -52,7 +55,7 @@ def test_delta_writes_drawn_histories_and_harness_reads(steps, delta_spark, tmp_
 
 @pytest.fixture(scope="module")
 def delta(delta_spark: Any) -> ReferenceImplementation:
-    """The suite's reader of Delta Lake, in a session beside the tests' own."""
+    """The suite's reader of Delta Lake, in a separate session."""
     from harness.suite import other_readers as readers
 
     session = delta_spark.newSession()

@@ -1,4 +1,4 @@
-"""Apache Iceberg's Spark runtime writes and harness reads; harness writes and Iceberg reads; jobs beside its jar."""
+"""Apache Iceberg reads tables of harness, and harness reads tables of Apache Iceberg; jobs run with its jar."""
 
 import re
 from typing import Any
@@ -30,9 +30,11 @@ BEFORE_A_MERGE = (
     "avro-files-v3",
     "variants",
 )
-"""Each kind: both forms of deletes, row ids, evolved schemas and partitions, values, file formats, variants."""
+"""One history of each kind: both forms of deletes, row ids, evolved schemas and partitions, values, file formats,
+variants.
+"""
 LACKING = re.compile(r"\b(time|timestamp_ns|timestamptz_ns|geometry|unknown)\b")
-"""Types that Iceberg has not in Spark."""
+"""Types that Iceberg does not support in Spark."""
 DIFFERENCES = differences("iceberg")
 SCENARIOS = find("iceberg/*")
 SLICES_BEFORE_A_MERGE = ("iceberg/deletes/many-vectors-in-one-puffin", "iceberg/deletes/shared-position-delete-files")
@@ -66,11 +68,11 @@ def test_iceberg_writes_drawn_histories(steps, iceberg_spark, warehouse, counted
 
 @pytest.fixture(scope="module")
 def iceberg(iceberg_spark: Any) -> ReferenceImplementation:
-    """The suite's reader of Apache Iceberg, in a session beside the tests' own."""
+    """The suite's reader of Apache Iceberg, in a separate session."""
     from harness.suite import other_readers as readers
 
     session = iceberg_spark.newSession()
-    session.conf.set("spark.sql.caseSensitive", "true")  # some scenarios have names that differ in case alone
+    session.conf.set("spark.sql.caseSensitive", "true")  # some scenarios have names that differ only in case
     return ReferenceImplementation(
         "Iceberg", readers.SparkReference("iceberg", session), readers.Unsupported, DIFFERENCES
     )
@@ -82,7 +84,7 @@ def test_harness_writes_and_iceberg_reads(scenario, iceberg, tmp_path, counted):
 
 
 def in_spark(history: DrawnHistory) -> bool:
-    """Tells whether Spark has all types of a history."""
+    """Return whether Spark has all types of a history."""
     return LACKING.search(repr((history.table, history.operations))) is None
 
 

@@ -1,9 +1,9 @@
-"""Tables that a reference implementation writes, step by step, beside what harness reads of them.
+"""Tables that a reference implementation writes step by step, compared with what harness reads.
 
-Statements, and those of the histories in files, are formatted with the names of the table:
+Statements, also those of the histories in files, are formatted with the names of the table:
 
     {t}           the table, in SQL                     {ref}     the same, for Iceberg's procedures
-    {source}      another table beside it               {elsewhere}   a directory beside it
+    {source}      another table in the same place       {elsewhere}   a directory next to the table's
     {s[0]}        the id of its first snapshot, and so on, as made
     {now}         a timestamp after every snapshot
 """
@@ -28,18 +28,21 @@ from harness.suite.scores import convert_types
 
 ENGINES = ("duckdb", "oracle", "spark")
 Step: TypeAlias = str | tuple[str, ...] | Callable[[Any, str], None]
-"""A statement, several of them between which nothing is compared, or a call of the implementation's Java interface,
-which is given the session, and the table's name in SQL; of Delta its directory."""
+"""A statement; several statements with no comparison between them; or a call of the implementation's Java interface
+with the session and the table's name in SQL, or for Delta the table's directory.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class WrittenReading:
     """The part of a table that is compared.
 
-    select: in SQL, under harness's names. texts: columns of type variant, or fields of structs, which harness gives as
-        the text of JSON.
-    oldest: the first version whose files are still there. feed: the change data feed too.
-    proof: glob patterns under the table's directory of files that the history is about.
+    Attributes:
+        select: The columns in SQL, under harness' names.
+        texts: Columns of type variant, or fields of structs, which harness returns as JSON text.
+        oldest: The first version whose files still exist.
+        feed: If true, compare the change data feed too.
+        proof: Glob patterns, relative to the table's directory, of files that the history must produce.
     """
 
     select: str = "*"
@@ -50,9 +53,12 @@ class WrittenReading:
 
 
 def histories(file: str, words: Mapping[str, str], calls: Mapping[str, Any]) -> dict[str, tuple[Step, ...]]:
-    """The histories that a file tells, by name, in the form that `iceberg_histories.txt` says.
+    """Return the histories in a file by name. `iceberg_histories.txt` describes the form.
 
-    words: texts for names in braces, beside those of the file. calls: functions and steps by the names that `!` calls.
+    Args:
+        file: The name of the file.
+        words: Texts for names in braces, in addition to those in the file.
+        calls: Functions and steps that `!` calls, by name.
     """
     text = re.sub(r"\n +", " ", Path(__file__).with_name(file).read_text("utf-8"))
     known, parts = dict(words), {}
@@ -76,7 +82,7 @@ def histories(file: str, words: Mapping[str, str], calls: Mapping[str, Any]) -> 
 
 
 class WrittenTable:
-    """A table of a reference writer. location: its directory, which is not there yet."""
+    """A table of a reference writer. `location` is its directory, which does not exist yet."""
 
     name: str
     table: str
@@ -90,7 +96,7 @@ class WrittenTable:
         self.snapshots: list[int] = []
 
     def run(self, steps: Iterable[Step]) -> None:
-        """Does all steps, and compares after each, then every point of the table's history."""
+        """Execute all steps, compare after each of them, and finally compare every point of the table's history."""
         for step in steps:
             if currently_in_test_context():
                 note(str(step))
@@ -110,15 +116,15 @@ class WrittenTable:
         self.counted[f"{self.name} histories"] += 1
 
     def current(self) -> None:
-        """The rows that are current."""
+        """Compare the current rows."""
         raise AssertionError("of the format")
 
     def every_point(self) -> None:
-        """Every point of the history that can still be read."""
+        """Compare every point of the history that can still be read."""
         raise AssertionError("of the format")
 
     def sound(self) -> None:
-        """`harness check` has nothing to say against what the reference wrote."""
+        """Check that `harness check` has no findings in the reference's table."""
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", harness.HarnessWarning)
             report = harness.open_table(str(self.location)).check(level="data", all_snapshots=not self.reading.oldest)
@@ -127,7 +133,7 @@ class WrittenTable:
         assert not report.unchecked, report.unchecked
 
     def compare(self, at: int | str | None, theirs: pa.Table, engines: Sequence[str] = ENGINES) -> None:
-        """Every engine gives the rows, and the names, of the reference."""
+        """Check that every engine returns the rows and names of the reference."""
         opened = harness.open_table(str(self.location))
         columns = None if self.reading.select == "*" else theirs.schema.names
         for engine in engines:
@@ -135,7 +141,7 @@ class WrittenTable:
             self.counted[f"{self.name} reads"] += 1
 
     def theirs(self, source: str) -> pa.Table:
-        """The rows that the reference reads."""
+        """Return the rows that the reference reads."""
         from pyspark.sql.functions import to_json
 
         frame = self.spark.sql(f"SELECT {self.reading.select} FROM {source}")
@@ -148,7 +154,7 @@ class WrittenTable:
 
     def _with_table_name(self, statement: str) -> str:
         if "{now}" in statement:
-            time.sleep(0.01)  # a clock's tick, so that the last snapshot lies before
+            time.sleep(0.01)  # one tick of the clock, so that the last snapshot is older
         return statement.format(
             t=self.table,
             ref=self.table.removeprefix("ice."),
@@ -160,7 +166,7 @@ class WrittenTable:
 
 
 class IcebergWrittenTable(WrittenTable):
-    """A table in the catalog `ice`, over the directory above that of its namespace."""
+    """A table in the catalog `ice`, whose warehouse contains the directory of the namespace."""
 
     name = "Iceberg"
 
@@ -175,7 +181,9 @@ class IcebergWrittenTable(WrittenTable):
         self.snapshots += [found for found in self._live() if found not in self.snapshots]
 
     def every_point(self) -> None:
-        """Every snapshot, branch and tag, that there are no others, and the snapshot of each moment of the log."""
+        """Compare every snapshot, branch, and tag, check that there are no others, and compare the snapshot at each
+        logged time.
+        """
         for snapshot in self._live():
             self.compare(snapshot, self.theirs(f"{self.table} VERSION AS OF {snapshot}"))
         java, opened = loaded(self.spark, self.table), harness.open_table(str(self.location))
@@ -188,13 +196,16 @@ class IcebergWrittenTable(WrittenTable):
         self.counted["Iceberg snapshots"] += len(self.snapshots)
 
     def _live(self) -> list[int]:
-        """The snapshots that it still has, oldest first."""
+        """Return the snapshots that still exist, oldest first."""
         java = loaded(self.spark, self.table).snapshots()
         return [snapshot.snapshotId() for snapshot in sorted(java, key=lambda each: each.timestampMillis())]
 
 
 class DeltaWrittenTable(WrittenTable):
-    """A table by its path. Reads by Spark wait for the end, beside what Delta Lake read of each version."""
+    """A table by path.
+
+    Reads by Spark happen at the end, and are compared with what Delta Lake read for each version.
+    """
 
     name = "Delta"
 
@@ -209,7 +220,7 @@ class DeltaWrittenTable(WrittenTable):
         self.compare(None, theirs, ("duckdb", "oracle"))
 
     def every_point(self) -> None:
-        """Every version by its number and by its time, and the change data feed."""
+        """Compare every version by its number and by its time, and the change data feed."""
         history = self.spark.sql(f"DESCRIBE HISTORY {self.table}").selectExpr("version", "unix_millis(timestamp) AS ms")
         times = {row.version: row.ms for row in history.collect() if row.version >= self.reading.oldest}
         opened = harness.open_table(str(self.location))
@@ -232,7 +243,7 @@ class DeltaWrittenTable(WrittenTable):
 
 
 def assert_same(expected: pa.Table, rows: pa.Table, read: str) -> None:
-    """The reference's rows and harness's are the same, whatever Arrow types carry the values."""
+    """Check that the rows of the reference and of harness are equal, ignoring the Arrow types of the values."""
     assert rows.schema.names == expected.schema.names, read
     theirs, _ = convert_types(expected, rows.schema)
     found = harness.compare(theirs, rows)
@@ -240,5 +251,5 @@ def assert_same(expected: pa.Table, rows: pa.Table, read: str) -> None:
 
 
 def loaded(spark: Any, table: str) -> Any:
-    """The table as Iceberg's own interface has it."""
+    """Return the table as an object of Iceberg's own interface."""
     return spark._jvm.org.apache.iceberg.spark.Spark3Util.loadIcebergTable(spark._jsparkSession, table)

@@ -1,4 +1,4 @@
-"""The history of a table: counts of what each commit added and removed, by hand, and its picture."""
+"""The history of a table: hand-counted additions and removals of each commit, and the picture."""
 
 from pathlib import Path
 from typing import Any
@@ -55,7 +55,7 @@ SUMMARIES = {
         ("overwrite", "added-records=1", (9, 1, 1, 0, 0), (1, None, None, None, None, None)),
     ],
 }
-"""Chains of an operation, its summary, the totals after it where a writer told them, and the counts."""
+"""For an operation: its summaries in order, the totals after each if the writer recorded them, and the counts."""
 
 
 @pytest.mark.parametrize("chain", SUMMARIES.values(), ids=SUMMARIES)
@@ -88,9 +88,6 @@ def test_writers_and_refs_of_iceberg(tmp_path: Path) -> None:
         (ids[1], "Apache Iceberg 1.10.0", []),
         (ids[0], None, ["v1"]),
     ]
-
-
-# -- Delta -------------------------------------------------------------------------------------------------------------
 
 
 def rows(*ids: int) -> list[dict[str, int]]:
@@ -132,7 +129,7 @@ def test_the_actions_of_delta(tmp_path: Path) -> None:
     assert "refs" not in found[0]
 
 
-def test_rows_without_statistics_are_those_that_the_writer_counted(tmp_path: Path) -> None:
+def test_without_statistics_the_writers_row_counts_are_used(tmp_path: Path) -> None:
     table = DeltaTable.create(tmp_path / "t", {"id": "long"})
     for metrics in ({"numOutputRows": "12"}, {"num_added_rows": 3}, {"numOutputRows": "x"}):
         bare = table.write_data(rows(1), statistics="none")
@@ -142,7 +139,7 @@ def test_rows_without_statistics_are_those_that_the_writer_counted(tmp_path: Pat
 
 
 @pytest.mark.parametrize("stats", ['{"numRecords": "many"}', "{", "[1]", 7, {"numRecords": 1}, "[" * 100_000])
-def test_what_a_writer_puts_into_a_commit_is_no_count_and_no_fault(stats: Any, tmp_path: Path) -> None:
+def test_odd_values_in_a_commit_are_ignored(stats: Any, tmp_path: Path) -> None:
     table = DeltaTable.create(tmp_path / "t", {"id": "long"})
     table.append(table.write_data(rows(1)))
     source = harness.open_table(str(table.directory))._source
@@ -154,7 +151,7 @@ def test_what_a_writer_puts_into_a_commit_is_no_count_and_no_fault(stats: Any, t
                 engineInfo=["x"],
                 clientVersion={},
                 operationMetrics={"numOutputRows": []},
-                padding="x" * 1000,  # the file is not shorter than it was listed
+                padding="x" * 1000,  # the file may not be shorter than its listed size
             )
 
     table.edit_commit(1, spoil)
@@ -216,7 +213,7 @@ def test_changes_of_a_delta_table(tmp_path, mapping):
     if mapping:
         t.rename_column("old", "named")
         t.drop_column("new")
-        t.set_configuration({"a": "b"})  # which says the schema again
+        t.set_configuration({"a": "b"})  # repeats the schema unchanged
     t.append(t.write_data([{"id": 1}]))
     found = harness.open_table(str(t.directory)).history()[::-1]
     expected = (
@@ -225,7 +222,7 @@ def test_changes_of_a_delta_table(tmp_path, mapping):
     assert [entry["schema_changes"] for entry in found] == expected
 
 
-def test_a_schema_that_nobody_can_read_is_no_change(tmp_path):
+def test_an_unreadable_schema_is_not_a_change(tmp_path):
     t = DeltaTable.create(tmp_path / "t", {"id": "int"})
     t.set_configuration({"a": "b"})
     t.edit_commit(

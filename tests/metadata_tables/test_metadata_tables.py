@@ -1,4 +1,4 @@
-"""Metadata tables, against what was written; expectations by hand."""
+"""Metadata tables, compared with expectations written by hand."""
 
 import datetime
 import json
@@ -15,12 +15,12 @@ from harness.writing.iceberg.builder import IcebergTable
 
 DAY = datetime.date(2022, 1, 8)  # 19000 days after 1970-01-01
 NEXT = datetime.date(2022, 1, 9)
-FIRST = 7_000_000_000_000_001  # the builder counts snapshots from here
+FIRST = 7_000_000_000_000_001  # the builder counts snapshots from this number
 
 
 @pytest.fixture(scope="module")
 def iceberg(tmp_path_factory) -> harness.Table:
-    """Three files in two partitions; a row is deleted by position, one by key in the other partition; a file goes."""
+    """Three files in two partitions. A row is deleted by position, another by key, and a file is removed."""
     t = IcebergTable.create(
         tmp_path_factory.mktemp("ice") / "t", {"id": "long", "day": "date"}, partition_spec=[("day", "identity")]
     )
@@ -39,7 +39,7 @@ def iceberg(tmp_path_factory) -> harness.Table:
 
 @pytest.fixture(scope="module")
 def delta(tmp_path_factory) -> harness.Table:
-    """Two files in two partitions, then a row of one is deleted by a vector."""
+    """Two files in two partitions. Then a vector deletes a row of one file."""
     t = DeltaTable.create(
         tmp_path_factory.mktemp("delta") / "t", {"id": "long", "s": "string"}, partition_columns=["s"]
     )
@@ -164,7 +164,7 @@ def test_files_and_partitions_of_delta(delta):
     assert answer(delta.snapshot(1), "SELECT sum(deleted_rows)::INT FROM t.files") == [(0,)]
 
 
-def test_a_snapshot_that_was_rolled_back_is_no_ancestor(tmp_path):
+def test_a_rolled_back_snapshot_is_not_an_ancestor(tmp_path):
     t = IcebergTable.create(tmp_path / "t", {"id": "long"})
     first = t.append(t.write_data([{"id": 1}]))
     t.append(t.write_data([{"id": 2}]))
@@ -176,14 +176,14 @@ def test_a_snapshot_that_was_rolled_back_is_no_ancestor(tmp_path):
     ]
 
 
-def test_what_is_of_all_snapshots(iceberg):
+def test_tables_of_all_snapshots(iceberg):
     names = ("all_files", "all_data_files", "all_delete_files")
     found = {name: iceberg.metadata(name).to_arrow(["file_path"])["file_path"].to_pylist() for name in names}
     ends = {name: sorted({path.rpartition("/")[2] for path in paths}) for name, paths in found.items()}
     assert ends["all_data_files"] == ["one.parquet", "three.parquet", "two.parquet"]
     assert ends["all_delete_files"] == ["keys.parquet", "positions.parquet"]
     assert ends["all_files"] == sorted(ends["all_data_files"] + ends["all_delete_files"])
-    # The first data manifest lists three files, the one that took its place three, the delete manifest two.
+    # The first data manifest lists three files, its replacement three, and the delete manifest two.
     assert iceberg.metadata("all_entries").to_arrow().num_rows == 8
     references = iceberg.metadata("all_manifests").to_arrow(["reference_snapshot_id", "content"]).to_pylist()
     found = [(row["reference_snapshot_id"] - FIRST, row["content"]) for row in references]
@@ -192,7 +192,7 @@ def test_what_is_of_all_snapshots(iceberg):
 
 @pytest.fixture(scope="module")
 def recorded(tmp_path_factory) -> harness.Table:
-    """What the builder does not write: sizes, offsets and a sort order."""
+    """Values that the builder does not write: sizes, offsets, and a sort order."""
     t = IcebergTable.create(tmp_path_factory.mktemp("recorded") / "t", {"id": "long", "s": "struct<x: string>"})
     files = [t.write_data([{"id": i, "s": {"x": "a"}}], path=f"data/{i}.parquet") for i in range(3)]
     said = [({1: 40, 3: 7}, [4, 1 << 40], 2), ({}, [], None), ({3: 9, 99: 1}, [300, 5, -7], 0)]
@@ -204,14 +204,14 @@ def recorded(tmp_path_factory) -> harness.Table:
 
 
 @pytest.mark.parametrize("in_step", [True, False])
-def test_what_manifests_record_beside(recorded, monkeypatch, in_step):
-    """Decoded in step with others, and entry by entry."""
+def test_rarely_read_columns_of_manifests(recorded, monkeypatch, in_step):
+    """Decoded in lockstep with other manifests, and entry by entry."""
     monkeypatch.setattr(entries, "manifests_for_lockstep", lambda batch: frozenset(b.number for b in batch if in_step))
     wanted = ["column_sizes", "split_offsets", "sort_order_id", "key_metadata"]
     assert [tuple(row.values()) for row in recorded.metadata("files").to_arrow(wanted).to_pylist()] == [
         ([(1, 40), (3, 7)], [4, 1 << 40], 2, None),
         (None, None, None, None),
-        ([(3, 9)], [300, 5, -7], 0, None),  # 99 is no column
+        ([(3, 9)], [300, 5, -7], 0, None),  # 99 is not a column
     ]
     rows = recorded.metadata("entries").to_arrow()
     assert [tuple(row.values())[:4] for row in rows.to_pylist()] == [(1, FIRST, 1, 1)] * 3
@@ -245,7 +245,10 @@ def test_deleted_positions(iceberg, tmp_path):
 
 
 def test_partitions_of_several_specs(tmp_path):
-    """Fields of all specs in one struct; a tuple has nulls in those of others. A field of the same name gets its id."""
+    """One struct has the fields of all specs, null if a tuple's spec lacks the field.
+
+    A repeated field name gets its id.
+    """
     t = IcebergTable.create(tmp_path / "t", {"id": "long", "s": "string"}, partition_spec=[("s", "identity")])
     t.append(t.write_data([{"id": 1, "s": "a"}]))
     t.set_partition_spec([("id", "bucket[4]")])
@@ -265,15 +268,15 @@ def test_a_table_without_partitions_or_snapshots(tmp_path):
     assert "partition" not in empty.metadata("files").schema.names
 
 
-def test_what_commits_of_delta_say(tmp_path):
+def test_values_in_delta_commits(tmp_path):
     t = DeltaTable.create(tmp_path / "t", {"id": "long"})
     info = {
         "operation": "MERGE",
         "operationParameters": {"predicate": "id = 1", "matchedPredicates": [{"actionType": "update"}]},
         "operationMetrics": {"numOutputRows": "7"},
         "readVersion": 0,
-        "isBlindAppend": "yes",  # no Boolean
-        "userId": 7,  # no text
+        "isBlindAppend": "yes",  # not a Boolean
+        "userId": 7,  # not a text
         "engineInfo": "test",
     }
     commit = {"commitInfo": info}
@@ -286,7 +289,7 @@ def test_what_commits_of_delta_say(tmp_path):
     assert (row["isBlindAppend"], row["userId"], row["engineInfo"]) == (None, None, "test")
 
 
-def test_what_there_is_not_is_named(iceberg, delta):
+def test_errors_list_the_available_tables_and_columns(iceberg, delta):
     with pytest.raises(
         RequestError, match="Unknown metadata table 'snapshot' for iceberg tables: did you mean snapshots"
     ):

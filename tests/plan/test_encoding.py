@@ -1,4 +1,4 @@
-"""Plans as bytes: what comes back is equal, and what is no plan is refused."""
+"""Plans as bytes: decoded plans are equal, and bytes that are not a plan are refused."""
 
 import json
 import pickle
@@ -22,7 +22,7 @@ WHERE = "p = 'a' AND id > 1"
 
 
 def iceberg(directory: Path) -> str:
-    """Three files in two partitions, with deletes of every kind; one of the rows of p = 'a' is left with id 4."""
+    """Three files in two partitions, with deletes of every kind. With p = 'a', only id 4 remains."""
     columns = {"id": "long", "p": "string", "n": "decimal(38, 10)"}
     t = IcebergTable.create(directory, columns, partition_spec=[("p", "identity")], format_version=3)
     one, two = (t.write_data([{"id": i, "p": "a", "n": i} for i in ids]) for ids in ([1, 2], [3, 4]))
@@ -33,7 +33,7 @@ def iceberg(directory: Path) -> str:
 
 
 def positions(directory: Path) -> str:
-    """Position delete files: one for two data files, and one for one of them; id 4 is left of p = 'a'."""
+    """Position delete files: one for two data files, and one for a single data file. Only id 4 remains of p = 'a'."""
     t = IcebergTable.create(directory, {"id": "long", "p": "string"}, partition_spec=[("p", "identity")])
     one, two = (t.write_data([{"id": i, "p": "a"} for i in ids]) for ids in ([1, 2], [3, 4]))
     t.append(one, two, t.write_data([{"id": 9, "p": "b"}]))
@@ -42,7 +42,7 @@ def positions(directory: Path) -> str:
 
 
 def delta(directory: Path) -> str:
-    """Two files, one of which has a vector; id 4 is left of p = 'a'."""
+    """Two files, one of them with a vector. Only id 4 remains of p = 'a'."""
     t = DeltaTable.create(directory, {"id": "long", "p": "string"}, partition_columns=["p"])
     file = t.write_data([{"id": i, "p": "a"} for i in range(1, 5)])
     t.append(file, t.write_data([{"id": 9, "p": "b"}]))
@@ -58,7 +58,7 @@ def planned(location: str) -> ScanPlan:
 
 
 @pytest.mark.parametrize("make", MADE)
-def test_a_plan_comes_back_equal_with_its_rows(make: Callable[[Path], str], tmp_path: Path) -> None:
+def test_a_decoded_plan_is_equal_and_has_the_same_rows(make: Callable[[Path], str], tmp_path: Path) -> None:
     location = make(tmp_path / "t")
     plan = planned(location)
     assert plan == planned(location)
@@ -86,7 +86,7 @@ def test_another_process_reads_the_rows(tmp_path: Path) -> None:
     assert ran.stdout.decode().split("\n") == ["[4]", "[4]", "[4]", ""]
 
 
-def test_changes_come_back(tmp_path: Path) -> None:
+def test_changes_are_decoded(tmp_path: Path) -> None:
     t = DeltaTable.create(tmp_path / "t", {"id": "long"}, configuration={"delta.enableChangeDataFeed": "true"})
     file = t.write_data([{"id": i} for i in range(4)])
     t.append(file)
@@ -103,14 +103,14 @@ def test_changes_come_back(tmp_path: Path) -> None:
 
 
 @pytest.fixture(scope="module")
-def known(tmp_path_factory: pytest.TempPathFactory) -> ScanPlan:
+def example(tmp_path_factory: pytest.TempPathFactory) -> ScanPlan:
     return planned(iceberg(tmp_path_factory.mktemp("encoding") / "t"))
 
 
 def edited(data: bytes, edit: Callable[[dict[str, Any]], object] = id, deep: bytes = b"", **tables: Any) -> bytes:
-    """The bytes of another plan, with the right checksum.
+    """The bytes of an edited plan, with the right checksum.
 
-    deep: what stands in place of the text "deep". tables: edits of `files`, `vectors` and `skipped`.
+    deep: replaces the text "deep". tables: edits of `files`, `vectors`, and `skipped`.
     """
     reader = pa.BufferReader(data)
     header = pa.ipc.open_stream(reader).read_all()
@@ -132,7 +132,7 @@ def stream(table: pa.Table) -> bytes:
 
 
 def set_to(name: str, value: Any) -> Callable[[pa.Table], pa.Table]:
-    """An edit of a table: all values of a column."""
+    """An edit of a table that sets all values of a column."""
 
     def edit(table: pa.Table) -> pa.Table:
         index = table.schema.get_field_index(name)
@@ -143,7 +143,7 @@ def set_to(name: str, value: Any) -> Callable[[pa.Table], pa.Table]:
 
 
 def put(path: str, value: Any) -> Callable[[dict[str, Any]], None]:
-    """An edit of a document: a value at a path of keys."""
+    """An edit of a document that sets the value at a path of keys."""
 
     def edit(document: Any) -> None:
         *above, last = path.split("/")
@@ -192,15 +192,15 @@ DAMAGED: dict[str, Callable[[bytes], bytes]] = {
 
 
 @pytest.mark.parametrize("damage", DAMAGED.values(), ids=DAMAGED)
-def test_what_is_no_plan_is_refused(damage: Callable[[bytes], bytes], known: ScanPlan) -> None:
-    data = known.to_ipc()
-    assert ScanPlan.from_ipc(edited(data)) == known
+def test_invalid_plans_are_refused(damage: Callable[[bytes], bytes], example: ScanPlan) -> None:
+    data = example.to_ipc()
+    assert ScanPlan.from_ipc(edited(data)) == example
     with pytest.raises(RequestError):
         ScanPlan.from_ipc(damage(data))
 
 
-def test_no_cut_and_no_flipped_byte_is_a_plan(known: ScanPlan) -> None:
-    data = known.to_ipc()
+def test_truncated_and_changed_bytes_are_refused(example: ScanPlan) -> None:
+    data = example.to_ipc()
     for place in range(0, len(data), 97):
         flipped = data[:place] + bytes([data[place] ^ 0x10]) + data[place + 1 :]
         for damaged in (data[:place], flipped):
@@ -208,11 +208,11 @@ def test_no_cut_and_no_flipped_byte_is_a_plan(known: ScanPlan) -> None:
                 back = ScanPlan.from_ipc(damaged)
             except HarnessError:
                 continue
-            assert back == known, place  # a byte that says nothing, such as padding
+            assert back == example, place  # an unused byte, for example padding
 
 
-def test_a_later_version_is_named(known: ScanPlan) -> None:
-    data = known.to_ipc().replace(b"harness.scan_plan", b"harness.scan_plan", 1)
+def test_a_later_version_is_named(example: ScanPlan) -> None:
+    data = example.to_ipc().replace(b"harness.scan_plan", b"harness.scan_plan", 1)
     reader = pa.BufferReader(data)
     metadata = pa.ipc.open_stream(reader).read_all().schema.metadata
     later = stream(pa.schema([], metadata={**metadata, b"harness.scan_plan": b"2"}).empty_table())
@@ -220,12 +220,12 @@ def test_a_later_version_is_named(known: ScanPlan) -> None:
         ScanPlan.from_ipc(later + data[reader.tell() :])
 
 
-def test_paths_of_a_plan_that_was_read_back_are_held_against_the_roots(known: ScanPlan, tmp_path: Path) -> None:
+def test_paths_of_a_decoded_plan_are_checked_against_the_roots(example: ScanPlan, tmp_path: Path) -> None:
     other = tmp_path / "secret.parquet"
     other.write_bytes(b"")
-    data = edited(known.to_ipc(), files=set_to("physical", str(other)))
+    data = edited(example.to_ipc(), files=set_to("physical", str(other)))
     plan = ScanPlan.from_ipc(data)
     with pytest.raises(OutsideTableError):
         harness.open_plan(plan)
     with pytest.raises(OutsideTableError):
-        harness.open_plan(ScanPlan.from_ipc(known.to_ipc()), location=tmp_path)
+        harness.open_plan(ScanPlan.from_ipc(example.to_ipc()), location=tmp_path)

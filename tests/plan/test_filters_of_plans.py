@@ -1,4 +1,4 @@
-"""What plans say of filters: files that they keep whole, files that they skip by partition, and faults of writers."""
+"""Filters and plans: files whose rows all match, files skipped by partition, and faults of writers."""
 
 import json
 from collections.abc import Callable
@@ -37,7 +37,7 @@ def delta(path: Path) -> str:
 
 
 CASES: dict[str, list[int]] = {
-    # By the first id of each file: those of the planned files that the filter keeps whole.
+    # By the first id of each file: the planned files whose rows all match the filter.
     "id >= 10": [10, 20],
     "id >= 15": [20],
     "id < 100": [0, 10, 20],
@@ -73,7 +73,7 @@ def test_files_that_a_filter_keeps_whole(tmp_path: Path, make: Callable[[Path], 
 
 @pytest.mark.parametrize("make", [iceberg, delta])
 def test_files_are_skipped_by_partition_alone(tmp_path: Path, make: Callable[[Path], str]) -> None:
-    """Of three files, the filter on the partition leaves out that of `eu`, the bounds of id one of the two others."""
+    """The partition filter skips the file of `eu`, and the bounds of id skip one of the remaining two files."""
     found, location = {}, make(tmp_path / "t")
     for prune in ("off", "partition", "files"):
         skipped = open_table(location, prune=prune).snapshot().plan(where="region = 'us' AND id = 11").skipped
@@ -86,7 +86,7 @@ def test_files_are_skipped_by_partition_alone(tmp_path: Path, make: Callable[[Pa
 PRICES = {"id": "long", "price": "double", "cost": "decimal(17,2)"}
 
 
-def test_the_command_says_so_in_json(tmp_path, capsys):
+def test_the_command_lists_them_in_json(tmp_path, capsys):
     table = DeltaTable.create(tmp_path / "t", PRICES)
     table.append(table.write_data([{"id": 1, "price": 1.0, "cost": 1}]))
     assert main(["plan", str(tmp_path / "t"), "--where", "price > 2", "--format", "json"]) == 0

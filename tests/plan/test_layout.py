@@ -21,7 +21,7 @@ def rows(part: str, *ids: int) -> list[dict]:
     return [{"id": i, "p": part} for i in ids]
 
 
-def of(table, where=None) -> ScanPlan:
+def plan_of(table, where=None) -> ScanPlan:
     return harness.open_table(str(table)).snapshot().plan(where=where)
 
 
@@ -30,14 +30,14 @@ def test_deletes_and_skipped_files_of_an_iceberg_table(tmp_path):
     a, b1 = t.write_data(rows("a", 1, 2, 3, 4)), t.write_data(rows("b", 1, 2))
     t.append(a, b1, t.write_data(rows("b", 10, 11, 12, 13)), t.write_data(rows("c", *range(10))))
     t.commit(add=[t.write_position_deletes([(a, 2)]), t.write_equality_deletes(["id", "p"], rows("b", 1))])
-    drawing = layout(of(t.location))
+    drawing = layout(plan_of(t.location))
     assert drawing.note == "3 partitions, 20 rows, 1 row deleted"
     assert drawing.bars == (
         bar("p='a'", 3, 1, 0, "25 % deleted"),
         bar("p='b'", 6, 0, 0, "equality deletes"),
         bar("p='c'", 10, 0, 0),
     )
-    plan = of(t.location, WHERE)
+    plan = plan_of(t.location, WHERE)
     drawing = layout(plan)
     assert drawing.note == "3 partitions, 20 rows, 14 rows skipped, 1 row deleted"
     assert drawing.bars == (
@@ -54,11 +54,11 @@ def test_deletes_and_skipped_files_of_an_iceberg_table(tmp_path):
 def test_an_unpartitioned_table_has_a_bar_per_file(tmp_path):
     t = DeltaTable.create(tmp_path / "t", {"id": "long", "p": "string"})
     t.append(t.write_data(rows("x", 1, 2), path="one.parquet"), t.write_data(rows("x", 9), path="two.parquet"))
-    drawing = layout(of(t.directory, WHERE))
+    drawing = layout(plan_of(t.directory, WHERE))
     assert drawing.note == "2 files, 3 rows, 1 row skipped"
     two = replace(bar("two.parquet", 0, 0, 1, "skipped by statistics"), value="1 row")
     assert drawing.bars == (bar("one.parquet", 2, 0, 0), two)
-    empty = of(DeltaTable.create(tmp_path / "empty", {"id": "long"}).directory)
+    empty = plan_of(DeltaTable.create(tmp_path / "empty", {"id": "long"}).directory)
     assert layout(empty).bars == ()
     assert "layout" not in empty.explain()
     assert "<svg" not in empty._repr_html_()

@@ -1,4 +1,7 @@
-"""Resolution of a file's columns onto a table's fields. Expectations by hand: iceberg 5 and 6, delta T9 to T28."""
+"""Resolution of a file's columns to a table's fields.
+
+Expectations are written by hand: iceberg 5 and 6, delta T9 to T28.
+"""
 
 import pytest
 
@@ -38,7 +41,7 @@ NAMED: dict[str, dt.Type] = {
     **{f"fixed{n}": dt.FixedType(n) for n in (3, 15, 16)},
     **{f"{p}.{s}": dt.DecimalType(p, s) for p, s in ((3, 0), (5, 0), (10, 0), (20, 0), (9, 2), (11, 2), (13, 5))},
 }
-"""Types by short names; of decimals, their digits."""
+"""Types by short name; decimals by their digits."""
 INT, LONG = NAMED["int"], NAMED["long"]
 ICEBERG = """
 bool: bool
@@ -62,7 +65,7 @@ bytes: bytes
 geom: bytes geom geog
 geog: bytes geom geog
 """
-"""By a type of the table, those of files that are read as it; no other one is."""
+"""By type of the table: the types of files that can be read as it, and no others."""
 DELTA = """
 bool: bool
 byte: byte short int
@@ -97,7 +100,7 @@ double: byte short int float
 13.5: byte short 3.0 5.0 9.2
 ts_us: date
 """
-"""By a type, those that may have been widened to it."""
+"""By type: the types that may have been widened to it."""
 
 
 def rows(text: str) -> dict[str, set[str]]:
@@ -200,7 +203,7 @@ CORRECT = "correct the table property schema.name-mapping.default, which assigns
 BY_NAME, BY_ID = {"lookup": ColumnLookup.DELTA_NAME}, {"lookup": ColumnLookup.DELTA_ID}
 MONEY = OpaqueType("money")
 REFUSED = {
-    # a field, the columns of the file, how it is looked for, and what is said
+    # A field, the columns of the file, how the field is looked up, and the message.
     "element of another id": (
         want(1, "l", list_of(2)),
         [listed(1, "l", stored(7, "element"))],

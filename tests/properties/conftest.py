@@ -1,4 +1,4 @@
-"""Who reads the tables of property tests, where their failures are left, and how many examples each ran."""
+"""Options of the property tests: the engines, the directory for failures, and the number of examples in reports."""
 
 import os
 from collections.abc import Generator
@@ -12,14 +12,14 @@ from hypothesis.statistics import collector
 
 @pytest.fixture
 def repro(request):
-    """Wraps a property: a failure leaves a repro directory where --harness-repro says."""
+    """Run a property so that a failure leaves a repro directory in the directory of --harness-repro."""
     place = request.config.getoption("--harness-repro", None) or os.environ.get("HARNESS_REPRO")
     return lambda: reproducing(None if place is None else Path(place))
 
 
 @pytest.hookimpl(wrapper=True, trylast=True)
 def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
-    """Adds `examples` to a report's properties, which a JUnit report shows too; Hypothesis' own count stays."""
+    """Add `examples` to a report's properties, which JUnit reports show too. Hypothesis' own count stays."""
     runs: list[Any] = []
     outer = collector.value
 

@@ -1,11 +1,11 @@
-"""Every engine reads what a table holds.
+"""Every engine reads the rows that a table holds.
 
-Hypothesis draws the history of a table, and reads of the table in the shapes that users ask for: columns and filters,
-`count(*)`, aggregates, an order with a limit, parameters, the table joined with itself at another moment. A model in
-plain Python computes the rows of each read from the history. The oracle is a second planner and reader that shares
-nothing with the engines. `turns.py` chooses the engines of each read, because Spark and the oracle are slow.
+Hypothesis draws the history of a table, and reads of the table in the shapes that users write: columns and filters,
+`count(*)`, aggregates, an order with a limit, parameters, and the table joined with itself at another time. A model in
+plain Python computes the rows of each read from the history. The oracle is a second planner and reader that shares no
+code with the engines. `turns.py` chooses the engines of each read, because Spark and the oracle are slow.
 
-Hypothesis reduces a failure to the smallest history and read that show it. `--harness-repro DIR` leaves both in DIR.
+Hypothesis reduces a failure to the smallest history and read that show it. `--harness-repro DIR` writes both to DIR.
 """
 
 from collections import Counter
@@ -19,12 +19,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from turns import Turns, features
 
-# A drawn history may drop every column that an old file has.
+# A drawn history may drop all columns that an old file contains.
 pytestmark = pytest.mark.filterwarnings("ignore:Data file .* has no column of:harness.errors.HarnessWarning")
 
 ENGINES = ("duckdb", "spark", "oracle")
 TABLES = {"iceberg-1": 20, "iceberg-2": 25, "iceberg-3": 25, "delta": 30}
-"""Tables of each kind that plain pytest draws. A table of Iceberg 1 is upgraded before rows are deleted from it."""
+"""The number of tables of each kind that plain pytest draws. An Iceberg 1 table is upgraded before rows are deleted."""
 
 
 def tables(kind):
@@ -61,11 +61,11 @@ FLOORS = {
     "equality deletes": 0.1,
     "several row groups in a file": 0.2,
 }
-"""The least part of the drawn tables that has a feature."""
+"""The minimum share of the drawn tables that have a feature."""
 
 
 def test_enough_drawn_tables_have_deletes():
-    """A table without deletes would pass the test above and show little."""
+    """The test above would pass with tables without deletes, but would show little."""
     counts = Counter()
 
     for kind, number in TABLES.items():

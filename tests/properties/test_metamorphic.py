@@ -1,4 +1,4 @@
-"""What must not change the rows of a read, on drawn histories."""
+"""Changes to a read or a table that must not change the rows, on drawn histories."""
 
 import dataclasses
 
@@ -19,7 +19,7 @@ from harness.engines.duckdb import lowering, scans
 from harness.engines.registry import find_engine
 from harness.suite.oracle_engine import read_with_oracle
 
-# A drawn history may drop every column that an old file has.
+# A drawn history may drop all columns that an old file contains.
 pytestmark = pytest.mark.filterwarnings("ignore:Data file .* has no column of:harness.errors.HarnessWarning")
 
 KINDS = ("iceberg-2", "iceberg-3", "delta")
@@ -48,14 +48,17 @@ def test_pruning(drawn, data) -> None:
 
 
 def three_runs(arms, *_):
-    """Files that are joined by position, every third together, instead of as many as keep the threads busy."""
+    """Join files by position in runs of every third file, instead of as many runs as there are threads."""
     return [[tuple(range(len(counts))[i::3]) for i in range(min(3, len(counts)))] for counts in arms]
 
 
 @property_settings(12)
 @given(DELETING, st.data())
 def test_ways_to_leave_deleted_rows_out(drawn, data) -> None:
-    """Costs choose the way, so that small tables would take one alone. The oracle has but one."""
+    """Every method is forced, because the costs of small tables would always select the same one.
+
+    The oracle has only one.
+    """
     columns = [f.name for f in drawn.model.columns] + ["_file", "_pos", *["_deleted"] * data.draw(st.booleans())]
     where = data.draw(st.none() | predicates(drawn.model.columns).map(sql))
     with build_table(drawn) as history, pytest.MonkeyPatch.context() as patch:
@@ -94,7 +97,9 @@ def test_the_base_that_a_delta_version_is_read_from(drawn) -> None:
 @FEW
 @given(histories("delta", max_size=4), st.data())
 def test_where_the_commits_of_a_managed_table_are(drawn, data) -> None:
-    """frontier F4.4: published, staged or held by the catalog, beside checkpoints and compacted commits."""
+    """Commits may be published, staged, or only in the catalog, next to checkpoints and compacted commits (frontier
+    F4.4).
+    """
     features = [*drawn.table.get("features", ()), "catalogManaged"]
     configuration = {**drawn.table.get("configuration", {}), "delta.enableInCommitTimestamps": "true"}
     table = {**drawn.table, "features": features, "configuration": configuration}

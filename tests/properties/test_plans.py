@@ -1,4 +1,4 @@
-"""A plan that went to bytes and back is the same plan, and reads the same rows, on drawn histories."""
+"""A plan that is serialized and deserialized is the same plan, and reads the same rows, on drawn histories."""
 
 import pickle
 
@@ -14,7 +14,7 @@ from harness import ScanPlan, open_plan, open_table
 from harness.diff.compare import compare
 from harness.suite.oracle_engine import read_with_oracle
 
-# A drawn history may drop every column that an old file has.
+# A drawn history may drop all columns that an old file contains.
 pytestmark = pytest.mark.filterwarnings("ignore:Data file .* has no column of:harness.errors.HarnessWarning")
 
 DELETING = st.sampled_from(["iceberg-1", "iceberg-2", "iceberg-3", "delta"]).flatmap(

@@ -1,4 +1,4 @@
-"""Drawn queries over drawn tables: DuckDB over plans, Spark, and DuckDB over the rows themselves give the same."""
+"""Drawn queries over drawn tables: DuckDB over plans, Spark, and DuckDB over plain rows agree."""
 
 import os
 import shutil
@@ -20,7 +20,10 @@ from harness.writing.iceberg.builder import IcebergTable
 
 
 def written(place: Path, name: str, drawn: list[dict[str, object]], size: int) -> harness.Table:
-    """A table with `size` rows in each file, and the first of them once more, deleted there: bounds stay narrow."""
+    """Write a table with `size` rows per file. The first row of each file occurs once more and is deleted there.
+
+    The deleted copy keeps the bounds narrow.
+    """
     table = IcebergTable.create(place / name, TABLES[name], format_version=2)
     files = [table.write_data([*drawn[i : i + size], drawn[i]]) for i in range(0, len(drawn), size)]
     if files:
@@ -31,12 +34,12 @@ def written(place: Path, name: str, drawn: list[dict[str, object]], size: int) -
 
 
 def plain(drawn: dict[str, list[dict[str, object]]]) -> duckdb.DuckDBPyConnection:
-    """The rows on DuckDB alone."""
+    """Return a connection with the rows in plain DuckDB tables."""
     connection = cursor()
     for name, columns in TABLES.items():
         types = ", ".join(f"{c} {_NAMES.get(t, t)}" for c, t in columns.items())
         connection.execute(f"CREATE OR REPLACE TEMPORARY TABLE {name} ({types})")
-        values = [[_shown(row[c], t) for c, t in columns.items()] for row in drawn[name]]
+        values = [[_comparable(row[c], t) for c, t in columns.items()] for row in drawn[name]]
         if values:
             listed = ", ".join(f"({', '.join(row)})" for row in values)
             connection.execute(f"INSERT INTO {name} VALUES {listed}")
@@ -46,19 +49,19 @@ def plain(drawn: dict[str, list[dict[str, object]]]) -> duckdb.DuckDBPyConnectio
 _NAMES = {"string": "VARCHAR", "list<int>": "INTEGER[]"}
 
 
-def _shown(value: object, type_: str) -> str:
+def _comparable(value: object, type_: str) -> str:
     if value is None:
         return "NULL"
     if isinstance(value, list):
-        return f"[{', '.join(_shown(v, 'int') for v in value)}]"
+        return f"[{', '.join(_comparable(v, 'int') for v in value)}]"
     return f"DATE '1970-01-01' + {value}" if type_ == "date" else f"'{value}'"
 
 
 def check(drawn: dict[str, list[dict[str, object]]], query: str, size: int, engine: str, spark: object = None) -> None:
-    """Fails where an engine gives other rows than DuckDB does over the rows themselves."""
+    """Raise an error if an engine's rows differ from those of DuckDB over the rows themselves."""
     with tempfile.TemporaryDirectory(prefix="harness-query-") as place:
         tables = {name: written(Path(place), name, drawn[name], size) for name in TABLES}
-        expected = counted(plain(drawn).sql(query).fetchall())
+        expected = row_counts(plain(drawn).sql(query).fetchall())
         try:
             if engine == "spark":
                 found = [tuple(row) for row in harness.sql(query, tables, engine="spark", spark=spark).collect()]
@@ -69,23 +72,23 @@ def check(drawn: dict[str, list[dict[str, object]]], query: str, size: int, engi
                 raise
             event(f"refused: {str(error).partition(' on Spark')[0]}")
             return
-        if counted(found) != expected:
-            leave(Path(place), query)
-        assert counted(found) == expected
+        if row_counts(found) != expected:
+            write_repro(Path(place), query)
+        assert row_counts(found) == expected
 
 
-def counted(rows: list[tuple[object, ...]]) -> Counter[str]:
-    """How often each row occurs."""
+def row_counts(rows: list[tuple[object, ...]]) -> Counter[str]:
+    """Return the number of occurrences of each row."""
     return Counter(repr(tuple(map(_whole, row))) for row in rows)
 
 
 def _whole(value: object) -> object:
-    """Sums of integers leave as decimals without digits after the point."""
+    """Convert sums of integers, which harness returns as decimals without fraction digits."""
     return int(value) if isinstance(value, Decimal) and value == int(value) else value
 
 
-def leave(place: Path, query: str) -> None:
-    """The tables and the query, where HARNESS_REPRO says; those of the smallest failure come last, and stay."""
+def write_repro(place: Path, query: str) -> None:
+    """Write the tables and the query to the directory in HARNESS_REPRO. The smallest failure is written last."""
     repro = os.environ.get("HARNESS_REPRO")
     if repro is not None:
         target = Path(repro, "query")

@@ -39,7 +39,7 @@ def test_a_slice_gives_the_rows_of_its_source(engine, drawn, data) -> None:
         try:
             pulled = source.pull(directory, where=where, last=last)
         except RequestError:
-            assume(last == 1)  # an older snapshot has no such column
+            assume(last == 1)  # an older snapshot lacks the column
             raise
         except MissingFileError:
             assume(not _has_vacuumed(drawn.model, last))
@@ -51,14 +51,14 @@ def test_a_slice_gives_the_rows_of_its_source(engine, drawn, data) -> None:
             try:
                 assert_same(expected, slice_.snapshot(at).to_arrow(where=where, engine=engine))
             except UnsupportedError:
-                assume(engine == "duckdb")  # Spark says that the filter has no certain meaning there
+                assume(engine == "duckdb")  # Spark refuses the filter, because its meaning may differ there
                 raise
             chosen = {"version" if drawn.format == "delta" else "snapshot_id": point} if at is not None else {}
             assert_same(expected, read_with_oracle(str(directory), where=where, **chosen))
 
 
 def _has_vacuumed(model, last: int) -> bool:
-    """Whether files of one of the last versions are gone."""
+    """Return whether files of one of the last versions were deleted."""
     versions = range(max(model.first, model.version - last + 1), model.version + 1)
     return any(Selector("version", version) not in model.points() for version in versions)
 
@@ -66,7 +66,7 @@ def _has_vacuumed(model, last: int) -> bool:
 @property_settings(2)
 @given(HISTORIES, st.data())
 def test_an_exact_slice_has_no_other_rows(drawn, data) -> None:
-    """As it is, it gives what the source gives under the filter."""
+    """Without a filter, an exact slice returns the rows that the source returns under the filter."""
     where = data.draw(predicates(drawn.model.columns).map(sql), "where")
     with build_table(drawn) as history, tempfile.TemporaryDirectory(prefix="harness-slice-") as place:
         directory = Path(place) / "slice"
@@ -83,7 +83,7 @@ def test_an_exact_slice_has_no_other_rows(drawn, data) -> None:
 @property_settings(2)
 @given(HISTORIES, st.data())
 def test_an_anonymised_slice_gives_the_other_values_of_each_row(drawn, data) -> None:
-    """Row by row what the source gives, its values replaced, also where partitions and bounds skip files."""
+    """Each row equals the source's row with its values replaced, also if partitions and bounds skip files."""
     with build_table(drawn) as history, tempfile.TemporaryDirectory(prefix="harness-slice-") as place:
         directory = Path(place) / "slice"
         try:
@@ -107,7 +107,7 @@ def test_an_anonymised_slice_gives_the_other_values_of_each_row(drawn, data) -> 
 @property_settings(1)
 @given(HISTORIES, st.data())
 def test_a_sample_with_fewer_columns(drawn, data) -> None:
-    """So many rows of the source, or all if it has fewer, in the columns that were asked for."""
+    """The slice has the requested number of rows, or all rows if the source has fewer, in the requested columns."""
     names = [f.name for f in drawn.model.columns]
     columns = data.draw(st.none() | st.lists(st.sampled_from(names), min_size=1, unique=True), "columns")
     size = data.draw(st.integers(1, 4), "rows")

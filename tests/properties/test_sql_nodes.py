@@ -1,4 +1,4 @@
-"""No node of parsed SQL is taken for another one, whatever classes sqlglot has."""
+"""No node of parsed SQL is mistaken for another one, whatever classes sqlglot defines."""
 
 from collections.abc import Iterator
 
@@ -16,19 +16,20 @@ from harness.queries.rewrite import SqlStatement, rewrite_statement
 
 FIELDS = (Field(id=1, name="s", type=StringType()), Field(id=2, name="i", type=IntegerType(32)))
 SCHEMA = Schema(fields=FIELDS)
-# Of each class that harness looks for and that has special forms: a condition with such a node. None: no condition
-# has one.
+# For each class that harness looks for and that has subclasses: a condition with a node of the class. None means that
+# no condition contains one.
 CONDITIONS = {
     exp.Cast: "CAST(s AS INT) = 1",
     exp.Column: "s = 'a'",
     exp.DataType: "CAST(i AS BIGINT) = 1",
-    exp.Alias: None,  # of a projection; special ones stand in PIVOT, which is not lowered
-    exp.Order: None,  # of a query; special ones are Spark's SORT BY and DISTRIBUTE BY
-    exp.Explode: None,  # of a projection or a join; special ones are Spark's, and no text of DuckDB's makes them
-    exp.JSONPathPart: None,  # within a path, which is refused as a whole
-    exp.Quantile: None,  # an aggregate; the special one is approx_quantile, which is refused by its name
+    exp.Alias: None,  # in a projection; the subclasses occur in PIVOT, which is not lowered
+    exp.Order: None,  # in a query; the subclasses are Spark's SORT BY and DISTRIBUTE BY
+    # in a projection or join; the subclasses are Spark's, and no text in DuckDB's dialect produces them
+    exp.Explode: None,
+    exp.JSONPathPart: None,  # inside a path, which is refused as a whole
+    exp.Quantile: None,  # an aggregate; the subclass is approx_quantile, which is refused by name
 }
-# What DuckDB's own dialect has, and harness knows by its own name.
+# Classes of DuckDB's own dialect that harness handles explicitly.
 KNOWN = {exp.TryCast}
 
 
@@ -48,7 +49,7 @@ SPECIAL = [
 
 @pytest.mark.parametrize(("general", "special", "condition"), SPECIAL)
 class TestASpecialForm:
-    """The node of a condition, changed into a special form of it with the same parts."""
+    """The node of a condition, replaced by a subclass with the same parts."""
 
     def test_is_told_from_the_general_one(self, general, special, condition):
         assert general_form(special) is not None

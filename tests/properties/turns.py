@@ -17,7 +17,7 @@ from harness.errors import UnsupportedError
 
 @dataclass(slots=True)
 class Turns:
-    """The turns of the engines in the tables of one test, and the reads that Spark refused."""
+    """The selection of engines for the tables of one test, and the reads that Spark refused."""
 
     read_by_spark: int = 0
     refused_by_spark: int = 0

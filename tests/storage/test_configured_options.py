@@ -1,4 +1,4 @@
-"""Options of a bucket in a project's configuration and the user's own, below those of a call."""
+"""Options of a bucket in a project's configuration and in the user's own, which options of a call override."""
 
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,7 @@ from harness.storage.option_names import StoreKind
 
 @pytest.fixture
 def say(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
-    """A function that writes the user's own file, and the project's around the working directory."""
+    """Return a function that writes the user's own file, and the file of the project around the working directory."""
     (tmp_path / "project/tests").mkdir(parents=True)
     (tmp_path / "harness").mkdir()
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
@@ -60,16 +60,16 @@ def test_what_holds_for_a_bucket(say, user_file, project_file, options, expected
 @pytest.mark.parametrize(
     ("project", "message"),
     [
-        (LAKE + 'endpoint = "http://evil"', "a project that says where requests go must say"),
-        (LAKE + 'endpoint = "http://evil"\nprofile = "work"', "a project that says where requests go"),
-        (LAKE + 'proxy_url = "http://evil"', "a project that says where requests go"),
-        (LAKE + 'endpoint = "http://evil"\nrole_arn = "r"', "a project that says where requests go must say"),
-        (LAKE + "verify = false", "a project that says where requests go"),
+        (LAKE + 'endpoint = "http://evil"', "a project that sets where requests go must also set"),
+        (LAKE + 'endpoint = "http://evil"\nprofile = "work"', "a project that sets where requests go"),
+        (LAKE + 'proxy_url = "http://evil"', "a project that sets where requests go"),
+        (LAKE + 'endpoint = "http://evil"\nrole_arn = "r"', "a project that sets where requests go must also set"),
+        (LAKE + "verify = false", "a project that sets where requests go"),
         (LAKE + 'regoin = "x"', "S3 has no option regoin; did you mean region?"),
-        ('[tool.harness.stores.lake]\nregion = "x"', "expected a table of options under a scheme and a bucket"),
+        ('[tool.harness.stores.lake]\nregion = "x"', "expected a table of options for a scheme and bucket"),
         (
             '[tool.harness.stores."s3://lake/t"]\nregion = "x"',
-            "expected a table of options under a scheme and a bucket",
+            "expected a table of options for a scheme and bucket",
         ),
         ('[tool.harness]\nstores = "x"', "expected a table"),
         ("[tool", "Cannot read the configuration"),

@@ -1,4 +1,4 @@
-"""Failures of stores: which client reads, what is asked again, and one line that says what to set and no secret."""
+"""Failures of stores: the client that reads, retries, and one error line with a remedy and no secret."""
 
 import errno
 import os
@@ -21,11 +21,11 @@ from harness.writing.iceberg.builder import IcebergTable
 
 
 class ClientError(Exception):
-    """What botocore and aiohttp raise is no OSError."""
+    """An error like in botocore and aiohttp, where errors are not OSErrors."""
 
 
 class Failing(fsspec.AbstractFileSystem):
-    """Fails in each call, and counts them."""
+    """A file system that fails in each call and counts the calls."""
 
     protocol = "failing"
     cachable = False
@@ -115,7 +115,7 @@ def test_a_file_that_cannot_be_looked_at_is_not_taken_for_absent(tmp_path, monke
     stat = os.stat
 
     def fail(path: Any, *more: Any, **options: Any) -> os.stat_result:
-        if str(path).endswith("v2.metadata.json"):  # the newest: without it the version before would be read
+        if str(path).endswith("v2.metadata.json"):  # the newest version: without it, the previous one would be read
             raise OSError(errno.EIO, os.strerror(errno.EIO), path)
         return stat(path, *more, **options)
 
@@ -157,7 +157,7 @@ def test_impossible_paths(tmp_path: Path, table_format: str, name: str) -> None:
 )
 def test_a_store_without_its_client(monkeypatch: pytest.MonkeyPatch, location: str, service: str, extra: str) -> None:
     monkeypatch.setitem(sys.modules, "obstore", None)
-    options = {"max_retries": 4}  # of no other test, whose client would be known
+    options = {"max_retries": 4}  # a name that no other test uses, so its client is new
     with pytest.raises(harness.RequestError) as caught:
         Storage(options).read(f"{location}/f")
     assert caught.value.message == (
@@ -182,17 +182,22 @@ def answer(status: int, code: str = "") -> str:
     [
         (answer(404, "NoSuchBucket"), False, "NoSuchBucket", "there is no such bucket; check its name, or set"),
         (answer(404), True, "NoSuchBucket", "there is no such bucket"),
-        (answer(403, "AccessDenied"), True, "Forbidden", "it is forbidden, with these credentials; set access_key_id"),
-        (answer(403, "AccessDenied"), False, "Denied", "it is forbidden, or not there, with these cred"),
+        (answer(403, "AccessDenied"), True, "Forbidden", "access is denied with these credentials; set access_key_id"),
+        (answer(403, "AccessDenied"), False, "Denied", "it does not exist or access is denied with these cred"),
         (answer(403, "InvalidAccessKeyId"), False, "Forbidden", "the store does not know the access key; set acc"),
         (answer(403, "SignatureDoesNotMatch"), False, "Forbidden", "set secret_access_key"),
         (answer(403, "RequestTimeTooSkewed"), False, "ClockSkew", "the clock of this machine differs from the store's"),
         (answer(400, "ExpiredToken"), False, "ExpiredCredentials", "have expired; get new ones, and set session_token"),
         (answer(400, "AuthorizationHeaderMalformed"), False, "OtherRegion", "in another region or at another endpoint"),
         (answer(301), False, "OtherRegion", "set region or endpoint (301)"),
-        (answer(503, "SlowDown"), False, "Throttled", "throttled or busy, also when asked again; try later (SlowDown)"),
-        (answer(429), False, "Throttled", "try later (429)"),
-        (answer(500, "InternalError"), False, "Storage", "it answers with an error (InternalError)"),
+        (
+            answer(503, "SlowDown"),
+            False,
+            "Throttled",
+            "throttling or busy, even after retries; try again later (SlowDown)",
+        ),
+        (answer(429), False, "Throttled", "try again later (429)"),
+        (answer(500, "InternalError"), False, "Storage", "the store returned an error (InternalError)"),
         (
             f"Generic S3 error: Error performing GET {URL} in 1ms - HTTP error: error sending request\n"
             "Connection refused AKIASECRET",
@@ -204,7 +209,7 @@ def answer(status: int, code: str = "") -> str:
             "Generic S3 error: Error performing PUT http://169.254.169.254/latest/api/token in 5s AKIASECRET",
             False,
             "NoCredentials",
-            "there are no credentials in options, environment, profiles or a role of this machine; set access_key_id",
+            "no credentials were found in options, environment, profiles, or this machine's role; set access_key_id",
         ),
     ],
 )

@@ -1,4 +1,4 @@
-"""Listings of a store that have no end, and stores that do not answer while the user waits."""
+"""Store listings that never end, and stores that do not respond while the user waits."""
 
 import os
 import signal
@@ -34,7 +34,7 @@ def options(server: answering_server.Asked) -> dict[str, Any]:
 
 @pytest.fixture
 def soon(monkeypatch):
-    """A listing is looked at at once, and given up soon after."""
+    """Check a listing immediately and abandon it soon after."""
     monkeypatch.setattr(object_client, "QUICK_LISTING_S", 0.1)
     monkeypatch.setattr(object_client, "LONGEST_LISTING_S", 0.2)
 
@@ -42,10 +42,10 @@ def soon(monkeypatch):
 @pytest.mark.parametrize(
     ("files", "seconds", "message"),
     [
-        pytest.param(lambda number: [0], 60, "lists the same files again and again", id="the same page"),
-        pytest.param(lambda number: [number % 5], 60, "lists the same files again and again", id="five pages"),
-        pytest.param(lambda number: [number], 0.2, "its listing goes on after", id="new files without an end"),
-        pytest.param(lambda number: [], 0.2, "its listing goes on after", id="empty pages"),
+        pytest.param(lambda number: [0], 60, "lists the same files repeatedly", id="the same page"),
+        pytest.param(lambda number: [number % 5], 60, "lists the same files repeatedly", id="five pages"),
+        pytest.param(lambda number: [number], 0.2, "its listing did not end after", id="new files without an end"),
+        pytest.param(lambda number: [], 0.2, "its listing did not end after", id="empty pages"),
     ],
 )
 def test_a_listing_without_an_end_is_an_error(soon, monkeypatch, files, seconds, message):
@@ -60,7 +60,7 @@ def test_a_listing_without_an_end_is_an_error(soon, monkeypatch, files, seconds,
 def test_empty_pages_do_not_hide_whether_there_is_a_directory(soon):
     with (
         answering_server.server(lambda number, path: page(token="again")) as asked,
-        pytest.raises(harness.StorageError, match="its listing goes on after"),
+        pytest.raises(harness.StorageError, match="its listing did not end after"),
     ):
         Storage(options(asked)).is_directory("s3://lake/t")
 

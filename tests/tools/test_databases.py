@@ -1,6 +1,6 @@
 """SQLite and Postgres as sides of a comparison, with DuckDB's own extensions and a server that the test starts.
 
-The extensions and the server come as packages: `nox -s tests-external -- databases`.
+The extensions and the server are packages: `nox -s tests-external -- databases`.
 """
 
 import datetime
@@ -36,7 +36,7 @@ VALUES = (
 
 @pytest.fixture
 def home(tmp_path: Path) -> Path:
-    """A home directory in which DuckDB has both extensions."""
+    """A home directory where DuckDB has both extensions."""
     import duckdb
 
     (tmp_path / "home").mkdir()

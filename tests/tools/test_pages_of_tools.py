@@ -1,4 +1,4 @@
-"""The pages about other tools: what they show is run, with the tools themselves (nox -s tests-external)."""
+"""The pages about other tools: their examples run with the tools themselves (nox -s tests-external)."""
 
 import re
 from pathlib import Path
@@ -14,7 +14,7 @@ _FILE = re.compile(r"(?:#|--) (\S+)\n")
 
 
 @pytest.mark.parametrize(("tool", "package"), [("ibis", "ibis"), ("dbt", "dbt.adapters.duckdb")])
-@pytest.mark.filterwarnings("default")  # their own ones are theirs
+@pytest.mark.filterwarnings("default")  # warnings of the tools are not errors
 def test_the_examples_of_a_page_are_true(tool, package, tmp_path, monkeypatch):
     pytest.importorskip(package, reason=f"{tool} is not installed: nox -s tests-external brings it")
     monkeypatch.chdir(tmp_path)

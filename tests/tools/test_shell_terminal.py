@@ -1,4 +1,4 @@
-"""`harness shell` on a terminal: Ctrl-C ends the query and not the shell, Tab completes, and what was typed is kept."""
+"""`harness shell` on a terminal: Ctrl-C ends the query but not the shell, Tab completes, and input is kept."""
 
 import os
 import select
@@ -16,7 +16,7 @@ HANGS_S = 10
 
 
 class PtyTerminal:
-    """A shell on a terminal of its own."""
+    """A shell on its own pseudo-terminal."""
 
     def __init__(self, *arguments: str, **environment: str) -> None:
         self.pid, self.file = pty.fork()
@@ -25,7 +25,7 @@ class PtyTerminal:
             os.execve(sys.executable, command, {**os.environ, "TERM": "dumb"} | environment)
 
     def until(self, sign: str) -> str:
-        """What it shows up to a sign that something is there."""
+        """Return the output up to a text that shows that the shell is ready."""
         shown = b""
         while sign.encode() not in shown:
             ready, _, _ = select.select([self.file], [], [], HANGS_S)
@@ -33,7 +33,7 @@ class PtyTerminal:
                 break
             try:
                 shown += os.read(self.file, 1)
-            except OSError:  # it ended
+            except OSError:  # the shell ended
                 break
         if sign.encode() not in shown:
             os.kill(self.pid, signal.SIGKILL)
@@ -41,7 +41,7 @@ class PtyTerminal:
         return shown.decode()
 
     def interrupt(self) -> None:
-        """Ctrl-C, often just before Python begins to wait for a key."""
+        """Send Ctrl-C, often just before Python begins to wait for a key."""
         self.type("\x03")
         self.until("interrupted")
 

@@ -80,7 +80,7 @@ def test_rows(table, here, asked, rows):
     [
         ({"where": "x = 1"}, UnknownColumnError, 'Unknown column "x"'),
         ({"query": "SELECT nowhere() FROM t"}, EngineError, "DuckDB cannot run the query: "),
-        ({"query": "COPY t TO 'x.csv'"}, RequestError, "A query only reads, got COPY"),
+        ({"query": "COPY t TO 'x.csv'"}, RequestError, "A query may only read, got COPY"),
         ({"limits": harness.Limits(actions=0)}, LimitError, "raise the option limits.actions"),
     ],
 )

@@ -1,4 +1,4 @@
-"""What the builders of both formats share."""
+"""Behavior that the builders of both formats share."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""The Delta table builder, judged by pyarrow, pyroaring and values worked out from the protocol by hand."""
+"""The Delta table builder, compared with pyarrow, pyroaring, and values derived from the protocol by hand."""
 
 import datetime as dt
 import json
@@ -13,7 +13,7 @@ from harness.writing.local_files import FIRST_TIMESTAMP_MS
 
 
 def commit(table, version=None):
-    """(kind, content) of each line of a commit, as on disk."""
+    """Return (kind, content) of each line of a commit on disk."""
     text = table.log.commit_path(table.version if version is None else version).read_text()
     return [next(iter(json.loads(line).items())) for line in text.splitlines()]
 
@@ -27,7 +27,7 @@ def small(directory, **more):
 
 
 def filled(directory, **more):
-    """A table with one file of the ids 0 to 9, at version 1."""
+    """Return a table at version 1 with one file of the ids 0 to 9."""
     table = small(directory, **more)
     f = table.write_data([{"id": i, "s": f"s{i}"} for i in range(10)])
     table.append(f)
@@ -91,7 +91,10 @@ def test_an_unknown_partition_column_is_refused(tmp_path):
 
 
 def busy(directory, **more):
-    """Version 4: live are the files 2 (with a vector) and 3; 1 is a tombstone, and 2 without its vector."""
+    """Return a table at version 4.
+
+    Files 2 (with a vector) and 3 are live; 1, and 2 without its vector, are tombstones.
+    """
     columns = {"id": "long", "p": "date", "n": "decimal(9,2)", "st": "struct<ts: timestamp, tags: array<string>>"}
     features = {"deletionVectors", *more.pop("features", ())}
     table = DeltaTable.create(directory / "t", columns, partition_columns=["p"], features=features, **more)

@@ -1,4 +1,4 @@
-"""The table builder, judged by other readers (fastavro, pyarrow) and by values worked out from the specification."""
+"""The Iceberg table builder, compared with fastavro, pyarrow, and values derived from the specification."""
 
 import datetime as dt
 import json
@@ -173,11 +173,12 @@ def test_the_same_calls_write_the_same_bytes(tmp_path):
 
 def test_the_demo_tables_hold_what_was_counted_by_hand(tmp_path):
     tables = demo.build_demo_tables(tmp_path)
-    # 3000 - 300 (every 10th row of each region's file of 750) - 90, + 1000 later ones that no delete hits. The 90: "eu"
-    # has the ids 4p at the places p = 0..749, customer 4p % 25, so each customer has 30 rows, and those of 7, 11 and 13
-    # (stored as null) stand at p % 25 = 8, 9 and 22, never a multiple of 10, so none of them was dead already.
+    # 3000 rows - 300 (every 10th row of each region's file of 750) - 90, + 1000 later rows that no delete applies to.
+    # The 90: the file "eu" has the ids 4p at the positions p = 0..749 with customer 4p % 25, so each customer has 30
+    # rows. The rows of customers 7, 11, and 13 (stored as null) are at p % 25 = 8, 9, and 22, never a multiple of 10,
+    # so none of them was deleted before.
     assert len(tables.orders.expected) == 3610
-    # 2000 - 102 of the first file - 100 of the second (32 squares and 70 places, 900 and 961 being both).
+    # 2000 rows - 102 of the first file - 100 of the second (32 squares and 70 positions; 900 and 961 are in both).
     assert len(tables.events.expected) == 1798
     assert sum((row["region"], row["customer"]) == ("eu", 7) for row in tables.orders.expected) == 10
     assert [row["kind"] for row in tables.events.expected if row["id"] == 1500] == ["view"]

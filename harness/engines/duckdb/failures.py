@@ -49,7 +49,7 @@ def engine_error(error: Exception, plan: PlannedScan) -> HarnessError:
     gone = _missing_file(plan, reason)
     if gone is not None:
         return MissingFileError(
-            f"Cannot read a file: it was there when the table was planned, and is gone: {reason}",
+            f"Cannot read a file: it was removed after the table was planned: {reason}",
             cause="MissingFile",
             table=plan.table,
             snapshot=plan.snapshot,
@@ -64,7 +64,7 @@ def engine_error(error: Exception, plan: PlannedScan) -> HarnessError:
         return EngineError(f"DuckDB failed: {reason}", table=plan.table)
     found = _NAMED.search(reason)
     name = _corrupt_file(plan) if found is None else FileName(found[1], PhysicalPath(found[1]))
-    if found is not None:  # give a data file both its paths; DuckDB only knows the physical path
+    if found is not None:  # show both paths of a data file; DuckDB only knows the physical path
         name = next((file for file in _parquet_files(plan) if file.physical == found[1]), name)
     what = "a data file" if name is None else "file"
     return corrupt_file(f"Cannot read {what}: it is damaged: {reason}; restore it", name, table=plan.table)
@@ -80,12 +80,12 @@ def _instance_failure(reason: str, plan: PlannedScan) -> HarnessError:
         over = "".join(f" over {found}" for found in _found)
     if name is None:
         return EngineError(
-            f"DuckDB gave up the instance that this read shared{over}: open the table again, on a new connection if it "
-            f"is your own: {reason}",
+            f"DuckDB abandoned the instance of this read{over}: open the table again, and use a new connection if you "
+            f"passed one: {reason}",
             table=plan.table,
         )
     return corrupt_file(
-        f"Cannot read file: DuckDB ends its instance over it: {reason}; restore it", name, table=plan.table
+        f"Cannot read file: the file makes DuckDB abandon its instance: {reason}; restore it", name, table=plan.table
     )
 
 

@@ -82,7 +82,7 @@ _MOST_THREADS = 4
 
 
 def _confining(connection: duckdb.DuckDBPyConnection) -> list[str]:
-    """Return the settings for a confined process in the order in which they must be set.
+    """Return the settings for a confined process. They must be set in this order.
 
     Empty if the process is not confined.
     """
@@ -105,7 +105,7 @@ def _confining(connection: duckdb.DuckDBPyConnection) -> list[str]:
 
 
 def cursor(*, lossless: bool = True) -> duckdb.DuckDBPyConnection:
-    """Return a new internal connection to the shared instance of this process. Its settings are those of `connect`.
+    """Return a new internal connection to the shared instance of this process, with the settings of `connect`.
 
     DuckDB refuses every `SET` on it. If DuckDB abandoned the instance, a new one replaces it. A forked process gets its
     own instance, because DuckDB's threads do not survive a fork.
@@ -247,7 +247,7 @@ def with_physical_paths(name: str) -> str:
 
 
 def is_storage_error(reason: str) -> bool:
-    """Return whether a message is that of a StorageError raised in `StoreFiles`."""
+    """Return whether a message comes from a StorageError raised in `StoreFiles`."""
     return reason.startswith("StorageError: ")
 
 
@@ -289,7 +289,7 @@ def error_text(error: BaseException) -> str:
 
 
 def shorten_candidates(text: str) -> str:
-    """Return an error text with at most 3 of the functions that DuckDB suggests, of which there can be 50."""
+    """Return an error text with at most 3 of the functions that DuckDB suggests. There can be 50."""
     before, mark, listed = text.partition("Candidate functions:")
     functions = [line.strip() for line in listed.splitlines() if "->" in line]
     more = f" and {len(functions) - _CANDIDATES} more" if len(functions) > _CANDIDATES else ""

@@ -124,7 +124,7 @@ class Scanner:
             wrong = _mismatched_column(schema, columns, group.sources)
             if wrong is not None:
                 raise SchemaMismatchError(
-                    f"Cannot read a column: Arrow sees it as {columns[wrong].type}, its footer says otherwise",
+                    f"Cannot read a column: Arrow reads it as {columns[wrong].type}, which contradicts the footer",
                     cause="IncompatibleType",
                     table=self.plan.table,
                     file=str(first),
@@ -360,7 +360,7 @@ def padding_columns(keys: int, probes: int) -> int:
 def padded_relation(relation: str, keys: int, probes: int) -> str:
     """Return the FROM item with copies of one of its rows added, for anti and semi joins by equality of all keys.
 
-    Do not use it for a join with any other condition: such a join would visit all copies.
+    Do not use it for a join with any other condition, which would visit all copies.
     """
     copies = padding_columns(keys, probes)
     if not copies:

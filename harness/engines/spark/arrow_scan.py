@@ -14,7 +14,7 @@ exactly:
 
 Geometries are returned in one form (frontier F1.6), whereas Spark would return the stored bytes as binary, and would
 re-encode its own geometry types. Spark refuses files without columns or finds no rows in them, and has no Brotli codec.
-In some files, the dotted path of a column may equal that of another, see `_has_plain_paths`.
+In some files, two columns may have the same dotted path, see `_has_plain_paths`.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from harness.storage.stores import Storage
 
 _PLAIN_NAME = re.compile(r"[A-Za-z0-9_]+")
 _ROW_INDEX = "_tmp_metadata_row_index"
-"""A column name that Spark reserves: Spark fills such a column with row indexes."""
+"""A column name that Spark reserves: Spark fills this column with row indexes."""
 _LONG_DIGITS = 18
 """The most digits of a decimal that Spark stores as an integer."""
 _POSITIONAL = "_col"
@@ -200,7 +200,7 @@ SINGLE: dict[type[spark.DataType], pa.DataType] = {
 
 
 def arrow_type(type_: spark.DataType) -> pa.DataType:
-    """Return the Arrow type in which a Python worker has to return a column of a Spark type."""
+    """Return the Arrow type that a Python worker has to return for a column of a Spark type."""
     match type_:
         case spark.StructType():
             return pa.struct([pa.field(f.name, arrow_type(f.dataType)) for f in type_.fields])

@@ -2,8 +2,7 @@
 
 Structs, lists, and maps are rebuilt by position if the file's names, order, or types differ from the table's. A null
 parent stays null. No conversion rounds, depends on the session's time zone, or returns null for a value that does not
-fit: such a value fails the query. The columns must be analyzed in the private session of `gateway`, and keep its
-settings.
+fit: the query fails instead. The columns must be analyzed in the private session of `gateway`, and keep its settings.
 """
 
 from __future__ import annotations
@@ -393,5 +392,5 @@ def _uuid_of_text(access: Column) -> Column:
 
 
 def _inconvertible(physical: PhysicalField, wanted: dt.Field) -> SchemaMismatchError:
-    message = f"Cannot turn a stored {physical.type} into {wanted.type}"
+    message = f"Cannot convert a stored {physical.type} into {wanted.type}"
     return SchemaMismatchError(message, cause="IncompatibleType", field=wanted.name, rule="iceberg 5.12")

@@ -233,7 +233,7 @@ class DeleteJoins:
         yield _Match(f"d{next(numbers)}", null, [when(keys[0].isNull(), 1)], eq, "broadcast")
 
     def _rows(self, key_set: KeySet, pool: Sequence[int], scope: int | DeletePool) -> DataFrame:
-        """Return the deletes of a pool: one row per row of its files or, with `ks` and perhaps `kp`, one row per key."""
+        """Return the deletes of a pool: one row per row of its files, or one row per key with `ks` and perhaps `kp`."""
         found = self._read.get((key_set, tuple(pool)))
         if found is not None:  # reuse the frame, so that Spark can broadcast it once for all arms
             return found

@@ -1,4 +1,4 @@
-"""Bounds of stored columns per file, in the types in which Spark reads the columns, for `java/FileBounds.java`."""
+"""Bounds of stored columns per file, in the types that Spark uses for the columns, for `java/FileBounds.java`."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ class FileBounds:
 
 
 def _with_partition_values(plan: PlannedScan, column: dt.Field, bounds: ColumnBounds | None) -> ColumnBounds:
-    """Replace a column's bounds by its partition value in files whose partition has one. Such bounds are exact."""
+    """Replace a column's bounds by its partition value in files whose partition has one. These bounds are exact."""
     numbers = to_numpy(plan.files.column("partition")).astype(np.int64)
     has_value = np.array([column.id in partition.constants for partition in plan.partitions], dtype=np.bool_)
     exact = ColumnBounds.exact(column.type, [partition.constants.get(column.id) for partition in plan.partitions])

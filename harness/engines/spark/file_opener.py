@@ -204,7 +204,7 @@ def _schema_of(schema: bytes) -> PhysicalSchema:
 _BY_JVM = ("parquet", "orc")
 _MAX_TASKS = 64
 _DENIED, _IRREGULAR, _FAILED = "D", "R", "S"
-_FAULTS = {_DENIED: "permission denied", _IRREGULAR: "it is no regular file"}
+_FAULTS = {_DENIED: "permission denied", _IRREGULAR: "it is not a regular file"}
 
 
 @dataclass(frozen=True, slots=True)

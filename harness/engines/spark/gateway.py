@@ -83,7 +83,7 @@ class PlannedRead:
 
     Attributes:
         file_format: `parquet`, `orc`, or `refused`. Reading a `refused` file fails with the text of its first constant.
-        read_schema: The physical names in the files' letter case, with the types in which Spark reads the columns.
+        read_schema: The physical names in the files' letter case, with the types that Spark uses for the columns.
         files: The files in any order. The rows of a file that is listed twice are returned twice.
         constants: One row per file. The columns have type bool, int32, int64, float32, float64, string, binary,
             decimal128, date32, or timestamp[us].
@@ -140,7 +140,7 @@ class PlannedReads(ABC):
     @property
     @abstractmethod
     def is_local(self) -> bool:
-        """True if files are read on this machine, because the session has no executors besides its driver."""
+        """True if files are read on this machine, because the session has no executors other than its driver."""
 
     @abstractmethod
     def check_access(self, physical: Sequence[str]) -> None:
@@ -151,7 +151,8 @@ class PlannedReads(ABC):
         """Return the rows of a read in `session`.
 
         The columns are `p0`, `p1`, ... for the fields of `read_schema`, then the constants under their names, then
-        `pos`. A filter on constants skips files. Filters and projections of the other columns reach the Parquet scan.
+        `pos`. A filter on constants skips files. Filters and projections of all remaining columns reach the Parquet
+        scan.
         """
 
     @abstractmethod
@@ -190,8 +191,8 @@ class Gateway(PlannedReads):
         """
         if not has_gateway(spark):
             raise UnsupportedError(
-                "Cannot reach the JVM of this Spark session: Spark Connect has no gateway to it; use one that has, "
-                "such as harness.spark_session(), or to_spark, which does without",
+                "Cannot reach the JVM of this Spark session: Spark Connect has no gateway; use a classic session "
+                "like harness.spark_session(), or to_spark, which needs no gateway",
                 cause="NoGateway",
             )
         context = spark.sparkContext
@@ -210,7 +211,7 @@ class Gateway(PlannedReads):
 
     @property
     def is_local(self) -> bool:
-        """True if the session has no executors besides its driver."""
+        """True if the session has no executors other than its driver."""
         return bool(self._context._jsc.isLocal())
 
     def check_access(self, physical: Sequence[str]) -> None:
@@ -293,9 +294,7 @@ def has_gateway(spark: object) -> bool:
 def check_readable(schema: StructType) -> None:
     """Raise UnsupportedError if a struct has two fields with exactly the same name, or a column has a reserved name."""
     if _ROW_INDEX_COLUMN in schema.names:
-        raise UnsupportedError(
-            f"Cannot read a column named {_ROW_INDEX_COLUMN} with Spark: it keeps the name for itself"
-        )
+        raise UnsupportedError(f"Cannot read a column named {_ROW_INDEX_COLUMN} with Spark, which reserves this name")
     _check_names(schema, ())
 
 
@@ -305,7 +304,8 @@ def _check_names(type_: DataType, path: tuple[str, ...]) -> None:
             for place, name in enumerate(type_.names):
                 if name in type_.names[:place]:
                     raise UnsupportedError(
-                        "Cannot read a file with Spark that has two columns of one name", field=".".join((*path, name))
+                        "Cannot read a file with Spark that has two columns with the same name",
+                        field=".".join((*path, name)),
                     )
             for inner in type_.fields:
                 _check_names(inner.dataType, (*path, inner.name))

@@ -49,7 +49,7 @@ from harness.storage.threads import Lock
 def refused_arms(
     gateway: PlannedReads, plan: PlannedScan, columns: Sequence[Field], files: ScanFiles, faults: Faults
 ) -> Iterator[DataFrame]:
-    """Yield frames for files that cannot be read, one per set of partition values. Reading such a file fails.
+    """Yield frames for files that cannot be read, one per set of partition values. Reading one of these files fails.
 
     A query that does not need the files succeeds. The columns are called `c0`, `c1`, …. All except partition values
     appear to Spark as stored columns, so that Spark assumes nothing about them.

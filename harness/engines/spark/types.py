@@ -28,7 +28,7 @@ def quote_name(name: str) -> str:
 
 
 def storage_type(type_: dt.Type) -> spark.DataType:
-    """Return the Spark type in which the engine returns values of a type. Everything in it is nullable.
+    """Return the Spark type that the engine uses for values of a type. Everything in it is nullable.
 
     Raises:
         UnsupportedError: The type is not known (iceberg 1.22), or exists in files only.
@@ -64,7 +64,7 @@ def storage_type(type_: dt.Type) -> spark.DataType:
             return spark.MapType(storage_type(key.type), storage_type(value.type))
         case _:
             message = (
-                f"Cannot give out a column of type {str(type_)!r}: Spark has nothing to hold it; leave the column out"
+                f"Cannot return a column of type {str(type_)!r}: Spark has nothing to hold it; leave the column out"
             )
             raise UnsupportedError(message, cause="UnsupportedType", rule="iceberg 1.22")
 
@@ -86,7 +86,7 @@ def physical_column(stored: PhysicalField) -> spark.StructField:
 
     Times are numbers in their own unit (milliseconds as int, others as bigint), timestamps in nanoseconds are bigint,
     unsigned integers have the next wider signed type, and uuid, half-precision floats and fixed are bytes. A stored
-    type that harness does not know is binary, so that the other columns can be read; reading that column may fail.
+    type that harness does not know is binary, so that all remaining columns can be read; reading that column may fail.
     """
     return spark.StructField(stored.name, _physical_type(stored))
 

@@ -1,5 +1,6 @@
-"""Catalogs: the names of tables, and where each table is. Rows and metadata are read elsewhere.
+"""Catalogs: the names of tables, and the location of each table. Rows and metadata are read elsewhere.
 
-Read `catalog` first: its answer `Located` is all that opening a table takes. `warehouse` is a directory as a catalog,
-`unity` asks Unity Catalog, `pyiceberg` the catalogs that PyIceberg speaks to. `resolving` finds the catalog of a name.
+Read `catalog` first: its answer `TableLocation` is all that is needed to open a table. `warehouse` treats a directory
+as a catalog, `unity` uses Unity Catalog, and `pyiceberg` uses the catalogs that PyIceberg supports. `resolving` finds
+the catalog of a name.
 """

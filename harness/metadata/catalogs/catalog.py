@@ -1,4 +1,4 @@
-"""Catalogs as harness sees them: names, and the place of the table of each name."""
+"""The interface of catalogs: names, and the location of each named table."""
 
 from __future__ import annotations
 
@@ -14,11 +14,9 @@ from harness.storage.records import dataclass
 if TYPE_CHECKING:
     from harness.storage.renewal import ExpiringOptions, Renewal
 
-# Names of tables and namespaces: the parts of `sales.orders`, and how they are written.
-
 
 Name: TypeAlias = tuple[str, ...]
-"""The parts of a table's or namespace's name, outermost first; without the catalog's own. Empty: the root."""
+"""The parts of a table's or namespace's name, outermost first, without the name of the catalog. Empty: the root."""
 
 _PART = re.compile(r'"((?:[^"]|"")+)"|([^".]+)')
 _NAME = re.compile(rf"(?:{_PART.pattern})(?:\.(?:{_PART.pattern}))*")
@@ -27,9 +25,13 @@ _NEAR = 3
 
 
 def parse_name(text: str | Name) -> Name:
-    """The parts of a dotted name: `sales.orders`, and `sales."a.b"` where a part has a dot itself; parts stay as given.
+    """Return the parts of a dotted name.
 
-    Raises RequestError: a part is empty, or a quote is not closed.
+    For example, `sales.orders` has 2 parts, and so has `sales."a.b"`, where quotes enclose a part with a dot. A tuple
+    is returned unchanged.
+
+    Raises:
+        RequestError: A part is empty, or a quote is not closed.
     """
     if not isinstance(text, str | tuple):
         raise RequestError(f"Invalid name {text!r:.80}: expected text such as sales.orders")
@@ -41,13 +43,13 @@ def parse_name(text: str | Name) -> Name:
 
 
 def name_text(name: Name) -> str:
-    """A name as text that `parse_name` reads."""
+    """Return a name as text that `parse_name` can read."""
     return ".".join(part if _BARE.fullmatch(part) else '"{}"'.format(part.replace('"', '""')) for part in name)
 
 
 def nearest_names(name: Name, known: Iterable[Name]) -> tuple[Name, ...]:
-    """Up to three of the known names that are most like a name, the nearest first."""
-    import difflib  # most names are there
+    """Return up to 3 known names that are similar to a name, the most similar first."""
+    import difflib  # usually not needed, because the name exists
 
     by_text = {name_text(each).lower(): each for each in known}
     found = difflib.get_close_matches(name_text(name).lower(), by_text, _NEAR, 0.5)
@@ -55,7 +57,7 @@ def nearest_names(name: Name, known: Iterable[Name]) -> tuple[Name, ...]:
 
 
 LARGEST_ANSWER = 64 << 20
-"""Bytes of a server's answer, after decompression."""
+"""The maximum size of a server's answer after decompression, in bytes."""
 MOST_PAGES = 10_000
 _Item = TypeVar("_Item")
 
@@ -64,13 +66,13 @@ def read_pages(catalog: str, what: str, ask: Callable[[str | None], tuple[Iterab
     """Return the items of all pages of a listing.
 
     Args:
-        catalog: the catalog's name, for messages.
-        what: the items in the plural, such as `tables`.
-        ask: given the token of a page, None for the first page, returns the items of the page and the token of the next
-            page. The last page has none, or an empty one.
+        catalog: The catalog's name, for messages.
+        what: The items in the plural, for example `tables`.
+        ask: A function from the token of a page (None for the first page) to the items of the page and the token of the
+            next page. After the last page, the token is None or empty.
 
     Raises:
-        StorageError: the listing does not end: a token comes again, or there are more than 10,000 pages.
+        StorageError: The listing does not end: a token is repeated, or there are more than 10,000 pages.
     """
     found: list[_Item] = []
     token: str | None = None
@@ -83,14 +85,16 @@ def read_pages(catalog: str, what: str, ask: Callable[[str | None], tuple[Iterab
         if token in seen:
             break
         seen.add(token)
-    raise StorageError(f"Catalog {catalog} gave pages of {what} that do not end", cause="CatalogAnswer")
+    raise StorageError(f"Catalog {catalog} returned an endless list of {what}", cause="CatalogAnswer")
 
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """The address of a store, as a catalog's server names it.
+    """The address of a store, as named by a catalog's server.
 
-    has_credentials: whether the server gives credentials for it too, or has nothing signed.
+    Attributes:
+        address: The address.
+        has_credentials: True if the server also provides the credentials for it, or requests need no signature.
     """
 
     address: str
@@ -101,16 +105,23 @@ class Endpoint:
 class TableLocation:
     """A catalog's answer about a table.
 
-    name: in the catalog. location: the table's directory, a local path or a URI.
-    metadata_location: the current metadata file of an Iceberg table; None: `location` tells.
-    version: the current version of a Delta table; None: the latest. format: `iceberg` or `delta`, if it is known.
-    storage_options: as for `harness.open_table`, with the credentials that the catalog vends. Options under the name of
-        another store go there only where the user allows to read it.
-    endpoints: by store, the address that the catalog's server names. Only credentials that the server gives go there.
-    within: the user's directory that the table was found in; links out of it are held against the roots.
-    expires_ms: the end of the credentials, milliseconds since 1970-01-01 UTC; None: never, or not known.
-    renew: asks the catalog anew for `storage_options` and `expires_ms`.
-    options: further arguments of `harness.open_table`.
+    Attributes:
+        catalog: The name of the catalog.
+        name: The name of the table in the catalog.
+        location: The table's directory, a local path or a URI.
+        metadata_location: The current metadata file of an Iceberg table. None: it is found in `location`.
+        version: The current version of a Delta table. None: the latest.
+        format: `iceberg` or `delta`. None: unknown.
+        storage_options: Storage options as for `harness.open_table`, including credentials that the catalog provides.
+            Options under the name of another store are only used if the user allows reading from it.
+        endpoints: The addresses that the catalog's server names, by store. Only credentials from the server are sent
+            there.
+        within: The user's directory that contains the table. Links that lead out of it are checked against the allowed
+            roots.
+        expires_ms: The expiration time of the credentials, in milliseconds since 1970-01-01 UTC. None: never, or
+            unknown.
+        renew: Requests new `storage_options` and `expires_ms` from the catalog.
+        options: Further arguments of `harness.open_table`.
     """
 
     catalog: str
@@ -131,16 +142,19 @@ class TableLocation:
 
     @property
     def qualified(self) -> str:
-        """The name with the catalog's before it, as text."""
+        """The name with the catalog's name before it, as text."""
         return name_text((self.catalog, *self.name))
 
     def store_options(self, own: Mapping[str, object], roots: Iterable[str]) -> dict[str, object]:
-        """The storage options for the table's store, and for the stores that the user allows to read.
+        """Return the storage options for the table's store, and for other stores that the user allows to read.
 
-        own: the caller's, which go before the catalog's. roots: of the paths that the caller allows to read.
+        Args:
+            own: The caller's options, which override the catalog's.
+            roots: The paths that the caller allows to read.
 
-        Raises RequestError: the address of a store is the server's, and the credentials for it are not; or an option of
-        the store is none.
+        Raises:
+            RequestError: The server named the address of a store but did not provide the credentials for it, or an
+                option of the store is invalid.
         """
         stores = {canonical_path(root).store for root in roots}
         given = {key: value for key, value in self.storage_options.items() if "://" not in key or key in stores}
@@ -159,20 +173,26 @@ class TableLocation:
             is_elsewhere = object_client.endpoint(store, said) != named.address
             if is_lent or is_elsewhere or said.get("anonymous") == "true":
                 continue
-            # The user may name the address too, to the call or in a configuration file.
+            # The user may also name the address, in the call or in a configuration file.
             by_user = (mine, object_client.bucket_options(store, {}))
             if named.address not in [object_client.endpoint(store, options) for options in by_user]:
                 message = (
                     f"Cannot read the table: its catalog names {redact(named.address)} as the address of "
-                    f"{redact(store)}, and credentials that the catalog did not give are not sent there; name the "
-                    "address yourself, such as s3.endpoint for the catalog or endpoint in storage_options"
+                    f"{redact(store)}, and only credentials from the catalog are sent there. To send your own, set the "
+                    "address yourself: s3.endpoint for the catalog, or endpoint in storage_options"
                 )
                 raise RequestError(message, cause="CatalogDenied", table=self.qualified, options=("storage_options",))
         return found
 
 
 def renewal_of(located: TableLocation, own: Mapping[str, object], roots: Iterable[str]) -> Renewal | None:
-    """Return the renewal of storage options that end, or None if they do not end. `own`, `roots`: as for `store_options`."""
+    """Return the renewal of storage options that expire, or None if they do not expire.
+
+    Args:
+        located: The catalog's answer.
+        own: The caller's options, as for `TableLocation.store_options`.
+        roots: The paths that the caller allows to read.
+    """
     from harness.storage.renewal import Renewal
 
     def lease(answer: TableLocation) -> ExpiringOptions:
@@ -186,68 +206,74 @@ def renewal_of(located: TableLocation, own: Mapping[str, object], roots: Iterabl
 
 @runtime_checkable
 class Catalog(Protocol):
-    """Finds tables by name. Nothing is remembered.
+    """A protocol for finding tables by name. Implementations do not cache tables.
 
-    All raise StorageError where the catalog does not answer, and TableNotFoundError for names that it does not have.
+    All methods raise StorageError if the catalog does not answer, and TableNotFoundError for unknown names.
     """
 
     @property
     def name(self) -> str:
-        """The user's name for the catalog: the first part of qualified names."""
+        """The user's name for the catalog, which is the first part of qualified names."""
 
     def namespaces(self, parent: Name = ()) -> tuple[Name, ...]:
-        """The namespaces directly in `parent`, whole names, sorted."""
+        """Return the namespaces directly in `parent`, as whole names, sorted."""
 
     def tables(self, namespace: Name = ()) -> tuple[Name, ...]:
-        """The tables directly in a namespace, whole names, sorted."""
+        """Return the tables directly in a namespace, as whole names, sorted."""
 
     def locate(self, name: Name) -> TableLocation:
-        """The place of a table, and the credentials that the catalog vends for its store.
+        """Return the location of a table, and the credentials that the catalog provides for its store.
 
-        Raises TableNotFoundError: the message has the nearest names; IsAViewError: the name is a view's;
-        AmbiguousTableError: several tables have it; UnsupportedError: the table's format is not read.
+        Raises:
+            TableNotFoundError: The table does not exist. The message names similar tables.
+            IsAViewError: The name belongs to a view.
+            AmbiguousTableError: Several tables have this name.
+            UnsupportedError: Harness does not read the table's format.
         """
 
 
 def walk(catalog: Catalog, namespace: Name = ()) -> Iterator[Name]:
-    """All tables in a namespace and below it."""
+    """Yield all tables in a namespace and below it."""
     for each in walk_namespaces(catalog, namespace):
         yield from catalog.tables(each)
 
 
 def walk_namespaces(catalog: Catalog, namespace: Name = ()) -> Iterator[Name]:
-    """Return a namespace and all namespaces below it."""
+    """Yield a namespace and all namespaces below it."""
     yield namespace
     for inner in catalog.namespaces(namespace):
         yield from walk_namespaces(catalog, inner)
 
 
 def missing_table_error(catalog: Catalog, name: Name) -> TableNotFoundError:
-    """The error about a table that a catalog does not have, which may lack its namespace too."""
+    """Return the error for a table that a catalog does not have.
+
+    If its namespace is missing too, the error names the namespace.
+    """
     try:
         return missing_namespace_error(catalog, name[:-1]) or _missing_error(
             catalog, "table", name, catalog.tables(name[:-1])
         )
-    except StorageError:  # who may read tables may not always list them
+    except StorageError:  # a user who may read tables may not be allowed to list them
         return _missing_error(catalog, "table", name, None)
 
 
 def missing_namespace_error(catalog: Catalog, namespace: Name) -> TableNotFoundError | None:
-    """The error about the outermost namespace that a catalog does not have; None: it has all."""
+    """Return the error for the outermost missing namespace, or None if all namespaces of the name exist."""
     for depth in range(1, len(namespace) + 1):
         inner = catalog.namespaces(namespace[: depth - 1])
-        # A catalog may list no outer namespaces of a namespace that holds tables.
+        # Some catalogs do not list the outer namespaces of a namespace that contains tables.
         if namespace[:depth] not in inner and not (depth == len(namespace) and catalog.tables(namespace)):
             return _missing_error(catalog, "namespace", namespace[:depth], inner)
     return None
 
 
 def _missing_error(catalog: Catalog, what: str, name: Name, known: tuple[Name, ...] | None) -> TableNotFoundError:
-    """known: the names that the catalog has; None: it lists none."""
-    hint = "it does not list what it has"
+    """Return the error for a missing name. `known` are the existing names, or None if the catalog cannot list them."""
+    hint = "it does not list its contents"
     if known is not None:
         near = nearest_names(name, known) or known[:3]
-        hint = f"the nearest are {', '.join(map(name_text, near))}" if near else "it holds none at all"
+        hint = f"the nearest are {', '.join(map(name_text, near))}" if near else "it has none"
     return TableNotFoundError(
         f"Cannot find a table: catalog {catalog.name} has no {what} {name_text(name)}; {hint}",
         cause="NoSuchTable" if what == "table" else "NoSuchNamespace",

@@ -1,4 +1,4 @@
-"""A catalog of PyIceberg as a catalog of harness. PyIceberg finds tables, and harness reads them."""
+"""Catalogs of PyIceberg as catalogs of harness. PyIceberg finds tables, and harness reads them."""
 
 from __future__ import annotations
 
@@ -34,10 +34,6 @@ from harness.storage.gate import metadata_root
 from harness.storage.object_options import has_credentials
 from harness.storage.paths import canonical_path, is_local, local_path, secret_texts
 
-# Properties of a catalog and of its answers, as storage options: PyIceberg's names (`s3.endpoint`) become those of
-# fsspec's file systems. Other properties are left out.
-
-
 _ADLS = "connection-string account-name account-key account-host sas-token tenant-id client-id client-secret token anon"
 _OPTION_NAMES = {
     "s3": {
@@ -53,7 +49,7 @@ _OPTION_NAMES = {
     "gcs": {"oauth2.token": "token", "project-id": "project", "service.host": "endpoint_url"},
     "adls": {name: name.replace("-", "_") for name in _ADLS.split()},
 }
-"""PyIceberg's names and those of fsspec's file systems, by kind of store; dots lead into a mapping."""
+"""PyIceberg's option names and the names in fsspec's file systems, by kind of store. A dot leads into a mapping."""
 _OF_CLIENT = ("region", "access-key-id", "secret-access-key", "session-token", "profile-name")
 _PATH_STYLE = "s3.path-style-access"
 """Java's name for the opposite of `s3.force-virtual-addressing`."""
@@ -71,9 +67,16 @@ _CREDENTIAL = re.compile(
 def store_options(
     properties: Callable[[str], Mapping[str, object]], location: str, places: Iterable[str] = ()
 ) -> dict[str, object]:
-    """The options for the store of a table and, under their names, for the stores of its other places.
+    """Return storage options for a table's store and, under their names, for the stores of its other locations.
 
-    properties: those of the catalog and of its answer for a path, the answer's first, for every kind of store.
+    PyIceberg's property names (`s3.endpoint`) are converted to the option names of fsspec's file systems. Other
+    properties are left out.
+
+    Args:
+        properties: Returns the properties for a path, for every kind of store. Properties of the answer override the
+            catalog's.
+        location: The location of the table.
+        places: The other locations of the table's files.
     """
     options = options_of(properties(location), location)
     home = canonical_path(location).store
@@ -84,9 +87,12 @@ def store_options(
 
 
 def vended_properties(path: str, vended: Mapping[str, Mapping[str, object]]) -> Mapping[str, Any]:
-    """The properties of the longest prefix of a path. Text is a prefix in a bucket, and of no other bucket's name."""
+    """Return the properties of the longest prefix of a path.
+
+    A prefix applies within its bucket, and not to other buckets whose names start like it.
+    """
     store = canonical_path(path).store
-    stores = (store, f"{store.partition('://')[0]}://")  # a prefix may be a scheme alone, such as `s3://`
+    stores = (store, f"{store.partition('://')[0]}://")  # a prefix may be only a scheme, for example `s3://`
     fitting = [
         prefix
         for prefix in vended
@@ -96,7 +102,7 @@ def vended_properties(path: str, vended: Mapping[str, Mapping[str, object]]) -> 
 
 
 def options_of(properties: Mapping[str, object], location: str) -> dict[str, object]:
-    """The options for one store, by what kind it is; none for local files."""
+    """Return the options for one store according to its kind, or none for local files."""
     store = canonical_path(location).store
     family = _FAMILIES.get(store.partition("://")[0])
     if family is None:
@@ -134,19 +140,17 @@ _VALUES: dict[str, Callable[[Any], object]] = {
     "adls.anon": _is_true,
     "s3.force-virtual-addressing": lambda value: "virtual" if _is_true(value) else "path",
 }
-"""Conversions of values to those of fsspec, by PyIceberg's name; all other values are text."""
+"""Conversions of values for fsspec, by PyIceberg's name. All other values are converted to text."""
 
 
 def expires_ms(properties: Mapping[str, object]) -> int | None:
-    """The time at which the first of the credentials ends, milliseconds since 1970-01-01 UTC; None: nothing says."""
+    """Return when the first credentials expire, in milliseconds since 1970-01-01 UTC, or None if unknown."""
     times = [str(value) for key, value in properties.items() if _EXPIRY.fullmatch(key)]
     return min((int(time) for time in times if time.isdecimal()), default=None)
 
 
-# Failures of a question to a catalog, each a line with the setting to change.
-
-
-# Classes of PyIceberg, requests, botocore, SQLAlchemy and Thrift: by name, so that none of them is imported for it.
+# Names of classes in PyIceberg, requests, botocore, SQLAlchemy, and Thrift. Comparing names avoids importing these
+# packages.
 _DENIED = {"UnauthorizedError", "ForbiddenError", "AuthorizationExpiredError", "OAuthError"}
 _DENIED |= {"NoCredentialsError", "PartialCredentialsError", "TokenRetrievalError", "SSOError"}
 _DOWN = {"ConnectionError", "EndpointConnectionError", "ConnectTimeoutError", "ReadTimeoutError", "Timeout"}
@@ -154,7 +158,7 @@ _DOWN |= {"OperationalError", "TTransportException", "ServiceUnavailableError", 
 _MISSING = {"NotInstalledError", "ImportError"}
 _WRONG = {"ValueError", "MissingSchema", "InvalidSchema", "InvalidURL", "ArgumentError", "NoRegionError"}
 _WRONG |= {"BadRequestError", "ProfileNotFound", "NoSuchModuleError"}
-# Codes of an AWS service that refuses: its client has one class for all.
+# Error codes of AWS services that refuse a request. The AWS client uses the same class for all of them.
 _CODES = re.compile(r"\((?:Expired|Invalid|Unrecognized|AccessDenied|AuthFailure|Signature|MissingAuth)\w*\)")
 _SHOWN_WORDS = 200
 _SECRET = re.compile(r"(?<=://)[^\s/@]*@|(?<=[?&])[^\s'\"<>]*")
@@ -165,18 +169,26 @@ _LOG = logging.getLogger("harness.catalogs")
 
 @contextmanager
 def translate_errors(catalog: str, uri: str | None, what: str, secrets: Iterable[str] = ()) -> Iterator[None]:
-    """The context of a question to a catalog.
+    """Convert the errors of a request to a catalog, and log how long the request took.
 
-    what: the question, for the log. secrets: texts that do not appear in an error.
+    Each message names the setting to change.
 
-    Raises RequestError: the configuration is wrong, or a package is missing; StorageError: all else.
+    Args:
+        catalog: The name of the catalog.
+        uri: The address of the catalog, if known.
+        what: The request, for the log.
+        secrets: Texts to remove from errors.
+
+    Raises:
+        RequestError: The configuration is wrong, or a package is missing.
+        StorageError: The request failed for another reason.
     """
     start = time.monotonic()
     try:
         yield
     except HarnessError:
         raise
-    except Exception as error:  # the classes of clients' errors are theirs
+    except Exception as error:  # the clients' error classes have no common base
         known = tuple(secrets)
         raise_from(_translate_error(error, catalog, uri, known), error, known)
     finally:
@@ -184,7 +196,7 @@ def translate_errors(catalog: str, uri: str | None, what: str, secrets: Iterable
 
 
 def setting_variable(catalog: str, name: str) -> str:
-    """The variable that sets a property of a catalog."""
+    """Return the environment variable that sets a property of a catalog."""
     words = name.upper().replace("-", "_").replace(".", "__")
     return f"PYICEBERG_CATALOG__{catalog.upper().replace('-', '_')}__{words}"
 
@@ -194,30 +206,32 @@ def _translate_error(error: Exception, catalog: str, uri: str | None, secrets: I
     kind: type[HarnessError] = StorageError
     if names & _DENIED or _CODES.search(str(error)):
         set_ = (
-            f"{setting_variable(catalog, 'credential')} or {setting_variable(catalog, 'token')}, or log in anew (AWS)"
+            f"{setting_variable(catalog, 'credential')} or {setting_variable(catalog, 'token')}, or log in again (AWS)"
         )
-        reason = f"Cannot ask catalog {catalog}: it refuses the credentials, or they have expired ({text}); set {set_}"
+        reason = (
+            f"Cannot query catalog {catalog}: it refuses the credentials, or they have expired ({text}); set {set_}"
+        )
         cause = "CatalogDenied"
     elif names & _MISSING:
         kind, cause = RequestError, "CatalogClientMissing"
-        reason = f"Cannot ask catalog {catalog}: a package is missing ({text})"
+        reason = f"Cannot query catalog {catalog}: a package is missing ({text})"
     elif names & _DOWN:
         at = "" if uri is None else f" at {_SECRET.sub('', uri)}"
         reason = (
-            f"Cannot reach catalog {catalog}{at} ({text}); is it running, and {setting_variable(catalog, 'uri')} right?"
+            f"Cannot reach catalog {catalog}{at} ({text}); check that it runs, and {setting_variable(catalog, 'uri')}"
         )
         cause = "CatalogDown"
     elif names & _WRONG:
         kind, cause = RequestError, "CatalogMisconfigured"
         see = f".pyiceberg.yaml and {setting_variable(catalog, '…')}"
-        reason = f"Cannot ask catalog {catalog}: its configuration is wrong ({text}); see {see}"
+        reason = f"Cannot query catalog {catalog}: its configuration is wrong ({text}); see {see}"
     else:
         reason, cause = f"Catalog {catalog} failed ({type(error).__name__}: {text})", "CatalogFailed"
     return kind(reason, cause=cause)
 
 
 def _error_text(error: Exception, secrets: Iterable[str]) -> str:
-    """The first words of an error, in a line and without secrets; the reason, if a connection failed."""
+    """Return the first words of an error on one line, without secrets. For failed connections, return the reason."""
     first: BaseException = error
     while (inner := first.__cause__ or first.__context__) is not None:
         first = inner
@@ -233,9 +247,12 @@ _ABSENT = {"NoSuchTableError", "NoSuchNamespaceError", "NoSuchIdentifierError", 
 
 @dataclass(frozen=True, slots=True)
 class PyIcebergCatalog:
-    """Finds tables through a `pyiceberg.catalog.Catalog`, Delta tables of Glue and Hive among them.
+    """A catalog that finds tables through a `pyiceberg.catalog.Catalog`, including Delta tables in Glue and Hive.
 
-    said: the properties that the user configured; all others come from the server.
+    Attributes:
+        name: The name of the catalog.
+        client: The PyIceberg catalog.
+        user_properties: The properties that the user configured. All other properties come from the server.
     """
 
     name: str
@@ -244,18 +261,21 @@ class PyIcebergCatalog:
 
     @classmethod
     def of_client(cls, client: Any) -> PyIcebergCatalog:
-        """The catalog of a client that the user made. Only a REST client mixes its properties with its server's."""
+        """Return the catalog for a client that the user made.
+
+        Only REST clients mix the user's properties with the server's.
+        """
         is_rest = "RestCatalog" in {kind.__name__ for kind in type(client).__mro__}
         return cls(client.name, client, {} if is_rest else client.properties)
 
     def namespaces(self, parent: Name = ()) -> tuple[Name, ...]:
-        """The namespaces directly in `parent`; none where there is no such namespace."""
+        """Return the namespaces directly in `parent`, or none if it does not exist."""
         what, depth = f"namespaces in {name_text(parent) or 'the root'}", len(parent)
         found = self._list_names(what, lambda: list_namespaces(self.client, parent))
         return tuple(sorted({each[: depth + 1] for each in found if len(each) > depth and each[:depth] == parent}))
 
     def tables(self, namespace: Name = ()) -> tuple[Name, ...]:
-        """The tables directly in a namespace; none where there is no such namespace. The root holds none."""
+        """Return the tables directly in a namespace, or none if it does not exist. The root has no tables."""
 
         def ask() -> set[Name]:
             return list_tables(self.client, namespace) | self._delta_tables(namespace)
@@ -272,11 +292,11 @@ class PyIcebergCatalog:
                 return set()
 
     def locate(self, name: Name) -> TableLocation:
-        """The place of a table, and the credentials that the catalog vends for it."""
+        """Return the location of a table, and the credentials that the catalog provides for it."""
         if len(name) < 2:
             inner = ", ".join(name_text((self.name, *each)) for each in self.namespaces()[:_SHOWN]) or "none"
             raise TableNotFoundError(
-                f"Cannot find a table: {name_text((self.name, *name))} lacks a namespace; there are {inner}",
+                f"Cannot find a table: {name_text((self.name, *name))} has no namespace; the namespaces are {inner}",
                 cause="NoSuchTable",
             )
         try:
@@ -295,13 +315,13 @@ class PyIcebergCatalog:
 
     @property
     def _secrets(self) -> tuple[str, ...]:
-        """The credentials of the catalog, and the token that it gave for them."""
+        """The credentials of the catalog, and the token that it issued for them."""
         manager = getattr(getattr(getattr(self.client, "_session", None), "auth", None), "auth_manager", None)
         token = getattr(manager, "_token", None)
         return secret_texts({**self.client.properties, "token of the session": token})
 
     def _delta_tables(self, namespace: Name) -> set[Name]:
-        """The tables that PyIceberg leaves out, as they are not Iceberg."""
+        """Return the tables that PyIceberg leaves out because they are not Iceberg tables."""
         kinds = {kind.__name__ for kind in type(self.client).__mro__}
         if len(namespace) != 1:
             return set()
@@ -319,21 +339,21 @@ class PyIcebergCatalog:
 
 
 def _credential_family(key: str) -> str | None:
-    """Return the kind of store that a property is a credential of; None if it is no credential."""
+    """Return the kind of store that a credential property belongs to, or None if the property is not a credential."""
     return key.partition(".")[0].replace("client", "s3") if _CREDENTIAL.fullmatch(key) else None
 
 
 def table_location(catalog: PyIcebergCatalog, name: Name, found: Answer) -> TableLocation:
-    """An answer of a catalog as harness takes it."""
+    """Return a catalog's answer in harness's form."""
     metadata = found.metadata_location
     location = found.location or (None if metadata is None else metadata_root(metadata))
     if location is None:
-        raise UnsupportedError("Cannot read a table of which the catalog does not say where it is")
+        raise UnsupportedError("Cannot read a table whose catalog does not name its location")
     home = metadata or location
 
     def of_server(path: str) -> dict[str, object]:
         every = {**catalog.client.properties, **found.properties, **vended_properties(path, found.vended)}
-        # A server does not choose among the profiles of this machine.
+        # A server must not choose among the AWS profiles of this machine.
         return {
             key: value
             for key, value in every.items()
@@ -342,7 +362,7 @@ def table_location(catalog: PyIcebergCatalog, name: Name, found: Answer) -> Tabl
 
     def properties(path: str) -> Mapping[str, Any]:
         given = of_server(path)
-        # Credentials are taken together: half a key of the user's does not go with half a key of the server's.
+        # Credentials are used as a unit: a part of the user's key is not combined with a part of the server's key.
         replaced = {_credential_family(key) for key in given} - {None}
         return {key: v for key, v in catalog.user_properties.items() if _credential_family(key) not in replaced} | given
 
@@ -371,23 +391,27 @@ def table_location(catalog: PyIcebergCatalog, name: Name, found: Answer) -> Tabl
     )
 
 
-# Catalogs by the names that PyIceberg's configuration gives them: `.pyiceberg.yaml` and `PYICEBERG_CATALOG__…`.
-
-
 ADVICE = "pip install 'lakeharness[catalog]'"
 _FINDING = "harness.metadata.catalogs.pyiceberg_answers.MetadataFinder"
 _SQLITE = "sqlite:///"
 _BY_ADDRESS = {"http": "rest", "thrift": "hive", "sqlite": "sql", "postgresql": "sql"}
-"""The type that PyIceberg 0.12 infers from the beginning of a catalog's address."""
+"""The catalog type that PyIceberg 0.12 infers from the start of a catalog's address."""
 
 
 def is_installed() -> bool:
-    """True if PyIceberg is installed."""
+    """Return whether PyIceberg is installed."""
     return importlib.util.find_spec("pyiceberg") is not None
 
 
 def configured_properties() -> dict[str, Mapping[str, Any]]:
-    """The properties of each catalog that is configured now, by its name. Raises RequestError."""
+    """Return the properties of each catalog in PyIceberg's configuration, by name.
+
+    They come from `.pyiceberg.yaml` and the environment variables `PYICEBERG_CATALOG__…`, and are read again at each
+    call.
+
+    Raises:
+        RequestError: PyIceberg is not available, or its configuration cannot be read.
+    """
     if not is_installed():
         raise RequestError(f"Catalogs need PyIceberg: {ADVICE}", cause="CatalogClientMissing")
     from pyiceberg.utils.config import Config
@@ -395,7 +419,7 @@ def configured_properties() -> dict[str, Mapping[str, Any]]:
     try:
         config = Config()
         return {name: config.get_catalog_config(name) or {} for name in config.get_known_catalogs()}
-    except Exception as error:  # of the YAML parser, or a value where there is none to be
+    except Exception as error:  # an error of the YAML parser, or of an unexpected value
         text = " ".join(str(error).split())[:200]
         raise RequestError(
             f"Cannot read PyIceberg's configuration ({text}); see .pyiceberg.yaml and PYICEBERG_CATALOG__…",
@@ -404,7 +428,7 @@ def configured_properties() -> dict[str, Mapping[str, Any]]:
 
 
 def catalog_kind(properties: Mapping[str, object]) -> str | None:
-    """The type of a catalog: `rest`, `glue`, …; None: it is a class of the user's, or its address says nothing."""
+    """Return the type of a catalog, for example `rest`, or None for the user's own class or an unknown address."""
     if "py-catalog-impl" in properties:
         return None
     said, uri = properties.get("type"), str(properties.get("uri", ""))
@@ -414,7 +438,7 @@ def catalog_kind(properties: Mapping[str, object]) -> str | None:
 
 
 def default_name() -> str | None:
-    """The catalog for names that say none, as configured; None: nothing is, or PyIceberg is missing."""
+    """Return the configured default catalog, or None if there is none or PyIceberg is missing."""
     if not is_installed():
         return None
     from pyiceberg.utils.config import Config
@@ -424,19 +448,24 @@ def default_name() -> str | None:
 
 
 def open_configured(name: str, properties: Mapping[str, object]) -> PyIcebergCatalog:
-    """The catalog of that name. Raises as `translate_errors`."""
+    """Open the catalog of a name with the given properties.
+
+    Raises:
+        RequestError, StorageError: As for `translate_errors`.
+    """
     from pyiceberg.catalog import load_catalog
 
     uri = properties.get("uri")
     if isinstance(uri, str) and uri.startswith(_SQLITE):
         path = uri.removeprefix(_SQLITE).partition("?")[0]
-        # SQLite would make the file that is not there.
+        # SQLite would create a missing file.
         if path not in ("", ":memory:") and not path.startswith("file:") and not os.path.exists(path):
             raise StorageError(
-                f"Cannot reach catalog {name}: there is no file {path}; is {setting_variable(name, 'uri')} right?",
+                f"Cannot reach catalog {name}: there is no file {path}; check {setting_variable(name, 'uri')}",
                 cause="CatalogDown",
             )
-    # Asked and never written: a SQL catalog that has no tables yet does not get them, and metadata is not read here.
+    # The catalog is only read: a SQL catalog without tables must not create them, and PyIceberg must not read table
+    # metadata.
     own = {**properties, "init_catalog_tables": "false", "py-io-impl": _FINDING}
     with translate_errors(name, uri if isinstance(uri, str) else None, "opening", secret_texts(properties)):
         if catalog_kind(properties) == "rest":

@@ -1,7 +1,7 @@
-"""Answers of each kind of catalog about a table, before anything of the table is read.
+"""The answers of each kind of PyIceberg catalog about a table, before any file of the table is read.
 
-The REST catalog gives metadata and credentials, Glue and Hive give records, also of Delta tables, and all others give
-the location of the metadata file.
+The REST catalog returns metadata and credentials. Glue and Hive return records, also for Delta tables. All other
+catalogs return the location of the metadata file.
 """
 
 from __future__ import annotations
@@ -19,10 +19,15 @@ _DELTA, _ICEBERG = "delta", "iceberg"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """The place of a table: its directory or, for Iceberg, its metadata file.
+    """The location of a table: its directory or, for Iceberg, its metadata file.
 
-    properties: of this answer; they go before the catalog's. places: other places of files, which the user has to
-    allow. vended: by prefix of paths, properties that go before both.
+    Attributes:
+        format: `iceberg` or `delta`.
+        location: The table's directory, if the catalog names it.
+        metadata_location: The metadata file, if the catalog names it.
+        properties: The properties in this answer, which override the catalog's properties.
+        places: Other locations of the table's files, which the user has to allow.
+        vended: Properties by path prefix, which override both.
     """
 
     format: str
@@ -34,10 +39,12 @@ class Answer:
 
 
 def load_answer(catalog: Any, name: Name) -> Answer:
-    """The answer of a catalog of PyIceberg about a table.
+    """Request a table's location from a PyIceberg catalog.
 
-    Raises IsAViewError: the name is a view's; UnsupportedError: the table is of another format, or has no place;
-    Exception: the client's, such as PyIceberg's NoSuchTableError.
+    Raises:
+        IsAViewError: The name belongs to a view.
+        UnsupportedError: The table has another format, or the catalog does not name its location.
+        Exception: An error of the client, for example PyIceberg's NoSuchTableError.
     """
     kinds = {kind.__name__ for kind in type(catalog).__mro__}
     if "RestCatalog" in kinds:
@@ -46,18 +53,18 @@ def load_answer(catalog: Any, name: Name) -> Answer:
         return _record_answer(catalog, name, is_glue="GlueCatalog" in kinds)
     try:
         return answer_of_table(catalog.load_table(name))
-    except MetadataFileFound as found:  # such a catalog knows no more than the metadata file's location
+    except MetadataFileFound as found:  # these catalogs only know the location of the metadata file
         return Answer(format=_ICEBERG, metadata_location=found.location)
 
 
 def _rest_answer(catalog: Any, name: Name) -> Answer:
-    """The answer of `loadTable`, as it came: PyIceberg would refuse metadata that it does not know."""
+    """Return the raw answer of `loadTable`. PyIceberg would refuse metadata that it does not support."""
     from pyiceberg.catalog.rest import Endpoints
     from pyiceberg.exceptions import NoSuchTableError
 
     place = catalog._split_identifier_for_path(name)
     try:
-        # Old snapshots are in the metadata file, which is read anyway.
+        # Old snapshots are in the metadata file, which is read in any case.
         said = _get(catalog, catalog.url(Endpoints.load_table, **place), {"snapshots": "refs"}, NoSuchTableError)
     except NoSuchTableError:
         _refuse_view(catalog, name)
@@ -65,7 +72,7 @@ def _rest_answer(catalog: Any, name: Name) -> Answer:
     location = said.get("metadata-location")
     if not isinstance(location, str):
         raise UnsupportedError(
-            "Cannot read a table whose catalog does not say where its metadata is", table=name_text(name)
+            "Cannot read a table whose catalog does not name its metadata file", table=name_text(name)
         )
     metadata = _object(said, "metadata")
     recorded = _object(metadata, "properties")
@@ -81,7 +88,11 @@ def _rest_answer(catalog: Any, name: Name) -> Answer:
 
 
 def list_namespaces(catalog: Any, parent: Name) -> set[Name]:
-    """Return the namespaces in a namespace of a catalog of PyIceberg. Raises the errors of its client."""
+    """Return the namespaces directly in a namespace of a PyIceberg catalog.
+
+    Raises:
+        Exception: An error of the client.
+    """
     if "RestCatalog" not in {kind.__name__ for kind in type(catalog).__mro__}:
         return {tuple(each) for each in catalog.list_namespaces(parent)}
     from pyiceberg.catalog.rest import Endpoints
@@ -92,7 +103,11 @@ def list_namespaces(catalog: Any, parent: Name) -> set[Name]:
 
 
 def list_tables(catalog: Any, namespace: Name) -> set[Name]:
-    """Return the tables in a namespace of a catalog of PyIceberg. Raises the errors of its client."""
+    """Return the tables directly in a namespace of a PyIceberg catalog.
+
+    Raises:
+        Exception: An error of the client.
+    """
     if "RestCatalog" not in {kind.__name__ for kind in type(catalog).__mro__}:
         return {tuple(each) for each in catalog.list_tables(namespace)}
     from pyiceberg.catalog.rest import Endpoints
@@ -103,7 +118,7 @@ def list_tables(catalog: Any, namespace: Name) -> set[Name]:
 
 
 def _rest_pages(catalog: Any, url: str, params: Mapping[str, str], key: str) -> list[Any]:
-    """Return what is listed at a URL, page by page: PyIceberg follows a token that comes again without an end."""
+    """Return the items listed at a URL, page by page. PyIceberg would follow a repeated token without end."""
     from pyiceberg.exceptions import NoSuchNamespaceError
 
     def ask(token: str | None) -> tuple[list[object], str | None]:
@@ -116,15 +131,15 @@ def _rest_pages(catalog: Any, url: str, params: Mapping[str, str], key: str) -> 
 
 def _name(parts: object) -> Name:
     if not isinstance(parts, list) or not all(isinstance(part, str) for part in parts):
-        raise StorageError("The catalog's answer cannot be one: a name is no list of texts", cause="CatalogAnswer")
+        raise StorageError("The catalog's answer is invalid: a name is not a list of texts", cause="CatalogAnswer")
     return tuple(parts)
 
 
 def _object(said: Mapping[str, object], key: str) -> Mapping[str, Any]:
-    """The object under a key of an answer; empty, where it is left out."""
+    """Return the object under a key of an answer, or an empty one if the key is missing."""
     found = said.get(key) or {}
     if not isinstance(found, dict):
-        raise StorageError(f"The catalog's answer cannot be one: its {key} is no JSON object")
+        raise StorageError(f"The catalog's answer is invalid: its {key} is not a JSON object")
     return found
 
 
@@ -136,18 +151,18 @@ def _refuse_view(catalog: Any, name: Name) -> None:
     try:
         url = catalog.url(Endpoints.view_exists, namespace=path["namespace"], view=path["table"])
         said = _get(catalog, url, {}, NoSuchViewError)
-    except Exception:  # no such view, or a server that has none: then there is no table, which is said
+    except Exception:  # there is no such view, or the server has no views: the caller reports that the table is missing
         return
     metadata = said.get("metadata") or {}
     current = metadata.get("current-version-id")
     versions = [each for each in metadata.get("versions") or () if each.get("version-id") == current]
     texts = [each.get("sql") for version in versions for each in version.get("representations") or ()]
     query = " ".join(str(texts[0]).split()) if texts else "unknown"
-    raise IsAViewError(f"Cannot read a view: query what it names, its SQL is {query}", table=name_text(name))
+    raise IsAViewError(f"Cannot read a view; query its tables instead. Its SQL is {query}", table=name_text(name))
 
 
 def _get(catalog: Any, url: str, params: Mapping[str, str], absent: type[Exception]) -> dict[str, Any]:
-    """The JSON object at a URL of a REST catalog; a token that has expired is asked for once again."""
+    """Return the JSON object at a URL of a REST catalog. An expired token is renewed once."""
     from pyiceberg.catalog.rest.response import _handle_non_200_response
 
     response = catalog._session.get(url, params=params)
@@ -156,23 +171,23 @@ def _get(catalog: Any, url: str, params: Mapping[str, str], absent: type[Excepti
         response = catalog._session.get(url, params=params)
     try:
         response.raise_for_status()
-    except Exception as error:  # of requests, which has no types
+    except Exception as error:  # an error of requests, which has no type annotations
         _handle_non_200_response(error, {404: absent})
     said = response.json()
     if not isinstance(said, dict):
-        raise StorageError("The catalog's answer is no JSON object")
+        raise StorageError("The catalog's answer is not a JSON object")
     return said
 
 
 def record_format(parameters: Mapping[str, str]) -> str | None:
-    """The format of a table of Glue or Hive by its parameters, in small letters; None: they do not say."""
+    """Return the format of a Glue or Hive table from its parameters, in lower case, or None if unknown."""
     said = (parameters.get(key) for key in ("table_type", "spark.sql.sources.provider", "classification"))
     found = [value.lower() for value in said if value]
     return next((value for value in found if value in (_ICEBERG, _DELTA)), found[0] if found else None)
 
 
 def _record_answer(catalog: Any, name: Name, *, is_glue: bool) -> Answer:
-    """The answer of Glue or Hive, whose records have parameters and, for Spark, a path."""
+    """Return the answer of Glue or Hive, whose records have parameters and, for tables written by Spark, a path."""
     from pyiceberg.exceptions import NoSuchTableError
 
     database, table = catalog.identifier_to_database_and_table(name, NoSuchTableError)
@@ -188,22 +203,22 @@ def _record_answer(catalog: Any, name: Name, *, is_glue: bool) -> Answer:
         parameters, location, kind = found.parameters or {}, getattr(found.sd, "location", None), found.tableType
     path = (serde or {}).get("path")
     table_format, metadata = record_format(parameters), parameters.get("metadata_location")
-    # Spark writes the place of a Delta table among the parameters, and sometimes a placeholder for the location.
+    # Spark writes the location of a Delta table into the parameters, and sometimes a placeholder as the location.
     if table_format == _DELTA and (path or location):
         return Answer(format=_DELTA, location=path or location)
     if table_format == _ICEBERG and metadata:
         return Answer(format=_ICEBERG, metadata_location=metadata, places=_places(location))
     if (kind or "").upper() == "VIRTUAL_VIEW":
-        raise IsAViewError("Cannot read a view: query what it names", table=name_text(name))
+        raise IsAViewError("Cannot read a view; query its tables instead", table=name_text(name))
     if table_format in (_DELTA, _ICEBERG):
-        reason = f"Cannot read a table of which the catalog says that it is {table_format}, and not where"
+        reason = f"Cannot read a table of format {table_format} whose catalog does not name its location"
     else:
         reason = f"Cannot read a table of format {table_format or 'unknown'}: harness reads Iceberg and Delta"
     raise UnsupportedError(reason, table=name_text(name))
 
 
 def answer_of_table(table: Any) -> Answer:
-    """The answer in a PyIceberg `Table`, at its own metadata."""
+    """Return the location in a PyIceberg `Table`, with its current metadata."""
     return Answer(
         format=_ICEBERG,
         metadata_location=table.metadata_location,
@@ -213,17 +228,13 @@ def answer_of_table(table: Any) -> Answer:
 
 
 def _places(location: object, recorded: Mapping[str, object] | None = None, *prefixes: object) -> tuple[str, ...]:
-    """The table's location, the paths among its properties, and the prefixes of credentials, if they are text."""
+    """Return the table's location, the paths in its properties, and the prefixes of credentials, if they are text."""
     given = (location, *((recorded or {}).get(key) for key in _WRITE_PATHS), *prefixes)
     return tuple(dict.fromkeys(path for path in given if isinstance(path, str)))
 
 
-# A FileIO that tells the place of a table's metadata and reads nothing. All catalogs of PyIceberg but REST parse a
-# metadata file before they answer: that needs a second client of the store, and refuses tables that harness reads.
-
-
-class MetadataFileFound(Exception):  # an answer, no error
-    """The metadata file that a catalog is about to read."""
+class MetadataFileFound(Exception):  # used to return a value
+    """The location of the metadata file that a catalog is about to read, raised as an exception to return it."""
 
     def __init__(self, location: str) -> None:
         super().__init__(location)
@@ -231,17 +242,21 @@ class MetadataFileFound(Exception):  # an answer, no error
 
 
 class MetadataFinder:
-    """Raises `MetadataFileFound` for the first file that is to be read, and never writes. It has the methods of a `FileIO`."""
+    """A `FileIO` that raises `MetadataFileFound` for the first file to be read, and never writes.
+
+    All PyIceberg catalogs except REST parse a metadata file before they answer. Parsing would require a second client
+    of the store, and would refuse tables that harness can read.
+    """
 
     def __init__(self, properties: Mapping[str, str]) -> None:
         self.properties = properties
 
     def new_input(self, location: str) -> NoReturn:
-        """Tells the location."""
+        """Raise `MetadataFileFound` with the location."""
         raise MetadataFileFound(location)
 
     def new_output(self, location: object) -> NoReturn:
-        """Never: a catalog is only asked."""
+        """Raise PermissionError, because catalogs are only read."""
         raise PermissionError(location)
 
     delete = new_output

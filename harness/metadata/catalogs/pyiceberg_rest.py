@@ -1,8 +1,8 @@
-"""PyIceberg's client of a REST catalog, within what the catalog's server may decide.
+"""PyIceberg's client of a REST catalog, with restrictions on the settings that the catalog's server may change.
 
-`GET /v1/config` answers with properties that a client merges with the user's, and PyIceberg takes every one of them. A
-server could so move the user's token to another host, have requests signed with the AWS keys of the environment, or
-name a Python class to import. Here a server sets what the names below allow, and nothing else.
+`GET /v1/config` returns properties that a client merges with the user's, and PyIceberg accepts all of them. A server
+could therefore send the user's token to another host, have requests signed with the AWS keys of the environment, or
+name a Python class to import. This client only accepts the properties listed below from a server.
 """
 
 from __future__ import annotations
@@ -28,28 +28,29 @@ _SETTABLE = re.compile(
     r"|header\.x-iceberg-access-delegation|client\.region|(?:s3|gcs|adls)\..+",
     re.IGNORECASE,
 )
-"""Properties that a server may set. Those of stores reach the store by way of `harness.metadata.catalogs.pyiceberg`."""
+"""Properties that a server may set. Store properties are passed to the store by `harness.metadata.catalogs.pyiceberg`.
+"""
 _ADDRESSES = ("uri", "oauth2-server-uri")
-"""Addresses that credentials are sent to. A server may name another path on the host that the user named."""
+"""Addresses that receive credentials. A server may name another path on the host that the user named."""
 _OF_THE_USER = re.compile(
     r"(?:auth|ssl|rest\.auth|rest\.sigv4|rest\.signing)(?:[-.].*)?|token|credential|scope|audience|resource"
     r"|header\..*|client\..*|py-.*-impl|botocore_session",
     re.IGNORECASE,
 )
-"""Properties that choose credentials, the headers that carry them, or code: a server that sets one is refused."""
+"""Properties that choose credentials, the headers that carry them, or code. A server that sets one is refused."""
 _PORTS = {"http": 80, "https": 443}
 _LONGEST_NAME = 100
 _PART = 1 << 16
-"""Bytes of a response that are read, and decompressed, at once."""
+"""The bytes of a response that are read and decompressed at a time."""
 
 
 def rest_client(name: str, properties: Mapping[str, object]) -> Any:
-    """Return a PyIceberg client of a REST catalog; the catalog is asked for its configuration.
+    """Return a PyIceberg client of a REST catalog, after requesting the catalog's configuration.
 
     Raises:
-        RequestError: the server sets a property that is the user's to set.
-        StorageError: the server redirects to another host, or its answer is too large.
-        Exception: PyIceberg's, if the catalog does not answer or refuses the credentials.
+        RequestError: The server sets a property that only the user may set.
+        StorageError: The server redirects to another host, or its answer is too large.
+        Exception: An error of PyIceberg, if the catalog does not answer or refuses the credentials.
     """
     from pyiceberg.catalog.rest import RestCatalog
 
@@ -63,7 +64,7 @@ def rest_client(name: str, properties: Mapping[str, object]) -> Any:
             self.uri = self.properties["uri"]
 
         def _config_headers(self, session: Any) -> None:
-            # The first thing that happens to a new session: no request, not even for a token, is without these.
+            # This runs first for a new session, so that no request, not even for a token, is sent without these hooks.
             super()._config_headers(session)
             session.stream = True
             session.hooks["response"] += [partial(_refuse_redirection, name), partial(_read, name)]
@@ -72,15 +73,16 @@ def rest_client(name: str, properties: Mapping[str, object]) -> Any:
 
 
 def accepted_properties(catalog: str, own: Mapping[str, object], merged: Mapping[str, object]) -> dict[str, Any]:
-    """Return the user's properties with those of the server's that a server may set.
+    """Return the user's properties, and the server's properties that a server may set.
 
     Args:
-        catalog: the catalog's name, for messages.
-        own: the user's properties.
-        merged: the user's and the server's, as PyIceberg merges them. Whatever differs from `own` is the server's.
+        catalog: The catalog's name, for messages.
+        own: The user's properties.
+        merged: The user's and the server's properties, as PyIceberg merges them. A value that differs from `own` is the
+            server's.
 
     Raises:
-        RequestError: the server sets a property that is the user's to set.
+        RequestError: The server sets a property that only the user may set.
     """
     accepted = dict(own)
     for key, value in merged.items():
@@ -100,15 +102,15 @@ def accepted_properties(catalog: str, own: Mapping[str, object], merged: Mapping
 def _refusal(catalog: str, key: str, value: object) -> RequestError:
     to = f" to {redact(str(value))}" if key.lower() in _ADDRESSES else ""
     return RequestError(
-        f"Cannot ask catalog {catalog}: its server sets {key[:_LONGEST_NAME]}{to[:_LONGEST_NAME]}, which decides which "
-        "credentials are sent, and where; a server may not set it. If you trust it with that, set "
-        f"{setting_variable(catalog, key[:_LONGEST_NAME])} yourself",
+        f"Cannot query catalog {catalog}: its server sets {key[:_LONGEST_NAME]}{to[:_LONGEST_NAME]}, which only you "
+        "may set, because it decides which credentials are sent where. If you trust the server, set "
+        f"{setting_variable(catalog, key[:_LONGEST_NAME])}",
         cause="CatalogDenied",
     )
 
 
 def _origin(address: object) -> tuple[str, str | None, int | None] | None:
-    """Return scheme, host, and port of an address; None if it is no address."""
+    """Return the scheme, host, and port of an address, or None if it is invalid."""
     try:
         parts = urlsplit(str(address))
         return parts.scheme, parts.hostname, parts.port or _PORTS.get(parts.scheme)
@@ -117,18 +119,18 @@ def _origin(address: object) -> tuple[str, str | None, int | None] | None:
 
 
 def _refuse_redirection(catalog: str, response: Any, **_: object) -> None:
-    """Raise StorageError if a response redirects to another host, which would get the request's headers."""
+    """Raise StorageError if a response redirects to another host, which would receive the request's headers."""
     if response.is_redirect and _origin(urljoin(response.url, response.headers["location"])) != _origin(response.url):
         raise StorageError(
-            f"Catalog {catalog} sends its callers elsewhere; set `uri` to where it is now", cause="CatalogMoved"
+            f"Catalog {catalog} redirects to another address; set `uri` to the new one", cause="CatalogMoved"
         )
 
 
 def _read(catalog: str, response: Any, **_: object) -> None:
-    """Read the content of a response, which requests then takes as it is.
+    """Read the content of a response with a bound on its size. Later, requests uses the stored content.
 
     Raises:
-        StorageError: the content, after decompression, is larger than that of any catalog, or has more values.
+        StorageError: The content is too large after decompression, or has too many values.
     """
     content = bytearray()
     for part in response.iter_content(_PART):
@@ -136,12 +138,12 @@ def _read(catalog: str, response: Any, **_: object) -> None:
         if len(content) > LARGEST_ANSWER:
             response.close()
             raise StorageError(
-                f"Catalog {catalog} gave an answer of more than {LARGEST_ANSWER >> 20} MiB", cause="CatalogAnswer"
+                f"Catalog {catalog} returned an answer of more than {LARGEST_ANSWER >> 20} MiB", cause="CatalogAnswer"
             )
     response._content = bytes(content)
     try:
         check_document(response._content, file=redact(response.url), limits=DEFAULT)
     except LimitError as error:
         raise StorageError(
-            f"Catalog {catalog} gave an answer of more values than any that is known", cause="CatalogAnswer"
+            f"Catalog {catalog} returned an answer with too many values", cause="CatalogAnswer"
         ) from error

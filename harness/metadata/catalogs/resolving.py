@@ -1,7 +1,7 @@
-"""Resolves the names of tables and catalogs.
+"""Resolution of the names of tables and catalogs.
 
-A dotted name such as `prod.sales.orders` is, in this order: a path that exists, a table of the configured catalog
-`prod`, or a table of the only configured catalog that holds it.
+A dotted name like `prod.sales.orders` is resolved in this order: as an existing path, as a table of the configured
+catalog `prod`, or as a table of the only configured catalog that has it.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ from harness.storage.configuration import files
 from harness.storage.paths import is_local, is_path, local_path, redact
 from harness.storage.threads import cached_property
 
-# Catalogs by the names of a user's configuration, harness's own or PyIceberg's.
+# A catalog is configured in `pyproject.toml` in the working directory or above it:
 #
 #     [tool.harness.catalogs.prod]
 #     type = "unity"
 #     uri = "https://host:8080"
 #     prefix = "main"
 #
-# The lines stand in the `pyproject.toml` of the working directory or one above it, or for all projects in
-# `~/.config/harness/config.toml`; the project's own go first. The variable `HARNESS_CATALOG__PROD__TOKEN` holds the
-# token. Only the user's own file may name another variable: an untrusted project could send any variable anywhere.
+# Configuration for all projects is in `~/.config/harness/config.toml`; the project's configuration has priority. The
+# environment variable `HARNESS_CATALOG__PROD__TOKEN` holds the token. Only the user's own file may name another
+# variable, because an untrusted project could otherwise send any variable to any server.
 
 
 _KEYS: Mapping[str, Mapping[str, type]] = {
@@ -38,13 +38,20 @@ _KEYS: Mapping[str, Mapping[str, type]] = {
     "warehouse": {"location": str, "storage-options": dict},
 }
 _CAUSE = "CatalogMisconfigured"
-_TWICE = "Cannot tell which catalog is {}: {} have it; rename one"
+_TWICE = "Catalog name {} is ambiguous: {} define it; rename one of the catalogs"
 _NEEDED = {"unity": "uri", "warehouse": "location"}
 
 
 @dataclass(frozen=True, slots=True)
 class ConfiguredCatalog:
-    """A catalog that has a name. kind: such as unity, rest or sql, if known. warehouse: of its tables, if said."""
+    """A catalog in a configuration.
+
+    Attributes:
+        name: The name of the catalog.
+        kind: The type of the catalog, for example unity, rest, or sql. None: unknown.
+        warehouse: The warehouse of its tables. None: not configured.
+        open: Opens the catalog.
+    """
 
     name: str
     kind: str | None
@@ -53,15 +60,17 @@ class ConfiguredCatalog:
 
 
 def configured_catalogs() -> dict[str, ConfiguredCatalog]:
-    """The catalogs that are configured now, by their names in lower case.
+    """Return the catalogs that are configured now, by name in lower case.
 
-    Raises RequestError where a configuration cannot be read, or two give a name to a catalog.
+    Raises:
+        RequestError: A configuration cannot be read, or two configurations define the same name.
     """
     found: dict[str, ConfiguredCatalog] = {}
     for file in files():
         for text, said in file.section("catalogs", cause=_CAUSE).items():
             name, catalog = text.lower(), _catalog(text.lower(), said, file.path, is_own=file.is_own)
-            if name in found and "unity" in (catalog.kind, found[name].kind):  # or an untrusted server gets the token
+            # otherwise an untrusted server could receive the token
+            if name in found and "unity" in (catalog.kind, found[name].kind):
                 raise RequestError(_TWICE.format(name, "your own configuration and the project's"), cause=_CAUSE)
             found[name] = catalog
     from harness.metadata.catalogs import pyiceberg
@@ -85,7 +94,7 @@ def _catalog(name: str, said: Any, file: Path, *, is_own: bool) -> ConfiguredCat
     known = _KEYS[kind]
     for key, value in said.items():
         if key == "token":
-            raise _invalid(file, f"{where}.token", f"a token is no text for a file; set {_variable(name)}")
+            raise _invalid(file, f"{where}.token", f"a token must not be stored in a file; set {_variable(name)}")
         if key != "type" and type(value) is not known.get(key):
             words = {str: "text", int: "a whole number", dict: "a table"}
             expected = words[known[key]] if key in known else f"one of {', '.join(('type', *known))}"
@@ -96,10 +105,11 @@ def _catalog(name: str, said: Any, file: Path, *, is_own: bool) -> ConfiguredCat
         raise _invalid(
             file,
             f"{where}.token-variable",
-            f"only ~/.config/harness/config.toml may, since a project may be untrusted; set {_variable(name)}",
+            f"it is only allowed in ~/.config/harness/config.toml, as a project may be "
+            f"untrusted; set {_variable(name)}",
         )
     location = said.get("location")
-    if location is not None and is_local(local_path(location)):  # relative to the file that says it
+    if location is not None and is_local(local_path(location)):  # relative to the file that contains it
         said = {**said, "location": str(file.parent / Path(local_path(location)).expanduser())}
     return ConfiguredCatalog(name, kind, location, partial(_open, name, kind, said))
 
@@ -123,14 +133,11 @@ def _invalid(file: Path, field_: str, reason: str) -> RequestError:
     return RequestError(f"Invalid configuration: {reason}", cause=_CAUSE, file=str(file), field=field_)
 
 
-# All configured catalogs together: the first part of a name is the catalog's, as in `prod.sales.orders`.
-
-
 @dataclass
 class AllCatalogs:
-    """All configured catalogs, each opened when it is first asked; see `harness.metadata.catalogs.catalog.Catalog`.
+    """All configured catalogs as one: the first part of a name is the catalog's, as in `prod.sales.orders`.
 
-    The object keeps the catalogs that it opened.
+    Each catalog is opened when it is first used, and then kept.
     """
 
     name: str = ""
@@ -138,39 +145,47 @@ class AllCatalogs:
 
     @cached_property
     def catalogs(self) -> Mapping[str, ConfiguredCatalog]:
-        """The configured catalogs by name in lower case. Raises as `configured_catalogs`."""
+        """Return the configured catalogs by name in lower case.
+
+        Raises:
+            RequestError: As for `configured_catalogs`.
+        """
         return configured_catalogs()
 
     def namespaces(self, parent: Name = ()) -> tuple[Name, ...]:
-        """The namespaces directly in `parent`; at the root, the catalogs."""
+        """Return the namespaces directly in `parent`. At the root these are the catalogs."""
         if not parent:
             return tuple((name,) for name in sorted(self.catalogs))
         catalog = self._catalog(parent[0])
         return () if catalog is None else tuple((parent[0], *name) for name in catalog.namespaces(parent[1:]))
 
     def tables(self, namespace: Name = ()) -> tuple[Name, ...]:
-        """The tables directly in a namespace; the root holds none."""
+        """Return the tables directly in a namespace. The root has no tables."""
         catalog = self._catalog(namespace[0]) if namespace else None
         return () if catalog is None else tuple((namespace[0], *name) for name in catalog.tables(namespace[1:]))
 
     def locate(self, name: Name) -> TableLocation:
-        """The place of a table. Raises TableNotFoundError: no catalog has the name, or not the table."""
+        """Return the location of a table.
+
+        Raises:
+            TableNotFoundError: No catalog has the name, or the catalog does not have the table.
+        """
         catalog = self._catalog(name[0]) if len(name) > 1 else None
         if catalog is None:
             raise TableNotFoundError(
-                f"Cannot find a table: {name_text(name)} begins with the name of no catalog", cause="NoSuchTable"
+                f"Cannot find a table: {name_text(name)} does not start with the name of a catalog", cause="NoSuchTable"
             )
         return catalog.locate(name[1:])
 
     def default_catalogs(self) -> tuple[str, ...]:
-        """The catalogs of names without a catalog: PyIceberg's default, else all."""
+        """Return the catalogs to search for names without a catalog: PyIceberg's default catalog, or else all."""
         from harness.metadata.catalogs import pyiceberg
 
         default = pyiceberg.default_name()
         return (default,) if default is not None and default in self.catalogs else tuple(sorted(self.catalogs))
 
     def all_tables(self) -> Iterator[Name]:
-        """All tables; of a catalog that does not answer, a warning."""
+        """Yield all tables. A catalog that does not answer causes a warning."""
         for name in sorted(self.catalogs):
             try:
                 yield from walk(self, (name,))
@@ -184,21 +199,20 @@ class AllCatalogs:
         return self._opened.get(key)
 
 
-# Tables that other libraries opened: PyIceberg's `Table`, deltalake's `DeltaTable`. Neither is imported to see it.
-
-
 _DELTALAKE = "deltalake"
 
 
 def is_foreign_table(value: object) -> bool:
-    """True for a table of another library that can be opened."""
+    """Return whether an object is an opened table of PyIceberg or deltalake, without importing these packages."""
     return is_instance_of(value, "pyiceberg", "Table") or is_instance_of(value, _DELTALAKE, "DeltaTable")
 
 
 def locate_object(value: Any) -> TableLocation:
-    """The place of a table of another library, at its version.
+    """Return the location of a table that another library has opened, at the version that is open.
 
-    Raises UnsupportedError: the table does not say its place; RequestError: no such object.
+    Raises:
+        UnsupportedError: The table does not provide its location.
+        RequestError: The object is not a table of PyIceberg or deltalake.
     """
     if is_instance_of(value, "pyiceberg", "Table"):
         from harness.metadata.catalogs.pyiceberg import PyIcebergCatalog
@@ -223,18 +237,23 @@ def locate_object(value: Any) -> TableLocation:
 
 
 def is_instance_of(value: object, package: str, name: str) -> bool:
-    """True if an object is of a class of a package, by the class's name; the package is not imported."""
+    """Return whether an object's class, or a base class, has a name and comes from a package, which is not imported."""
     return any(kind.__module__.partition(".")[0] == package and kind.__name__ == name for kind in type(value).__mro__)
 
 
 def find_table(location: str, catalog: Catalog | str | None) -> TableLocation:
-    """The place of a table by its name.
+    """Return the location of a table by its name.
 
-    location: the name, with the catalog's before it if `catalog` is None. catalog: as for `open_catalog`; None: the
-    name says, or a single configured catalog has it.
+    Args:
+        location: The name, starting with the name of the catalog if `catalog` is None.
+        catalog: The catalog, as for `open_catalog`. None: it is found from the name, or is the only configured catalog
+            that has the table.
 
-    Raises RequestError: the name is invalid, or there is no such catalog; TableNotFoundError: no catalog has it;
-    AmbiguousTableError: several catalogs have it; StorageError: a catalog does not answer.
+    Raises:
+        RequestError: The name is invalid, or there is no such catalog.
+        TableNotFoundError: No catalog has the table.
+        AmbiguousTableError: Several catalogs have the table.
+        StorageError: A catalog does not answer.
     """
     if catalog is not None:
         return open_catalog(catalog).locate(parse_name(location))
@@ -249,7 +268,7 @@ def find_table(location: str, catalog: Catalog | str | None) -> TableLocation:
         if (hint := local_table_hint(name)) is not None:
             raise TableNotFoundError(f"{tried} no catalog is configured; {hint}", table=location)
         raise TableNotFoundError(
-            f"{tried} as a name it wants a catalog {name[0]}, for which PyIceberg is missing: {pyiceberg.ADVICE}",
+            f"{tried} as a name it needs catalog {name[0]}, for which PyIceberg is missing: {pyiceberg.ADVICE}",
             table=location,
         )
     default = pyiceberg.default_name()
@@ -258,22 +277,23 @@ def find_table(location: str, catalog: Catalog | str | None) -> TableLocation:
 
 
 def _find_in_catalogs(catalogs: Mapping[str, ConfiguredCatalog], name: Name, tried: str) -> TableLocation:
-    """The table of a name without a catalog."""
+    """Return the location of a table by a name without a catalog."""
     found: dict[str, TableLocation] = {}
     for key, each in catalogs.items():
         try:
             found[key] = each.open().locate(name)
         except TableNotFoundError as error:
-            if error.cause not in _ELSEWHERE:  # a view, or several tables: it is there
+            # other causes mean that the catalog has the name, as a view or several times
+            if error.cause not in _ELSEWHERE:
                 raise
         except HarnessError as error:
-            error.message = f"{tried}; whether catalog {key} has it cannot be told: {error.message}"
+            error.message = f"{tried}; catalog {key} cannot be searched: {error.message}"
             raise
     if len(found) > 1:
         whole = " or ".join(name_text((key, *name)) for key in found)
         message = (
-            f"Cannot tell which table is meant: catalogs {' and '.join(found)} have a {name_text(name)}; say {whole}, or "
-            f"catalog={next(iter(found))!r}"
+            f"Table name {name_text(name)} is ambiguous: catalogs {' and '.join(found)} have it; write {whole}, or "
+            f"pass catalog={next(iter(found))!r}"
         )
         raise AmbiguousTableError(message, table=name_text(name), options=("catalog",))
     if found:
@@ -281,7 +301,7 @@ def _find_in_catalogs(catalogs: Mapping[str, ConfiguredCatalog], name: Name, tri
     if not catalogs:
         hint = local_table_hint(name) or no_catalogs_hint()
         raise TableNotFoundError(f"{tried}: {hint}", cause="NoSuchTable", table=name_text(name))
-    has = local_table_hint(name) or f"configured are {', '.join(sorted(catalogs))}, which have no such table either"
+    has = local_table_hint(name) or f"no configured catalog ({', '.join(sorted(catalogs))}) has the table"
     raise TableNotFoundError(f"{tried}: {has}", cause="NoSuchTable", table=name_text(name))
 
 
@@ -289,7 +309,7 @@ _ELSEWHERE = ("NoSuchTable", "NoSuchNamespace")
 
 
 def no_catalogs_hint() -> str:
-    """The advice where no catalog is configured."""
+    """Return advice for the case that no catalog is configured."""
     from harness.metadata.catalogs import pyiceberg
 
     return (
@@ -300,15 +320,17 @@ def no_catalogs_hint() -> str:
 
 @validate_call
 def open_catalog(catalog: Catalog | str, *, storage_options: Mapping[str, object] | None = None) -> Catalog:
-    """The catalog that a user names.
+    """Open a catalog by name or location.
 
     Args:
-        catalog: the name of a catalog that is configured for harness or PyIceberg; the location of a warehouse
-            directory; a catalog of harness or PyIceberg.
-        storage_options: for a warehouse directory.
+        catalog: The name of a catalog that is configured for harness or PyIceberg, the location of a warehouse
+            directory, or a catalog object of harness or PyIceberg.
+        storage_options: The storage options of a warehouse directory.
 
-    Raises RequestError: there is no such catalog, or its configuration is wrong; TableNotFoundError: there is no such
-    directory; StorageError: the catalog does not answer.
+    Raises:
+        RequestError: There is no such catalog, or its configuration is wrong.
+        TableNotFoundError: There is no such directory.
+        StorageError: The catalog does not answer.
     """
     if isinstance(catalog, str):
         if is_path(catalog) or os.path.isdir(catalog):
@@ -318,7 +340,7 @@ def open_catalog(catalog: Catalog | str, *, storage_options: Mapping[str, object
             return known[catalog.lower()].open()
         names = [(each,) for each in sorted(known)]
         near = nearest_names((catalog,), names)
-        which = "the nearest that are configured are" if near else "configured are"
+        which = "similar configured catalogs are" if near else "the configured catalogs are"
         which = f"{which} {', '.join(map(name_text, near or names))}" if names else no_catalogs_hint()
         message = f"Cannot find catalog {catalog!r}: there is no such directory, and {which}"
         raise RequestError(message, cause="UnknownCatalog")

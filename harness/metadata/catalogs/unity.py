@@ -1,10 +1,10 @@
-"""Unity Catalog as a catalog of harness: names of three parts, and the place and the commits of each table.
+"""Unity Catalog as a catalog of harness: names of 3 parts, with the location and the commits of each table.
 
     unity = open_unity("https://host:8080", token=token)
     harness.open_table("main.sales.orders", catalog=unity)
 
-A server of specification 1.0 is asked by `/delta/v1`, an older server by its first calls. Tables in local files need no
-credentials. Other tables are read with temporary credentials, which are asked for anew before they end.
+Servers of specification 1.0 are queried through `/delta/v1`, older servers through their original calls. Tables in
+local files need no credentials. Other tables are read with temporary credentials, which are renewed before they expire.
 """
 
 from __future__ import annotations
@@ -38,9 +38,6 @@ from harness.metadata.model.arguments import validate_call
 from harness.metadata.plan.read_options import CatalogAnswer
 from harness.storage.paths import is_local, local_path
 
-# Lent credentials as options of a store, from the two forms in which Unity Catalog says them.
-
-
 _CONFIG = {
     "s3.access-key-id": "key",
     "s3.secret-access-key": "secret",
@@ -48,7 +45,7 @@ _CONFIG = {
     "azure.sas-token": "sas_token",
     "gcs.oauth-token": "token",
 }
-"""Keys of `storage-credentials`, and the options of the stores' file systems."""
+"""The keys of `storage-credentials`, and the corresponding options of file systems."""
 
 _OLDER_S3 = {
     "access_key_id": "s3.access-key-id",
@@ -61,13 +58,20 @@ _OLDER = {
     "azure_user_delegation_sas": {"sas_token": "azure.sas-token"},
     "gcp_oauth_token": {"oauth_token": "gcs.oauth-token"},
 }
-"""Objects in the answer of `temporary-table-credentials`, and the names of their fields in `storage-credentials`."""
+"""The objects in the answer of `temporary-table-credentials`, and the corresponding keys of `storage-credentials`."""
 
 
 def parse_credentials(answer: Mapping[str, object], location: str) -> tuple[dict[str, str], int | None] | None:
-    """Options of the store of `location`, and when they end (milliseconds since 1970 UTC; None: nobody says).
+    """Return storage options for `location` from an answer with credentials, and their expiration time.
 
-    answer: of either call. None: the answer has nothing for the location.
+    The expiration time is in milliseconds since 1970-01-01 UTC, or None if unknown.
+
+    Args:
+        answer: The answer of either credentials call, which have different forms.
+        location: The location of the table.
+
+    Returns:
+        The options and the expiration time, or None if the answer has no credentials for the location.
     """
     config: dict[str, object] = {}
     expires = answer.get("expiration_time")
@@ -98,7 +102,7 @@ _NEW = f"{_ROOT}/delta/v1"
 _LOAD = "GET /v1/catalogs/{catalog}/schemas/{schema}/tables/{table}"
 _PARTS = ("catalog", "schema", "table")
 _NO_CALL = (404, 501)
-"""Statuses of a server that does not have a call."""
+"""The statuses of a server that does not support a call."""
 
 
 @validate_call
@@ -111,17 +115,19 @@ def open_unity(
     storage_options: Mapping[str, object] | None = None,
     timeout: float = 60.0,
 ) -> Catalog:
-    """A Unity Catalog server, whose tables open by name. The server is not asked yet.
+    """Return a Unity Catalog server as a catalog, whose tables open by name. No request is sent yet.
 
     Args:
-        uri: the server's address, such as `https://host:8080`, or that of a Databricks workspace.
-        name: the catalog's name here.
-        token: the bearer token; None: from the environment variable UNITY_CATALOG_TOKEN, if it is set.
-        prefix: the server's catalog that all names are in: names have two parts; None: names have three.
-        storage_options: as for `open_table`; they add to the catalog's own, such as an endpoint.
-        timeout: seconds to wait for the server's next byte.
+        uri: The server's address, for example `https://host:8080`, or the address of a Databricks workspace.
+        name: The name of the catalog in harness.
+        token: The bearer token. None: the value of the environment variable UNITY_CATALOG_TOKEN, if it is set.
+        prefix: The server's catalog that contains all names, which then have 2 parts. None: names have 3 parts.
+        storage_options: Storage options as for `open_table`, for example an endpoint. They are added to the catalog's
+            options.
+        timeout: The seconds to wait for the server's next byte.
 
-    Raises RequestError: the address or the token is invalid.
+    Raises:
+        RequestError: The address or the token is invalid.
     """
     token = os.environ.get(TOKEN_VARIABLE) if token is None else token
     uri = uri.rstrip("/").removesuffix(f"/{_ROOT}")
@@ -134,10 +140,14 @@ def open_unity(
 
 @dataclass(slots=True, kw_only=True)
 class UnityCatalog:
-    """A Unity Catalog server, see `harness.metadata.catalogs.catalog.Catalog`.
+    """A Unity Catalog server as a `harness.metadata.catalogs.catalog.Catalog`.
 
-    prefix: the first parts of all names.
-    versions: by catalog, whether the server has specification 1.0. The object keeps each answer.
+    Attributes:
+        name: The name of the catalog in harness.
+        server: The server.
+        prefix: The first parts of all names.
+        storage_options: The user's storage options.
+        versions: For each catalog of the server, whether it supports specification 1.0. Answers are cached here.
     """
 
     name: str
@@ -147,7 +157,7 @@ class UnityCatalog:
     versions: dict[str, bool] = field(default_factory=dict, repr=False, compare=False)
 
     def namespaces(self, parent: Name = ()) -> tuple[Name, ...]:
-        """The catalogs of the server, or the schemas of a catalog."""
+        """Return the catalogs of the server, or the schemas of a catalog."""
         match (*self.prefix, *parent):
             case ():
                 found = self._pages("catalogs", {})
@@ -158,7 +168,7 @@ class UnityCatalog:
         return tuple((*parent, part) for part in found)
 
     def tables(self, namespace: Name = ()) -> tuple[Name, ...]:
-        """The tables of a schema, views among them."""
+        """Return the tables of a schema, including views."""
         whole = (*self.prefix, *namespace)
         if len(whole) != 2:
             return ()
@@ -166,7 +176,7 @@ class UnityCatalog:
         return tuple((*namespace, part) for part in found)
 
     def locate(self, name: Name) -> TableLocation:
-        """The place of a table, its commits if the catalog manages it, and credentials for its store."""
+        """Return the location of a table, its commits if the catalog manages it, and the credentials for its store."""
         whole = (*self.prefix, *name)
         if len(whole) != len(_PARTS):
             raise missing_table_error(self, name)
@@ -192,16 +202,16 @@ class UnityCatalog:
         )
 
     def _table(self, whole: Name, name: Name) -> tuple[TableEntry, bool]:
-        """The table, and whether the newer calls know it."""
+        """Return the table, and whether the newer calls returned it."""
         if self._is_new(whole[0]):
             try:
                 return parse_loaded_table(self.server.ask(_path(whole))), True
             except RefusedError as refused:
-                # The older calls may know views, and tables that are not Delta.
+                # The older calls may know views and tables in other formats.
                 if refused.status != 404 and refused.kind != "UnsupportedTableFormatException":
                     raise
         try:
-            # Databricks leaves properties such as the table's features out unless it is asked for them.
+            # Without this parameter, Databricks leaves out properties like the table's features.
             query = {"include_delta_metadata": "true"}
             return parse_listed_table(self.server.ask(f"{_ROOT}/tables/{_quoted('.'.join(whole))}", query)), False
         except RefusedError as refused:
@@ -210,13 +220,13 @@ class UnityCatalog:
             raise
 
     def _is_new(self, catalog: str) -> bool:
-        """True if the server has specification 1.0 (frontier F4.5)."""
+        """Return whether the server supports specification 1.0 (frontier F4.5)."""
         if catalog not in self.versions:
             try:
                 answer = self.server.ask(f"{_NEW}/config", {"catalog": catalog, "protocol-versions": "1.0"})
             except RefusedError as refused:
                 if refused.kind == "NoSuchCatalogException":
-                    return True  # the table's own call says what is missing
+                    return True  # the request for the table will report the missing catalog
                 if refused.status not in _NO_CALL:
                     raise
                 answer = {}
@@ -225,7 +235,10 @@ class UnityCatalog:
         return self.versions[catalog]
 
     def _older_commits(self, entry: TableEntry, name: Name) -> CatalogAnswer | None:
-        """The commits by an older server's pages (frontier F4.6); None: the server is too old to say them."""
+        """Return the commits from the pages of an older server, or None if it is too old to provide them.
+
+        Spec: rule frontier F4.6.
+        """
         commits: list[object] = []
         start = 0
         for _ in range(MOST_PAGES):
@@ -236,8 +249,8 @@ class UnityCatalog:
                 if refused.status not in _NO_CALL:
                     raise
                 warn(
-                    f"Catalog {self.name} is too old to say the commits of {name_text((self.name, *name))}, which it "
-                    "manages; ask for a newer server (frontier F4.6)"
+                    f"Catalog {self.name} is too old to return the commits of {name_text((self.name, *name))}, which "
+                    "it manages; use a newer server (frontier F4.6)"
                 )
                 return None
             latest, page = answer.get("latest_table_version"), answer.get("commits") or []
@@ -253,32 +266,32 @@ class UnityCatalog:
         raise InvalidAnswerError("the list of commits does not end")
 
     def _readable_location(self, entry: TableEntry, name: Name) -> str:
-        """The location of a table that harness reads."""
+        """Return the location of a table, or raise if harness cannot read the table."""
         shown = name_text((self.name, *name))
         if "VIEW" in entry.kind and entry.format != "DELTA":
             its = "" if entry.sql is None else f"; its SQL is {entry.sql}"
             raise IsAViewError(
-                f"Cannot read {shown}: it is a view ({entry.kind}); query the tables that it names{its}", table=shown
+                f"Cannot read {shown}: it is a view ({entry.kind}); query its tables instead{its}", table=shown
             )
         if entry.format == "ICEBERG":
             cause = "IcebergInUnity"
             reason = (
-                " by Unity Catalog's own calls: it is an Iceberg table, which the server gives out through its Iceberg "
+                " by Unity Catalog's own calls: it is an Iceberg table, which the server provides through its Iceberg "
                 "REST interface; configure a PyIceberg catalog of type rest with the uri "
                 f"{self.server.uri}/{_ROOT}/iceberg"
             )
         elif entry.format != "DELTA":
             cause, known = "UnsupportedFormat", f"format {entry.format or 'none'} ({entry.kind or 'unknown'})"
-            reason = f": it is a table of {known} in catalog {self.name}, and harness reads Delta tables there"
+            reason = f": it is a table of {known} in catalog {self.name}, but harness only reads Delta tables there"
         elif entry.location is None:
-            cause, place = "NoLocation", f"where it is stored ({entry.kind})"
-            reason = f": catalog {self.name} does not say {place}, so only the server can read it"
+            cause, place = "NoLocation", f"its location ({entry.kind})"
+            reason = f": catalog {self.name} does not provide {place}, so only the server can read it"
         else:
             return entry.location
         raise UnsupportedError(f"Cannot read {shown}{reason}", cause=cause, table=shown)
 
     def _with_credentials(self, located: TableLocation, entry: TableEntry, *, is_new: bool) -> TableLocation:
-        """The same table with options of its store that the catalog lends, and is asked for anew."""
+        """Return the same location with temporary credentials for its store, which can be renewed."""
 
         def ask() -> TableLocation:
             with self._translate_errors(located.name):
@@ -291,10 +304,10 @@ class UnityCatalog:
             found = parse_credentials(answer, located.location)
             if found is None:
                 if self.storage_options:
-                    return located  # the caller's own reach the store
+                    return located  # the caller's own options may give access to the store
                 self.server.failure(
-                    f"gave no credentials for {located.location} of {located.qualified}; give storage_options, or ask "
-                    "who runs it to configure the store",
+                    f"provided no credentials for {located.location} of {located.qualified}; pass storage_options, or "
+                    "ask its administrator to configure the store",
                     "NoCredentials",
                 )
             options, expires_ms = found
@@ -304,13 +317,13 @@ class UnityCatalog:
         return ask()
 
     def _pages(self, key: str, query: Mapping[str, str]) -> tuple[str, ...]:
-        """The names in all pages of a list, sorted; none of something that is not there."""
+        """Return the names on all pages of a list, sorted, or none if the parent does not exist."""
 
         def ask(token: str | None) -> tuple[list[str], str | None]:
             answer = self.server.ask(f"{_ROOT}/{key}", {**query, **({"page_token": token} if token else {})})
             page, following = answer.get(key) or [], answer.get("next_page_token") or None
             if not isinstance(page, list) or not isinstance(following, str | None):
-                self.server.failure(f"gave {key} that are no list", "CatalogAnswer")
+                self.server.failure(f"returned {key} that are not a list", "CatalogAnswer")
             names = (each.get("name") for each in page if isinstance(each, dict))
             return [name for name in names if isinstance(name, str)], following
 
@@ -324,15 +337,15 @@ class UnityCatalog:
 
     @contextmanager
     def _translate_errors(self, name: Name = ()) -> Iterator[None]:
-        """Turns refusals, and answers about a table that cannot be, into the server's failures."""
+        """Convert refused requests and invalid answers to failures of the server."""
         try:
             yield
         except RefusedError as refused:
-            what = refused.message or refused.kind or "no words"
-            problem = f"does not know the question (HTTP {refused.status}): {what}"
+            what = refused.message or refused.kind or "no message"
+            problem = f"rejected the request (HTTP {refused.status}): {what}"
             self.server.failure(problem, "CatalogFailed", refused)
         except InvalidAnswerError as unclear:
-            problem = f"gave an answer about {name_text(name)} that cannot be: {unclear}"
+            problem = f"returned an invalid answer about {name_text(name)}: {unclear}"
             self.server.failure(problem, "CatalogAnswer", unclear)
 
 

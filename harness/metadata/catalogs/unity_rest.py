@@ -1,4 +1,4 @@
-"""Questions to a server by JSON over HTTP. Each failure says in a sentence the setting to change."""
+"""Requests to a server with JSON over HTTP. The message of each failure names the setting to change."""
 
 from __future__ import annotations
 
@@ -20,14 +20,20 @@ from harness.storage.limits import DEFAULT
 LOG = logging.getLogger("harness.catalogs")
 _LONGEST_ERROR = 1 << 20
 _WAITS = (0.5, 2.0)
-"""Seconds before each further try."""
+"""The seconds to wait before each retry."""
 _LONGEST_WAIT = 30.0
 _BUSY = (429, 502, 503, 504)
 _SHOWN = 200
 
 
 class RefusedError(Exception):
-    """An error that the server answers. status: HTTP's. kind: the error's name, or empty. said: its words, one line."""
+    """An error response of the server.
+
+    Attributes:
+        status: The HTTP status.
+        kind: The name of the error, or an empty text.
+        message: The message of the server, on one line.
+    """
 
     def __init__(self, status: int, kind: str, message: str) -> None:
         super().__init__(message)
@@ -36,10 +42,14 @@ class RefusedError(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Server:
-    """A server that answers JSON.
+    """A server that answers with JSON.
 
-    uri: the root of all paths. name: the user's, for messages. token: sent with each request, and to no other host.
-    timeout: seconds without a byte. wait: sleeps for seconds.
+    Attributes:
+        uri: The root of all paths.
+        name: The user's name for the server, for messages.
+        token: The bearer token, sent with each request, and to no other host.
+        timeout: The seconds to wait for the next byte.
+        wait: Sleeps for a number of seconds.
     """
 
     uri: str
@@ -53,21 +63,21 @@ class Server:
         if parts.scheme not in ("http", "https") or not parts.hostname or "@" in parts.netloc:
             message = (
                 f"Invalid uri of catalog {self.name}: expected the address of a server, such as https://host:8080, "
-                "and the token apart from it"
+                "and the token in its own argument"
             )
             raise RequestError(message, cause="InvalidCatalog", options=("uri",))
         if self.token is not None and (not self.token.isascii() or not self.token.isprintable() or " " in self.token):
-            message = f"Invalid token of catalog {self.name}: it holds blanks or other signs that no token has"
+            message = f"Invalid token of catalog {self.name}: it contains blanks or other invalid characters"
             raise RequestError(message, cause="InvalidCatalog", options=("token",))
 
     def is_open(self) -> bool:
-        """True if others on the way to the server can read the token."""
+        """Return whether the token is sent without encryption over a network."""
         parts = urlsplit(self.uri)
         own = parts.hostname == "localhost" or (parts.hostname or "").startswith("127.") or parts.hostname == "::1"
         return self.token is not None and parts.scheme == "http" and not own
 
     def failure(self, problem: str, cause: str, error: BaseException | None = None) -> NoReturn:
-        """Raises the StorageError about this server. problem: the rest of the sentence."""
+        """Raise a StorageError about this server. `problem` is the rest of the sentence after the server's name."""
         found = StorageError(f"Catalog {self.name} at {self._address} {problem}", cause=cause)
         if error is None:
             raise found
@@ -76,10 +86,11 @@ class Server:
     def ask(
         self, path: str, query: Mapping[str, str] | None = None, body: object = None, *, method: str = "GET"
     ) -> dict[str, object]:
-        """The object that the server answers.
+        """Send a request and return the JSON object in the answer.
 
-        Raises Refused: the status is 400, 404 or 501; StorageError: the server does not answer with JSON, or
-        refuses the caller.
+        Raises:
+            RefusedError: The status is 400, 404, or 501.
+            StorageError: The server does not answer with JSON, or refuses the caller.
         """
         for seconds in (*_WAITS, None):
             start = time.monotonic()
@@ -89,7 +100,7 @@ class Server:
             if status not in _BUSY or seconds is None:
                 break
             wait = min(_LONGEST_WAIT, max(seconds, after))
-            LOG.info("%s is busy (HTTP %d), and is asked again in %g s", self.name, status, wait)
+            LOG.info("%s is busy (HTTP %d); retrying in %g s", self.name, status, wait)
             self.wait(wait)
         if status == 200:
             return self._parsed(content)
@@ -99,24 +110,28 @@ class Server:
             case 400 | 404 | 501:
                 raise RefusedError(status, kind, text)
             case 401:
-                had = "did not take the token: it is wrong, or it expired" if self.token else "asks for a token"
+                had = "rejected the token: it is wrong or expired" if self.token else "requires a token"
                 self.failure(f"{had}; set `token`, or the environment variable it is read from", "NotAuthorized")
             case 403:
                 self.failure(
-                    f"refused: {text or 'no permission'}. Ask its administrator for USE CATALOG, USE SCHEMA and "
-                    "SELECT, and for EXTERNAL USE SCHEMA where engines from outside need it",
+                    f"refused access: {text or 'no permission'}. Ask its administrator for USE CATALOG, USE SCHEMA and "
+                    "SELECT, and for EXTERNAL USE SCHEMA if external engines need it",
                     "PermissionDenied",
                 )
             case _ if 300 <= status < 400:
-                self.failure("sends its callers elsewhere; set `uri` to where it is now", "CatalogMoved")
+                self.failure("redirects to another address; set `uri` to the new one", "CatalogMoved")
             case _ if status in _BUSY:
-                self.failure(f"is busy or down (HTTP {status}, {len(_WAITS) + 1} times); try later", "CatalogBusy")
+                self.failure(
+                    f"is busy or down (HTTP {status}, {len(_WAITS) + 1} times); try again later", "CatalogBusy"
+                )
             case _:
-                words = text or "no words"
-                self.failure(f"failed with HTTP {status}: {words}; try again, or ask who runs it", "CatalogFailed")
+                words = text or "no message"
+                self.failure(
+                    f"failed with HTTP {status}: {words}; try again, or ask its administrator", "CatalogFailed"
+                )
 
     def _send(self, method: str, path: str, query: Mapping[str, str], body: object) -> tuple[int, bytes, float]:
-        """Status, content, and how many seconds the server asks to wait."""
+        """Return the status, the content, and the seconds that the server requests to wait."""
         from urllib.error import HTTPError
         from urllib.request import HTTPRedirectHandler, Request, build_opener
 
@@ -151,16 +166,18 @@ class Server:
 
     def _parsed(self, content: bytes) -> dict[str, object]:
         if len(content) > LARGEST_ANSWER:
-            self.failure(f"gave an answer of more than {LARGEST_ANSWER >> 20} MiB", "CatalogAnswer")
+            self.failure(f"returned an answer of more than {LARGEST_ANSWER >> 20} MiB", "CatalogAnswer")
         try:
             check_document(content, file=self._address, limits=DEFAULT)
             found = json.loads(content)
         except LimitError:
-            self.failure("gave an answer of more values than any that is known", "CatalogAnswer")
+            self.failure("returned an answer with too many values", "CatalogAnswer")
         except (ValueError, RecursionError):
             found = None
         if not isinstance(found, dict):
-            self.failure("answered with no JSON object; check that `uri` is that of Unity Catalog", "CatalogAnswer")
+            self.failure(
+                "did not answer with a JSON object; check that `uri` is the address of a Unity Catalog", "CatalogAnswer"
+            )
         return found
 
     @property
@@ -173,7 +190,7 @@ class Server:
 
 
 def _parse_error(content: bytes) -> tuple[str, str]:
-    """The name of an error, and its words, in either form of servers; none of a very long answer."""
+    """Return the name of an error and its message, in either form that servers use. Very long answers are cut."""
     try:
         found = json.loads(content[:_LONGEST_ERROR])
     except (ValueError, RecursionError):
@@ -185,23 +202,25 @@ def _parse_error(content: bytes) -> tuple[str, str]:
     return str(kind)[:_SHOWN], " ".join(str(said).split())[:_SHOWN]
 
 
-# Unity Catalog's answer about a table, from either generation of its calls (frontier F4.5, F4.6).
-
-
 _MANAGED = ("delta.feature.catalogManaged", "delta.feature.catalogOwned-preview")
 
 
 class InvalidAnswerError(Exception):
-    """An answer that cannot be, or lacks a part; the text says which."""
+    """An answer that is invalid or incomplete. The text names the part."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableEntry:
-    """A table as the catalog has it; None is not said.
+    """A table as the catalog describes it. None means that the answer does not contain the value.
 
-    kind: such as MANAGED, EXTERNAL or VIEW. format: such as DELTA or ICEBERG. location: its directory. id: for older
-    calls. managed: only the catalog knows the commits; a property says so, not `kind`. sql: of a view. commits: of a
-    managed table, from the newer call.
+    Attributes:
+        kind: The kind of the table, for example MANAGED, EXTERNAL, or VIEW.
+        format: The format, for example DELTA or ICEBERG.
+        location: The table's directory.
+        id: The id of the table, for older calls.
+        managed: True if only the catalog knows the commits. A property determines this, not `kind`.
+        sql: The SQL of a view.
+        commits: The commits of a managed table, from the newer call.
     """
 
     kind: str
@@ -214,7 +233,11 @@ class TableEntry:
 
 
 def parse_loaded_table(answer: Mapping[str, object]) -> TableEntry:
-    """The table in an answer of `loadTable`. Raises Unclear."""
+    """Return the table in an answer of the newer call `loadTable` (frontier F4.5).
+
+    Raises:
+        InvalidAnswerError: The answer is invalid or incomplete.
+    """
     metadata = _typed_value(answer, "metadata", dict)
     managed = _is_managed(metadata.get("properties"))
     location, commits = _typed_value(metadata, "location", str), None
@@ -227,7 +250,7 @@ def parse_loaded_table(answer: Mapping[str, object]) -> TableEntry:
 
 
 def parse_listed_table(answer: Mapping[str, object]) -> TableEntry:
-    """The table in an answer of `getTable`, without its commits."""
+    """Return the table in an answer of the older call `getTable`, without its commits (frontier F4.6)."""
 
     def text(key: str) -> str | None:
         value = answer.get(key)
@@ -244,9 +267,15 @@ def parse_listed_table(answer: Mapping[str, object]) -> TableEntry:
 
 
 def parse_commits(latest: int, commits: Sequence[Any], name: str) -> CatalogAnswer:
-    """The catalog's answer about commits. A latest version below 0 has version 0 alone.
+    """Return the catalog's answer about commits. A latest version below 0 means that only version 0 exists.
 
-    name: the key of a commit's file name. Raises Unclear.
+    Args:
+        latest: The latest version.
+        commits: The commits in the answer.
+        name: The key of a commit's file name.
+
+    Raises:
+        InvalidAnswerError: A commit is invalid.
     """
     for commit in commits:
         if not isinstance(commit, dict):

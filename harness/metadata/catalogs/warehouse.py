@@ -1,11 +1,11 @@
-"""A warehouse directory as a catalog: its tables are found in the directory.
+"""A warehouse directory as a catalog, whose tables are found in the directory.
 
     warehouse = open_warehouse("warehouse")
     warehouse.tables(("db",))
     harness.open_table("db.orders", catalog=warehouse)
 
-A directory with a `_delta_log`, or with a `metadata` that holds metadata files of Iceberg, is a table. All other
-directories are namespaces. `sales.db`, the name of a database's directory in Hive and Spark, is the namespace `sales`.
+A directory is a table if it contains `_delta_log`, or a directory `metadata` with Iceberg metadata files. All other
+directories are namespaces. `sales.db`, the directory name of a database in Hive and Spark, is the namespace `sales`.
 """
 
 from __future__ import annotations
@@ -33,25 +33,27 @@ _DELTA, _ICEBERG = "_delta_log", "metadata"
 _METADATA_FILE = ".metadata.json"
 _HINT = "version-hint.text"
 _DEEPEST = 8
-"""Levels of namespaces that are looked through."""
+"""The maximum depth of namespaces."""
 _MOST_AROUND = 500
-"""Directories that are looked into for a hint."""
+"""The maximum number of directories to search for a hint."""
 _SHOWN = 3
-"""Names in a hint."""
+"""The maximum number of names in a hint."""
 
 
 @validate_call
 def open_warehouse(
     location: str | os.PathLike[str], *, name: str | None = None, storage_options: Mapping[str, object] | None = None
 ) -> Catalog:
-    """The tables below a directory, by name.
+    """Return the tables below a directory as a catalog.
 
     Args:
-        location: the directory, a local path or a URI.
-        name: the catalog's name; None: the directory's.
-        storage_options: as for `open_table`, also of its tables.
+        location: The directory, a local path or a URI.
+        name: The name of the catalog. None: the name of the directory.
+        storage_options: Storage options as for `open_table`, also used for the tables.
 
-    Raises TableNotFoundError: there is no such directory; StorageError: storage failed.
+    Raises:
+        TableNotFoundError: There is no such directory.
+        StorageError: The storage failed.
     """
     check_arguments({"warehouse": location})
     return _open(location, name=name, storage_options=storage_options)
@@ -72,7 +74,7 @@ def _open(
 
 
 def no_table_error(location: PhysicalPath, storage: Storage) -> TableNotFoundError:
-    """The error about a path that holds no table, with a hint at tables nearby."""
+    """Return the error for a path without a table, with a hint about tables nearby."""
     if storage.is_directory(location):
         reason = "it holds neither metadata/*.metadata.json (Iceberg) nor _delta_log (Delta)"
     else:
@@ -83,7 +85,10 @@ def no_table_error(location: PhysicalPath, storage: Storage) -> TableNotFoundErr
 
 
 def nearby_tables_hint(path: str) -> str | None:
-    """A hint at tables in a local directory, else around it; None: there are none, or very many directories."""
+    """Return a hint about tables in or next to a local directory, or None if there is no hint.
+
+    There is no hint without tables nearby, or with too many directories to search.
+    """
     if not path or not is_local(path):
         return None
     parent, slash, name = path.rpartition("/")
@@ -98,20 +103,20 @@ def nearby_tables_hint(path: str) -> str | None:
         if near := [f"{parent}{slash}{folder}" for (folder,) in nearest_names((name,), folders)]:
             return f"did you mean {' or '.join(near)}"
         tables = _tables_in(around.location)
-    except (HarnessError, OSError):  # there is no such directory, or nobody may look there
+    except (HarnessError, OSError):  # the directory does not exist or is not accessible
         return None
     return f"{parent or slash or 'this directory'} has {tables}" if tables else None
 
 
 def local_table_hint(name: Name) -> str | None:
-    """Return the advice to write a path, if the parts of a name lead from here to a table; None: they do not."""
+    """Return advice to use a path, if the parts of a name are a path to a table in the working directory, else None."""
     path = "/".join((".", *name))
     is_table = all(map(_is_part, name)) and any(os.path.isdir(join(path, inner)) for inner in (_DELTA, _ICEBERG))
-    return f"there is a table at {path}: write its path, in SQL in quotes" if is_table else None
+    return f"there is a table at {path}; use its path, in SQL in quotes" if is_table else None
 
 
 def _tables_in(path: str) -> str:
-    """The first tables in a local directory; none in a directory of very many."""
+    """Return the names of the first tables in a local directory, or an empty text for very large directories."""
     warehouse = _open(path) if os.path.isdir(path) else None
     if warehouse is None or len(warehouse.storage.directories(warehouse.location)) > _MOST_AROUND:
         return ""
@@ -120,7 +125,13 @@ def _tables_in(path: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Warehouse:
-    """A directory of tables, see `harness.metadata.catalogs.catalog.Catalog`."""
+    """A directory of tables as a `harness.metadata.catalogs.catalog.Catalog`.
+
+    Attributes:
+        location: The directory.
+        name: The name of the catalog.
+        storage: The storage that reads the directory.
+    """
 
     location: PhysicalPath
     name: str
@@ -130,16 +141,16 @@ class Warehouse:
         return f"Warehouse({redact(self.location)!r}, name={self.name!r})"
 
     def namespaces(self, parent: Name = ()) -> tuple[Name, ...]:
-        """The directories in a namespace that are no table."""
+        """Return the directories in a namespace that are not tables."""
         folders = [_last_part(path) for path in self.paths(parent, are_tables=False)]
         return tuple(sorted({(*parent, folder.removesuffix(_DATABASE) or folder) for folder in folders}))
 
     def tables(self, namespace: Name = ()) -> tuple[Name, ...]:
-        """The directories in a namespace that are tables."""
+        """Return the directories in a namespace that are tables."""
         return tuple(sorted({(*namespace, _last_part(path)) for path in self.paths(namespace, are_tables=True)}))
 
     def paths(self, namespace: Name = (), *, are_tables: bool) -> list[PhysicalPath]:
-        """Return the paths of the tables in a namespace, or of the namespaces in it, sorted."""
+        """Return the sorted paths of the tables in a namespace, or of the namespaces in it."""
         if not are_tables and len(namespace) >= _DEEPEST:
             return []
         inside = [(path, each) for path in self._directories(namespace) for each in self.storage.directories(path)]
@@ -149,20 +160,21 @@ class Warehouse:
             for path in paths
             if not self._leads_out(path)
             and (self.format_of(path) is not None) is are_tables
-            # A link to a namespace is not listed: the tables are listed once, below the namespace's own name.
+            # Links to namespaces are not listed, so that each table is listed once, under the real name of its
+            # namespace.
             and (are_tables or not _is_link(path))
         )
 
     def locate(self, name: Name) -> TableLocation:
-        """The place of a table. A name is ambiguous if both `sales` and `sales.db` have the table."""
+        """Return the location of a table. A name is ambiguous if both `sales` and `sales.db` contain the table."""
         places = [join(path, name[-1]) for path in self._directories(name[:-1])] if name and _is_part(name[-1]) else []
         found = {path: kind for path in places if (kind := self.format_of(path)) is not None}
         if not found:
             raise missing_table_error(self, name)
         if len(found) > 1:
             raise AmbiguousTableError(
-                f"Cannot tell which table is meant: {' and '.join(map(redact, found))} are both {name_text(name)}; "
-                "open one by its path",
+                f"Table name {name_text(name)} is ambiguous: it may be {' or '.join(map(redact, found))}; "
+                "open it by its path",
                 table=name_text((self.name, *name)),
             )
         path, kind = found.popitem()
@@ -176,14 +188,17 @@ class Warehouse:
         )
 
     def _leads_out(self, path: str) -> bool:
-        """Return whether a directory is a link out of the warehouse. Listings leave it out; a name may lead there."""
+        """Return whether a directory is a link out of the warehouse.
+
+        These links are not listed, but can be used by name.
+        """
         if not _is_link(path):
             return False
         home, target = (canonical_path(os.path.realpath(local_path(each))) for each in (self.location, path))
         return not target.is_within(home)
 
     def _directories(self, namespace: Name) -> list[PhysicalPath]:
-        """The directories of a namespace; none where there is no such namespace."""
+        """Return the directories of a namespace, or none if the namespace does not exist."""
         paths = [self.location]
         for part in namespace:
             folders = (part, part + _DATABASE) if _is_part(part) else ()
@@ -192,7 +207,11 @@ class Warehouse:
         return paths
 
     def format_of(self, path: PhysicalPath) -> str | None:
-        """Return the format of a directory's table: `iceberg`, `delta`, or nothing for both; None: it is no table."""
+        """Return the format of a directory's table.
+
+        The result is `iceberg`, `delta`, or an empty text if both formats are present. None: the directory is not a
+        table.
+        """
         inside = self.storage.directories(path)
         is_delta = _DELTA in inside
         is_iceberg = _ICEBERG in inside and any(
@@ -208,7 +227,7 @@ def _last_part(path: str) -> str:
 
 
 def _is_part(part: str) -> bool:
-    """True for the name of a directory, false for a way out of a directory."""
+    """Return whether a text can be the name of a directory. False for `..` and other ways to leave a directory."""
     return part not in ("", ".", "..") and not {"/", "\\", "\0"} & set(part)
 
 
@@ -217,5 +236,5 @@ def _is_link(path: str) -> bool:
 
 
 def _is_visible(folder: str) -> bool:
-    """True if a directory may be a table or a namespace: neither hidden nor a partition's."""
+    """Return whether a directory may be a table or a namespace: neither hidden nor a partition."""
     return not folder.startswith((".", "_")) and "=" not in folder

@@ -210,7 +210,7 @@ class _DeleteFiles:
                 physical=delete.physical,
                 format=delete.format,
                 record_count=delete.record_count,
-                wanted=self.data.ordinals,
+                data_files=self.data.ordinals,
                 rename=partial(self._resolve_names, delete.path),
             )
             for path in positions:

@@ -52,7 +52,7 @@ def read_positions(
     physical: PhysicalPath,
     format: str,
     record_count: int | None,
-    wanted: Container[str],
+    data_files: Container[str],
     rename: PathRenaming | None = None,
 ) -> PositionsByPath:
     """Return the positions in one position delete file, by recorded path of the data file.
@@ -63,8 +63,8 @@ def read_positions(
         physical: As for `PositionDeleteFile`.
         format: As for `PositionDeleteFile`.
         record_count: As for `PositionDeleteFile`.
-        wanted: The data files whose positions are returned.
-        rename: Replaces the paths before they are looked up in `wanted`; None to use the paths unchanged.
+        data_files: The data files whose positions are returned.
+        rename: Replaces the paths before they are looked up in `data_files`; None to use the paths unchanged.
 
     Raises:
         MissingFileError: The file does not exist (4.10).
@@ -76,7 +76,7 @@ def read_positions(
     try:
         with contained(file=name):
             paths, positions = _read_columns(storage.read(physical), format, record_count, name, storage.limits)
-            return _by_path(paths, positions, wanted, name, rename)
+            return _by_path(paths, positions, data_files, name, rename)
     except HarnessError as error:
         error.file = name
         error.rule = error.rule or "iceberg 4.10"
@@ -155,7 +155,11 @@ def _find_columns(columns: Sequence[tuple[str, int | None]], file: str) -> tuple
 
 
 def _by_path(
-    paths: pa.ChunkedArray, positions: pa.ChunkedArray, wanted: Container[str], file: str, rename: PathRenaming | None
+    paths: pa.ChunkedArray,
+    positions: pa.ChunkedArray,
+    data_files: Container[str],
+    file: str,
+    rename: PathRenaming | None,
 ) -> PositionsByPath:
     for label, column in (("file_path", paths), ("pos", positions)):
         # Rows may also refer to a null in a dictionary.
@@ -170,7 +174,7 @@ def _by_path(
         raise _wrong_rows(f"position {int(values.min())}, expected 0 or more. Rewrite the delete", "pos", file)
     used = np.bincount(codes, minlength=len(names)) if len(names) else np.empty(0, dtype=np.int64)
     names = names if rename is None else list(rename(names))
-    live = [code for code, name in enumerate(names) if used[code] and name in wanted]
+    live = [code for code, name in enumerate(names) if used[code] and name in data_files]
     if len(live) == 1 and used[live[0]] == values.size:
         return {names[live[0]]: roaring.from_positions(values)}
     # One sort groups all rows by path.

@@ -1,6 +1,6 @@
-"""Avro data files: physical schema and all rows as Arrow. Delete files in Avro are read the same way.
+"""Avro data files: the physical schema and all rows as Arrow. Delete files in Avro are read the same way.
 
-Positions are ordinals over all blocks (iceberg 7.3), so rows come whole and in file order. Logical types are
+Row positions count the rows of all blocks (iceberg 7.3), so all rows are returned, in file order. Logical types are
 interpreted exactly and for any year.
 """
 
@@ -37,7 +37,11 @@ _PRIMITIVES: dict[str, dt.Type] = {
 
 
 def _physical_schema(root: Node, file: str) -> PhysicalSchema:
-    """The columns of a schema; UnsupportedError for unions of several types, and a root that is no record."""
+    """Return the columns of a file from its schema tree.
+
+    Raises:
+        UnsupportedError: The root is not a record, or a column is a union of several types.
+    """
     try:
         if root.kind != "record":
             raise unsupported_schema("its root is not a record")
@@ -47,7 +51,7 @@ def _physical_schema(root: Node, file: str) -> PhysicalSchema:
 
 
 def _physical_field(name: str, id_: int | None, node: Node, path: tuple[str, ...]) -> PhysicalField:
-    """A type as a stored field, whose values may all be null."""
+    """Return a type as a stored field, whose values may all be null."""
     value = _non_null_type(node)
     if value.kind == "union":
         raise unsupported_schema(
@@ -77,14 +81,17 @@ def _physical_field(name: str, id_: int | None, node: Node, path: tuple[str, ...
 
 
 def _non_null_type(node: Node) -> Node:
-    """The type of the values beside null; a union of one type is that type, and one of several stays a union."""
+    """Return the type of the values that are not null. A union of several such types is returned unchanged."""
     if node.kind == "union" and len(node.children) == 1:
         return node.children[0]
     return node.value if len(node.children) == 2 else node
 
 
 def _primitive_type(node: Node) -> dt.Type:
-    """The type as its logical type reads it; one that is unknown or misplaced is ignored, as Avro says."""
+    """Return the type that the logical type specifies.
+
+    Avro requires that unknown and misplaced logical types are ignored.
+    """
     plain = dt.FixedType(node.size) if node.kind == "fixed" else _PRIMITIVES[node.kind]
     declared = node.declared
     match declared.get("logicalType"), node.kind:
@@ -119,7 +126,7 @@ _TIMESTAMPS: dict[str, Literal["ms", "us", "ns"]] = {
 
 
 def _arrow_type(stored: PhysicalField) -> pa.DataType:
-    """The Arrow type of the values; every field may be null, whatever the file says."""
+    """Return the Arrow type of the values. Every field is nullable, whatever the file declares."""
     fields = [pa.field(child.name, _arrow_type(child)) for child in stored.children]
     match stored.type:
         case dt.StructType():
@@ -135,7 +142,7 @@ def _arrow_type(stored: PhysicalField) -> pa.DataType:
 
 
 def _array(stored: PhysicalField, column: AvroColumn) -> pa.Array:
-    """The values of a column, of the type and encoding that the file says."""
+    """Return the values of a column in the type and encoding that the file declares."""
     type_ = _arrow_type(stored)
     match stored.type:
         case dt.StructType():
@@ -146,7 +153,8 @@ def _array(stored: PhysicalField, column: AvroColumn) -> pa.Array:
             *starts, end = accumulate((size or 0 for size in sizes), initial=0)
             known = (None if size is None else start for size, start in zip(sizes, starts, strict=True))
             offsets = array_of([*known, end], pa.int32())
-            is_pairs = len(column.children) < len(stored.children)  # a map as an array of records of key and value
+            # a map stored as an array of records of key and value
+            is_pairs = len(column.children) < len(stored.children)
             parts = _arrays(stored.children, column.children[0] if is_pairs else column)
             if isinstance(stored.type, dt.ListType):
                 return pa.ListArray.from_arrays(offsets, parts[0], type=type_)
@@ -158,7 +166,7 @@ def _array(stored: PhysicalField, column: AvroColumn) -> pa.Array:
         case _:
             if not pa.types.is_temporal(type_):
                 return array_of(column.values, type_)
-            # Through their integers, since times may lie in any year.
+            # Convert times as integers, because they may be in any year.
             integers = pa.int32() if type_.bit_width == 32 else pa.int64()
             return array_of(column.values, integers).view(type_)
 
@@ -168,7 +176,7 @@ def _arrays(fields: PhysicalSchema, column: AvroColumn) -> list[pa.Array]:
 
 
 def _decimals(type_: dt.DecimalType, values: Sequence[bytes | None]) -> pa.Array:
-    """Big-endian two's complement bytes of any length; a value with too many digits is damage."""
+    """Decode big-endian two's complement bytes of any length. A value with too many digits is damage."""
     limit = 10**type_.precision
     unscaled = [None if v is None else int.from_bytes(v, "big", signed=True) for v in values]
     if any(v is not None and abs(v) >= limit for v in unscaled):
@@ -179,21 +187,27 @@ def _decimals(type_: dt.DecimalType, values: Sequence[bytes | None]) -> pa.Array
 
 
 def _validity(present: Sequence[bool]) -> pa.Buffer | None:
-    """A bitmap of the values that are there; None if all are."""
+    """Return the validity bitmap, or None if all values are present."""
     return None if all(present) else array_of(present, pa.bool_()).buffers()[1]
 
 
 def read_avro(data: bytes, *, file: str, limits: Limits = DEFAULT) -> tuple[PhysicalSchema, pa.Table]:
-    """The columns of an Avro container and all its rows, in file order.
+    """Read the columns and all rows of an Avro container, in file order.
 
-    Values keep their stored units. Enums come as text, a UUID in fixed bytes as Arrow's uuid.
+    Values keep their stored units. Enums become text. A UUID in fixed bytes becomes Arrow's uuid.
+
+    Args:
+        data: The content of the file.
+        file: The path of the file, for errors.
+        limits: The limits on types, values, and memory.
 
     Raises:
-        CorruptFileError: not an Avro container, cut, or damaged: a checksum, a length, or a value that its type does
-            not have (iceberg 2.14, 7.3).
-        EncryptedTableError: an encrypted stream.
-        UnsupportedError: a codec outside iceberg 2.14, a union other than of null and one type, a recursive type (7.3).
-        LimitError: it asks for more than `limits` allow.
+        CorruptFileError: The file is not an Avro container, is cut, or has a wrong checksum, length, or value (rules
+            iceberg 2.14, 7.3).
+        EncryptedTableError: The file is an encrypted stream.
+        UnsupportedError: The codec is not in iceberg 2.14, or a type is recursive or a union of more than null and one
+            type (rule iceberg 7.3).
+        LimitError: The file exceeds `limits`.
     """
     container = open_container(data, file=file, cause=_CAUSE, limits=limits)
     fields = _physical_schema(container.schema, file)
@@ -211,5 +225,9 @@ def read_avro(data: bytes, *, file: str, limits: Limits = DEFAULT) -> tuple[Phys
 
 
 def schema_of_avro(head: bytes, *, file: str, limits: Limits = DEFAULT) -> PhysicalSchema:
-    """The columns of an Avro container, from first bytes that hold all of its header. Raises as `read_avro`."""
+    """Return the columns of an Avro container. `head` must contain its whole header.
+
+    Raises:
+        HarnessError: As for `read_avro`.
+    """
     return _physical_schema(open_container(head, file=file, cause=_CAUSE, limits=limits).schema, file)

@@ -1,8 +1,8 @@
-"""Avro object containers: manifest lists, manifests, data files and delete files, from header to records.
+"""Avro object containers, from the header to records: manifest lists, manifests, data files, and delete files.
 
-Every block is checked before a record is decoded: a decoder that meets the end of a file takes it for the last block,
-so a cut file would lose rows without a word. Manifest lists are read by `RequestedField` fields, found by field id; manifests
-by `harness.metadata.iceberg.columns`. Data files are read whole, by `harness.metadata.files.avro`.
+Every block is checked before its records are decoded. Otherwise a decoder that reaches the end of a cut file would stop
+there as after the last block, and silently lose rows. Manifest lists are read by `RequestedField`, found by field id.
+Manifests are read by `harness.metadata.iceberg.columns`, and data files by `harness.metadata.files.avro`.
 """
 
 from __future__ import annotations
@@ -29,9 +29,6 @@ from harness.metadata.files.documents import TooLongError, decompress_streams, i
 from harness.storage.limits import DEFAULT, Limits, limit_error
 from harness.storage.records import dataclass
 
-# Block codecs of Avro containers (iceberg 2.14). A block must be used up to its last byte: a rest is damage.
-
-
 CODECS = frozenset({"null", "deflate", "snappy", "zstandard", "bzip2", "xz"})
 """The codecs that Iceberg's Avro files may use (iceberg 2.14)."""
 
@@ -39,19 +36,26 @@ _CRC_BYTES = 4
 
 
 def decompress(codec: str, block: bytes, *, file: str, cause: str, limits: Limits) -> bytes:
-    """The plain bytes of one block of a codec in `CODECS`. `file` and `cause` are for messages.
+    """Decompress a block.
+
+    Args:
+        codec: The codec, one of `CODECS` (iceberg 2.14).
+        block: The compressed bytes. They must be used up to the last byte.
+        file: The path of the file, for errors.
+        cause: The cause of the error for a damaged block.
+        limits: The limits on the size of the result.
 
     Raises:
-        UnsupportedError: the installed pyarrow was built without the codec. Cause `UnsupportedCodec`.
-        CorruptFileError: the block is damaged. Cause `cause`.
-        LimitError: it holds more than `limits.block_bytes`.
+        UnsupportedError: The installed pyarrow was built without the codec. Cause `UnsupportedCodec`.
+        CorruptFileError: The block is damaged.
+        LimitError: The block contains more than `limits.block_bytes`.
     """
     max_bytes = limits.block_bytes
     try:
         match codec:
             case "deflate":
                 plain, rest = inflate(block, max_bytes=max_bytes)
-                # Python's writers cut a zlib stream out of its wrapping and leave most of the checksum behind it.
+                # Python's writers remove the header of the zlib stream but leave most of its checksum at the end.
                 if rest and not zlib.adler32(plain).to_bytes(4, "big").startswith(rest):
                     raise ValueError(f"{len(rest)} bytes follow its stream")
                 return plain
@@ -60,7 +64,7 @@ def decompress(codec: str, block: bytes, *, file: str, cause: str, limits: Limit
             case "zstandard":
                 return unzstd(block, max_bytes=max_bytes)
             case "snappy":
-                # Avro puts a big-endian CRC-32 of the plain bytes behind the snappy data.
+                # Avro appends a big-endian CRC-32 of the uncompressed bytes.
                 plain = unsnappy(block[:-_CRC_BYTES], max_bytes=max_bytes)
                 if zlib.crc32(plain).to_bytes(_CRC_BYTES, "big") != block[-_CRC_BYTES:]:
                     raise ValueError("the checksum is wrong")
@@ -71,7 +75,9 @@ def decompress(codec: str, block: bytes, *, file: str, cause: str, limits: Limit
         asked = f"a block ({codec}) of {len(block):,} bytes holds {error.found:,} or more, {max_bytes:,} are"
         raise limit_error("block_bytes", f"{asked} allowed", file=file) from error
     except NotImplementedError as error:
-        message = f"Cannot read Avro codec {codec!r}: the installed pyarrow was built without it; use PyPI's"
+        message = (
+            f"Cannot read Avro codec {codec!r}: the installed pyarrow was built without it; install pyarrow from PyPI"
+        )
         raise UnsupportedError(message, cause="UnsupportedCodec", file=file, rule="iceberg 2.14") from error
     except (zlib.error, lzma.LZMAError, OSError, ValueError, EOFError) as error:
         raise CorruptFileError(
@@ -92,14 +98,14 @@ def _metadata(data: bytes) -> tuple[dict[str, bytes], int]:
             return metadata, position
         if count < 0:
             _, position = decode_long(data, position)
-        # A count that lies ends with the data: each pair takes two bytes or more.
+        # A count that is too large fails at the end of the data, because each pair takes at least 2 bytes.
         for _ in range(abs(count)):
             key, position = decode_bytes(data, position)
             metadata[key.decode()], position = decode_bytes(data, position)
 
 
 def corrupt_error(reason: str, file: str | None, cause: Cause, column: str | None = None) -> CorruptFileError:
-    """The error for an Avro file that cannot be decoded."""
+    """Return the error for an Avro file that cannot be decoded."""
     return CorruptFileError(f"Cannot decode Avro file: {reason}; restore it", cause=cause, file=file, field=column)
 
 
@@ -107,10 +113,12 @@ def corrupt_error(reason: str, file: str | None, cause: Cause, column: str | Non
 class RequestedField:
     """A field to decode.
 
-    names: What it is called in files that give no field ids; never used otherwise.
-    kinds: The Avro types that it may have beside null; empty: any.
-    fields: The wanted fields of a record, or of the records of an array; empty: the value as it is, which is the list
-        of its values for a record or an array, and of pairs for a map.
+    Attributes:
+        id: The field id.
+        names: The names of the field in files without field ids. They are not used for other files.
+        kinds: The Avro types that the field may have, in addition to null. Empty: any type.
+        fields: The requested fields of a record, or of the records in an array. Empty: the whole value, which is a list
+            of values for a record or an array, and a list of pairs for a map.
     """
 
     id: int
@@ -122,18 +130,22 @@ class RequestedField:
 LONG, TEXT, BYTES, BOOLEAN, ARRAY = (
     frozenset(kinds) for kinds in (("int", "long"), ("string", "enum"), ("bytes", "fixed"), ("boolean",), ("array",))
 )
-"""Kinds of fields, as readers expect them."""
+"""The kinds of fields that readers expect."""
 
 
 def check_kind(node: Node, kinds: frozenset[str], name: str) -> None:
-    """Raise TypeError if a field may have values of other types than `kinds` and null; no kinds are all."""
+    """Check that the values of a field are null or of one of `kinds`. An empty set allows all kinds.
+
+    Raises:
+        TypeError: The field may have values of another kind.
+    """
     for branch in node.children if node.kind == "union" else (node,):
         if kinds and branch.kind != "null" and branch.kind not in kinds:
             raise TypeError(f"field {name!r} is of type {branch.kind}, expected {' or '.join(sorted(kinds))}")
 
 
 def _picker(node: Node | None, wanted: Sequence[RequestedField]) -> Callable[[Any], Any]:
-    """Return a function from all values of a record, or of each record of an array, to the wanted ones."""
+    """Return a function from all values of a record, or of each record in an array, to the requested values."""
     record = node.value if node is not None else None
     if record is not None and record.kind == "array":
         pick = _picker(record.children[0], wanted)
@@ -158,7 +170,7 @@ def _picker(node: Node | None, wanted: Sequence[RequestedField]) -> Callable[[An
 
 
 def decode_error(error: Exception, *, file: str | None = None) -> CorruptFileError:
-    """Return the error to raise for one that a decoder of a manifest met."""
+    """Return the CorruptFileError for an error that occurred while a manifest was decoded."""
     path = ".".join(error.path) if isinstance(error, FieldError) else None
     return CorruptFileError(
         f"Cannot decode Avro record: {error_reason(error)}", cause="CorruptManifest", file=file, field=path or None
@@ -169,8 +181,16 @@ def decode_error(error: Exception, *, file: str | None = None) -> CorruptFileErr
 class Container:
     """An opened Avro file.
 
-    schema: the writer's. metadata: the header's values by key, the `avro.` ones too. codec: one of `CODECS`.
-    sync: the 16 bytes after every block. end: where the first block starts, in bytes.
+    Attributes:
+        file: The path of the file, for errors.
+        data: The content of the file.
+        cause: The cause of errors, which depends on the role of the file.
+        limits: The limits on types, values, and memory.
+        schema: The writer's schema.
+        metadata: The header values by key, including keys that start with `avro.`.
+        codec: The codec, one of `CODECS`.
+        sync: The 16 bytes after every block.
+        end: The position of the first block.
     """
 
     file: str
@@ -184,7 +204,7 @@ class Container:
     end: int
 
     def text(self, key: str) -> str | None:
-        """A header value as text; None if there is no such key, or its value is not UTF-8 (headers are optional)."""
+        """Return an optional header value as text, or None if the key is missing or the value is not UTF-8."""
         value = self.metadata.get(key)
         try:
             return None if value is None else value.decode()
@@ -192,12 +212,14 @@ class Container:
             return None
 
     def records(self, wanted: Sequence[RequestedField]) -> Iterator[list[Any]]:
-        """Every record of a manifest list, in order, as the values of `wanted`; None for fields that the file lacks.
+        """Yield the records of a manifest list in order, as values of the requested fields.
+
+        Missing fields are None.
 
         Raises:
-            CorruptFileError: the file is damaged or cut, or a field cannot be decoded. Nothing of a damaged block is
+            CorruptFileError: The file is damaged or cut, or a field cannot be decoded. No record of a damaged block is
                 returned.
-            LimitError: it asks for more than the limits allow.
+            LimitError: The file exceeds the limits.
         """
         try:
             pick = _picker(self.schema, wanted)
@@ -213,9 +235,11 @@ class Container:
             yield from rows
 
     def record_blocks(self) -> Iterator[tuple[int, bytes]]:
-        """The blocks of a manifest or manifest list, whose records take a byte or more.
+        """Yield the blocks of a manifest or manifest list, whose records take at least a byte each.
 
-        Raises as `blocks`; a LimitError, too, if there are many more records than bytes.
+        Raises:
+            HarnessError: As for `blocks`.
+            LimitError: The file has many more records than bytes.
         """
         records = 0
         for count, block in self.blocks():
@@ -227,12 +251,12 @@ class Container:
             yield count, block
 
     def blocks(self) -> Iterator[tuple[int, bytes]]:
-        """The number of records and the plain bytes of every block, in order.
+        """Yield the number of records and the uncompressed bytes of every block, in order.
 
         Raises:
-            CorruptFileError: a block is damaged, or the blocks do not end with the file.
-            UnsupportedError: the installed pyarrow was built without the codec.
-            LimitError: a block holds more than `limits.block_bytes`.
+            CorruptFileError: A block is damaged, or the blocks do not end with the file.
+            UnsupportedError: The installed pyarrow was built without the codec.
+            LimitError: A block contains more than `limits.block_bytes`.
         """
         data, position = self.data, self.end
         while position < len(data):
@@ -251,7 +275,12 @@ class Container:
             position = end + SYNC_BYTES
 
     def read_block(self, read: ReadStep, count: int, block: bytes) -> None:
-        """Read the records of a block, each with one step. Raises `DAMAGE`, or an error if bytes are left."""
+        """Read the records of a block, each with one step.
+
+        Raises:
+            CorruptFileError: Bytes are left after the last record.
+            Exception: One of `DAMAGE`, if a record is damaged.
+        """
         position = 0
         for _ in range(count):
             position = read(block, position)
@@ -261,13 +290,13 @@ class Container:
 
 
 def open_container(data: bytes, *, file: str, cause: Cause = "CorruptManifest", limits: Limits = DEFAULT) -> Container:
-    """The container in `data`, which must hold the whole header; no block is read.
+    """Open the container in `data`, which must hold the whole header. No block is read.
 
     Raises:
-        EncryptedTableError: the file is an encrypted stream (iceberg 2.19).
-        CorruptFileError: no Avro container, or a damaged header.
-        UnsupportedError: a codec that is not in `CODECS` (iceberg 2.14), or a type that contains itself.
-        LimitError: its schema is a document beyond `limits`, or has more types or levels.
+        EncryptedTableError: The file is an encrypted stream (rule iceberg 2.19).
+        CorruptFileError: The file is not an Avro container, or its header is damaged.
+        UnsupportedError: The codec is not in `CODECS` (rule iceberg 2.14), or a type contains itself.
+        LimitError: The schema is larger than `limits` allow, or has more types or levels.
     """
     if data.startswith(b"AGS1"):
         message = "Cannot read an encrypted Avro file: harness holds no keys"

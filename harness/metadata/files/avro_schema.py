@@ -1,7 +1,7 @@
-"""The writer's schema of an Avro file as a tree, for every reader of Avro: manifests, data files and delete files.
+"""The writer's schema of an Avro file as a tree, for all readers of Avro: manifests, data files, and delete files.
 
-Names are resolved, so a use of a named type is the tree of its declaration. Names may be such that Avro forbids
-(iceberg 2.16). A type that contains itself is refused: no type of Iceberg does, and its values may nest without end.
+Names are resolved: each use of a named type is replaced by the tree of its declaration. Names that Avro forbids are
+accepted (iceberg 2.16). Recursive types are refused, because Iceberg has none and their values may nest without end.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from harness.storage.limits import Limits
 from harness.storage.records import dataclass
 
 Cause: TypeAlias = Literal["CorruptManifest", "CorruptDataFile"]
-"""The name of damage, by what the file is to the table."""
+"""The cause of errors about a file, which depends on the role of the file in the table."""
 
 AvroKind: TypeAlias = Literal[
     "null", "boolean", "int", "long", "float", "double", "bytes", "string",
@@ -28,18 +28,21 @@ AvroKind: TypeAlias = Literal[
 
 _PRIMITIVES = frozenset({"null", "boolean", "int", "long", "float", "double", "bytes", "string"})
 _NAMED = frozenset({"record", "error", "enum", "fixed"})
-_MAX_FIXED = (1 << 31) - 1  # bytes; Arrow has no longer type
+_MAX_FIXED = (1 << 31) - 1  # bytes; Arrow has no longer fixed type
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Node:
-    """A type of the schema.
+    """A type in the schema.
 
-    size: Bytes of a `fixed`.
-    symbols: The symbols of an `enum`, by index.
-    children: The fields of a record; the element of an array; the value of a map; the branches of a union.
-    names, ids: Names and field ids of a record's fields, None where the file gives no id.
-    declared: The declaration in the schema: logical types, and the ids of elements, keys and values.
+    Attributes:
+        kind: The kind of the type.
+        size: The bytes of a `fixed`.
+        symbols: The symbols of an `enum`, by index.
+        children: The fields of a record, the element of an array, the value of a map, or the branches of a union.
+        names: The names of a record's fields.
+        ids: The ids of a record's fields. None: the file has no id for the field.
+        declared: The declaration in the schema, with logical types and the ids of elements, keys, and values.
     """
 
     kind: AvroKind
@@ -52,40 +55,40 @@ class Node:
 
     @property
     def value(self) -> Node:
-        """The type of the values that are not null; a union of several other types stays one."""
+        """The type of the values that are not null. A union of several such types is returned unchanged."""
         others = [branch for branch in self.children if branch.kind != "null"] if self.kind == "union" else []
         return others[0] if len(others) == 1 else self
 
     @property
     def logical_kind(self) -> str:
-        """The logical type of the values, else their kind."""
+        """The logical type of the values, or their kind if they have none."""
         return str(self.value.declared.get("logicalType", self.value.kind))
 
     def field_index(self, id_: int, *names: str) -> int | None:
-        """Return the place of a record's field: by id, and by name only if the field has no id (iceberg 2.1)."""
+        """Return the index of a field in a record: by id, or by name if the field has no id (iceberg 2.1)."""
         for place, (own, name) in enumerate(zip(self.ids, self.names, strict=True)):
             if own == id_ or (own is None and name in names):
                 return place
         return None
 
     def field(self, id_: int, *names: str) -> Node | None:
-        """Return the type of a field of the record that the values are; None without such a record or field."""
+        """Return the type of a field in a record, or None if this is not a record or has no such field."""
         record = self.value
         place = record.field_index(id_, *names) if record.kind == "record" else None
         return None if place is None else record.children[place]
 
     def declared_id(self, key: str) -> int | None:
-        """Return an id of the declaration, such as `element-id`."""
+        """Return an id in the declaration, for example `element-id`."""
         return _id(self.declared, key)
 
 
 def parse_schema(text: bytes, *, file: str, cause: Cause, limits: Limits) -> Node:
-    """Return the tree of a schema as its file has it. Files of one table have one schema, which is parsed once.
+    """Parse the schema of a file into a tree. Files of one table have the same schema, which is parsed once.
 
     Raises:
-        CorruptFileError: It is not Avro.
+        CorruptFileError: The text is not an Avro schema.
         UnsupportedError: A type contains itself.
-        LimitError: It is a document beyond `limits`, or has more types, each counted at every use, or more levels.
+        LimitError: The schema is larger than `limits` allow, or has more types or levels. Types count at every use.
     """
     check_document(text, file=file, limits=limits)
     try:
@@ -108,12 +111,16 @@ def _parse_cached(text: bytes, cause: Cause, limits: Limits) -> Node:
 
 _Path: TypeAlias = tuple[str, ...]
 _FullName: TypeAlias = tuple[str, str]
-"""Namespace and name of a type."""
+"""The namespace and the name of a type."""
 
 
 @dataclass(slots=True)
 class _AvroSchemaParser:
-    """Paths, for messages, and full names stay in parts: put together, a long name is copied for each type in it."""
+    """The state of parsing a schema.
+
+    Paths (for messages) and full names are tuples. As joined text, a long name would be copied for each type inside of
+    it.
+    """
 
     cause: Cause
     limits: Limits
@@ -124,7 +131,8 @@ class _AvroSchemaParser:
     inside: list[_FullName] = field(default_factory=list)
 
     def node(self, schema: Any, namespace: str, path: _Path) -> Node:
-        # Counted at each use: a chain of types that each hold the next one twice is short, and means millions.
+        # Types count at each use: in a chain of types that each use the next one twice, a short schema means millions
+        # of types.
         self.types += 1
         self.limits.check("schema_types", self.types, "types in its schema")
         self.depth += 1
@@ -138,7 +146,7 @@ class _AvroSchemaParser:
             case list():
                 branches = tuple(self.node(branch, namespace, path) for branch in schema)
                 if any(branch.kind == "union" for branch in branches):
-                    raise self.corrupt("a union right inside a union", path)
+                    raise self.corrupt("a union directly inside a union", path)
                 return Node(kind="union", children=branches)
             case str():
                 return self.named_type(schema, namespace, path)
@@ -157,7 +165,7 @@ class _AvroSchemaParser:
             case {"type": inner} if inner not in _NAMED:
                 return self.node(inner, namespace, path)
             case _:
-                raise self.corrupt("something that is no Avro type", path)
+                raise self.corrupt("an invalid Avro type", path)
 
     def named_type(self, name: str, namespace: str, path: _Path) -> Node:
         if name in _PRIMITIVES:
@@ -165,7 +173,7 @@ class _AvroSchemaParser:
         for full in (_full_name(name, namespace), _full_name(name, "")):
             if full in self.named:
                 return self.declared(self.named[full], full, path)
-        raise self.corrupt(f"the name {name!r} of an unknown type", path)
+        raise self.corrupt(f"the unknown type name {name!r}", path)
 
     def declared(self, schema: Mapping[str, Any], full: _FullName, path: _Path) -> Node:
         match schema["type"]:
@@ -190,10 +198,10 @@ class _AvroSchemaParser:
         if not isinstance(fields, list) or not all(
             isinstance(f, dict) and {"name", "type"} <= f.keys() for f in fields
         ):
-            raise self.corrupt("a record without proper fields", path)
+            raise self.corrupt("a record with invalid fields", path)
         names = tuple(str(f["name"]) for f in fields)
         if len(set(names)) < len(names):
-            raise self.corrupt("two fields of one name", path)
+            raise self.corrupt("two fields with the same name", path)
         self.inside.append(full)
         nodes = tuple(self.node(f["type"], full[0], (*path, str(f["name"]))) for f in fields)
         self.inside.pop()
@@ -209,7 +217,7 @@ def _full_name(name: str, namespace: str) -> _FullName:
 
 
 def path_text(path: tuple[str, ...]) -> str:
-    """Return the path to a type for a message."""
+    """Return the path of a type for a message."""
     return ".".join(path) or "the root"
 
 
@@ -223,5 +231,5 @@ def _corrupt(reason: str, cause: Cause) -> CorruptFileError:
 
 
 def unsupported_schema(reason: str) -> UnsupportedError:
-    """Return the error for a schema that Avro allows and Iceberg's files do not have."""
+    """Return the error for a schema that Avro allows but Iceberg does not use."""
     return UnsupportedError(f"Cannot read Avro file: {reason}; rewrite it", cause="UnsupportedType", rule="iceberg 7.3")

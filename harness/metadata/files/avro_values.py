@@ -1,9 +1,11 @@
-"""Avro values of every type, read into columns or skipped: the one decoder of manifests, data files and delete files.
+"""A decoder of Avro values of every type, for manifests, data files, and delete files.
 
-A step, a `ReadStep`, takes the value at a position, adds it to a column, and returns the position after it; or only skips
-it. Avro has no checksum of its values: a damaged byte shows only where it breaks what the schema demands, so every
-demand is checked: branches of unions, booleans, symbols, lengths, the last byte of a block. fastavro, which does not
-check them, reads the last branch for branch -1, crashes on types that nest, and takes all memory for a count of nulls.
+A `ReadStep` reads the value at a position, appends it to a column or skips it, and returns the position after it. Avro
+has no checksum of values. A damaged byte is only noticed if it violates the schema, so every requirement is checked:
+union branches, booleans, symbols, lengths, and the last byte of a block.
+
+fastavro does not check these: it reads the last branch for branch -1, crashes on nested types, and exhausts memory if a
+count of nulls is large.
 """
 
 from __future__ import annotations
@@ -21,11 +23,16 @@ if TYPE_CHECKING:
     from harness.metadata.files.avro_schema import Node
 
 DAMAGE = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
-"""The errors of decoders for bytes, or a schema, that are wrong; their callers name the file."""
+"""The errors that decoders raise for damaged bytes and wrong schemas. Callers add the name of the file."""
 
 
 class FieldError(ValueError):
-    """Damage in a field; `path` is the names from the top. Only between decoders and those who call them."""
+    """Damage in a field, raised by decoders for their callers.
+
+    Attributes:
+        path: The names of the fields from the top level down.
+        reason: The description of the damage.
+    """
 
     def __init__(self, path: tuple[str, ...], reason: str) -> None:
         super().__init__(reason)
@@ -34,7 +41,7 @@ class FieldError(ValueError):
 
 
 def error_reason(error: Exception) -> str:
-    """A decoder's error in words."""
+    """Return the description of a decoder's error."""
     if isinstance(error, FieldError):
         return error.reason
     if isinstance(error, IndexError):
@@ -45,9 +52,13 @@ def error_reason(error: Exception) -> str:
 
 
 def decode_long(data: bytes, position: int) -> tuple[int, int]:
-    """An int or long, and the position after it: groups of seven bits, the sign in the lowest bit.
+    """Decode an int or long, and return it with the position after it.
 
-    Raises IndexError: the data ends inside the number. ValueError: it has more than ten bytes.
+    The encoding has groups of 7 bits, with the sign in the lowest bit.
+
+    Raises:
+        IndexError: The data ends inside the number.
+        ValueError: The number has more than 10 bytes.
     """
     byte = data[position]
     position += 1
@@ -62,20 +73,25 @@ def decode_long(data: bytes, position: int) -> tuple[int, int]:
         if byte < 0x80:
             break
         shift += 7
-    # Ten bytes hold 70 bits. Some writers use them for ids beyond a long, which their metadata has in full, too.
+    # Ten bytes hold 70 bits. Some writers use them for ids larger than a long, which table metadata also contains in
+    # full.
     if shift > 63:
         raise ValueError("a number has more than ten bytes")
     return (number >> 1) ^ -(number & 1), position
 
 
 def decode_unsigned(data: bytes, position: int) -> tuple[int, int]:
-    """A number without a sign, of the same groups, and the position after it; errors as `decode_long`."""
+    """Decode a number without a sign, and return it with the position after it. Errors are as for `decode_long`."""
     zigzag, position = decode_long(data, position)
     return (zigzag << 1) ^ (zigzag >> 127), position
 
 
 def decode_bytes(data: bytes, position: int) -> tuple[bytes, int]:
-    """A byte string, and the position after it. Raises `IndexError` if the data ends inside."""
+    """Decode a byte string, and return it with the position after it.
+
+    Raises:
+        IndexError: The data ends inside of the byte string.
+    """
     length, position = decode_long(data, position)
     end = position + length
     if length < 0 or end > len(data):
@@ -84,7 +100,7 @@ def decode_bytes(data: bytes, position: int) -> tuple[bytes, int]:
 
 
 def encode_long(number: int) -> bytes:
-    """Return a number of 64 bits as `decode_long` reads it."""
+    """Encode a 64-bit number for `decode_long`."""
     rest, groups = (number << 1) ^ (number >> 63), bytearray()
     while rest > 0x7F:
         groups.append(rest & 0x7F | 0x80)
@@ -94,9 +110,13 @@ def encode_long(number: int) -> bytes:
 
 @dataclass(slots=True)
 class Tally:
-    """Counts of one file, held against the limits. empty: values that took no byte.
+    """The counts of one file that are compared with the limits.
 
-    is_manifest: lists are no longer than `limits.items`, and than the block that they are in.
+    Attributes:
+        limits: The limits.
+        file: The path of the file, for errors.
+        empty: The number of values that took no byte.
+        is_manifest: True if lists are limited to `limits.items` items, and to the bytes of their block.
     """
 
     limits: Limits
@@ -105,35 +125,46 @@ class Tally:
     is_manifest: bool = True
 
     def items(self, total: int, count: int, size: int) -> None:
-        """Counts the items of a list or map: in all, of its next part, and the bytes of the Avro block.
+        """Count items of a list or map.
 
-        Raises LimitError: they are more than `limits.items`; ValueError: they are more than the bytes.
+        Args:
+            total: The number of items so far.
+            count: The number of items in the next part.
+            size: The bytes of the Avro block.
+
+        Raises:
+            LimitError: There are more than `limits.items` items.
+            ValueError: There are more items than bytes.
         """
         if not self.is_manifest:
             return
         if count > size:
             raise ValueError(f"an array claims {count} items, more than the data has bytes")
-        if total > self.limits.items:  # asked for each list of each record
+        if total > self.limits.items:  # this runs for each list of each record, so the cheap comparison comes first
             self.limits.check("items", total, "items of one list", file=self.file)
 
     def count_empty(self) -> None:
-        """Counts a value that took no byte. Raises LimitError: there are more than `limits.empty_values`."""
+        """Count a value that took no byte. Raise LimitError if there are more than `limits.empty_values`."""
         self.empty += 1
         if self.empty > self.limits.empty_values:
             self.limits.check("empty_values", self.empty, "values without a byte", file=self.file)
 
 
 ReadStep: TypeAlias = Callable[[bytes, int], int]
-"""Takes the value at a position and gives the position after it. `DAMAGE` is damage."""
+"""A function that reads the value at a position and returns the position after it. It raises `DAMAGE` for damaged data.
+"""
 
 
 @dataclass(slots=True)
 class AvroColumn:
-    """A column as it grows.
+    """A column that grows while it is read.
 
-    add_null: adds a null in place of a value.
-    values: of a record whether it is there, of a list its length or None, of others the values.
-    children: a record's fields; a list's items, or its keys and its values.
+    Attributes:
+        read: The step that appends a value.
+        add_null: A function that appends a null.
+        values: For records, whether each is present. For lists, the length or None. Otherwise the values.
+        kind: The shape of the values.
+        children: The fields of a record. For lists, the items. For maps, the keys and the values.
     """
 
     read: ReadStep
@@ -143,7 +174,7 @@ class AvroColumn:
     children: tuple[AvroColumn, ...] = field(default=())
 
     def take(self) -> list[Any]:
-        """The values so far, which the column then no longer has: a record is a list of its fields, a map of pairs."""
+        """Return the values so far and remove them. A record is a list of its fields, a map is a list of pairs."""
         found = self.values[:]
         self.values.clear()
         if self.kind == "value":
@@ -157,13 +188,18 @@ class AvroColumn:
 
 
 def plain_column(read: Callable[[list[Any]], ReadStep]) -> AvroColumn:
-    """A column of values without parts. read: makes the step that adds to a list."""
+    """Return a column of values without parts. `read` makes the step that appends to a list."""
     values: list[Any] = []
     return AvroColumn(read(values), lambda: values.append(None), values)
 
 
 def optional_column(column: AvroColumn, null: int | None) -> AvroColumn:
-    """A union with null; `null` is the encoded index of the null branch, 0 or 2, or None in a union of one type."""
+    """Return a column of a union with null.
+
+    Args:
+        column: The column of the branch that is not null.
+        null: The encoded index of the null branch, 0 or 2. None: the union has one type only.
+    """
     other, read_value, add_null = 0 if null is None else 2 - null, column.read, column.add_null
 
     def read(data: bytes, position: int) -> int:
@@ -179,7 +215,7 @@ def optional_column(column: AvroColumn, null: int | None) -> AvroColumn:
 
 
 def union_column(branches: Sequence[AvroColumn]) -> AvroColumn:
-    """Any other union."""
+    """Return a column of a union of several types."""
     values: list[Any] = []
 
     def read(data: bytes, position: int) -> int:
@@ -194,7 +230,13 @@ def union_column(branches: Sequence[AvroColumn]) -> AvroColumn:
 
 
 def record_column(steps: Sequence[tuple[str, ReadStep]], children: Sequence[AvroColumn], tally: Tally) -> AvroColumn:
-    """A column of records. steps: over the fields by name, in order. children: the columns that these add to."""
+    """Return a column of records.
+
+    Args:
+        steps: The names of the fields and the steps that read them, in order.
+        children: The columns to which the steps append.
+        tally: The counts of the file.
+    """
     present: list[bool] = []
 
     def add_null() -> None:
@@ -206,7 +248,7 @@ def record_column(steps: Sequence[tuple[str, ReadStep]], children: Sequence[Avro
 
 
 def fields_step(steps: Sequence[tuple[str, ReadStep]], tally: Tally, present: list[bool] | None = None) -> ReadStep:
-    """A step over the fields of a record. present: where a record is noted."""
+    """Return a step that reads the fields of a record. Each record read is noted in `present`."""
 
     def read(data: bytes, position: int) -> int:
         name, start = "", position
@@ -216,7 +258,7 @@ def fields_step(steps: Sequence[tuple[str, ReadStep]], tally: Tally, present: li
         except DAMAGE as error:
             path = error.path if isinstance(error, FieldError) else ()
             raise FieldError((name, *path), error_reason(error)) from error
-        if position == start:  # records of no bytes may hold each other, each twice the one before
+        if position == start:  # Records without bytes can be nested so that each holds the previous one twice.
             tally.count_empty()
         if present is not None:
             present.append(True)
@@ -226,16 +268,21 @@ def fields_step(steps: Sequence[tuple[str, ReadStep]], tally: Tally, present: li
 
 
 def list_column(children: Sequence[AvroColumn], tally: Tally) -> AvroColumn:
-    """A column of lists, or of maps, whose items are a key and a value."""
+    """Return a column of lists, or of maps, whose items are a key and a value."""
     sizes: list[int | None] = []
     read = items_step([child.read for child in children], tally, sizes)
     return AvroColumn(read, lambda: sizes.append(None), sizes, "list", tuple(children))
 
 
 def items_step(steps: Sequence[ReadStep], tally: Tally, sizes: list[Any] | None = None) -> ReadStep:
-    """A step over a list: items in blocks, each behind its count; a negative count is followed by the block's bytes.
+    """Return a step that reads a list in blocks of items.
 
-    steps: over an item. sizes: where the number of items is added.
+    Each block starts with its count. After a negative count, the size of the block in bytes follows.
+
+    Args:
+        steps: The steps that read an item.
+        tally: The counts of the file.
+        sizes: A list to which the number of items is appended.
     """
     item = steps[0] if len(steps) == 1 else sequence_step(steps)
 
@@ -259,13 +306,13 @@ def items_step(steps: Sequence[ReadStep], tally: Tally, sizes: list[Any] | None 
                 if position == before:
                     tally.count_empty()
             if end is not None and position != end:
-                raise ValueError("a block of items is not as long as it says")
+                raise ValueError("a block of items has another length than it declares")
 
     return read
 
 
 def sequence_step(steps: Sequence[ReadStep]) -> ReadStep:
-    """A step over values one after the other."""
+    """Return a step that reads several values in a row."""
 
     def read(data: bytes, position: int) -> int:
         for step in steps:
@@ -291,7 +338,7 @@ def _long_step(values: list[Any]) -> ReadStep:
 
 
 def _length_prefixed_step(add: Callable[[bytes], None]) -> ReadStep:
-    """Byte strings behind their lengths."""
+    """Return a step that reads byte strings prefixed with their lengths."""
 
     def read(data: bytes, position: int) -> int:
         length, position = decode_long(data, position)
@@ -310,7 +357,7 @@ def _text_step(values: list[Any]) -> ReadStep:
 
 
 def fixed_step(size: int, values: list[Any]) -> ReadStep:
-    """A step over a fixed number of bytes."""
+    """Return a step that reads a fixed number of bytes."""
 
     def read(data: bytes, position: int) -> int:
         end = position + size
@@ -355,7 +402,7 @@ def _null_step(values: list[Any]) -> ReadStep:
 
 
 def enum_step(symbols: Sequence[str], values: list[Any]) -> ReadStep:
-    """A step over an enum, which adds its symbol."""
+    """Return a step that reads an enum and appends its symbol."""
 
     def read(data: bytes, position: int) -> int:
         index, position = decode_long(data, position)
@@ -377,11 +424,11 @@ PRIMITIVES: dict[str, Callable[[list[Any]], ReadStep]] = {
     "bytes": lambda values: _length_prefixed_step(values.append),
     "string": _text_step,
 }
-"""The readers of types without parts."""
+"""The steps for types without parts."""
 
 
 def column_of(node: Node, tally: Tally) -> AvroColumn:
-    """Return a column of the values of a type."""
+    """Return a column for the values of a type."""
     match node.kind:
         case "record":
             children = [column_of(child, tally) for child in node.children]
@@ -407,11 +454,8 @@ def column_of(node: Node, tally: Tally) -> AvroColumn:
             return plain_column(PRIMITIVES[node.kind])
 
 
-# Skipping, which is most of the work on a manifest.
-
-
 def skip_of(node: Node, tally: Tally) -> ReadStep:
-    """Return a step over a value of a type that adds it to no column."""
+    """Return a step that skips a value of a type. Skipping is most of the work of reading a manifest."""
     match node.kind:
         case "int" | "long" | "enum":
             return skip_long
@@ -436,9 +480,12 @@ def skip_of(node: Node, tally: Tally) -> ReadStep:
 
 
 _PLAIN = frozenset({"boolean", "int", "long", "float", "double", "bytes", "string"})
-"""Kinds of values that take a byte or more: records of them, such as the items of statistics, are skipped in a loop."""
+"""Kinds of values that take at least a byte.
+
+Records of them, for example the items of statistics, are skipped in a loop.
+"""
 _COUNTS = (["int", "long"], ["long", "long"])
-"""The items of the maps of counts, which are most of a manifest."""
+"""The items of maps of counts, which are most of a manifest."""
 _SIZES = {"null": 0, "boolean": 1, "float": 4, "double": 8}
 
 
@@ -450,7 +497,7 @@ def _skip_bytes_of(size: int, data: bytes, position: int) -> int:
 
 
 def skip_long(data: bytes, position: int) -> int:
-    """Return the position after a number. Raises as `decode_long`."""
+    """Return the position after a number. Errors are as for `decode_long`."""
     return position + 1 if data[position] < 0x80 else decode_long(data, position)[1]
 
 
@@ -461,7 +508,7 @@ def _skip_count(data: bytes, position: int) -> int:
 
 
 def skip_bytes(data: bytes, position: int) -> int:
-    """Return the position after a byte string or text. Raises as `decode_bytes`."""
+    """Return the position after a byte string or text. Errors are as for `decode_bytes`."""
     length, position = decode_long(data, position)
     if length < 0 or position + length > len(data):
         raise IndexError(position)
@@ -469,7 +516,11 @@ def skip_bytes(data: bytes, position: int) -> int:
 
 
 def union_step(steps: Sequence[ReadStep | None]) -> ReadStep:
-    """Return a step over a union. steps: over the values of its branches; None for null, which takes no bytes."""
+    """Return a step over a union.
+
+    Args:
+        steps: The steps over the values of each branch. None: the branch is null, which takes no bytes.
+    """
 
     def read(data: bytes, position: int) -> int:
         byte = data[position]

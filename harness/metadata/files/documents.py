@@ -1,6 +1,7 @@
-"""Documents that take no more memory than allowed: JSON is measured before it is parsed, decompression stops in time.
+"""JSON documents and compressed data with bounded memory.
 
-A JSON value of two bytes takes up to ninety of memory, and a compressed byte may claim any number of bytes.
+JSON is measured before it is parsed, because a JSON value of 2 bytes takes up to 90 bytes of memory. Decompression
+stops at a limit, because a compressed byte may expand to any number of bytes.
 """
 
 from __future__ import annotations
@@ -23,29 +24,31 @@ from harness.storage.records import dataclass
 E = TypeVar("E", bound=enum.Enum)
 V = TypeVar("V")
 
-_FOUR = re.compile(rb"[\xf0-\xf7]|\\u[dD][89abAB]")  # characters for which Python holds four bytes for each
+# characters that make Python store the text with 4 bytes per character
+_FOUR = re.compile(rb"[\xf0-\xf7]|\\u[dD][89abAB]")
 _TOKENS = (b"{", b"[", b",", b":")
 
 
 def check_document(data: bytes, *, file: str, limits: Limits) -> None:
-    """Refuses a JSON document that takes too much memory to parse, by its text and by its values.
+    """Refuse a JSON document that needs too much memory to parse.
 
-    Raises LimitError: it has more than `limits.document_bytes`, or more values than `limits.document_values`.
+    Raises:
+        LimitError: The document has more than `limits.document_bytes`, or more values than `limits.document_values`.
     """
-    # Python holds all characters as wide as the widest.
+    # Python stores all characters of a text as wide as the widest one.
     width = 1 if data.isascii() and b"\\u" not in data else 4 if _FOUR.search(data) else 2
     limits.check("document_bytes", len(data) * width, "bytes of text", file=file)
     limits.check("document_values", count_values(data), "values", file=file)
 
 
 def count_values(data: bytes) -> int:
-    """Return about how many values a JSON document has, an object's keys counted too."""
-    # Marks inside of texts count, too: this need not be exact, and is faster than any parser.
+    """Return the approximate number of values in a JSON document, including object keys."""
+    # Tokens inside of texts count too. The result need not be exact, and this is faster than any parser.
     return sum(map(data.count, _TOKENS))
 
 
 HEAD = 4096
-"""The bytes at the start of a file that tell its kind."""
+"""The number of bytes at the start of a file that determine its kind."""
 _MAGIC = (
     (b"PAR1", "a Parquet file"),
     (b"PARE", "an encrypted Parquet file"),
@@ -62,7 +65,7 @@ _SEPARATED = (".csv", ".tsv")
 
 
 def file_kind(head: bytes, name: str) -> str:
-    """The kind of a file, such as `a Parquet file`, by its first `HEAD` bytes and its name."""
+    """Return the kind of a file, for example `a Parquet file`, from its first `HEAD` bytes and its name."""
     for magic, kind in _MAGIC:
         if head.startswith(magic):
             return kind
@@ -74,7 +77,7 @@ def file_kind(head: bytes, name: str) -> str:
         head.decode("utf-8")
         is_text = True
     except UnicodeDecodeError as error:
-        is_text = len(head) == HEAD and error.start > HEAD - 4  # a character cut in two
+        is_text = len(head) == HEAD and error.start > HEAD - 4  # a character may be cut at the end
     if not is_text or b"\0" in head:
         return "a binary file"
     if head.removeprefix(b"\xef\xbb\xbf").lstrip()[:1] in (b"{", b"["):
@@ -82,20 +85,24 @@ def file_kind(head: bytes, name: str) -> str:
     return "a CSV file" if name.lower().endswith(_SEPARATED) else "a text file"
 
 
-# Decompression. Libraries believe a declared length and allocate it first, and end the process where the memory is not
-# there (snappy); or they go on until the stream ends (the others). So a declared length is read before the library sees
-# it, and streams are taken in pieces.
+# Decompression libraries trust a declared length: snappy allocates it first, and ends the process if the memory is not
+# available. The others continue until the stream ends. The declared length is therefore checked before the library sees
+# the data, and streams are decompressed in pieces.
 
 
 _PIECE = 1 << 20  # bytes
-_FIRST_PIECE = 1 << 9  # bytes of the second stream and of those after it, twice as many with each piece
+_FIRST_PIECE = 1 << 9  # bytes read from each stream after the first; doubled with each piece
 _ZEROS, _NOTHING = re.compile(rb"\0*"), re.compile(b"")
-_SNAPPY_RATIO = 32  # no element of three bytes gives more than 64
-_XZ_MEMORY = 128 << 20  # bytes; of the dictionary, which takes 64 MiB at level 9
+_SNAPPY_RATIO = 32  # an element of 3 bytes expands to at most 64
+_XZ_MEMORY = 128 << 20  # bytes for the dictionary, which takes 64 MiB at level 9
 
 
 class TooLongError(Exception):
-    """The content is longer than allowed. `found`: bytes that it has at least."""
+    """The content is longer than allowed.
+
+    Attributes:
+        found: The minimum number of bytes that the content has.
+    """
 
     def __init__(self, found: int) -> None:
         super().__init__(f"{found:,} bytes")
@@ -103,11 +110,11 @@ class TooLongError(Exception):
 
 
 def inflate(data: bytes, *, max_bytes: int) -> tuple[bytes, bytes]:
-    """The content of a raw deflate stream, and what follows the stream.
+    """Decompress a raw deflate stream, and return its content and the bytes that follow the stream.
 
     Raises:
-        TooLongError: the content has more than `max_bytes` bytes.
-        ValueError, zlib.error: the stream is damaged, or ends early.
+        TooLongError: The content has more than `max_bytes` bytes.
+        ValueError, zlib.error: The stream is damaged or ends early.
     """
     stream = zlib.decompressobj(wbits=-zlib.MAX_WBITS)
     plain = stream.decompress(data, max_bytes + 1)
@@ -121,13 +128,13 @@ def inflate(data: bytes, *, max_bytes: int) -> tuple[bytes, bytes]:
 
 
 def decompress_streams(data: bytes, *, codec: str, max_bytes: int) -> bytes:
-    """The content of one or more streams of gzip, bzip2 or xz, one after the other to the last byte.
+    """Decompress consecutive streams of gzip, bzip2, or xz up to the last byte.
 
-    Zeros behind a gzip stream are padding.
+    Zeros after a gzip stream are padding.
 
     Raises:
-        TooLongError: as `inflate`.
-        EOFError, OSError, zlib.error, lzma.LZMAError: a stream is damaged, or ends early.
+        TooLongError: The content has more than `max_bytes` bytes.
+        EOFError, OSError, zlib.error, lzma.LZMAError: A stream is damaged or ends early.
     """
     if codec == "gzip":
         return _streams(lambda: zlib.decompressobj(wbits=16 + zlib.MAX_WBITS), data, max_bytes, padding=_ZEROS)
@@ -137,10 +144,11 @@ def decompress_streams(data: bytes, *, codec: str, max_bytes: int) -> bytes:
 
 
 def _streams(start: Callable[[], Any], data: bytes, max_bytes: int, padding: re.Pattern[bytes] = _NOTHING) -> bytes:
-    """All streams, or as much as shows that they are too long. padding: what may stand between them."""
+    """Decompress all streams. `padding` matches the bytes that may separate them."""
     parts: list[bytes] = []
     remaining, at = max_bytes, 0
-    # Of a stream's input, what comes after the stream is copied: of many short ones, that would be all of the rest.
+    # zlib copies the input after a stream. With many short streams, each would copy the whole rest, so pieces are
+    # small.
     while True:
         stream, piece = start(), _FIRST_PIECE if parts else len(data)
         while not stream.eof:
@@ -160,11 +168,11 @@ def _streams(start: Callable[[], Any], data: bytes, max_bytes: int, padding: re.
 
 
 def unzstd(data: bytes, *, max_bytes: int) -> bytes:
-    """The content of the frames of a zstandard stream.
+    """Decompress the frames of a zstandard stream.
 
     Raises:
-        TooLongError: as `inflate`.
-        OSError: a frame is damaged, or ends early.
+        TooLongError: The content has more than `max_bytes` bytes.
+        OSError: A frame is damaged or ends early.
     """
     if len(data) >= 5:  # the length that the first frame declares (RFC 8878, 3.1.1.1)
         is_single, code = data[4] >> 5 & 1, data[4] >> 6
@@ -183,13 +191,13 @@ def unzstd(data: bytes, *, max_bytes: int) -> bytes:
 
 
 def unsnappy(data: bytes, *, max_bytes: int) -> bytes:
-    """The content of a raw snappy block.
+    """Decompress a raw snappy block.
 
     Raises:
-        TooLongError: as `inflate`; the declared length counts.
-        ValueError: it is damaged, or declares more than it can hold.
-        OSError: pyarrow cannot decompress it.
-        NotImplementedError: the installed pyarrow was built without snappy.
+        TooLongError: The block declares more than `max_bytes` bytes.
+        ValueError: The block is damaged, or declares more bytes than it can hold.
+        OSError: pyarrow cannot decompress the block.
+        NotImplementedError: The installed pyarrow was built without snappy.
     """
     try:
         declared, _ = decode_unsigned(data, 0)
@@ -202,17 +210,19 @@ def unsnappy(data: bytes, *, max_bytes: int) -> bytes:
     return bytes(pa.Codec("snappy").decompress(data, declared, asbytes=True))
 
 
-# A cursor into a JSON document that knows its place, so that parsers stay declarative and errors exact.
-#
-# A JSON null counts as a missing key everywhere (iceberg 1.16), and integers are never taken from floats, texts or
-# booleans. The place is only spelled out when an error is raised: metadata may hold many thousands of snapshots.
-
-
 @dataclass(frozen=True, slots=True)
 class Json:
-    """A value inside a JSON document.
+    """A value inside a JSON document that knows its path, so that errors name it.
 
-    value: as `json.loads` gives it. path: keys and indexes from the root of `file` to it. rule: that errors cite.
+    A JSON null counts as a missing key everywhere (iceberg 1.16). Integers are never read from floats, texts, or
+    booleans. The path becomes text only when an error is raised, because metadata may contain many thousands of
+    snapshots.
+
+    Attributes:
+        value: The value as `json.loads` returns it.
+        file: The path of the file.
+        path: The keys and indexes from the root of the file to the value.
+        rule: The rule that errors cite.
     """
 
     value: Any
@@ -221,33 +231,33 @@ class Json:
     rule: str | None = None
 
     def with_rule(self, rule: str) -> Json:
-        """The same value, with another rule for errors to cite."""
+        """Return the same value with another rule for errors to cite."""
         return Json(self.value, self.file, self.path, rule)
 
     def error(self, message: str, *, key: str | None = None, cause: str | None = None) -> InvalidTableError:
-        """An error at this place, or at the member `key` of this object."""
+        """Return an error about this value, or about the member `key` of this object."""
         path = self.path if key is None else (*self.path, key)
         return InvalidTableError(message, cause=cause, file=self.file, field=json_pointer(path), rule=self.rule)
 
     def object(self) -> dict[str, Any]:
-        """The value, which must be an object."""
+        """Return the value, which must be an object."""
         if type(self.value) is not dict:
             raise self.error(f"Invalid value: got {short_repr(self.value)}, expected an object")
         return self.value
 
     def items(self) -> Iterator[Json]:
-        """The elements of the value, which must be a list."""
+        """Yield the elements of the value, which must be a list."""
         if type(self.value) is not list:
             raise self.error(f"Invalid value: got {short_repr(self.value)}, expected a list")
         for index, value in enumerate(self.value):
             yield Json(value, self.file, (*self.path, index), self.rule)
 
     def has(self, key: str) -> bool:
-        """True if the object has `key` with a value other than null."""
+        """Return whether the object has `key` with a value other than null."""
         return self.object().get(key) is not None
 
     def child(self, key: str) -> Json:
-        """The member `key`, which must be there."""
+        """Return the required member `key`."""
         return Json(self._required(key, self.object().get(key)), self.file, (*self.path, key), self.rule)
 
     def _required(self, key: str, value: V | None) -> V:
@@ -256,60 +266,60 @@ class Json:
         return value
 
     def optional(self, key: str) -> Json | None:
-        """The member `key`; None if it is absent or null."""
+        """Return the member `key`, or None if it is missing or null."""
         value = self.object().get(key)
         return None if value is None else Json(value, self.file, (*self.path, key), self.rule)
 
     def elements(self, key: str) -> Iterator[Json]:
-        """The elements of the list `key`; none if it is absent or null."""
+        """Return the elements of the list `key`, or none if it is missing or null."""
         child = self.optional(key)
         return iter(()) if child is None else child.items()
 
     def integer(self, key: str, *, bits: int = 64) -> int:
-        """The member `key`, a signed integer of `bits` bits that must be there."""
+        """Return the required member `key`, a signed integer of `bits` bits."""
         return self._required(key, self.optional_integer(key, bits=bits))
 
     def optional_integer(self, key: str, *, bits: int = 64) -> int | None:
-        """The member `key`, a signed integer of `bits` bits; None if it is absent or null."""
+        """Return the member `key`, a signed integer of `bits` bits, or None if it is missing or null."""
         value = self.object().get(key)
         if value is None:
             return None
-        # type(), not isinstance(): a bool is an int.
+        # type() instead of isinstance(), because bool is a subclass of int
         if type(value) is not int or not -1 << bits - 1 <= value < 1 << bits - 1:
             raise self.error(f"Invalid value: got {short_repr(value)}, expected a {bits}-bit integer", key=key)
         return value
 
     def snapshot_id(self, key: str) -> int:
-        """The member `key`, a snapshot id that must be there.
+        """Return the required member `key`, a snapshot id.
 
-        Ids are 64 bits that only identify: real tables hold unsigned ones, beyond what a signed integer can hold.
+        Ids are 64 bits that only identify a snapshot. Real tables contain unsigned ids that exceed a signed integer.
         """
         return self._required(key, self.optional_snapshot_id(key))
 
     def optional_snapshot_id(self, key: str) -> int | None:
-        """The member `key`, a snapshot id; None if it is absent or null."""
+        """Return the member `key`, a snapshot id, or None if it is missing or null."""
         value = self.object().get(key)
         if value is not None and (type(value) is not int or not -1 << 63 <= value < 1 << 64):
             raise self.error(f"Invalid value: got {short_repr(value)}, expected a snapshot id of 64 bits", key=key)
         return value
 
     def integers(self, key: str) -> tuple[int, ...]:
-        """Return the list of 32-bit integers `key`, or an empty tuple if the member is absent or null."""
+        """Return the list of 32-bit integers `key`, or an empty tuple if it is missing or null."""
         return self._list(key, lambda v: type(v) is int and -(1 << 31) <= v < 1 << 31, "32-bit integers")
 
     def text(self, key: str) -> str:
-        """The member `key`, a string that must be there."""
+        """Return the required member `key`, a string."""
         return self._required(key, self.optional_text(key))
 
     def optional_text(self, key: str) -> str | None:
-        """The member `key`, a string; None if it is absent or null."""
+        """Return the member `key`, a string, or None if it is missing or null."""
         value = self.object().get(key)
         if value is not None and type(value) is not str:
             raise self.error(f"Invalid value: got {short_repr(value)}, expected a string", key=key)
         return value
 
     def texts(self, key: str) -> tuple[str, ...]:
-        """The list of strings `key`; empty if it is absent or null."""
+        """Return the list of strings `key`, or an empty tuple if it is missing or null."""
         return self._list(key, lambda v: type(v) is str, "strings")
 
     def _list(self, key: str, is_right: Callable[[Any], bool], expected: str) -> tuple[Any, ...]:
@@ -321,14 +331,14 @@ class Json:
         return tuple(values)
 
     def boolean(self, key: str) -> bool:
-        """The member `key`, true or false, which must be there."""
+        """Return the required member `key`, true or false."""
         value = self._required(key, self.object().get(key))
         if type(value) is not bool:
             raise self.error(f"Invalid value: got {short_repr(value)}, expected true or false", key=key)
         return value
 
     def choice(self, key: str, kind: type[E]) -> E:
-        """The member `key`, one of the values of `kind` in any letter case, which must be there."""
+        """Return the required member `key`, one of the values of `kind` in any letter case."""
         text = self.text(key).lower()
         for member in kind:
             if member.value == text:
@@ -338,11 +348,11 @@ class Json:
 
 
 def json_pointer(path: tuple[str | int, ...]) -> str:
-    """A path as a JSON pointer; `/` for the root."""
+    """Return a path as a JSON pointer, or `/` for the root."""
     return "/" + "/".join(str(part).replace("~", "~0").replace("/", "~1") for part in path)
 
 
 def short_repr(value: Any) -> str:
-    """A JSON value, short enough for an error message."""
+    """Return a JSON value as text, short enough for an error message."""
     text = repr(value)
     return text if len(text) <= 60 else f"{text[:57]}..."

@@ -1,7 +1,8 @@
-"""ORC data files: physical schema and all rows as Arrow. Delete files in ORC are read the same way.
+"""ORC data files: the physical schema and all rows as Arrow. Delete files in ORC are read the same way.
 
-pyarrow gives every type's attributes as Arrow field metadata, at all levels, so ids need no parsing of the footer.
-It also gives every timestamp in nanos, and refuses a file with one outside the years 1677 to 2262; so do we.
+pyarrow returns the attributes of types as Arrow field metadata at all levels, so ids do not require parsing the footer.
+It returns all timestamps in nanoseconds, and refuses a file with a timestamp outside of the years 1677 to 2262. Harness
+therefore refuses such files, too.
 """
 
 from __future__ import annotations
@@ -22,16 +23,18 @@ from harness.storage.limits import DEFAULT, Limits
 
 
 def read_orc(data: bytes, *, file: str, limits: Limits = DEFAULT) -> tuple[PhysicalSchema, pa.Table]:
-    """The columns of an ORC file and all its rows, in file order.
+    """Read the columns and all rows of an ORC file, in file order.
 
-    The table's columns are the file's, in order and by name. Ids come from the attribute `iceberg.id`; what binary and
-    long columns hold, from `iceberg.binary-type` and `iceberg.long-type` (iceberg 7.4). Timestamps are in nanos: an
-    ORC `timestamp` is the writer's wall clock, a `timestamp_instant` is in UTC. A UUID comes as 16 bytes.
+    The table has the file's columns, in order and with their names. Ids are read from the attribute `iceberg.id`. The
+    contents of binary and long columns are determined by `iceberg.binary-type` and `iceberg.long-type` (iceberg 7.4).
+    Timestamps are in nanoseconds: an ORC `timestamp` is the writer's wall clock, a `timestamp_instant` is in UTC. A
+    UUID is returned as 16 bytes.
 
     Raises:
-        CorruptFileError: not an ORC file, cut, damaged, or two columns of one struct have the same name.
-        UnsupportedError: pyarrow cannot give a value exactly, such as a timestamp outside the years 1677 to 2262.
-        LimitError: it has more than `limits.rows`.
+        CorruptFileError: The file is not an ORC file, is cut or damaged, or two columns of a struct have the same name.
+        UnsupportedError: pyarrow cannot return a value exactly, for example a timestamp outside of the years 1677 to
+            2262.
+        LimitError: The file has more than `limits.rows` rows.
     """
     opened = _call_pyarrow(lambda: pyarrow.orc.ORCFile(pa.BufferReader(data)), file)
     limits.check("rows", opened.nrows, "rows", file=file)
@@ -50,9 +53,12 @@ def read_orc(data: bytes, *, file: str, limits: Limits = DEFAULT) -> tuple[Physi
 
 
 def schema_of_orc(source: IO[bytes], *, file: str) -> tuple[PhysicalSchema, int]:
-    """The columns of an ORC file and its number of rows; `source` can seek, and only its end is read.
+    """Return the columns of an ORC file and its number of rows.
 
-    Raises CorruptFileError, UnsupportedError: as `read_orc`, but for what the rows themselves would show.
+    Only the end of `source`, which must be seekable, is read.
+
+    Raises:
+        CorruptFileError, UnsupportedError: As for `read_orc`, except errors in the rows themselves.
     """
     opened = _call_pyarrow(lambda: pyarrow.orc.ORCFile(pa.PythonFile(source, mode="r")), file)
     schema = _call_pyarrow(lambda: opened.schema, file)
@@ -62,16 +68,21 @@ def schema_of_orc(source: IO[bytes], *, file: str) -> tuple[PhysicalSchema, int]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OrcTraits:
-    """Facts that a reader may not overlook, and a physical schema does not tell.
+    """Facts about an ORC file that a reader must not overlook but that the physical schema does not contain.
 
-    pads_text: it has a column of type `char`, whose values are stored with blanks up to its length.
+    Attributes:
+        pads_text: True if the file has a column of type `char`, whose values are padded with blanks to its length.
     """
 
     pads_text: bool
 
 
 def orc_traits(source: IO[bytes], *, file: str) -> OrcTraits:
-    """The traits of an ORC file, from its footer. Raises CorruptFileError, UnsupportedError: as `schema_of_orc`."""
+    """Return the traits of an ORC file from its footer.
+
+    Raises:
+        CorruptFileError, UnsupportedError: As for `schema_of_orc`.
+    """
     opened = _call_pyarrow(lambda: pyarrow.orc.ORCFile(pa.PythonFile(source, mode="r")), file)
     return _call_pyarrow(lambda: _traits(opened.reader.serialized_file_tail()), file)
 
@@ -81,13 +92,13 @@ def _traits(tail: bytes) -> OrcTraits:
     return OrcTraits(pads_text=any(_parse_message(t)[_TYPE_KIND][0] == _CHAR for t in footer.get(_FOOTER_TYPES, ())))
 
 
-# Field numbers and enum values of orc_proto.proto.
+# Field numbers and enum values in orc_proto.proto.
 _TAIL_FOOTER, _FOOTER_TYPES, _TYPE_KIND = 2, 4, 1
 _CHAR = 17
 
 
 def _parse_message(data: bytes) -> dict[int, list[Any]]:
-    """The fields of a Protocol Buffers message by number: numbers and bytes, as they are."""
+    """Return the fields of a Protocol Buffers message by number, as undecoded numbers and bytes."""
     found: dict[int, list[Any]] = {}
     position = 0
     while position < len(data):
@@ -120,9 +131,9 @@ def _call_pyarrow(read: Callable[[], _T], file: str) -> _T:
 
 
 def _check_names(fields: pa.Schema | pa.StructType, file: str) -> None:
-    names = _call_pyarrow(lambda: [f.name for f in fields], file)  # pyarrow decodes them now
+    names = _call_pyarrow(lambda: [f.name for f in fields], file)  # pyarrow decodes the names here
     if len(set(names)) < len(names):
-        raise _corrupt(f"two of its columns have one name: {', '.join(names)}", file)
+        raise _corrupt(f"two of its columns have the same name: {', '.join(names)}", file)
     for f in fields:
         _check_nested(f.type, file)
 
@@ -203,7 +214,7 @@ def _binary_type(field: pa.Field) -> dt.Type:
 
 
 def _exact_field(field: pa.Field) -> pa.Field:
-    """The field without metadata, and with what the attributes say of binary and long columns in its type."""
+    """Return the field without metadata, with a type that reflects the attributes of binary and long columns."""
     type_ = field.type
     if pa.types.is_struct(type_):
         type_ = pa.struct([_exact_field(type_.field(i)) for i in range(type_.num_fields)])

@@ -1,7 +1,7 @@
-"""The physical schema of a Parquet file, folded from the flat list of schema elements in its footer.
+"""The physical schema of a Parquet file, built from the flat list of schema elements in its footer.
 
-The list comes from whoever reads footers (an engine, many files in one call). Files of one table mostly have equal
-lists, so elements are hashable and `physical_schema` folds equal lists once.
+Callers read the list from footers, for example with an engine that reads many files in one call. Most files of a table
+have equal lists. Elements are therefore hashable, and `physical_schema` converts equal lists once.
 """
 
 from __future__ import annotations
@@ -26,13 +26,20 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ParquetElement:
-    """An element of a footer's depth-first schema list. Texts are as DuckDB's `parquet_schema` prints them.
+    """An element of a footer's depth-first schema list, with texts as printed by DuckDB's `parquet_schema`.
 
-    type: the physical type, such as `INT32`; None for a group.
-    type_length: bytes of a `FIXED_LEN_BYTE_ARRAY`; DuckDB gives text.
-    repetition_type: `REQUIRED`, `OPTIONAL` or `REPEATED`; None on some roots.
-    num_children: None or 0 for a leaf.
-    logical_type: such as `DecimalType(scale=2, precision=9)`; None where only the converted type is given, or neither.
+    Attributes:
+        name: The name.
+        type: The physical type, for example `INT32`. None: a group.
+        type_length: The bytes of a `FIXED_LEN_BYTE_ARRAY`. DuckDB returns text.
+        repetition_type: `REQUIRED`, `OPTIONAL`, or `REPEATED`. None for some roots.
+        num_children: The number of children. None or 0: a leaf.
+        converted_type: The converted type.
+        scale: The scale of a decimal.
+        precision: The precision of a decimal.
+        field_id: The field id.
+        logical_type: The logical type, for example `DecimalType(scale=2, precision=9)`. None: the file has a converted
+            type only, or neither.
     """
 
     name: str
@@ -48,13 +55,19 @@ class ParquetElement:
 
 
 ELEMENT_COLUMNS = tuple(field.name for field in fields(ParquetElement))
-"""The columns of DuckDB's `parquet_schema` that make a `ParquetElement`, in its order."""
+"""The columns of DuckDB's `parquet_schema` that make up a `ParquetElement`, in order."""
 
 
 def physical_schemas(rows: Iterable[Sequence[Any]]) -> dict[str, PhysicalSchema]:
-    """Physical schema by file, from rows of (file_name, *ELEMENT_COLUMNS) of many files, each file's in footer order.
+    """Return the physical schema of each file.
 
-    Equal schemas are one object. Raises CorruptFileError naming the file whose list does not add up.
+    Equal schemas are the same object.
+
+    Args:
+        rows: Rows of (file_name, *ELEMENT_COLUMNS) of many files, with the rows of each file in footer order.
+
+    Raises:
+        CorruptFileError: The list of a file is not a valid tree. The error names the file.
     """
     by_file: dict[str, list[tuple[Any, ...]]] = {}
     for file, *element in rows:
@@ -74,11 +87,17 @@ def physical_schemas(rows: Iterable[Sequence[Any]]) -> dict[str, PhysicalSchema]
 
 @lru_cache(maxsize=1024)
 def physical_schema(elements: tuple[ParquetElement, ...]) -> PhysicalSchema:
-    """The columns of the file whose footer lists `elements`, root first, as users see them.
+    """Return the columns of a file as users see them.
 
     Lists and maps lose their repeated groups, also in their legacy forms (iceberg 6.14). A variant stays the struct of
-    binaries that it is stored as (6.15). A leaf whose meaning is not known, or a malformed list or map, becomes an
-    `OpaqueType`, so that only a read of it is refused. Raises CorruptFileError if the tree does not add up.
+    binaries as which it is stored (6.15). A leaf of unknown meaning, and a malformed list or map, becomes an
+    `OpaqueType`, so that only reading it is refused.
+
+    Args:
+        elements: The elements in the footer, root first.
+
+    Raises:
+        CorruptFileError: The elements are not a valid tree.
     """
     if not elements:
         raise _schema_error("it is empty")
@@ -106,7 +125,7 @@ _MAX_DEPTH = 100
 
 
 def _tree(elements: Sequence[ParquetElement], start: int, depth: int = 0) -> tuple[_SchemaNode, int]:
-    """The node at `start`, and the index after its last descendant."""
+    """Return the node at `start`, and the index after its last descendant."""
     if start >= len(elements):
         raise _schema_error("a group lacks children")
     if depth > _MAX_DEPTH:
@@ -126,14 +145,14 @@ def _schema_error(reason: str) -> CorruptFileError:
 def _fold(node: _SchemaNode) -> PhysicalField:
     element = node.element
     if node.is_repeated:
-        # A repeated field outside a list group is itself a list, of required elements.
+        # A repeated field outside of a list group is itself a list of required elements.
         single = _fold_single(node, field_id=None)
         return PhysicalField(name=element.name, id=element.field_id, type=STORED_LIST, children=(single,))
     return _fold_single(node, field_id=element.field_id)
 
 
 def _fold_single(node: _SchemaNode, *, field_id: int | None) -> PhysicalField:
-    """`node` as one value, whatever its repetition."""
+    """Return `node` as a single value, ignoring its repetition."""
     element = node.element
     logical = _logical_name(element.logical_type)
     children: PhysicalSchema = ()
@@ -154,7 +173,7 @@ def _list_parts(node: _SchemaNode) -> tuple[dt.Type, tuple[PhysicalField, ...]]:
         return dt.OpaqueType("malformed list group"), ()
     (repeated,) = node.children
     inner = repeated.children
-    # Two levels, the repeated node is the element itself; or three, it is a group around it.
+    # With two levels, the repeated node is the element. With three levels, it is a group around the element.
     is_element = not repeated.is_group or len(inner) != 1 or inner[0].is_repeated
     if is_element or repeated.element.name in ("array", f"{node.element.name}_tuple"):
         return STORED_LIST, (_fold_single(repeated, field_id=repeated.element.field_id),)
@@ -169,10 +188,10 @@ def _map_parts(node: _SchemaNode) -> tuple[dt.Type, tuple[PhysicalField, ...]]:
 
 
 def leaf_type(element: ParquetElement) -> dt.Type:
-    """The type of a leaf: the logical type decides, else the converted type, else the physical one.
+    """Return the type of a leaf: from the logical type, else the converted type, else the physical type.
 
-    Where both are given and mean other values the type is opaque: readers differ in which of them they follow (DuckDB
-    takes the scale of a decimal from the converted type, pyarrow from the logical one).
+    If the logical and the converted type mean different values, the type is opaque, because different readers use
+    different ones. For example, DuckDB uses the decimal scale of the converted type, pyarrow that in the logical type.
     """
     logical = None if element.logical_type is None else _from_logical(element.logical_type)
     name = element.converted_type
@@ -187,7 +206,7 @@ def leaf_type(element: ParquetElement) -> dt.Type:
 
 
 def _stored_as(annotated: dt.Type) -> dt.Type:
-    # A converted type cannot say that a timestamp is no instant.
+    # A converted type cannot express a timestamp that is not an instant.
     return replace(annotated, utc=True) if isinstance(annotated, dt.TimestampType) else annotated
 
 
@@ -212,7 +231,7 @@ def _from_logical(logical: str) -> dt.Type | None:
         case "TimestampType" if (unit := _unit(logical)) is not None:
             return dt.TimestampType(unit, "isAdjustedToUTC=1" in logical)
         case "IntType":
-            # DuckDB prints the width as the character of that code: 8 is a backspace, 32 a blank, 64 an at sign.
+            # DuckDB prints the width as a character with that code: 8 is a backspace, 32 a blank, 64 an at sign.
             found = re.search(r"bitWidth=(8|16|32|64|.), isSigned=([01])", logical, re.DOTALL)
             if found is None:
                 return None
@@ -239,7 +258,7 @@ _UNITS: dict[str, Literal["ms", "us", "ns"]] = {"MILLIS": "ms", "MICROS": "us", 
 
 
 def _unit(logical: str) -> Literal["ms", "us", "ns"] | None:
-    """The one unit of the printed union that is set."""
+    """Return the unit that is set in the printed union."""
     for name, unit in _UNITS.items():
         if re.search(rf"\b{name}=(?!<null>)", logical):
             return unit
@@ -260,7 +279,7 @@ _CONVERTED: dict[str, dt.Type] = {
     "DATE": dt.DateType(),
     "TIME_MILLIS": dt.TimeType("ms"),
     "TIME_MICROS": dt.TimeType("us"),
-    # A converted type without a logical one always meant an instant.
+    # A converted type without a logical type always means an instant.
     "TIMESTAMP_MILLIS": dt.TimestampType("ms", True),
     "TIMESTAMP_MICROS": dt.TimestampType("us", True),
     **{f"INT_{bits}": dt.IntegerType(bits) for bits in _WIDTHS},
@@ -294,11 +313,13 @@ def _from_physical(element: ParquetElement) -> dt.Type:
 
 
 def open_parquet(source: Any, **options: Any) -> pq.ParquetFile:
-    """The file in `source`, which pyarrow can open, with INT96 in micros (iceberg 6.9).
+    """Open the file in `source` with pyarrow, with INT96 in microseconds (iceberg 6.9).
 
-    By default pyarrow gives INT96 in nanos, and a time outside the years 1677 to 2262 as another one, without a word.
+    By default, pyarrow reads INT96 in nanoseconds and silently returns a wrong time outside of the years 1677 to 2262.
 
-    options: of `pyarrow.parquet.ParquetFile`.
+    Args:
+        source: Anything that pyarrow can open.
+        **options: Options of `pyarrow.parquet.ParquetFile`.
     """
     import pyarrow.parquet as pq
 
@@ -306,9 +327,10 @@ def open_parquet(source: Any, **options: Any) -> pq.ParquetFile:
 
 
 def row_count(footer: pq.FileMetaData, *, file: str, cause: str = "CorruptDataFile") -> int:
-    """The rows of a file: what its footer counts in all, which is what its row groups have, each 0 or more.
+    """Return the number of rows of a file, after checking that its footer and its row groups agree.
 
-    Raises CorruptFileError: they differ, or one is negative; with that cause.
+    Raises:
+        CorruptFileError: The counts differ, or one is negative. The error has the given cause.
     """
     groups = [int(footer.row_group(i).num_rows) for i in range(footer.num_row_groups)]
     if min(groups, default=0) < 0 or sum(groups) != footer.num_rows:
@@ -320,13 +342,18 @@ def row_count(footer: pq.FileMetaData, *, file: str, cause: str = "CorruptDataFi
 
 
 def check_rows(read: pa.Table, rows: int, *, file: str) -> pa.Table:
-    """The table that Arrow read, if it has all rows: pyarrow 26 silently gives none where no column counts any.
+    """Return the table that pyarrow read, after checking that it is complete.
 
-    Nor does it look whether the indices of a dictionary are within it: behind it is other memory.
+    pyarrow 26 silently returns no rows if no column counts any. It also does not check that the indices of a dictionary
+    are within it, and would read other memory.
 
-    rows: how many `row_count` found.
+    Args:
+        read: The table.
+        rows: The result of `row_count`.
+        file: The path of the file, for errors.
 
-    Raises CorruptFileError: it has other rows, or indices of no value.
+    Raises:
+        CorruptFileError: The table has another number of rows, or an invalid dictionary index.
     """
     if read.num_rows != rows:
         message = f"Cannot read file: its columns hold {read.num_rows} rows, its footer counts {rows}; restore it"
@@ -348,8 +375,6 @@ def _has_dictionary(type_: pa.DataType) -> bool:
     return bool(pa.types.is_dictionary(type_))
 
 
-# Schema elements of a footer as one column.
-
 _I32, _BINARY, _STRUCT, _TRUE, _I8 = 5, 8, 12, 1, 3
 _PHYSICAL_NAMES = ("BOOLEAN", "INT32", "INT64", "INT96", "FLOAT", "DOUBLE", "BYTE_ARRAY", "FIXED_LEN_BYTE_ARRAY")
 _REPETITIONS = ("REQUIRED", "OPTIONAL", "REPEATED")
@@ -367,15 +392,15 @@ _UNIT_NAMES = {1: "MILLIS", 2: "MICROS", 3: "NANOS"}
 
 
 def parse_elements(schema: bytes) -> tuple[ParquetElement, ...]:
-    """Return the elements of a schema, root first, with texts as DuckDB's `parquet_schema` prints them.
+    """Return the elements of a schema, root first, with texts as printed by DuckDB's `parquet_schema`.
 
     Args:
-        schema: the first bytes of a footer, its version and its schema (`parquet_footer.Tail.schema`).
+        schema: The first bytes of a footer: its version and its schema (`parquet_footer.Tail.schema`).
 
     Raises:
-        Contradiction: the bytes are no list of elements.
-        UnicodeDecodeError: a name is no UTF-8.
-        IndexError: the bytes are cut.
+        Contradiction: The bytes are not a list of elements.
+        UnicodeDecodeError: A name is not UTF-8.
+        IndexError: The bytes are cut.
     """
     _, at = read_varint(schema, 1)
     count, at = read_list_header(schema, at + 1)
@@ -418,7 +443,7 @@ def _enum_name(names: tuple[str, ...], number: int | None) -> str | None:
 
 
 def _logical_type(data: bytes, at: int) -> str | None:
-    """Return the text of a logical type, such as `DecimalType(scale=2, precision=9)`; None for an empty union."""
+    """Return a logical type as text, for example `DecimalType(scale=2, precision=9)`, or None for an empty union."""
     union, _ = read_struct(data, at, {})
     for key, place in union.items():
         number, name = key >> 4, _LOGICAL.get(key >> 4, f"logical type {key >> 4}")

@@ -1,13 +1,14 @@
-"""The footer of a Parquet file, without a parser: its schema by bytes, and counts and places that must fit each other.
+"""Fast checks of Parquet footers: the schema as bytes, and counts and positions that must be consistent.
 
-Files of one writer have footers that begin alike: the version, then the schema, byte for byte. So a schema that was
-parsed once is known again by its bytes, and the row count stands right behind it.
+Footers of one writer start alike, with the version and the schema, byte for byte. A schema that was parsed before is
+therefore recognized by its bytes, and the row count follows it directly.
 
-DuckDB takes a footer's word: 1.5 skips the rows of a column chunk that counts no values, 2.0.0 gives up its whole
-instance at a negative size, and 2.0.1 at a row group of too many rows. None of that needs a page to be seen. So footers
-are checked in trusted reads as well: a reader's own limit comes too late for the rows and for the instance.
+DuckDB trusts footers: version 1.5 skips the rows of a column chunk that counts no values. A negative size in 2.0.0, or
+a row group with too many rows in 2.0.1, makes its whole instance unusable, without any page being read. Footers are
+therefore checked in trusted reads as well, since a check in the engine would come too late.
 
-Spec: Apache Parquet, `FileMetaData` in Thrift's compact protocol. Readers pass over fields of another type than theirs.
+Spec: Apache Parquet, `FileMetaData` in Thrift's compact protocol. Readers skip fields whose type differs from the
+specification.
 """
 
 from __future__ import annotations
@@ -21,16 +22,17 @@ from typing import TypeAlias
 from harness.storage.records import dataclass
 
 TAIL_BYTES = 1 << 16
-"""The bytes to read of the end of a file: most footers are shorter."""
+"""The number of bytes to read from the end of a file. Most footers are shorter."""
 
 FRAME = 8
-"""Bytes of the footer's length and the magic."""
+"""The bytes of the footer's length and the magic."""
 _MAGIC = b"PAR1"
-_VERSION, _LISTED, _COUNTED = 0x15, 0x19, 0x16  # headers of an i32, a list and an i64, whose field follows the last one
+# headers of an i32, a list, and an i64, if each has the field number after the previous one
+_VERSION, _LISTED, _COUNTED = 0x15, 0x19, 0x16
 _MOST_DEEP = 16
 
 BROTLI = 4
-"""The number of a codec."""
+"""The number of the Brotli codec."""
 
 _SPARK = b"org.apache.spark."
 _VERSIONED = re.compile(rb"version\x18[\x01-\x7f]([0-9]{1,4})\.")
@@ -42,9 +44,11 @@ _GEO_KEY = b"geo"
 class Tail:
     """The end of one file.
 
-    schema: the bytes of version and schema, equal in files of the same schema. rows: the row count.
-    has_metadata: whether the metadata of the file may tell that its writer counted days in the old calendar, or may
-        have the key `geo`.
+    Attributes:
+        schema: The bytes of the version and the schema, equal in files with the same schema.
+        rows: The row count.
+        has_metadata: True if the file's metadata may show that its writer used the old calendar, or may have the key
+            `geo`.
     """
 
     schema: bytes
@@ -53,48 +57,57 @@ class Tail:
 
 
 def tail_length(data: bytes) -> int:
-    """The length of the footer at the end of a file, as its last bytes say; 0 where they are not of Parquet."""
+    """Return the length of the footer from the last bytes of a file, or 0 if it is not a Parquet file."""
     if data[-4:] != _MAGIC or len(data) < FRAME:
         return 0
     return int.from_bytes(data[-FRAME:-4], "little") + FRAME
 
 
 def may_claim_long_list(data: bytes) -> bool:
-    """True if a footer may claim a list of a million elements or more, for which DuckDB takes memory at once.
+    """Return whether a footer may claim a list of a million elements or more.
 
-    It may be a text or a statistic that looks so: a parser with limits has to tell. For a text that it claims, however
-    long, DuckDB takes no memory before it has read it (1.5, 2.0).
+    DuckDB allocates the memory for a claimed list at once.
 
-    data: the end of a file that holds all of its footer.
+    The match may be a text or a statistic that looks like a list header, so a parser with limits must decide. Long
+    texts are harmless, because DuckDB allocates no memory for their claimed length before it has read them (1.5, 2.0).
+
+    Args:
+        data: The end of a file, with all of its footer.
     """
-    # The pages before the footer are full of such bytes.
+    # The pages before the footer contain many such bytes.
     footer = data[max(0, len(data) - tail_length(data)) : len(data) - FRAME]
     kinds = footer.translate(_KINDS)
     return any(number in kinds for number in _LONG) and _LONG_LIST.search(footer) is not None
 
 
 _KINDS = b"s" * 0x40 + b"L" * 0x40 + b"+" * 0x80
-"""The kinds of bytes of a varint: another follows; or the last, small or large."""
+"""The class of each byte in a varint.
+
+`s` and `L` end a number with a small or large value. `+` means that another byte follows.
+"""
 _LONG = (b"++L", b"+++")
-"""Parts of numbers from 2^20 on. A regular expression takes ten times as long, and is only asked where there is one."""
+"""Byte classes in numbers from 2^20 on.
+
+The regular expression takes 10 times as long, so it only runs if one of these occurs.
+"""
 _LONG_LIST = re.compile(rb"[\xf0-\xff](?:[\x80-\xff]{2}[\x40-\x7f]|[\x80-\xff]{3})")
-"""The header of a list whose size follows, and a size from 2^20 on, or of more bytes than that takes."""
+"""The header of a list with a separate size, and a size from 2^20 on or with more bytes than that needs."""
 
 
-def parse_tail(data: bytes, known: Iterable[bytes] = ()) -> Tail | None:
-    """The end of a file, from its last bytes; None if they do not hold all of the footer, or it is not as is usual.
+def parse_tail(data: bytes, schemas: Iterable[bytes] = ()) -> Tail | None:
+    """Return the end of a file, or None if the bytes lack a part of the footer or the footer is unusual.
 
-    Where None is given, a reader of Parquet must tell what is wrong, if anything is.
+    If the result is None, a Parquet reader must find out whether anything is wrong.
 
     Args:
-        data: the end of the file, or all of it.
-        known: schemas of other tails, which save parsing.
+        data: The end of the file, or all of it.
+        schemas: The schemas of other tails, which need not be parsed again.
     """
     length = tail_length(data)
     if not 0 < length <= len(data):
         return None
     footer = data[-length:-FRAME]
-    schema = next((schema for schema in known if footer.startswith(schema)), None)
+    schema = next((schema for schema in schemas if footer.startswith(schema)), None)
     try:
         end = _end_of_schema(footer) if schema is None else len(schema)
         if footer[end] != _COUNTED:
@@ -102,13 +115,13 @@ def parse_tail(data: bytes, known: Iterable[bytes] = ()) -> Tail | None:
         rows, _ = read_varint(footer, end + 1)
     except (IndexError, ValueError):
         return None
-    if rows & 1:  # zigzag: a negative count
+    if rows & 1:  # an odd zigzag number is negative
         return None
     return Tail(footer[:end], rows >> 1, _GEO_KEY in footer or _may_be_legacy(footer))
 
 
 def _may_be_legacy(footer: bytes) -> bool:
-    """True if the footer mentions Spark in a way that may be its legacy mode, or an old version."""
+    """Return whether the footer mentions Spark in a way that may mean its legacy mode or an old version."""
     for mention in footer.split(_SPARK)[1:]:
         version = _VERSIONED.match(mention)
         if mention.startswith((b"legacy", b"version")) if version is None else int(version[1]) < _GREGORIAN_SINCE:
@@ -126,15 +139,15 @@ def _end_of_schema(footer: bytes) -> int:
 
 
 class Contradiction(ValueError):
-    """A footer contradicts itself; the text is a clause about it."""
+    """A footer contradicts itself. The text is a clause about the footer."""
 
 
-_NO_VALUE = "it holds what is no value, or nests too deeply"
-_CLAIM = "a list in it claims more than there is"
+_NO_VALUE = "it has an invalid value, or nests too deeply"
+_CLAIM = "a list in it claims more items than fit"
 
 
 def read_varint(data: bytes, at: int) -> tuple[int, int]:
-    """An unsigned number, and where the next byte is."""
+    """Return an unsigned number, and the position after it."""
     value = shift = 0
     while True:
         byte = data[at]
@@ -144,15 +157,22 @@ def read_varint(data: bytes, at: int) -> tuple[int, int]:
             return value, at
         shift += 7
         if shift > 63:
-            raise Contradiction("a number in it has no end")
+            raise Contradiction("a number in it does not end")
 
 
 def skip_value(data: bytes, at: int, kind: int, depth: int) -> int:
-    """The end of a value of a Thrift type that begins at `at`, in so many structs and lists."""
+    """Return the end of a value of a Thrift type.
+
+    Args:
+        data: The footer.
+        at: The position of the value.
+        kind: The number of the Thrift type.
+        depth: The number of structs and lists around the value.
+    """
     if depth > _MOST_DEEP:
         raise Contradiction(_NO_VALUE)
     match kind:
-        case 1 | 2:  # a Boolean field, whose value is its type
+        case 1 | 2:  # the type of a Boolean field is its value
             return at
         case 3:
             return at + 1
@@ -171,7 +191,7 @@ def skip_value(data: bytes, at: int, kind: int, depth: int) -> int:
                 at += 1
                 if header == 0:
                     return at
-                if header < 0x10:  # the field's number follows, rather than its distance from the last
+                if header < 0x10:  # the absolute field number follows
                     _, at = read_varint(data, at)
                 at = skip_value(data, at, header & 0x0F, depth + 1)
         case _:
@@ -186,24 +206,24 @@ def _skip_list(data: bytes, at: int, depth: int) -> int:
     if count > len(data) - at:
         raise Contradiction(_CLAIM)
     for _ in range(count):
-        at = at + 1 if kind in (1, 2) else skip_value(data, at, kind, depth)  # in a list, a Boolean is a byte
+        at = at + 1 if kind in (1, 2) else skip_value(data, at, kind, depth)  # a Boolean in a list takes a byte
         if at > len(data):
             raise Contradiction(_NO_VALUE)
     return at
 
 
 Fields: TypeAlias = dict[int, int]
-"""The fields of a struct by `_key`: integers, and the places where other values begin."""
+"""The fields of a struct by `_key`: integers, and the start positions of other values."""
 _Inner: TypeAlias = Mapping[int, Callable[[int], int]]
-"""Readers of values by `_key`: from the place where a value begins to the place after it."""
+"""Readers of values by `_key`: from the start of a value to the position after it."""
 
 _I16, _I32, _I64, _BINARY, _LIST, _STRUCT = 4, 5, 6, 8, 9, 12
 _REPEATED = 2
 _REPETITIONS = (None, 0, 1, _REPEATED)
 _MOST = 2**63 - 1
-_FIRST_PAGE = 4  # behind the magic
+_FIRST_PAGE = 4  # after the magic
 _BEGIN = bytes((_VERSION, 2, _LISTED))
-"""What a footer begins with before its schema, in most files."""
+"""The bytes before the schema in most footers."""
 
 
 def _key(number: int, kind: int) -> int:
@@ -233,9 +253,12 @@ _NEEDED = (_TYPE, _VALUES, _UNCOMPRESSED, _COMPRESSED, _DATA_PAGE)
 class FooterColumn:
     """A column that has chunks.
 
-    name: its names from the top down, with a point between two.
-    type: the number of its physical type. repeated: whether it may have many values in a row.
-    type_bytes, path: the type and the names as a chunk has them; no bytes if regular expressions cannot match them.
+    Attributes:
+        name: Its names from the top level down, joined with dots.
+        type: The number of its physical type.
+        repeated: True if a row may have many values.
+        type_bytes: The type as stored in a column chunk. Empty if it cannot be matched by a regular expression.
+        path: The names as stored in a column chunk. Empty if they cannot be matched by a regular expression.
     """
 
     name: str
@@ -247,11 +270,13 @@ class FooterColumn:
 
 @dataclass(frozen=True, slots=True)
 class CheckedFooter:
-    """A footer whose counts and places are true of each other.
+    """A footer whose counts and positions are consistent.
 
-    schema: as in `Tail`, whatever order the fields come in. rows: the row count.
-    codecs: the numbers of the codecs in the first row group.
-    metadata: the values by key, such as of `org.apache.spark.version`; none if they were not read.
+    Attributes:
+        schema: The schema as in `Tail`, in whatever order the footer stores its fields.
+        rows: The row count.
+        codecs: The numbers of the codecs in the first row group.
+        metadata: The metadata values by key, for example `org.apache.spark.version`. Empty if they were not read.
     """
 
     schema: bytes
@@ -261,19 +286,20 @@ class CheckedFooter:
 
 
 def check_counts(footer: bytes, size: int | None, schema: bytes = b"") -> CheckedFooter:
-    """Refuses a footer whose counts and places are not true of each other, or of the file.
+    """Refuse a footer whose counts and positions contradict each other or the file.
 
-    A chunk of a column in which nothing repeats has as many values as its row group rows, nulls included; where
-    something does, each row has a value or more, an empty list too. The row groups together have as many rows as the
-    file. The bytes of a chunk are where the file has bytes.
+    A chunk of a column without repetition must have as many values as its row group has rows, including nulls. A chunk
+    of a column with repetition must have at least one value for each row, even for empty lists. The row counts of the
+    groups must add up to the file's. The bytes of a chunk must be within the file.
 
     Args:
-        footer: without its length and the magic.
-        size: of the file; None: places are not looked at.
-        schema: what the footer begins with, if it was parsed before (`Tail.schema`). Nothing is then read that follows
-            the row groups.
+        footer: The footer without its length and the magic.
+        size: The size of the file. None: positions are not checked.
+        schema: The bytes at the start of the footer, if they were parsed before (`Tail.schema`). Data after the row
+            groups is then not read.
 
-    Raises Contradiction: as said; or what would tell is missing, or there twice.
+    Raises:
+        Contradiction: A check fails, or a required field is missing or occurs twice.
     """
     try:
         return _FooterCheck(footer, size, schema).run()
@@ -285,11 +311,12 @@ def parse_footer(end: bytes, size: int | None, tail: Tail | None) -> CheckedFoot
     """Return the checked footer at the end of a file, or None if there is no footer.
 
     Args:
-        end: the end of the file, with all of its footer.
-        size: as in `check_counts`.
-        tail: the tail that `parse_tail` finds there.
+        end: The end of the file, with all of its footer.
+        size: The size of the file, as for `check_counts`.
+        tail: The result of `parse_tail` for the file.
 
-    Raises Contradiction: as `check_counts`, or the footer is cut.
+    Raises:
+        Contradiction: As for `check_counts`, or the footer is cut.
     """
     length = tail_length(end)
     if not 0 < length <= len(end):
@@ -300,11 +327,14 @@ def parse_footer(end: bytes, size: int | None, tail: Tail | None) -> CheckedFoot
 
 @lru_cache(maxsize=256)
 def leaf_columns(schema: bytes) -> tuple[FooterColumn, ...]:
-    """The columns of a schema, the list of its elements, that have chunks, in order.
+    """Return the columns of a schema that have chunks, in order.
+
+    Args:
+        schema: The list of schema elements.
 
     Raises:
-        Contradiction: the elements do not make a tree.
-        IndexError: they are cut.
+        Contradiction: The elements are not a tree.
+        IndexError: The elements are cut.
     """
     count, at = read_list_header(schema, 0)
     found: list[FooterColumn] = []
@@ -326,7 +356,7 @@ def leaf_columns(schema: bytes) -> tuple[FooterColumn, ...]:
             around.append(_Group(children, repeats, names))
         elif _ELEMENT_TYPE in element:
             shown = b".".join(names).decode(errors="replace")
-            # The list of short names in Thrift; none, if there are many or long ones.
+            # The Thrift encoding of a short list of short names.
             is_short = len(names) <= 14 and all(len(name) <= 0x7F for name in names)
             parts = [bytes((len(name),)) + name for name in names] if is_short else []
             path = b"".join((bytes((len(names) << 4 | _BINARY,)), *parts)) if is_short else b""
@@ -340,13 +370,19 @@ def leaf_columns(schema: bytes) -> tuple[FooterColumn, ...]:
 
 @lru_cache(maxsize=256)
 def prefix_leaf_columns(schema: bytes) -> tuple[FooterColumn, ...]:
-    """The columns of what a footer begins with, version and schema (`Tail.schema`). Raises as `leaf_columns`."""
+    """Return the columns of a footer's first bytes, its version and schema (`Tail.schema`).
+
+    Errors are as for `leaf_columns`.
+    """
     _, at = read_varint(schema, 1)
     return leaf_columns(schema[at + 1 :])
 
 
 class _Group:
-    """An element that others are in. rest: how many are to come. repeats: whether it, or what it is in, does."""
+    """An element with children.
+
+    `rest` is the number of children still to come. `repeats` is true if the element or one of its parents repeats.
+    """
 
     __slots__ = ("names", "repeats", "rest")
 
@@ -358,7 +394,10 @@ _NO_TREE = "the elements of its schema do not make a tree"
 
 
 class _FooterCheck:
-    """A footer, while it is read. places_end: where pages end at the latest; None: places are not looked at."""
+    """The state of checking a footer.
+
+    `_places_end` is the latest possible end of pages, or None if positions are not checked.
+    """
 
     def __init__(self, footer: bytes, size: int | None, schema: bytes) -> None:
         self._data = footer
@@ -375,7 +414,7 @@ class _FooterCheck:
         self._of_chunk: _Inner = {_METADATA: self._read_metadata}
 
     def run(self) -> CheckedFooter:
-        """Read all of it. Raises as `check_counts`."""
+        """Read the whole footer. Errors are as for `check_counts`."""
         known = {_FOOTER_VERSION: 0, _ELEMENTS: 0} if self._schema else {}
         inner = {_ELEMENTS: self._read_schema, _GROUPS: self._read_groups, _KEY_VALUES: self._read_key_values}
         start, last = len(self._schema), _GROUPS if self._schema else None
@@ -396,7 +435,7 @@ class _FooterCheck:
         return end
 
     def _read_groups(self, at: int) -> int:
-        if self._leaves is None:  # they stand before the schema
+        if self._leaves is None:  # the row groups precede the schema
             self._later = at
             return skip_value(self._data, at, _LIST, 0)
         count, at = read_list_header(self._data, at)
@@ -453,13 +492,13 @@ class _FooterCheck:
 
 
 def _binary(data: bytes, at: int | None) -> bytes:
-    """Return the text or bytes at a place, none for None."""
+    """Return the bytes at a position, or no bytes for None."""
     length, start = (0, 0) if at is None else read_varint(data, at)
     return data[start : start + length]
 
 
 def _fault(leaf: FooterColumn, chunk: Fields, rows: int, places_end: int | None) -> str | None:
-    """The fault of a chunk; None: it has none."""
+    """Return a description of the fault in a chunk, or None if it is valid."""
     try:
         values, data_page, size = chunk[_VALUES], chunk[_DATA_PAGE], chunk[_COMPRESSED]
         type_, uncompressed = chunk[_TYPE], chunk[_UNCOMPRESSED]
@@ -470,10 +509,10 @@ def _fault(leaf: FooterColumn, chunk: Fields, rows: int, places_end: int | None)
         key = next(key for key in _NAMES if key != _TYPE and chunk.get(key, 0) < 0)
         return f"has a {_NAMES[key]} of {chunk[key]}"
     if type_ != leaf.type:
-        return f"is of physical type {type_}, its schema says {leaf.type}"
+        return f"has physical type {type_}, but its schema has {leaf.type}"
     if (values < rows if leaf.repeated else values != rows) or values > _MOST:
         least = "at least " if leaf.repeated else ""
-        return f"has {values} values (num_values), expected {least}{rows}, one a row"
+        return f"has {values} values (num_values), expected {least}{rows}, one per row"
     if places_end is None or values == 0:
         return None
     start = min(data_page, dictionary) if dictionary >= _FIRST_PAGE else data_page
@@ -483,19 +522,22 @@ def _fault(leaf: FooterColumn, chunk: Fields, rows: int, places_end: int | None)
 
 
 def read_struct(
-    data: bytes, at: int, inner: _Inner, known: Fields | None = None, last: int | None = None
+    data: bytes, at: int, inner: _Inner, earlier: Fields | None = None, last: int | None = None
 ) -> tuple[Fields, int]:
-    """The fields of a struct that begins at `at`, and where the next byte is.
+    """Return the fields of the struct at a position, and the position after it.
 
-    inner: what reads values that are no integers; others are passed over.
-    known: the fields before `at`, if that is within the struct.
-    last: the field to stop behind; None: the struct is read to its end.
+    Args:
+        data: The footer.
+        at: The position.
+        inner: Readers for other values than integers. Values without a reader are skipped.
+        earlier: The fields before `at`, if that is within the struct.
+        last: The field after which reading stops. None: read the whole struct.
 
     Raises:
-        Contradiction: a field is there twice, so that readers differ in which one they take; or it is no struct.
-        IndexError: it is cut.
+        Contradiction: A field occurs twice, so that readers may use either one, or the bytes are not a struct.
+        IndexError: The struct is cut.
     """
-    found: Fields = {} if known is None else known
+    found: Fields = {} if earlier is None else earlier
     number = max(found, default=0) >> 4
     while True:
         header = data[at]
@@ -526,19 +568,19 @@ def read_struct(
 
 
 def read_list_header(data: bytes, at: int) -> tuple[int, int]:
-    """The number of structs of a list, and the place where the first begins."""
+    """Return the number of structs in a list, and the position of the first one."""
     header = data[at]
     count, at = header >> 4, at + 1
     if count == 0x0F:
         count, at = read_varint(data, at)
     if count and header & 0x0F != _STRUCT:
-        raise Contradiction("a list of structs in it is one of something else")
+        raise Contradiction("a list in it should hold structs but does not")
     if count > len(data) - at:
         raise Contradiction(_CLAIM)
     return count, at
 
 
-# Column chunks as all known writers make them, matched by regular expressions in a ninth of the time of `read_struct`.
+# Usual column chunks are matched by regular expressions, in a ninth of the time that `read_struct` takes.
 
 
 _NUMBER = rb"[\x80-\xff]{0,9}+[\x00-\x7f]"
@@ -549,19 +591,19 @@ def _class(numbers: range) -> bytes:
 
 
 _COUNT = b"(?:%b|%b[\\x80-\\xff]{0,4}+[\\x00-\\x7f])" % (_class(range(0, 0x80, 2)), _class(range(0x80, 0x100, 2)))
-"""A number that is not negative, and below 2^41."""
+"""A number that is not negative and less than 2^41."""
 _LONGEST = 64
-"""The longest bounds in statistics that are usual: writers cut longer ones, and a parser is quicker for those."""
+"""The maximum usual length of bounds in statistics. Writers cut longer ones, and for those a parser is faster."""
 FEW_CHUNKS = 256
-"""Reading so many chunks field by field takes as long as compiling the expressions."""
+"""The number of chunks that can be read field by field in the time that compiling the expressions takes."""
 _chunks = count()
-"""Numbers the chunks that this process reads."""
+"""A counter of the chunks that this process reads."""
 
 
 def _match_chunk(data: bytes, at: int, leaf: FooterColumn) -> re.Match[bytes] | None:
-    """Match the column chunk of a leaf at a place; None if it is unusual, or among the first of the process.
+    """Match the column chunk of a leaf at a position; return None if it is unusual, or one of the process's first.
 
-    The groups of the match are the numbers of `_MATCHED`, as Thrift stores them. The last is None if it is missing.
+    The groups of the match are the numbers of `_MATCHED`, as Thrift stores them. The last one is None if it is missing.
     """
     if next(_chunks) < FEW_CHUNKS or not leaf.path:
         return None
@@ -584,7 +626,7 @@ def _codec(chunk: re.Match[bytes] | Fields) -> int:
 
 
 def _zigzag(number: int) -> bytes:
-    """Return a number, which is not negative, as Thrift stores it."""
+    """Return a non-negative number as Thrift stores it."""
     encoded, rest = bytearray(), number << 1
     while rest > 0x7F:
         encoded.append(rest & 0x7F | 0x80)
@@ -594,20 +636,23 @@ def _zigzag(number: int) -> bytes:
 
 
 def _list_pattern(part: bytes, kind: int, most: int) -> bytes:
-    """A list of up to so many values of a type."""
+    """Return a pattern for a list of up to `most` values of a type."""
     return b"(?:%b)" % b"|".join(b"\\x%02x(?:%b){%d}" % (n << 4 | kind, part, n) for n in range(most + 1))
 
 
 @cache
 def _before_path() -> re.Pattern[bytes]:
-    """A column chunk up to the names of its column; group 1: the physical type."""
+    """Return a pattern for a column chunk up to the names of its column. Group 1 is the physical type."""
     encodings = _list_pattern(_NUMBER, 5, 6)
     return re.compile(rb"(?:\x26%b)?+\x1c\x15(%b)\x19%b\x19" % (_NUMBER, _NUMBER, encodings))
 
 
 @cache
 def _after_path() -> re.Pattern[bytes]:
-    """The rest of it: codec, counts and places, statistics, encodings of pages, Bloom filter, sizes, page index."""
+    """Return a pattern for the rest of a chunk.
+
+    It covers codec, counts and positions, statistics, encodings of pages, Bloom filter, sizes, and page index.
+    """
     lengths = sorted(range(_LONGEST + 1), key=lambda n: (n not in (8, 4, 1, 2, 16), n))
     text = b"(?:%b)" % b"|".join(b"\\x%02x[\\x00-\\xff]{%d}" % (n, n) for n in lengths)
     statistics = rb"[\x1c\x2c\x3c](?:[\x18\x28\x38\x48\x58\x68]%b|[\x16\x26\x36\x46]%b|[\x11\x12\x21\x22])*+\x00"

@@ -1,8 +1,8 @@
-"""Deleted row positions: from serialized roaring bitmaps, and to the bits that engines look rows up in.
+"""Deleted row positions: decoding of serialized roaring bitmaps, and conversion to bits for lookups by engines.
 
-Both formats store deletion vectors as a 64-bit roaring bitmap: 32-bit bitmaps under the high half of the position.
-Anyone may have written them, so `decode_portable` walks all of the bytes itself, and the C library sees only bytes
-whose counts, sizes and order have been checked. Damage is never repaired.
+Both table formats store deletion vectors as a 64-bit roaring bitmap: 32-bit bitmaps, each with the high half of its
+positions as key. The bytes are untrusted. `decode_portable` therefore reads all of them itself, and passes bytes to the
+C library only after checking their counts, sizes, and order. Damage is never repaired.
 
 Spec: Iceberg (Puffin) "deletion-vector-v1"; Delta "Deletion Vector Format"; RoaringFormatSpec "Standard 32-bit".
 """
@@ -42,21 +42,22 @@ def decode_portable(
     rule: str | None = None,
     limits: Limits = DEFAULT,
 ) -> BitMap64:
-    """The positions in a 64-bit roaring bitmap of the portable format, without magic, length or checksum around it.
-
-    Args:
-        data: bitmap count (u64), then per bitmap its key (u32) and the 32-bit roaring bitmap; little-endian.
-        key_order: `ascending` refuses keys out of order (Delta D7); `any` takes them, because writers exist that
-            iterate an unordered map (iceberg 4.20).
-        rule: the rule that errors cite.
+    """Decode a 64-bit roaring bitmap in the portable format, without the magic, length, or checksum around it.
 
     Empty inner bitmaps and gaps between keys are legal and cost nothing.
 
+    Args:
+        data: The bitmap count (u64), and for each bitmap its key (u32) and the 32-bit roaring bitmap; little-endian.
+        key_order: `ascending` refuses unordered keys (Delta D7). `any` accepts them, because some writers iterate an
+            unordered map (iceberg 4.20).
+        rule: The rule that errors cite.
+        limits: The limit on the number of positions.
+
     Raises:
-        CorruptDeleteError: the bytes end early or late, a key is repeated or too large (2^31 - 1 in any order, 2^31 in
-            ascending order), or a container contradicts its header or is not sorted. Rules: iceberg 4.18, 4.20;
-            delta D7, D8.
-        LimitError: it holds more than `limits.positions`.
+        CorruptDeleteError: The bytes end early or late, a key is repeated or too large (2^31 - 1 in any order, 2^31 in
+            ascending order), or a container contradicts its header or is not sorted. Rules: iceberg 4.18, 4.20; delta
+            D7, D8.
+        LimitError: The bitmap has more than `limits.positions` positions.
     """
     buffer = bytes(data)
     spans = _spans(buffer, rule, native=False)
@@ -74,22 +75,23 @@ def decode_portable(
 
 
 def decode_native(data: bytes | memoryview, *, rule: str | None = None, limits: Limits = DEFAULT) -> BitMap64:
-    """The positions in Delta's older layout: bitmap count (i32), then per bitmap its byte length (i32) and the bitmap.
+    """Decode a bitmap in Delta's older layout.
 
-    The key of a bitmap is its place in the list.
+    It has a bitmap count (i32), and for each bitmap its byte length (i32) and the bitmap. The key of a bitmap is its
+    index.
 
     Raises:
-        CorruptDeleteError: as `decode_portable`, or a byte length is not that of its bitmap. Rules: delta D7, D8.
-        LimitError: as `decode_portable`.
+        CorruptDeleteError: As for `decode_portable`, or a byte length is wrong. Rules: delta D7, D8.
+        LimitError: As for `decode_portable`.
     """
     buffer = bytes(data)
     return _deserialize(_assemble(buffer, _spans(buffer, rule, native=True)), rule, limits)
 
 
 def from_positions(positions: npt.NDArray[np.int64] | Positions) -> BitMap64:
-    """A bitmap of non-negative row positions, in any order, with or without duplicates.
+    """Return a bitmap of non-negative row positions, in any order, with or without duplicates.
 
-    Serializes containers with numpy: the C library's constructor takes 45 ns per value, this about 5.
+    Containers are serialized with NumPy: the C library's constructor takes 45 ns per value, this about 5 ns.
     """
     values = positions.astype(np.uint64)
     if values.size > 1 and not bool(np.all(values[1:] > values[:-1])):
@@ -102,12 +104,15 @@ def from_positions(positions: npt.NDArray[np.int64] | Positions) -> BitMap64:
 
 
 def to_positions(bitmap: BitMap64) -> Positions:
-    """The row positions of a bitmap, ascending."""
+    """Return the row positions of a bitmap, ascending."""
     return np.frombuffer(bitmap.to_array(), dtype=np.uint64)
 
 
 def deleted_mask(positions: BitMap64, row_count: int) -> npt.NDArray[np.int8]:
-    """A byte per row of a file: 1 where the row is deleted, else 0. Positions from `row_count` on are left out."""
+    """Return a byte for each row of a file: 1 if the row is deleted, else 0.
+
+    Positions from `row_count` on are ignored.
+    """
     mask = np.zeros(row_count, dtype=np.int8)
     values = to_positions(positions)
     if values.size and int(values[-1]) >= row_count:
@@ -117,12 +122,15 @@ def deleted_mask(positions: BitMap64, row_count: int) -> npt.NDArray[np.int8]:
 
 
 def deleted_bits(positions: BitMap64, row_count: int) -> bytes:
-    """A bit per row, 1 where it is deleted, from the most significant bit of the first byte on; then zeros."""
+    """Return a bit for each row, 1 if it is deleted, starting at the most significant bit of the first byte.
+
+    The last byte is padded with zeros.
+    """
     return np.packbits(deleted_mask(positions, row_count).view(np.bool_)).tobytes()
 
 
 class _DamageError(Exception):
-    """A fault of the bytes; `_spans` turns it into the public error."""
+    """A fault in the bytes. `_spans` converts it to the public error."""
 
 
 def _corrupt(reason: str, rule: str | None) -> CorruptDeleteError:
@@ -132,7 +140,10 @@ def _corrupt(reason: str, rule: str | None) -> CorruptDeleteError:
 
 
 def _spans(buffer: bytes, rule: str | None, *, native: bool) -> list[_Span]:
-    """The places of the 32-bit bitmaps, after every container was checked. native: of Delta's older layout."""
+    """Return the positions of the 32-bit bitmaps, after checking every container.
+
+    `native` means Delta's older layout.
+    """
     try:
         return _checked_spans(buffer, native=native)
     except _DamageError as damage:
@@ -160,7 +171,7 @@ def _checked_spans(buffer: bytes, *, native: bool) -> list[_Span]:
 
 
 def _assemble(buffer: bytes, spans: list[_Span]) -> bytes:
-    """The portable form of the same bitmaps in ascending order of keys."""
+    """Return the portable form of the same bitmaps in ascending order of keys."""
     parts = [struct.pack("<Q", len(spans))]
     for key, start, end in sorted(spans):
         parts += (struct.pack("<I", key), buffer[start:end])
@@ -172,13 +183,13 @@ def _deserialize(buffer: bytes, rule: str | None, limits: Limits) -> BitMap64:
         bitmap = BitMap64.deserialize(buffer)
     except ValueError as error:
         raise _corrupt(str(error), rule) from error
-    # A few bytes of runs hold billions; nothing has made an array of them yet.
+    # A few bytes of runs can represent billions of positions. They have not been expanded into an array yet.
     limits.check("positions", len(bitmap), "deleted rows of one file")
     return bitmap
 
 
 def _bitmap_end(buffer: bytes, start: int) -> int:
-    """The end of the 32-bit bitmap at `start`, after its containers were checked."""
+    """Return the end of the 32-bit bitmap at `start`, after checking its containers."""
     (cookie,) = struct.unpack_from("<I", buffer, start)
     run_flags = b""
     if cookie == _COOKIE_NO_RUNS:
@@ -201,7 +212,7 @@ def _bitmap_end(buffer: bytes, start: int) -> int:
         offsets = _array(buffer, at, count, "<u4").tolist()
         at += 4 * count
     starts: list[int] = []
-    for index, stored in enumerate(header[:, 1].tolist()):  # cardinalities, one too small
+    for index, stored in enumerate(header[:, 1].tolist()):  # cardinalities minus one
         starts.append(at - start)
         if run_flags and run_flags[index >> 3] >> (index & 7) & 1:
             at = _check_runs(buffer, at, stored + 1)
@@ -224,7 +235,7 @@ def _check_runs(buffer: bytes, at: int, cardinality: int) -> int:
     runs = _array(buffer, at + 2, 2 * count, "<u2").reshape(-1, 2).astype(np.int64)
     ends = runs[:, 0] + runs[:, 1]
     if count == 0 or int(ends[-1]) > 0xFFFF or not bool(np.all(runs[1:, 0] > ends[:-1])):
-        raise _DamageError("the runs of a container overlap, do not ascend or leave it")
+        raise _DamageError("the runs of a container overlap, are out of order, or exceed it")
     total = int(runs[:, 1].sum()) + count
     if total != cardinality:
         raise _DamageError(f"a run container holds {total} values, {cardinality} declared")
@@ -242,7 +253,7 @@ def _ascends(values: npt.NDArray[np.unsignedinteger[Any]]) -> bool:
 
 
 def _runs_of_equal(values: npt.NDArray[np.unsignedinteger[Any]]) -> tuple[list[int], list[int]]:
-    """The distinct values of an ascending array, and where each starts, with the array's length at the end."""
+    """Return the distinct values of an ascending array, and the start of each, followed by the array's length."""
     if not values.size:
         return [], [0]
     changes = np.flatnonzero(values[1:] != values[:-1]) + 1
@@ -251,7 +262,7 @@ def _runs_of_equal(values: npt.NDArray[np.unsignedinteger[Any]]) -> tuple[list[i
 
 
 def _encode(values: npt.NDArray[np.uint32]) -> bytes:
-    """Ascending, distinct values as a 32-bit bitmap of array and bitset containers."""
+    """Return ascending, distinct values as a 32-bit bitmap of array and bitset containers."""
     keys, starts = _runs_of_equal(values >> np.uint32(16))
     low = values.astype("<u2")
     bodies = []

@@ -1,18 +1,20 @@
-"""Variant columns, plain and shredded, as JSON text with sorted keys: the one form in which all engines' rows compare.
+"""Variant columns, plain and shredded, as JSON text with sorted keys, which makes rows of all engines comparable.
 
     null, true, false    as they are; a missing object field is left out
     integers             digits
     float, double        the shortest number that reads back as the same value of that width: 1.0, 1e+300, -0.0
     NaN, infinities      the strings "NaN", "Infinity", "-Infinity"
     decimal              a number with exactly as many digits after the point as its scale: 1.50
-    date                 "2017-11-16"; years outside 0 to 9999 carry a sign
+    date                 "2017-11-16"; years outside of 0 to 9999 have a sign
     time                 "22:31:08.123456"
-    timestamp            "2017-11-16T22:31:08.123456", nanos with nine digits, an instant with +00:00
+    timestamp            "2017-11-16T22:31:08.123456"; nanoseconds have nine digits, instants end with +00:00
     binary               base64, padded
     uuid                 lower case with hyphens
-    string               only what JSON demands is escaped
+    string               with only the escapes that JSON requires
 
-No blanks between tokens. Spec: Parquet, "Variant Binary Encoding" and "Variant Shredding"; iceberg 6.15.
+There are no blanks between tokens.
+
+Spec: Parquet, "Variant Binary Encoding" and "Variant Shredding" (rule iceberg 6.15).
 """
 
 from __future__ import annotations
@@ -38,32 +40,32 @@ __all__ = ["value_text", "variant_to_json"]
 
 
 def text(value: str) -> str:
-    """A JSON string; only what JSON demands is escaped."""
+    """Return a JSON string with only the escapes that JSON requires."""
     return json.dumps(value, ensure_ascii=False)
 
 
 def binary(value: bytes) -> str:
-    """A JSON string of padded base64."""
+    """Return a JSON string of padded base64."""
     return f'"{base64.b64encode(value).decode()}"'
 
 
 def uuid_text(value: bytes) -> str:
-    """A JSON string of the lower-case form with hyphens, from 16 big-endian bytes."""
+    """Return a JSON string of a UUID in lower case with hyphens, from 16 big-endian bytes."""
     return f'"{uuid.UUID(bytes=value)}"'
 
 
 def boolean(value: bool) -> str:
-    """`true` or `false`."""
+    """Return `true` or `false`."""
     return "true" if value else "false"
 
 
 def double(value: float) -> str:
-    """The shortest number that reads back as the same value; NaN and infinities as strings."""
+    """Return the shortest number that reads back as the same value, or a string for NaN and infinities."""
     return repr(value) if math.isfinite(value) else f'"{_not_finite(value)}"'
 
 
 def single(value: float) -> str:
-    """The text of a value of 32 bits: the shortest number that reads back as the same 32 bits."""
+    """Return the shortest number that reads back as the same 32-bit value, or a string for NaN and infinities."""
     if not math.isfinite(value):
         return f'"{_not_finite(value)}"'
     bits = struct.pack("<f", value)
@@ -76,7 +78,7 @@ def _not_finite(value: float) -> str:
 
 
 def decimal(unscaled: int, scale: int) -> str:
-    """A number with exactly `scale` digits after the point."""
+    """Return a number with exactly `scale` digits after the point."""
     digits = str(abs(unscaled)).rjust(scale + 1, "0")
     whole, fraction = digits[: len(digits) - scale], digits[len(digits) - scale :]
     sign = "-" if unscaled < 0 else ""
@@ -84,31 +86,34 @@ def decimal(unscaled: int, scale: int) -> str:
 
 
 def date(days: int) -> str:
-    """A JSON string such as "2017-11-16", from days since 1970-01-01."""
+    """Return a JSON string like "2017-11-16", from days since 1970-01-01."""
     return f'"{_date(days)}"'
 
 
 def time(micros: int) -> str:
-    """A JSON string such as "22:31:08.123456", from micros since midnight."""
+    """Return a JSON string like "22:31:08.123456", from microseconds since midnight."""
     return f'"{_time(micros, 6)}"'
 
 
 def timestamp(ticks: int, *, digits: int, utc: bool) -> str:
-    """A JSON string such as "2017-11-16T22:31:08.123456", followed by +00:00 if it is an instant.
+    """Return a JSON string like "2017-11-16T22:31:08.123456", followed by +00:00 if it is an instant.
 
-    ticks: since 1970-01-01, of which 10 to the power of `digits` are a second (6 or 9).
+    Args:
+        ticks: Units since 1970-01-01. A second has 10 to the power of `digits` of them.
+        digits: The number of digits after the second, 6 or 9.
+        utc: True if the timestamp is an instant.
     """
     days, rest = divmod(ticks, 86_400 * 10**digits)
     return f'"{_date(days)}T{_time(rest, digits)}{"+00:00" if utc else ""}"'
 
 
 def array(items: Sequence[str]) -> str:
-    """A JSON array of values that are JSON text already."""
+    """Return a JSON array of values that are JSON text already."""
     return f"[{','.join(items)}]"
 
 
 def record(fields: Mapping[str, str]) -> str:
-    """A JSON object of values that are JSON text already, by ascending name (code points)."""
+    """Return a JSON object of values that are JSON text already, in ascending order of names (by code point)."""
     return "{" + ",".join(f"{text(name)}:{fields[name]}" for name in sorted(fields)) + "}"
 
 
@@ -125,43 +130,43 @@ def _date(days: int) -> str:
     return f"{name}-{month:02}-{day:02}"
 
 
-# Values of the Parquet variant binary encoding, version 1. Every offset is checked. A value has no more parts than
-# bytes; where more are found, parts share bytes, and could multiply without end.
+# Values in the Parquet variant binary encoding, version 1. Every offset is checked. A valid value has at most as many
+# parts as bytes. If there are more, the parts share bytes and could multiply without end.
 
 
 MAX_DEPTH = 128
-"""Levels of nesting that are read; Python's stack bounds what could be."""
+"""The maximum nesting depth. Python's stack would overflow at some larger depth."""
 
 _OBJECT = 2
 
 
 def value_text(metadata: bytes, value: bytes) -> str:
-    """The value as JSON text, in the forms of `harness.metadata.files.variant`.
+    """Return a variant as JSON text, in the form described at the top of this module.
 
     Raises:
-        CorruptFileError: metadata or value is malformed.
-        UnsupportedError: a primitive type or metadata version that is not known, or deeper nesting than `MAX_DEPTH`.
+        CorruptFileError: The metadata or the value is malformed.
+        UnsupportedError: A primitive type or the metadata version is unknown, or the nesting exceeds `MAX_DEPTH`.
     """
     return _Decoder(_names(metadata), value).text(0, 0)
 
 
 def object_fields(metadata: bytes, value: bytes) -> dict[str, str]:
-    """JSON text by field name, of a value that must be an object. Raises as `value_text` does."""
+    """Return the JSON text of each field of a variant, which must be an object. Errors are as for `value_text`."""
     decoder = _Decoder(_names(metadata), value)
     if decoder.header(0) & 3 != _OBJECT:
-        raise malformed("a partially shredded object has a rest that is no object")
+        raise malformed("the unshredded part of an object is not an object")
     return decoder.fields(0, 0)
 
 
 def malformed(reason: str) -> CorruptFileError:
-    """The error for a variant that breaks its encoding; the caller knows the file."""
+    """Return the error for a variant that violates its encoding. The caller adds the file."""
     return CorruptFileError(
         f"Cannot decode variant value: {reason}; rewrite the file", cause="CorruptDataFile", rule="iceberg 6.15"
     )
 
 
 def unsupported(feature: str) -> UnsupportedError:
-    """The error for a variant that may be right and is not read."""
+    """Return the error for a variant that may be valid but is not supported."""
     return UnsupportedError(
         f"Cannot decode variant value: {feature}; leave the column out", cause="UnsupportedType", rule="iceberg 6.15"
     )
@@ -169,7 +174,7 @@ def unsupported(feature: str) -> UnsupportedError:
 
 @lru_cache(maxsize=4096)
 def _names(metadata: bytes) -> tuple[str, ...]:
-    """The dictionary of field names."""
+    """Return the dictionary of field names."""
     if not metadata:
         raise malformed("the metadata is empty")
     header = metadata[0]
@@ -197,7 +202,7 @@ def _signed(data: bytes) -> int:
 
 def _slice(data: bytes, position: int, length: int) -> bytes:
     if position + length > len(data):
-        raise malformed(f"it ends after {len(data)} bytes, and {length} are expected at {position}")
+        raise malformed(f"it ends after {len(data)} bytes, but {length} are expected at {position}")
     return data[position : position + length]
 
 
@@ -209,7 +214,7 @@ def _utf8(data: bytes) -> str:
 
 
 class _Decoder:
-    """Decodes one value; positions count from its first byte."""
+    """A decoder of one value. Positions count from the first byte of the value."""
 
     def __init__(self, names: tuple[str, ...], data: bytes) -> None:
         self.names = names
@@ -256,7 +261,7 @@ class _Decoder:
         fields: dict[str, str] = {}
         for id_, child in zip(ids, starts, strict=True):
             if id_ >= len(self.names):
-                raise malformed(f"field name {id_} of {len(self.names)}")
+                raise malformed(f"field name {id_} does not exist, there are {len(self.names)} names")
             name = self.names[id_]
             if name in fields:
                 raise malformed(f"an object has field {name!r} twice")
@@ -269,14 +274,14 @@ class _Decoder:
         return array([self.text(s, depth + 1) for s in self.starts(start, (header & 3) + 1, count)])
 
     def count(self, position: int, width: int) -> tuple[int, int]:
-        """The number of elements and the position after it."""
+        """Return the number of elements, and the position after it."""
         count = _unsigned(self.data, position, width)
         if count > len(self.data):
             raise malformed(f"{len(self.data)} bytes claim {count} elements")
         return count, position + width
 
     def starts(self, position: int, width: int, count: int) -> list[int]:
-        """The starts of `count` values, given the list of their offsets."""
+        """Return the start positions of `count` values from the list of their offsets."""
         first = position + width * (count + 1)
         offsets = [_unsigned(self.data, position + width * index, width) for index in range(count + 1)]
         if first + offsets[-1] > len(self.data):
@@ -328,18 +333,19 @@ _FIXED: dict[int, tuple[int, Callable[[bytes], str]]] = {
     19: (8, _timestamp(9, utc=False)),
     20: (16, uuid_text),
 }
-"""Width in bytes and form of the primitive types of fixed width, by type id."""
+"""The width in bytes and the text function of each primitive type with a fixed width, by type id."""
 
 
 def variant_to_json(array: pa.StructArray) -> pa.StringArray:
-    """The variants of a stored group `metadata`, `value` and `typed_value` as JSON text, row by row.
+    """Return the variants of a stored group `metadata`, `value`, and `typed_value` as JSON text, row by row.
 
-    Null where the whole group is null (SQL null). The text `null` where the variant is null, and where neither `value`
-    nor `typed_value` is there. Where an object is both shredded and not, shredded fields win.
+    The result is null if the whole group is null (SQL null). It is the text `null` if the variant is null, or if both
+    `value` and `typed_value` are missing. If an object has both shredded and unshredded fields of the same name, the
+    shredded ones are used.
 
     Raises:
-        CorruptFileError: a malformed variant, or one that is shredded and stored whole (iceberg 6.15).
-        UnsupportedError: a type that is not known.
+        CorruptFileError: A variant is malformed, or both shredded and stored whole (rule iceberg 6.15).
+        UnsupportedError: A type is unknown.
     """
     if isinstance(array, pa.ExtensionArray):
         array = array.storage
@@ -354,12 +360,12 @@ def variant_to_json(array: pa.StructArray) -> pa.StringArray:
 
 
 def _parts(group: pa.StructArray) -> dict[str, pa.Array]:
-    """The group's children by name, null where the group is."""
+    """Return the group's children by name, with nulls for rows whose group is null."""
     return dict(zip((f.name for f in group.type), group.flatten(), strict=True))
 
 
 def _bytes(parts: dict[str, pa.Array], name: str, rows: int) -> list[bytes | None]:
-    """The values of one part, row by row; null where the group has no such part."""
+    """Return the values of one part, row by row, with null for groups without this part."""
     if name not in parts:
         return [None] * rows
     type_ = parts[name].type
@@ -370,7 +376,7 @@ def _bytes(parts: dict[str, pa.Array], name: str, rows: int) -> list[bytes | Non
 
 
 def _group(parts: dict[str, pa.Array], metadata: Sequence[bytes | None]) -> list[str | None]:
-    """JSON text per row of a `value` and `typed_value` pair; None where both are null: missing."""
+    """Return the JSON text of each row of a `value` and `typed_value` pair, or None for rows with neither."""
     values = _bytes(parts, "value", len(metadata))
     typed = parts.get("typed_value")
     if typed is None or pa.types.is_null(typed.type):
@@ -385,7 +391,7 @@ def _group(parts: dict[str, pa.Array], metadata: Sequence[bytes | None]) -> list
         plain, form = _text_writer(typed.storage if isinstance(typed, pa.ExtensionArray) else typed)
         shredded = [None if v is None else form(v) for v in plain.to_pylist()]
     if any(v is not None and s is not None for v, s in zip(values, shredded, strict=True)):
-        raise malformed("it has both a value and a typed_value, and is no object")
+        raise malformed("it has both a value and a typed_value, but is not an object")
     return [s if v is None else _unshredded_text(m, v) for m, v, s in zip(metadata, values, shredded, strict=True)]
 
 
@@ -423,7 +429,7 @@ def _field_parts(field: pa.Array) -> dict[str, pa.Array]:
 def _arrays(typed: pa.Array, metadata: Sequence[bytes | None]) -> list[str | None]:
     lengths = pc.list_value_length(typed).to_pylist()
     repeated = [m for m, length in zip(metadata, lengths, strict=True) for m in repeat(m, length or 0)]
-    # A list has no missing elements, so one with neither value is a variant null.
+    # A list has no missing elements, so an element with neither value is a variant null.
     elements = ["null" if t is None else t for t in _group(_field_parts(typed.flatten()), repeated)]
     texts: list[str | None] = []
     start = 0
@@ -434,7 +440,7 @@ def _arrays(typed: pa.Array, metadata: Sequence[bytes | None]) -> list[str | Non
 
 
 def _text_writer(typed: pa.Array) -> tuple[pa.Array, Callable[[Any], str]]:
-    """The array in values that Python holds exactly, and how one of them is written."""
+    """Return the array with values that Python holds exactly, and the function that converts a value to text."""
     type_ = typed.type
     if pa.types.is_boolean(type_):
         return typed, boolean

@@ -303,7 +303,7 @@ def _compare_timestamp(field: dt.Field, type_: dt.TimestampType, op: Op, literal
 
 
 def covering_ranges(field: dt.Field, values: Sequence[Any]) -> Predicate:
-    """Return a condition of at most `IN_LIMIT` ranges that each of the values satisfies.
+    """Return a condition of at most `IN_LIMIT` ranges that cover all of the values.
 
     The ranges are separated at the widest gaps between the values. Combined by AND with `field IN (values)`, the
     condition does not change the result.

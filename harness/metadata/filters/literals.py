@@ -39,7 +39,7 @@ from harness.storage.records import dataclass
 
 
 def sqlglot_dialect(dialect: str) -> Dialect:
-    """Return sqlglot's dialect with a name. Raises ValueError if there is none."""
+    """Return sqlglot's dialect called `dialect`. Raises ValueError if there is none."""
     return _duckdb()() if dialect == "duckdb" else Dialect.get_or_raise(dialect)
 
 

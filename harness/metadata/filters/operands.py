@@ -165,10 +165,10 @@ def _compare_head(field: Field, op: Op, literal: Literal) -> Predicate:
 
 def _compare_or_else(operand: OrElse, op: Op, literal: Literal) -> Predicate:
     """Compare `coalesce` if column, default, and literal have the same type, so that no cast is involved."""
-    own = uncast_kinds(operand.field.type) | (
+    kinds = uncast_kinds(operand.field.type) | (
         {LiteralKind.STRING} if isinstance(operand.field.type, StringType) else set()
     )
-    if not {operand.default.kind, literal.kind} <= own:
+    if not {operand.default.kind, literal.kind} <= kinds:
         return Undecided()
     for_null = (IsNull(operand.field),) if compare_literals(operand.default, op, literal) is not False else ()
     return conjunction((disjunction((compare_column(operand.field, op, literal), *for_null)), Undecided()))
@@ -241,7 +241,7 @@ def field_of(node: exp.Expr) -> Field | None:
 
 
 def operand_of(node: exp.Expr) -> Operand | None:
-    """Return a column, or an expression of a column that comparisons understand; else None. Only a `SumOf` can fail."""
+    """Return a column, or a supported expression of a column; else None. Only a `SumOf` can fail."""
     node = without_parentheses(node)
     match node:
         case exp.Cast() if type(node) in (exp.Cast, exp.TryCast):
@@ -318,8 +318,12 @@ def _period(node: exp.Expr) -> PeriodOf | None:
         case exp.Extract() if node.name.upper() in ("YEAR", "YEARS"):
             of, unit = node.expression, "YEAR"
         case exp.Anonymous(expressions=[part, of]) if node.name.lower() in _DATE_PARTS:
-            named = literal_of(part)
-            if named is None or named.kind is not LiteralKind.STRING or named.value.upper() not in ("YEAR", "YEARS"):
+            part_name = literal_of(part)
+            if (
+                part_name is None
+                or part_name.kind is not LiteralKind.STRING
+                or part_name.value.upper() not in ("YEAR", "YEARS")
+            ):
                 return None
             unit = "YEAR"
         case exp.TimestampTrunc() | exp.DateTrunc() if isinstance(node.args.get("unit"), exp.Var):

@@ -243,10 +243,10 @@ def _compare_case(
         return Undecided()
     if any(_may_hold(value, op, literal) for value in others):
         return Undecided()
-    chosen = [
+    conditions = [
         predicate_of(when) for (when, _), value in zip(cases, values, strict=True) if _may_hold(value, op, literal)
     ]
-    return conjunction((disjunction(tuple(chosen)) if chosen else Constant(False), Undecided()))
+    return conjunction((disjunction(tuple(conditions)) if conditions else Constant(False), Undecided()))
 
 
 def _may_hold(value: Literal | None, op: Op, literal: Literal) -> bool:
@@ -264,9 +264,9 @@ def _in_array(item: exp.Expr, values: exp.Expr) -> Predicate:
     if field is None or not isinstance(values, exp.Array):
         return Undecided()
     literals = [literal_of(value) for value in values.expressions]
-    own = uncast_kinds(field.type) | ({LiteralKind.STRING} if isinstance(field.type, StringType) else set())
+    kinds = uncast_kinds(field.type) | ({LiteralKind.STRING} if isinstance(field.type, StringType) else set())
     known = [literal for literal in literals if literal is not None and literal.kind is not LiteralKind.NULL]
-    if None in literals or not known or not {literal.kind for literal in known} <= own:
+    if None in literals or not known or not {literal.kind for literal in known} <= kinds:
         return Undecided()
     return conjunction((_in_literals(field, known), Undecided()))
 
@@ -517,13 +517,13 @@ def _replace_names(text: str, paths: list[NamePath], resolved: list[ResolvedPath
 
 def _generate_sql(condition: exp.Expr, paths: list[NamePath], resolved: list[ResolvedPath]) -> str:
     root = exp.Paren(this=condition)
-    for (named, _), found in zip(paths, resolved, strict=True):
+    for (column_node, _), found in zip(paths, resolved, strict=True):
         first, *others = (*(f.name for f in found.fields), *found.rest)
         node: exp.Expr = exp.column(exp.to_identifier(first, quoted=True))
         for index, name in enumerate(others):
             base = exp.Paren(this=node) if index == 0 else node
             node = exp.Dot(this=base, expression=exp.to_identifier(name, quoted=True))
-        named.replace(node)
+        column_node.replace(node)
     try:
         return str(root.this.sql("duckdb", comments=False, unsupported_level=ErrorLevel.RAISE))
     except SqlglotError as error:

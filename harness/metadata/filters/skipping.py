@@ -190,11 +190,11 @@ class ColumnBounds:
 
     def take(self, places: Indices) -> ColumnBounds:
         """Return the facts at the given indexes, in that order."""
-        taken = from_numpy(places)
-        lower = self.lower.take(taken)
+        index_array = from_numpy(places)
+        lower = self.lower.take(index_array)
         return ColumnBounds(
             lower=lower,
-            upper=lower if self.is_exact else self.upper.take(taken),
+            upper=lower if self.is_exact else self.upper.take(index_array),
             has_nulls=self.has_nulls[places],
             has_nans=self.has_nans[places],
             has_values=self.has_values[places],
@@ -204,10 +204,10 @@ class ColumnBounds:
 
     def where(self, mask: Mask, other: ColumnBounds) -> ColumnBounds:
         """Return these facts for rows with a true mask, and the facts of `other` for the remaining rows."""
-        chosen = from_numpy(mask)
+        mask_array = from_numpy(mask)
         return ColumnBounds(
-            lower=pc.if_else(chosen, self.lower, other.lower),
-            upper=pc.if_else(chosen, self.upper, other.upper),
+            lower=pc.if_else(mask_array, self.lower, other.lower),
+            upper=pc.if_else(mask_array, self.upper, other.upper),
             has_nulls=np.where(mask, self.has_nulls, other.has_nulls),
             has_nans=np.where(mask, self.has_nans, other.has_nans),
             has_values=np.where(mask, self.has_values, other.has_values),
@@ -260,19 +260,19 @@ def may_match(
     """
     match predicate:
         case And(parts=parts):
-            kept = np.ones(size, np.bool_)
+            may_satisfy = np.ones(size, np.bool_)
             for part in parts:
-                kept &= may_match(part, columns, size, undecided=undecided)
-                if not kept.any():
+                may_satisfy &= may_match(part, columns, size, undecided=undecided)
+                if not may_satisfy.any():
                     break
-            return kept
+            return may_satisfy
         case Or(parts=parts):
-            kept = np.zeros(size, np.bool_)
+            may_satisfy = np.zeros(size, np.bool_)
             for part in parts:
-                kept |= may_match(part, columns, size, undecided=undecided)
-                if kept.all():
+                may_satisfy |= may_match(part, columns, size, undecided=undecided)
+                if may_satisfy.all():
                     break
-            return kept
+            return may_satisfy
         case Constant(value=value):
             return np.full(size, value is True)
         case Undecided():
@@ -366,13 +366,13 @@ def _is_in(bounds: pa.Array, values: Sequence[Any], column: Field) -> Mask:
     """Return a mask of the bounds that are one of some values. -0.0 equals 0.0."""
     if bounds.null_count == len(bounds):
         return np.zeros(len(bounds), np.bool_)
-    wanted = bound_array(values, column.type).drop_null()
+    value_set = bound_array(values, column.type).drop_null()
     if pa.types.is_float64(bounds.type):
         # NumPy compares floats as SQL does. Arrow hashes -0.0 and 0.0 differently.
         numbers = to_numpy(pc.fill_null(bounds, scalar_of(0.0, pa.float64())))
-        found: Mask = np.isin(numbers, to_numpy(wanted)) & to_numpy(bounds.is_valid())
+        found: Mask = np.isin(numbers, to_numpy(value_set)) & to_numpy(bounds.is_valid())
         return found
-    return true_mask(pc.is_in(bounds, value_set=wanted))
+    return true_mask(pc.is_in(bounds, value_set=value_set))
 
 
 def _prefix_excluded(prefix: str, facts: ColumnBounds, *, negated: bool) -> Mask:

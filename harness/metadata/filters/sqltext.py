@@ -196,9 +196,9 @@ class ColumnNames:
         return ResolvedPath(tuple(fields))
 
     def _find(self, name: str, fields: Iterable[dt.Field]) -> dt.Field | None:
-        alike = [f for f in fields if f.name.casefold() == name.casefold()]
-        exact = [f for f in alike if f.name == name]
-        found = exact or alike
+        candidates = [f for f in fields if f.name.casefold() == name.casefold()]
+        exact = [f for f in candidates if f.name == name]
+        found = exact or candidates
         if len(found) > 1:
             listed = ", ".join(f'"{f.name}"' for f in found)
             message = f'Column "{name}" is ambiguous: it matches {listed}. Use the exact spelling and letter case.'
@@ -208,16 +208,16 @@ class ColumnNames:
     def _unknown(self, names: tuple[str, ...]) -> UnknownColumnError:
         import difflib  # only needed if a name is not found
 
-        wanted = ".".join(names)
+        full_name = ".".join(names)
         known = {".".join(path): None for path, _ in dt.walk(self.schema.fields)} | dict.fromkeys(dt.METADATA)
         folded = {name.casefold(): name for name in known}
-        near = [folded[n] for n in difflib.get_close_matches(wanted.casefold(), folded, n=3)]
+        near = [folded[n] for n in difflib.get_close_matches(full_name.casefold(), folded, n=3)]
         hint = f"did you mean {' or '.join(near)}?" if near else f"the table has {', '.join(self.schema.names()[:20])}"
         if self.is_condition and not near and len(names) == 1:
-            hint += f"; write a text in single quotes, '{wanted}'"
-        if wanted in known:
-            hint = f"did you mean the field {wanted}, without quotes around the whole?"
-        return UnknownColumnError(f'Unknown column "{wanted}": {hint}', field=wanted)
+            hint += f"; write a text in single quotes, '{full_name}'"
+        if full_name in known:
+            hint = f"did you mean the field {full_name}, without quotes around the whole?"
+        return UnknownColumnError(f'Unknown column "{full_name}": {hint}', field=full_name)
 
 
 def quoted(name: str) -> str:

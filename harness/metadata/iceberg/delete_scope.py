@@ -93,9 +93,11 @@ class DeleteScope:
     def check_target(self, delete: ManifestEntry, data: ManifestEntry, *, rule: str = "iceberg 4.4") -> None:
         """Raise CorruptDeleteError if a delete for one data file is of another partition than that file."""
         if not self.lenient and self.partition_of(delete.file) != self.partition_of(data.file):
-            own, other = delete.file, data.file
+            partition_deletes, other = delete.file, data.file
             raise partition_mismatch(
-                (own.path, own.spec_id, own.partition), (other.path, other.spec_id, other.partition), rule
+                (partition_deletes.path, partition_deletes.spec_id, partition_deletes.partition),
+                (other.path, other.spec_id, other.partition),
+                rule,
             )
 
     def check_vector(self, vector: ManifestEntry, data: ManifestEntry) -> None:
@@ -425,13 +427,15 @@ def _path_ranges(files: Iterable[ManifestEntry], scope: DeleteScope) -> dict[int
 
 
 def _ranges_of(bounds: list[tuple[tuple[str, str] | None, ManifestEntry]]) -> _PathRanges:
-    known = sorted(((pair[0], pair[1] + _LAST, entry) for pair, entry in bounds if pair), key=lambda item: item[0])
-    uppers = tuple(upper for _, upper, _ in known)
+    bounded_files = sorted(
+        ((pair[0], pair[1] + _LAST, entry) for pair, entry in bounds if pair), key=lambda item: item[0]
+    )
+    uppers = tuple(upper for _, upper, _ in bounded_files)
     return _PathRanges(
-        tuple(lower for lower, _, _ in known),
+        tuple(lower for lower, _, _ in bounded_files),
         uppers,
         tuple(accumulate(uppers, max)),
-        tuple(entry for _, _, entry in known),
+        tuple(entry for _, _, entry in bounded_files),
         _BySequence.sort((entry.sequence_number, entry) for pair, entry in bounds if pair is None),
     )
 
@@ -462,12 +466,12 @@ class EqualityDeletes:
 
     def deletes_for(self, partition: Hashable, number: int) -> tuple[int, ...]:
         """Return the ascending indexes of the deletes that apply to a data file. Equal results are the same object."""
-        own = self.by_partition.get(partition)
-        scope = _NONE if own is None else own
+        partition_deletes = self.by_partition.get(partition)
+        scope = _NONE if partition_deletes is None else partition_deletes
         start, global_start = (
             first_equality_delete(deletes.numbers, number) for deletes in (scope, self.global_deletes)
         )
-        key = (None if own is None else partition, start, global_start)
+        key = (None if partition_deletes is None else partition, start, global_start)
         if key not in self.cached_sets:
             self.cached_sets[key] = tuple(sorted(scope.items[start:] + self.global_deletes.items[global_start:]))
         return self.cached_sets[key]

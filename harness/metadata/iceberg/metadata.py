@@ -343,8 +343,12 @@ def _current_snapshot_id(document: Json, snapshots: Mapping[int, IcebergSnapshot
 def _refs(document: Json, current: int | None) -> dict[str, SnapshotRef]:
     """Return branches and tags by name. `main` is added if the file leaves it out (iceberg 1.25)."""
     document = document.with_rule("iceberg 1.25")
-    given = document.optional("refs")
-    refs = {} if given is None else {name: parse_ref(given.child(name)) for name in given.object() if given.has(name)}
+    listed_refs = document.optional("refs")
+    refs = (
+        {}
+        if listed_refs is None
+        else {name: parse_ref(listed_refs.child(name)) for name in listed_refs.object() if listed_refs.has(name)}
+    )
     main = refs.get("main")
     if main is not None and main.snapshot_id != (NO_SNAPSHOT if current is None else current):
         message = f"Invalid refs: main is at snapshot {main.snapshot_id}, but the current snapshot is {current}"
@@ -426,8 +430,8 @@ def decompress(data: bytes, *, file: str, limits: Limits) -> bytes:
             return unzstd(data, max_bytes=most)
         return data
     except TooLongError as error:
-        asked = f"its {len(data):,} bytes hold {error.found:,} or more, {most:,} are allowed"
-        raise limit_error("document_bytes", asked, file=file) from error
+        reason = f"its {len(data):,} bytes hold {error.found:,} or more, {most:,} are allowed"
+        raise limit_error("document_bytes", reason, file=file) from error
     except (OSError, EOFError, zlib.error) as error:
         raise CorruptFileError(
             f"Cannot decompress metadata file: {error}", cause="CorruptMetadata", file=file, rule="iceberg 1.7"
@@ -447,10 +451,10 @@ def default_prefixes(metadata: TableMetadata, storage: Storage) -> tuple[tuple[s
 
     The recorded metadata directory is one of these: the directory of the current manifest list, the property
     `write.metadata.path`, or `metadata` in the table's location. If one of them is the directory that was opened, the
-    table was not moved. Otherwise, if the path of the opened directory ends like the part of one of them below the
-    location, the rest of the opened path is the new location. A metadata directory outside the location, or one that
-    was renamed, counts as moved only if the current manifest list is in the opened directory. So a single copied
-    metadata file still reads the table at its old location.
+    table was not moved. Otherwise, take the part of each recorded directory below the recorded location, for example
+    `/metadata`: if the path of the opened directory ends with it, the rest of that path is the new location. A metadata
+    directory outside the location, or one that was renamed, counts as moved only if the current manifest list is in the
+    opened directory. So a single copied metadata file still reads the table at its old location.
     """
     # An absolute path, so that a relative path like `v1.metadata.json` has a directory.
     file = metadata.file
@@ -468,17 +472,17 @@ def default_prefixes(metadata: TableMetadata, storage: Storage) -> tuple[tuple[s
     recorded = [slashed(local_path(candidate)).rstrip("/") for candidate in candidates if candidate is not None]
     if not location or opened in recorded:
         return ()
-    beside: tuple[tuple[str, str], ...] = ()
+    list_prefixes: tuple[tuple[str, str], ...] = ()
     if manifest_list is not None:
         listed_in, name = directory_of(manifest_list), slashed(manifest_list).rsplit("/", 1)[-1]
         inside = listed_in == location or listed_in.startswith(location + "/")
         if (not inside or not _shares_end(opened, listed_in, location)) and storage.has_file(join(opened, name)):
-            beside = ((listed_in, opened),)
+            list_prefixes = ((listed_in, opened),)
     for directory in recorded:
         if _shares_end(opened, directory, location):
             root = opened[: len(opened) - len(directory[len(location) :])]
-            return (*beside, (location, root or "/"))
-    return beside
+            return (*list_prefixes, (location, root or "/"))
+    return list_prefixes
 
 
 def _shares_end(opened: str, recorded: str, location: str) -> bool:

@@ -97,8 +97,8 @@ def _vectors(
     hit = to_numpy(known.drop_null())
     used, numbers[places] = np.unique(hit, return_inverse=True)
     keys = [partitions.key_of(spec, values) for spec, values in _tuples(files)]
-    own = np.array([entry.sequence_number for entry in entries], dtype=np.int64)[hit]
-    late = own < to_numpy(files.table.column("sequence_number"))[places]
+    vector_sequence_numbers = np.array([entry.sequence_number for entry in entries], dtype=np.int64)[hit]
+    late = vector_sequence_numbers < to_numpy(files.table.column("sequence_number"))[places]
     tuples = to_numpy(files.table.column("tuple"))[places].tolist()
     scopes = [index.scope.partition_of(entries[vector].file) for vector in hit.tolist()]
     elsewhere = [keys[tuple_] != scope for tuple_, scope in zip(tuples, scopes, strict=True)]
@@ -211,15 +211,21 @@ class DeleteSets:
         places = [i for i in np.flatnonzero(checks <= _BOUND_CHECKS).tolist() if hits[i]]
         if not places:
             return
-        some = list(set().union(*(hits[i] for i in places)))
-        number = {delete: place for place, delete in enumerate(some)}
-        keys = [[key for key in self.keys[i] if len(key_fields(key)) == 1] for i in some]  # top-level keys only
+        used_deletes_ = list(set().union(*(hits[i] for i in places)))
+        number = {delete: place for place, delete in enumerate(used_deletes_)}
+        keys = [
+            [key for key in self.keys[i] if len(key_fields(key)) == 1] for i in used_deletes_
+        ]  # top-level keys only
         ids = tuple({column.id: None for columns in keys for column in columns})
         pairs = (
             np.array([number[delete] for i in places for delete in hits[i]], dtype=np.int64),
             np.repeat(np.array(places, dtype=np.int64), [len(hits[i]) for i in places]),
         )
-        hit = iter(may_hit(from_entries((self.deletes[i] for i in some), ids, manifest=0), files, keys, pairs).tolist())
+        hit = iter(
+            may_hit(
+                from_entries((self.deletes[i] for i in used_deletes_), ids, manifest=0), files, keys, pairs
+            ).tolist()
+        )
         for place in places:
             yield place, tuple(delete for delete in hits[place] if next(hit))
 
@@ -266,9 +272,9 @@ def _key_column(field_id: int, schemas: tuple[dt.Schema, ...], file: str) -> dt.
         if not found:
             continue
         *above, key = found
-        beside = next((f for f in above if not isinstance(f.type, dt.StructType)), None)
-        if beside is not None:
-            raise _key_error(field_id, f"is inside {beside.name!r}, a list or map", file)
+        collection = next((f for f in above if not isinstance(f.type, dt.StructType)), None)
+        if collection is not None:
+            raise _key_error(field_id, f"is inside {collection.name!r}, a list or map", file)
         if dt.children(key.type):
             raise _key_error(field_id, f"is {key.type}, not a single value", file)
         if isinstance(key.type, dt.FloatType):
@@ -322,11 +328,11 @@ def may_hit(
             its fields.
         pairs: Indexes into `deletes` and into `data`, of deletes and files that the scope allows.
     """
-    kept = np.ones(len(pairs[0]), dtype=np.bool_)
+    may_match = np.ones(len(pairs[0]), dtype=np.bool_)
     for column in {key.id: key for columns in keys for key in columns}.values():
         has_key = np.array([any(key.id == column.id for key in columns) for columns in keys], dtype=np.bool_)
-        places = np.flatnonzero(kept & has_key[pairs[0]])
+        places = np.flatnonzero(may_match & has_key[pairs[0]])
         files = zip((deletes, data), pairs, strict=True)
         facts = (bounds_of(each, column).take(numbers[places]) for each, numbers in files)
-        kept[places] = may_share(column, *facts)
-    return kept
+        may_match[places] = may_share(column, *facts)
+    return may_match

@@ -134,7 +134,7 @@ class _IcebergScan:
         where: str | Filter | None,
     ) -> PlannedScan:
         metadata = self.source.metadata
-        chosen = self.schema.fields if columns is None else bind_columns(columns, self.schema)
+        selected = self.schema.fields if columns is None else bind_columns(columns, self.schema)
         condition = None
         if where is not None:
             parsed = filter_for(where, self.schema)
@@ -152,7 +152,7 @@ class _IcebergScan:
             table=self.source.location,
             snapshot=None if snapshot is None else snapshot.id,
             schema=self.schema,
-            columns=tuple(self._with_partition_type(f) for f in chosen),
+            columns=tuple(self._with_partition_type(f) for f in selected),
             filter=condition,
             rules=IcebergRules(
                 location=metadata.location,
@@ -202,19 +202,19 @@ class _IcebergScan:
         if condition is None or self.source.options.prune is not Prune.ALL:
             return _OpenedManifests(self._data_files(manifests, statistics, condition), len(manifests))
         filters = self._manifest_filters(manifests, condition)
-        kept = np.ones(len(manifests), dtype=np.bool_)
+        may_match = np.ones(len(manifests), dtype=np.bool_)
         for spec_id, manifest_filter in filters.items():
             places = [place for place, manifest in enumerate(manifests) if manifest.spec_id == spec_id]
-            kept[places] = manifest_filter.may_hold([manifests[place] for place in places])
-        chosen = [manifests[place] for place in np.flatnonzero(kept).tolist()]
-        files = self._data_files(chosen, statistics, condition)
+            may_match[places] = manifest_filter.may_hold([manifests[place] for place in places])
+        selected = [manifests[place] for place in np.flatnonzero(may_match).tolist()]
+        files = self._data_files(selected, statistics, condition)
         guarded = tuple(dict.fromkeys(sentence for each in filters.values() for sentence in each.guarded()))
-        if len(chosen) == len(manifests):
+        if len(selected) == len(manifests):
             return _OpenedManifests(files, len(manifests), guarded=guarded)
-        wrong = _contradicting_manifest(chosen, files, filters)
+        wrong = _contradicting_manifest(selected, files, filters)
         if wrong is None:
             trusted = tuple(t for f in filters.values() for t in f.trusted())
-            return _OpenedManifests(files, len(chosen), trusted=trusted, guarded=guarded)
+            return _OpenedManifests(files, len(selected), trusted=trusted, guarded=guarded)
         warning = f"Partition summaries of manifest {wrong.path} are wrong, so no manifest is skipped [iceberg 3.9]"
         return _OpenedManifests(self._data_files(manifests, statistics, condition), len(manifests), (warning,))
 
@@ -309,8 +309,8 @@ def _contradicting_manifest(
     specs = np.array([manifest.spec_id for manifest in manifests], dtype=object)
     for spec_id, manifest_filter in filters.items():
         places = np.flatnonzero(specs[owner] == spec_id)
-        own = [filtered.files.tuples[place] for place in at[places].tolist()]
-        outside[places] = manifest_filter.contradicted(manifests, owner[places], own)
+        tuples_of_spec = [filtered.files.tuples[place] for place in at[places].tolist()]
+        outside[places] = manifest_filter.contradicted(manifests, owner[places], tuples_of_spec)
     return manifests[owner[outside][0]] if outside.any() else None
 
 
@@ -335,15 +335,15 @@ class _IcebergStatistics:
         """
         if not self.scan.source.options.prune.by_statistics:
             return {}
-        wanted = frozenset(f.id for f in columns)
-        wanted |= frozenset() if self.condition is None else fields_of(self.condition.predicate)
+        field_ids = frozenset(f.id for f in columns)
+        field_ids |= frozenset() if self.condition is None else fields_of(self.condition.predicate)
         try:
-            again = self.scan.open(self.manifests, self.condition, wanted).files.files
+            current_files = self.scan.open(self.manifests, self.condition, field_ids).files.files
         except HarnessError:  # bounds are optional, even if the manifests could be read before
             return {}
-        if not again.table.column("path").equals(self.files.table.column("path")):
+        if not current_files.table.column("path").equals(self.files.table.column("path")):
             return {}
-        return {f.id: bounds_of(again, f) for f in columns if f.id in again.fields}
+        return {f.id: bounds_of(current_files, f) for f in columns if f.id in current_files.fields}
 
 
 _MIN_CACHED_FILES = 20_000
@@ -459,15 +459,17 @@ def _apply_path_map(
     """Return the deletes, with targets replaced by the data file's path if the caller's path map equates both paths."""
     if not spellings.path_map.explicit_count:
         return deletes
-    named = {target for entry in deletes if (target := entry.file.referenced_data_file) is not None}
-    if named == _live_among(frozenset(named), paths):
+    targets = {target for entry in deletes if (target := entry.file.referenced_data_file) is not None}
+    if targets == _live_among(frozenset(targets), paths):
         return deletes
     live = frozenset(paths().to_pylist())
-    other = {path: joined for path in named - live if (joined := spellings.equivalent_path(path, live)) is not None}
+    replacements = {
+        path: joined for path in targets - live if (joined := spellings.equivalent_path(path, live)) is not None
+    }
     return tuple(
         entry
-        if (path := entry.file.referenced_data_file) is None or path not in other
-        else replace(entry, file=replace(entry.file, referenced_data_file=other[path]))
+        if (path := entry.file.referenced_data_file) is None or path not in replacements
+        else replace(entry, file=replace(entry.file, referenced_data_file=replacements[path]))
         for entry in deletes
     )
 
@@ -512,19 +514,19 @@ def _partition_numbers(files: DataFiles, partitions: Partitions) -> npt.NDArray[
 
 
 def _table(
-    kept: DataFiles,
+    files: DataFiles,
     partitions: npt.NDArray[np.int32],
     delete_sets: pa.Array,
     positions: pa.Array,
     source: IcebergTable,
 ) -> pa.Table:
-    columns = {name: kept.table.column(name) for name in FILES.names if name in kept.table.column_names}
+    columns = {name: files.table.column(name) for name in FILES.names if name in files.table.column_names}
     columns |= {
-        "physical": physical_paths(source.path_map, kept.table.column("path")),
+        "physical": physical_paths(source.path_map, files.table.column("path")),
         "partition": from_numpy(partitions),
         "delete_set": delete_sets,
         "positions": positions,
-        "commit_version": pa.nulls(len(kept), pa.int64()),
+        "commit_version": pa.nulls(len(files), pa.int64()),
     }
     try:
         return pa.table([columns[name] for name in FILES.names], schema=FILES)

@@ -88,7 +88,7 @@ def project(transform: Transform, source: dt.Field, part: Predicate, target: dt.
     Returns:
         The predicate. `Constant(True)` means that no partition can be excluded.
 
-    Spec: Iceberg, "Scan Planning" (rules iceberg 3.13-3.17).
+    Spec: Iceberg, "Partition Transforms" and "Scan Planning" (rules iceberg 3.13-3.17).
     """
     if isinstance(transform, Void | UnknownTransform):
         return Constant(True)
@@ -235,7 +235,7 @@ def decidable(predicate: Predicate, schema: dt.Schema) -> Predicate:
 
     These include parts on columns of type unknown, which are always null (iceberg 5.14).
 
-    Spec: Iceberg, "Scan Planning" (rules iceberg 3.19-3.25).
+    Spec: Iceberg, "Scan Planning" and "Bound serialization" (rules iceberg 3.19-3.25).
     """
     opaque = (dt.StructType, dt.UnknownType)
     columns = frozenset(f.id for f in _columns(schema.fields) if not isinstance(f.type, opaque))
@@ -255,14 +255,14 @@ def decidable(predicate: Predicate, schema: dt.Schema) -> Predicate:
 
 
 def nested_columns(schema: dt.Schema) -> frozenset[int]:
-    """Return ids of fields inside structs. ORC does not count their values in rows with a null struct."""
+    """Return the ids of fields inside structs. ORC does not count their values in rows with a null struct."""
     return frozenset(f.id for f in _columns(schema.fields)) - frozenset(f.id for f in schema.fields)
 
 
 def decode_bounds(encoded: pa.Array, type_: dt.Type) -> pa.Array:
     """Return bounds of a column as an array of `bound_type`, null if `decode_bound` returns None.
 
-    Spec: Iceberg, "Scan Planning" (rules iceberg 3.21-3.24).
+    Spec: Iceberg, "Bound serialization" (rules iceberg 3.21-3.24).
     """
     if encoded.null_count == len(encoded):
         return pa.nulls(len(encoded), bound_type(type_))

@@ -2,7 +2,7 @@
 
 `harness.metadata.plan.trust` defines which summaries are trusted.
 
-Spec: Iceberg, "Scan Planning" (rules iceberg 3.6-3.9).
+Spec: Iceberg, "Manifest Lists" (rules iceberg 3.6-3.9).
 """
 
 from __future__ import annotations

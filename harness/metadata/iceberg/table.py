@@ -318,8 +318,8 @@ class IcebergTable:
         """Return the totals in the current snapshot's summary, as far as its writer recorded them."""
         summary = {} if self.current is None else self.current.summary
         keys = {"files": "data-files", "bytes": "files-size", "rows before deletes": "records"}
-        said = {name: summary.get(f"total-{key}", "") for name, key in keys.items()}
-        return {name: int(text) for name, text in said.items() if re.fullmatch("[0-9]{1,19}", text)}
+        totals = {name: summary.get(f"total-{key}", "") for name, key in keys.items()}
+        return {name: int(text) for name, text in totals.items() if re.fullmatch("[0-9]{1,19}", text)}
 
     def describe(self) -> dict[str, Any]:
         """Return the metadata as plain values, for `harness info`."""
@@ -395,9 +395,9 @@ class IcebergTable:
             unless: Returns True for manifests that will not be requested, so that they are not read ahead.
         """
         waits = any(not is_local(self.path_map.physical(manifest.path)) for manifest in manifests[:1])
-        wanted = [manifest for manifest in manifests if not unless(manifest)] if waits else ()
-        number = len(wanted if waits else manifests)
-        with phase("reading manifests", number, "manifests") as advance, read_ahead(self._manifest, wanted) as read:
+        uncached = [manifest for manifest in manifests if not unless(manifest)] if waits else ()
+        number = len(uncached if waits else manifests)
+        with phase("reading manifests", number, "manifests") as advance, read_ahead(self._manifest, uncached) as read:
 
             def counted(manifest: ManifestFile) -> bytes:
                 data = read(manifest)
@@ -456,8 +456,8 @@ def load(location: PhysicalPath, storage: Storage, options: ReadOptions) -> Iceb
     except HarnessError as error:
         error.within(table=location)
         raise
-    given = options.path_map.prefixes
-    path_map = PathMap(given + default_prefixes(metadata, storage), explicit_count=len(given))
+    user_prefixes = options.path_map.prefixes
+    path_map = PathMap(user_prefixes + default_prefixes(metadata, storage), explicit_count=len(user_prefixes))
     return IcebergTable(
         location=location,
         metadata_path=path,
@@ -481,5 +481,5 @@ def _sort_key(key: SortField) -> dict[str, Any]:
 
 
 def _blob(blob: BlobMetadata) -> dict[str, Any]:
-    known = _values(blob, "type", "snapshot_id", "sequence_number")
-    return known | {"fields": list(blob.fields), "properties": dict(blob.properties)}
+    values = _values(blob, "type", "snapshot_id", "sequence_number")
+    return values | {"fields": list(blob.fields), "properties": dict(blob.properties)}

@@ -54,11 +54,11 @@ def select(metadata: TableMetadata, at: When) -> IcebergSelection:
         case (_, time):
             snapshot = _at(metadata, timestamp_ms(time))
             selection = IcebergSelection(snapshot, _schema_of(metadata, snapshot))
-    chosen = selection.snapshot
-    if chosen is not None and (chosen.key_id is not None or metadata.encryption_keys):
+    selected = selection.snapshot
+    if selected is not None and (selected.key_id is not None or metadata.encryption_keys):
         raise EncryptedTableError(
-            f"Cannot read snapshot {chosen.id}: encrypted table not supported, harness holds no keys",
-            snapshot=chosen.id,
+            f"Cannot read snapshot {selected.id}: encrypted table not supported, harness holds no keys",
+            snapshot=selected.id,
             file=metadata.file,
             rule="iceberg 1.31",
         )
@@ -70,8 +70,8 @@ def _by_id(metadata: TableMetadata, snapshot_id: int) -> IcebergSnapshot:
     if snapshot is None:
         import difflib  # only needed if a name is not found
 
-        known = [str(known_id) for known_id in metadata.snapshots]
-        near = difflib.get_close_matches(str(snapshot_id), known, n=_SHOWN, cutoff=0.8)
+        ids = [str(id_) for id_ in metadata.snapshots]
+        near = difflib.get_close_matches(str(snapshot_id), ids, n=_SHOWN, cutoff=0.8)
         newest = sorted(metadata.snapshots.values(), key=lambda s: (s.timestamp_ms, s.sequence_number), reverse=True)
         hint = "the table has no snapshot"
         if near or newest:
@@ -90,8 +90,8 @@ def _at(metadata: TableMetadata, time_ms: int) -> IcebergSnapshot:
         raise _not_found(metadata, message, None, cause="NoSnapshotAtTime", rule="iceberg 1.33")
     snapshot = metadata.snapshots.get(entry.snapshot_id)
     if snapshot is None:
-        kept = (e.timestamp_ms for e in metadata.snapshot_log if e.snapshot_id in metadata.snapshots)
-        oldest = min(kept, default=None)
+        available_times = (e.timestamp_ms for e in metadata.snapshot_log if e.snapshot_id in metadata.snapshots)
+        oldest = min(available_times, default=None)
         hint = "" if oldest is None else f"; the oldest available time is {show_ms(oldest)}"
         message = f"Cannot read at {show_ms(time_ms)}: snapshot {entry.snapshot_id} of that time has expired{hint}"
         raise _not_found(metadata, message, entry.snapshot_id, rule="iceberg 1.33")
@@ -139,9 +139,9 @@ def _schema_of(metadata: TableMetadata, snapshot: IcebergSnapshot) -> Schema:
         return metadata.current_schema
     schema = metadata.schemas.get(snapshot.schema_id)
     if schema is None:
-        known = ", ".join(map(str, metadata.schemas))
+        ids = ", ".join(map(str, metadata.schemas))
         raise InvalidTableError(
-            f"Cannot read snapshot {snapshot.id}: its schema {snapshot.schema_id} is not in the table, only {known}",
+            f"Cannot read snapshot {snapshot.id}: its schema {snapshot.schema_id} is not in the table, only {ids}",
             cause="MissingSchema",
             snapshot=snapshot.id,
             file=metadata.file,

@@ -57,8 +57,8 @@ def parse_default(json: Json, type_: dt.Type) -> dt.CellValue:
             if unknown:
                 message = f"got the key {short_repr(unknown[0])}, expected the ids of the struct's fields"
                 raise json.error(f"Invalid default: {message}")
-            given = [field for key, field in by_key.items() if key in json.object()]
-            parts = [(field, json.optional(str(field.id))) for field in given]
+            present_fields = [field for key, field in by_key.items() if key in json.object()]
+            parts = [(field, json.optional(str(field.id))) for field in present_fields]
             return {field.id: None if part is None else parse_default(part, field.type) for field, part in parts}
         case dt.ListType(element=element):
             return [parse_default(item, element.type) for item in json.items()]
@@ -265,9 +265,9 @@ def parse_type_name(text: str) -> dt.PrimitiveType:
     An unknown name, or one with parameters out of range (for example decimal(39, 0)), becomes an `OpaqueType`.
     """
     name = text.strip()
-    known = _NAMED.get(name.lower())
-    if known is not None:
-        return known
+    named_type = _NAMED.get(name.lower())
+    if named_type is not None:
+        return named_type
     if match := _DECIMAL.fullmatch(name):
         precision, scale = int(match[1]), int(match[2])
         if 1 <= precision <= 38 and scale <= precision:
@@ -312,18 +312,18 @@ def _part(document: Json, part: str) -> dt.Field:
 
 def _check_ids(document: Json, fields: tuple[dt.Field, ...]) -> None:
     document = document.with_rule("iceberg 1.23")
-    seen: dict[int, str] = {}
+    names: dict[int, str] = {}
     for path, field in dt.walk(fields):
         name = ".".join(path)
-        if field.id in seen:
+        if field.id in names:
             message = (
-                f"Invalid schema: field id {field.id} belongs to '{seen[field.id]}' and '{name}', expected unique ids"
+                f"Invalid schema: field id {field.id} belongs to '{names[field.id]}' and '{name}', expected unique ids"
             )
             raise document.error(message, cause="DuplicateFieldId")
         if field.id > MAX_FIELD_ID:
             message = f"Invalid schema: field '{name}' has the reserved id {field.id}, expected at most {MAX_FIELD_ID}"
             raise document.error(message, cause="ReservedFieldId")
-        seen[field.id] = name
+        names[field.id] = name
 
 
 # Name mappings assign field ids to the columns of data files without ids (iceberg 1.30, 5.7).
@@ -357,16 +357,16 @@ def _parse_level(items: Json, ids: set[int]) -> tuple[MappedName, ...]:
 
     `ids` collects the ids of the whole mapping, because each may occur only once.
     """
-    seen: set[str] = set()
+    used_names: set[str] = set()
     entries = []
     for item in items.items():
         names = item.texts("names")
         for name in names:
-            if name in seen:
+            if name in used_names:
                 raise item.error(
                     f"Invalid name mapping: the name {short_repr(name)} occurs twice at one level", key="names"
                 )
-            seen.add(name)
+            used_names.add(name)
         field_id = item.optional_integer("field-id", bits=32)
         if field_id is not None and field_id in ids:
             raise item.error(f"Invalid name mapping: field id {field_id} occurs twice, expected unique ids")

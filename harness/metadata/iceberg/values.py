@@ -32,7 +32,7 @@ def decode_bound(type_: dt.Type, data: bytes) -> dt.CellValue:
         The value. None if the bound is unusable: its length is wrong for the type, it is NaN, its text is not UTF-8, or
             the type has no usable bounds (variant, geometry, geography, and nested types).
 
-    Spec: Iceberg, "Scan Planning" (rules iceberg 3.21-3.24).
+    Spec: Iceberg, "Bound serialization" (rules iceberg 3.21-3.24).
     """
     match type_:
         case dt.BooleanType():
@@ -178,7 +178,7 @@ def partition_types(spec: PartitionSpec, schemas: Sequence[dt.Schema]) -> dict[i
 
     The type comes from the first schema with the source column. If no schema has the column, the type is opaque.
 
-    Spec: Iceberg, "Partitioning" (rule iceberg 1.21).
+    Spec: Iceberg, "Partition Evolution" (rule iceberg 1.21).
     """
     return {f.field_id: result_type(f.transform, source_type(f, schemas)) for f in spec.fields}
 

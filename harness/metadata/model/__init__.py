@@ -1,4 +1,4 @@
-"""Types and values of tables: fields with ids, values as Arrow holds them, times.
+"""Types and values of tables: fields with ids, values as Arrow arrays, and times.
 
-`schema` comes first: its types are those of both formats, and its internal values travel through all of harness.
+Read `schema` first. Its types cover both table formats, and all of harness uses its internal form of values.
 """

@@ -1,4 +1,4 @@
-"""Arguments of public functions: a value of a wrong type is an error that names the argument and its type."""
+"""Checks of the arguments of public functions. A value of the wrong type raises an error that names the argument."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ R = TypeVar("R")
 
 
 _HALF = re.compile("[\\ud800-\\udfff]")
-"""A byte that was no UTF-8, as Python holds it; or half a character."""
+"""A surrogate: a byte that is not UTF-8, as Python represents it, or half of a character."""
 
 
 def _is_text(value: object) -> bool:
@@ -33,7 +33,7 @@ def _is_path(value: object) -> bool:
 
 
 def _is_flag(value: object) -> bool:
-    return type(value).__name__ in ("bool", "bool_")  # NumPy's too
+    return type(value).__name__ in ("bool", "bool_")  # also NumPy's
 
 
 def _is_number(value: object) -> bool:
@@ -41,7 +41,7 @@ def _is_number(value: object) -> bool:
 
 
 def _items_pass(test: Callable[[object], bool]) -> Callable[[object], bool]:
-    """Tests the items of a list; those of an iterator are left, because it gives them once."""
+    """Return a test of the items of a list. Items of an iterator are not tested, because it can be read only once."""
 
     def listed(value: object) -> bool:
         if isinstance(value, str | bytes | Mapping) or not isinstance(value, Iterable):
@@ -62,7 +62,10 @@ def _is_path_map(value: object) -> bool:
 
 
 def _is_instance_of(name: str) -> Callable[[object], bool]:
-    """Tests for a class of harness. A value of the class has imported its module."""
+    """Return a test for a class of harness, without importing its module.
+
+    If the module has not been imported, no instance of the class can exist.
+    """
     module, _, own = name.rpartition(".")
 
     def test(value: object) -> bool:
@@ -84,12 +87,12 @@ _TEXT = ("text", _is_whole_text)
 _FLAG = ("True or False", _is_flag)
 _NUMBER = ("a whole number", _is_number)
 _NAMES = ("a list of names", _items_pass(_is_text))
-_MAPPING = ("a mapping with keys of text", _is_mapping)
+_MAPPING = ("a mapping with text keys", _is_mapping)
 _PATH = ("a path", lambda value: _is_path(value) and value != "")
 _KINDS: dict[str, tuple[str, Callable[[object], bool]]] = {
     **dict.fromkeys(("anonymise", "dialect", "engine", "format_hint", "outside", "prune", "types"), _TEXT),
     **dict.fromkeys(("name", "token", "uri"), _TEXT),
-    **dict.fromkeys(("query", "text"), ("text", _is_text)),  # the parser names the place of half a character
+    **dict.fromkeys(("query", "text"), ("text", _is_text)),  # the parser reports the position of a half character
     **dict.fromkeys(("allow_checkpoint_only", "allow_duplicate_files", "allow_out_of_range"), _FLAG),
     **dict.fromkeys(("all_snapshots", "allow_version_guess", "enforce_retention", "exact"), _FLAG),
     **dict.fromkeys(("lenient_delete_partition", "orphans", "published_only", "refresh"), _FLAG),
@@ -102,20 +105,24 @@ _KINDS: dict[str, tuple[str, Callable[[object], bool]]] = {
     "allowed_roots": ("a list of directories", _items_pass(_is_path)),
     "path_map": ("a mapping of paths to paths", _is_path_map),
     "where": ("a condition as SQL text, such as \"region = 'eu'\"", _is_condition),
-    "connection": ("a connection of DuckDB", _is_connection),
+    "connection": ("a DuckDB connection", _is_connection),
     "ratified": ("a list of staged commits", lambda value: isinstance(value, Iterable)),
     "names": ("a list of names", _items_pass(lambda value: value is None or _is_text(value))),
     "limits": ("harness.Limits(…)", _is_instance_of("harness.storage.limits.Limits")),
     "bounds": ("harness.Bounds(…)", _is_instance_of("harness.untrusted.bounds.Bounds")),
 }
-"""By name of the argument, which means the same in every function: words for its values, and their test."""
+"""For each argument name, which means the same in every function: a description of its values, and their test."""
 
 
 def check_arguments(arguments: Mapping[str, object], optional: Iterable[str] = ()) -> None:
-    """Checks arguments by their names. optional: those that may be None.
+    """Check arguments by their names.
+
+    Args:
+        arguments: The values by argument name.
+        optional: The names of the arguments that may be None.
 
     Raises:
-        RequestError: a value is of another type.
+        RequestError: A value has the wrong type.
     """
     for name, value in arguments.items():
         if name in _KINDS and not (value is None and name in optional):
@@ -129,33 +136,38 @@ def check_arguments(arguments: Mapping[str, object], optional: Iterable[str] = (
 
 @functools.cache
 def _parameters(function: Callable[..., object]) -> tuple[tuple[str, ...], frozenset[str]]:
-    """Return the names of the arguments, and those that may be None."""
+    """Return the names of the arguments, and the names of those that may be None."""
     found = inspect.signature(function).parameters
     return tuple(found), frozenset(name for name, each in found.items() if each.default is None)
 
 
 def check_options(function: Callable[..., object], options: Mapping[str, object]) -> None:
-    """Checks keyword arguments that are for a function, before it is called.
+    """Check keyword arguments before they are passed to a function.
+
+    Args:
+        function: The function.
+        options: The keyword arguments.
 
     Raises:
-        RequestError: the function has no such argument, or a value is of another type.
+        RequestError: The function has no such argument, or a value has the wrong type.
     """
     declared, optional = _parameters(function)
     for name in options:
         if name not in declared:
-            import difflib  # only a misspelled argument needs it
+            import difflib  # only needed for a misspelled argument
 
             near = difflib.get_close_matches(name, declared, 1)
-            hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(n for n in declared if n != 'self')}"
+            names = ", ".join(n for n in declared if n != "self")
+            hint = f"did you mean {near[0]}?" if near else f"its arguments are {names}"
             raise RequestError(f"Unknown argument {name} of {function.__name__}: {hint}")
     check_arguments(options, optional)
 
 
 def _unpack_options(function: Callable[..., object]) -> inspect.Signature:
-    """Return the signature with the keys of `**options: Unpack[SomeTypedDict]` as arguments of their own.
+    """Return the signature with the keys of `**options: Unpack[SomeTypedDict]` as separate arguments.
 
-    `help`, and completion in notebooks, show what type checkers and editors know. A key without None has no default
-    here: its type's docstring states it.
+    With it, `help` and completion in notebooks show the same arguments as type checkers and editors. A key that does
+    not allow None has no default here. The docstring of its type states the default.
     """
     signature = inspect.signature(function)
     parameters: list[inspect.Parameter] = []
@@ -172,7 +184,7 @@ def _unpack_options(function: Callable[..., object]) -> inspect.Signature:
 
 
 def validate_call(function: Callable[P, R]) -> Callable[P, R]:
-    """Return the function, which checks its arguments first."""
+    """Return the function with a check of its arguments before each call."""
 
     @functools.wraps(function)
     def call(*args: P.args, **kwargs: P.kwargs) -> R:

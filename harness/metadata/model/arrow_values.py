@@ -1,8 +1,8 @@
-"""Python values and NumPy arrays as Arrow arrays, and back, without pandas.
+"""Conversions between Python values, NumPy arrays, and Arrow arrays, without importing pandas.
 
-pyarrow imports pandas, where that is installed, for the first value that `pa.array`, `pa.scalar` or `to_numpy`
-converts: 0.2 s in every process, for nothing. What each read of a table converts is therefore made of buffers here.
-Types that are not named go to `pa.array`.
+If pandas is installed, pyarrow imports it for the first value that `pa.array`, `pa.scalar`, or `to_numpy` converts,
+which costs 0.2 s in every process. This module therefore builds the values that every read of a table needs from
+buffers. All other types are passed to `pa.array`.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _OFFSETS: dict[pa.DataType, type[np.integer[Any]]] = {
     pa.binary(): np.int32,
     pa.large_binary(): np.int64,
 }
-"""The types of texts and bytes, and of their offsets."""
+"""The types of texts and bytes, with the types of their offsets."""
 
 
 def array_of(values: Sequence[CellValue], type_: pa.DataType) -> pa.Array:
@@ -71,7 +71,7 @@ CONVERSION_ERRORS = (OverflowError, UnicodeError, TypeError, ValueError, pa.Arro
 
 def _decimals(values: Sequence[CellValue], type_: pa.DataType) -> pa.Array:
     missing = _missing(values, Decimal)
-    # The power of ten of an exponent of nine digits does not fit memory.
+    # A power of ten with an exponent of nine digits does not fit into memory.
     if any(abs(value.adjusted()) > type_.precision for value in values if value):
         raise OverflowError(f"a value has more digits than {type_}")
     numbers = [unscaled(value, type_.scale) if value else 0 for value in values]
@@ -82,7 +82,7 @@ def _decimals(values: Sequence[CellValue], type_: pa.DataType) -> pa.Array:
 
 
 def _texts(values: Sequence[CellValue], type_: pa.DataType) -> pa.Array:
-    """Strings or bytes."""
+    """Return strings or bytes as an array."""
     sizes: Iterable[int]
     if pa.types.is_fixed_size_binary(type_):
         width = type_.byte_width
@@ -136,12 +136,12 @@ def _offsets(sizes: Iterable[int], count: int, kind: type[np.integer[Any]] = np.
 
 
 def scalar_of(value: object, type_: pa.DataType) -> pa.Scalar:
-    """The scalar of that type; types and errors as for `array_of`."""
+    """Return a value as a scalar of a type. Types and errors are as for `array_of`."""
     return array_of([value], type_)[0]
 
 
 def from_numpy(values: npt.NDArray[Any], *, missing: npt.NDArray[np.bool_] | None = None) -> pa.Array:
-    """Return numbers or Booleans as an array, null where `missing` is true."""
+    """Return numbers or Booleans as an array, with null for the entries that `missing` marks."""
     validity = None if missing is None else _validity(missing)
     if values.dtype == np.bool_:
         data, type_ = np.packbits(values, bitorder="little"), pa.bool_()
@@ -151,7 +151,7 @@ def from_numpy(values: npt.NDArray[Any], *, missing: npt.NDArray[np.bool_] | Non
 
 
 def to_numpy(values: pa.Array | pa.ChunkedArray) -> npt.NDArray[Any]:
-    """Integers or Booleans without nulls as a NumPy array, which may be read-only."""
+    """Return integers or Booleans without nulls as a NumPy array, which may be read-only."""
     if values.null_count:
         raise ValueError(f"{values.null_count} of the values are null")
     array = combine_chunks(values) if isinstance(values, pa.ChunkedArray) else values
@@ -166,13 +166,13 @@ def to_numpy(values: pa.Array | pa.ChunkedArray) -> npt.NDArray[Any]:
 
 
 def true_mask(values: pa.Array) -> Mask:
-    """Return where Booleans are true: neither false nor null."""
+    """Return a mask of the Booleans that are true, neither false nor null."""
     found: Mask = to_numpy(pc.fill_null(values, scalar_of(False, pa.bool_())) if values.null_count else values)
     return found
 
 
 def null_where(values: pa.Array, where: Mask) -> pa.Array:
-    """Return the values, and null where the mask is true."""
+    """Return the values with null at the true entries of the mask."""
     return pc.if_else(from_numpy(where), pa.nulls(1, values.type)[0], values) if where.any() else values
 
 
@@ -182,14 +182,16 @@ def combine_chunks(values: pa.ChunkedArray) -> pa.Array:
 
 
 def to_list(values: Sequence[object] | pa.Array) -> Sequence[CellValue]:
-    """Values as Python's own, of an Arrow array or given so."""
+    """Return Python values: `values` itself, or the values of an Arrow array."""
     return values.to_pylist() if isinstance(values, pa.Array) else values
 
 
 def text_bytes(texts: pa.Array) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64]]:
-    """The bytes of strings, or of binary values, behind each other, and where each begins; one offset more than values.
+    """Return the concatenated bytes of strings or binary values, and the offset of each value.
 
-    What stands in null ones, mostly nothing, is there too.
+    There is one more offset than values: the end of the last one.
+
+    Bytes under null values, if any, are included.
     """
     offsets = np.frombuffer(texts.buffers()[1], np.int32)[texts.offset :][: len(texts) + 1].astype(np.int64)
     data = texts.buffers()[2]
@@ -198,13 +200,16 @@ def text_bytes(texts: pa.Array) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.i
 
 
 def distinct_values(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """The distinct numbers, ascending. Asked for nothing else, `np.unique` imports numpy's masked arrays."""
+    """Return the distinct numbers, ascending.
+
+    Without further arguments, `np.unique` would import NumPy's masked arrays.
+    """
     found: npt.NDArray[Any] = np.unique(values, return_counts=True)[0]
     return found
 
 
 def empty_table(schema: pa.Schema) -> pa.Table:
-    """The table of that schema that has no rows."""
+    """Return a table without rows."""
     return pa.Table.from_arrays([pa.nulls(0, f.type) for f in schema], schema=schema)
 
 
@@ -214,20 +219,19 @@ def _validity(missing: npt.NDArray[np.bool_] | None) -> pa.Buffer | None:
     return pa.py_buffer(np.packbits(~missing, bitorder="little"))
 
 
-# Nested Arrow arrays taken apart and put together again with other children.
-#
-# `children_of` gives what the rows of an array show, `with_children` puts the same number of other values in its place.
-# Children hold nothing that no row shows, so a change can neither fail at such a value nor pay for it. They share the
-# memory of the array, unless null lists or maps have entries. Extension types, dictionaries and run ends go off before.
+# The following functions take nested arrays apart and rebuild them with other children. `children_of` returns only the
+# values that rows show, and `with_children` replaces them by as many other values. A conversion therefore neither fails
+# at hidden values nor spends time on them. Children share the memory of the array, unless null lists or maps have
+# entries. Extension types, dictionaries, and run ends must be removed before.
 
 
 def can_rebuild(type_: pa.DataType) -> bool:
-    """True for types that `with_children` makes arrays of: structs, maps and the lists that have offsets."""
+    """Return whether `with_children` can build arrays of a type: structs, maps, and lists with offsets."""
     return bool(pa.types.is_struct(type_)) or _has_offsets(type_)
 
 
 def child_types(type_: pa.DataType) -> list[pa.DataType]:
-    """The types of the fields of structs, of the keys and values of maps, of the elements of lists."""
+    """Return the types of struct fields, of map keys and values, or of list elements."""
     if pa.types.is_struct(type_):
         return [field.type for field in type_]
     if pa.types.is_map(type_):
@@ -236,7 +240,7 @@ def child_types(type_: pa.DataType) -> list[pa.DataType]:
 
 
 def nested_type(type_: pa.DataType, types: Sequence[pa.DataType]) -> pa.DataType:
-    """The type with other types of its children; lists get offsets, and entries may be null."""
+    """Return the type with other child types. Lists get offsets, and entries may be null."""
     if pa.types.is_struct(type_):
         return pa.struct([field.with_type(other) for field, other in zip(type_, types, strict=True)])
     if pa.types.is_map(type_):
@@ -249,14 +253,16 @@ _WITHOUT_VIEW = {pa.string_view(): pa.string(), pa.binary_view(): pa.binary()}
 
 
 def is_list(type_: pa.DataType) -> bool:
-    """True for lists in any layout."""
+    """Return whether a type is a list, in any layout."""
     return isinstance(type_, _LISTS)
 
 
 def plain_type(type_: pa.DataType) -> pa.DataType:
-    """The type in the layout that every function of Arrow takes: no views, no dictionaries, lists with offsets.
+    """Return a type in the layout that every Arrow function supports.
 
-    A Parquet file stores no layout, but may name the one that its writer had, and pyarrow gives that one.
+    It has no views or dictionaries, and its lists have offsets.
+
+    Parquet files do not store a layout, but may name the layout that their writer used, and pyarrow then returns it.
     """
     match type_:
         case pa.DictionaryType():
@@ -273,13 +279,13 @@ def plain_type(type_: pa.DataType) -> pa.DataType:
 
 
 def to_plain(array: pa.Array) -> pa.Array:
-    """The values in the layout of `plain_type`."""
+    """Return the values in the layout of `plain_type`."""
     type_ = plain_type(array.type)
     return array if type_ == array.type else array.cast(type_)
 
 
 def nullable_type(type_: pa.DataType) -> pa.DataType:
-    """The type in which every field may be null, at every level, but the keys of maps."""
+    """Return the type with every field nullable at every level, except for the keys of maps."""
     if pa.types.is_struct(type_):
         return pa.struct([pa.field(field.name, nullable_type(field.type)) for field in type_])
     if pa.types.is_map(type_):
@@ -290,21 +296,26 @@ def nullable_type(type_: pa.DataType) -> pa.DataType:
 
 
 def children_of(array: pa.Array) -> list[pa.Array]:
-    """The children that rows show: fields of structs, keys and values of maps, elements of lists."""
+    """Return the children that rows show: fields of structs, keys and values of maps, elements of lists."""
     if pa.types.is_struct(array.type):
-        return list(array.flatten())  # unlike field(), heeds the struct's own nulls
+        return list(array.flatten())  # unlike field(), this applies the nulls of the struct itself
     if pa.types.is_map(array.type):
         return list(elements_of(entry_lists(array)).flatten())
     return [elements_of(array)]
 
 
 def with_children(array: pa.Array, children: Sequence[pa.Array], type_: pa.DataType) -> pa.Array:
-    """The rows of `array` as `type_`, which has these children.
+    """Return the rows of `array` as `type_`, with other children.
 
-    children: as many values as those of `children_of(array)`, in the types of `child_types(type_)`. type_: as in
-    `can_rebuild`. Lists of every layout become such lists; lists whose elements are taken apart become maps.
+    Lists in every layout become lists with offsets. Lists whose elements were taken apart become maps.
 
-    Raises pa.ArrowException: a child has another type, or a key is null.
+    Args:
+        array: The rows.
+        children: As many values as `children_of(array)` returns, with the types of `child_types(type_)`.
+        type_: A type that `can_rebuild` accepts.
+
+    Raises:
+        pa.ArrowException: A child has another type, or a key is null.
     """
     if pa.types.is_struct(type_):
         validity = pc.is_valid(array).buffers()[1] if array.null_count else None
@@ -319,7 +330,10 @@ def with_children(array: pa.Array, children: Sequence[pa.Array], type_: pa.DataT
 
 
 def field_at(array: pa.Array, path: Sequence[str]) -> pa.Array | None:
-    """The field of structs at a path, null where a struct on the way is; None: there is no such field."""
+    """Return the field at a path of structs, or None if there is no such field.
+
+    The field is null in rows with a null struct on the path.
+    """
     for name in path:
         index = array.type.get_field_index(name) if pa.types.is_struct(array.type) else -1
         if index < 0:
@@ -329,7 +343,7 @@ def field_at(array: pa.Array, path: Sequence[str]) -> pa.Array | None:
 
 
 def elements_of(array: pa.Array) -> pa.Array:
-    """The elements of the lists that are not null, in order, whatever slice of a larger array they are."""
+    """Return the elements of the lists that are not null, in order, also for a slice of a larger array."""
     if _has_offsets(array.type):
         filled = pc.not_equal(array.offsets[1:], array.offsets[:-1]) if array.null_count else None
         hides_entries = filled is not None and pc.any(pc.and_not(filled, pc.is_valid(array))).as_py()
@@ -337,15 +351,15 @@ def elements_of(array: pa.Array) -> pa.Array:
             first, stop = _span(array)
             return array.values.slice(first, stop - first)
     if not pc.sum(pc.list_value_length(array)).as_py():
-        return array.values[:0]  # Arrow 26 has no builder of empty arrays for extension types below structs and lists
+        return array.values[:0]  # Arrow 26 cannot build empty arrays of extension types inside of structs and lists
     return array.flatten()
 
 
 def offsets_of(array: pa.Array) -> pa.Array:
-    """The offsets of a list or map array into all its entries, one more than it has rows.
+    """Return the offsets of a list or map array into all its entries, one more than it has rows.
 
-    An array without rows need not have any by Arrow's format, and Spark's have none; pyarrow would give what happens to
-    lie behind the buffer.
+    In Arrow's format, an array without rows need not have offsets, and Spark's arrays have none. pyarrow would return
+    whatever follows the buffer in memory.
     """
     if len(array):
         return array.offsets
@@ -358,19 +372,19 @@ def _has_offsets(type_: pa.DataType) -> bool:
 
 
 def _span(array: pa.Array) -> tuple[int, int]:
-    """The first entry of an array with offsets, and the one behind its last."""
+    """Return the index of the first entry of an array with offsets, and the index after the last entry."""
     offsets = offsets_of(array)
     return offsets[0].as_py(), offsets[-1].as_py()
 
 
 def entry_lists(array: pa.MapArray) -> pa.ListArray:
-    """Maps as lists of structs, in the same memory."""
+    """Return maps as lists of structs, sharing memory."""
     entries, buffers = array.values, array.buffers()[:2]
     return pa.Array.from_buffers(pa.list_(entries.type), len(array), buffers, offset=array.offset, children=[entries])
 
 
 def _packed_offsets(array: pa.Array, count: int) -> pa.Array:
-    """The offsets of the rows in the `count` entries that they show."""
+    """Return the offsets of the rows into the `count` entries that the rows show."""
     if _has_offsets(array.type):
         offsets, (first, stop) = offsets_of(array), _span(array)
         if stop - first == count:
@@ -383,21 +397,24 @@ def _packed_offsets(array: pa.Array, count: int) -> pa.Array:
     return offsets
 
 
-# Repeated texts among millions, found by their hashes, which take a tenth of the memory.
-
-
 Hashes = npt.NDArray[np.uint64]
 
 _SLICE_ROWS = 1 << 14
-"""Rows hashed at a time; they stay in the processor's cache."""
+"""Rows hashed at a time, so that they stay in the processor's cache."""
 _WORD = 8
 _FACTOR = np.uint64(0x9E3779B97F4A7C15)
 _BELOW = np.array([(1 << 8 * count) - 1 for count in range(_WORD)] + [2**64 - 1], dtype=np.uint64)
-"""The first bytes of a little-endian word, by how many these are."""
+"""Masks of the first bytes of a little-endian word, by the number of bytes."""
 
 
 def first_repeated(texts: pa.ChunkedArray) -> str | None:
-    """A text that is there more than once; None: all differ. texts: strings without nulls."""
+    """Return a text that occurs more than once, or None if all texts differ.
+
+    Hashes of the texts are compared, because they take a tenth of the memory.
+
+    Args:
+        texts: Strings without nulls.
+    """
     slices = ((chunk, start) for chunk in texts.chunks for start in range(0, len(chunk), _SLICE_ROWS))
     parts = [_hashes(chunk.slice(start, _SLICE_ROWS)) for chunk, start in slices]
     hashes = np.concatenate(parts) if parts else np.zeros(0, dtype=np.uint64)
@@ -405,14 +422,14 @@ def first_repeated(texts: pa.ChunkedArray) -> str | None:
     twice = ordered[1:][ordered[1:] == ordered[:-1]]
     if not len(twice):
         return None
-    # Texts with one hash may differ all the same.
+    # Different texts may have the same hash.
     counts = pc.value_counts(texts.filter(pa.chunked_array([from_numpy(np.isin(hashes, twice))])))
     repeated = counts.field("values").filter(pc.greater(counts.field("counts"), scalar_of(1, pa.int64())))
     return str(repeated[0]) if len(repeated) else None
 
 
 def _hashes(texts: pa.Array) -> Hashes:
-    """A number for each text, equal for equal ones."""
+    """Return a hash of each text."""
     data, offsets = text_bytes(texts)
     padded = data.tobytes() + bytes(_WORD)
     words = np.ndarray((len(padded) - _WORD + 1,), np.dtype("<u8"), padded, strides=(1,))

@@ -1,7 +1,8 @@
-"""Pictures of labelled bars from one model: lines of text for terminals, SVG for pages and notebooks.
+"""Bar charts drawn from one model: as lines of text for terminals, and as SVG for pages and notebooks.
 
-Words say all that a color says. Colours are readable on light and dark pages, and texts have the color of the page,
-so a picture needs no style, which a host or a content security policy might take away. No text of a table is markup.
+Words carry all information that a color carries. Colors are readable on light and dark pages, and texts have the color
+of the page. A picture therefore needs no style, which a host or a content security policy might remove. Texts of a
+table never become markup.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from harness.storage.records import dataclass
 
 
 class BarKind(enum.Enum):
-    """Kinds of parts of a bar: the word, its character in text and in ASCII, and its color in SVG."""
+    """The kinds of parts of a bar, each with its word, its character in text and in ASCII, and its color in SVG."""
 
     READ = ("read", "█", "#", "#3b82c4")
     DELETED = ("deleted", "▒", "x", "#d0605e")
@@ -33,10 +34,15 @@ class BarKind(enum.Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bar:
-    """A bar. label, value, remark: any text.
+    """A bar. The label, value, and remark may be any text.
 
-    parts: kinds and sizes, in the order drawn; a size of 0 is not drawn.
-    is_rest: the bar stands for many that are not drawn; it does not make the others shorter, and may be cut.
+    Attributes:
+        label: The text before the bar.
+        parts: The kinds and sizes of the parts, in drawing order. A part of size 0 is not drawn.
+        value: The text after the bar.
+        remark: A further note on the bar.
+        is_rest: True if the bar represents many bars that are not drawn. It does not shorten the others, and may be
+            cut.
     """
 
     label: str
@@ -47,15 +53,20 @@ class Bar:
 
     @property
     def size(self) -> int:
-        """The sizes of all parts together."""
+        """The total size of all parts."""
         return sum(size for _, size in self.parts)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Drawing:
-    """Bars on one scale under a title. note: a sentence about all of them. whole: what all are shares of, if any.
+    """Bars on one scale under a title.
 
-    is_row: the bars are many neighbours, such as ranges, and are drawn upright.
+    Attributes:
+        title: The title.
+        bars: The bars.
+        note: A sentence about all bars.
+        whole: The total that the bars are shares of. 0: there is no total.
+        is_row: True if the bars are many neighbors, for example ranges, which are drawn upright.
     """
 
     title: str
@@ -70,27 +81,30 @@ class Drawing:
         return self.whole or max((bar.size for bar in self.bars if not bar.is_rest), default=0) or 1
 
     def remark(self, bar: Bar) -> str:
-        """The remark of a bar."""
+        """Return the remark of a bar, with a note if the bar is cut."""
         return ", ".join(filter(None, (bar.remark, "not to scale" if bar.size > self.scale else "")))
 
     def legend(self) -> tuple[BarKind, ...]:
-        """The kinds that are drawn."""
+        """Return the kinds that are drawn."""
         used = {kind for bar in self.bars for kind, size in bar.parts if size}
         return tuple(kind for kind in BarKind if kind in used)
 
 
-# As text.
-
-
 _GAP = "  "
 _SHORTEST, _ENOUGH, _LONGEST = 8, 24, 60
-"""Cells of a whole bar: the fewest, those for which labels are cut, and the most."""
+"""The width of a whole bar in cells: the minimum, the width that labels are cut to leave, and the maximum."""
 
 
 def as_text(drawing: Drawing, width: int, *, in_ascii: bool = False) -> Iterator[str]:
-    """A line per bar, then the legend; the title is left to the caller. width: of a line at most, in cells.
+    """Yield a line for each bar, then the legend. The caller prints the title.
 
-    Upright bars have a line per kind, because a character has no room for several, and then the first and last label.
+    Upright bars need one line per kind, because a character cannot show several kinds. A line with the first and the
+    last label follows.
+
+    Args:
+        drawing: The drawing.
+        width: The maximum width of a line in cells.
+        in_ascii: True if only ASCII characters are used.
     """
     if drawing.is_row:
         yield from _text_row(drawing, width)
@@ -112,28 +126,31 @@ def as_text(drawing: Drawing, width: int, *, in_ascii: bool = False) -> Iterator
 
 
 def legend_text(kinds: Iterable[BarKind], *, in_ascii: bool = False) -> str:
-    """The characters of kinds, with their words."""
+    """Return the characters of kinds with their words."""
     return _GAP.join(f"{kind.plain if in_ascii else kind.block} {kind.word}" for kind in kinds)
 
 
 def bar_text(bar: Bar, scale: int, length: int, *, in_ascii: bool = False) -> str:
-    """A bar alone. length: of a bar of the size `scale`, in cells."""
+    """Return a single bar as text. A bar of the size `scale` has `length` cells."""
     lengths = _lengths(bar, scale, length, least=1)
     return "".join((kind.plain if in_ascii else kind.block) * size for kind, size in lengths)
 
 
 def text_section(drawing: Drawing, width: int | None, *, in_ascii: bool = False) -> list[str]:
-    """The lines of `as_text`, indented below title and note; none without a bar. width: None is 80."""
+    """Return the lines of `as_text`, indented below the title and the note. Without bars there are no lines.
+
+    The default width is 80 cells.
+    """
     if not drawing.bars:
         return []
     width = width or 80
     heading = textwrap.wrap(visible(f"{drawing.title}: {drawing.note}"), width, subsequent_indent=_GAP)
-    heading = [cut_text(line, width) for line in heading]  # of wide characters
+    heading = [cut_text(line, width) for line in heading]  # wide characters take 2 cells
     return [*heading, *(_GAP + line for line in as_text(drawing, width - len(_GAP), in_ascii=in_ascii))]
 
 
 def _lengths(bar: Bar, scale: int, length: int, *, least: int) -> list[tuple[BarKind, int]]:
-    """The lengths of a bar's parts, where `scale` is `length`: no part is shorter than `least`."""
+    """Return the lengths of a bar's parts, each at least `least`. The size `scale` has the given length."""
     parts = [(kind, size) for kind, size in bar.parts if size > 0]
     if not parts:
         return []
@@ -145,19 +162,19 @@ def _lengths(bar: Bar, scale: int, length: int, *, least: int) -> list[tuple[Bar
     return [(kind, size) for (kind, _), size in zip(parts, lengths, strict=True)]
 
 
-# As SVG. Lengths are percentages, so that the picture has the width of its place and its texts keep their size.
+# Lengths in SVG are percentages, so that the picture fills its place and its texts keep their size.
 
 
 _UNITS, _THINNEST = 1000, 6
-"""Parts of the whole width that lengths are told in, and the least length."""
+"""The whole width in the units of computed lengths, and the minimum length."""
 _LINE = 42
-"""Cells of a line that are there on a phone."""
+"""The cells of a line on a phone."""
 _CELL = 7
 """The width of a cell, in pixels."""
 
 
 def as_html(drawing: Drawing) -> str:
-    """A fragment: the title and the note, which wrap, and the picture, as wide as its place; empty without a bar."""
+    """Return HTML with the title, the note, and the picture in full width, or an empty text without bars."""
     if not drawing.bars:
         return ""
     note = f": {html_text(drawing.note)}" if drawing.note else ""
@@ -165,14 +182,14 @@ def as_html(drawing: Drawing) -> str:
 
 
 def as_svg(drawing: Drawing) -> str:
-    """The bars and the legend as one SVG element."""
+    """Return the bars and the legend as one SVG element."""
     if drawing.is_row:
         return _svg_row(drawing)
     y, elements = 14, list[str]()
     is_beside = all(cell_width(visible(b.label)) + 2 + cell_width(visible(b.value)) <= _LINE for b in drawing.bars)
     for bar in drawing.bars:
         value, remark = visible(bar.value), drawing.remark(bar)
-        below = y if is_beside else y + 29  # where label and value have no room in one line
+        below = y if is_beside else y + 29  # the label and the value do not fit into one line
         elements.append(f"<g><title>{html_text(', '.join(filter(None, (bar.label, value, remark))))}</title>")
         elements.append(_text("0", y, cut_text(bar.label, _LINE, tail=_LINE // 3)))
         elements.append(_text("100%", below, value, ' text-anchor="end"'))
@@ -191,7 +208,7 @@ def as_svg(drawing: Drawing) -> str:
 
 
 def _svg(drawing: Drawing, elements: list[str], y: int) -> str:
-    """The element with the legend at a height."""
+    """Return the SVG element, with the legend at height `y`."""
     title = html_text(f"{drawing.title}: {drawing.note}" if drawing.note else drawing.title)
     look = f'width="100%" height="{y + 8}" fill="currentColor" font-family="system-ui, sans-serif" font-size="13"'
     head = f'<svg class="picture" xmlns="http://www.w3.org/2000/svg" role="img" aria-label="{title}" {look}>'
@@ -208,9 +225,6 @@ def _legend(drawing: Drawing, y: int) -> Iterator[str]:
         yield f'<rect x="{x}" y="{y - 9}" width="10" height="10" fill="{kind.color}"/>'
         yield _text(str(x + 15), y, kind.word)
         x += 15 + _CELL * (cell_width(kind.word) + 2)
-
-
-# Upright bars.
 
 
 _LEVELS, _NOTHING = "▁▂▃▄▅▆▇█", "·"

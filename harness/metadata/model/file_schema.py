@@ -1,6 +1,6 @@
-"""The columns of a data file as stored, and the ids that columns without field ids get.
+"""The columns of a data file as stored, and the ids of columns in files without field ids.
 
-The vocabulary between the readers of files and `harness.metadata.plan.projection`.
+The readers of files return these types, and `harness.metadata.plan.projection` uses them.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from harness.storage.records import dataclass
 class PhysicalField:
     """A column or nested field of a data file.
 
-    name: as stored, which may differ from the table's (sanitised, renamed, Hive style).
-    id: the field id in the file; None: the file gives none.
-    type: the type as stored; nested types have `PhysicalField`s in `children`, and only their kind here:
-        `STORED_STRUCT`, `STORED_LIST` or `STORED_MAP`.
-    children: struct fields; or (element,); or (key, value). A list or map says what users see, without the
-        repeated groups in between.
-    is_binary: whether a decimal is stored as bytes of any length, Parquet's BYTE_ARRAY.
+    Attributes:
+        name: The stored name, which may differ from the name in the table (sanitized, renamed, or in Hive style).
+        id: The field id in the file. None: the file has no id for the field.
+        type: The stored type. For nested types it is only the kind: `STORED_STRUCT`, `STORED_LIST`, or `STORED_MAP`.
+        children: The fields of a struct, (element,) of a list, or (key, value) of a map, as users see them, without the
+            repeated groups in between.
+        is_binary: True if a decimal is stored as bytes of any length, Parquet's BYTE_ARRAY.
     """
 
     name: str
@@ -41,12 +41,18 @@ STORED_LIST = dt.ListType(dt.Field(id=0, name="element", type=dt.UnknownType()))
 STORED_MAP = dt.MapType(
     dt.Field(id=0, name="key", type=dt.UnknownType()), dt.Field(id=0, name="value", type=dt.UnknownType())
 )
-"""Kinds of nested stored types; what is inside says `PhysicalField.children`."""
+"""The kinds of nested stored types. `PhysicalField.children` has their contents."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MappedName:
-    """A column called any of `names` has `field_id`; None hides the column (iceberg 5.7)."""
+    """The field id of a column with one of several names (iceberg 5.7).
+
+    Attributes:
+        names: The names.
+        field_id: The field id. None: the column is hidden.
+        fields: The mapping of nested fields.
+    """
 
     names: tuple[str, ...]
     field_id: int | None
@@ -55,27 +61,30 @@ class MappedName:
 
 @dataclass(frozen=True, slots=True)
 class NameMapping:
-    """Field ids for the columns of files that have none. Nested levels use `element`, `key` and `value`."""
+    """Field ids for the columns of files without ids. Nested levels use the names `element`, `key`, and `value`."""
 
     fields: tuple[MappedName, ...]
 
 
 def walk_stored(fields: Iterable[PhysicalField]) -> Iterator[PhysicalField]:
-    """The given stored fields and all their descendants, parents first."""
+    """Yield the stored fields and all their descendants, parents first."""
     for f in fields:
         yield f
         yield from walk_stored(f.children)
 
 
 def is_variant_group(stored: PhysicalField) -> bool:
-    """True for a stored struct of `metadata`, and `value` or `typed_value`: a variant (iceberg 6.15)."""
+    """Return whether a stored field is a variant: a struct of `metadata` and `value` or `typed_value`.
+
+    Spec: rule iceberg 6.15.
+    """
     names = {f.name for f in stored.children}
     shaped = "metadata" in names and names <= {"metadata", "value", "typed_value"} and len(names) > 1
     return isinstance(stored.type, dt.StructType) and shaped
 
 
 def stored_type_text(stored: PhysicalField) -> str:
-    """The stored type in the words that table types use, for messages."""
+    """Return a stored type as text, in the notation of table types."""
     match stored.type:
         case dt.StructType():
             return f"struct<{', '.join(f'{f.name}: {stored_type_text(f)}' for f in stored.children)}>"
@@ -88,7 +97,7 @@ def stored_type_text(stored: PhysicalField) -> str:
 
 
 def mapping_by_name(fields: tuple[dt.Field, ...]) -> NameMapping:
-    """The mapping that finds every field under its physical name, or else its logical one, at every level."""
+    """Return a mapping that finds every field by its physical name, or else its logical name, at every level."""
     return NameMapping(tuple(_name_entry(f) for f in fields))
 
 
@@ -99,7 +108,7 @@ def _name_entry(table_type: dt.Field) -> MappedName:
 
 
 def with_mapped_ids(file: PhysicalSchema, mapping: NameMapping) -> PhysicalSchema:
-    """The same columns with the ids of the mapping; what it does not name, or hides, has no id (iceberg 5.7)."""
+    """Return the columns with the ids of a mapping. Unnamed and hidden columns have no id (iceberg 5.7)."""
     return _map_level(file, tuple(f.name for f in file), mapping.fields)
 
 
@@ -108,7 +117,7 @@ def _map_level(level: PhysicalSchema, names: tuple[str, ...], entries: tuple[Map
     mapped = []
     for stored, name in zip(level, names, strict=True):
         entry = by_name.get(name)
-        match stored.type:  # fixed words in lists and maps, whatever the file says
+        match stored.type:  # lists and maps use fixed names, whatever the file has
             case dt.ListType():
                 inside: tuple[str, ...] = ("element",)
             case dt.MapType():
@@ -120,22 +129,20 @@ def _map_level(level: PhysicalSchema, names: tuple[str, ...], entries: tuple[Map
     return tuple(mapped)
 
 
-# The stored types that a table type may be read from, for Iceberg (5.12, section 6) and for Delta (T16-T25), of single
-
-
 _DIGITS = {8: 3, 16: 5, 32: 10, 64: 20}
-"""Digits before the point that a decimal needs for all integers of so many bits.
+"""The digits before the point that a decimal needs for all integers of a number of bits.
 
-The Delta protocol asks for 10 from 32 bits down (delta T22); Delta on Spark records less, and every value fits.
+The Delta protocol requires 10 digits for 32 bits and less (delta T22). Delta on Spark records fewer, and every value
+fits.
 """
 
 
 def is_readable(stored: dt.Type, table_type: dt.Type) -> bool:
-    """True where every stored value has one exact meaning as the table type `table_type`.
+    """Return whether every stored value has one exact meaning in the Iceberg type `table_type`.
 
-    An instant flag in the file never matters, the table's type decides (iceberg 6.8). Some pairs can still fail on a
-    value: a date or micros out of the range of nanos (5.12, 6.10), text that is no UUID (6.12), bytes that are no UTF-8
-    (6.11). Nested types and variants are never readable here.
+    The instant flag in the file has no effect, because the table's type decides (iceberg 6.8). Some pairs can still
+    fail for a value: a date or microseconds outside of the range of nanoseconds (5.12, 6.10), text that is not a UUID
+    (6.12), or bytes that are not UTF-8 (6.11). Nested types and variants are never readable here.
     """
     match table_type, stored:
         case dt.BooleanType() | dt.FixedType(), _:
@@ -153,7 +160,7 @@ def is_readable(stored: dt.Type, table_type: dt.Type) -> bool:
         case dt.TimeType(), dt.TimeType(unit=unit):
             return unit in ("ms", "us")
         case dt.TimestampType(unit=unit), dt.Int96Type():
-            # Engines read it in micros, so nanos would be lost without a word.
+            # Engines read INT96 in microseconds, so nanoseconds would be lost silently.
             return unit == "us"
         case dt.TimestampType(utc=utc), dt.DateType():
             return not utc
@@ -174,11 +181,12 @@ def is_readable(stored: dt.Type, table_type: dt.Type) -> bool:
 
 
 def is_readable_in_delta(stored: dt.Type, table_type: dt.Type) -> bool:
-    """True where a file's values of type `stored` may be read as the Delta table's type `table_type` (delta T16, T18, T22).
+    """Return whether a file's values of type `stored` may be read as a Delta table's type (delta T16, T18, T22).
 
-    A stored type may be wider than the table's where only its values, not their meaning, can fail to fit: integers of
-    up to 32 bits (files have no narrower ones), and decimals of the same scale. Some pairs can fail on a value, then:
-    such an integer or decimal out of range, bytes that are no UTF-8. Nested types and variants are never readable here.
+    A stored type may be wider than the table's if its values may not fit, but cannot mean something else. This applies
+    to integers of up to 32 bits (files have no narrower ones) and decimals of the same scale. Some pairs can therefore
+    fail for a value: an integer or decimal out of range, or bytes that are not UTF-8. Nested types and variants are
+    never readable here.
     """
     match table_type, stored:
         case dt.IntegerType(bits=bits), dt.IntegerType(bits=width):
@@ -188,7 +196,7 @@ def is_readable_in_delta(stored: dt.Type, table_type: dt.Type) -> bool:
         case dt.DecimalType(scale=scale), dt.DecimalType(scale=stored_scale):
             return scale == stored_scale or widens(stored, table_type)
         case dt.TimestampType(unit="us"), dt.TimestampType(unit=unit):
-            # The flag in the file never matters; nanos would lose digits.
+            # The instant flag in the file has no effect. Nanoseconds would lose digits.
             return unit != "ns"
         case dt.TimestampType(unit="us"), dt.Int96Type():
             return True
@@ -207,7 +215,7 @@ def is_readable_in_delta(stored: dt.Type, table_type: dt.Type) -> bool:
 
 
 def widens(before: dt.Type, after: dt.Type) -> bool:
-    """Tell whether a Delta table may promote a column from `before` to `after`; old files stay (delta T22)."""
+    """Return whether a Delta table may widen a column from `before` to `after` without rewriting files (delta T22)."""
     match before, after:
         case dt.IntegerType(bits=old), dt.IntegerType(bits=new):
             return old < new

@@ -1,6 +1,6 @@
-"""Arrow tables as DataFrames of pandas and Polars, in types that lose nothing.
+"""Conversion of Arrow tables to DataFrames of pandas and Polars, with lossless types, and to HTML for notebooks.
 
-UUIDs, which are an extension type in Arrow, are text there: pandas cannot show them, and Polars gives bytes.
+UUIDs, an extension type in Arrow, become text in DataFrames: pandas cannot show them, and Polars returns bytes.
 """
 
 from __future__ import annotations
@@ -28,7 +28,11 @@ if TYPE_CHECKING:
 
 
 def to_pandas(rows: pa.Table) -> pd.DataFrame:
-    """The rows with Arrow dtypes, in which nothing is rounded. Raises RequestError without pandas."""
+    """Return the rows with Arrow dtypes, which round nothing.
+
+    Raises:
+        RequestError: pandas is missing.
+    """
     try:
         import pandas as pd
     except ImportError:
@@ -37,7 +41,11 @@ def to_pandas(rows: pa.Table) -> pd.DataFrame:
 
 
 def to_polars(rows: pa.Table) -> pl.DataFrame:
-    """The rows in Polars' own types. Raises RequestError without Polars."""
+    """Return the rows with Polars types.
+
+    Raises:
+        RequestError: Polars is missing.
+    """
     try:
         import polars as pl
     except ImportError:
@@ -48,7 +56,7 @@ def to_polars(rows: pa.Table) -> pl.DataFrame:
 
 
 def _missing(package: str) -> RequestError:
-    return RequestError(f"Cannot make a DataFrame: {package} is not installed, pip install {package}")
+    return RequestError(f"Cannot make a DataFrame: {package} is not installed; run pip install {package}")
 
 
 def _with_text(rows: pa.Table) -> pa.Table:
@@ -81,15 +89,12 @@ def _convert(array: pa.Array, target: pa.DataType) -> pa.Array:
     return with_children(array, [_convert(child, type_) for child, type_ in pairs], target)
 
 
-# Tables in notebooks, as HTML. No text of a table becomes markup.
-
-
 _MOST_COLUMNS = 100
 
 
 def html_description(title: str, facts: Mapping[str, object], schema: Schema) -> str:
-    """A heading, what is known as a list, and the columns with their types; facts that are None are left out."""
-    from harness.metadata.model.text_tables import Column, html_table  # a read needs neither
+    """Return a heading, a list of the facts that are not None, and the columns with their types, as HTML."""
+    from harness.metadata.model.text_tables import Column, html_table  # reads do not need this import
 
     known = "".join(
         f"<li>{html_text(name)}: <code>{html_text(value)}</code></li>"
@@ -104,6 +109,6 @@ def html_description(title: str, facts: Mapping[str, object], schema: Schema) ->
 
 
 def html_preformatted(text: str, *, in_notebook: bool = False) -> str:
-    """A report in plain text, line by line. in_notebook: with a font of its own, where notebooks have another."""
+    """Return a plain text report as HTML, line by line. Notebooks need a font setting, because they have their own."""
     font = ' style="font-family: monospace; white-space: pre; overflow-x: auto"' if in_notebook else ""
     return f'<pre tabindex="0"{font}>{html_lines(text)}</pre>'

@@ -1,12 +1,13 @@
-"""The logical type model of both formats: types, fields with ids, schemas.
+"""The logical types of both table formats: types, fields with ids, and schemas.
 
-Values of these types travel through harness (defaults, partition values, bounds, literals) in one internal form:
+Harness represents values of these types (defaults, partition values, bounds, literals) in one internal form, which
+annotations call `CellValue`:
 
     boolean bool · integers, date (days), time (micros), timestamp (micros or nanos since 1970-01-01, UTC) int
     float, double float · decimal Decimal · string str · uuid (16 bytes, big-endian), fixed, binary bytes
     struct dict by field id · list list · map list of (key, value) · null None
 
-Dates and instants are ints because tables hold years that `datetime` cannot. Annotations call such a value `CellValue`.
+Dates and instants are ints because tables contain years that `datetime` does not support.
 """
 
 from __future__ import annotations
@@ -25,14 +26,14 @@ from harness.storage.records import dataclass
 CellValue: TypeAlias = Any
 """A value in the internal form that the module's docstring describes.
 
-The alias is not a union: the type of the column, which the type checker does not see, says which member a value is, so
-each comparison and each sum of two values would need a cast.
+The alias is not a union. The type of the column determines the type of a value, and type checkers do not see it. With a
+union, each comparison and each sum of two values would need a cast.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class BooleanType:
-    """true or false."""
+    """A Boolean: true or false."""
 
     def __str__(self) -> str:
         return "boolean"
@@ -40,9 +41,12 @@ class BooleanType:
 
 @dataclass(frozen=True, slots=True)
 class IntegerType:
-    """Signed integer of 8, 16, 32 or 64 bits. Iceberg has only 32 (int) and 64 (long).
+    """A signed integer of 8, 16, 32, or 64 bits. Iceberg only has 32 (int) and 64 (long).
 
-    unit: of a partition value that counts years, months or hours since 1970, for display, as NumPy calls it.
+    Attributes:
+        bits: The number of bits.
+        unit: The unit of a partition value that counts years, months, or hours since 1970, as NumPy names it. It only
+            affects how the value is shown.
     """
 
     bits: Literal[8, 16, 32, 64]
@@ -54,7 +58,11 @@ class IntegerType:
 
 @dataclass(frozen=True, slots=True)
 class FloatType:
-    """IEEE binary float of 32 or 64 bits; 16 occurs in files only."""
+    """An IEEE binary floating-point number of 32 or 64 bits. 16 bits only occur in files.
+
+    Attributes:
+        bits: The number of bits.
+    """
 
     bits: Literal[16, 32, 64]
 
@@ -64,7 +72,12 @@ class FloatType:
 
 @dataclass(frozen=True, slots=True)
 class DecimalType:
-    """Fixed-point number: `precision` digits in all (1 to 38), `scale` of them after the point."""
+    """A fixed-point number.
+
+    Attributes:
+        precision: The total number of digits, 1 to 38.
+        scale: The number of digits after the point.
+    """
 
     precision: int
     scale: int
@@ -83,7 +96,11 @@ class DateType:
 
 @dataclass(frozen=True, slots=True)
 class TimeType:
-    """A time of day without zone. Tables have micros; files may hold millis or nanos."""
+    """A time of day without a zone. Tables have microseconds; files may have milliseconds or nanoseconds.
+
+    Attributes:
+        unit: The unit of values.
+    """
 
     unit: Literal["ms", "us", "ns"] = "us"
 
@@ -93,7 +110,12 @@ class TimeType:
 
 @dataclass(frozen=True, slots=True)
 class TimestampType:
-    """A point in time. `utc`: an instant, stored in UTC; otherwise a wall-clock reading. Files may hold millis."""
+    """A point in time. Milliseconds only occur in files.
+
+    Attributes:
+        unit: The unit of values.
+        utc: True if it is an instant, stored in UTC. Otherwise it is a wall-clock reading.
+    """
 
     unit: Literal["ms", "us", "ns"] = "us"
     utc: bool = False
@@ -121,7 +143,7 @@ class UuidType:
 
 @dataclass(frozen=True, slots=True)
 class FixedType:
-    """Exactly `length` bytes."""
+    """Binary data of exactly `length` bytes."""
 
     length: int
 
@@ -139,7 +161,7 @@ class BinaryType:
 
 @dataclass(frozen=True, slots=True)
 class VariantType:
-    """Semi-structured value in the Parquet variant encoding. Rows carry it as JSON text, keys sorted."""
+    """A semi-structured value in the Parquet variant encoding. Rows contain it as JSON text with sorted keys."""
 
     def __str__(self) -> str:
         return "variant"
@@ -147,7 +169,7 @@ class VariantType:
 
 @dataclass(frozen=True, slots=True)
 class GeometryType:
-    """Planar geometry as WKB bytes in the coordinate system `crs`."""
+    """A planar geometry as WKB bytes in the coordinate system `crs`."""
 
     crs: str = "OGC:CRS84"
 
@@ -157,7 +179,12 @@ class GeometryType:
 
 @dataclass(frozen=True, slots=True)
 class GeographyType:
-    """Geometry on the globe as WKB bytes; `algorithm` says how edges run."""
+    """A geometry on the globe as WKB bytes.
+
+    Attributes:
+        crs: The coordinate system.
+        algorithm: How edges between points are interpolated.
+    """
 
     crs: str = "OGC:CRS84"
     algorithm: str = "spherical"
@@ -176,7 +203,7 @@ class UnknownType:
 
 @dataclass(frozen=True, slots=True)
 class OpaqueType:
-    """A type name that harness does not know, kept so that the rest of the table stays readable (iceberg 1.22)."""
+    """An unknown type name, kept so that the rest of the table stays readable (iceberg 1.22)."""
 
     text: str
 
@@ -186,7 +213,7 @@ class OpaqueType:
 
 @dataclass(frozen=True, slots=True)
 class UnsignedType:
-    """Unsigned integer; occurs in files only."""
+    """An unsigned integer, which only occurs in files."""
 
     bits: Literal[8, 16, 32, 64]
 
@@ -196,7 +223,7 @@ class UnsignedType:
 
 @dataclass(frozen=True, slots=True)
 class Int96Type:
-    """Parquet's legacy 96-bit timestamp; occurs in files only."""
+    """Parquet's legacy 96-bit timestamp, which only occurs in files."""
 
     def __str__(self) -> str:
         return "int96"
@@ -204,7 +231,7 @@ class Int96Type:
 
 @dataclass(frozen=True, slots=True)
 class StructType:
-    """Named fields in order."""
+    """A struct of named fields, in order."""
 
     fields: tuple[Field, ...]
 
@@ -214,7 +241,7 @@ class StructType:
 
 @dataclass(frozen=True, slots=True)
 class ListType:
-    """A list of `element`."""
+    """A list of elements."""
 
     element: Field
 
@@ -224,7 +251,7 @@ class ListType:
 
 @dataclass(frozen=True, slots=True)
 class MapType:
-    """A map; keys are never null, order means nothing."""
+    """A map. Keys are never null, and the order of entries has no meaning."""
 
     key: Field
     value: Field
@@ -258,15 +285,19 @@ Type: TypeAlias = PrimitiveType | StructType | ListType | MapType
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Field:
-    """A column, struct field, list element, map key or map value.
+    """A column, struct field, list element, map key, or map value.
 
-    id: the field id; unique in its schema, at every level. Delta tables without column mapping get ids by position.
-    name: the logical name, as users write it; list elements are `element`, map parts `key` and `value`.
-    required: never null, as the writer promised; harness does not enforce it.
-    initial_default: internal values (see module docstring) of the value of rows written before the field existed;
-        None is both "no default" and "null" (the formats give both the same meaning). `{}` for a struct means "a
-        struct of the fields' own defaults".
-    physical_name: the name in data files, where the format maps names (Delta column mapping); None: the same.
+    Attributes:
+        id: The field id, unique in its schema at every level. Delta tables without column mapping get ids by position.
+        name: The logical name, as users write it. List elements are named `element`, the parts of maps `key` and
+            `value`.
+        type: The type.
+        required: True if the writer promised that the field is never null. Harness does not enforce it.
+        initial_default: The value of the field in rows written before the field existed, in the internal form. None
+            means both "no default" and "null", which the formats treat alike. `{}` for a struct means a struct of the
+            fields' own defaults.
+        physical_name: The name in data files, if the format maps names (Delta column mapping). None: the same name.
+        doc: The comment on the field.
     """
 
     id: int
@@ -280,10 +311,15 @@ class Field:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Schema:
-    """A table's columns at one point of its history. As text it has a line a field, those of nested types indented.
+    """A table's columns at one point of its history.
 
-    id: the schema's id (Iceberg `schema-id`); Delta: 0. fields: top-level columns in order.
-    identifier_field_ids: informative; no effect on rows (iceberg 5.20).
+    As text, it has one line for each field. Nested fields are indented.
+
+    Attributes:
+        fields: The top-level columns, in order.
+        id: The schema id (Iceberg `schema-id`). 0 for Delta.
+        identifier_field_ids: The fields that identify rows, for information only. They do not affect rows (iceberg
+            5.20).
     """
 
     fields: tuple[Field, ...]
@@ -291,7 +327,7 @@ class Schema:
     identifier_field_ids: tuple[int, ...] = ()
 
     def __str__(self) -> str:
-        from harness.metadata.model.text_tables import align  # a read needs none
+        from harness.metadata.model.text_tables import align  # reads do not need this import
 
         lines = []
         for path, f in self.walk():
@@ -302,20 +338,20 @@ class Schema:
     __repr__ = __str__
 
     def names(self) -> tuple[str, ...]:
-        """Top-level column names in order."""
+        """Return the top-level column names, in order."""
         return tuple(f.name for f in self.fields)
 
     def walk(self) -> Iterator[tuple[tuple[str, ...], Field]]:
-        """Every field at every level, parents first, with its path of names."""
+        """Yield every field at every level, parents first, with its path of names."""
         return walk(self.fields)
 
     def by_id(self) -> dict[int, tuple[tuple[str, ...], Field]]:
-        """Path and field by field id, at every level."""
+        """Return the path and the field for each field id, at every level."""
         return {f.id: (path, f) for path, f in self.walk()}
 
 
 def walk(fields: tuple[Field, ...], prefix: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Field]]:
-    """The given fields and all their descendants, parents first, each with its path of names."""
+    """Yield the fields and all their descendants, parents first, each with its path of names."""
     for f in fields:
         path = (*prefix, f.name)
         yield path, f
@@ -323,7 +359,7 @@ def walk(fields: tuple[Field, ...], prefix: tuple[str, ...] = ()) -> Iterator[tu
 
 
 def children(type_: Type) -> tuple[Field, ...]:
-    """The direct fields of a nested type; empty for a primitive one."""
+    """Return the direct fields of a nested type, or an empty tuple for a primitive type."""
     match type_:
         case StructType(fields=fields):
             return fields
@@ -336,7 +372,7 @@ def children(type_: Type) -> tuple[Field, ...]:
 
 
 def describe_field(field_: Field) -> dict[str, object]:
-    """The field and its parts as plain values; what is not there has no key."""
+    """Return the field and its parts as plain values. Missing properties have no key."""
     known = {"initial_default": field_.initial_default, "physical_name": field_.physical_name, "doc": field_.doc}
     return {
         **{"id": field_.id, "name": field_.name, "type": str(field_.type), "required": field_.required},
@@ -346,7 +382,7 @@ def describe_field(field_: Field) -> dict[str, object]:
 
 
 def value_text(value: CellValue, type_: Type | None) -> str:
-    """A value in the internal form as people write it: dates and instants in ISO 8601."""
+    """Return a value in the internal form as text. Dates and instants are in ISO 8601."""
     match type_:
         case DateType() if value is not None:
             return str(np.datetime64(value, "D"))
@@ -359,7 +395,7 @@ def value_text(value: CellValue, type_: Type | None) -> str:
 
 
 def arrow_type(type_: Type) -> pa.DataType:
-    """The Arrow type in which rows leave harness: variant as JSON text, geo as WKB, unknown as int32 nulls."""
+    """Return the Arrow type of a column in results: variant as JSON text, geo types as WKB, unknown as int32 nulls."""
     match type_:
         case BooleanType():
             return pa.bool_()
@@ -398,23 +434,21 @@ def arrow_type(type_: Type) -> pa.DataType:
 
 
 def arrow_field(field_: Field) -> pa.Field:
-    """The Arrow field of a logical field, with its name and nullability; no metadata."""
+    """Return the Arrow field of a logical field, with its name and nullability, without metadata."""
     return pa.field(field_.name, arrow_type(field_.type), nullable=not field_.required)
 
 
-# The deepest nesting of types. Walks of a type recurse once a level, here and in the engines.
-
-
 def check_nesting(fields: tuple[Field, ...], limits: Limits, *, file: str | None = None) -> None:
-    """Refuses columns of more levels than `limits.nesting` (LimitError)."""
+    """Refuse columns with more nested levels than `limits.nesting`, because functions recurse once for each level.
+
+    Raises:
+        LimitError: There are too many levels.
+    """
     level, depth = fields, 0
     while level:
         depth += 1
         limits.check("nesting", depth, "levels of types", file=file)
         level = tuple(part for field in level for part in children(field.type))
-
-
-# Columns that no file holds: where a row came from, and how it changed.
 
 
 METADATA: dict[str, Field] = {
@@ -430,7 +464,10 @@ METADATA: dict[str, Field] = {
         Field(id=2147483538, name="_row_commit_version", type=IntegerType(64)),
     )
 }
-"""Metadata columns by name, with the ids that Iceberg reserves (iceberg 5.17); the last is Delta's (delta W3)."""
+"""The metadata columns by name, with the ids that Iceberg reserves (iceberg 5.17).
+
+They are not stored in files. The last one belongs to Delta (delta W3).
+"""
 
 CHANGES: dict[str, Field] = {
     f.name: f
@@ -440,22 +477,24 @@ CHANGES: dict[str, Field] = {
         Field(id=2147483536, name="_commit_timestamp", type=TimestampType(utc=True)),
     )
 }
-"""The columns that a Delta change data feed adds to those of the table, in order (delta C10).
+"""The columns that a Delta change data feed adds to the columns of the table, in order (delta C10).
 
-Iceberg reserves an id for the type of a change. The others have free ones: no delete file has a column of theirs.
+Iceberg reserves an id for the type of a change. The other columns have unused ids, because no delete file has such
+columns.
 """
 
 
 def from_unscaled(number: int, scale: int) -> Decimal:
-    """`number` / 10**scale, exact at any precision."""
-    # Not by arithmetic: the default context rounds at 28 digits, and tables hold 38.
+    """Return `number` / 10**scale, exact at any precision."""
+    # Arithmetic would round: the default context has 28 digits, and tables have up to 38.
     return Decimal((int(number < 0), tuple(map(int, str(abs(number)))), -scale))
 
 
 def unscaled(value: Decimal, scale: int) -> int:
-    """The integer that, divided by 10**scale, is `value`; exact at any precision.
+    """Return `value` * 10**scale as an integer, exact at any precision.
 
-    Raises ValueError: `value` has more digits after the point than `scale`, or is not finite.
+    Raises:
+        ValueError: `value` has more than `scale` digits after the point, or is not finite.
     """
     sign, digits, exponent = value.as_tuple()
     if not isinstance(exponent, int):

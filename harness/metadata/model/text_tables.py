@@ -1,4 +1,4 @@
-"""The layout of all tables of text: columns that fit a line, with types below the names and NULL apart from 'NULL'.
+"""The layout of text tables: columns that fit a line, with types below the names, and NULL distinct from 'NULL'.
 
     id      region   total
     bigint  varchar  decimal(9,2)
@@ -6,8 +6,9 @@
          1  eu               1.50
     (2 more columns: channel = web, comment)
 
-Numbers, dates, times and booleans are never cut. A text is cut where it is wider than three quarters of the line. Where
-not all columns fit, those are left out first that hold one value in all rows, then each that finds no room.
+Numbers, dates, times, and Booleans are never cut. Texts are cut if they are wider than three quarters of the line. If
+some columns do not fit, columns with the same value in all rows are left out first, then each column that does not fit
+into the rest of the line.
 """
 
 from __future__ import annotations
@@ -25,21 +26,31 @@ from harness.storage.records import dataclass
 
 _NULL, _CUT, _GAP = "NULL", "…", "  "
 _NARROWEST, _SHORTEST_DIRECTORY, _MOST_NAMES = 8, 8, 30
-"""Cells of a cut text; of a directory that is told once; names of columns that are left out."""
+"""The minimum width of a cut text, the minimum length of a common directory, and a maximum of names.
+
+A common directory is printed once instead of in every cell. The maximum applies to the list of omitted columns.
+"""
 
 Style: TypeAlias = Callable[[str, str], str]
-"""Gives a text with the codes of a style, such as `dim`."""
+"""A function that adds the codes of a style to a text, for example of the style `dim`."""
 TextRow: TypeAlias = Sequence[str | None]
 
 
 def unstyled(text: str, style: str) -> str:
-    """The text as it is."""
+    """Return the text unchanged."""
     return text
 
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column of a table. type: told below the name. is_whole: no value is cut. to_right: as numbers are."""
+    """A column of a text table.
+
+    Attributes:
+        name: The name.
+        type: The type, printed below the name.
+        is_whole: True if values are never cut.
+        to_right: True if values are aligned to the right, like numbers.
+    """
 
     name: str
     type: str = ""
@@ -48,14 +59,14 @@ class Column:
 
 
 def column_of(name: str, type_: Any) -> Column:
-    """The column of a DuckDBPyType."""
+    """Return the column for a name and a DuckDBPyType."""
     is_number = type_.id.endswith(("int", "integer", "float", "double", "decimal"))
     is_whole = is_number or type_.id.startswith(("date", "time", "interval", "boolean", "uuid"))
     return Column(name, _type_name(type_), is_whole=is_whole, to_right=is_number)
 
 
 def _type_name(type_: Any) -> str:
-    """The type in a word, as SQL has it; of a list, with that of its items."""
+    """Return a type as a single word of SQL. For a list, the type of its items precedes `[]`."""
     match type_.id:
         case "list" | "array":
             return f"{_type_name(dict(type_.children)['child'])}[]"
@@ -66,7 +77,10 @@ def _type_name(type_: Any) -> str:
 
 
 def cell_width(text: str) -> int:
-    """Cells of a terminal: two for a wide character, none for one that combines with its neighbours or joins them."""
+    """Return the number of terminal cells that a text takes.
+
+    A wide character takes 2 cells. A character that combines with its neighbors takes none.
+    """
     if text.isascii():
         return len(text)
     none = {c for c in set(text) if unicodedata.category(c) in ("Mn", "Me", "Cf")}
@@ -74,7 +88,7 @@ def cell_width(text: str) -> int:
 
 
 def text_prefix(text: str, width: int) -> str:
-    """The longest start of a text that takes at most so many cells."""
+    """Return the longest prefix of a text that takes at most `width` cells."""
     taken = 0
     for place, character in enumerate(text):
         taken += cell_width(character)
@@ -84,7 +98,14 @@ def text_prefix(text: str, width: int) -> str:
 
 
 def cut_text(text: str, width: int, sign: str = _CUT, *, tail: int = 0) -> str:
-    """`text` on one line of printable characters, in at most `width` cells, the last `tail` of them from its end."""
+    """Return `text` on one line of printable characters, in at most `width` cells.
+
+    Args:
+        text: The text.
+        width: The maximum width in cells.
+        sign: The text that replaces the omitted part.
+        tail: The number of characters to keep from the end of the text.
+    """
     text = visible(text)
     if cell_width(text) <= width:
         return text
@@ -93,14 +114,14 @@ def cut_text(text: str, width: int, sign: str = _CUT, *, tail: int = 0) -> str:
 
 
 def shorten(text: str, width: int) -> str:
-    """At most so many cells of a text: its start, or the end of a path."""
+    """Return at most `width` cells of a text: its start, or the end if it is a path."""
     if "/" in text and " " not in text and cell_width(text) > width:
         return (text_prefix(text[::-1], width - 1) + _CUT)[::-1]
     return cut_text(text, width)
 
 
 def fold(text: str, width: int) -> str:
-    """Lines of at most `width` cells, as far as words allow; the rest of a line stands below it, indented."""
+    """Wrap lines at word boundaries to at most `width` cells. Continuation lines are indented."""
     lines = []
     for line in text.split("\n"):
         indent = " " * (len(line) - len(line.lstrip()) + 4)
@@ -111,7 +132,7 @@ def fold(text: str, width: int) -> str:
 
 
 def align(lines: Iterable[Sequence[str]], to_right: Sequence[bool] = ()) -> Iterator[str]:
-    """Cells one below the other, in columns as wide as they must be."""
+    """Yield lines of cells as text, in columns as wide as necessary."""
     cells = [[visible(cell) for cell in line] for line in lines]
     widths = [max(map(cell_width, column)) for column in zip(*cells, strict=True)]
     sides = [*to_right, *(False for _ in widths[len(to_right) :])]
@@ -119,7 +140,7 @@ def align(lines: Iterable[Sequence[str]], to_right: Sequence[bool] = ()) -> Iter
 
 
 def pad(text: str, width: int, to_right: bool = False) -> str:
-    """A text with spaces, in `width` cells."""
+    """Return a text padded with spaces to `width` cells."""
     padding = " " * (width - cell_width(text))
     return padding + text if to_right else text + padding
 
@@ -131,11 +152,15 @@ def table_lines(
     width: int | None = None,
     style: Style = unstyled,
 ) -> Iterator[str]:
-    """Names, types and a rule where there are types, a line per row, then notes on the columns that do not fit.
+    """Yield the lines of a table: names, types and a rule, rows, and notes on columns that do not fit.
+
+    Tables without types have no rule.
 
     Args:
-        batches: rows; widths are those of the first batch. None is a null.
-        width: of a line at most, in cells; None: as long as it is.
+        columns: The columns.
+        batches: The rows in batches. The widths are determined by the first batch. None is a null.
+        width: The maximum width of a line in cells. None: unlimited.
+        style: The function that styles types and nulls.
     """
     rest = iter(batches)
     first = next(rest, ())
@@ -150,7 +175,7 @@ def table_lines(
 
 
 class _Layout:
-    """The places of the shown columns, the widths of all, and what stands below the rows."""
+    """The indices of the shown columns, the widths of all columns, and the notes below the rows."""
 
     def __init__(self, columns: Sequence[Column], rows: Sequence[TextRow], width: int | None) -> None:
         self.columns, self.shown, self.notes = columns, list(range(len(columns))), list[str]()
@@ -204,14 +229,14 @@ class _Layout:
 
 
 def _cell(text: str | None) -> str:
-    """A cell on one line. A text that is called NULL has quotes."""
+    """Return a cell on one line. A text NULL is quoted."""
     if text is None:
         return _NULL
     return visible(f'"{text}"' if text.strip('"') == _NULL else text)
 
 
 def _directory(texts: Sequence[str]) -> str:
-    """The directory in which all paths lie; empty where a text is no path, or it is short."""
+    """Return the common directory of paths, or an empty text if a text is not a path or the directory is short."""
     if not texts or any(" " in text for text in texts):
         return ""
     found = commonprefix(texts).rpartition("/")[0]  # noqa: RUF071  # the rest of a name goes
@@ -219,7 +244,7 @@ def _directory(texts: Sequence[str]) -> str:
 
 
 def html_table(columns: Sequence[Column], rows: Iterable[TextRow]) -> str:
-    """The table as HTML, for notebooks."""
+    """Return the table as HTML, for notebooks."""
     heads = ["<th>{}</th>".format("</th><th>".join(html_text(column.name) for column in columns))]
     if any(column.type for column in columns):
         heads.append("".join(f"<td><code>{html_text(column.type)}</code></td>" for column in columns))
@@ -228,29 +253,30 @@ def html_table(columns: Sequence[Column], rows: Iterable[TextRow]) -> str:
     return f"<table><tr>{'</tr><tr>'.join([*heads, *lines])}</tr></table>"
 
 
-# Plain values by name: points in time are milliseconds since 1970 there, and sizes are bytes.
+# In the following functions, keys that end with `_ms` are milliseconds since 1970, and keys with `bytes` or `size` are
+# bytes.
 
 
 _TIMES = ("timestamp_ms", "updated_ms")
 
 
 def label(key: str) -> str:
-    """The name of a value for people."""
+    """Return the name of a value as shown to users."""
     return visible(key.removesuffix("_ms") if key.endswith(_TIMES) else key)
 
 
 def value_text(key: str, value: object) -> str:
-    """A value on one line; times as ISO 8601."""
+    """Return a value on one line. Times are in ISO 8601."""
     match value:
         case int() if key.endswith(_TIMES):
-            import numpy as np  # takes longer than the start of a command that prints no time
+            import numpy as np  # importing NumPy takes longer than a command that prints no time
 
             return f"{np.datetime64(value, 'ms')}Z"
         case int() if not {"bytes", "size", "most"}.isdisjoint(key.split("_")):
             return size_text(value)
         case None | []:
             return "-"
-        case dict() if not value:  # the pattern {} is any mapping
+        case dict() if not value:  # the pattern {} would match any mapping
             return "-"
         case list() if not any(isinstance(item, list | dict) for item in value):
             return ", ".join(value_text("", item) for item in value)
@@ -273,7 +299,7 @@ def _records(rows: Sequence[Mapping[str, object]]) -> tuple[list[Column], list[l
 
 
 def record_lines(rows: Sequence[Mapping[str, Any]], indent: str = "", width: int | None = None) -> Iterator[str]:
-    """Rows as a table without the columns that are empty everywhere. A row's own tables stand under the row."""
+    """Yield rows as a table, without columns that are empty in every row. Nested tables of a row follow below it."""
     columns, cells = _records(rows)
     lines = table_lines(columns, [cells], width=None if width is None else width - len(indent))
     yield indent + next(lines)
@@ -290,7 +316,7 @@ def _is_table(value: object) -> bool:
 
 
 class Listing(list[dict[str, Any]]):
-    """Plain values that print themselves as a table, and are one in notebooks."""
+    """A list of plain values that prints as a table, and is shown as one in notebooks."""
 
     def __str__(self) -> str:
         return "\n".join(record_lines(self, width=shutil.get_terminal_size().columns))

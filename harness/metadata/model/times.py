@@ -1,4 +1,4 @@
-"""Points in time as users write them, and as messages show them."""
+"""Points in time: as users write them, and as messages show them."""
 
 from __future__ import annotations
 
@@ -20,12 +20,16 @@ _INSTANT = re.compile(
 
 
 def timestamp_ms(value: int | str | datetime, *, rounding: Literal["down", "up"] = "down") -> int:
-    """A point in time as milliseconds since 1970-01-01 UTC; what is finer (down to microseconds) is rounded.
+    """Return a point in time as milliseconds since 1970-01-01 UTC.
 
-    An int is milliseconds already, and so is a text of 12 to 18 digits. Other texts are ISO dates, `2024-12-31` (its
-    first instant), or times, `2024-12-31 23:59:59.999`, with an offset or without (then UTC). A naive datetime is UTC.
+    Args:
+        value: An int is milliseconds already, and so is a text of 12 to 18 digits. Other texts are ISO dates, for
+            example `2024-12-31` (its first instant), or times, for example `2024-12-31 23:59:59.999`, with an offset or
+            else in UTC. A naive datetime is in UTC.
+        rounding: The rounding direction for fractions of a millisecond, down to microseconds.
 
-    Raises RequestError: the value is none of these.
+    Raises:
+        RequestError: The value is none of these.
     """
     if isinstance(value, datetime):
         return _to_ms(value, rounding)
@@ -51,24 +55,26 @@ When: TypeAlias = int | str | datetime | None
 
 
 ParsedMoment: TypeAlias = tuple[Literal["snapshot", "timestamp", "ref"], int | str | datetime]
-"""What a `When` selects: a snapshot id or version, a time for `timestamp_ms`, or the name of a branch or tag."""
+"""The selection of a `When`: a snapshot id or version, a time for `timestamp_ms`, or the name of a branch or tag."""
 
 
 _DIGITS = 19
-"""The most digits of a 64-bit number."""
+"""The maximum number of digits of a 64-bit number."""
 
 
 def parse_moment(at: When, name: str = "at") -> ParsedMoment | None:
     """Return what `at` selects, or None if it is None.
 
-    A number is a snapshot id or version. A datetime is a time. Text in digits is an id, `2024-12…` is a time, and other
-    text is a branch or tag. `snapshot=`, `timestamp=` and `ref=` before the text state which it is: `ref=2024-12`.
+    A number is a snapshot id or version. A datetime is a time. A text of digits is an id, a text like `2024-12…` is a
+    time, and other text is a branch or tag. The prefixes `snapshot=`, `timestamp=`, and `ref=` state explicitly which
+    it is, for example `ref=2024-12`.
 
     Args:
+        at: The moment as the user wrote it.
         name: The name of the argument, for messages.
 
     Raises:
-        RequestError: `snapshot=` is not followed by a number, the time is none, or the value is of another type.
+        RequestError: `snapshot=` is not followed by a number, the time is invalid, or the value has another type.
     """
     if not isinstance(at, str):
         if at is None:
@@ -98,7 +104,7 @@ def parse_moment(at: When, name: str = "at") -> ParsedMoment | None:
 
 
 def show_ms(time_ms: int) -> str:
-    """A time in milliseconds since 1970-01-01 UTC as ISO text, or as that number outside the years 1 to 9999."""
+    """Return milliseconds since 1970-01-01 UTC as ISO text, or as a number if the year is outside of 1 to 9999."""
     try:
         return (_EPOCH + timedelta(milliseconds=time_ms)).isoformat(timespec="milliseconds").replace("+00:00", "Z")
     except OverflowError:
@@ -106,8 +112,9 @@ def show_ms(time_ms: int) -> str:
 
 
 def year_month_day(days: int) -> tuple[int, int, int]:
-    """The date of a day since 1970-01-01 in the proleptic Gregorian calendar, for any year."""
-    # Counted from 1 March of year 0, so that the leap day is the last of its year; eras of 400 years are all alike.
+    """Return the date of a day since 1970-01-01 in the proleptic Gregorian calendar, for any year."""
+    # Days are counted from March 1 of year 0, so that a leap day is the last day of its year. All eras of 400 years are
+    # equal.
     era, day_of_era = divmod(days + 719_468, 146_097)
     year = (day_of_era - day_of_era // 1_460 + day_of_era // 36_524 - day_of_era // 146_096) // 365
     day_of_year = day_of_era - (365 * year + year // 4 - year // 100)

@@ -211,8 +211,8 @@ class PositionDeletes:
     def sources(self, indexes: list[int | None]) -> Iterator[PositionSource | None]:
         """Yield the source of each file, None for a file without deleted positions."""
         count = self.vectors.num_rows
-        wanted = [index for index in indexes if index is not None and index < count]
-        rows = iter(self.vectors.take(array_of(wanted, pa.int64())).to_pylist() if wanted else ())
+        vector_indexes = [index for index in indexes if index is not None and index < count]
+        rows = iter(self.vectors.take(array_of(vector_indexes, pa.int64())).to_pylist() if vector_indexes else ())
         for index in indexes:
             yield None if index is None else self.sets[index - count] if index >= count else _vector(next(rows))
 

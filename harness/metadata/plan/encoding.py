@@ -228,8 +228,8 @@ def _decode_member(raw: Any, hint: Any) -> Any:
     choices = arguments if origin in (Union, UnionType) else (hint,)
     choices = tuple(getattr(each, "__supertype__", each) for each in choices)  # paths are a `NewType` of str
     if isinstance(raw, dict):
-        named: dict[str, Any] = {each.__name__: each for each in choices if isinstance(each, type)}
-        cls = named[raw["is"]]  # only these classes can be created
+        classes: dict[str, Any] = {each.__name__: each for each in choices if isinstance(each, type)}
+        cls = classes[raw["is"]]  # only these classes can be created
         hints = _hints(cls)
         if raw.keys() - {"is"} != hints.keys():
             raise ValueError(f"its {cls.__name__} has other members")

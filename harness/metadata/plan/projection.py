@@ -227,7 +227,7 @@ def resolver(
         file_path=file_path,
         table=table,
     )
-    return lambda wanted: found.source(wanted, file, wanted.name)
+    return lambda target: found.source(target, file, target.name)
 
 
 def is_positional(file: PhysicalSchema, *, name_mapping: NameMapping | None, file_format: str = "parquet") -> bool:
@@ -273,7 +273,7 @@ def find_named(name: str, file: PhysicalSchema) -> FileColumn | None:
     return next((FileColumn(f, place=place) for place, f in enumerate(file) if f.name == name), None)
 
 
-def check_stored(wanted: dt.Field, stored: FileColumn, *, file_path: str, table: str, lookup: ColumnLookup) -> None:
+def check_stored(target: dt.Field, stored: FileColumn, *, file_path: str, table: str, lookup: ColumnLookup) -> None:
     """Raise SchemaMismatchError if a stored metadata column has an incompatible type (iceberg 5.12, delta T23)."""
     found = _Resolver(
         partition_ids=frozenset(),
@@ -284,10 +284,10 @@ def check_stored(wanted: dt.Field, stored: FileColumn, *, file_path: str, table:
         file_path=file_path,
         table=table,
     )
-    found.from_stored(wanted, stored.physical, wanted.name, stored.place)
+    found.from_stored(target, stored.physical, target.name, stored.place)
 
 
-def is_identity(wanted: dt.Field, source: ColumnSource) -> bool:
+def is_identity(target: dt.Field, source: ColumnSource) -> bool:
     """Return whether the stored column has the table's types, and below the top the same names and order.
 
     The column's own name is not compared. The result is False for a variant or a geometry, which engines must convert.
@@ -295,16 +295,16 @@ def is_identity(wanted: dt.Field, source: ColumnSource) -> bool:
     if not isinstance(source, FileColumn):
         return False
     stored, parts = source.physical, source.parts
-    match wanted.type:
+    match target.type:
         case dt.StructType(fields=fields):
             same_names = tuple(f.name for f in fields) == tuple(f.name for f in stored.children)
             return same_names and _are_unchanged(fields, stored.children, parts)
         case dt.ListType() | dt.MapType():
-            return _are_unchanged(dt.children(wanted.type), stored.children, parts)
+            return _are_unchanged(dt.children(target.type), stored.children, parts)
         case dt.VariantType() | dt.GeometryType() | dt.GeographyType():
             return False
         case _:
-            return stored.type == wanted.type
+            return stored.type == target.type
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -334,24 +334,24 @@ class _Resolver:
     is_mapped: bool = False
     levels: _FieldIndex = field(default_factory=_FieldIndex, repr=False, compare=False)
 
-    def source(self, wanted: dt.Field, level: PhysicalSchema, path: str) -> ColumnSource:
-        if isinstance(wanted.type, dt.UnknownType):
+    def source(self, target: dt.Field, level: PhysicalSchema, path: str) -> ColumnSource:
+        if isinstance(target.type, dt.UnknownType):
             return ConstantValue(None)
-        self.refuse_opaque(wanted, path)
-        is_partition = wanted.id in self.partition_ids
+        self.refuse_opaque(target, path)
+        is_partition = target.id in self.partition_ids
         if is_partition and (self.lookup.is_delta or not self.has_ids):
-            return PartitionValue(wanted.id)
-        place = self.find(wanted, level, path)
+            return PartitionValue(target.id)
+        place = self.find(target, level, path)
         if place is not None:
-            return self.from_stored(wanted, level[place], path, place)
+            return self.from_stored(target, level[place], path, place)
         if is_partition:
-            return PartitionValue(wanted.id)
-        return ConstantValue(None if self.lookup.is_delta else self.default(wanted, path))
+            return PartitionValue(target.id)
+        return ConstantValue(None if self.lookup.is_delta else self.default(target, path))
 
-    def find(self, wanted: dt.Field, level: PhysicalSchema, path: str) -> int | None:
+    def find(self, target: dt.Field, level: PhysicalSchema, path: str) -> int | None:
         """Return the position of a field in a level, or None if the level does not have the field."""
-        if self.lookup.is_by_name or (self.lookup.is_delta and dt.CHANGES.get(wanted.name) == wanted):
-            name = stored_name(wanted)
+        if self.lookup.is_by_name or (self.lookup.is_delta and dt.CHANGES.get(target.name) == target):
+            name = stored_name(target)
             found = self.levels.by_name(name, level, self.lookup)
             if len(found) > 1:
                 names = " and ".join(repr(level[place].name) for place in found)
@@ -366,26 +366,26 @@ class _Resolver:
                 "have none; rewrite the file",
                 **self.error_place("MissingFieldIds", path, "delta T11"),
             )
-        found = self.levels.by_id(wanted.id, level)
+        found = self.levels.by_id(target.id, level)
         if len(found) > 1:
             names = " and ".join(repr(level[place].name) for place in found)
             raise SchemaMismatchError(
-                f"Cannot read column {path}: the file's columns {names} both have field id {wanted.id}; "
+                f"Cannot read column {path}: the file's columns {names} both have field id {target.id}; "
                 "correct the file or the name mapping",
                 **self.error_place("DuplicateFieldId", path, self.rule("iceberg 5.1", "delta T11")),
             )
         return found[0] if found else None
 
-    def from_stored(self, wanted: dt.Field, stored: PhysicalField, path: str, place: int) -> ColumnSource:
+    def from_stored(self, target: dt.Field, stored: PhysicalField, path: str, place: int) -> ColumnSource:
         if isinstance(stored.type, dt.UnknownType):
             return ConstantValue(None)
-        if self.by_position and (dt.children(wanted.type) or stored.children):
+        if self.by_position and (dt.children(target.type) or stored.children):
             raise UnsupportedError(
                 f"Cannot read nested {path} by position: the file has no field ids and the table no name mapping; "
                 "set the table property schema.name-mapping.default",
                 **self.error_place("MissingFieldIds", path, "iceberg 5.6"),
             )
-        match wanted.type, stored.type:
+        match target.type, stored.type:
             case dt.StructType(fields=fields), dt.StructType():
                 inner = tuple(self.source(f, stored.children, f"{path}.{f.name}") for f in fields)
                 return FileColumn(stored, inner, place)
@@ -406,62 +406,62 @@ class _Resolver:
             case dt.TimestampType(utc=utc), dt.TimestampType(utc=stored_utc) if self.strict_zones and utc != stored_utc:
                 pass
             case _:
-                if (is_readable_in_delta if self.lookup.is_delta else is_readable)(stored.type, wanted.type):
+                if (is_readable_in_delta if self.lookup.is_delta else is_readable)(stored.type, target.type):
                     return FileColumn(stored, place=place)
         raise SchemaMismatchError(
             f"Cannot read column {path}: the file stores {stored_type_text(stored)}, which cannot be read as "
-            f"{wanted.type}, the type in the table; {'rewrite the file, or ' if self.is_mapped else ''}{self.remedy()}",
+            f"{target.type}, the type in the table; {'rewrite the file, or ' if self.is_mapped else ''}{self.remedy()}",
             **self.error_place("IncompatibleType", path, self.rule("iceberg 5.12", "delta T23")),
         )
 
-    def part(self, wanted: dt.Field, parent: PhysicalField, path: str, place: int) -> ColumnSource:
+    def part(self, target: dt.Field, parent: PhysicalField, path: str, place: int) -> ColumnSource:
         """Return the source of an element, key, or value. Its only candidate must not be another field's."""
         stored = parent.children[place]
-        path = f"{path}.{wanted.name}"
-        if isinstance(wanted.type, dt.UnknownType):
+        path = f"{path}.{target.name}"
+        if isinstance(target.type, dt.UnknownType):
             return ConstantValue(None)
-        self.refuse_opaque(wanted, path)
-        if stored.id is not None and stored.id != wanted.id and not self.lookup.is_delta:
+        self.refuse_opaque(target, path)
+        if stored.id is not None and stored.id != target.id and not self.lookup.is_delta:
             where = "the name mapping" if self.is_mapped else "the file"
             raise SchemaMismatchError(
-                f"Cannot read column {path}: it has field id {stored.id} in {where} and {wanted.id} in the table's "
+                f"Cannot read column {path}: it has field id {stored.id} in {where} and {target.id} in the table's "
                 f"schema; {self.remedy()}",
                 **self.error_place("IncompatibleType", path, "iceberg 5.1"),
             )
-        return self.from_stored(wanted, stored, path, place)
+        return self.from_stored(target, stored, path, place)
 
-    def default(self, wanted: dt.Field, path: str) -> Any:
+    def default(self, target: dt.Field, path: str) -> Any:
         """Return the value of a field that the file lacks (iceberg 5.2, 5.9)."""
-        held = sorted(f.id for _, f in dt.walk(dt.children(wanted.type)) if f.id in self.partition_ids)
-        if held:
+        partition_fields = sorted(f.id for _, f in dt.walk(dt.children(target.type)) if f.id in self.partition_ids)
+        if partition_fields:
             raise UnsupportedError(
                 f"Cannot read column {path}: the file lacks the struct, but its partition tuple has values for the "
-                f"struct's fields {held}; rewrite the file",
+                f"struct's fields {partition_fields}; rewrite the file",
                 **self.error_place("UnsupportedType", path, "iceberg 5.2"),
             )
-        if wanted.initial_default is None and wanted.required:
+        if target.initial_default is None and target.required:
             raise SchemaMismatchError(
-                f"Cannot read required column {path}: the file lacks field id {wanted.id}, which has no initial "
+                f"Cannot read required column {path}: the file lacks field id {target.id}, which has no initial "
                 f"default; {self.remedy()}, or make the column optional",
                 **self.error_place("MissingRequiredField", path, "iceberg 5.2"),
             )
-        return self.filled(wanted, wanted.initial_default, path)
+        return self.filled(target, target.initial_default, path)
 
-    def filled(self, wanted: dt.Field, value: Any, path: str) -> Any:
+    def filled(self, target: dt.Field, value: Any, path: str) -> Any:
         """Return a struct's default in the struct's order, with the defaults of the fields that it does not mention."""
-        if not isinstance(wanted.type, dt.StructType) or value is None:
+        if not isinstance(target.type, dt.StructType) or value is None:
             return value
         return {
             f.id: self.filled(f, value[f.id], f"{path}.{f.name}")
             if f.id in value
             else self.default(f, f"{path}.{f.name}")
-            for f in wanted.type.fields
+            for f in target.type.fields
         }
 
-    def refuse_opaque(self, wanted: dt.Field, path: str) -> None:
-        if isinstance(wanted.type, dt.OpaqueType):
+    def refuse_opaque(self, target: dt.Field, path: str) -> None:
+        if isinstance(target.type, dt.OpaqueType):
             raise UnsupportedError(
-                f"Cannot read column {path}: its type {wanted.type.text!r} is not known; leave the column out",
+                f"Cannot read column {path}: its type {target.type.text!r} is not known; leave the column out",
                 **self.error_place("UnsupportedType", path, self.rule("iceberg 1.22", "delta T28")),
             )
 

@@ -38,7 +38,7 @@ class Prune(enum.Enum):
 
 
 def parse_prune(text: str) -> Prune:
-    """Return the level with this name.
+    """Return the level of pruning called `text`.
 
     Raises:
         RequestError: There is no such level.
@@ -120,26 +120,28 @@ def catalog_answer(
         return None
     if type(max_version) is not int or max_version < 0:
         raise _invalid(f"max_version={max_version!r}: expected a version, 0 or more")
-    for one, other in itertools.pairwise(commits):
-        if one.version == other.version:
-            raise _invalid(f"ratified: it lists version {one.version} twice, expected one commit per version")
+    for earlier, later in itertools.pairwise(commits):
+        if earlier.version == later.version:
+            raise _invalid(f"ratified: it lists version {earlier.version} twice, expected one commit per version")
     if commits and commits[-1].version > max_version:
         newest = commits[-1].version
         raise _invalid(f"ratified: it lists version {newest}, above max_version={max_version}; ask the catalog again")
     return CatalogAnswer(max_version, commits)
 
 
-def _commit(given: Ratified) -> RatifiedCommit:
-    if isinstance(given, str):
-        return RatifiedCommit(_version(given), given)
-    if not (isinstance(given, tuple) and len(given) == 2 and type(given[0]) is int and given[0] >= 0):
-        raise _invalid(f"ratified: got {given!r:.80}, expected a name such as {_EXAMPLE}, or (version, content)")
-    version, said = given
-    if isinstance(said, bytes):
-        return RatifiedCommit(version, content=said)
-    if not isinstance(said, str) or _version(said) != version:
-        raise _invalid(f"ratified: got {said!r:.120} for version {version}, expected a staged commit of that version")
-    return RatifiedCommit(version, said)
+def _commit(commit: Ratified) -> RatifiedCommit:
+    if isinstance(commit, str):
+        return RatifiedCommit(_version(commit), commit)
+    if not (isinstance(commit, tuple) and len(commit) == 2 and type(commit[0]) is int and commit[0] >= 0):
+        raise _invalid(f"ratified: got {commit!r:.80}, expected a name such as {_EXAMPLE}, or (version, content)")
+    version, content = commit
+    if isinstance(content, bytes):
+        return RatifiedCommit(version, content=content)
+    if not isinstance(content, str) or _version(content) != version:
+        raise _invalid(
+            f"ratified: got {content!r:.120} for version {version}, expected a staged commit of that version"
+        )
+    return RatifiedCommit(version, content)
 
 
 def _version(name: str) -> int:

@@ -253,8 +253,8 @@ class ScanPlan:
         warnings: One sentence for each oddity of the files that does not affect rows.
         trusted: One phrase for each kind of recorded statistics that was trusted to skip manifests or files.
         guarded: One phrase for each known fault of a writer that could affect `filter`, but loses no row.
-        enough: If set, any rows of this number suffice, so an engine may leave files unread and return no more rows.
-            None: all rows are needed.
+        enough: If set, any `enough` rows suffice, so an engine may leave files unread and return no more rows. None:
+            all rows are needed.
     """
 
     table: str

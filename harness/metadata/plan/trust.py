@@ -3,7 +3,9 @@
 `CLAIMS` is the policy for Iceberg if `prune` is not passed. `WRITER_FAULTS` lists the known faults of writers of both
 formats. Both are also in docs/reference/trust.md.
 
-Spec: Iceberg, "Scan Planning" (rule iceberg 3.9, trap T14). The policy overrules the default of 3.9.
+The policy overrules the default of rule iceberg 3.9.
+
+Spec: Iceberg, "Manifest Lists" (rule iceberg 3.9, trap T14).
 """
 
 from __future__ import annotations

@@ -48,7 +48,7 @@ _VERSIONS = schema_of(
 
 
 def table(opened: DeltaTable, snapshot: DeltaSnapshot, kind: str) -> MetadataTable:
-    """Return the metadata table with a name, of a table or of a version."""
+    """Return the metadata table called `kind`: of the version for files and partitions, else of the table."""
     type_ = tuple_struct(snapshot.columns.partition_columns)
     if kind == "files":
         schema = schema_of(
@@ -74,9 +74,9 @@ def table(opened: DeltaTable, snapshot: DeltaSnapshot, kind: str) -> MetadataTab
 def _versions(table: DeltaTable) -> pa.Table:
     """Return the readable versions, newest first. Values of a commit that have the wrong type are null."""
     found = reversed(table.snapshots())
-    said = [f for f in _VERSIONS if f.name not in ("version", "timestamp")]
+    commit_fields = [f for f in _VERSIONS if f.name not in ("version", "timestamp")]
     rows = [
-        (e["id"], e["timestamp_ms"], *(_commit_value(e["commit_info"].get(f.name), f.type) for f in said))
+        (e["id"], e["timestamp_ms"], *(_commit_value(e["commit_info"].get(f.name), f.type) for f in commit_fields))
         for e in found
     ]
     return table_of(_VERSIONS, rows)

@@ -231,8 +231,8 @@ def draw_history(entries: Sequence[Mapping[str, Any]], most: int) -> Drawing:
     if earlier:
         changes = sum(len(entry["schema_changes"]) for entry in earlier)
         rest = {name: sum(entry[name] or 0 for entry in earlier) for name in COUNTS}
-        told = {"schema_changes": [f"{changes:,} changes of the schema"] if changes else []}
-        bars.append(replace(_bar(rest | told, unit), label=f"{len(earlier):,} earlier", is_rest=True))
+        schema_changes = {"schema_changes": [f"{changes:,} changes of the schema"] if changes else []}
+        bars.append(replace(_bar(rest | schema_changes, unit), label=f"{len(earlier):,} earlier", is_rest=True))
     times = " to ".join(dict.fromkeys(_time(entry) for entry in (*entries[-1:], *entries[:1])))
     points = counted(len(entries), "snapshot" if any("refs" in entry for entry in entries) else "version")
     return Drawing(title="history", note=f"{points}, {times}", bars=tuple(bars))

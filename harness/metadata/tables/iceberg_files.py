@@ -191,7 +191,7 @@ class ManifestTables:
         )
 
     def table(self, kind: str) -> MetadataTable:
-        """Return the metadata table with a name."""
+        """Return the metadata table called `kind`."""
         metrics = metrics_field(self.schema)
         match kind:
             case "entries":
@@ -382,7 +382,7 @@ def _deleted_positions(entry: ManifestEntry, source: IcebergTable) -> list[tuple
             physical=physical,
             format=file.format,
             record_count=file.record_count,
-            wanted=_EveryPath(),
+            data_files=_EveryPath(),
         )
         return list(found.items())
     name = both_paths(file.path, physical)

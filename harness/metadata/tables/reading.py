@@ -125,7 +125,7 @@ short lines."""
 
 
 def metadata_table(table: Any, selection: Any, name: str) -> MetadataTable:
-    """Return the metadata table with a name, of a snapshot or of the table.
+    """Return the metadata table called `name`, of a snapshot or of the table.
 
     Args:
         table: An opened table.
@@ -282,12 +282,12 @@ def map_of(keys: Sequence[int], columns: Sequence[pa.Array], type_: pa.DataType)
         type_: The type of the maps.
     """
     size = len(columns[0])
-    there = np.array([to_numpy(column.is_valid()) for column in columns], np.bool_).reshape(len(columns), size).T
-    rows, places = np.nonzero(there)
+    has_value = np.array([to_numpy(column.is_valid()) for column in columns], np.bool_).reshape(len(columns), size).T
+    rows, places = np.nonzero(has_value)
     offsets = np.zeros(size + 1, np.int32)
-    np.cumsum(there.sum(axis=1), out=offsets[1:])
+    np.cumsum(has_value.sum(axis=1), out=offsets[1:])
     items = pa.concat_arrays(list(columns)).take(from_numpy(places * size + rows))
     found_keys = from_numpy(np.array(keys, np.int32)[places])
     entries = pa.StructArray.from_arrays([found_keys, items], fields=[type_.key_field, type_.item_field])
-    validity = pa.py_buffer(np.packbits(there.any(axis=1), bitorder="little"))
+    validity = pa.py_buffer(np.packbits(has_value.any(axis=1), bitorder="little"))
     return pa.Array.from_buffers(type_, size, [validity, pa.py_buffer(offsets)], children=[entries])

@@ -172,7 +172,7 @@ class _IcebergSlice:
             physical=physical,
             format=entry.file.format,
             record_count=entry.file.record_count,
-            wanted=self.targets,
+            data_files=self.targets,
         )
         moved = {self.targets[path]: self._translate_positions(path, positions) for path, positions in result.items()}
         dead = sorted((path, positions) for path, positions in moved.items() if positions)

@@ -53,7 +53,7 @@ def _key(
     """Define a key of `expect` as a field of `ExpectationKeys` or `Expectation`. Nothing else is needed for a new key.
 
     Args:
-        meaning: The description in fixtures/README.md.
+        meaning: The description in docs/how-to/write-a-scenario.md.
         take: Reads the value from a mapping, by the key's name.
         default: The value if the key is absent.
         in_plan: Whether the key is an argument of `Snapshot.plan`. It is then passed to every read and named in
@@ -105,16 +105,18 @@ class ExpectationKeys:
     """The keys of `expect` that reads and scores use unchanged."""
 
     columns: tuple[str, ...] | None = _key(
-        "names in the order wanted, metadata columns such as `_pos` and `_row_id` too. Left out: all",
+        "column names in output order, including metadata columns like `_pos` and `_row_id`. Default: all columns",
         _texts,
         in_plan=True,
     )
-    where: str | None = _key("a boolean expression of SQL, as DuckDB has it", _text, in_plan=True)
+    where: str | None = _key("a boolean expression in DuckDB's SQL", _text, in_plan=True)
     open: str | None = _key(
-        "why the specification leaves this open; what harness decided stands beside it, and others may differ", _text
+        "the reason why the specification leaves the result open. `rows` or `error` then hold harness's decision, "
+        "and other readers may differ",
+        _text,
     )
     policy: str | None = _key(
-        "why harness gives this answer, which the specification does not demand, see below", _text
+        "the reason for a result that harness chose and the specification does not require, see below", _text
     )
 
     @property
@@ -132,24 +134,26 @@ class ExpectationKeys:
 class Expectation(ExpectationKeys):
     """A read and its expected result, as written in a scenario: either `rows` or `error`, unless it is `open`."""
 
-    at: Selector = _key("a moment, see below. Left out: now", _selector, default=Selector())  # noqa: RUF009  # a field
+    at: Selector = _key(  # noqa: RUF009  # a field
+        "a point in the table's history, see below. Default: the current state", _selector, default=Selector()
+    )
     rows: Sequence[Any] | Mapping[str, Any] | None = _key(
-        "lists in the order of the columns, or mappings (a name left out is null). Order of rows means nothing; types, "
-        "numbers of equal rows, NaN and -0.0 do. `_file` is given by label. Many rows are counted: "
+        "lists in column order, or mappings (a missing name is null). The order of rows does not matter; types, "
+        "the numbers of equal rows, NaN and -0.0 do. `_file` is the file's label. Many rows can be generated: "
         '`{count: 3000, from: 0, step: 1, row: ["{i}", "n{i}"], except: [0, [10, 19]]}`',
         _rows,
     )
     error: ExpectedError | None = _key(  # noqa: RUF009  # a field
-        "in place of rows, a class of `harness.errors`; `cause` and `match` (words of the message) where they matter",
+        "instead of rows, a class of `harness.errors`, optionally with `cause` and `match` (a part of the message)",
         _error,
     )
     types: Mapping[str, str] | None = _key(
-        "`{column: type}`, types that the builder cannot know because a document was edited by hand",
+        "`{column: type}`, for types that the builder does not know because the scenario edits a document",
         lambda arguments, name: arguments.typed(dict, name),
     )
     catalog: Mapping[str, object] | str | None = _key(
-        "Delta: what is known of the table's catalog. `{max-version: 3, ratified: [2, 3]}` with versions that `stage` "
-        "and `hold` took out of the log, or names of staged commits; or `published`. Left out: nothing",
+        "Delta: the answer of the table's catalog. `{max-version: 3, ratified: [2, 3]}` with versions that `stage` "
+        "and `hold` removed from the log, or names of staged commits; or `published`. Default: no catalog",
         lambda arguments, name: arguments.any(name),
     )
 
@@ -230,7 +234,7 @@ class Operation:
     """An operation in `history`.
 
     Attributes:
-        keys: The form of its value, as shown in fixtures/README.md.
+        keys: The form of its value, as shown in docs/how-to/write-a-scenario.md.
         run: Executes the operation. The arguments are the history, the value, and the place. If it returns a label, the
             label names the newest version.
     """
@@ -366,7 +370,7 @@ class SelectorKind:
     """A key of `at`.
 
     Attributes:
-        meaning: The description of its value in fixtures/README.md.
+        meaning: The description of its value in docs/how-to/write-a-scenario.md.
         types: The types that the value may have.
         resolved: Returns the point in a history.
         formats: The formats that support the key.
@@ -396,15 +400,18 @@ def _changes(history: ScenarioHistory, value: Sequence[object]) -> ResolvedSelec
 
 SELECTORS: Mapping[str, SelectorKind] = {
     "snapshot": SelectorKind(
-        "label of a commit; or a number, the snapshot's id",
+        "the label of a commit, or the snapshot's id as a number",
         (str, int),
         _snapshot,
     ),
     "ref": SelectorKind(
-        "Iceberg: name of a branch or tag", (str,), lambda _, value: ResolvedSelector(ref=value), formats=("iceberg",)
+        "Iceberg: the name of a branch or tag",
+        (str,),
+        lambda _, value: ResolvedSelector(ref=value),
+        formats=("iceberg",),
     ),
     "version": SelectorKind(
-        "Delta: number", (int,), lambda _, value: ResolvedSelector(version=value), formats=("delta",)
+        "Delta: the version number", (int,), lambda _, value: ResolvedSelector(version=value), formats=("delta",)
     ),
     "timestamp": SelectorKind(
         "milliseconds since 1970 UTC, or the label of a commit",
@@ -414,7 +421,10 @@ SELECTORS: Mapping[str, SelectorKind] = {
         ),
     ),
     "changes": SelectorKind(
-        "Delta: `[first, last]`, versions whose changes are read; see `Table.changes`", (list,), _changes, ("delta",)
+        "Delta: `[first, last]`, the versions whose changes are read; see `Table.changes`",
+        (list,),
+        _changes,
+        ("delta",),
     ),
 }
 """The keys of `at`."""

@@ -12,7 +12,7 @@ def versions() -> str:
 
 def query(location: str, select: str, where: str | None = None) -> Callable[[], list[int]]:
     text = f"SELECT {select} FROM t{'' if where is None else f' WHERE {where}'}"
-    return lambda: [int(column[0].as_py()) for column in _asked(location, text).columns[:3]]
+    return lambda: [int(column[0].as_py()) for column in _run_query(location, text).columns[:3]]
 
 
 def arrow(location: str, columns: Sequence[str]) -> Callable[[], list[int]]:
@@ -20,8 +20,8 @@ def arrow(location: str, columns: Sequence[str]) -> Callable[[], list[int]]:
 
 
 def small(locations: Sequence[str]) -> Callable[[], list[int]]:
-    """By queries: its Arrow tables know no deletion vectors."""
-    return lambda: [sum(_asked(at, "SELECT * FROM t").num_rows for at in locations)]
+    """Read by queries, because the library's Arrow tables do not support deletion vectors."""
+    return lambda: [sum(_run_query(at, "SELECT * FROM t").num_rows for at in locations)]
 
 
 def plan(location: str, day: str | None = None) -> Callable[[], list[int]]:
@@ -29,5 +29,5 @@ def plan(location: str, day: str | None = None) -> Callable[[], list[int]]:
     return lambda: [len(deltalake.DeltaTable(location).file_uris(filters))]
 
 
-def _asked(location: str, text: str) -> pa.Table:
+def _run_query(location: str, text: str) -> pa.Table:
     return pa.table(deltalake.QueryBuilder().register("t", deltalake.DeltaTable(location)).execute(text).read_all())

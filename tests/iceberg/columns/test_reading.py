@@ -1,4 +1,4 @@
-"""Manifests as columns: the files that the writer wrote, whatever its schema, blocks and damage, in step or alone."""
+"""Manifests as columns, decoded in lockstep or sequentially, with any schema, blocks, and damage."""
 
 import io
 import json
@@ -79,7 +79,7 @@ FILE_FIELDS = (
     field("split_offsets", optional({"type": "array", "items": "long"}), 132),
     field("sort_order_id", optional("int"), 140),
     field("first_row_id", optional("long"), 142),
-    # What a later version may add.
+    # Fields that a later version of the format may add.
     field("new_flag", optional("boolean"), 9001),
     field("new_rate", optional("double"), 9002),
     field("new_mark", {"type": "fixed", "size": 3, "name": "mark"}, 9003),
@@ -139,7 +139,7 @@ ENTRIES = st.fixed_dictionaries(
 
 
 def schema_of(order):
-    """The writer's schema with its fields in the order of drawn numbers."""
+    """The writer's schema with its fields in a shuffled order."""
     file = list(FILE_FIELDS)
     random.Random(order).shuffle(file)
     entry = [*ENTRY_FIELDS, field("data_file", {"type": "record", "name": "r2", "fields": file}, 2)]
@@ -154,13 +154,13 @@ def write(schema, entries, *, codec="deflate", interval=1, version="2"):
     return stream.getvalue()
 
 
-def listed(number, **more):
+def listed_manifest(number, **more):
     given = {"spec_id": 3, "sequence_number": 9, "added_snapshot_id": 5} | more
     return ManifestFile(path=f"s3://bucket/m{number}.avro", **given)
 
 
-def plain(found):
-    """The files as plain values, those to read and those that are skipped."""
+def plain_values(found):
+    """The files as plain values: the files to read and the skipped files."""
     skipped = found.skipped.table.append_column("path", found.skipped.paths())
     return [
         (table.drop_columns(["tuple"]).to_pylist(), [found.files.tuples[i] for i in table.column("tuple").to_pylist()])
@@ -169,28 +169,28 @@ def plain(found):
 
 
 def columns_or_error(manifests, contents, *more):
-    """The files as plain values, or what was raised."""
+    """The files as plain values, or the error."""
     try:
-        return plain(read(manifests, contents, *more))
+        return plain_values(read(manifests, contents, *more))
     except HarnessError as error:
         return type(error), str(error)
 
 
-def alone(manifests, contents):
-    """The same, entry by entry."""
+def decoded_sequentially(manifests, contents):
+    """The same, decoded entry by entry."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(reading, "lockstep_offsets", lambda *_: None)
         return columns_or_error(manifests, contents)
 
 
-def known(pairs):
-    """The values of a map; a key that is there twice, or without a value, has none (iceberg 2.8)."""
+def known_values(pairs):
+    """The known values of a map. A key that occurs twice or has no value is unknown (iceberg 2.8)."""
     keys = [pair["key"] for pair in pairs or ()]
     return {p["key"]: p["value"] for p in pairs or () if keys.count(p["key"]) == 1 and p["value"] is not None}
 
 
 def expected(manifests, drawn, skip=None):
-    """The files by the specification, from what was written, or the classes of errors of which any may be raised."""
+    """The files that the specification demands, or the classes of errors that may be raised."""
     rows, tuples, errors = [], [], set()
     for place, (manifest, (entries_, _, _, version, _)) in enumerate(zip(manifests, drawn, strict=True)):
         row_id = manifest.first_row_id
@@ -222,7 +222,7 @@ def expected(manifests, drawn, skip=None):
                 "first_row_id": own if manifest.first_row_id is not None else None,
             }
             for name in (*COUNTS, *BOUNDS):
-                values = known(file[name])
+                values = known_values(file[name])
                 row |= {statistic(name, id_): values.get(id_) for id_ in FIELDS}
             rows.append(row)
             tuples.append({1000: file["partition"]["p"], 1001: file["partition"]["q"]})
@@ -230,7 +230,7 @@ def expected(manifests, drawn, skip=None):
         return errors
     table = pa.Table.from_pylist(rows, Extent(FIELDS).schema)
     files = DataFiles(table, [m.path for m in manifests], tuples, FIELDS)
-    return plain(FilteredFiles.split(files, None if skip is None else skip(files)))
+    return plain_values(FilteredFiles.split(files, None if skip is None else skip(files)))
 
 
 def read(manifests, contents, skip=None, manifest_cache=None):
@@ -246,8 +246,8 @@ def read(manifests, contents, skip=None, manifest_cache=None):
 
 
 @pytest.fixture
-def in_step(monkeypatch):
-    """Every manifest that can be decoded in step is decoded so."""
+def in_lockstep(monkeypatch):
+    """Decodes every manifest in lockstep if possible."""
     monkeypatch.setattr(entries, "manifests_for_lockstep", lambda batch: frozenset(b.number for b in batch))
 
 
@@ -267,7 +267,7 @@ DRAWN = st.lists(
 KEPT = ManifestCache(Cache(), lambda recorded: (recorded, FileVersion(1, "the only one")))
 Q = SCHEMAS[0].fields[1]
 FILTERS = (IsNull(Q), IsNull(Q, True), *(Comparison(Q, op, "b") for op in Op))
-SIFTS = st.sampled_from(
+SKIPS = st.sampled_from(
     [
         None,
         *(
@@ -280,31 +280,31 @@ SIFTS = st.sampled_from(
 )
 
 
-@given(DRAWN, st.integers(0, 5), SIFTS, st.sampled_from(["", "s3://t/data/"]))
-def test_files_are_those_that_were_written(drawn, order, skip, folder):
-    """folder: where all files are, so that it can be guessed where entries begin."""
-    drawn = [([moved(e, folder) for e in files], *more) for files, *more in drawn]
+@given(DRAWN, st.integers(0, 5), SKIPS, st.sampled_from(["", "s3://t/data/"]))
+def test_files_are_the_written_ones(drawn, order, skip, folder):
+    """folder: a prefix of all paths, which lets the decoder guess where entries begin."""
+    drawn = [([moved_entry(e, folder) for e in files], *more) for files, *more in drawn]
     with pytest.MonkeyPatch.context() as patch:
-        manifests = [listed(i, **more) for i, (*_, more) in enumerate(drawn)]
+        manifests = [listed_manifest(i, **more) for i, (*_, more) in enumerate(drawn)]
         contents = {
             m.path: write(schema_of(order), files, codec=codec, interval=interval, version=v)
             for m, (files, codec, interval, v, _) in zip(manifests, drawn, strict=True)
         }
         wanted = expected(manifests, drawn, skip)
-        assert same(columns_or_error(manifests, contents, skip), wanted)
+        assert matches(columns_or_error(manifests, contents, skip), wanted)
         patch.setattr(entries, "manifests_for_lockstep", lambda batch: frozenset(b.number for b in batch))
         patch.setattr(entries, "MIN_GUESSED_ENTRIES", 0)
-        assert same(columns_or_error(manifests, contents, skip), wanted)
-        for _ in range(2):  # into the cache, and out of it
-            assert same(columns_or_error(manifests, contents, skip, KEPT), wanted)
+        assert matches(columns_or_error(manifests, contents, skip), wanted)
+        for _ in range(2):  # first into the cache, then from the cache
+            assert matches(columns_or_error(manifests, contents, skip, KEPT), wanted)
         DECODED.clear()
 
 
-def same(found, wanted):
+def matches(found, wanted):
     return found[0] in wanted if isinstance(wanted, set) else found == wanted
 
 
-def moved(entry, folder):
+def moved_entry(entry, folder):
     file = entry["data_file"]
     return entry | {"data_file": file | {"file_path": folder + file["file_path"]}}
 
@@ -345,12 +345,12 @@ def with_file(**changes):
 
 @pytest.mark.parametrize("id_", [103.5, float("inf"), "103", "x", -1, [103]])
 @pytest.mark.parametrize(("name", "number"), [("record_count", 103), ("key", 119)])
-def test_field_ids_that_are_no_integers(in_step, id_, name, number):
-    """Decoded in step or not, such a field is found or refused alike."""
+def test_field_ids_that_are_no_integers(in_lockstep, id_, name, number):
+    """In both decoders, the field is either found or refused."""
     text = json.dumps(schema_of(0)).replace(f'"field-id": {number}}}', f'"field-id": {json.dumps(id_)}}}')
-    manifest = listed(0)
+    manifest = listed_manifest(0)
     contents = {manifest.path: write(json.loads(text), [ENTRY])}
-    assert columns_or_error([manifest], contents) == alone([manifest], contents)
+    assert columns_or_error([manifest], contents) == decoded_sequentially([manifest], contents)
 
 
 @pytest.mark.parametrize(
@@ -364,8 +364,8 @@ def test_field_ids_that_are_no_integers(in_step, id_, name, number):
         pytest.param(ENTRY | {"status": 0}, "has no sequence number", id="no-sequence-number"),
     ],
 )
-def test_what_is_wrong_gives_the_error_of_the_entry(in_step, entry, message):
-    manifest = listed(0)
+def test_an_invalid_entry_raises_its_own_error(in_lockstep, entry, message):
+    manifest = listed_manifest(0)
     with pytest.raises(HarnessError, match=message):
         read([manifest], {manifest.path: write(schema_of(0), [ENTRY, entry])})
 
@@ -378,10 +378,10 @@ def test_what_is_wrong_gives_the_error_of_the_entry(in_step, entry, message):
         (b"PARQUET", b"PARQUE\xff", "data_file.file_format"),
     ],
 )
-def test_a_text_that_is_not_utf_8_is_named(in_step, monkeypatch, walk, text, damaged, field_):
+def test_a_text_that_is_not_utf_8_is_named(in_lockstep, monkeypatch, walk, text, damaged, field_):
     if walk == "alone":
         monkeypatch.setattr(reading, "lockstep_offsets", lambda *_: None)
-    manifest = listed(0)
+    manifest = listed_manifest(0)
     content = write(schema_of(0), [ENTRY], codec="null")
     assert content.count(text) == 1
     with pytest.raises(CorruptFileError, match="text is not UTF-8") as raised:
@@ -392,8 +392,8 @@ def test_a_text_that_is_not_utf_8_is_named(in_step, monkeypatch, walk, text, dam
 FEW = {"content": "int", "file_path": "string", "file_format": "string", "record_count": "long"}
 
 
-def by_hand(snapshot_id, sequence_number):
-    """A manifest of one entry that only has numbers and texts, with numbers of any size."""
+def handmade_manifest(snapshot_id, sequence_number):
+    """A manifest of one entry with only numbers and texts; the numbers may have any size."""
     ids = {each["name"]: each["field-id"] for each in (*FILE_FIELDS, *ENTRY_FIELDS)}
     file = {"type": "record", "name": "r2", "fields": [field(name, type_, ids[name]) for name, type_ in FEW.items()]}
     names = ("status", "snapshot_id", "sequence_number")
@@ -403,14 +403,14 @@ def by_hand(snapshot_id, sequence_number):
     return bombs.avro({"type": "record", "name": "e", "fields": fields}, 1, b"".join([*values, *texts, number(3)]))
 
 
-def test_ids_beyond_a_long_are_unknown_and_a_sequence_number_is_damage():
-    manifest = listed(0, spec_id=3, added_snapshot_id=None)
-    contents = {manifest.path: by_hand(2**64, 7)}
+def test_ids_beyond_64_bits_are_unknown_but_sequence_numbers_are_damage():
+    manifest = listed_manifest(0, spec_id=3, added_snapshot_id=None)
+    contents = {manifest.path: handmade_manifest(2**64, 7)}
     assert read([manifest], contents).files.table.column("sequence_number").to_pylist() == [7]
     (entry,) = read_entries([open_manifest(contents[manifest.path], manifest, specs={3: SPEC}, schemas=SCHEMAS)])
     assert (entry.snapshot_id, entry.sequence_number, entry.file.path) == (None, 7, "a.orc")
     with pytest.raises(CorruptFileError, match="exceeds 64 bits") as raised:
-        read([manifest], {manifest.path: by_hand(5, 2**64)})
+        read([manifest], {manifest.path: handmade_manifest(5, 2**64)})
     assert (raised.value.file, raised.value.field) == (manifest.path, "sequence_number")
 
 
@@ -422,27 +422,27 @@ def test_ids_beyond_a_long_are_unknown_and_a_sequence_number_is_damage():
         ({"first_row_id": 0}, 2**61, False),
     ],
 )
-def test_numbers_near_and_beyond_a_long(in_step, stated, rows, is_damage):
-    manifest = listed(0, **stated)
+def test_numbers_around_64_bits(in_lockstep, stated, rows, is_damage):
+    manifest = listed_manifest(0, **stated)
     contents = {manifest.path: write(schema_of(0), [with_file(record_count=rows)] * 2)}
     found = columns_or_error([manifest], contents)
-    assert found == alone([manifest], contents)
+    assert found == decoded_sequentially([manifest], contents)
     assert (found[0] is CorruptFileError) is is_damage
     if not is_damage:
         first = stated["first_row_id"]
         assert [row["first_row_id"] for row in found[0][0]] == [first, first + rows]
 
 
-def test_damage_of_one_byte_gives_the_same_files_or_the_same_error(in_step, monkeypatch):
-    """Where entries begin is guessed first; a guess that fails is followed by a walk in step."""
+def test_damage_of_one_byte_gives_the_same_files_or_the_same_error(in_lockstep, monkeypatch):
+    """The decoder first guesses where entries begin. If the guess fails, it decodes in lockstep."""
     monkeypatch.setattr(entries, "MIN_GUESSED_ENTRIES", 0)
-    manifest = listed(0)
+    manifest = listed_manifest(0)
     whole = write(schema_of(2), [with_file(file_path=f"s3://bucket/{i}") for i in range(4)], codec="null", interval=400)
     for place in range(whole.index(b"s3://bucket/0") - 60, len(whole)):
         change = 1 if place % 2 else 0x80
         damaged = whole[:place] + bytes([whole[place] ^ change]) + whole[place + 1 :]
         contents = {manifest.path: damaged}
-        assert columns_or_error([manifest], contents) == alone([manifest], contents), (place, change)
+        assert columns_or_error([manifest], contents) == decoded_sequentially([manifest], contents), (place, change)
 
 
 @pytest.mark.parametrize(
@@ -452,10 +452,10 @@ def test_damage_of_one_byte_gives_the_same_files_or_the_same_error(in_step, monk
         pytest.param({"type": "map", "values": "long"}, {"x": 1}, id="map"),
     ],
 )
-def test_an_unforeseen_schema_goes_entry_by_entry(in_step, type_, value):
+def test_an_unusual_schema_is_decoded_entry_by_entry(in_lockstep, type_, value):
     fields = [field("new_flag", type_, 9001) if f["name"] == "new_flag" else f for f in FILE_FIELDS]
     entry = [*ENTRY_FIELDS, field("data_file", {"type": "record", "name": "r2", "fields": fields}, 2)]
-    manifest = listed(0)
+    manifest = listed_manifest(0)
     content = write({"type": "record", "name": "e", "fields": entry}, [with_file(new_flag=value)])
     files = read([manifest], {manifest.path: content})
     assert len(files.files) == 1
@@ -488,7 +488,7 @@ def test_statistics_of_unusual_forms(form):
     ]
     bounds = [{"key": 2, "value": b"a", "more": True}, {"key": 1, "value": bytes(8), "more": False}]
     row = with_file(value_counts=pairs_, null_value_counts=pairs_, lower_bounds=bounds, upper_bounds=bounds)
-    manifest = listed(0)
+    manifest = listed_manifest(0)
     contents = {manifest.path: write(schema, [row])}
     (first,) = read([manifest], contents).files.table.to_pylist()
     assert [first[statistic("value_counts", i)] for i in FIELDS] == [5, None, None]
@@ -497,9 +497,9 @@ def test_statistics_of_unusual_forms(form):
     assert (entry.file.null_value_counts, entry.file.upper_bounds) == ({1: 5}, {2: b"a", 1: bytes(8)})
 
 
-def test_maps_in_several_blocks_whose_sizes_are_stated():
-    """Avro lets a writer put items into blocks of its own size: a negative count, then the bytes that follow."""
-    manifest = listed(0)
+def test_maps_in_several_blocks_with_sizes():
+    """In Avro, a block of items may have its size: a negative count, and then the number of bytes."""
+    manifest = listed_manifest(0)
     usual = write(schema_of(0), [with_file(value_counts=[{"key": 1, "value": 10}])], codec="null", interval=64000)
     head = open_manifest(usual, manifest, specs={3: SPEC}, schemas=SCHEMAS).container
     ((count, block),) = head.blocks()
@@ -511,16 +511,16 @@ def test_maps_in_several_blocks_whose_sizes_are_stated():
     assert [first[statistic("value_counts", i)] for i in FIELDS] == [10, 3, None]
 
 
-def test_counts_of_files_of_several_manifests_are_asked_of_the_manifest_that_has_them() -> None:
-    """By the place that a file has there: here each count is ten times that, and a hundred for each manifest."""
+def test_counts_come_from_the_manifest_of_each_file() -> None:
+    """Each count is ten times the file's index in its manifest, plus a hundred times the number of the manifest."""
 
-    def of(manifest: int, files: int) -> StoredEntries:
+    def numbered_entries(manifest: int, files: int) -> StoredEntries:
         def counts(name, keys, places):
             return {key: (100 * manifest + 10 * places, np.ones(len(places), np.bool_)) for key in keys}
 
         paths = pa.chunked_array([[f"{manifest}-{i}" for i in range(files)]])
         return StoredEntries(pa.table({"status": [1] * files}), Extent(), lambda: paths, counts)
 
-    found = concat_entries([of(1, 2), of(2, 3), of(3, 1)])
+    found = concat_entries([numbered_entries(1, 2), numbered_entries(2, 3), numbered_entries(3, 1)])
     values, _ = found.counts("value_counts", (7,), np.array([1, 2, 4, 5]))[7]
     assert values.tolist() == [110, 200, 220, 300]

@@ -1,1 +1,1 @@
-"""Drawn tables and histories, and what must hold for each."""
+"""Drawn tables and histories, and the properties that must hold for each of them."""

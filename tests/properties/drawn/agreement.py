@@ -1,4 +1,7 @@
-"""Reads of a drawn table by engines, beside those of its model: the first difference, with all that shows it."""
+"""Reads of a drawn table by engines, compared with its model.
+
+The first difference is reported with everything that shows it.
+"""
 
 from __future__ import annotations
 
@@ -30,9 +33,12 @@ if TYPE_CHECKING:
 
 
 class Disagreement(AssertionError):
-    """An engine reads what the model does not have.
+    """An engine reads other rows than the model contains.
 
-    drawn: what made the table. engine: who read. shape: how.
+    Attributes:
+        drawn: The history that made the table.
+        engine: The engine.
+        shape: The shape of the read.
     """
 
     def __init__(self, message: str, *, drawn: DrawnHistory, engine: str, shape: Shape) -> None:
@@ -44,10 +50,10 @@ class Disagreement(AssertionError):
 
 @contextmanager
 def build_table(drawn: DrawnHistory, directory: Path | None = None) -> Iterator[ScenarioHistory]:
-    """The table of a history. directory: where it stays; None: it goes again.
+    """Build the table of a history in `directory`, or in a temporary directory if it is None.
 
     Raises:
-        HarnessError: an operation cannot be done.
+        HarnessError: An operation cannot be applied.
     """
     if directory is None:
         with (
@@ -63,7 +69,7 @@ def build_table(drawn: DrawnHistory, directory: Path | None = None) -> Iterator[
 
 
 def scenario_of(drawn: DrawnHistory, reads: Sequence[ReadShape] = ()) -> Scenario:
-    """The scenario of a table that was drawn, which expects of reads what the model has."""
+    """Return the scenario of a drawn table, which expects the model's rows for some reads."""
     return Scenario(
         name="drawn",
         path=None,
@@ -105,17 +111,17 @@ class DrawnRead:
         """
         try:
             return _result(self.history, self.shape, engine)
-        except Exception as error:  # whatever makes a reader fail is a finding
+        except Exception as error:  # every failure of a reader is reported
             is_plain = isinstance(self.shape, ReadShape) and self.shape.where is None
             if isinstance(error, UnsupportedError) and engine == "spark" and not is_plain:
                 raise
             raise self._disagreement(engine, f"{type(error).__name__}: {error}") from error
 
     def assert_same(self, **rows: Any) -> None:
-        """Raise a Disagreement unless two readers have the same rows, types and names, in the order of the query.
+        """Raise a Disagreement unless two readers have the same rows, types, and names, in the order of the query.
 
         Args:
-            rows: the rows of each reader as `by` gives them, by its name. If one of the readers is the model, it comes
+            rows: The rows of each reader by its name, as returned by `by`. If one of the readers is the model, it comes
                 first.
         """
         (first, expected), (second, got) = rows.items()
@@ -133,26 +139,26 @@ class DrawnRead:
 
 
 def comparison_problem(comparison: ComparisonResult) -> str | None:
-    """A comparison in words, if there is a difference in rows, types, names or their order."""
+    """Return a comparison's differences in rows, types, names, or their order as text, or None."""
     in_order = all(difference.kind is not SchemaKind.ORDER for difference in comparison.schema)
     return None if comparison.equal and in_order else comparison.to_text()
 
 
 def describe_shape(shape: Shape, history: ScenarioHistory) -> str:
-    """The query of a shape, with its parameters, over the table `t`."""
+    """Return the query of a shape, with its parameters, over the table `t`."""
     query = text(shape, lambda at: _table(history, at))
     return f"{query}, parameters {parameters(shape)}" if isinstance(shape, Bound) else query
 
 
 def address_of(history: ScenarioHistory) -> str:
-    """The location to open."""
+    """Return the location to open."""
     return str(history.metadata_path or history.location)
 
 
 def _result(history: ScenarioHistory, shape: Shape, engine: str) -> Any:
-    """Return the rows of an engine. A plain read is planned directly, every other shape is read through SQL.
+    """Return the rows of an engine. A plain read is planned directly; every other shape is read through SQL.
 
-    A relation of DuckDB stays one, because Arrow lacks some of its types.
+    A DuckDB relation is not converted, because Arrow lacks some of its types.
     """
     if isinstance(shape, ReadShape):
         return read_by(history, shape, engine)
@@ -170,7 +176,7 @@ def _result(history: ScenarioHistory, shape: Shape, engine: str) -> Any:
 
 
 def read_by(history: ScenarioHistory, read: ReadShape, engine: str) -> pa.Table:
-    """The rows of a plain read; the oracle reads apart, the others' plans prune most."""
+    """Return the rows of a plain read. The oracle reads independently; the other engines use plans with all pruning."""
     at = history.resolve(read.at)
     where = None if read.where is None else sql(read.where)
     if engine != "oracle":
@@ -182,7 +188,7 @@ def read_by(history: ScenarioHistory, read: ReadShape, engine: str) -> pa.Table:
 
 
 def _table(history: ScenarioHistory, at: Selector) -> str:
-    """The table `t` at a point, in a query of DuckDB's dialect."""
+    """Return the table `t` at a point, as text in a query of DuckDB's dialect."""
     found = history.resolve(at)
     if found.ref is not None:
         return f"t VERSION AS OF '{found.ref}'"
@@ -191,19 +197,19 @@ def _table(history: ScenarioHistory, at: Selector) -> str:
 
 
 def _bound_on_spark(snapshot: harness.Snapshot, shape: Bound) -> pa.Table:
-    """Parameters of Spark's own SQL, over the frame of the snapshot."""
+    """Return the rows of a query in Spark's SQL with parameters, over the snapshot's DataFrame."""
     from pyspark.sql.functions import expr
 
     frame = snapshot.to_spark()
     frame.createOrReplaceTempView("harness_t")
     query = text(shape, lambda at: "harness_t", name=lambda name: "`" + name.replace("`", "``") + "`")
-    # PySpark 4.0 and 4.1 fail on dates before the year 1000, whose years they write with fewer than four digits.
+    # PySpark 4.0 and 4.1 fail for dates before the year 1000, because they write the years with fewer than four digits.
     given = [expr(f"DATE '{v.isoformat()}'") if isinstance(v, dt.date) else v for v in parameters(shape)]
     return _exact(frame.sparkSession.sql(query, args=given))
 
 
 def _exact(frame: DataFrame) -> pa.Table:
-    """A frame's rows in the types that harness says of its columns."""
+    """Return a DataFrame's rows in the types that its column metadata records."""
     from harness.diff.spark_side import arrow_column
     from harness.engines.spark.engine import conform
 

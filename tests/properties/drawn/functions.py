@@ -1,7 +1,7 @@
-"""The whole table of functions, with the calls that tests draw of each.
+"""The table of functions, with the calls that tests draw for each function.
 
-`functions.txt` lists them. Operators, casts, LIKE and window functions are lowered by modules of their own, and have
-their names there alone.
+`functions.txt` lists the functions. Operators, casts, LIKE, and window functions are lowered by separate modules, and
+are only listed there.
 """
 
 import enum
@@ -16,7 +16,7 @@ from harness.engines.spark.transpile.functions.table import SCALARS
 
 
 class FunctionKind(enum.Enum):
-    """The section of the table in which a function stands."""
+    """The section of the table that contains a function."""
 
     GENERAL = "Conditions and nulls"
     OPERATORS = "Operators and casts"
@@ -34,10 +34,13 @@ class FunctionKind(enum.Enum):
 class FunctionEntry:
     """An entry of the table.
 
-    names: DuckDB's names, first the usual one; an operator by its sign.
-    draws: DuckDB's SQL with kinds of values in braces, by which tests draw calls: `lpad({text}, {count}, {text})`.
-    forms: the signatures of the code.
-    alternative: words to write instead of a function that is always refused; empty: it is not.
+    Attributes:
+        names: DuckDB's names, with the usual name first. An operator is named by its sign.
+        draws: Calls in DuckDB's SQL with kinds of values in braces, which tests replace: `lpad({text}, {count},
+            {text})`.
+        forms: The signatures in the code.
+        alternative: The replacement that the error suggests for a function that is always refused. Empty for other
+            functions.
     """
 
     names: tuple[str, ...]
@@ -52,17 +55,17 @@ _WINDOW = "OVER (PARTITION BY b1 ORDER BY row)"
 NEAR = frozenset(
     ("pow", "exp", "ln", "log10", "log2", "sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "tanh")
 )
-"""Functions whose results may differ by 2 units in the last place: the libraries round in their own ways."""
+"""Functions whose results may differ by 2 units in the last place, because the libraries round differently."""
 
 _CODE = {function.names[0]: function for function in (*SCALARS, *AGGREGATES)}
 
 
 def _entries(kind: FunctionKind, rows: str) -> Iterator[FunctionEntry]:
-    """The entries of a section, a row each.
+    """Yield the entries of a section, one per row.
 
-    A row: DuckDB's name of a function in the code, or several, or all names of what has an entry here alone, then two
-    spaces and the calls, which may go on in the next line. @ is the name, {window} is `_WINDOW`. What stands behind a
-    hyphen has no calls.
+    A row consists of the names, two spaces, and the calls, which may continue on the next line. The names are DuckDB's
+    name of a function in the code, several such names, or all names of a function without code. @ stands for the name,
+    {window} for `_WINDOW`. Text after a hyphen contains no calls.
     """
     for row in rows.strip().replace("\n      ", " ").replace("{window}", _WINDOW).split("\n"):
         first, _, calls = row.partition("  ")

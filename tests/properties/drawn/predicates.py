@@ -1,11 +1,12 @@
-"""Filters as trees: SQL text for the engines, and plain three-valued Python for the model.
+"""Filters as trees: as SQL text for the engines, and evaluated in plain three-valued Python for the model.
 
-    predicate = Join("AND", Compare("id", IntegerType(64), ">", 1), IsNull("note"))
+    predicate = JoinedTest("AND", ComparisonTest("id", IntegerType(64), ">", 1), IsNullTest("note"))
     sql(predicate)                        # ("id" > 1) AND ("note" IS NULL)
     holds(predicate, {"id": 2, "note": None})
 
-`holds` gives True, False or None (unknown); a row passes where it is True. Values are as internal values (see
-`harness.metadata.model.schema`). NaN equals itself and is above all other numbers, as DuckDB has it; -0.0 equals 0.0.
+`holds` returns True, False, or None (unknown). A row passes if the result is True. Values are internal values (see
+`harness.metadata.model.schema`). As in DuckDB, NaN equals itself and is greater than all other numbers; -0.0 equals
+0.0.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ _EPOCH = dt.datetime(1970, 1, 1)
 
 @dataclass(frozen=True, slots=True)
 class ComparisonTest:
-    """A column compared with a value. value: internal values, not null."""
+    """A column compared with a value, which is an internal value and not null."""
 
     column: str
     type: Type
@@ -45,7 +46,7 @@ class ComparisonTest:
 
 @dataclass(frozen=True, slots=True)
 class InList:
-    """A column among values. values: internal values, not null."""
+    """A column compared with a list of values, which are internal values and not null."""
 
     column: str
     type: Type
@@ -54,21 +55,21 @@ class InList:
 
 @dataclass(frozen=True, slots=True)
 class IsNullTest:
-    """A column of any type that is null."""
+    """A test whether a column of any type is null."""
 
     column: str
 
 
 @dataclass(frozen=True, slots=True)
 class NotTest:
-    """The contrary, unknown where it is unknown."""
+    """The negation of a condition. It is unknown if the condition is unknown."""
 
     part: Predicate
 
 
 @dataclass(frozen=True, slots=True)
 class JoinedTest:
-    """Two conditions, both or either of which must hold."""
+    """Two conditions joined by AND or OR."""
 
     word: Literal["AND", "OR"]
     left: Predicate
@@ -79,12 +80,12 @@ Predicate: TypeAlias = ComparisonTest | InList | IsNullTest | NotTest | JoinedTe
 
 
 def quoted(name: str) -> str:
-    """A column's name in SQL."""
+    """Return a column's name in SQL."""
     return '"' + name.replace('"', '""') + '"'
 
 
 def literal(type_: Type, value: Any) -> str:
-    """A stored value in SQL."""
+    """Return a stored value in SQL."""
     match type_:
         case BooleanType():
             return "TRUE" if value else "FALSE"
@@ -104,7 +105,9 @@ def literal(type_: Type, value: Any) -> str:
 def sql(
     predicate: Predicate, *, name: Callable[[str], str] = quoted, value: Callable[[Type, Any], str] = literal
 ) -> str:
-    """The condition as a boolean SQL expression, in DuckDB's dialect unless names and values are written otherwise."""
+    """Return the condition as a boolean SQL expression in DuckDB's dialect, unless `name` and `value` write another
+    dialect.
+    """
     match predicate:
         case ComparisonTest(column, type_, sign, compared):
             return f"{name(column)} {sign} {value(type_, compared)}"
@@ -121,7 +124,7 @@ def sql(
 
 
 def leaves(predicate: Predicate) -> Iterator[ComparisonTest | InList | IsNullTest]:
-    """The parts of a condition that are no conditions of others, in the order of its text."""
+    """Yield the conditions that contain no other conditions, in the order of the text."""
     match predicate:
         case NotTest(part):
             yield from leaves(part)
@@ -133,14 +136,14 @@ def leaves(predicate: Predicate) -> Iterator[ComparisonTest | InList | IsNullTes
 
 
 def literals(predicate: Predicate) -> Iterator[tuple[Type, Any]]:
-    """The values of a condition with their types, in the order of its text."""
+    """Yield the values of a condition with their types, in the order of the text."""
     for leaf in leaves(predicate):
         if not isinstance(leaf, IsNullTest):
             yield from ((leaf.type, value) for value in (leaf.values if isinstance(leaf, InList) else [leaf.value]))
 
 
 def holds(predicate: Predicate, row: Mapping[str, Any]) -> bool | None:
-    """Tells whether a row meets the condition; None: unknown. row: stored values by name of column."""
+    """Return whether a row matches the condition, or None for unknown. `row` has stored values by column name."""
     match predicate:
         case ComparisonTest(column, _, sign, value):
             return None if row[column] is None else _MEANT[sign](comparable(row[column]), comparable(value))
@@ -158,7 +161,7 @@ def holds(predicate: Predicate, row: Mapping[str, Any]) -> bool | None:
 
 
 def comparable(value: Any) -> Any:
-    """The stand-in for a value in comparisons by Python's operators."""
+    """Return a replacement for a value that Python's operators compare correctly."""
     if isinstance(value, float):
         return (1, 0.0) if math.isnan(value) else (0, value)
     if isinstance(value, str):

@@ -1,11 +1,11 @@
-"""Hypothesis profiles of the property tests, chosen by the environment variable HARNESS_PROFILE.
+"""Hypothesis profiles of the property tests, selected by the environment variable HARNESS_PROFILE.
 
-- `harness-quick` is what plain pytest runs: the same examples everywhere, so that a change is only ever blamed for what
-  it broke, as with Hypothesis' own profile for CI.
-- `harness-fresh` draws as many, or more where a property says so, from the seed that `--hypothesis-seed` gives: a suite
-  that always draws the same always finds the same.
-- `harness-round` draws twice as many, from a seed too. `programs/properties.py` runs it again and again until its
-  time is over.
+- `harness-quick` is used by plain pytest. It draws the same examples everywhere, so that a change only fails for what
+  it broke, like Hypothesis' own profile for CI.
+- `harness-fresh` draws the same number of examples, or more if a property requests them, from the seed in
+  `--hypothesis-seed`. Different examples find different faults.
+- `harness-round` draws twice as many examples, also from a seed. `programs/properties.py` repeats it until its time is
+  over.
 """
 
 import os
@@ -31,19 +31,21 @@ def register() -> None:
         "print_blob": True,
     }
     settings.register_profile(QUICK, **shared, derandomize=True, database=None)  # type: ignore[arg-type]
-    for name in (FRESH, ROUND):  # without a database, whose examples no seed gives again
+    for name in (FRESH, ROUND):  # without a database, because its examples cannot be reproduced from a seed
         settings.register_profile(name, **shared, derandomize=False, database=None)  # type: ignore[arg-type]
 
 
 def current_profile() -> str:
-    """The profile that the environment asks for, by name: `harness-quick` unless HARNESS_PROFILE says otherwise."""
+    """Return the name of the profile that HARNESS_PROFILE selects, by default `harness-quick`."""
     return os.environ.get(VARIABLE, QUICK)
 
 
 def property_settings(examples: int, *, fresh: int = 1) -> settings:
-    """Settings of a property: the chosen profile's, with that many examples, or as many times more as it draws.
+    """Return the settings of a property in the current profile.
 
-    examples: in the quick profile. fresh: how many times as many in the fresh one.
+    Args:
+        examples: The number of examples in the quick profile.
+        fresh: The factor by which the fresh profile increases the number.
     """
     register()
     profile = settings.get_profile(current_profile())

@@ -1,11 +1,12 @@
-"""Reads of a table in the shapes that users ask for: what each gives by the model, and its text for the engines.
+"""Reads of a table in the shapes that users write: their results in the model, and their text for the engines.
 
-    read = Read(where=Compare("id", IntegerType(64), ">", 1))
-    answer(model, Groups(read, measures=(("count", None),)))       # the column m0, and one row
-    text(Groups(read, measures=(("count", None),)), lambda at: "t")  # SELECT count(*) AS "m0" FROM t WHERE "id" > 1
+    read = ReadShape(where=ComparisonTest("id", IntegerType(64), ">", 1))
+    answer(model, GroupedRows(read, measures=(("count", None),)))       # the column m0, and one row
+    text(GroupedRows(read, measures=(("count", None),)), lambda at: "t")  # SELECT count(*) AS "m0" FROM t WHERE "id" >
+    1
 
-What a shape leaves open is not made: LIMIT stands behind an order of all columns that it shows, and numbers that are
-ordered, grouped or summed are exact ones.
+Shapes have only one correct result: LIMIT follows an order of all selected columns, and only exact numbers are ordered,
+grouped, or summed.
 """
 
 import datetime as dt
@@ -21,12 +22,12 @@ from harness.suite.scenarios.model import Selector
 
 CURRENT = Selector()
 Measure: TypeAlias = tuple[Literal["count", "min", "max", "sum"], str | None]
-"""An aggregate of a column; `count` of None is `count(*)`."""
+"""An aggregate of a column. `count` of None is `count(*)`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadShape:
-    """Rows: at which point, which columns in which order (None: all), which rows (None: all)."""
+    """A plain read: the point, the columns in order (None: all), and the filter (None: all rows)."""
 
     at: Selector = CURRENT
     columns: tuple[str, ...] | None = None
@@ -35,7 +36,7 @@ class ReadShape:
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """A read with parameters in place of the literals of its filter, which it has."""
+    """A read with parameters in place of the literals of its filter."""
 
     read: ReadShape
 
@@ -51,7 +52,7 @@ class Order:
 
 @dataclass(frozen=True, slots=True)
 class FirstRows:
-    """The first rows of a read in an order, in which all of its columns stand, and perhaps others."""
+    """The first rows of a read in an order that contains all of its columns, and perhaps others."""
 
     read: ReadShape
     order: tuple[Order, ...]
@@ -60,7 +61,7 @@ class FirstRows:
 
 @dataclass(frozen=True, slots=True)
 class GroupedRows:
-    """Aggregates of a read's rows; its columns are the keys, and None is one group of all rows."""
+    """Aggregates of a read's rows. The read's columns are the keys; None means one group of all rows."""
 
     read: ReadShape
     measures: tuple[Measure, ...] = field(kw_only=True)
@@ -68,7 +69,12 @@ class GroupedRows:
 
 @dataclass(frozen=True, slots=True)
 class PairedRows:
-    """Two reads of the table, joined. on: a column of each; outer: rows of the left one stay without a partner."""
+    """A join of two reads of the table.
+
+    Attributes:
+        on: One column of each read.
+        outer: If true, rows of the left read without a match are kept.
+    """
 
     left: ReadShape
     right: ReadShape
@@ -80,7 +86,7 @@ Shape: TypeAlias = ReadShape | Bound | FirstRows | GroupedRows | PairedRows
 
 
 def reads_of(shape: Shape) -> tuple[ReadShape, ...]:
-    """The reads that a shape is made of."""
+    """Return the plain reads that a shape consists of."""
     return (shape,) if isinstance(shape, ReadShape) else tuple(_reads(shape).values())
 
 
@@ -89,11 +95,8 @@ def _reads(shape: Shape) -> dict[str, ReadShape]:
     return {name: part for name, part in parts.items() if isinstance(part, ReadShape)}
 
 
-# -- what the model says ----------------------------------------------------------------------------------------------
-
-
 def answer(model: TableModel, shape: Shape) -> tuple[Columns, list[Row]]:
-    """Columns and rows of a shape; of `First` in its order."""
+    """Return the columns and rows of a shape. The rows of `FirstRows` are in its order."""
     match shape:
         case ReadShape():
             return _visible_rows(model, shape), _matching_rows(model, shape)
@@ -120,7 +123,7 @@ def _visible_rows(model: TableModel, read: ReadShape) -> Columns:
 
 
 def _matching_rows(model: TableModel, read: ReadShape) -> list[Row]:
-    """The rows that the filter keeps, with all columns of the table."""
+    """Return the rows that match the filter, with all columns of the table."""
     columns, rows, where = model.columns_at(read.at), model.rows(read.at), read.where
     if where is None:
         return rows
@@ -155,7 +158,7 @@ def _group_rows(model: TableModel, read: ReadShape, measures: Sequence[Measure])
 
 
 def _measure_expression(function: str, source: Field | None) -> Type:
-    """The type of a measure: sums have room for all that 38 digits hold."""
+    """Return the type of a measure. The type of a sum has 38 digits."""
     if source is None or function == "count":
         return IntegerType(64)
     if function == "sum":
@@ -195,13 +198,13 @@ def _pair_rows(model: TableModel, shape: PairedRows) -> tuple[Columns, list[Row]
     return columns, rows
 
 
-# -- texts ------------------------------------------------------------------------------------------------------------
-
-
 def text(shape: Shape, table: Callable[[Selector], str], name: Callable[[str], str] = quoted) -> str:
-    """A query in DuckDB's dialect.
+    """Return a query in DuckDB's dialect.
 
-    table: what stands in FROM for a point of the history. name: how a column's name is written.
+    Args:
+        shape: The shape.
+        table: A function that returns the text in FROM for a point of the history.
+        name: A function that writes a column's name.
     """
     match shape:
         case ReadShape():
@@ -233,7 +236,7 @@ def text(shape: Shape, table: Callable[[Selector], str], name: Callable[[str], s
 
 
 def parameters(shape: Bound) -> list[Any]:
-    """The values of the parameters in the text of a shape, as Python's own."""
+    """Return the values of the parameters in the text of a shape, as Python values."""
     assert shape.read.where is not None
     epoch = dt.date(1970, 1, 1)
     return [

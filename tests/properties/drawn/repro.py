@@ -1,11 +1,11 @@
-"""A difference that a property test found, as a directory that shows it to somebody else.
+"""A difference that a property test found, written to a directory so that others can reproduce it.
 
     with reproducing(directory):
         read.assert_same(model=read.by_model(), duckdb=read.by("duckdb"))
 
-leaves in a folder of `directory`: `table/`, the minimal table; `scenario.yaml`, which makes it and expects of its rows
-what the model has, for `harness scenarios run`; `query.sql` and `expected.txt`, where what differs is the result of a
-query; `README.md` with the command and the difference.
+This writes to a new folder of `directory`: `table/`, the minimal table; `scenario.yaml`, which makes the table and
+expects the model's rows, for `harness scenarios run`; `query.sql` and `expected.txt`, if the result of a query differs;
+and `README.md` with the command and the difference.
 """
 
 import hashlib
@@ -23,9 +23,10 @@ from drawn.reads import ReadShape, answer, reads_of
 
 @contextmanager
 def reproducing(directory: Path | None) -> Iterator[None]:
-    """Leave a repro directory for a `Disagreement` that is raised inside, and say in its notes where it is.
+    """Write a repro directory for a `Disagreement` that is raised inside, and add its path to the exception's notes.
 
-    directory: gets a folder for each difference; None: nothing is written.
+    Args:
+        directory: The parent of a folder for each difference. None to write nothing.
     """
     try:
         yield
@@ -36,7 +37,7 @@ def reproducing(directory: Path | None) -> Iterator[None]:
 
 
 def write_repro(found: Disagreement, directory: Path) -> Path:
-    """Write the repro directory of a difference; its path."""
+    """Write the repro directory of a difference and return its path."""
     drawn, shape = found.drawn, found.shape
     digest = hashlib.sha256(f"{dump(scenario_of(drawn))}{shape}".encode()).hexdigest()
     place = directory / f"{drawn.format}-{digest[:8]}"

@@ -1,4 +1,4 @@
-"""How long words are, who reads, and what was read in all."""
+"""Options of the enumerated tests: the length of words and the engines; and a summary of the reads."""
 
 from collections.abc import Sequence
 
@@ -13,12 +13,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_itemcollected(item: pytest.Item) -> None:
     if "engines" in getattr(item, "fixturenames", ()) and "spark" in engines_of(item.config):
-        item.add_marker(MARKER)  # which starts it
+        item.add_marker(MARKER)  # the marker starts Spark
 
 
 @pytest.fixture
 def engines(request: pytest.FixtureRequest) -> Sequence[str]:
-    """Who reads: the engines of the test run, and the oracle."""
+    """Return the readers: the engines of the test run, and the oracle."""
     return tuple(dict.fromkeys((*engines_of(request.config), "oracle")))
 
 

@@ -1,6 +1,7 @@
-"""The operations that a letter means for a table as its model says it is, written as in a scenario.
+"""The operations that a letter means for a table in the state of its model, as in a scenario.
 
-A new file whose rows are deleted by its own commit has the positions under `dead`: a scenario has no word for that.
+If a commit writes a file and deletes rows of it, the positions are under the key `dead`, because scenarios cannot
+express that.
 """
 
 import copy
@@ -15,14 +16,14 @@ from harness.suite.scenarios.model import Selector
 
 Operation: TypeAlias = dict[str, Any]
 Live: TypeAlias = tuple[str, int, Row]
-"""A row that no delete hits: the label of its file, its position there, and its values in the columns of now."""
+"""A row that no delete applies to: the label of its file, its position there, and its values in the current columns."""
 
 SCHEMA = {"k": "int", "p": "string", "v": "int"}
 TABLES: dict[str, dict[str, Any]] = {
     **{f"iceberg-{v}": {"schema": SCHEMA, "format-version": v, "metadata-names": "uuid"} for v in (1, 2, 3)},
     "delta": {"schema": SCHEMA, "partition-columns": ["p"], "column-mapping": "name", "features": ["deletionVectors"]},
 }
-KEY, PART = 0, 1  # places of these columns, which stay
+KEY, PART = 0, 1  # The positions of these columns, which never change.
 CHECKPOINTS: dict[str, dict[str, Any]] = {
     "checkpoint-classic": {"kind": "classic"},
     "checkpoint-parts": {"kind": "multi-part", "parts": 2},
@@ -33,12 +34,12 @@ V2 = ("checkpoint-v2", "checkpoint-json")
 
 
 def empty(kind: str) -> TableModel:
-    """The model of a table without rows."""
+    """Return the model of a table without rows."""
     return model_of("delta" if kind == "delta" else "iceberg", TABLES[kind])
 
 
 def after(model: TableModel, operations: Iterable[Operation]) -> TableModel:
-    """The model after these operations; the one before stays as it is."""
+    """Return the model after some operations. The given model does not change."""
     forked = copy.copy(model)
     for name, value in vars(model).items():
         if isinstance(value, dict | list):
@@ -49,7 +50,7 @@ def after(model: TableModel, operations: Iterable[Operation]) -> TableModel:
 
 
 def operations(model: TableModel, word: Sequence[str], letter: str) -> list[Operation] | None:
-    """The operations of one more letter; None: there is nothing that they could act on."""
+    """Return the operations of one more letter, or None if the table has nothing that they could act on."""
     of_columns = _of_columns(model, letter)
     if of_columns is not None:
         return of_columns or None
@@ -60,7 +61,9 @@ def operations(model: TableModel, word: Sequence[str], letter: str) -> list[Oper
 
 
 def _of_columns(model: TableModel, letter: str) -> list[Operation] | None:
-    """Changes of columns, none if there is nothing to change; None: the letter is of something else."""
+    """Return changes of columns, an empty list if there is nothing to change, or None if the letter is not about
+    columns.
+    """
     key, _, *others = (column.name for column in model.columns)
     match letter:
         case "add-column":
@@ -86,7 +89,7 @@ def _of_iceberg(model: IcebergModel, letter: str) -> list[Operation] | None:
         case "append" | "append-null":
             add = _appended(model, letter, number)
         case "delete-first" | "delete-last" | "delete-each" if live:
-            add, remove = _hidden(model, _chosen(live, letter), number)
+            add, remove = _hidden(model, _choose_rows(live, letter), number)
         case "upsert":
             add = _files(model, _new(model, [(1, "a"), (1, "a")]), number)
             hits = [(add[0]["data"], 0, {})]
@@ -124,7 +127,7 @@ def _of_delta(model: DeltaModel, word: Sequence[str], letter: str) -> list[Opera
         case "append" | "append-null":
             return [_commit(letter, {"add": _appended(model, letter, number), "remove": []})]
         case "delete-first" | "delete-last" | "delete-each" if live:
-            return [_commit(letter, {"add": [], "remove": [], **_rows(model, _chosen(live, letter))})]
+            return [_commit(letter, {"add": [], "remove": [], **_rows(model, _choose_rows(live, letter))})]
         case "upsert":
             (new,) = _files(model, _new(model, [(1, "a"), (1, "a")]), number)
             hits = _rows(model, _of_key(model, live))
@@ -154,11 +157,11 @@ def _of_delta(model: DeltaModel, word: Sequence[str], letter: str) -> list[Opera
 
 
 def _restored(model: DeltaModel) -> list[Operation] | None:
-    """The files of the version before, as they were then."""
+    """Return the operations that restore the files of the previous version."""
     now, wanted = model.current.files, model.versions[-2].files
     last = {label: file for version in model.versions for label, file in version.files.items()}
     if any(file.dead and file.dead != last[label].dead for label, file in wanted.items()):
-        return None  # the builder has no vector of a file but its last one to give back
+        return None  # the builder can restore only the last vector of a file
     add = [
         label if file.dead == last[label].dead else {"file": label, "unset": ["deletionVector"]}
         for label, file in wanted.items()
@@ -185,7 +188,7 @@ def _is_partitioned(model: TableModel) -> bool:
     return bool(model.specs[model.spec]) if isinstance(model, IcebergModel) else True
 
 
-def _chosen(live: Sequence[Live], letter: str) -> Sequence[Live]:
+def _choose_rows(live: Sequence[Live], letter: str) -> Sequence[Live]:
     match letter:
         case "delete-first":
             return live[:1]
@@ -205,7 +208,7 @@ def _appended(model: TableModel, letter: str, number: int) -> list[Operation]:
 
 
 def _new(model: TableModel, keys: Sequence[tuple[int | None, str | None]]) -> list[Row]:
-    """Rows with these keys and partitions; in all other columns, the number of the row."""
+    """Return rows with some keys and partitions. All other columns contain the number of the row."""
     if isinstance(model, IcebergModel):
         held = (entry.file for snapshot in model.snapshots.values() for entry in snapshot.files.values())
     else:
@@ -217,7 +220,7 @@ def _new(model: TableModel, keys: Sequence[tuple[int | None, str | None]]) -> li
 
 
 def _files(model: TableModel, rows: Sequence[Row], number: int) -> list[Operation]:
-    """The rows in a file for each partition."""
+    """Return operations that write the rows, one file per partition."""
     groups: dict[Any, list[Row]] = {}
     for row in rows:
         groups.setdefault(row[model.columns[PART].id] if _is_partitioned(model) else None, []).append(row)
@@ -228,14 +231,14 @@ def _files(model: TableModel, rows: Sequence[Row], number: int) -> list[Operatio
 
 
 def _rows(model: DeltaModel, hits: Iterable[Live]) -> Operation:
-    """Rows of files that stay, for a commit of Delta: all that are deleted of these files from now on."""
+    """Return the rows of remaining files for a Delta commit: all rows that are deleted in these files from now on."""
     files, found = model.current.files, _positions(hits, lambda label: label)
     dead = {label: {i for _, i in pairs} | (files[label].dead or set()) for label, pairs in found.items()}
     return {"delete-rows": {label: sorted(positions) for label, positions in dead.items()}} if dead else {}
 
 
 def _hidden(model: IcebergModel, hits: Iterable[Live], number: int) -> tuple[list[Operation], list[str]]:
-    """What a commit adds and removes so that rows are deleted by position."""
+    """Return the files that a commit adds and removes to delete rows by position."""
     files = model.current.files
     if model.version == 2:
         scopes = _positions(hits, lambda label: files[label].scope if label in files else None)

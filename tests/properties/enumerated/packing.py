@@ -1,10 +1,11 @@
-"""Many plans as one, so that Spark plans and compiles one read for hundreds of small tables.
+"""Many plans combined into one, so that Spark plans and compiles one read for hundreds of small tables.
 
-    plan = packed([plan_of_a, plan_of_b])
-    owners = spark.to_arrow(plan).column("_file")                # "0" of rows of a, "1" of rows of b
+    plan = pack_plans([plan_of_a, plan_of_b])
+    owners = spark.to_arrow(plan).column("_file")                # "0" for rows of a, "1" for rows of b
 
-What the plans say of their files stays: each has its own partitions, sequence numbers and deletes. A delete that hits
-all partitions becomes one for each partition of its plan, so that it does not reach into the others.
+Everything that the plans record about their files stays: each has its own partitions, sequence numbers, and deletes. A
+delete that applies to all partitions becomes one delete for each partition of its plan, so that it does not apply to
+files of other plans.
 """
 
 import hashlib
@@ -24,7 +25,7 @@ from harness.writing.delta.files import bitmap_bytes, z85
 
 
 def fingerprint(plan: PlannedScan) -> bytes:
-    """Equal for plans that read the same bytes in the same way, whatever the directory is called."""
+    """Return a value that is equal for plans that read the same bytes in the same way, whatever their directory is."""
     files = plan.files.drop_columns(["physical", "size", "positions"]).to_pydict()
     contents = [_digest(path) for path in plan.files.column("physical").to_pylist()]
     deletes = [replace(d, path="", physical=_digest(d.physical)) for d in plan.equality_deletes]
@@ -42,12 +43,15 @@ def _filter_of(plan: PlannedScan) -> str | None:
 
 
 def plan_signature(plan: PlannedScan) -> object:
-    """Equal for plans that can be packed together."""
+    """Return a value that is equal for plans that can be packed together."""
     return repr((plan.format, plan.columns, _filter_of(plan)))
 
 
 def pack_plans(plans: Sequence[PlannedScan]) -> PlannedScan:
-    """The rows of all plans, which are alike, with the number of the plan as text in `_file`."""
+    """Return a plan for the rows of all plans, with the number of the plan as text in `_file`.
+
+    The plans must have equal signatures.
+    """
     tables: list[pa.Table] = []
     partitions: list[Partition] = []
     deletes: list[EqualityDelete] = []
@@ -88,14 +92,17 @@ def pack_plans(plans: Sequence[PlannedScan]) -> PlannedScan:
 
 
 def _vector(deleted: BitMap64, record_count: int | None) -> InlineVector:
-    """The deleted positions of a file as a vector; those behind its end hit nothing, and are an error in a vector."""
+    """Return the deleted positions of a file as a vector.
+
+    Positions after the end of the file are dropped: they delete nothing, and are an error in a vector.
+    """
     within = [position for position in deleted if record_count is None or position < record_count]
     data = bitmap_bytes(within, "portable")
     return InlineVector(text=z85(data), length=len(data), record_count=len(within))
 
 
 class _Numbers:
-    """The numbers of one plan's deletes among those of all."""
+    """The numbers that one plan's deletes have in the packed plan."""
 
     def __init__(self, plan: PlannedScan, start: int, deletes: list[EqualityDelete]) -> None:
         self.plan, self.start, self.deletes = plan, start, deletes

@@ -1,4 +1,4 @@
-"""States as files: a data file and a delete of each, all in one directory, and tables of any of them."""
+"""States as files: a data file and a delete file for each, all in one directory, and tables of any of them."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -30,13 +30,13 @@ _INVERTED_PATHS = {"lower_bounds": b"z", "upper_bounds": b"a"}
 
 @dataclass(frozen=True)
 class PairFiles:
-    """The files of states, data and delete, beside a table without a snapshot."""
+    """The data files and delete files of states, next to a table without a snapshot."""
 
     table: IcebergTable
     handles: Mapping[PairState, tuple[IcebergFile, IcebergFile]]
 
     def table_of(self, states: Sequence[PairState], version: int) -> str:
-        """The address of a table that has the files of these states."""
+        """Return the address of a table with the files of these states."""
         table = forked_table(self.table)
         if version > 2:
             table.upgrade(version)
@@ -52,7 +52,7 @@ class PairFiles:
 
 
 def write_pairs(states: Iterable[PairState], directory: Path) -> PairFiles:
-    """The files of all these states."""
+    """Write the files of all these states."""
     history = IcebergHistory(directory, _TABLE)
     for operation in _BEGUN:
         history.apply(operation)
@@ -99,7 +99,7 @@ def _partition(state: PairState) -> dict[str, Any]:
 
 
 def _turn_partitions_of_deletes(table: IcebergTable) -> None:
-    """Writes the fields of partitions in another order: what they are is told by their ids."""
+    """Rewrite the partition fields of deletes in another order. Readers must match the fields by id."""
     for path, manifest in table.manifests().items():
         if manifest.records[0]["data_file"]["content"] != 0:
             table.edit_manifest(path, _turn_partitions)
@@ -111,7 +111,7 @@ def _turn_partitions(manifest: AvroDocument) -> None:
 
 
 def _complete(state: PairState, delete: IcebergFile) -> IcebergFile:
-    """The entry with what the writer of the file does not take."""
+    """Return the entry with the parts that the writer of the file cannot set."""
     if state.kind == "vector":
         entry = {**delete.data_file, "partition": _partition(state)}
         return replace(delete, spec_id=_SPECS[state.spec], data_file=entry)

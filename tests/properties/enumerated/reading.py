@@ -1,7 +1,7 @@
-"""Reads of small tables by every engine, held against the rows that they must have.
+"""Reads of small tables by every engine, compared with the rows that they must return.
 
-Each read is planned; the oracle reads apart. A plan that was read with these rows already is not read
-again: what a version is after a checkpoint, it was before.
+Every read is planned. The oracle reads independently. A plan that was already read with the same expected rows is not
+read again: a checkpoint, for example, does not change a version.
 """
 
 from collections import Counter, defaultdict
@@ -27,10 +27,15 @@ Rows: TypeAlias = Sequence[tuple[Any, ...]]
 
 @dataclass(frozen=True, kw_only=True)
 class CheckedRead:
-    """One read and what it must give. of: whose it is, for whoever reports. address: of the table.
+    """A read and its expected result.
 
-    names: of the columns that come. asked: columns that are asked for; None: all. counted: by SQL, `count(*)`.
-    earlier: whether this was read when it was new, so that the oracle, which plans anew, is not asked again.
+    Attributes:
+        of: The owner of the read, for reports.
+        address: The address of the table.
+        names: The names of the result's columns.
+        asked: The requested columns. None for all.
+        counted: If true, the read is `count(*)` in SQL.
+        earlier: If true, the same point was read when it was new, so the oracle, which plans again, does not read it.
     """
 
     of: Any
@@ -44,7 +49,7 @@ class CheckedRead:
     earlier: bool = False
 
     def problem(self, got: pa.Table, rows: Rows) -> str | None:
-        """How what was read differs from what there must be. rows: those of the table that are of this read."""
+        """Return the difference between the result and the expected rows, or None."""
         types = [pa.string() if name == "p" else pa.int32() for name in self.names]
         found = got.select(got.column_names[: len(types)])
         if found.column_names != list(self.names) or found.schema.types != types:
@@ -54,7 +59,7 @@ class CheckedRead:
 
 @dataclass(frozen=True)
 class Failure:
-    """What an engine read otherwise."""
+    """A read whose result differs from the expected rows."""
 
     read: CheckedRead
     engine: str
@@ -62,7 +67,7 @@ class Failure:
 
 
 def keep_scenario(name: str, scenario: Scenario) -> str:
-    """The file, below the repository, that is left of a scenario."""
+    """Write the file of a scenario and return its path in the repository."""
     place = ROOT / "build/repro" / f"{name}.yaml"
     place.parent.mkdir(parents=True, exist_ok=True)
     place.write_text(dump(scenario), encoding="utf-8")
@@ -74,7 +79,7 @@ def rows_of(table: pa.Table) -> Rows:
 
 
 def difference(got: Rows, expected: Rows) -> str | None:
-    """Rows that are missing and rows that there should not be; None: there are none."""
+    """Return the missing and the unexpected rows as text, or None if there are none."""
     missing, more = Counter(expected) - Counter(got), Counter(got) - Counter(expected)
     told = [f"{what} {sorted(rows.elements(), key=repr)}" for what, rows in (("lacks", missing), ("has", more)) if rows]
     return ", ".join(told) or None
@@ -82,7 +87,12 @@ def difference(got: Rows, expected: Rows) -> str | None:
 
 @dataclass
 class TableReading:
-    """What was read so far. engines: who reads: duckdb, oracle, spark. counts: of points, and of reads by engine."""
+    """The reads so far.
+
+    Attributes:
+        engines: The readers: duckdb, oracle, spark.
+        counts: The number of points, and of reads by engine.
+    """
 
     engines: Sequence[str]
     counts: Counter[str] = field(default_factory=Counter)
@@ -93,7 +103,7 @@ class TableReading:
         return f"{self.counts['points']} reads planned, those that differ read by {read}"
 
     def failures(self, reads: Iterable[CheckedRead]) -> list[Failure]:
-        """What differs. Those of Spark, which reads many at once, come last."""
+        """Return the failures of some reads. Those of Spark, which reads many tables at once, come last."""
         found: list[Failure] = []
         groups: dict[object, list[tuple[CheckedRead, ScanPlan]]] = {}
         table: tuple[str, Table] | None = None
@@ -110,7 +120,7 @@ class TableReading:
                 if self._is_new(read, plan):
                     found += self._by("duckdb", read, plan)
                     groups.setdefault(plan_signature(plan), []).append((read, plan))
-            except Exception as error:  # whatever a plan dies of is a finding
+            except Exception as error:  # every exception is a failure
                 found.append(Failure(read, "duckdb", f"{type(error).__name__}: {error}"))
             if "oracle" in self.engines and not read.earlier:
                 found += self._by_oracle(read)
@@ -119,7 +129,7 @@ class TableReading:
         return found
 
     def _is_new(self, read: CheckedRead, plan: ScanPlan) -> bool:
-        """Tells whether no plan that reads the same was held against the same rows."""
+        """Return whether no plan with the same fingerprint was compared with the same rows."""
         key, rows = fingerprint(plan), Counter(read.rows)
         if self._known.get(key) == rows:
             return False
@@ -151,12 +161,12 @@ class TableReading:
         return [] if problem is None else [Failure(read, "duckdb", f"count(*) {problem}")]
 
     def _by_spark(self, group: Sequence[tuple[CheckedRead, ScanPlan]]) -> list[Failure]:
-        """The reads of plans that are alike, as one."""
+        """Read a group of plans with equal signatures as one plan."""
         if len(group) == 1:
             return self._by("spark", *group[0])
         try:
             got = find_engine("spark").to_arrow(pack_plans([plan for _, plan in group]))
-        except Exception:  # of one of them: by halves, it is found
+        except Exception:  # one of them fails: it is found by bisection
             middle = len(group) // 2
             return [failure for half in (group[:middle], group[middle:]) for failure in self._by_spark(half)]
         self.counts["spark"] += len(group)

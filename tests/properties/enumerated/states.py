@@ -1,6 +1,7 @@
-"""Every pair of a data file and a delete: what there is of them, and which rows they leave.
+"""All combinations of a data file and a delete, and the rows that remain.
 
-The rows are worked out from the specification alone, and nothing of harness is imported.
+The rows are derived from the specification alone, and nothing of harness is imported.
+
 Spec: Iceberg, "Scan Planning", "Sequence Numbers", "Position Delete Files", "Equality Delete Files".
 """
 
@@ -10,22 +11,28 @@ from dataclasses import dataclass
 
 DELETE_NUMBER = 3
 NUMBERS = {"less": 2, "equal": 3, "greater": 4, "zero": 0, "inherited": 3}
-"""Data sequence numbers of data files. `inherited`: none in the entry, and the file is of the delete's own commit."""
+"""Data sequence numbers of data files.
+
+`inherited`: the entry has no number, and the commit of the delete also adds the file.
+"""
 KINDS = ("position", "vector", "equality", "equality of two")
 SPECS = ("none", "same", "another")
-"""Of the delete: without fields; that of the data file; one with the same two fields in the other order."""
+"""The spec of the delete: without fields, the spec of the data file, or one with the same two fields in the other
+order.
+"""
 PARTITIONS = ("equal", "different", "null", "crossed")
-"""Of the delete, beside that of the data file. `crossed`: the values of its two fields changed places."""
+"""The partition of the delete, compared with the data file's. `crossed`: the values of its two fields are swapped."""
 NULLS = ("no key", "key of data", "key of delete", "both keys")
 BOUNDS = ("absent", "right", "inverted")
-"""Of the key, in the entries of data files and of equality deletes; of paths, in those of position deletes."""
+"""The bounds of the key in the entries of data files and equality deletes, and of paths in those of position deletes.
+"""
 TARGET = 1
-"""The position of the row that a delete is meant for."""
+"""The position of the row that a delete targets."""
 
 
 @dataclass(frozen=True)
 class PairState:
-    """A data file and a delete; `number` tells it from all others."""
+    """A data file and a delete. `number` is unique."""
 
     number: int
     sequence: str
@@ -61,14 +68,17 @@ class PairState:
         return (None if self.nulls in ("key of delete", "both keys") else self.number, self.number)
 
     def rows(self) -> list[dict[str, int | str | None]]:
-        """The rows of the data file: two that no delete is meant for around the one in the middle."""
+        """The rows of the data file: the target row, between two rows that no delete targets."""
         n, (p, q) = self.number, self.data_partition
         keys = (-2 * n, None if self.nulls in ("key of data", "both keys") else n, -2 * n - 1)
         return [{"r": 3 * n + i, "k": key, "m": n, "o": min(i, 1), "p": p, "q": q} for i, key in enumerate(keys)]
 
 
 def all_states(kinds: Sequence[str]) -> list[PairState]:
-    """All of them. What a delete has no use for does not vary: keys where it is by position; bounds of a vector."""
+    """Return all states.
+
+    Properties that do not matter to a delete do not vary: keys of position deletes, bounds of vectors.
+    """
     found = itertools.product(NUMBERS, KINDS, SPECS, PARTITIONS, NULLS, BOUNDS, BOUNDS)
     return [
         PairState(n, *facts) for n, facts in enumerate((f for f in found if f[1] in kinds and _is_valid(*f)), start=1)
@@ -82,7 +92,7 @@ def _is_valid(sequence, kind, spec, partition, nulls, data_bounds, delete_bounds
 
 
 def remaining_rows(states: Sequence[PairState]) -> Iterator[dict[str, int | str | None]]:
-    """The rows of the data files that no delete of all these states hits."""
+    """Yield the rows of the data files that none of the deletes of all these states applies to."""
     keys: dict[object, list[PairState]] = {}
     for state in states:
         keys.setdefault(state.number if state.is_by_position else (state.kind, _key(state)), []).append(state)
@@ -100,7 +110,7 @@ def _key(state: PairState) -> tuple[int | None, ...]:
 
 
 def applies(delete: PairState, data: PairState) -> bool:
-    """Tells whether the delete of one state applies to the data file of another."""
+    """Return whether the delete of one state applies to the data file of another."""
     number = NUMBERS[data.sequence]
     same_partition = delete.spec == "same" and delete.delete_partition == data.data_partition
     if delete.is_by_position:
@@ -109,11 +119,11 @@ def applies(delete: PairState, data: PairState) -> bool:
 
 
 def is_refused(state: PairState) -> bool:
-    """Tells whether the delete names the data file and must not hit it, which harness sees and makes an error.
-
-    The specification lets such deletes go by. A vector must not contradict its file (iceberg 4.3). A position delete of
-    another partition is an error where it is seen to name the file: by its bounds, or because delete files of other
-    specs are read for that (iceberg 4.4).
+    """Return whether the delete names the data file and must not apply to it, which harness detects and reports as an
+    error.
+    The specification permits such deletes. A vector must not contradict its file (iceberg 4.3). A position delete of
+    another partition is an error if harness can see that it names the file: by its bounds, or because delete files of
+    other specs are read to find out (iceberg 4.4).
     """
     if state.kind == "position":
         return _names_missing_file(state) and not is_overlooked(state)
@@ -121,7 +131,10 @@ def is_refused(state: PairState) -> bool:
 
 
 def is_overlooked(state: PairState) -> bool:
-    """Whether the same is so, and only reading the delete files of all partitions would tell, as the oracle does."""
+    """Return whether the same is true, but can only be detected by reading the delete files of all partitions.
+
+    The oracle reads these.
+    """
     return _names_missing_file(state) and state.spec == "same" and state.delete_bounds != "right"
 
 

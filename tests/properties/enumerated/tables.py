@@ -1,7 +1,7 @@
-"""A word as a table on disk: its last operations, by the builders of scenarios, on the table of the word before it.
+"""A word as a table on disk: the builders of scenarios apply its last operations to the table of the shorter word.
 
-Each word has a table of its own. Those of Iceberg share a directory, since a metadata file is a table: what two words
-write has different names there. Those of Delta have a directory each, with links to what they have in common.
+Each word has its own table. Iceberg tables share a directory, since a metadata file is a table, and two words write
+files with different names. Delta tables have a directory each, with links to common files.
 """
 
 import copy
@@ -30,7 +30,12 @@ _NAMES = itertools.count(1)
 
 @dataclass(frozen=True, eq=False)
 class EnumeratedTable:
-    """A word's table. history: its builder; operations: as in the file of a scenario."""
+    """The table of a word.
+
+    Attributes:
+        history: The builder of the table.
+        operations: The operations, as in a scenario file.
+    """
 
     word: Word
     model: TableModel
@@ -42,7 +47,7 @@ class EnumeratedTable:
         return str(self.history.metadata_path or self.history.location)
 
     def scenario(self, **more: Any) -> Scenario:
-        """What makes this table from its beginning."""
+        """Return the scenario that makes this table from the beginning."""
         title = f"A small history: {', '.join(self.word)}"
         given = {"clauses": (), "features": (), "path": None, "format": self.model.format, **more}
         table = TABLES[self.model.kind]
@@ -50,7 +55,7 @@ class EnumeratedTable:
 
 
 def begin_table(model: TableModel, directory: Path) -> EnumeratedTable:
-    """The table of the word without letters."""
+    """Return the table of the empty word."""
     first = EnumeratedTable((), model, history=None)  # type: ignore[arg-type]
     return replace(first, history=create_history(first.scenario(expectations=()), directory / "0"))
 
@@ -58,7 +63,7 @@ def begin_table(model: TableModel, directory: Path) -> EnumeratedTable:
 def extend_table(
     before: EnumeratedTable, word: Word, model: TableModel, operations: Sequence[Operation], directory: Path
 ) -> EnumeratedTable:
-    """The table of a word, from that of the word without its last letter, which stays as it is."""
+    """Return the table of a word, made from the table of the word without its last letter, which does not change."""
     history = _fork(before.history, directory / str(next(_NAMES)))
     done = [_with_vectors(operation, history) for operation in operations]
     for operation in done:
@@ -67,7 +72,7 @@ def extend_table(
 
 
 def _with_vectors(operation: Operation, history: IcebergHistory | DeltaHistory) -> Operation:
-    """The operation as in a scenario: a file that has dead rows from the first has its vector in the log."""
+    """Return the operation as in a scenario. A file that has deleted rows from the start has its vector in the log."""
     (value,) = operation.values()
     if not isinstance(history, DeltaHistory) or not isinstance(value, dict) or "add" not in value:
         return operation
@@ -84,7 +89,7 @@ def _with_vector(spec: Any, history: DeltaHistory) -> Any:
 
 
 def _fork(history: IcebergHistory | DeltaHistory, directory: Path) -> IcebergHistory | DeltaHistory:
-    """A history that goes on from here; what it writes does not touch what the other has written."""
+    """Return a copy of a history that writes files without changing those of the original."""
     if isinstance(history, DeltaHistory):
         forked = pickle.loads(pickle.dumps(history))
         shutil.copytree(history.location, directory, copy_function=_link)
@@ -102,7 +107,7 @@ def _fork(history: IcebergHistory | DeltaHistory, directory: Path) -> IcebergHis
 
 
 def forked_table(table: IcebergTable) -> IcebergTable:
-    """A table that goes on from here, in the same directory, under names of its own."""
+    """Return a copy of a table in the same directory that writes files under its own names."""
     forked, forked.store = copy.copy(table), copy.copy(table.store)
     forked.document = pickle.loads(pickle.dumps(table.document))
     forked._files = forked.store._versions = 1000 * next(_NAMES)
@@ -111,12 +116,12 @@ def forked_table(table: IcebergTable) -> IcebergTable:
 
 
 class _Manifests(dict[str, Any]):
-    """Manifests by path, which are named after how many there are: here, of all tables."""
+    """Manifests by path. Manifests are named after their number, so this counts those of all tables."""
 
     def __len__(self) -> int:
         return next(_NAMES)
 
 
 def _link(source: str, target: str) -> None:
-    """A file of the log may be written again under its name, and must not change in the other table."""
+    """Link a file, or copy a log file, which may be rewritten without changing the other table's file."""
     (shutil.copy2 if "/_delta_log/" in source else os.link)(source, target)

@@ -1,7 +1,6 @@
-"""Every history of a few operations makes a table, each of whose snapshots reads as the model says.
+"""Every history of a few operations makes a table whose snapshots all have the rows of the model.
 
-The smallest word that does not is what is reported: shorter words are read first, and of one length in the order of the
-alphabet.
+The smallest failing word is reported: shorter words are read first, and words of the same length in alphabetical order.
 """
 
 import shutil
@@ -16,7 +15,7 @@ from words import ALPHABET, longer
 from harness.suite.scenarios.model import Expectation, Selector
 
 _AT_ONCE = 2000
-"""Tables that are there, and that Spark reads, at once."""
+"""The number of tables that exist, and that Spark reads, at the same time."""
 
 pytestmark = pytest.mark.slow
 
@@ -54,7 +53,7 @@ def _chunks(words: list) -> Iterator[list]:
 
 
 def _reads(built: EnumeratedTable, *, is_last: bool) -> Iterator[CheckedRead]:
-    """Every snapshot, and the table as it is now; where words go on, also by key, and counted."""
+    """Yield reads of every snapshot and of the current table. Tables of shorter words are also read by key."""
     model, history = built.model, built.history
     points = [point for point in model.points() if point.kind in ("snapshot", "version")]
     for selector in [*points, Selector()]:
@@ -70,7 +69,7 @@ def _reads(built: EnumeratedTable, *, is_last: bool) -> Iterator[CheckedRead]:
 
 
 def _report(found: list[Failure]) -> str:
-    """The failure of the smallest word, and the scenario that shows it."""
+    """Return the failure of the smallest word, and the scenario that shows it."""
     read, engine, problem = found[0].read, found[0].engine, found[0].problem
     built, selector = read.of
     words = list(dict.fromkeys(failure.read.of[0].word for failure in found))

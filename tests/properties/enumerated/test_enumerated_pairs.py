@@ -1,7 +1,7 @@
-"""Every pair of a data file and a delete leaves the rows that the specification says, whatever is asked of them.
+"""Every pair of a data file and a delete leaves the rows that the specification defines, in every shape of read.
 
-Pairs are files of one table, beside each other: each has keys and a partition of its own. Of those that differ, the
-first in the order of `states` is reported.
+All pairs are files of one table. Each pair has its own keys and partition. The first difference in the order of
+`states` is reported.
 """
 
 from collections import Counter
@@ -24,7 +24,12 @@ pytestmark = pytest.mark.slow
 
 @dataclass(frozen=True)
 class Shape:
-    """What is asked. where, keeps: the filter, in SQL and in Python."""
+    """A shape of read.
+
+    Attributes:
+        where: The filter in SQL.
+        keeps: The same filter in Python.
+    """
 
     columns: tuple[str, ...]
     where: str | None
@@ -52,19 +57,19 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> PairFiles:
 
 @pytest.mark.parametrize("version", [2, 3])
 def test_every_pair_leaves_the_rows_that_the_specification_says(version, files, engines, record_property) -> None:
-    """Some dozen pairs a table: of Iceberg 3 in all shapes; of Iceberg 2, and by the oracle, which is slow, in two."""
+    """Each table contains some dozen pairs. Iceberg 3 is read in all shapes; Iceberg 2, and the slow oracle, in two."""
     asked = {"duckdb": SHAPES, "oracle": SHAPES[::5]} if version > 2 else {"duckdb": SHAPES[::5]}
     reads: Counter[str] = Counter()
     for states in _blocks(version, files):
         address = files.table_of(states, version)
         for engine in (e for e in engines if e in asked):
             if engine == "oracle" and is_overlooked(states[0]):
-                continue  # it sees them
+                continue  # the oracle detects them
             reads[engine] += len(states) * len(asked[engine])
             _check(files, states, version, engine, address, asked[engine])
     pairs = sum(map(len, _blocks(version, files)))
     record_property(
-        "read", f"iceberg-{version}: {pairs} pairs of data file and delete, some dozen a table, {_told(reads)}"
+        "read", f"iceberg-{version}: {pairs} pairs of data file and delete, some dozen a table, {_summary(reads)}"
     )
 
 
@@ -76,15 +81,15 @@ def test_all_pairs_leave_their_rows_in_one_table(files, engines, record_property
     for engine in (e for e in engines if e in asked):
         reads[engine] += len(states) * len(asked[engine])
         _check(files, states, 3, engine, address, asked[engine])
-    record_property("read", f"iceberg-3: {len(states)} pairs of data file and delete in one table, {_told(reads)}")
+    record_property("read", f"iceberg-3: {len(states)} pairs of data file and delete in one table, {_summary(reads)}")
 
 
 def test_pairs_that_contradict_each_other_are_refused(files, engines, record_property) -> None:
-    """A delete that names a data file and must not hit it is an error, see `states.is_refused`."""
+    """A delete that names a data file and must not apply to it is an error, see `states.is_refused`."""
     refused = [state for state in files.handles if is_refused(state)]
     for state in refused:
         address = files.table_of([state], 3)
-        for engine in (e for e in engines if e != "spark"):  # planned as for DuckDB
+        for engine in (e for e in engines if e != "spark"):  # Spark uses the same plans as DuckDB
             try:
                 got = _read(engine, address, SHAPES[0])
             except CorruptDeleteError:
@@ -94,12 +99,12 @@ def test_pairs_that_contradict_each_other_are_refused(files, engines, record_pro
 
 
 def _blocks(version: int, files: PairFiles) -> Iterator[list[PairState]]:
-    """States that can be in one table of the version: of one sequence number, kind and spec."""
+    """Yield states that can be in one table of the version: with one sequence number, kind, and spec."""
     kinds = [kind for kind in KINDS if version > 2 or kind != "vector"]
     chosen = [state for state in files.handles if state.kind in kinds and not is_refused(state)]
     groups: dict[object, list[PairState]] = {}
     for state in chosen:
-        # Deletes of all rows without a key stay apart, by what might keep them off a file.
+        # Deletes of all rows without a key are separated by the property that might keep them from applying to a file.
         apart = (state.nulls, state.delete_bounds) if _hits_all_nulls(state) else None
         groups.setdefault((state.sequence, state.kind, state.spec, is_overlooked(state), apart), []).append(state)
     return iter(groups.values())
@@ -112,7 +117,7 @@ def _hits_all_nulls(state: PairState) -> bool:
 def _check(
     files: PairFiles, states: Sequence[PairState], version: int, engine: str, address: str, shapes: Sequence[Shape]
 ) -> None:
-    """Fails with the first pair whose rows differ from those that it must leave; `address`: of the table of all."""
+    """Fail with the first pair whose rows differ from the expected ones. `address` is the table with all pairs."""
     rows = list(remaining_rows(states))
     for shape in shapes:
         try:
@@ -136,7 +141,7 @@ def _read(engine: str, address: str, shape: Shape) -> pa.Table:
 def _report(
     files: PairFiles, states: Sequence[PairState], version: int, engine: str, shape: Shape, got: Rows, expected: Rows
 ) -> str:
-    """The first pair whose rows differ, and a table that shows it alone."""
+    """Return the first pair whose rows differ, and a table that shows it alone."""
     wrong = Counter(expected)
     wrong.subtract(got)
     numbers = sorted({row[0] // 3 for row, count in wrong.items() if count})
@@ -150,5 +155,5 @@ def _report(
     )
 
 
-def _told(reads: Counter[str]) -> str:
+def _summary(reads: Counter[str]) -> str:
     return "read by " + ", ".join(f"{engine}: {count}" for engine, count in reads.items())

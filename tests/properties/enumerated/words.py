@@ -1,7 +1,7 @@
-"""The alphabet: the operations that histories are spelt of, and the words over them that are possible.
+"""The alphabet of operations that histories consist of, and the possible words over it.
 
-A word is a tuple of letters. All words begin with an empty table; of Iceberg without a partition spec, of Delta
-partitioned by `p`. A letter that has nothing to act on is not possible, and nor is any word with it.
+A word is a tuple of letters. Every word starts with an empty table: an Iceberg table without a partition spec, or a
+Delta table partitioned by `p`. A letter with nothing to act on is not possible, nor is any word that contains it.
 """
 
 from collections.abc import Mapping
@@ -13,18 +13,19 @@ from letters import Operation, after, operations
 Word: TypeAlias = tuple[str, ...]
 
 _ROWS = ("append", "append-null")
-"""Rows with the keys 1 and 2 in partitions a and b; rows of which one has neither key nor partition."""
+"""Rows with the keys 1 and 2 in partitions a and b; rows with a row that has neither key nor partition."""
 _DELETES = ("delete-first", "delete-last", "delete-each", "upsert")
-"""By position, or by a deletion vector: the first live row, the last one, the first one of every file, in one commit.
-And in one commit with new rows of key 1: the live ones, and the first of the new rows."""
+"""Deletes by position or by a deletion vector: the first live row; the last one; the first row of every file in one
+commit. `upsert` deletes the live rows with key 1 and the first of the new rows, in one commit with new rows of key 1.
+"""
 _EQUALITY = ("delete-equal", "delete-null")
-"""By equality: of key 1, and of no key; of one partition where the table is partitioned."""
+"""Equality deletes of key 1, and of rows without a key. They apply to one partition if the table is partitioned."""
 _FILES = ("compact", "drop-file")
-"""All live rows into new files in place of the old; the first file, whatever deletes point to it."""
+"""Write all live rows to new files that replace the old ones; drop the first file, even if deletes refer to it."""
 _COLUMNS = ("add-column", "drop-column", "rename")
-"""The value, or else another column; the last of those; the key, and back."""
+"""Add a column; drop the value column, or the last added one; rename the key, or back."""
 _ICEBERG = (*_FILES, *_COLUMNS, "rollback", "respec")
-"""Back to the snapshot before; partitioned by `p`, and back."""
+"""Roll back to the previous snapshot; partition by `p`, or back."""
 _LOG = (
     "checkpoint-classic",
     "checkpoint-parts",
@@ -35,8 +36,9 @@ _LOG = (
     "expire-log",
     "vacuum",
 )
-"""Checkpoints: one file; two; V2 in Parquet with two sidecars; V2 in JSON with one. The last two commits as one file.
-The commits before the newest checkpoint are deleted; and the files that the newest version does not have."""
+"""Checkpoints: one file; two files; V2 in Parquet with two sidecars; V2 in JSON with one. Then: compact the last two
+commits into one file; delete the commits before the newest checkpoint; delete the files that the newest version lacks.
+"""
 
 ALPHABET = {
     "iceberg-1": (*_ROWS, *_ICEBERG),
@@ -48,7 +50,7 @@ ALPHABET = {
 
 
 def longer(models: Mapping[Word, TableModel], kind: str) -> dict[Word, tuple[TableModel, list[Operation]]]:
-    """The possible words with one letter more, in the order of the alphabet: the model, and the letter's operations."""
+    """Return the possible words with one more letter, in alphabetical order, with model and operations."""
     made = {}
     for word, model in models.items():
         for letter in ALPHABET[kind]:

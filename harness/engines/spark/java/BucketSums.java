@@ -11,17 +11,20 @@ import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.classic.Dataset;
 
 /**
- * Counts and sums of row hashes by bucket, in arrays instead of Spark's hash table: every row has a bucket, and there are
- * few of them. Twice as fast as GROUP BY, and sums have 128 bits.
+ * Counts and sums of row hashes by bucket, in arrays instead of Spark's hash table, because every row has a bucket and
+ * there are few buckets. It is twice as fast as GROUP BY, and its sums have 128 bits.
  */
 public final class BucketSums {
-    /** What is kept of a bucket: rows, then low and high word of the sum of each lane. */
+    /** The words of a bucket: the number of rows, then the low and high word of the sum of each lane. */
     private static final int WORDS = 5;
     private static final int MOST_SENT_TO_DRIVER = 256;
 
     private BucketSums() {}
 
-    /** For each of 1 << `bits` buckets in turn its words, big-endian; the bucket is in the low bits of column `by`. */
+    /**
+     * Returns the words of each of the 1 << `bits` buckets in turn, big-endian. The low bits of column `by` are the
+     * bucket.
+     */
     public static byte[] of(Dataset frame, int first, int second, int by, int bits) {
         JavaRDD rows = frame.queryExecution().toRdd().toJavaRDD();
         int parts = rows.getNumPartitions();
@@ -40,7 +43,7 @@ public final class BucketSums {
         sums[place] = sum;
     }
 
-    /** The sums of one partition. */
+    /** Computes the sums of one partition. */
     public static final class Sum implements FlatMapFunction, Serializable {
         private final int first;
         private final int second;
@@ -69,7 +72,7 @@ public final class BucketSums {
         }
     }
 
-    /** The sums of two partitions together. */
+    /** Adds the sums of two partitions. */
     public static final class Merge implements Function2, Serializable {
         public Object call(Object left, Object right) {
             long[] sums = (long[]) left;

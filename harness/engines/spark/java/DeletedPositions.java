@@ -35,8 +35,8 @@ public final class DeletedPositions {
     }
 
     /**
-     * Replaces each of the first `rows` values that is a deleted position by its complement, which is below 0. Positions
-     * ascend; where none is left out in between, only the deleted ones are looked at.
+     * Replaces each deleted position among the first `rows` values by its complement, which is negative.
+     * Positions must ascend. If they are contiguous, only the deleted ones are visited.
      */
     public void mark(WritableColumnVector positions, int rows) {
         if (rows == 0) {

@@ -3,16 +3,16 @@ package harness.spark;
 import java.util.ArrayList;
 
 /**
- * Filters that Spark pushes to a reader of files, without those that mean another day there. Spark gives days and
- * instants to readers as `java.sql.Date` and `java.sql.Timestamp`, in whose calendar the 15th of October 1582 follows the
- * 4th: the ten days in between become the 15th, and row groups with them would be skipped.
+ * Removes filters that would mean another day in the reader of a file. Spark passes days and instants to readers as
+ * `java.sql.Date` and `java.sql.Timestamp`, in whose calendar 1582-10-15 follows 1582-10-04. The ten days in between
+ * would become 1582-10-15, and row groups with these days would be skipped.
  */
 final class ExactFilters {
     private static final String FIRST_DAY = "1582-10-15"; // of the Gregorian calendar, as both classes print it
 
     private ExactFilters() {}
 
-    /** Those of `filters`, which all must hold, that are exact. */
+    /** Returns the exact filters among `filters`, which are combined by AND. */
     static scala.collection.immutable.Seq of(scala.collection.immutable.Seq filters) {
         ArrayList exact = new ArrayList();
         scala.collection.Iterator each = filters.iterator();
@@ -25,7 +25,7 @@ final class ExactFilters {
         return PlannedFileIndex.sequence(exact);
     }
 
-    /** Of a filter: whether all values in it are; of a value, whether it is the very one of the query. */
+    /** Returns whether all values in a filter are exactly the values of the query. */
     private static boolean isExact(Object part) {
         if (part instanceof Object[]) {
             for (Object value : (Object[]) part) {

@@ -39,10 +39,11 @@ import org.apache.spark.sql.vectorized.ColumnVector;
 import org.apache.spark.sql.vectorized.ColumnarBatch;
 
 /**
- * The bounds of stored columns in planned files: they tell which files may hold a row that some filters want.
+ * The bounds of stored columns in planned files. They determine which files may hold rows that match some filters.
  *
- * A filter becomes a condition on a file's bounds and constants that is true wherever a row may satisfy it, by Spark's
- * own comparisons: NaN is above all numbers. What is not understood, or not known, keeps a file.
+ * A filter becomes a condition on a file's bounds and constants that is true whenever a row may match the filter, by
+ * Spark's own comparisons: NaN is greater than all numbers. A file is kept if a filter is not supported or a bound is
+ * unknown.
  */
 final class FileBounds {
     private static final int MOST_VALUES = 200; // of IN, as in `harness.metadata.filters.predicate`
@@ -53,8 +54,9 @@ final class FileBounds {
     private final StructType constants;
 
     /**
-     * `stream`: in Arrow's IPC format, a row per file: `lower i` and `upper i` of column i of `data`, in the type that it
-     * is read as, null where unknown, and whether the file may hold nulls (`nulls i`) and other values (`values i`).
+     * Reads `stream`, an Arrow IPC stream with one row per file. Its columns are `lower i` and `upper i`, the bounds of
+     * column i of `data` in the type in which Spark reads it, null if unknown; and whether the file may hold nulls
+     * (`nulls i`) and other values (`values i`).
      */
     FileBounds(byte[] stream, StructType data, StructType constants) throws Exception {
         this.stream = stream;
@@ -70,7 +72,10 @@ final class FileBounds {
         }
     }
 
-    /** Per file, true if it may hold a wanted row; null: all of them may. `values`: the constants of each. */
+    /**
+     * Returns for each file whether it may hold a matching row, or null if all files may. `values`: the files'
+     * constants.
+     */
     boolean[] mayHold(scala.collection.immutable.Seq filters, InternalRow[] values) {
         Expression wanted = null;
         scala.collection.Iterator each = filters.iterator();
@@ -109,7 +114,7 @@ final class FileBounds {
         return kept;
     }
 
-    /** A condition that fails is for the rows to fail on, if any come to it. */
+    /** A condition that fails counts as true: the query fails when it reads the rows, if it reads any. */
     private static boolean holds(InterpretedPredicate predicate, InternalRow row) {
         try {
             return predicate.eval(row);
@@ -118,7 +123,7 @@ final class FileBounds {
         }
     }
 
-    /** A condition that is true wherever a row may make the filter true; null: nothing is known. */
+    /** Returns a condition that is true whenever a row may match the filter, or null if the filter is not supported. */
     private Expression condition(Expression filter) {
         if (filter instanceof And) {
             return both(condition(((And) filter).left()), condition(((And) filter).right()));
@@ -161,7 +166,7 @@ final class FileBounds {
         if (filter instanceof StartsWith) {
             return starts(((StartsWith) filter).left(), ((StartsWith) filter).right());
         }
-        if (filter.dataType() instanceof BooleanType) { // a column that is itself a condition
+        if (filter.dataType() instanceof BooleanType) { // the column itself is a condition
             return filter instanceof Not
                 ? equal(((Not) filter).child(), new Literal(Boolean.FALSE, filter.dataType()))
                 : equal(filter, new Literal(Boolean.TRUE, filter.dataType()));
@@ -169,7 +174,9 @@ final class FileBounds {
         return null;
     }
 
-    /** A condition for a value that may be below another. One of the two is a column. `strictly`: not equal. */
+    /**
+     * Returns a condition for whether one value may be less than another, one of them a column. `strictly`: not equal.
+     */
     private Expression below(Expression left, Expression right, boolean strictly) {
         boolean isAbove = isFixed(left);
         Expression bound = isAbove ? bound("upper", right) : isFixed(right) ? bound("lower", left) : null;
@@ -230,13 +237,13 @@ final class FileBounds {
         return any && filter.deterministic();
     }
 
-    /** The fact of a column that is null, or not; a value that is null where the column is has the same. */
+    /** Returns whether a column may be null, or may be another value. `value` is null exactly if the column is. */
     private Expression fact(String which, Expression value) {
         AttributeReference column = column(value);
         return column == null ? null : reference(which, column);
     }
 
-    /** A bound of a column, or of what never falls where the column rises. */
+    /** Returns a bound of a column, or of an expression that never decreases if the column increases. */
     private Expression bound(String which, Expression value) {
         AttributeReference column = column(value);
         Expression bound = column == null ? null : reference(which, column);
@@ -254,7 +261,7 @@ final class FileBounds {
         return value instanceof NaNvl ? as(((NaNvl) value).left(), bound) : bound;
     }
 
-    /** The column that a value is of: itself, widened, or kept from being pushed (`columns.converted` in Python). */
+    /** Returns the column of a value: plain, widened, or protected from pushdown (`columns.converted` in Python). */
     private static AttributeReference column(Expression value) {
         if (value instanceof AttributeReference) {
             return (AttributeReference) value;

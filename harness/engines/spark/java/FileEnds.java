@@ -26,9 +26,9 @@ import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.util.SerializableConfiguration;
 
 /**
- * A job that reads the ends of Parquet and ORC files on the executors, which hold their footers. Nothing is parsed but the
- * length of a footer. Its result is described in `harness.engines.spark.looks`, which decodes it. A file that cannot be
- * read is no failure of the job.
+ * A job that reads the ends of Parquet and ORC files, which hold their footers, on the executors. It parses only the
+ * length of a footer. `harness.engines.spark.file_opener` describes and decodes the result. A file that cannot be read
+ * does not make the job fail.
  */
 public final class FileEnds implements Function {
     private static final int READ = 0;
@@ -38,7 +38,10 @@ public final class FileEnds implements Function {
     private static final int FRAME = 8;
     private static final int GUESS = 1 << 14;
     private static final int AT_ONCE = 16;
-    /** Of a task: a task costs some milliseconds, a footer a tenth of one, and in a store a hundred. */
+    /**
+     * The number of files per task. A task costs some milliseconds; a footer costs a tenth of one, or a hundred in a
+     * store.
+     */
     private static final int FEWEST_FILES = 32;
     private static final int MOST_FILES = 512;
 
@@ -50,25 +53,31 @@ public final class FileEnds implements Function {
         this.most = most;
     }
 
-    /** The result of `read` as text: Py4J takes a Python step for each byte of an array. */
+    /** Returns the result of `read` as text, because Py4J needs a Python step for each byte of an array. */
     public static String text(SparkSession user, byte[] files, java.util.Map options, int most) throws Exception {
         return Base64.getEncoder().encodeToString(read(user, files, options, most));
     }
 
-    /** `files`: their locations, with a NUL between two. `most`: of an end of more bytes only the length is told. */
+    /**
+     * Reads the ends of files. `files`: the locations, separated by NUL. `most`: for a longer end, only the length is
+     * returned.
+     */
     static byte[] read(SparkSession user, byte[] files, java.util.Map options, int most) throws Exception {
         Configuration settings = user.sessionState().newHadoopConfWithOptions(Lowering.withStoreSettings(user, options));
         FileEnds job = new FileEnds(new SerializableConfiguration(settings), most);
         return job.run(user, new String(files, StandardCharsets.UTF_8).split("\0"));
     }
 
-    /** The results of all tasks, one after another. Files make tasks, not the cores of the moment: executors may still come. */
+    /**
+     * Returns the results of all tasks in order. The tasks depend on the files and not on the current cores, because
+     * more executors may join.
+     */
     private byte[] run(SparkSession user, String[] files) throws Exception {
         JavaSparkContext context = JavaSparkContext.fromSparkContext(user.sparkContext());
         int most = (files.length + FEWEST_FILES - 1) / FEWEST_FILES;
         int fewest = (files.length + MOST_FILES - 1) / MOST_FILES;
         int tasks = Math.max(1, Math.min(most, Math.max(fewest, 4 * context.defaultParallelism().intValue())));
-        if (tasks == 1 && context.isLocal().booleanValue()) { // the driver is the executor: a job would only cost time
+        if (tasks == 1 && context.isLocal().booleanValue()) { // the driver is the executor, so no job is needed
             return (byte[]) call(files);
         }
         ArrayList chunks = new ArrayList();
@@ -84,7 +93,7 @@ public final class FileEnds implements Function {
         return joined.toByteArray();
     }
 
-    /** The records of a chunk of files, given their names. */
+    /** Returns the records of a chunk of files, given their names. */
     public Object call(Object chunk) throws Exception {
         String[] files = (String[]) chunk;
         ArrayList looks = new ArrayList();
@@ -111,7 +120,7 @@ public final class FileEnds implements Function {
             this.location = location;
         }
 
-        /** The record of the file. */
+        /** Returns the record of the file. */
         public Object call() throws Exception {
             FileStatus status = new FileStatus();
             try {
@@ -152,7 +161,7 @@ public final class FileEnds implements Function {
         }
     }
 
-    /** The length of a file's end that has all of its footer, by the last bytes of the file; 0: they are of no known file. */
+    /** Returns the length of a file's end with the whole footer, from its last bytes; 0 for an unknown format. */
     private static long needed(byte[] tail) throws java.io.IOException {
         int last = tail.length - 1;
         if (tail.length > FRAME && tail[last] == '1' && tail[last - 1] == 'R' && tail[last - 2] == 'A' && tail[last - 3] == 'P') {
@@ -182,7 +191,7 @@ public final class FileEnds implements Function {
         return bytes.toByteArray();
     }
 
-    /** The text of a file that could not be read. */
+    /** Returns the record of a file that could not be read. */
     private static String fault(Exception error) {
         if (error instanceof FileNotFoundException) {
             return String.valueOf(error.getMessage()).contains("Permission denied") ? "D" : "M";

@@ -27,19 +27,23 @@ import org.apache.spark.sql.types.Metadata;
 import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
 
-/** What Python asks of the driver, each in one call: relations over planned files, calls of static methods, exposure. */
+/**
+ * The operations that Python calls in the driver: relations over planned files, calls of static methods, and frames of
+ * another session.
+ */
 public final class Lowering {
     static final String ROW_INDEX = ParquetFileFormat$.MODULE$.ROW_INDEX_TEMPORARY_COLUMN_NAME();
 
     private Lowering() {}
 
     /**
-     * The rows of the planned files: the fields of `schema` as p0, p1, ..., then the constants, then the row's position.
+     * Returns the rows of planned files: the fields of `schema` as p0, p1, ..., then the constants, then the row's
+     * position.
      *
-     * `files` is an Arrow IPC stream, one row per file: its location, its size in bytes, when it was modified (ms since
-     * 1970, 0: unknown), its constants. `bitmap`: which of these holds deleted positions, below 0: none; the positions
-     * of deleted rows are then complements, below 0. `bounds`: see `FileBounds`; null: nothing is known. `root`: the
-     * table's location; null: the files are of none.
+     * `files` is an Arrow IPC stream with one row per file: its location, its size in bytes, its modification time (ms
+     * since 1970, 0 if unknown), and its constants. `bitmap` is the index of the constant with deleted positions, or
+     * negative; the positions of deleted rows are then negative complements. `bounds`: see `FileBounds`, or null.
+     * `root`: the location of the files' table, or null.
      */
     public static Dataset planned(
             SparkSession session,
@@ -60,7 +64,10 @@ public final class Lowering {
         return project(session, scan, stored.length(), planned.constants.fields(), positions);
     }
 
-    /** The relation of `planned`: its columns are those of `stored`, the row's position, if asked for, and the constants. */
+    /**
+     * Returns the relation of `planned`, with the columns of `stored`, the row's position if requested, and the
+     * constants.
+     */
     static HadoopFsRelation relation(
             SparkSession session,
             SparkSession user,
@@ -84,8 +91,8 @@ public final class Lowering {
             (InternalRow[]) files.rows.toArray(new InternalRow[files.rows.size()]),
             bounds == null ? null : new FileBounds(bounds, stored, constants),
             root == null ? null : PlannedFiles.path(root));
-        // Spark's reader fills a column of this name itself. Asking for it, in place of _metadata.row_index, spares a struct
-        // per row, and no column of a file can come in its place.
+        // Spark's reader fills a column with this name. Unlike _metadata.row_index, it needs no struct per row, and no
+        // column of a file can take its place.
         StructType read = positions ? stored.add(ROW_INDEX, DataTypes.LongType, true) : stored;
         FileFormat format = format(kind, files.areLocal(), bitmap, large);
         return new HadoopFsRelation(
@@ -111,7 +118,7 @@ public final class Lowering {
         }
         if (positions) {
             Expression position = (Expression) scan.output().apply(fields);
-            // A reader that did not fill it would make rows seem deleted, or not.
+            // A reader that left positions unset would delete the wrong rows.
             shown.add(alias(new AssertNotNull(position, PlannedFileIndex.sequence(new ArrayList())), "pos"));
         }
         return Dataset$.MODULE$.ofRows(session, new Project(PlannedFileIndex.sequence(shown), scan));
@@ -127,7 +134,7 @@ public final class Lowering {
             PlannedFileIndex.sequence(new ArrayList()));
     }
 
-    /** The fields of the constants under names that no column of a file has in any case. */
+    /** Returns the fields of the constants, under names that differ from all columns of the files, ignoring case. */
     private static StructType hiddenFrom(StructType data, StructType constants) {
         java.util.HashSet taken = new java.util.HashSet();
         for (int i = 0; i < data.length(); i++) {
@@ -144,7 +151,7 @@ public final class Lowering {
         return new StructType(hidden);
     }
 
-    /** `options` with the user's settings for object stores, which a session of our own would not see. */
+    /** Returns `options` with the user's settings for object stores, which the private session does not have. */
     static scala.collection.immutable.Map withStoreSettings(SparkSession user, java.util.Map options)
             throws java.io.IOException {
         java.util.HashMap all = new java.util.HashMap();
@@ -161,7 +168,7 @@ public final class Lowering {
             scala.jdk.javaapi.CollectionConverters.asScala(all));
     }
 
-    /** A column that calls a public static method; null where an argument is null. */
+    /** Returns a column that calls a public static method. It is null if an argument is null. */
     public static Column invoke(SparkSession session, Class owner, String method, String result, List columns) {
         ArrayList arguments = new ArrayList();
         for (int i = 0; i < columns.size(); i++) {
@@ -179,7 +186,7 @@ public final class Lowering {
             scala.Option.empty()));
     }
 
-    /** The same analysed plan in another session. */
+    /** Returns the same analyzed plan in another session. */
     public static Dataset expose(SparkSession user, Dataset frame) {
         return Dataset$.MODULE$.ofRows(user, frame.queryExecution().analyzed());
     }

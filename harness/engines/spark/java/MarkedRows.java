@@ -14,11 +14,11 @@ import org.apache.spark.sql.execution.vectorized.WritableColumnVector;
 import org.apache.spark.sql.vectorized.ColumnarBatch;
 
 /**
- * A reader whose rows know whether they are deleted: the position of one that is comes as its complement, below 0. A batch
- * costs what its deleted rows cost, where a test of each row costs as much as the scan.
+ * A reader that marks deleted rows: the position of a deleted row is its complement, which is negative. The cost of a
+ * batch depends on its number of deleted rows. Testing each row would cost as much as the scan.
  */
 final class MarkedRows extends scala.runtime.AbstractFunction1 implements java.io.Serializable {
-    /** Bytes of a bitmap that travels with each task that reads a part of its file. */
+    /** The most bytes of a bitmap that is sent with each task. Larger ones are broadcast. */
     private static final int MOST_OF_A_TASK = 1 << 14;
 
     private final scala.Function1 reader;
@@ -27,8 +27,8 @@ final class MarkedRows extends scala.runtime.AbstractFunction1 implements java.i
     private final Broadcast[] large;
 
     /**
-     * `column`: the place of positions among the columns that are read. `bitmap`: that of the bitmap among the constants.
-     * `large`: the bitmaps that are not among them, see `broadcast`.
+     * `column`: the index of the position column. `bitmap`: the index of the bitmap constant. `large`: the bitmaps that
+     * are not in the constants, see `broadcast`.
      */
     MarkedRows(scala.Function1 reader, int column, int bitmap, Broadcast[] large) {
         this.reader = reader;
@@ -38,8 +38,8 @@ final class MarkedRows extends scala.runtime.AbstractFunction1 implements java.i
     }
 
     /**
-     * Takes the large bitmaps out of the constants of files: an executor fetches such a one once, for all tasks that read a
-     * part of its file. Their places among the results, four bytes, stay in the constants; no bitmap has fewer than eight.
+     * Replaces large bitmaps in the files' constants by their indexes in the result, so that an executor fetches each
+     * bitmap once for all tasks that read its file. An index has four bytes; every bitmap has at least eight.
      */
     static Broadcast[] broadcast(JavaSparkContext context, List constants, int bitmap) {
         ArrayList large = new ArrayList();
@@ -88,7 +88,7 @@ final class MarkedRows extends scala.runtime.AbstractFunction1 implements java.i
                 if (deleted.contains(row.getLong(column))) {
                     row.setLong(column, ~row.getLong(column));
                 }
-            } else { // a row of a batch, which cannot be changed
+            } else { // a row of a batch, which is immutable
                 InternalRow row = (InternalRow) found;
                 if (deleted.contains(row.getLong(column))) {
                     InternalRow marked = row.copy();

@@ -18,9 +18,9 @@ import org.apache.spark.sql.execution.datasources.PartitionDirectory;
 import org.apache.spark.sql.types.StructType;
 
 /**
- * The planned files and nothing else: no directory is listed, no file is looked at. Each file is a partition of its own
- * whose partition values are the file's constants, so that a filter on constants skips files, and so does one on columns
- * by what is known of their bounds.
+ * A file index with exactly the planned files. It lists no directory and opens no file. Each file is a partition whose
+ * partition values are the file's constants, so that a filter on constants skips files. A filter on columns also skips
+ * files, by the known bounds.
  */
 public final class PlannedFileIndex implements FileIndex {
     private final StructType partitionSchema;
@@ -30,7 +30,7 @@ public final class PlannedFileIndex implements FileIndex {
     private final Path root;
     private final long bytes;
 
-    /** `bounds`: null: nothing is known. `root`: of the table; null: the files are of none. */
+    /** `bounds`: the known bounds, or null. `root`: the table's location, or null. */
     PlannedFileIndex(
             StructType partitionSchema, FileStatus[] files, InternalRow[] constants, FileBounds bounds, Path root) {
         this.partitionSchema = partitionSchema;
@@ -61,7 +61,8 @@ public final class PlannedFileIndex implements FileIndex {
         return sequence(kept);
     }
 
-    // Spark takes the filters that it passes here off the rest of the plan: what cannot be evaluated must be an error.
+    // Spark removes the filters that it passes here from the rest of the plan, so a filter that cannot be evaluated is
+    // an error.
     private InterpretedPredicate predicate(scala.collection.immutable.Seq filters) {
         Expression all = null;
         scala.collection.Iterator each = filters.iterator();
@@ -81,7 +82,7 @@ public final class PlannedFileIndex implements FileIndex {
         return scala.jdk.javaapi.CollectionConverters.asScala(values).toList();
     }
 
-    /** Replaces a constant's column by its place in a file's row of constants. */
+    /** Replaces a constant's column by its index in a file's row of constants. */
     static final class Binding extends scala.runtime.AbstractPartialFunction {
         private final StructType schema;
 

@@ -19,8 +19,10 @@ import org.apache.spark.sql.vectorized.ColumnVector;
 import org.apache.spark.sql.vectorized.ColumnarBatch;
 import org.apache.spark.unsafe.types.UTF8String;
 
-/** The files of a read as Python sends them: an Arrow IPC stream, one row per file. Its columns are the location, the size
- * in bytes, when the file was modified (ms since 1970, 0: unknown), and the constants of the file. */
+/**
+ * The files of a read in the form that Python sends: an Arrow IPC stream with one row per file. Its columns are the
+ * location, the size in bytes, the modification time (ms since 1970, 0 if unknown), and the constants of the file.
+ */
 final class PlannedFiles {
     private static final int PATH = 0;
     private static final int SIZE = 1;
@@ -28,7 +30,7 @@ final class PlannedFiles {
     private static final int CONSTANTS = 3;
 
     final StructType constants;
-    /** The constants of each file, an InternalRow. */
+    /** The constants of each file, as InternalRows. */
     final List rows = new ArrayList();
     private final ArrayList statuses = new ArrayList();
 
@@ -68,7 +70,7 @@ final class PlannedFiles {
         for (int i = 0; i < kept.length; i++) {
             if (!file.isNullAt(CONSTANTS + i)) {
                 Object value = file.get(CONSTANTS + i, constants.fields()[i].dataType());
-                // A string points into Arrow's memory, which is freed.
+                // The string refers to Arrow's memory, which will be freed.
                 kept[i] = value instanceof UTF8String ? (Object) ((UTF8String) value).copy() : value;
             }
         }
@@ -79,7 +81,7 @@ final class PlannedFiles {
         return (FileStatus[]) statuses.toArray(new FileStatus[statuses.size()]);
     }
 
-    /** `location` is scheme://authority/path with a path as it is on disk: nothing in it is decoded or a pattern. */
+    /** Parses scheme://authority/path. The path is used literally, without decoding or patterns. */
     static Path path(String location) {
         int end = location.indexOf("://");
         String rest = location.substring(end + 3);

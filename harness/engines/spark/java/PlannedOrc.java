@@ -5,7 +5,7 @@ import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.execution.datasources.orc.OrcFileFormat;
 import org.apache.spark.sql.types.StructType;
 
-/** Spark's ORC reader, for files that are as they were when the read was planned. */
+/** Spark's ORC reader for planned files. It fails if a file has changed since planning. */
 public final class PlannedOrc extends OrcFileFormat {
     private final boolean local;
 

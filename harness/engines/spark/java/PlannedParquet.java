@@ -11,8 +11,8 @@ import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
 
 /**
- * Spark's Parquet reader, for files that are as they were when the read was planned. The positions of deleted rows come
- * as their complements, see `MarkedRows`.
+ * Spark's Parquet reader for planned files. It fails if a file has changed since planning. The positions of deleted
+ * rows are complements, see `MarkedRows`.
  */
 public final class PlannedParquet extends ParquetFileFormat {
     private static final String RETURNING_BATCH = "returning_batch";
@@ -21,7 +21,9 @@ public final class PlannedParquet extends ParquetFileFormat {
     private final int bitmap;
     private final Broadcast[] large;
 
-    /** `bitmap`: which constant of a file holds its deleted positions; below 0: none does. `large`: as in `MarkedRows`. */
+    /**
+     * `bitmap`: the index of the constant with a file's deleted positions, or negative. `large`: as in `MarkedRows`.
+     */
     public PlannedParquet(boolean local, int bitmap, Broadcast[] large) {
         this.local = local;
         this.bitmap = bitmap;
@@ -45,13 +47,13 @@ public final class PlannedParquet extends ParquetFileFormat {
         if (numbers) {
             reader = new NumberedRows(reader, positions);
         }
-        if (bitmap >= 0 && positions >= 0) { // else the query asks for no position, and so drops no row by it
+        if (bitmap >= 0 && positions >= 0) { // otherwise the query needs no positions and so drops no row by position
             reader = new MarkedRows(reader, positions, bitmap, large);
         }
         return new UnchangedFiles(reader, local ? null : configuration);
     }
 
-    /** Whether the reader gives batches of columns on the heap. */
+    /** Whether the reader returns columnar batches on the heap. */
     private static boolean givesBatches(scala.collection.immutable.Map options) {
         scala.Option found = options.get(RETURNING_BATCH);
         boolean batches = found.isDefined() && "true".equals(found.get());

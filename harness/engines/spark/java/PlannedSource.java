@@ -21,41 +21,41 @@ import org.apache.spark.sql.types.DataTypes;
 import org.apache.spark.sql.types.StructType;
 
 /**
- * What a client of Spark Connect asks of the server's JVM, in the options of a source: the relation over planned files,
- * which is that of `Lowering.planned`, or the ends of files, as `FileEnds` reads them on the executors.
+ * The data source through which a Spark Connect client uses the server's JVM. The options of a read select the relation
+ * over planned files (see `Lowering.planned`) or the ends of files (see `FileEnds`).
  */
 public final class PlannedSource implements RelationProvider {
     private static final Map SESSIONS = Collections.synchronizedMap(new WeakHashMap());
 
-    public BaseRelation createRelation(SQLContext context, scala.collection.immutable.Map told) {
+    public BaseRelation createRelation(SQLContext context, scala.collection.immutable.Map parameters) {
         try {
             SparkSession user = (SparkSession) context.sparkSession();
-            String kind = text(told, "kind");
+            String kind = text(parameters, "kind");
             if (kind.equals("access")) {
-                return new Answer(context, text(told, "scheme").getBytes("UTF-8"), null, 0);
+                return new Answer(context, text(parameters, "scheme").getBytes("UTF-8"), null, 0);
             }
-            byte[] files = bytes(told, "files");
-            Map options = map(text(told, "hadoop"));
+            byte[] files = bytes(parameters, "files");
+            Map options = map(text(parameters, "hadoop"));
             if (kind.equals("ends")) {
-                return new Answer(context, files, options, Integer.parseInt(text(told, "most")));
+                return new Answer(context, files, options, Integer.parseInt(text(parameters, "most")));
             }
             return Lowering.relation(
-                session(user, map(text(told, "settings"))),
+                session(user, map(text(parameters, "settings"))),
                 user,
                 kind,
-                (StructType) DataType.fromJson(text(told, "schema")),
+                (StructType) DataType.fromJson(text(parameters, "schema")),
                 PlannedFiles.read(files),
                 options,
-                Boolean.parseBoolean(text(told, "positions")),
-                Integer.parseInt(text(told, "bitmap")),
-                told.contains("bounds") ? bytes(told, "bounds") : null,
-                told.contains("root") ? text(told, "root") : null);
+                Boolean.parseBoolean(text(parameters, "positions")),
+                Integer.parseInt(text(parameters, "bitmap")),
+                parameters.contains("bounds") ? bytes(parameters, "bounds") : null,
+                parameters.contains("root") ? text(parameters, "root") : null);
         } catch (Exception error) {
             throw new IllegalStateException(error);
         }
     }
 
-    /** The session beside a user's whose settings a read needs. */
+    /** The private session next to a user's session, with the settings that a read needs. */
     private static SparkSession session(SparkSession user, Map settings) {
         SparkSession found = (SparkSession) SESSIONS.get(user);
         if (found == null) {
@@ -68,13 +68,13 @@ public final class PlannedSource implements RelationProvider {
         return found;
     }
 
-    private static String text(scala.collection.immutable.Map told, String name) {
-        return (String) told.apply(name);
+    private static String text(scala.collection.immutable.Map parameters, String name) {
+        return (String) parameters.apply(name);
     }
 
-    /** Bytes are gzipped and spelled in base64. */
-    private static byte[] bytes(scala.collection.immutable.Map told, String name) throws Exception {
-        byte[] packed = Base64.getDecoder().decode(text(told, name));
+    /** Decodes base64 text to gzipped bytes and decompresses them. */
+    private static byte[] bytes(scala.collection.immutable.Map parameters, String name) throws Exception {
+        byte[] packed = Base64.getDecoder().decode(text(parameters, name));
         return new GZIPInputStream(new ByteArrayInputStream(packed)).readAllBytes();
     }
 
@@ -82,16 +82,19 @@ public final class PlannedSource implements RelationProvider {
         return (Map) new ObjectMapper().readValue(json, java.util.HashMap.class);
     }
 
-    /** One row with one binary column, worked out when the row is read. Without `options` it tells of a file system. */
+    /**
+     * A relation with one row and one binary column, computed when the row is read. Without `options` it returns
+     * whether there is a file system.
+     */
     static final class Answer extends BaseRelation implements TableScan {
         private final SQLContext context;
-        private final byte[] asked;
+        private final byte[] request;
         private final Map options;
         private final int most;
 
-        Answer(SQLContext context, byte[] asked, Map options, int most) {
+        Answer(SQLContext context, byte[] request, Map options, int most) {
             this.context = context;
-            this.asked = asked;
+            this.request = request;
             this.options = options;
             this.most = most;
         }
@@ -118,10 +121,10 @@ public final class PlannedSource implements RelationProvider {
 
         private byte[] found(SparkSession user) throws Exception {
             if (options != null) {
-                return FileEnds.read(user, asked, options, most);
+                return FileEnds.read(user, request, options, most);
             }
             try {
-                FileSystem.getFileSystemClass(new String(asked, "UTF-8"), user.sessionState().newHadoopConf());
+                FileSystem.getFileSystemClass(new String(request, "UTF-8"), user.sessionState().newHadoopConf());
                 return new byte[] {1};
             } catch (java.io.IOException lacking) {
                 return new byte[] {0};

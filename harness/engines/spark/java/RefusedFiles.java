@@ -7,8 +7,9 @@ import org.apache.spark.sql.execution.datasources.parquet.ParquetFileFormat;
 import org.apache.spark.sql.types.StructType;
 
 /**
- * Files that cannot be read, and why: the first constant of each. A query that reads one of them fails; one whose filters
- * on constants leave it out does not. The columns are told to Spark as stored ones, of which it knows nothing.
+ * Files that cannot be read. The first constant of each file is the reason. A query that reads such a file fails, and a
+ * query whose filters on constants exclude the file succeeds. Spark regards the other columns as stored columns without
+ * known values.
  */
 public final class RefusedFiles extends ParquetFileFormat {
     public scala.Function1 buildReaderWithPartitionValues(

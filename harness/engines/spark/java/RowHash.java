@@ -18,23 +18,23 @@ import org.apache.spark.unsafe.Platform;
 import org.apache.spark.unsafe.types.UTF8String;
 
 /**
- * The hash of a row that comparisons use, equal to DuckDB's. The definition, and why it is so, is the docstring of
- * `harness.diff.hashing`.
+ * The row hash for comparisons. It equals the hash that DuckDB computes. The docstring of `harness.diff.hashing`
+ * defines and explains it.
  *
- * Plain columns have methods of their own. Whatever is more than that is described by a text, the JSON of its type, a
- * line feed, and then one letter per part:
+ * Plain columns have their own methods. Any other column is described by a text: the JSON of its type, a line feed, and
+ * then one letter per part:
  *
  *     N                    nothing: always null
- *     W                    a number of 64 bits: boolean, byte, short, int or long
+ *     W                    a 64-bit number: boolean, byte, short, int or long
  *     T divisor,per;       a count of time: divided by `divisor` first, then split by `per` unless that is 0
  *     F                    a float
  *     S, B, U              text, bytes, a UUID as text
  *     D scale,digits;      a decimal or whole number, unscaled at `scale`, in 64 bits (0), 128 bits (1) or split (2)
  *     [ element            a list
- *     { ordinal; field }   a struct, the wanted fields in the order wanted
+ *     { ordinal; field }   a struct, with the required fields in the required order
  *     < key value          a map
  *
- * Janino compiles this and all beside it: no generics, no lambdas.
+ * Janino compiles this class and all others here, so they use neither generics nor lambdas.
  */
 public final class RowHash {
     private static final long MULTIPLIER = 0xD6E8FEB86659FD93L;
@@ -48,7 +48,7 @@ public final class RowHash {
 
     private RowHash() {}
 
-    /** A chain and one hash more. */
+    /** Adds a hash to a chain. */
     public static long link(long chain, long hash) {
         return mix(chain ^ hash);
     }
@@ -81,7 +81,7 @@ public final class RowHash {
         return mix(Double.doubleToLongBits(value));
     }
 
-    /** The unscaled value at a scale, where it has at most 18 digits. */
+    /** Returns the unscaled value at a scale, if it has at most 18 digits. */
     public static long narrow(Decimal value, int scale) {
         if (value.scale() == scale && value.precision() <= 18) {
             return mix(value.toUnscaledLong());
@@ -105,7 +105,7 @@ public final class RowHash {
         return prefixed(value, Platform.BYTE_ARRAY_OFFSET, value.length);
     }
 
-    /** Spark passes numbers and Booleans as they are, and Java makes objects of them. */
+    /** Spark passes primitive numbers and Booleans, which Java boxes. */
     public static long of(Object value, UTF8String description, int lane) {
         return parsed(description).hash(value, lane);
     }

@@ -21,12 +21,12 @@ import org.apache.hadoop.util.functional.FutureIO;
 import org.apache.spark.sql.classic.SparkSession;
 
 /**
- * An object store as a read sees it that has options of its own: Hadoop keeps its file systems by bucket, whatever their
- * options are, so such a read is kept out of Hadoop's cache. It asks for a file system per file, each of which is this
- * thin one; behind it is one per bucket and options, for all reads of the JVM. Of those, the ones asked for last are kept.
+ * An object store for reads with their own options. Hadoop caches file systems by bucket, regardless of their options,
+ * so such reads bypass Hadoop's cache and request a file system per file. That file system is this thin wrapper. Behind
+ * it, all reads of the JVM share one file system per bucket and options; the most recently used are kept.
  *
- * A file whose status was asked for is opened by it, which spares the store a question, and the read of a file that was
- * replaced meanwhile fails.
+ * If the status of a file was requested, this class passes the status to the open call. This saves a request, and makes
+ * the read fail if the file was replaced meanwhile.
  */
 public final class SharedFileSystem extends FilterFileSystem {
     private static final int MOST = 32;
@@ -39,7 +39,7 @@ public final class SharedFileSystem extends FilterFileSystem {
 
     private Map statuses;
 
-    /** Adds to the options of a read what has its stores shared: those that it keeps out of Hadoop's cache. */
+    /** Adds to the options of a read the settings that share its stores: the schemes that bypass Hadoop's cache. */
     static void share(Map options, SparkSession user) throws IOException {
         ArrayList schemes = new ArrayList();
         for (Object key : options.keySet()) {
@@ -48,7 +48,7 @@ public final class SharedFileSystem extends FilterFileSystem {
                 schemes.add(name.substring("fs.".length(), name.length() - UNCACHED.length()));
             }
         }
-        if (schemes.isEmpty()) { // most reads: Hadoop's configuration has a thousand entries
+        if (schemes.isEmpty()) { // most reads; Hadoop's configuration has a thousand entries
             return;
         }
         Configuration configuration = user.sessionState().newHadoopConf();
@@ -102,7 +102,9 @@ public final class SharedFileSystem extends FilterFileSystem {
         });
     }
 
-    /** Has the next question of this thread answered by a status that was just asked for, if it is for the same file. */
+    /**
+     * Lets the next status request of this thread return a status that was just requested, if it is for the same file.
+     */
     static void answer(Path path, FileStatus status) {
         NEXT.set(new Object[] {path, status});
     }
@@ -130,6 +132,6 @@ public final class SharedFileSystem extends FilterFileSystem {
         return fs.getScheme();
     }
 
-    /** Leaves the store open for others. */
+    /** Does nothing: other reads share the store. */
     public void close() {}
 }

@@ -7,14 +7,14 @@ import org.apache.spark.sql.execution.datasources.PartitionedFile;
 import org.apache.spark.util.SerializableConfiguration;
 
 /**
- * A reader of files that fails on one that has another size, or another time of modification, than the read was planned
- * with: then what is known of its columns, rows and deletes need not hold. A time of 0 is unknown.
+ * A reader that fails if a file's size or modification time differs from the planned one, because then the known
+ * bounds, row counts, and deletes may no longer apply. A time of 0 is unknown.
  */
 final class UnchangedFiles extends scala.runtime.AbstractFunction1 implements java.io.Serializable {
     private final scala.Function1 reader;
     private final SerializableConfiguration configuration;
 
-    /** `configuration`: of Hadoop; null: all files are local. */
+    /** `configuration`: Hadoop's configuration, or null if all files are local. */
     UnchangedFiles(scala.Function1 reader, Configuration configuration) {
         this.reader = reader;
         this.configuration = configuration == null ? null : new SerializableConfiguration(configuration);
@@ -36,7 +36,7 @@ final class UnchangedFiles extends scala.runtime.AbstractFunction1 implements ja
                 modified = status.getModificationTime();
                 SharedFileSystem.answer(path, status);
             } catch (java.io.IOException gone) {
-                return reader.apply(file); // which says so
+                return reader.apply(file); // its error says so
             }
         }
         boolean isGone = size == 0L && modified == 0L;

@@ -1,5 +1,7 @@
-"""DuckDB's SQL written as Spark's, with the same rows: whatever may mean two things is refused. Read `queries` first.
+"""Translation of DuckDB's SQL to Spark's SQL with the same result. Start with `queries`.
 
-`clauses` and `joins` lower the parts of a query, `expressions` and its neighbours values,
-`functions` calls. `parser` reads the text, and `agreement` holds the result against DuckDB's own reading.
+`clauses` and `joins` translate the parts of a query, `expressions` and the modules it uses translate values, and
+`functions` translates calls. `parser` parses the text, and `agreement` checks the parsed query against DuckDB's own
+parser. A construct that may mean something else on Spark is refused: all functions that translate a node raise
+UnsupportedError for these constructs, also if their docstrings do not mention it.
 """

@@ -1,4 +1,4 @@
-"""Aggregates, each with an entry in the table, and window functions. Where they may stand, DuckDB has said."""
+"""Aggregates, each with an entry in a table, and window functions. DuckDB has already checked that they are allowed."""
 
 from __future__ import annotations
 
@@ -34,7 +34,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Aggregate:
-    """An aggregate in a query. conditions: of rows that count, in Spark's SQL. over: the window that follows."""
+    """An aggregate in a query.
+
+    Attributes:
+        expressions: Translates its arguments.
+        node: The call.
+        conditions: Conditions for the rows that count, in Spark's SQL.
+        over: The window clause that follows the call, or an empty text.
+    """
 
     expressions: Expressions
     node: exp.Expr
@@ -48,11 +55,11 @@ class Aggregate:
         return where + self.over
 
     def with_conditions(self, *conditions: str) -> Aggregate:
-        """The same over fewer rows."""
+        """Return the aggregate over fewer rows."""
         return replace(self, conditions=(*self.conditions, *conditions))
 
     def argument(self) -> tuple[str, TypedSql]:
-        """`DISTINCT ` or nothing, and the one argument. Raises UnsupportedError: there are more words in the call."""
+        """Return `DISTINCT ` or an empty text, and the only argument. Calls with other modifiers are refused."""
         inner, word = self.node.this, ""
         if isinstance(inner, exp.Distinct):
             if len(inner.expressions) != 1 or inner.args.get("on") is not None:
@@ -63,7 +70,7 @@ class Aggregate:
         if word and self.over:
             raise refusal(self.node, "DISTINCT in a window function")
         if isinstance(inner, exp.Tuple) and isinstance(self.node, exp.Count):
-            # Several values counted as one. A tuple of nulls is no null.
+            # Several values are counted as one tuple. A tuple of nulls is not null.
             values = [self.expressions.translate(item) for item in inner.expressions]
             if any(isinstance(v.type, dt.FloatType | dt.MapType | dt.VariantType | dt.UnknownType) for v in values):
                 raise refusal(self.node, f"count of {', '.join(str(v.type) for v in values)}")
@@ -71,7 +78,7 @@ class Aggregate:
         return word, self.expressions.translate(inner)
 
     def number(self, node: exp.Expr) -> str:
-        """An argument as a DOUBLE."""
+        """Return an argument as a DOUBLE."""
         value = self.expressions.translate(node)
         if not is_number(value.type):
             raise refusal(self.node, f"{_name(self.node)} of {value.type}")
@@ -79,13 +86,13 @@ class Aggregate:
 
 
 def lower_aggregate(call: Aggregate) -> TypedSql | None:
-    """An aggregate, maybe with FILTER around it; None if it is none that is known. Raises UnsupportedError."""
+    """Translate an aggregate, with or without FILTER. Return None if the node is not a supported aggregate."""
     node = call.node
     if isinstance(node, exp.Filter):
         inner = simplify(replace(call, node=node.this)).node
         entry = _BY_NODE.get(type(inner))
         if call.over and entry is not None and entry.skips_nulls and not inner.args.get("count"):
-            # A null for rows that FILTER leaves out: Spark 4.0 and 4.1 have no FILTER in a window.
+            # Rows that FILTER excludes become nulls, because Spark 4.0 and 4.1 do not support FILTER in a window.
             inner = inner.copy()
             value = exp.Literal.number(1) if isinstance(inner.this, exp.Star) else inner.this
             condition = exp.If(this=node.expression.this.copy(), true=value.copy())
@@ -100,7 +107,7 @@ def lower_aggregate(call: Aggregate) -> TypedSql | None:
 
 
 def simplify(call: Aggregate) -> Aggregate:
-    """The call under the name that the rest knows."""
+    """Replace a call by an equivalent call in the form that the table contains."""
     match call.node:
         case exp.Anonymous(expressions=[]) as node if node.name.lower() == "count_star":
             return replace(call, node=exp.Count(this=exp.Star()))
@@ -126,7 +133,7 @@ def _count(call: Aggregate) -> TypedSql:
 
 
 def _count_if(call: Aggregate) -> TypedSql:
-    """A sum of ones and zeros: null where there is neither."""
+    """Translate `count_if` to a sum of ones and zeros, which is null for an empty group."""
     condition = call.expressions.boolean(call.node.this)
     return TypedSql(f"CAST(SUM(CAST({condition} AS INT)){call.suffix} AS DECIMAL(38, 0))", HUGE)
 
@@ -135,7 +142,7 @@ def _sum(call: Aggregate) -> TypedSql:
     word, value = call.argument()
     match value.type:
         case dt.IntegerType():
-            # Spark adds in 64 bits and raises an error beyond; DuckDB goes on to 128.
+            # Spark adds in 64 bits and raises an error on overflow; DuckDB continues in 128 bits.
             return TypedSql(f"CAST(SUM({word}{value.sql}){call.suffix} AS DECIMAL(38, 0))", HUGE)
         case dt.FloatType():
             return TypedSql(f"SUM({word}{coerce(value, DOUBLE, 'sum')}){call.suffix}", DOUBLE)
@@ -148,7 +155,10 @@ def _sum(call: Aggregate) -> TypedSql:
 
 
 def _decimal_sum(call: Aggregate, word: str, value: TypedSql, type_: dt.DecimalType) -> TypedSql:
-    """A sum in 38 digits. Spark adds ten digits to those of the values, and raises an error beyond."""
+    """Translate a sum with 38 digits.
+
+    Spark's sum has 10 digits more than the values, and raises an error beyond that.
+    """
     wide = dt.DecimalType(38, type_.scale)
     if type_.precision + _DIGITS_OF_A_SUM > wide.precision:
         cast = f"CAST({value.sql} AS {spark_text.type_name(wide)})"
@@ -157,7 +167,10 @@ def _decimal_sum(call: Aggregate, word: str, value: TypedSql, type_: dt.DecimalT
 
 
 _DIGITS_OF_A_SUM = 10
-"""The digits that Spark adds to those of decimals: 10^10 rows. Up to eight digits are added as 64-bit integers."""
+"""The number of digits that Spark adds to those of decimals, enough for 10^10 rows.
+
+Decimals with up to 8 digits are added as 64-bit integers.
+"""
 
 
 def _average(call: Aggregate) -> TypedSql:
@@ -166,12 +179,12 @@ def _average(call: Aggregate) -> TypedSql:
         case dt.FloatType() | dt.IntegerType(bits=(8 | 16 | 32)):
             return TypedSql(f"AVG({word}{coerce(value, DOUBLE, 'avg')}){call.suffix}", DOUBLE)
         case exact if isinstance(exact, dt.IntegerType | dt.DecimalType) or exact == HUGE:
-            # As DuckDB: an exact sum, divided as DOUBLE. Spark would give a decimal, or add doubles.
+            # Like DuckDB, divide an exact sum as DOUBLE. Spark's own average is a decimal, or a sum of doubles.
             if isinstance(exact, dt.DecimalType):
                 total = _decimal_sum(call, word, value, exact).sql
             else:
                 total = f"SUM({word}CAST({value.sql} AS DECIMAL(38, 0))){call.suffix}"
-            # A COUNT in a correlated subquery has Spark join its table once more.
+            # With a COUNT in a correlated subquery, Spark would join the table a second time.
             counted = f"SUM(CASE WHEN ({value.sql}) IS NOT NULL THEN 1L END){call.suffix}"
             if word:
                 counted = f"NULLIF(COUNT({word}{value.sql}){call.suffix}, 0)"
@@ -181,7 +194,7 @@ def _average(call: Aggregate) -> TypedSql:
 
 
 def _extreme(call: Aggregate) -> TypedSql:
-    """`min` or `max`, of several values by their order."""
+    """Translate `min` or `max` of one or several values."""
     if call.node.args.get("count") is not None:
         descending = isinstance(call.node, exp.Max)
         return ordered_aggregates.greatest(call, call.node.this, call.node.this, descending=descending)
@@ -191,7 +204,7 @@ def _extreme(call: Aggregate) -> TypedSql:
 
 
 def _mode(call: Aggregate) -> TypedSql:
-    """The most frequent value. DuckDB takes the first one of several; here several are an error."""
+    """Translate `mode`. DuckDB returns the first of several most frequent values; the translation raises an error."""
     word, value = call.argument()
     check_ordered(call.node, value.type)
     if call.over or word or isinstance(value.type, dt.FloatType | dt.UnknownType):
@@ -202,7 +215,7 @@ def _mode(call: Aggregate) -> TypedSql:
 
 
 def _typed_aggregate(name: str, kind: type[dt.Type] = dt.IntegerType) -> AggregateLowering:
-    """An aggregate of the type of its values, such as `bit_and`."""
+    """Return the lowering of an aggregate whose result has the type of its values, for example `bit_and`."""
 
     def lower(call: Aggregate) -> TypedSql:
         word, value = call.argument()
@@ -224,14 +237,14 @@ def _statistic(name: str) -> AggregateLowering:
 
 
 def _correlation(call: Aggregate) -> TypedSql:
-    """DuckDB's is NaN for one pair, Spark's is null."""
+    """Translate `corr`. For a single pair DuckDB returns NaN, but Spark returns null."""
     pair = ", ".join(call.number(n) for n in (call.node.this, call.node.expression))
     value = f"COALESCE(CORR({pair}){call.suffix}, CAST('NaN' AS DOUBLE))"
     return TypedSql(f"CASE WHEN REGR_COUNT({pair}){call.suffix} > 0 THEN {value} END", DOUBLE)
 
 
 def _quantile(call: Aggregate) -> TypedSql:
-    """`median(x)`, `quantile_cont(x, 0.3)` and `quantile_cont(x, [0.3, 0.6])`."""
+    """Translate `median(x)`, `quantile_cont(x, 0.3)`, and `quantile_cont(x, [0.3, 0.6])`."""
     fraction = call.node.args.get("expression")
     shares = [Decimal("0.5")] if fraction is None else ordered_aggregates.fractions(call, fraction)
     value = call.expressions.translate(call.node.this)
@@ -248,7 +261,7 @@ def _quantile(call: Aggregate) -> TypedSql:
 
 
 def _arg_extreme(call: Aggregate) -> TypedSql:
-    """DuckDB leaves out rows in which either argument is null, Spark those in which the second one is."""
+    """Translate `arg_max` or `arg_min`. DuckDB skips rows with a null in either argument, Spark only in the second."""
     if call.node.args.get("count") is not None:
         descending = isinstance(call.node, exp.ArgMax)
         return ordered_aggregates.greatest(call, call.node.this, call.node.expression, descending=descending)
@@ -260,7 +273,10 @@ def _arg_extreme(call: Aggregate) -> TypedSql:
 
 
 def _grouping(call: Aggregate) -> TypedSql:
-    """The keys that a row of ROLLUP and its kind leaves out: a bit for each, the last key's is the lowest."""
+    """Translate `grouping` to one bit for each key that a row of ROLLUP or similar omits.
+
+    The last key has the lowest bit.
+    """
     keys = [call.expressions.translate(key).sql for key in (call.node.this, *call.node.expressions) if key is not None]
     bits = [f"CAST(GROUPING({key}) AS BIGINT) * {1 << place}" for place, key in enumerate(reversed(keys))]
     return TypedSql(f"({' + '.join(reversed(bits))})", LONG)
@@ -271,10 +287,13 @@ AggregateLowering = Callable[[Aggregate], TypedSql]
 
 @dataclass(frozen=True, slots=True)
 class AggregateFunction:
-    """An entry of the table of aggregates.
+    """An entry in the table of aggregates.
 
-    names: DuckDB's names, which `agreement` takes for one another. nodes: sqlglot's classes of its calls.
-    skips_nulls: nulls change nothing, so that in a window CASE may stand for FILTER.
+    Attributes:
+        names: DuckDB's names. `agreement` treats them as equal.
+        nodes: sqlglot's classes for its calls.
+        lower: Translates a call.
+        skips_nulls: True if nulls do not affect the result, so that in a window CASE can replace FILTER.
     """
 
     names: tuple[str, ...]
@@ -323,29 +342,26 @@ AGGREGATES: tuple[AggregateFunction, ...] = (
 _BY_NODE = {node: entry for entry in AGGREGATES for node in entry.nodes}
 
 
-# Windows with names, and frames: ROWS, RANGE, and the GROUPS that are RANGE.
-
-
 _BOUNDS = ("start", "end")
 _DAY_US = 86_400_000_000
 _EVERYTHING = "ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING"
 
 
 def _frame(expressions: Expressions, frame: exp.WindowSpec, order: list[exp.Expr]) -> str:
-    """The frame in Spark's SQL. Raises UnsupportedError."""
+    """Translate a frame to Spark's SQL."""
     kind, left_out = str(frame.args.get("kind") or "").upper(), frame.args.get("exclude")
     if left_out is not None and left_out.name.upper() != "NO OTHERS":
         raise refusal(frame, f"EXCLUDE {left_out.name.upper()}", "write the frame without EXCLUDE")
     if kind == "GROUPS":
         if any(isinstance(frame.args.get(end), exp.Expr) for end in _BOUNDS):
             raise refusal(frame, "GROUPS by numbers", "use RANGE over a dense_rank() of a query inside")
-        kind = "RANGE"  # which goes by groups of equal rows where it counts nothing
+        kind = "RANGE"  # without offsets, RANGE also moves by groups of equal rows
     if kind not in ("ROWS", "RANGE"):
         raise refusal(frame, "this frame")
     spans = [moments.interval(frame.args[end]) for end in _BOUNDS if isinstance(frame.args.get(end), exp.Interval)]
     if len({span is not None and span[0] > 0 for span in spans}) > 1:
         raise refusal(frame, "a frame of months on one side and days on the other")
-    if kind == "RANGE" and not order:  # where all rows are peers; Spark has no RANGE there
+    if kind == "RANGE" and not order:  # all rows are peers; Spark requires an order for RANGE
         return _EVERYTHING
     only = order[0].this if len(order) == 1 else None
     counted = kind == "ROWS" or (only is not None and isinstance(expressions.translate(only).type, dt.IntegerType))
@@ -381,11 +397,11 @@ _RANKS: dict[type[exp.Expr], tuple[str, dt.Type]] = {
 _IN_ORDER = (
     *(*_RANKS, exp.Ntile, exp.Lag, exp.Lead, exp.FirstValue, exp.LastValue, exp.First, exp.Last, exp.NthValue),
 )
-"""Functions that mean something in an order only."""
+"""Functions that have a meaning only in an ordered window."""
 
 
 def with_windows(select: exp.Select) -> exp.Select:
-    """The SELECT with the windows of its WINDOW clause in the places where their names stand."""
+    """Replace the names of windows in a SELECT by the definitions in its WINDOW clause."""
     definitions = select.args.get("windows")
     if not definitions:
         return select
@@ -400,7 +416,7 @@ def with_windows(select: exp.Select) -> exp.Select:
 
 
 def _with_named_window(window: exp.Window, named: dict[str, exp.Window]) -> exp.Window:
-    """A window with the clauses of the window that it names."""
+    """Add the clauses of the window that a window refers to by name."""
     name = window.args.get("alias")
     if name is None:
         return window
@@ -417,7 +433,7 @@ def _with_named_window(window: exp.Window, named: dict[str, exp.Window]) -> exp.
 
 
 def window_function(expressions: Expressions, node: exp.Expr) -> TypedSql | None:
-    """The window function; None if the node is none. Raises UnsupportedError."""
+    """Translate a window function. Return None if the node is not one."""
     if not isinstance(node, exp.Window):
         return None
     if node.args.get("alias") or node.args.get("first") is not None:
@@ -428,7 +444,7 @@ def window_function(expressions: Expressions, node: exp.Expr) -> TypedSql | None
         nulls = " IGNORE NULLS" if isinstance(call, exp.IgnoreNulls) else ""
         call = call.this
     if isinstance(call, _IN_ORDER) and node.args.get("order") is None:
-        raise refusal(node, "a place in a window without an order", "add ORDER BY to the window")
+        raise refusal(node, "a position in an unordered window", "add ORDER BY to the window")
     match call:
         case _ if type(call) in _RANKS:
             rank, type_ = _RANKS[type(call)]
@@ -438,7 +454,7 @@ def window_function(expressions: Expressions, node: exp.Expr) -> TypedSql | None
         case exp.Lag() | exp.Lead():
             offset = call.args.get("offset")
             if offset is not None and (not isinstance(offset, exp.Literal) or offset.is_string):
-                raise refusal(call, "an offset that is no literal")
+                raise refusal(call, "an offset that is not a literal")
             shown = [call.this, *filter(None, [call.args.get("default")])]
             texts, type_ = with_common_type(map(expressions.translate, shown), call.sql_name())
             arguments = [texts[0], "1" if offset is None else offset.name, *texts[1:]]
@@ -460,7 +476,7 @@ def window_function(expressions: Expressions, node: exp.Expr) -> TypedSql | None
 
 
 def _over(expressions: Expressions, node: exp.Window) -> str:
-    """OVER with PARTITION BY, ORDER BY and the frame, in Spark's SQL."""
+    """Translate OVER with PARTITION BY, ORDER BY, and the frame to Spark's SQL."""
     parts = []
     partition = node.args.get("partition_by") or []
     if partition:
@@ -470,7 +486,7 @@ def _over(expressions: Expressions, node: exp.Window) -> str:
     if frame is not None and any(isinstance(frame.args.get(end), exp.Interval) for end in _BOUNDS):
         value = expressions.translate(items[0].this) if len(items) == 1 else None
         if value is None or not is_moment(value.type):
-            raise refusal(node, "a RANGE of an interval over what is no date or timestamp")
+            raise refusal(node, "a RANGE of an interval over a value that is not a date or timestamp")
         sql = f"CAST({value.sql} AS TIMESTAMP_NTZ)" if isinstance(value.type, dt.DateType) else value.sql
         parts.append(f"ORDER BY {sql}{direction(items[0])}")
     elif order is not None:

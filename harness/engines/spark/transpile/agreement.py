@@ -1,8 +1,8 @@
-"""Holds a query for Spark against DuckDB's word: the tree of its text, and the columns of its result.
+"""Checks of a translated query against DuckDB: the syntax tree of its text, and the columns of its result.
 
 sqlglot reads `a JOIN b EXACT NEAREST 1 BY DISTANCE …` as `b` under the alias EXACT, and `a ~ 'b'` as a search, which it
-is not on DuckDB 1.5. So the text that it writes back must give the tree that DuckDB makes of the user's text. Trees are
-those of `json_serialize_sql`. Differences that mean the same are listed here, with the reason.
+is not on DuckDB 1.5. Therefore the text that sqlglot writes back must have the same DuckDB syntax tree as the user's
+text. The trees come from `json_serialize_sql`. Differences without meaning are listed here, with the reason.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _IRRELEVANT: Mapping[str, str] = {
     "is_implicit": "whether a cross join is a comma",
     "syntax_type": "whether a lambda has the word LAMBDA",
 }
-"""Parts of trees that do not bear on the meaning, by their names."""
+"""Entries of a tree that do not affect its meaning, with an explanation."""
 
 _FUNCTIONS: Mapping[str, str] = {
     **{alias: each.names[0] for each in AGGREGATES for alias in each.names[1:]},
@@ -41,7 +41,7 @@ _FUNCTIONS: Mapping[str, str] = {
     "starts_with": "^@",
     "abs": "@",
 }
-"""Functions that DuckDB's catalog has under several names: for a name, the one that `alias_of` says there."""
+"""Functions that have several names in DuckDB's catalog: each name, and the name in the catalog's `alias_of`."""
 
 _TYPES: Mapping[str, str] = {
     **dict.fromkeys(("int", "int4", "int32", "signed", "integral"), "integer"),
@@ -60,35 +60,44 @@ _TYPES: Mapping[str, str] = {
     "timetz": "time with time zone",
     "guid": "uuid",
 }
-"""Types that DuckDB's catalog has under several names: for a name, the one that `duckdb_types()` says."""
+"""Types that have several names in DuckDB's catalog: each name, and the name that `duckdb_types()` lists."""
 
 _DATE_PARTS: Mapping[str, str] = {"dayofweek": "dow", "dayofyear": "doy"}
-"""Names of one part of a date: for a name, another one."""
+"""Parts of a date that have two names: each name, and the other one."""
 
 _OPPOSITES: Mapping[str, str] = {
     "OPERATOR_IS_NULL": "OPERATOR_IS_NOT_NULL",
     "COMPARE_NOT_DISTINCT_FROM": "COMPARE_DISTINCT_FROM",
 }
-"""Comparisons and those that NOT makes: `NOT a IS NULL` is `a IS NOT NULL`, and `NOT a IS TRUE` is `a IS NOT TRUE`."""
+"""Comparisons and their negations: `NOT a IS NULL` is `a IS NOT NULL`, and `NOT a IS TRUE` is `a IS NOT TRUE`."""
 
 _UNITS = "year|quarter|month|week|day|hour|minute|second|millisecond|microsecond"
 
 
 @dataclass(frozen=True, slots=True)
 class Misreading:
-    """The first difference of two trees. place: in the text of the first one, in bytes; None if it is not told."""
+    """The first difference between two trees.
+
+    Attributes:
+        place: The byte offset in the first text. None if the tree has no offset.
+    """
 
     place: int | None
 
     def part(self, text: str) -> str:
-        """The text from there on."""
+        """Return the rest of the text from the difference on."""
         return text.encode()[self.place or 0 :].decode(errors="ignore")
 
 
 def misreading(tree: str, written_back: str) -> Misreading | None:
-    """The first place where DuckDB's trees of two texts, of `json_serialize_sql`, differ in meaning; None: nowhere."""
+    """Return the first difference in meaning between DuckDB's syntax trees of two texts. None if there is none.
+
+    Args:
+        tree: The tree of the user's text, from `json_serialize_sql`.
+        written_back: The tree of the text that sqlglot wrote.
+    """
     one, other = json.loads(tree), json.loads(written_back)
-    if one["error"] or other["error"]:  # such as for a statement that is no SELECT
+    if one["error"] or other["error"]:  # for example, the statement is not a SELECT
         return Misreading(None)
     return _difference(_normalize(one), _normalize(other), None)
 
@@ -106,7 +115,7 @@ def _difference(one: object, other: object, place: int | None) -> Misreading | N
 
 
 def _normalize(value: object) -> object:
-    """A tree in which alike is written alike."""
+    """Return a tree with equivalent parts written alike."""
     match value:
         case list():
             return [_normalize(item) for item in value]
@@ -120,7 +129,7 @@ def _normalize(value: object) -> object:
 
 
 def _function(node: dict[str, Any]) -> dict[str, object]:
-    if node.get("null_order") == "ORDER_DEFAULT":  # whatever the direction
+    if node.get("null_order") == "ORDER_DEFAULT":  # regardless of the direction
         node["null_order"] = "NULLS LAST"
     if node.get("type") == "ARRAY_CONSTRUCTOR":  # `ARRAY[1, 2]` is `[1, 2]`, a call
         node |= {"class": "FUNCTION", "type": "FUNCTION", "function_name": "list_value"}
@@ -128,11 +137,11 @@ def _function(node: dict[str, Any]) -> dict[str, object]:
         return node
     name = node["function_name"]
     node["function_name"] = _FUNCTIONS.get(name, name)
-    if node.get("qualified_name") == {"path": [name]}:  # DuckDB 2.0 says it twice
+    if node.get("qualified_name") == {"path": [name]}:  # DuckDB 2.0 has the name twice
         del node["qualified_name"]
     if node.get("order_bys") == {"type": "ORDER_MODIFIER"}:
         del node["order_bys"]
-    if node.get("schema") == "main":  # of functions that DuckDB 1.5 puts in place of words
+    if node.get("schema") == "main":  # functions that DuckDB 1.5 uses for keywords
         del node["schema"]
     if "arguments" in node:  # DuckDB 1.5 calls them children; each may have a name
         arguments = node.pop("arguments")
@@ -150,7 +159,7 @@ def _type(node: dict[str, Any]) -> dict[str, object]:
         node["type_name"] = name = _TYPES.get(name, name)
         node.pop("qualified_name", None)
         parameters = [_constant(child) for child in node.get("children", ())]
-        if name == "varchar" or parameters == ["18", "3"]:  # a length is overlooked; DECIMAL is DECIMAL(18, 3)
+        if name == "varchar" or parameters == ["18", "3"]:  # DuckDB ignores a length, and DECIMAL is DECIMAL(18, 3)
             node.pop("children", None)
     return node
 
@@ -164,7 +173,7 @@ def _negation(node: dict[str, Any]) -> dict[str, object]:
 
 
 def _interval(node: dict[str, Any]) -> dict[str, object]:
-    """`INTERVAL '1 day'`, a cast of a text, and `INTERVAL 1 DAY`, a call of `to_days`, are one; not so of fractions."""
+    """Normalize `INTERVAL '1 day'`, a cast, and `INTERVAL 1 DAY`, a call of `to_days`. Fractions are left unchanged."""
     function = re.fullmatch(f"to_({_UNITS})s", node.get("function_name", ""))
     to = node.get("type_expr") or node.get("cast_type") or {}
     if function is not None:
@@ -178,12 +187,12 @@ def _interval(node: dict[str, Any]) -> dict[str, object]:
 
 
 def _constant(node: dict[str, Any]) -> str | None:
-    """A text, or a whole number, as text, whatever it is cast to; None: it is neither."""
+    """Return a text or integer constant as text, ignoring casts around it. None for other nodes."""
     while node.get("class") == "CAST" or node.get("function_name") == "trunc":
         node = node["child"] if "child" in node else node["children"][0]
     if "literal" in node:
         return str(node["literal"].get("text", "")) if node["literal"]["kind"] in ("STRING", "INTEGER") else None
-    if "value" in node:  # of DuckDB 1.5
+    if "value" in node:  # DuckDB 1.5
         return str(node["value"].get("value")) if node["value"]["type"]["id"] in ("VARCHAR", "INTEGER") else None
     return None
 
@@ -212,19 +221,24 @@ _SHOWN_TYPES: dict[str, dt.Type] = {
 
 
 def result_columns(query: SparkQuery, described: Sequence[tuple[str, str]]) -> tuple[dt.Field, ...]:
-    """The columns that the query must have on Spark: DuckDB's names, and its types where Spark has them.
+    """Return the columns that the query must have on Spark: DuckDB's names, and DuckDB's types if Spark has them.
 
-    described: name and type of each column on DuckDB. Raises UnsupportedError: the query was not understood.
+    Args:
+        query: The translated query.
+        described: The name and type of each column on DuckDB.
+
+    Raises:
+        UnsupportedError: The columns differ, so the query was not understood.
     """
     names = [name for name, _ in described]
-    # DuckDB puts a number behind a name that another column has.
+    # DuckDB appends a number to a name that another column already has.
     alike = (
         own is None or re.fullmatch(re.escape(own) + r"([_:]\d+)?", name, re.IGNORECASE) is not None
         for own, name in zip(query.names, names, strict=False)
     )
     if len(names) != len(query.names) or not all(alike):
         raise UnsupportedError(
-            f"Cannot run the query on Spark: DuckDB gives the columns {', '.join(names)}, "
+            f"Cannot run the query on Spark: DuckDB returns the columns {', '.join(names)}, "
             f"not {', '.join(name or '?' for name in query.names)}"
         )
     return tuple(
@@ -234,7 +248,7 @@ def result_columns(query: SparkQuery, described: Sequence[tuple[str, str]]) -> t
 
 
 def _result_type(type_: dt.Type) -> dt.Type:
-    """A type as results of DuckDB have it, which know neither the length of bytes nor the zone of nanos."""
+    """Return a type as it appears in DuckDB's results, without the length of bytes and the zone of nanoseconds."""
     match type_:
         case dt.FixedType():
             return dt.BinaryType()
@@ -253,7 +267,7 @@ def _result_type(type_: dt.Type) -> dt.Type:
 
 _SHOWN_KINDS = {type(shown) for shown in _SHOWN_TYPES.values()}
 _ALIKE = (dt.IntegerType, dt.FloatType, dt.DecimalType, dt.StringType, dt.BooleanType)
-"""Types with one name on both engines."""
+"""Types whose names are the same on both engines."""
 
 
 def _agreed_field(name: str, type_: dt.Type, shown: str) -> dt.Type:
@@ -261,7 +275,7 @@ def _agreed_field(name: str, type_: dt.Type, shown: str) -> dt.Type:
     expected = dt.DecimalType(int(found[1]), int(found[2])) if found is not None else _SHOWN_TYPES.get(shown)
     match type_, expected:
         case dt.OpaqueType(), None:
-            raise UnsupportedError(f"Cannot give out column {name} of type {shown} on Spark: use epoch() or a cast")
+            raise UnsupportedError(f"Cannot return column {name} of type {shown} on Spark: use epoch() or a cast")
         case own, None if isinstance(own, _ALIKE) and shown != '"NULL"':
             raise UnsupportedError(f"Cannot run the query on Spark: column {name} is {shown} on DuckDB, not {type_}")
         case (_, None) | (dt.UnknownType(), _):
@@ -273,7 +287,7 @@ def _agreed_field(name: str, type_: dt.Type, shown: str) -> dt.Type:
         case own, other if type(own) is type(other) and str(own) == str(other):
             return own
         case own, (dt.StringType() | dt.BinaryType() | dt.TimestampType()) if type(own) not in _SHOWN_KINDS:
-            # Variants and geometries: DuckDB shows the types that they travel in.
+            # For variants and geometries DuckDB reports their storage types.
             return own
         case _:
             raise UnsupportedError(f"Cannot run the query on Spark: column {name} is {shown} on DuckDB, not {type_}")

@@ -1,4 +1,4 @@
-"""The clauses of SELECT: its items, with stars and UNNEST, then GROUP BY, ORDER BY, LIMIT and OFFSET."""
+"""The clauses of SELECT: its items, including stars and UNNEST, and GROUP BY, ORDER BY, LIMIT, and OFFSET."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from harness.metadata.filters.sqltext import whole_number
 from harness.metadata.model import schema as dt
 
 NamedColumns = list[tuple[str | None, TypedSql]]
-"""NamedColumns with their names, None where there is none."""
+"""Expressions with their column names. The name is None if the column has none."""
 
 
 def place_of(node: exp.Expr) -> int | None:
-    """The number that an item of GROUP BY or ORDER BY is."""
+    """Return the number that an item of GROUP BY or ORDER BY consists of, or None."""
     return whole_number(node.name) if isinstance(node, exp.Literal) and not node.is_string else None
 
 
 def items_of(order: exp.Expr | None, columns: tuple[Output, ...]) -> list[exp.Expr]:
-    """The items of a query's ORDER BY; ALL is every column of the result, by its number."""
+    """Return the items of a query's ORDER BY. ORDER BY ALL becomes the numbers of all result columns."""
     items: list[exp.Expr] = [] if order is None else order.expressions
     if len(items) != 1 or not isinstance(items[0].this, exp.Var) or items[0].name.upper() != "ALL":
         return items
@@ -38,7 +38,7 @@ def items_of(order: exp.Expr | None, columns: tuple[Output, ...]) -> list[exp.Ex
 
 
 def output_of(item: exp.Expr, columns: tuple[Output, ...]) -> Output | None:
-    """The column of the result that an item of ORDER BY is, by its number or its name."""
+    """Return the result column that an item of ORDER BY names or numbers, or None."""
     subject = item.this if isinstance(item, exp.Ordered) else item
     place = place_of(subject)
     if place is not None:
@@ -49,26 +49,26 @@ def output_of(item: exp.Expr, columns: tuple[Output, ...]) -> Output | None:
         return None
     named = [c for c in columns if c.name is not None and c.name.casefold() == subject.name.casefold()]
     if len(named) > 1:
-        raise refusal(item, "an order by one of several columns of a name")
+        raise refusal(item, "an order by a name that several columns have")
     return named[0] if named else None
 
 
 def by_output(item: exp.Expr, columns: tuple[Output, ...]) -> str:
-    """An item of ORDER BY that is a column of the result. Raises UnsupportedError."""
+    """Translate an item of ORDER BY that is a column of the result."""
     output = output_of(item, columns)
     if output is None:
-        raise refusal(item, "an order by what is no column of the result")
+        raise refusal(item, "an order by something other than a result column")
     check_ordered(item, output.type)
     return f"{output.sql}{direction(item)}"
 
 
 def ends(items: list[str], node: exp.Expr) -> str:
-    """ORDER BY of the items, LIMIT and OFFSET of a query. Raises UnsupportedError."""
+    """Return ORDER BY with the items, LIMIT, and OFFSET of a query."""
     return (f" ORDER BY {', '.join(items)}" if items else "") + limits(node)
 
 
 def limits(node: exp.Expr) -> str:
-    """LIMIT and OFFSET of a query. Raises UnsupportedError."""
+    """Return LIMIT and OFFSET of a query."""
     text = ""
     for key, word in (("limit", "LIMIT"), ("offset", "OFFSET")):
         clause = node.args.get(key)
@@ -86,12 +86,13 @@ def limits(node: exp.Expr) -> str:
     return text
 
 
-# UNNEST in the projection: rows for the elements of lists, columns for the fields of structs. Several lists of one row
-# go side by side, padded with nulls; a row whose lists are all empty or null gives none. WHERE leaves rows out later.
+# UNNEST in the projection yields rows for the elements of lists and columns for the fields of structs. Several lists of
+# a row are unnested in parallel, padded with nulls; a row whose lists are all empty or null yields no row. WHERE is
+# applied afterwards.
 
 
 def unnest_calls(select: exp.Select) -> Iterator[exp.Explode]:
-    """The calls of UNNEST in the projection of a SELECT, without those of queries inside."""
+    """Yield the calls of UNNEST in the projection of a SELECT, without those in subqueries."""
     for item in select.expressions:
         for call in item.find_all(exp.Explode):
             if call.find_ancestor(exp.Select) is select:
@@ -99,7 +100,10 @@ def unnest_calls(select: exp.Select) -> Iterator[exp.Explode]:
 
 
 def in_two_steps(select: exp.Select) -> tuple[exp.Select, exp.Select] | None:
-    """A SELECT with UNNEST of results as a query over one with columns `h0`, `h1`, …; None: Spark needs no second."""
+    """Split a SELECT that unnests results: an inner query with columns `h0`, `h1`, …, and a query over it.
+
+    Return None if one query is enough.
+    """
     if not _works_on_results(select):
         return None
     if select.args.get("distinct") is not None and select.args["distinct"].args.get("on") is not None:
@@ -126,7 +130,7 @@ def in_two_steps(select: exp.Select) -> tuple[exp.Select, exp.Select] | None:
 
 
 def _works_on_results(select: exp.Select) -> bool:
-    """Tells whether UNNEST works on groups or windows, not on rows of FROM. Raises UnsupportedError: on both."""
+    """Return whether UNNEST applies to groups or windows instead of rows of FROM. A mixture is refused."""
     if not any(True for _ in unnest_calls(select)):
         return False
     windows = (w for item in select.expressions for w in item.find_all(exp.Window))
@@ -144,20 +148,26 @@ def _works_on_results(select: exp.Select) -> bool:
     if True not in are_keys:
         return True
     if with_windows or False in are_keys:
-        raise refusal(select, "UNNEST as a key and of what is grouped", "unnest in a query around it")
+        raise refusal(select, "UNNEST of both keys and grouped values", "unnest in a query around it")
     return False
 
 
 @dataclass(slots=True)
 class Unnests:
-    """The elements that one SELECT unnests. alias: Spark's name of their relation. several: maybe several lists."""
+    """The lists that one SELECT unnests.
+
+    Attributes:
+        alias: Spark's name of the relation with their elements.
+        several: True if there may be several lists.
+        lists: The expressions of the lists so far.
+    """
 
     alias: str
     several: bool
     lists: list[str] = field(default_factory=list)
 
     def element(self, expressions: Expressions, node: exp.Explode) -> TypedSql:
-        """The expression of a call. Raises UnsupportedError."""
+        """Translate a call of UNNEST inside an expression."""
         _is_recursive(node)
         listed = expressions.translate(node.this)
         if not isinstance(listed.type, dt.ListType):
@@ -168,7 +178,7 @@ class Unnests:
         return TypedSql(sql, listed.type.element.type)
 
     def clause(self, source: str) -> str:
-        """The clause behind FROM and its joins, which are `source`; empty where nothing is unnested."""
+        """Return the clause to append to FROM and its joins. Empty if no list is unnested."""
         if not self.lists:
             return ""
         call = self.lists[0]
@@ -180,7 +190,7 @@ class Unnests:
 
 
 def _unnest(expressions: Expressions, node: exp.Explode) -> NamedColumns:
-    """The columns for a call that is an item of the projection. Raises UnsupportedError."""
+    """Return the columns for a call of UNNEST that is an item of the projection."""
     value, recursive = expressions.translate(node.this), _is_recursive(node)
     is_list = isinstance(value.type, dt.ListType)
     if is_list:
@@ -216,7 +226,7 @@ def _holds_list(type_: dt.Type) -> bool:
 
 
 def _is_recursive(node: exp.Explode) -> bool:
-    """Tells whether the call says `recursive := true`; it may say nothing else."""
+    """Return whether a call has the argument `recursive := true`. Any other argument is refused."""
     for item in node.expressions:
         is_known = isinstance(item, exp.PropertyEQ) and item.this.name.lower() == "recursive"
         if not is_known or not isinstance(item.expression, exp.Boolean):
@@ -225,7 +235,7 @@ def _is_recursive(node: exp.Explode) -> bool:
 
 
 def project(node: exp.Expr, scope: NameScope, expressions: Expressions) -> NamedColumns:
-    """The columns that an item gives. Raises UnsupportedError."""
+    """Return the columns of an item of the projection."""
     if _is_star(node):
         return _expand_star(node, scope, expressions)
     if isinstance(node, exp.Like) and _is_star(node.this):
@@ -245,7 +255,7 @@ def _is_star(node: exp.Expr) -> bool:
 
 
 def _expand_star(node: exp.Expr, scope: NameScope, expressions: Expressions) -> NamedColumns:
-    """The columns that a star stands for, in DuckDB's order: a column of USING once, where it is first."""
+    """Return the columns of a star in DuckDB's order. A column of USING appears once, at its first place."""
     star = node.this if isinstance(node, exp.Column) else node
     if any(value for key, value in star.args.items() if key not in ("except_", "replace", "rename")):
         raise refusal(node, "this star")
@@ -271,7 +281,7 @@ _EACH = "a column of columns"
 
 
 def _expand_columns_call(node: exp.Expr, scope: NameScope, expressions: Expressions) -> NamedColumns:
-    """An expression with COLUMNS(…) in it, once for each of them."""
+    """Return an expression that contains COLUMNS(…), once for each column that COLUMNS selects."""
     calls = list(node.find_all(exp.Columns))
     if any(call.this != calls[0].this for call in calls):
         raise refusal(node, "several different COLUMNS in one expression")
@@ -291,7 +301,7 @@ def _expand_columns_call(node: exp.Expr, scope: NameScope, expressions: Expressi
 
 
 def _matching_columns(call: exp.Columns, scope: NameScope, expressions: Expressions) -> NamedColumns:
-    """The columns that COLUMNS(…) names: a star, a list, a regular expression, a lambda with LIKE."""
+    """Return the columns that COLUMNS(…) selects by a star, a list, a regular expression, or a lambda with LIKE."""
     what = call.this
     if _is_star(what):
         return _expand_star(what, scope, expressions)
@@ -335,14 +345,21 @@ _SETS: dict[type[exp.Expr], str] = {exp.Rollup: "ROLLUP", exp.Cube: "CUBE", exp.
 
 
 def group_by(node: exp.Select, scope: NameScope, expressions: Expressions, outputs: Sequence[TypedSql]) -> str:
-    """The clause as text, empty without. outputs: the projection, for its numbers. Raises UnsupportedError."""
+    """Return the GROUP BY clause, or an empty text.
+
+    Args:
+        node: The SELECT.
+        scope: Its names.
+        expressions: Translates its expressions.
+        outputs: The projection, for items that are numbers.
+    """
     group = node.args.get("group")
     if group is None:
         return ""
     if any(value for key, value in group.args.items() if key not in ("all", "expressions")):
         raise refusal(group)
     texts = [_item(item, expressions, outputs) for item in group.expressions]
-    for item in node.expressions if group.args.get("all") else ():  # all without an aggregate
+    for item in node.expressions if group.args.get("all") else ():  # GROUP BY ALL: every item without an aggregate
         if item.find(exp.Window, exp.Query) is not None:
             raise refusal(item, "GROUP BY ALL with a window function or a subquery")
         counts = any(call.name.lower() == "count_star" for call in item.find_all(exp.Anonymous))
@@ -352,7 +369,7 @@ def group_by(node: exp.Select, scope: NameScope, expressions: Expressions, outpu
 
 
 def _item(node: exp.Expr, expressions: Expressions, outputs: Sequence[TypedSql]) -> str:
-    """A key, which a number may stand for, or several sets of keys."""
+    """Translate a key, which may be a number, or several sets of keys."""
     word = _SETS.get(type(node))
     if word is None:
         place = place_of(node)
@@ -371,5 +388,5 @@ def _item(node: exp.Expr, expressions: Expressions, outputs: Sequence[TypedSql])
 
 
 def _no_ordinal(value: TypedSql) -> str:
-    """A constant that Spark cannot take for the number of a column."""
+    """Return a key. A constant is cast, so that Spark does not read it as the number of a column."""
     return value.sql if value.literal is None else f"CAST({value.sql} AS {type_name(value.type)})"

@@ -1,4 +1,4 @@
-"""Comparisons, IN, BETWEEN, LIKE."""
+"""Translation of comparisons, IN, BETWEEN, and LIKE."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _EQUALITY = ("=", "<>", "<=>")
 
 
 def translate(expressions: Expressions, node: exp.Expr) -> TypedSql | None:
-    """The condition; None if the node is no comparison. Raises UnsupportedError."""
+    """Translate a comparison to a condition. Return None if the node is not a comparison."""
     found = _quantified(expressions, node)
     if found is not None:
         return found
@@ -60,7 +60,7 @@ def translate(expressions: Expressions, node: exp.Expr) -> TypedSql | None:
             (subject, low, high), type_ = with_common_type(parts, "BETWEEN")
             _check_ordered(node, type_)
             subject = subject if _is_computed(parts[0], node.this) else _without_pushdown(subject, type_)
-            # Spark finds no key to join by, and no side to filter, in a BETWEEN of an expression.
+            # For a BETWEEN of an expression, Spark uses neither join keys nor filters on one side.
             return TypedSql(f"({subject} >= {low} AND {subject} <= {high})", BOOLEAN)
         case exp.Like() | exp.ILike():
             return TypedSql(_like(expressions, node, None), BOOLEAN)
@@ -78,7 +78,10 @@ def translate(expressions: Expressions, node: exp.Expr) -> TypedSql | None:
 
 
 def _quantified(expressions: Expressions, node: exp.Expr) -> TypedSql | None:
-    """`x = ANY (…)` and `x > ALL (…)`, over a query or a list: unknown where a null decides. None: it is neither."""
+    """Translate `x = ANY (…)` and `x > ALL (…)` over a query or a list. Return None for other nodes.
+
+    The result is null if a null decides.
+    """
     if not isinstance(node, exp.Binary) or not isinstance(node.expression, exp.Any | exp.All):
         return None
     quantified, any_ = node.expression.this, isinstance(node.expression, exp.Any)
@@ -98,7 +101,7 @@ def _quantified(expressions: Expressions, node: exp.Expr) -> TypedSql | None:
     operator = _OPERATORS.get(type(node), "=")
     if operator in _EQUALITY or expressions.subquery is None:
         raise refusal(node)
-    # The least or the greatest value of the query stands for some value, or for all.
+    # Comparing with the minimum or maximum of the query decides for some value or for all values.
     subject = expressions.translate(node.this)
     sql, types = expressions.subquery(quantified)
     if len(types) != 1 or str(types[0]) != str(subject.type) or isinstance(subject.type, dt.FloatType):
@@ -113,12 +116,12 @@ def _quantified(expressions: Expressions, node: exp.Expr) -> TypedSql | None:
 
 
 def _as_text(value: TypedSql) -> TypedSql:
-    """A variant as the JSON text by which it travels on either engine: harness wrote the text, not they."""
+    """Return a variant as its JSON text. Harness wrote the text, so it is the same on both engines."""
     return TypedSql(value.sql, TEXT, value.literal) if isinstance(value.type, dt.VariantType) else value
 
 
 def _as_span(node: exp.Expr, value: TypedSql, other: TypedSql) -> TypedSql:
-    """A side of a comparison; an interval beside a difference of timestamps as one, too."""
+    """Return a side of a comparison. An interval compared with a difference of timestamps becomes a difference, too."""
     parts = moments.interval(node) if other.type == moments.SPAN else None
     return value if parts is None else moments.span(parts) or value
 
@@ -136,7 +139,7 @@ def _compare(node: exp.Expr, operator: str, left: TypedSql, right: TypedSql) -> 
 
 
 def _is_computed(value: TypedSql, node: exp.Expr) -> bool:
-    """Tells whether the value is no float of a file. Then Spark may infer from a comparison."""
+    """Return whether a value cannot be a float column of a file. Spark may then draw inferences from a comparison."""
     while isinstance(node, exp.Paren):
         node = node.this
     if isinstance(node, exp.Subquery) and isinstance(node.this, exp.Select):
@@ -148,7 +151,7 @@ _ARITHMETIC = (exp.Add, exp.Sub, exp.Mul, exp.Div, exp.Avg, exp.Sum)
 
 
 def _without_pushdown(sql: str, type_: dt.Type) -> str:
-    """Keeps Spark from holding floats against statistics of Parquet files, which do not count NaN."""
+    """Return an equal expression that Spark does not compare with Parquet statistics, which ignore NaN."""
     return f"NANVL({sql}, {spark_text.literal(float('nan'), type_)})" if isinstance(type_, dt.FloatType) else sql
 
 
@@ -168,22 +171,22 @@ def _in(expressions: Expressions, node: exp.In) -> str:
     if node.args.get("unnest"):
         raise refusal(node, "IN")
     if node.args.get("field") is not None:
-        # `x IN list`
         found = nested.contains(Call(expressions, node, "IN", (node.args["field"], node.this)))
         if found is None:
-            raise refusal(node, "IN what is no list")
+            raise refusal(node, "IN of a value that is not a list")
         return found.sql
     query = node.args.get("query")
     if isinstance(node.this, exp.Tuple) and query is None:
-        # Tuples are values, in which a null is equal to a null.
+        # Tuples are compared as values: null equals null.
         items = []
         for item in node.expressions:
             if not isinstance(item, exp.Tuple) or len(item.expressions) != len(node.this.expressions):
-                raise refusal(node, "IN of a tuple and what is none")
+                raise refusal(node, "IN of a tuple and a value that is not a tuple")
             items.append(_same_tuple(expressions, node, node.this, item))
         return f"({' OR '.join(items)})"
     if query is not None:
-        while isinstance(query, exp.Subquery) and query.is_wrapper:  # in more parentheses it is one value to Spark
+        # with more parentheses, Spark would read a scalar subquery
+        while isinstance(query, exp.Subquery) and query.is_wrapper:
             query = query.this
         return _in_query(expressions, node, query)
     subject = expressions.translate(node.this)
@@ -192,13 +195,13 @@ def _in(expressions: Expressions, node: exp.In) -> str:
     )
     _check_comparable(node, type_)
     if isinstance(type_, dt.FloatType):
-        # Spark looks for long lists in a set, where -0.0 is not 0.0.
+        # Spark searches long lists with a hash set, in which -0.0 is not 0.0.
         return f"({' OR '.join(f'{_without_pushdown(texts[0], type_)} = {item}' for item in texts[1:])})"
     return f"({texts[0]} IN ({', '.join(texts[1:])}))"
 
 
 def _in_query(expressions: Expressions, node: exp.In, query: exp.Expr) -> str:
-    """`x IN (SELECT …)` and `(a, b) IN (SELECT …)`."""
+    """Translate `x IN (SELECT …)` and `(a, b) IN (SELECT …)`."""
     if expressions.subquery is None or not isinstance(query, exp.Query):
         raise refusal(node, "a subquery")
     parts = node.this.expressions if isinstance(node.this, exp.Tuple) else [node.this]
@@ -217,9 +220,9 @@ def _in_query(expressions: Expressions, node: exp.In, query: exp.Expr) -> str:
     around = node.parent.parent if isinstance(node.parent, exp.Not) else node.parent
     while isinstance(around, exp.Paren | exp.And | exp.Or):
         around = around.parent
-    if isinstance(around, exp.Where | exp.Having | exp.Qualify | exp.Join):  # not to know is as good as false
+    if isinstance(around, exp.Where | exp.Having | exp.Qualify | exp.Join):  # here null has the same effect as false
         return found
-    # As a value, Spark's is false where SQL does not know.
+    # Spark's IN as a value is false in cases in which SQL requires null.
     if len(values) > 1:
         raise refusal(node, "IN of several columns as a value", "put it into WHERE, alone or with AND and OR")
     some, nulls = f"EXISTS ({sql})", f"EXISTS (SELECT 1 FROM ({sql}) WHERE c0 IS NULL)"
@@ -242,22 +245,22 @@ def _like(expressions: Expressions, node: exp.Like | exp.ILike, escape: exp.Expr
         return "CAST(NULL AS BOOLEAN)"
     text = pattern.text
     if subject.type != TEXT or text is None:
-        raise refusal(node, "LIKE with a pattern that is no literal")
+        raise refusal(node, "LIKE with a pattern that is not a literal")
     if isinstance(node, exp.Like):
         return f"({subject.sql} LIKE {spark_text.text(_pattern(node, text, escape))})"
     if not text.isascii():
-        raise refusal(node, "ILIKE with letters beyond ASCII", "use LIKE")
+        raise refusal(node, "ILIKE with non-ASCII letters", "use LIKE")
     like = spark_text.text(_pattern(node, text.lower(), escape))
     return f"(TRANSLATE({subject.sql}, {_CAPITALS}, {_SMALL}) LIKE {like})"
 
 
-# Letters whose small letter is of ASCII, whatever the JVM's locale is. The last two are not of ASCII themselves.
+# Letters whose lower-case letter is ASCII in every locale of the JVM. The last two are not ASCII themselves.
 _CAPITALS = spark_text.text(string.ascii_uppercase + "\u0130\u212a")
 _SMALL = spark_text.text(string.ascii_lowercase + "ik")
 
 
 def _pattern(node: exp.Like | exp.ILike, pattern: str, escape: exp.Expr | None) -> str:
-    """The pattern with Spark's escape, a backslash, in place of DuckDB's, if there is one."""
+    """Return a LIKE pattern with Spark's escape character, a backslash, in place of DuckDB's."""
     sign = escape.name if isinstance(escape, exp.Literal) else None
     if escape is not None and (sign is None or len(sign) != 1):
         raise refusal(node, "this ESCAPE")

@@ -1,4 +1,4 @@
-"""Expressions in Spark's SQL, operator by operator. Others are refused by name."""
+"""Translation of expressions to Spark's SQL, operator by operator. An unsupported operator is refused with its name."""
 
 from __future__ import annotations
 
@@ -31,18 +31,18 @@ from harness.engines.spark.transpile.values import (
 from harness.metadata.filters.literals import LiteralKind, literal_of
 from harness.metadata.model import schema as dt
 
-# Arithmetic of decimals and of 128-bit integers. DuckDB's result has at most 38 digits, and a value beyond is an error.
-# Spark keeps digits after the point only down to six where 38 are not enough. So factors are narrowed first; a value
-# that does not fit is an error there too.
+# Arithmetic of decimals and 128-bit integers: DuckDB's result has at most 38 digits, and a larger value is an error. If
+# 38 digits are not enough, Spark reduces the digits after the point, down to 6. To prevent this, the operands are first
+# cast to narrower types; a value that does not fit is an error there, too.
 
 
 _MOST = 38
 _FEWEST_BEFORE_POINT = 12
-"""Digits before the point that narrowed operands keep, at least; fewer would refuse everyday values."""
+"""The fewest digits before the point that a narrowed operand keeps. With fewer, ordinary values would be refused."""
 
 
 def arithmetic(node: exp.Expr, left: TypedSql, sign: str, right: TypedSql) -> TypedSql | None:
-    """A sum, difference or product; None where the operands are of other types. Raises UnsupportedError."""
+    """Translate a sum, difference, or product of exact numbers. Return None for other types."""
     types = (left.type, right.type)
     if not all(isinstance(t, dt.IntegerType | dt.DecimalType) or t == HUGE for t in types):
         return None
@@ -61,14 +61,14 @@ def _decimals(node: exp.Expr, left: TypedSql, sign: str, right: TypedSql) -> Typ
     else:
         scale = max(a.scale, b.scale)
         precision = max(a.precision - a.scale, b.precision - b.scale) + scale + 1
-    # Spark takes one digit more for a product.
+    # Spark's result type for a product has one more digit.
     if precision + 1 > _MOST and scale > 6:
         found = _narrow(a, b, sign, scale)
         if found is None:
             raise refusal(node, f"{left.type} {sign} {right.type}, which may need more than 38 digits,")
         a, b = found
     result = dt.DecimalType(min(precision, _MOST), scale)
-    # A 128-bit integer is a decimal already.
+    # A 128-bit integer is represented as a decimal already.
     texts = [
         v.sql if v.type == HUGE and t == dt.DecimalType(_MOST, 0) else coerce(v, t, sign)
         for v, t in ((left, a), (right, b))
@@ -77,7 +77,7 @@ def _decimals(node: exp.Expr, left: TypedSql, sign: str, right: TypedSql) -> Typ
 
 
 def _narrow(a: dt.DecimalType, b: dt.DecimalType, sign: str, scale: int) -> list[dt.DecimalType] | None:
-    """Types of the operands with which Spark keeps all digits; None where too few would stand before the point."""
+    """Return operand types with which Spark keeps all digits. None if too few digits would be left before the point."""
     if sign != "*":
         narrow = dt.DecimalType(_MOST - 1, scale)
         fits = narrow.precision - scale >= _FEWEST_BEFORE_POINT
@@ -92,11 +92,13 @@ def _narrow(a: dt.DecimalType, b: dt.DecimalType, sign: str, scale: int) -> list
 
 @dataclass(frozen=True, slots=True)
 class Expressions:
-    """Lowers expressions.
+    """Translates expressions.
 
-    resolve: the expression of a path of names. variables: of the lambdas around, by name in lower case.
-    subquery: a query inside as Spark's SQL, and the types of its columns; None: there can be none.
-    unnested: the elements of a list that the projection unnests; None: there can be none.
+    Attributes:
+        resolve: Returns the expression that a path of names refers to.
+        subquery: Translates a subquery and returns its SQL and column types. None if subqueries are not allowed.
+        unnested: Returns the element of a list that the projection unnests. None if UNNEST is not allowed.
+        variables: The variables of the surrounding lambdas, by name in lower case.
     """
 
     resolve: Callable[[tuple[str, ...]], TypedSql]
@@ -105,7 +107,12 @@ class Expressions:
     variables: Mapping[str, TypedSql] = field(default_factory=dict)
 
     def within(self, names: Sequence[str], element: dt.Type) -> tuple[str, Expressions]:
-        """The head of a lambda and the `Expressions` of its body. names: the element, maybe its place from 1."""
+        """Return the head of a lambda and the `Expressions` for its body.
+
+        Args:
+            names: The names of the element and, optionally, of its index from 1.
+            element: The type of the element.
+        """
         depth = len(self.variables)
         texts = [f"v{depth + place}" for place in range(len(names))]
         typed = [TypedSql(texts[0], element), *(TypedSql(f"CAST({text} + 1 AS BIGINT)", LONG) for text in texts[1:])]
@@ -114,7 +121,11 @@ class Expressions:
         return head, Expressions(self.resolve, variables={**self.variables, **known})
 
     def translate(self, node: exp.Expr) -> TypedSql:
-        """The expression with its type. Raises UnsupportedError: a part may mean two things on the engines."""
+        """Translate an expression.
+
+        Raises:
+            UnsupportedError: A part may mean something else on Spark.
+        """
         literal = literal_of(node)
         if literal is not None:
             return typed_literal(literal)
@@ -170,7 +181,7 @@ class Expressions:
                     raise call.refusal("this MAP")
                 return nested.map_from_lists(call, [p.this for p in named], [p.expression for p in named])
             case exp.ToMap(this=exp.Bracket(this=exp.Struct() as pairs) as looked_up):
-                # `MAP {k: v}[k]`, which sqlglot reads as MAP of an element.
+                # sqlglot reads `MAP {k: v}[k]` as MAP of an element.
                 return self._element(exp.Bracket(this=exp.ToMap(this=pairs), expressions=looked_up.expressions))
             case exp.TryCast():
                 return try_cast(self.translate(node.this), node)
@@ -196,7 +207,7 @@ class Expressions:
                 return TypedSql(f"(NOT {found.sql})", BOOLEAN) if node.args.get("negate") else found
 
     def boolean(self, node: exp.Expr) -> str:
-        """A condition."""
+        """Translate a condition."""
         value = self.translate(node)
         if value.literal is not None and value.literal.kind is LiteralKind.NULL:
             return "CAST(NULL AS BOOLEAN)"
@@ -231,7 +242,7 @@ class Expressions:
         if not isinstance(left.type, dt.IntegerType) or not isinstance(right.type, dt.IntegerType):
             raise refusal(node, f"// of {left.type} and {right.type}")
         (a, b), type_ = with_common_type((left, right), "//")
-        # DIV gives a BIGINT. The one quotient that does not fit is an overflow in the cast as well.
+        # DIV returns a BIGINT. The only quotient that does not fit also overflows in the cast.
         return TypedSql(f"CAST(({a} DIV {b}) AS {spark_text.type_name(type_)})", type_)
 
     def _element(self, node: exp.Bracket) -> TypedSql:
@@ -274,7 +285,7 @@ _BOUNDS = ("this", "expression")
 
 
 def _quotient(node: exp.Binary, left: TypedSql, right: TypedSql) -> TypedSql:
-    """A division of doubles. A division by 0 is an infinity or NaN on DuckDB, and an error on Spark."""
+    """Translate a division of doubles. A division by 0 is infinity or NaN on DuckDB, but an error on Spark."""
     a, b = coerce(left, DOUBLE, "/"), coerce(right, DOUBLE, "/")
     divisor = literal_of(node.expression)
     if (
@@ -284,6 +295,6 @@ def _quotient(node: exp.Binary, left: TypedSql, right: TypedSql) -> TypedSql:
     ):
         return TypedSql(f"({a} / {b})", DOUBLE)
     infinity, negative = (spark_text.literal(value, DOUBLE) for value in (math.inf, -math.inf))
-    if isinstance(right.type, dt.FloatType):  # the one type with a negative zero
+    if isinstance(right.type, dt.FloatType):  # the only type with a negative zero
         infinity = f"IF(CAST({b} AS STRING) = '-0.0', {negative}, {infinity})"
     return TypedSql(f"IF({b} = 0, {a} * {infinity}, {a} / {b})", DOUBLE)

@@ -1,4 +1,4 @@
-"""Filters as conditions on Spark."""
+"""Translation of filters to conditions in Spark's SQL."""
 
 from __future__ import annotations
 
@@ -22,7 +22,12 @@ from harness.metadata.model import schema as dt
 
 
 def condition_of(predicate: predicates.Predicate, column: Callable[[dt.Field], str]) -> str:
-    """A decided predicate as a condition, with its true, false and null. column: the expression of a field."""
+    """Return a decided predicate as a condition that is true, false, or null for the same rows.
+
+    Args:
+        predicate: The predicate.
+        column: Returns the expression of a field.
+    """
     match predicate:
         case predicates.And(parts=parts):
             return f"({' AND '.join(condition_of(p, column) for p in parts)})" if parts else "true"
@@ -36,14 +41,15 @@ def condition_of(predicate: predicates.Predicate, column: Callable[[dt.Field], s
             return _comparison(column(f), op, value, f)
         case predicates.In(field=f, values=values, negated=negated):
             if isinstance(f.type, dt.FloatType):
-                # Spark looks for long lists in a set, where -0.0 is not 0.0. NOT around all would be pushed to files.
+                # Spark searches long IN lists with a hash set, in which -0.0 is not 0.0. A NOT around the whole list
+                # would be pushed to files.
                 op, word = (Op.NE, " AND ") if negated else (Op.EQ, " OR ")
                 return f"({word.join(_comparison(column(f), op, v, f) for v in values)})"
             return f"({column(f)} {'NOT ' if negated else ''}IN ({', '.join(_literal(v, f) for v in values)}))"
         case predicates.IsNull(field=f, negated=negated):
             return f"({column(f)} IS {'NOT ' if negated else ''}NULL)"
         case predicates.IsNan(field=f, negated=negated):
-            # Spark's isnan is false for null, where SQL does not know. NaN equals NaN.
+            # Spark's isnan is false for null, but SQL requires null. NaN equals NaN, so a comparison works.
             return _comparison(column(f), Op.NE if negated else Op.EQ, math.nan, f)
         case predicates.StartsWith(field=f, prefix=prefix, negated=negated):
             return f"({'NOT ' if negated else ''}STARTSWITH({column(f)}, {spark_text.text(prefix)}))"
@@ -54,8 +60,8 @@ def condition_of(predicate: predicates.Predicate, column: Callable[[dt.Field], s
 
 
 def _comparison(column: str, op: Op, value: dt.CellValue, field: dt.Field) -> str:
-    # Statistics and dictionaries of Parquet know neither NaN nor that -0.0 is 0.0, and Spark holds plain columns
-    # against them. NANVL gives back its first argument, NaN or not.
+    # Parquet statistics and dictionaries ignore NaN and distinguish -0.0 from 0.0, and Spark compares plain columns
+    # with them. NANVL returns its first argument unchanged, but prevents this.
     if isinstance(field.type, dt.FloatType) and (
         op in (Op.GT, Op.GE, Op.NE) or (value is not None and (value == 0 or math.isnan(value)))
     ):
@@ -65,16 +71,22 @@ def _comparison(column: str, op: Op, value: dt.CellValue, field: dt.Field) -> st
 
 def _literal(value: dt.CellValue, field: dt.Field) -> str:
     is_double = isinstance(field.type, dt.FloatType) and value is not None and math.isfinite(value)
-    if is_double and nearest_float32(value) != value:  # the comparison is one of doubles
+    if is_double and nearest_float32(value) != value:  # compare as doubles
         return spark_text.literal(value, dt.FloatType(64))
     return spark_text.literal(value, field.type)
 
 
 def condition(filter: predicates.Filter, columns: Mapping[str, str]) -> str:
-    """The filter as a condition in Spark's SQL, true for the rows for which it is true on DuckDB.
+    """Return a filter as a condition in Spark's SQL. It is true for the rows for which the filter is true on DuckDB.
 
-    A predicate that planning understood has exact values; else the text is lowered. columns: Spark's names by column,
-    where values travel as `Snapshot.to_spark` says. Raises UnsupportedError: it may mean two things; it names the part.
+    A predicate that planning could interpret is translated from its exact values, any other filter from its text.
+
+    Args:
+        filter: The filter.
+        columns: Spark's names by column name. The columns have the storage types described at `Snapshot.to_spark`.
+
+    Raises:
+        UnsupportedError: A part may mean something else on Spark. The message names the part.
     """
     if predicates.is_decided(filter.predicate):
         known = dict(_members(filter.columns, columns))
@@ -83,7 +95,7 @@ def condition(filter: predicates.Filter, columns: Mapping[str, str]) -> str:
 
 
 def _members(fields: tuple[dt.Field, ...], columns: Mapping[str, str]) -> list[tuple[int, str]]:
-    """Expressions by field id, for the columns and the fields of structs in them."""
+    """Return expressions by field id, for the columns and the struct fields in them."""
     found = [(f.id, spark_text.name(columns[f.name])) for f in fields]
     pending = list(zip(fields, (sql for _, sql in found), strict=True))
     while pending:

@@ -1,7 +1,4 @@
-"""The clause FROM with its joins, and the names of one SELECT: of its sources, its aliases, and the queries around it.
-
-A query or a list that names columns to its left becomes LATERAL. DuckDB needs no word for that.
-"""
+"""The FROM clause: relations, joins, PIVOT, and the names of one SELECT."""
 
 from __future__ import annotations
 
@@ -21,7 +18,13 @@ from harness.metadata.model import schema as dt
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """A column of a relation. name: in queries; None: there is none. sql: Spark's name."""
+    """A column of a relation.
+
+    Attributes:
+        name: The name in the user's query, or None.
+        type: The type.
+        sql: Spark's name.
+    """
 
     name: str | None
     type: dt.Type
@@ -30,29 +33,39 @@ class Output:
 
 @dataclass(frozen=True, slots=True)
 class Relation:
-    """A relation in FROM. name: in the query. alias: Spark's name, unique in the query."""
+    """A relation in FROM.
+
+    Attributes:
+        name: The name in the user's query.
+        alias: Spark's name, which is unique in the query.
+        columns: The columns.
+    """
 
     name: str
     alias: str
     columns: tuple[Output, ...]
 
     def column(self, column: Output) -> TypedSql:
-        """A column of the source."""
+        """Return a column of the relation as an expression."""
         return TypedSql(f"{self.alias}.{column.sql}", column.type)
 
     def columns_named(self, name: str) -> list[Output]:
-        """Its columns of a name; spelling of case means nothing."""
+        """Return the columns with a name, ignoring case."""
         return [c for c in self.columns if c.name is not None and c.name.casefold() == name.casefold()]
 
 
 @dataclass(slots=True, kw_only=True)
 class NameScope:
-    """The names of one SELECT.
+    """The names that one SELECT can use.
 
-    sources: the relations in FROM so far. merged: columns that USING made one, by name in lower case.
-    aliases: expressions of the projection, and ctes: relations of WITH, by name in lower case.
-    outer: the query around; None: none that may be used. reached: a query inside has named a column of this one.
-    conditions: of joins that go to WHERE.
+    Attributes:
+        sources: The relations in FROM so far.
+        merged: Columns that USING merged, by name in lower case.
+        aliases: Expressions of the projection by name in lower case.
+        ctes: The relations of WITH by name in lower case.
+        outer: The scope of the outer query. None if its names cannot be used.
+        reached: True if an inner query has used a column of this scope.
+        conditions: Conditions of joins that are moved to WHERE.
     """
 
     sources: list[Relation] = field(default_factory=list)
@@ -65,20 +78,25 @@ class NameScope:
 
     @property
     def is_within(self) -> bool:
-        """Tells whether there are names of a query around it."""
+        """True if names of an outer query can be used."""
         return self.outer is not None and (bool(self.outer.sources) or self.outer.is_within)
 
     def mentions_outer(self, sql: str) -> bool:
-        """Tells whether an expression names columns of a query around."""
+        """Return whether an expression uses columns of an outer query."""
         around = self.outer
         return around is not None and (
             any(f"{source.alias}." in sql for source in around.sources) or around.mentions_outer(sql)
         )
 
     def resolve(self, path: tuple[str, ...], lower: Callable[[exp.Expr], TypedSql]) -> TypedSql:
-        """The expression that a path of names stands for. Raises UnsupportedError: for nothing known, or for several.
+        """Return the expression that a path of names refers to.
 
-        lower: lowers an expression of the projection, for an alias.
+        Args:
+            path: The names.
+            lower: Translates an expression of the projection, for an alias.
+
+        Raises:
+            UnsupportedError: The path refers to nothing, or to several things.
         """
         found = self._column(path)
         if found is None and path[0].casefold() in self.aliases:
@@ -93,7 +111,7 @@ class NameScope:
         raise UnsupportedError(f"Cannot run the query on Spark: {'.'.join(path)} names no column of a bound table")
 
     def unqualified(self, name: str) -> TypedSql | None:
-        """The column that a name alone stands for in FROM; None if there is none."""
+        """Return the column of FROM that a single name refers to, or None."""
         if name.casefold() in self.merged:
             return self.merged[name.casefold()]
         found = [source.column(c) for source in self.sources for c in source.columns_named(name)]
@@ -102,7 +120,7 @@ class NameScope:
         return found[0] if found else None
 
     def shadowed(self, name: str) -> bool:
-        """Tells whether a name is a column of FROM and of the projection, and not the same one."""
+        """Return whether a name is both a column of FROM and a different expression of the projection."""
         alias = self.aliases.get(name.casefold())
         if alias is None or not (
             name.casefold() in self.merged or any(source.columns_named(name) for source in self.sources)
@@ -111,7 +129,7 @@ class NameScope:
         return not isinstance(alias, exp.Column) or alias.name.casefold() != name.casefold()
 
     def _column(self, path: tuple[str, ...]) -> TypedSql | None:
-        """The column that a path stands for in FROM, by its table or alone."""
+        """Return the column of FROM that a path refers to, with or without a table name."""
         tables = [source for source in self.sources if source.name.casefold() == path[0].casefold()]
         found = [source.column(c) for source in tables for c in source.columns_named(path[1])] if len(path) > 1 else []
         if len(found) > 1:
@@ -128,14 +146,14 @@ class NameScope:
 
 @dataclass(frozen=True, slots=True)
 class LoweredSparkQuery:
-    """A query, and its columns; these are called `c0`, `c1`, ... on Spark."""
+    """A translated query and its columns, which are called `c0`, `c1`, … on Spark."""
 
     sql: str
     columns: tuple[Output, ...]
 
 
 def rename_columns(columns: tuple[Output, ...], node: exp.Expr) -> tuple[Output, ...]:
-    """The columns of a source under the names that its alias gives them."""
+    """Return the columns of a source under the names that its alias lists."""
     alias = node.args.get("alias")
     names = [c.name for c in alias.columns] if isinstance(alias, exp.TableAlias) else []
     changed = [Output(name, c.type, c.sql) for name, c in zip(names, columns, strict=False)]
@@ -144,9 +162,13 @@ def rename_columns(columns: tuple[Output, ...], node: exp.Expr) -> tuple[Output,
 
 @dataclass(frozen=True, slots=True)
 class PivotClause:
-    """A PIVOT or UNPIVOT of the relation `base`, whichever way it was written.
+    """A PIVOT or UNPIVOT of a relation, in either syntax.
 
-    fields: of PIVOT, columns with their values; of UNPIVOT, columns that become rows. outputs: aggregates or a name.
+    Attributes:
+        base: The relation.
+        node: The parsed clause.
+        fields: For PIVOT, columns with their values. For UNPIVOT, the columns that become rows.
+        outputs: The aggregates of PIVOT, or the name of UNPIVOT's value column.
     """
 
     base: exp.Expr
@@ -156,7 +178,7 @@ class PivotClause:
 
     @classmethod
     def of_statement(cls, node: exp.Pivot) -> PivotClause:
-        """`PIVOT t ON …`"""
+        """Read `PIVOT t ON …`."""
         if not node.args.get("unpivot"):
             return cls(node.this, node, node.expressions, node.args.get("using") or ())
         into = node.args.get("into")
@@ -167,7 +189,7 @@ class PivotClause:
 
     @classmethod
     def of_source(cls, source: exp.Expr) -> PivotClause:
-        """`t PIVOT (…)` in FROM."""
+        """Read `t PIVOT (…)` in FROM."""
         clauses = source.args["pivots"]
         if len(clauses) != 1:
             raise refusal(source, "several PIVOTs of one table")
@@ -176,9 +198,9 @@ class PivotClause:
         return cls(base, clauses[0], clauses[0].args.get("fields") or (), clauses[0].expressions)
 
     def select(self, columns: Sequence[str | None]) -> exp.Query:
-        """The query for it over a relation of these columns. Raises UnsupportedError."""
+        """Return an equivalent SELECT over a relation with these columns."""
         if len(self.fields) != 1 or not isinstance(self.fields[0], exp.In) or not self.outputs:
-            raise refusal(self.node, "a PIVOT by what it does not name", "name one column and its values: k IN (1, 2)")
+            raise refusal(self.node, "a PIVOT without explicit values", "name one column and its values: k IN (1, 2)")
         if self.fields[0].args.get("query") is not None or None in columns or len(set(columns)) != len(columns):
             raise refusal(self.node)
         names = [str(name) for name in columns]
@@ -186,7 +208,7 @@ class PivotClause:
         return self._unpivoted(field, names) if self.node.args.get("unpivot") else self._pivoted(field, names)
 
     def _pivoted(self, field: exp.In, columns: list[str]) -> exp.Query:
-        """A group for each value of the columns that are named nowhere, or in GROUP BY."""
+        """Return a SELECT that groups by the columns in GROUP BY, or by all columns that are not in the clause."""
         group = self.node.args.get("group")
         used = {c.name.casefold() for part in (field.this, *self.outputs) for c in part.find_all(exp.Column)}
         keys = [exp.column(name, quoted=True) for name in columns if name.casefold() not in used]
@@ -197,7 +219,7 @@ class PivotClause:
         shown: list[exp.Expr] = list(keys)
         for value in field.expressions:
             if not isinstance(value, exp.Literal | exp.Boolean):
-                raise refusal(self.node, "a PIVOT by a value that is no literal")
+                raise refusal(self.node, "a PIVOT by a value that is not a literal")
             label = value.name if isinstance(value, exp.Literal) else str(value.this).lower()
             for output in self.outputs:
                 call, name = output.unalias(), None
@@ -215,13 +237,16 @@ class PivotClause:
         )
 
     def _unpivoted(self, field: exp.In, columns: list[str]) -> exp.Query:
-        """The rows once for each column; those without a value are left out unless it says otherwise."""
+        """Return a UNION of one SELECT per column.
+
+        Rows with null values are omitted unless the clause includes nulls.
+        """
         parts = [
             (part.this, part.args["alias"]) if isinstance(part, exp.PivotAlias) else (part, part)
             for part in field.expressions
         ]
         if any(not isinstance(column, exp.Column) or isinstance(column.this, exp.Star) for column, _ in parts):
-            raise refusal(self.node, "an UNPIVOT of what is no column")
+            raise refusal(self.node, "an UNPIVOT of an expression that is not a column")
         unpivoted = {column.name.casefold() for column, _ in parts}
         others = [exp.column(n, quoted=True) for n in columns if n.casefold() not in unpivoted]
         result: exp.Query | None = None
@@ -242,14 +267,14 @@ class PivotClause:
         return result
 
 
-# The columns of USING are spelled out: Spark does not choose the side that a key comes from.
+# The keys of USING are written out, because Spark's rule for the side that a key is taken from differs.
 
 
 _SIDES = {"": "INNER", "LEFT": "LEFT OUTER", "RIGHT": "RIGHT OUTER", "FULL": "FULL OUTER"}
 
 
 def join(node: exp.Join, sql: str, source: Relation, scope: NameScope, expressions: Expressions) -> str:
-    """A join as text; `scope` gains the names that it adds. Raises UnsupportedError."""
+    """Translate a join and add its names to `scope`."""
     if node.method == "NATURAL":
         names = [c.name for c in source.columns if c.name is not None and scope.unqualified(c.name) is not None]
         if not names:
@@ -259,7 +284,7 @@ def join(node: exp.Join, sql: str, source: Relation, scope: NameScope, expressio
         node.set("using", [exp.to_identifier(name, quoted=True) for name in names])
     side, kind = node.side, node.kind
     if scope.conditions and side in ("RIGHT", "FULL"):
-        raise refusal(node, f"a {side} JOIN behind one whose condition names a query around")
+        raise refusal(node, f"a {side} JOIN after a join whose condition uses an outer query")
     if node.method or kind not in ("", "INNER", "CROSS", "OUTER", "SEMI", "ANTI") or side not in _SIDES:
         raise refusal(node, f"a {' '.join(filter(None, (node.method, side, kind)))} JOIN")
     if kind in ("SEMI", "ANTI"):
@@ -282,7 +307,7 @@ def join(node: exp.Join, sql: str, source: Relation, scope: NameScope, expressio
             raise refusal(node, "an outer join without a condition")
         return f" CROSS JOIN {sql}"
     condition = _condition(on, source, scope, expressions)
-    # Spark 4.3 fails on some queries whose names of the query around stand in a JOIN.
+    # Spark 4.3 fails on some queries with outer names inside a JOIN condition.
     if not side and scope.mentions_outer(condition):
         scope.conditions.append(condition)
         return f" CROSS JOIN {sql}"
@@ -292,7 +317,7 @@ def join(node: exp.Join, sql: str, source: Relation, scope: NameScope, expressio
 def _semi_or_anti_join(
     node: exp.Join, kind: str, sql: str, source: Relation, scope: NameScope, expressions: Expressions
 ) -> str:
-    """A semi or anti join: its table cannot be named after it."""
+    """Translate a semi or anti join. Names of its table cannot be used afterwards."""
     if node.args.get("using"):
         keys = _keys(node, source, scope)
         condition = " AND ".join(f"{a.sql} = {b.sql}" for a, b in keys.values())
@@ -306,18 +331,18 @@ def _semi_or_anti_join(
 
 
 def _condition(on: exp.Expr, source: Relation, scope: NameScope, expressions: Expressions) -> str:
-    """The condition after ON, where Spark takes no query that names columns of both sides."""
+    """Translate an ON condition. Spark does not accept a subquery in it that uses columns of both sides."""
     for node in on.walk(prune=lambda part: isinstance(part, exp.Query)):
         if isinstance(node, exp.Exists) or (isinstance(node, exp.In) and node.args.get("query") is not None):
             text = expressions.translate(node).sql
             sides = {other is source for other in scope.sources if f"{other.alias}." in text}
             if len(sides) > 1:
-                raise refusal(node, "a query in the condition of a JOIN that is about both of its sides")
+                raise refusal(node, "a subquery in a JOIN condition that uses both sides")
     return expressions.boolean(on)
 
 
 def _keys(node: exp.Join, source: Relation, scope: NameScope) -> dict[str, tuple[TypedSql, TypedSql]]:
-    """The columns that USING compares, left and right, by name in lower case."""
+    """Return the columns that USING compares, left and right, by name in lower case."""
     found = {}
     for identifier in node.args["using"]:
         left, right = scope.unqualified(identifier.name), source.columns_named(identifier.name)
@@ -331,7 +356,7 @@ _DESCENDING: dict[type[exp.Expr], bool] = {exp.GTE: True, exp.GT: True, exp.LTE:
 
 
 def lateral(node: exp.Join) -> exp.Join:
-    """The ASOF join as a lateral one of the nearest row. Raises UnsupportedError."""
+    """Rewrite an ASOF join as a lateral join with the nearest row."""
     on, right = node.args.get("on"), node.this
     name = right.alias_or_name.casefold()
     if on is None or not name:
@@ -361,9 +386,13 @@ def lateral(node: exp.Join) -> exp.Join:
 
 @dataclass(frozen=True, slots=True)
 class FromClause:
-    """Lowers the clause FROM.
+    """Translates FROM clauses.
 
-    tables: by name in lower case. numbers: for made-up names. query: lowers one in a scope. expressions: of a scope.
+    Attributes:
+        tables: The tables by name in lower case: the name on Spark, and the columns.
+        numbers: Numbers for generated names.
+        query: Translates a query in a scope.
+        expressions: Returns the translator of expressions in a scope.
     """
 
     tables: Mapping[str, tuple[str, Mapping[str, dt.Type]]]
@@ -372,12 +401,12 @@ class FromClause:
     expressions: Callable[[NameScope], Expressions]
 
     def clause(self, node: exp.Select, scope: NameScope) -> str:
-        """The FROM clause, empty if there is none; `scope` gains its relations. Raises UnsupportedError."""
+        """Translate the FROM clause of a SELECT and add its relations to `scope`. Empty without FROM."""
         clause = node.args.get("from_")
         if clause is None:
             return ""
         first = clause.this
-        # `FROM a JOIN b SELECT ...` is parsed with the joins inside the first table.
+        # In `FROM a JOIN b SELECT ...`, the joins are parsed as part of the first table.
         joins = [*(first.args.get("joins") or ()), *(node.args.get("joins") or ())]
         sql, source = self._source(first, scope)
         scope.sources.append(source)
@@ -390,12 +419,12 @@ class FromClause:
                 raise refusal(item, "a join inside a join")
             sql, source = self._source(item.this, scope)
             if sql.startswith("LATERAL ") and (item.side in ("RIGHT", "FULL") or item.kind in ("SEMI", "ANTI")):
-                raise refusal(item, f"a {item.side or item.kind} JOIN of what names columns to its left")
+                raise refusal(item, f"a {item.side or item.kind} JOIN of a relation that uses columns to its left")
             text += join(item, sql, source, scope, expressions)
         return text
 
     def values(self, node: exp.Values, around: NameScope) -> LoweredSparkQuery:
-        """Rows that the query spells out; each column has one type for all of them. Raises UnsupportedError."""
+        """Translate a VALUES list. Each column has one type for all rows."""
         expressions = self.expressions(NameScope(ctes=around.ctes, outer=around))
         rows = [[expressions.translate(value) for value in row.expressions] for row in node.expressions]
         columns = [with_common_type(values, "VALUES") for values in zip(*rows, strict=True)]
@@ -405,12 +434,12 @@ class FromClause:
         return LoweredSparkQuery(f"SELECT * FROM VALUES {listed} AS v({names})", outputs)
 
     def pivot(self, pivot: PivotClause, around: NameScope) -> LoweredSparkQuery:
-        """A PIVOT or UNPIVOT. Raises UnsupportedError."""
+        """Translate a PIVOT or UNPIVOT."""
         _, base = self._source(pivot.base, NameScope(ctes=around.ctes, outer=around))
         return self.query(pivot.select([c.name for c in base.columns]), around)
 
     def _source(self, node: exp.Expr, scope: NameScope) -> tuple[str, Relation]:
-        """The relation as text, which begins with LATERAL where it names columns to its left."""
+        """Translate a relation. The text begins with LATERAL if the relation uses columns of relations to its left."""
         alias = f"t{next(self.numbers)}"
         if node.args.get("pivots"):
             pivot = PivotClause.of_source(node)
@@ -440,7 +469,10 @@ class FromClause:
     def _unnested(
         self, listed: exp.Expr, node: exp.Expr, alias: str, scope: NameScope, function: str
     ) -> tuple[str, Relation]:
-        """A row for each element of a list. The column is called as the relation is, if it has no name of its own."""
+        """Translate a list in FROM to one row per element.
+
+        Without a column alias, the column has the relation's name.
+        """
         value = self.expressions(scope).translate(listed)
         if not isinstance(value.type, dt.ListType):
             raise refusal(node, f"{function} of {value.type} in FROM")

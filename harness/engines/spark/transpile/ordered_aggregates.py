@@ -1,7 +1,7 @@
-"""Orders: items of ORDER BY, and aggregates that depend on one, such as lists, first values and discrete quantiles.
+"""Items of ORDER BY, and aggregates that depend on an order: lists, first values, and discrete quantiles.
 
-The rows of a group are collected together with their keys, and sorted in one expression; so nulls are kept as DuckDB
-keeps them. Rows that tie may come in another order on either engine.
+The rows of a group are collected together with their sort keys and sorted in one expression, so that nulls are treated
+as DuckDB treats them. Rows with equal keys may appear in a different order on each engine.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def order_item(expressions: Expressions, node: exp.Expr) -> str:
-    """An item of ORDER BY. Nulls come last on DuckDB unless it is said otherwise."""
+    """Translate an item of ORDER BY. By default, DuckDB sorts nulls last."""
     subject = node.this if isinstance(node, exp.Ordered) else node
     value = expressions.translate(subject)
     check_ordered(node, value.type)
@@ -32,13 +32,13 @@ def order_item(expressions: Expressions, node: exp.Expr) -> str:
 
 
 def check_ordered(node: exp.Expr, type_: dt.Type) -> None:
-    """Refuses types whose values the engines put in different orders."""
+    """Refuse types whose values the engines order differently."""
     if isinstance(type_, dt.ListType | dt.StructType | dt.MapType | dt.VariantType | dt.UuidType):
         raise refusal(node, f"an order of {type_}")
 
 
 def direction(node: exp.Expr) -> str:
-    """The words behind an expression in ORDER BY: which way, and where nulls are."""
+    """Return the direction and the position of nulls for an item of ORDER BY."""
     if not isinstance(node, exp.Ordered):
         return " ASC NULLS LAST"
     if node.args.get("with_fill") is not None:
@@ -47,32 +47,35 @@ def direction(node: exp.Expr) -> str:
 
 
 def positive_literal(call: exp.Expr, node: exp.Expr, what: str = "a number") -> int:
-    """The literal from 1 on, as far as Spark counts, of an argument. what: its name. Raises UnsupportedError."""
+    """Return the value of an argument that is a literal from 1 to 2^31 - 1.
+
+    `what` is the argument's name in the error.
+    """
     literal = literal_of(node)
     if literal is None or literal.kind is not LiteralKind.INTEGER or not 0 < literal.value < 2**31:
-        raise refusal(call, f"{what} that is no literal from 1 on")
+        raise refusal(call, f"{what} that is not a literal of 1 or more")
     return int(literal.value)
 
 
 SortKey = tuple[TypedSql, bool, bool]
-"""A key of an order; then whether it descends, and whether nulls come first."""
+"""A sort key: its value, whether the order is descending, and whether nulls come first."""
 
 
 def ordered_list(call: Aggregate) -> TypedSql:
-    """`list(x ORDER BY y)`; null for no rows. Raises UnsupportedError."""
+    """Translate `list(x ORDER BY y)`, which is null for no rows."""
     value, rows = _ordered_rows(call)
     return TypedSql(f"TRANSFORM({rows}, x -> x.v)", list_of(value.type))
 
 
 def first(call: Aggregate) -> TypedSql:
-    """`first(x ORDER BY y)`, which may be null; `any_value` takes the first that is not. Raises UnsupportedError."""
+    """Translate `first(x ORDER BY y)`, `last`, and `any_value`. Only `any_value` skips nulls."""
     place = -1 if isinstance(call.node, exp.Last) else 1
     value, rows = _ordered_rows(call, without_nulls=isinstance(call.node, exp.AnyValue))
     return TypedSql(f"TRY_ELEMENT_AT({rows}, {place}).v", value.type)
 
 
 def joined_text(call: Aggregate) -> TypedSql:
-    """`string_agg(x, sep ORDER BY y)`; LISTAGG fails beside several DISTINCT. Raises UnsupportedError."""
+    """Translate `string_agg(x, sep ORDER BY y)`. Spark's LISTAGG fails if the query has several DISTINCT aggregates."""
     order, separator = call.node.this, call.node.args.get("separator")
     literal = None if separator is None else literal_of(separator)
     if separator is not None and (literal is None or literal.kind is not LiteralKind.STRING):
@@ -87,7 +90,7 @@ def joined_text(call: Aggregate) -> TypedSql:
 
 
 def greatest(call: Aggregate, value: exp.Expr, by: exp.Expr, *, descending: bool) -> TypedSql:
-    """`max(x, 3)` and `arg_max(x, y, 3)`: rows with a null in either leave nothing. Raises UnsupportedError."""
+    """Translate `max(x, 3)` and `arg_max(x, y, 3)`. Rows with a null in either argument are skipped."""
     count = positive_literal(call.node, call.node.args["count"], "a number of values")
     shown, key = call.expressions.translate(value), call.expressions.translate(by)
     check_ordered(call.node, key.type)
@@ -97,7 +100,7 @@ def greatest(call: Aggregate, value: exp.Expr, by: exp.Expr, *, descending: bool
 
 
 def discrete_quantile(call: Aggregate) -> TypedSql:
-    """`quantile_disc(x, 0.3)` or several of them in a list: values of the group. Raises UnsupportedError."""
+    """Translate `quantile_disc(x, 0.3)` with one or several fractions. The results are values of the group."""
     fraction = call.node.args.get("quantile") or call.node.args.get("expression")
     if call.over or fraction is None:
         raise refusal(call.node, "quantile_disc as a window function, or without a fraction")
@@ -110,7 +113,7 @@ def discrete_quantile(call: Aggregate) -> TypedSql:
         digits = max(0, -int(share.as_tuple().exponent))
         if digits > 9:
             raise refusal(call.node, "a quantile of more than 9 digits")
-        # The place of the value below which, or at which, that share of all values ends.
+        # The index of the smallest value such that at least this fraction of all values is not greater.
         ten = 10**digits
         place = f"GREATEST((SIZE(y) * {int(share * ten)}L + {ten - 1}L) DIV {ten}L, 1L)"
         found.append(f"TRY_ELEMENT_AT(y, CAST({place} AS INT))")
@@ -122,7 +125,7 @@ def discrete_quantile(call: Aggregate) -> TypedSql:
 
 
 def fractions(call: Aggregate, node: exp.Expr) -> list[Decimal]:
-    """The shares that a quantile names, one or several. Raises UnsupportedError."""
+    """Return the fractions of a quantile, at least one."""
     found = []
     for item in node.expressions if isinstance(node, exp.Array) else [node]:
         literal = literal_of(item)
@@ -131,7 +134,7 @@ def fractions(call: Aggregate, node: exp.Expr) -> list[Decimal]:
             or literal.kind not in (LiteralKind.DECIMAL, LiteralKind.INTEGER)
             or not 0 <= literal.value <= 1
         ):
-            raise refusal(call.node, "a quantile that no literal from 0 to 1 names")
+            raise refusal(call.node, "a quantile that is not a literal from 0 to 1")
         found.append(Decimal(literal.value))
     if not found:
         raise refusal(call.node)
@@ -139,7 +142,7 @@ def fractions(call: Aggregate, node: exp.Expr) -> list[Decimal]:
 
 
 def exact_median(call: Aggregate, value: TypedSql) -> TypedSql:
-    """`median` of decimals: between two values the half of their sum, its digits cut off. Raises UnsupportedError."""
+    """Translate `median` of decimals. Between two values, it is half of their sum, truncated."""
     assert isinstance(value.type, dt.DecimalType)
     precision, scale = value.type.precision, value.type.scale
     if precision > 15:
@@ -155,12 +158,12 @@ def exact_median(call: Aggregate, value: TypedSql) -> TypedSql:
 
 
 def with_list(values: str, body: str) -> str:
-    """An expression of the list `y`, which is made once."""
+    """Return `body` as an expression in which `y` is the list `values`. The list is computed once."""
     return f"TRY_ELEMENT_AT(TRANSFORM(ARRAY({values}), y -> {body}), 1)"
 
 
 def _ordered_rows(call: Aggregate, *, without_nulls: bool = False) -> tuple[TypedSql, str]:
-    """The value of an aggregate, and the rows of a group in the order that the call says."""
+    """Return the value of an aggregate, and the rows of a group in the order of the call."""
     order = call.node.this
     if not isinstance(order, exp.Order):
         raise refusal(call.node, "a list or a choice of values without an order", "add ORDER BY to the arguments")
@@ -191,10 +194,10 @@ def _ordered_rows(call: Aggregate, *, without_nulls: bool = False) -> tuple[Type
 
 
 def _sorted_rows(call: Aggregate, value: TypedSql, keys: Sequence[SortKey], word: str = "") -> str:
-    """The rows of a group as structs with the value `v`, sorted; null if there are none."""
+    """Return the rows of a group as sorted structs with the field `v` for the value. Null for an empty group."""
     places = "".join(f", 'k{place}', {key.sql}" for place, (key, _, _) in enumerate(keys))
     row = f"NAMED_STRUCT('v', {value.sql}{places})"
-    if call.over and call.conditions:  # no FILTER in a window on Spark 4.0 and 4.1
+    if call.over and call.conditions:  # Spark 4.0 and 4.1 do not support FILTER in a window
         row = f"CASE WHEN {' AND '.join(call.conditions)} THEN {row} END"
     rows = f"COLLECT_LIST({word}{row}){call.over or call.suffix}"
     some = f"TRY_ELEMENT_AT(FILTER(ARRAY({rows}), y -> SIZE(y) > 0), 1)"
@@ -210,7 +213,7 @@ def _sorted_rows(call: Aggregate, value: TypedSql, keys: Sequence[SortKey], word
     return f"ARRAY_SORT({some}, (a, b) -> {compared})"
 
 
-# Functions whose result is the same for every order of a list.
+# Functions whose result does not depend on the order of a list.
 _ORDERLESS = frozenset(
     {
         *("list_sort", "array_sort", "list_reverse_sort", "array_reverse_sort", "len", "length", "array_length"),
@@ -221,7 +224,7 @@ _ORDERLESS = frozenset(
 
 
 def in_any_order(node: exp.Expr) -> exp.Expr | None:
-    """A call such as `len(list(x))` with an order for its list, for which all orders are the same; None: it is none."""
+    """Return a call like `len(list(x))` with an order for its list. None if the result may depend on the order."""
     if not isinstance(node, exp.Anonymous) or str(node.this).lower() not in _ORDERLESS or not node.expressions:
         return None
     copy = node.copy()

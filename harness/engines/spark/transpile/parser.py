@@ -1,8 +1,9 @@
-"""The parser of queries for Spark: DuckDB's text as nodes that the package may look at, and Spark's text as DuckDB's.
+"""Parsing of queries: DuckDB's text to syntax trees, and Spark's text to DuckDB's SQL.
 
-A class of sqlglot's alone does not tell the meaning of a node. `concat_ws` is a subclass of `Concat`; `min(x, 2)`, a
-list of two values, is a `Min` with one argument more, and a join by NEAREST is a `Join`. So nodes of such subclasses,
-and nodes with arguments that are not listed here, are refused. Calls of functions of the table stay plain calls.
+The sqlglot class of a node does not determine its meaning. `concat_ws` is a subclass of `Concat`; `min(x, 2)`, a list
+of two values, is a `Min` with an additional argument; and a join by NEAREST is a `Join`. Therefore nodes of such
+subclasses, and nodes with arguments that are not listed here, are refused. Calls of functions in the function table
+stay generic calls.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from harness.metadata.filters.literals import general_form, sqlglot_dialect
 
 _KNOWN_FORMS: frozenset[type[exp.Expr]] = frozenset(
     {
-        exp.TryCast  # `literals` sees through it where it cannot fail; `expressions` tells it from Cast
+        exp.TryCast  # `literals` ignores it if it cannot fail; `expressions` distinguishes it from Cast
     }
 )
 _ARGUMENTS = {"this", "expression", "expressions"}
@@ -41,7 +42,7 @@ _MORE_ARGUMENTS: dict[type[exp.Expr], set[str]] = {
     exp.DPipe: {"safe"},
     exp.DataType: {"nested", "values"},
     exp.Distinct: {"on"},
-    exp.Div: {"safe"},  # division by zero is null; sqlglot 30.8 says so on every division of DuckDB
+    exp.Div: {"safe"},  # division by zero is null; sqlglot 30.8 sets it for every division in DuckDB
     exp.Except: _SET_OPERATION,
     exp.Fetch: {"direction", "count", "limit_options"},
     exp.Group: {"all"},
@@ -54,7 +55,7 @@ _MORE_ARGUMENTS: dict[type[exp.Expr], set[str]] = {
     exp.Interval: {"unit", "fraction_in_string"},
     exp.Join: {"side", "kind", "method", "on", "using"},
     exp.Lag: {"offset", "default"},
-    exp.Lambda: {"colon"},  # the way it is written: `lambda x: …`; before sqlglot 30.30
+    exp.Lambda: {"colon"},  # the syntax `lambda x: …`; before sqlglot 30.30
     exp.Lateral: {"alias"},
     exp.Lead: {"offset", "default"},
     exp.Like: {"negate"},
@@ -95,7 +96,11 @@ _NO_ARGUMENTS = (exp.RowNumber, exp.Rank, exp.DenseRank, exp.PercentRank, exp.Cu
 
 
 def check(statement: exp.Expr) -> None:
-    """Refuses nodes that the rest of the package would take for something else. Raises UnsupportedError."""
+    """Refuse nodes that later steps would misinterpret.
+
+    Raises:
+        UnsupportedError: A node may have another meaning than its class.
+    """
     for node in statement.walk():
         kind = type(node)
         if kind not in _KNOWN_FORMS and general_form(kind) is not None:
@@ -108,13 +113,13 @@ def check(statement: exp.Expr) -> None:
 
 
 _WITH_SYNTAX = {"CAST", "EXTRACT", "POSITION", "SUBSTRING", "TRIM", "TRY_CAST"}
-"""Functions whose arguments may stand otherwise than with commas between them."""
+"""Functions whose arguments can be separated by keywords instead of commas."""
 _BASE: Any = sqlglot_dialect("duckdb").parser_class
 _WRITER: Any = DuckDB.Generator
 
 
 def _list(arguments: list[exp.Expr]) -> exp.Expr:
-    """`list(x ORDER BY x)`, which DuckDB 1.5 takes for `list_sort(list(x))`, unlike the same of `array_agg`."""
+    """Keep the name of `list(x ORDER BY x)`. DuckDB 1.5 parses it as `list_sort(list(x))`, unlike `array_agg`."""
     call = exp.ArrayAgg.from_arg_list(arguments)
     call.meta["name"] = "LIST"
     return call
@@ -131,7 +136,7 @@ class _DuckDBParser(_BASE):  # type: ignore[misc]
 
 
 class _Generator(_WRITER):  # type: ignore[misc]
-    """Writes the words that were read: sqlglot would add casts, separators and words of its own."""
+    """Writes the syntax that was parsed. sqlglot's own generator would add casts, separators, and keywords."""
 
     TRANSFORMS = {  # noqa: RUF012
         **_WRITER.TRANSFORMS,
@@ -142,8 +147,8 @@ class _Generator(_WRITER):  # type: ignore[misc]
         exp.LogicalOr: lambda self, e: self.func("BOOL_OR", e.this),
     }
 
-    def join_sql(self, expression: exp.Join, *join_op: str | None) -> str:  # no `join_op` before sqlglot 30.30
-        """`FROM t, UNNEST(l)` as it is; sqlglot would give it a condition."""
+    def join_sql(self, expression: exp.Join, *join_op: str | None) -> str:  # sqlglot before 30.30 passes no `join_op`
+        """Write `FROM t, UNNEST(l)` unchanged. sqlglot would add a condition."""
         is_bare = isinstance(expression.this, exp.Unnest) and not any(
             v for k, v in expression.args.items() if k != "this"
         )
@@ -151,14 +156,14 @@ class _Generator(_WRITER):  # type: ignore[misc]
 
 
 class _Dialect(DuckDB):
-    """Elements of lists keep their places: sqlglot would subtract one from those whose type it thinks it knows."""
+    """DuckDB's dialect without index conversion: sqlglot subtracts 1 from indexes of lists whose type it infers."""
 
     INDEX_OFFSET = 0
     Generator = _Generator
 
 
 def parse(text: str) -> list[exp.Expr | None]:
-    """The statements of a text. Raises SqlglotError."""
+    """Parse the statements of a text. Raises SqlglotError."""
     dialect = _Dialect()
     statements: list[exp.Expr | None] = _DuckDBParser(dialect=dialect).parse(dialect.tokenize(text), text)
     for statement in statements:
@@ -170,12 +175,12 @@ def parse(text: str) -> list[exp.Expr | None]:
 
 
 def as_duckdb_sql(statement: exp.Expr) -> str:
-    """The query as the parser has read it, in DuckDB's SQL. Another meaning than the text's shows a misreading."""
+    """Write a parsed query in DuckDB's SQL. If its meaning differs from the original text, sqlglot misread the text."""
     return _Dialect().generate(statement, comments=False)
 
 
 def parse_condition(text: str) -> exp.Expr:
-    """A condition. Raises SqlglotError."""
+    """Parse a condition. Raises SqlglotError."""
     dialect = _Dialect()
     (condition,) = _DuckDBParser(dialect=dialect).parse_into(exp.Condition, dialect.tokenize(text), text)
     assert isinstance(condition, exp.Expr)
@@ -183,12 +188,12 @@ def parse_condition(text: str) -> exp.Expr:
 
 
 def _simplify(node: exp.Expr) -> exp.Expr | None:
-    """The same in a node that stands for it more often; None: there is none."""
+    """Return an equivalent node of a more common class, or None."""
     match node:
         case exp.Select(args={"from_": exp.From(this=exp.Values(alias="_values") as values)}) if isinstance(
             node.parent, exp.CTE
         ):
-            values.set("alias", None)  # VALUES as all of a CTE, around which sqlglot has put a SELECT
+            values.set("alias", None)  # a CTE that consists of VALUES, around which sqlglot put a SELECT
             return values
         case exp.RawString():
             return exp.Literal.string(node.name)
@@ -208,8 +213,8 @@ def _simplify(node: exp.Expr) -> exp.Expr | None:
             return None
 
 
-# From Spark's dialect to DuckDB's: the small part of SQL that means the same on both. The types of columns are not
-# known here, so constructs that depend on them are refused: `/`, `avg`, casts, most functions.
+# Spark's dialect to DuckDB's: only the small part of SQL that means the same on both. The types of columns are not
+# known here, so constructs that depend on types are refused: `/`, `avg`, casts, most functions.
 
 
 _BINARY = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.NullSafeEQ, exp.NullSafeNEQ, exp.And, exp.Or, exp.Is)
@@ -232,23 +237,25 @@ _CERTAIN: dict[type[exp.Expr], frozenset[str]] = {
     exp.Subquery: frozenset({"alias", "with_"}),
     exp.Table: frozenset({"alias", "db", "catalog"}),
 }
-"""Nodes that mean the same, with their arguments besides `_ARGUMENTS`."""
+"""Nodes with the same meaning, and their allowed arguments besides `_ARGUMENTS`."""
 _WHY = {
-    exp.Avg: "the type and digits of an average are others",
-    exp.Cast: "what a cast takes and rounds depends on types",
-    exp.Count: "count of several columns leaves out nulls in Spark alone",
-    exp.Div: "the digits of a quotient of decimals are others",
+    exp.Avg: "the type and digits of an average differ",
+    exp.Cast: "the engines accept and round different values in a cast",
+    exp.Count: "count of several columns skips nulls only in Spark",
+    exp.Div: "the digits of a quotient of decimals differ",
     exp.Join: "write the join with ON",
-    exp.Like: "its pattern may hold a backslash, an escape in Spark alone",
-    exp.Limit: "which of several rows comes first is open",
-    exp.Literal: "its type is another",
+    exp.Like: "its pattern may contain a backslash, which is an escape only in Spark",
+    exp.Limit: "each engine may return different rows",
+    exp.Literal: "its type differs",
 }
 
 
 def to_duckdb(query: str) -> str:
-    """The query in DuckDB's dialect.
+    """Translate a query from Spark's dialect to DuckDB's.
 
-    Raises RequestError: it cannot be parsed; UnsupportedError: it may mean two things; the message names the construct.
+    Raises:
+        RequestError: The query cannot be parsed.
+        UnsupportedError: A construct may mean something else on DuckDB. The message names the construct.
     """
     try:
         tree = parse_one(query, dialect="spark")
@@ -256,7 +263,7 @@ def to_duckdb(query: str) -> str:
         raise RequestError(f"Cannot parse the query as Spark's: {' '.join(str(error).split())}") from error
     if "\\" in query:
         raise UnsupportedError(
-            "Cannot be sure that a text with a backslash means the same on DuckDB: it is an escape in Spark alone",
+            "Cannot be sure that a text with a backslash means the same on DuckDB: it is an escape only in Spark",
             cause="UncertainQuery",
         )
     for node in tree.walk(prune=_is_date):
@@ -265,9 +272,7 @@ def to_duckdb(query: str) -> str:
             raise _uncertain_order(node, next(why, "it is not known to mean the same"))
     for select in tree.find_all(exp.Select):
         if select.args.get("joins") and any(each.is_star for each in select.expressions):
-            raise _uncertain_order(
-                select.expressions[0], "columns of a join have other names on each engine: name them"
-            )
+            raise _uncertain_order(select.expressions[0], "the engines name columns of a join differently: name them")
         aliases = {each.alias.casefold() for each in select.expressions if isinstance(each, exp.Alias)}
         clauses = filter(None, map(select.args.get, ("where", "group", "having")))
         for column in (column for clause in clauses for column in clause.find_all(exp.Column)):
@@ -296,7 +301,7 @@ def _is_certain(node: exp.Expr) -> bool:
 
 
 def _is_date(node: exp.Expr) -> bool:
-    """Tells whether it is DATE '2024-01-31'."""
+    """Return whether a node is a date literal like DATE '2024-01-31'."""
     return isinstance(node, exp.Cast) and node.to.this == exp.DType.DATE and node.this.is_string
 
 

@@ -1,4 +1,7 @@
-"""Whole queries: SELECT with its clauses, set operations, WITH. All names in the result are made up, and unique."""
+"""Translation of whole queries: SELECT with its clauses, set operations, and WITH.
+
+All names in the result are generated.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +36,7 @@ from harness.metadata.model import schema as dt
 _SINCE = (4, 1)
 """The first version of Spark with recursive queries."""
 _LEVELS = 10_000
-"""The most steps of a recursive query; more is an error. Spark's own limit is 100."""
+"""The most steps of a recursive query before it fails. Spark's default limit is 100."""
 
 
 def _mentions(node: exp.Expr, name: str) -> int:
@@ -43,7 +46,14 @@ def _mentions(node: exp.Expr, name: str) -> int:
 def _recursive(
     cte: exp.CTE, name: str, around: NameScope, query: Callable[[exp.Expr, NameScope], LoweredSparkQuery]
 ) -> LoweredSparkQuery:
-    """The recursive query, with the types of its first part. name: Spark's. around: with the queries before it."""
+    """Translate a recursive query. Its columns have the types of its first part.
+
+    Args:
+        cte: The query.
+        name: Its name on Spark.
+        around: The names of the queries before it.
+        query: Translates a query.
+    """
     node = cte.this
     if not isinstance(node, exp.Union) or node.args.get("distinct") or cte.args.get("key_expressions"):
         raise refusal(cte, "WITH RECURSIVE without UNION ALL", "write UNION ALL, and a condition that ends it")
@@ -66,7 +76,7 @@ def _recursive(
 
 
 def _as_types(query: LoweredSparkQuery, types: Sequence[dt.Type]) -> str:
-    """The query with its columns in other types."""
+    """Return a query with its columns cast to other types."""
     pairs = list(zip(query.columns, types, strict=True))
     if all(str(c.type) == str(t) for c, t in pairs):
         return query.sql
@@ -78,7 +88,7 @@ _WORDS: dict[type[exp.Expr], str] = {exp.Union: "UNION", exp.Intersect: "INTERSE
 
 
 def _combine(node: exp.SetOperation, left: LoweredSparkQuery, right: LoweredSparkQuery) -> LoweredSparkQuery:
-    """The operation over both sides, each column in the type that they have in common. Raises UnsupportedError."""
+    """Translate a set operation. Each column gets the common type of both sides."""
     word = _WORDS[type(node)]
     if node.args.get("by_name"):
         left, right = _by_name(node, left, right)
@@ -93,10 +103,10 @@ def _combine(node: exp.SetOperation, left: LoweredSparkQuery, right: LoweredSpar
 
 
 def _by_name(node: exp.Expr, *sides: LoweredSparkQuery) -> list[LoweredSparkQuery]:
-    """Both sides with the columns of either, null where a side lacks them."""
+    """Return both sides with the columns of either. A column that a side lacks is null."""
     named = [{c.name.casefold(): c for c in side.columns if c.name is not None} for side in sides]
     if any(len(own) < len(side.columns) for own, side in zip(named, sides, strict=True)):
-        raise refusal(node, "BY NAME of columns without a name of their own", "name them with AS")
+        raise refusal(node, "BY NAME of columns without explicit names", "name them with AS")
     every = {**named[0], **{name: column for name, column in named[1].items() if name not in named[0]}}
     aligned = []
     for side, own in zip(sides, named, strict=True):
@@ -111,12 +121,15 @@ def _by_name(node: exp.Expr, *sides: LoweredSparkQuery) -> list[LoweredSparkQuer
 
 @dataclass(frozen=True, slots=True)
 class SparkQuery:
-    """A query in Spark's SQL, whose columns are called `c0`, `c1`, ...
+    """A query in Spark's SQL. Its columns are called `c0`, `c1`, ….
 
-    names: DuckDB's names of the columns; None: made from the expression. types: DuckDB's types of the columns.
-    written_back: the query as it was read, in DuckDB's SQL, for `agreement`.
-    needs: constructs that only later versions of Spark have, with the first of them.
-    parameters: values of parameters by name, as texts that the query casts.
+    Attributes:
+        sql: The query.
+        names: DuckDB's names of the columns. None for a name that DuckDB derives from the expression.
+        types: DuckDB's types of the columns.
+        written_back: The parsed query in DuckDB's SQL, for `agreement`.
+        needs: Constructs that exist only in later versions of Spark, with the first version that has them.
+        parameters: The values of parameters by name, as texts that the query casts.
     """
 
     sql: str
@@ -130,12 +143,16 @@ class SparkQuery:
 def query(
     text: str, tables: Mapping[str, Mapping[str, dt.Type]], values: Mapping[str, object] = MappingProxyType({})
 ) -> SparkQuery:
-    """A query in DuckDB's dialect as one of Spark's, with the same rows under ANSI, in UTC.
+    """Translate a query from DuckDB's dialect to Spark's. It has the same rows in ANSI mode and in UTC.
 
-    text: a query that DuckDB accepts. tables: by name the types of columns by name. values: of parameters by name.
+    Args:
+        text: A query that DuckDB accepts.
+        tables: By table name, the types of the columns by column name.
+        values: The values of parameters by name.
 
-    Raises UnsupportedError: a part may mean two things on the engines, or a table is none of `tables`; the message
-    names it; RequestError: the text is no SQL, or nested too deeply.
+    Raises:
+        UnsupportedError: A part may mean something else on Spark, or a table is not in `tables`. The message names it.
+        RequestError: The text is not SQL, or is nested too deeply.
     """
     try:
         parsed = parse(text)
@@ -160,7 +177,7 @@ def query(
 
 @dataclass(frozen=True, slots=True)
 class _Item:
-    """An item of ORDER BY: its value, which way, and the column of the result that it is, None if it is none."""
+    """An item of ORDER BY: its value, its direction, and the result column it is equal to, or None."""
 
     value: TypedSql
     direction: str
@@ -168,7 +185,11 @@ class _Item:
 
 
 class _Queries:
-    """Lowers queries over tables by name in lower case. needs: constructs so far that need a later version of Spark."""
+    """Translates queries over tables by name in lower case.
+
+    Attributes:
+        needs: The constructs found so far that need a later version of Spark.
+    """
 
     def __init__(self, tables: Mapping[str, tuple[str, Mapping[str, dt.Type]]]) -> None:
         self._numbers = itertools.count()
@@ -176,7 +197,7 @@ class _Queries:
         self._sources = FromClause(tables, self._numbers, self.query, self._expressions)
 
     def query(self, node: exp.Expr, around: NameScope) -> LoweredSparkQuery:
-        """A query. `around`: the names that it may use besides those of its own tables."""
+        """Translate a query. `around` holds the names that it may use in addition to the names of its own tables."""
         match node:
             case exp.Subquery() if not node.args.get("joins") and not node.args.get("pivots"):
                 start, inner = self._with(node, around)
@@ -201,7 +222,7 @@ class _Queries:
                 raise refusal(node)
 
     def _with(self, node: exp.Expr, around: NameScope) -> tuple[str, NameScope]:
-        """The WITH clause, and the names under it."""
+        """Translate a WITH clause. Return the text, and the names that the query after it may use."""
         clause = node.args.get("with_")
         if clause is None:
             return "", around
@@ -224,12 +245,12 @@ class _Queries:
     def _with_order_and_limit(
         self, node: exp.Expr, start: str, body: str, columns: tuple[Output, ...]
     ) -> LoweredSparkQuery:
-        """A query whose ORDER BY sees its columns only."""
+        """Translate a query whose ORDER BY can refer only to its columns."""
         items = [clauses.by_output(item, columns) for item in clauses.items_of(node.args.get("order"), columns)]
         return LoweredSparkQuery(f"{start}{body}{clauses.ends(items, node)}", columns)
 
     def _select(self, node: exp.Select, scope: NameScope, start: str, source: str) -> LoweredSparkQuery:
-        """A SELECT over the FROM clause `source`, in two steps where it has to be. start: its WITH clause."""
+        """Translate a SELECT over the FROM clause `source`, in two steps if necessary. `start` is its WITH clause."""
         steps = clauses.in_two_steps(node)
         if steps is not None:
             scope.aliases = _aliases(steps[0])
@@ -262,14 +283,16 @@ class _Queries:
         hidden = {item.value.sql: f"o{i}" for i, item in enumerate(items) if item.column is None}
         order = node.args.get("order")
         is_late = node.args.get("group") is not None or (order is not None and order.find(exp.Window) is not None)
-        # In a correlated query Spark forgets the order of a LIMIT by expressions that the query does not show.
+        # In a correlated query, Spark ignores the order of a LIMIT if the order's expressions are not in the
+        # projection.
         is_forgotten = bool(hidden and clauses.limits(node)) and scope.is_within
         if chosen is None and (distinct or not hidden or not (is_late or is_forgotten)):
             end = clauses.ends([f"{item.column or item.value.sql}{item.direction}" for item in items], node)
             return LoweredSparkQuery(f"{start}SELECT {distinct}{', '.join(shown)}{source}{end}", columns)
         if distinct and hidden:
-            raise refusal(node, "an order by what is no column of the result")
-        # Spark orders by no aggregate and no window that it has not shown, and chooses rows in a query around.
+            raise refusal(node, "an order by something other than a result column")
+        # Spark cannot order by an aggregate or window function outside the projection, so rows are chosen in an outer
+        # query.
         shown += [f"{sql} AS {name}" for sql, name in hidden.items()]
         where = ""
         if chosen is not None:
@@ -288,7 +311,10 @@ class _Queries:
         outputs: list[tuple[str | None, TypedSql]],
         items: list[_Item],
     ) -> str | None:
-        """The condition of QUALIFY, or that a row is the first that DISTINCT ON takes; None: there is neither."""
+        """Return the condition of QUALIFY, or a condition for the first row of each DISTINCT ON group.
+
+        None without either.
+        """
         qualify, on = node.args.get("qualify"), _distinct_on(node)
         if on is None:
             if qualify is None:
@@ -315,7 +341,7 @@ class _Queries:
 
         def alias(node: exp.Expr) -> TypedSql:
             if id(node) in pending:
-                raise refusal(node, "an alias that is made of itself")
+                raise refusal(node, "an alias that refers to itself")
             pending.add(id(node))
             try:
                 return expressions.translate(node)
@@ -351,14 +377,14 @@ class _Queries:
 
 
 def _aliases(node: exp.Select) -> dict[str, exp.Expr]:
-    """The expressions that have a name of their own, by name in lower case."""
+    """Return the expressions with a unique alias, by alias in lower case."""
     named = [(e.alias.casefold(), e.this) for e in node.expressions if isinstance(e, exp.Alias)]
     names = [name for name, _ in named]
     return {name: expression for name, expression in named if names.count(name) == 1}
 
 
 def _distinct_on(node: exp.Select) -> list[exp.Expr] | None:
-    """The keys of DISTINCT ON; None: it does not stand there."""
+    """Return the keys of DISTINCT ON, or None without DISTINCT ON."""
     distinct = node.args.get("distinct")
     on = None if distinct is None else distinct.args.get("on")
     if on is None:
@@ -367,7 +393,7 @@ def _distinct_on(node: exp.Select) -> list[exp.Expr] | None:
 
 
 def _check_shadows(node: exp.Expr, scope: NameScope, but: Collection[str] = ()) -> None:
-    """Refuses names of a column and of another expression of SELECT where either may be meant. but: never refused."""
+    """Refuse names that may mean a column or an expression of SELECT. Names in `but` are allowed."""
     for column in node.find_all(exp.Column):
         if len(column.parts) == 1 and column.name.casefold() not in but and scope.shadowed(column.name):
             raise refusal(node, f"{column.name}, which is both a column and another expression of SELECT,")

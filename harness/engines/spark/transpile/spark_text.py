@@ -1,4 +1,4 @@
-"""Names, literals and types in Spark's SQL. A type that Spark lacks is the type that its values travel in."""
+"""Names, literals, and types in Spark's SQL. A type that Spark lacks is replaced by its storage type."""
 
 from __future__ import annotations
 
@@ -16,12 +16,15 @@ from harness.metadata.model import schema as dt
 
 
 def name(text: str) -> str:
-    """An identifier."""
+    """Quote an identifier."""
     return "`" + text.replace("`", "``") + "`"
 
 
 def text(value: str) -> str:
-    """A string literal. Everything unusual is escaped, so that neither the parser nor a log can take it wrongly."""
+    """Return a string literal.
+
+    All unusual characters are escaped, so that neither the parser nor a log misreads them.
+    """
     return "'" + "".join(map(_character, value)) + "'"
 
 
@@ -33,7 +36,7 @@ def _character(character: str) -> str:
 
 
 def literal(value: dt.CellValue, type_: dt.Type) -> str:
-    """An internal value (`harness.metadata.model.schema`) as an expression of the type in which it travels."""
+    """Return an expression for an internal value (`harness.metadata.model.schema`), in the storage type of its type."""
     if value is None:
         return f"CAST(NULL AS {type_name(type_)})"
     match type_:
@@ -68,7 +71,7 @@ def literal(value: dt.CellValue, type_: dt.Type) -> str:
 
 
 def integer(value: int, bits: int) -> str:
-    """A whole number. The smallest ones cannot be written as the negative of a literal."""
+    """Return a literal for an integer. The smallest integer of a type cannot be written as a negated literal."""
     suffix = {8: "Y", 16: "S", 32: "", 64: "L"}[bits]
     if value == -(2 ** (bits - 1)):
         return f"({integer(value + 1, bits)} - {integer(1, bits)})"
@@ -81,7 +84,7 @@ def _floating(value: float, bits: int) -> str:
         return f"CAST('NaN' AS {type_})"
     if math.isinf(value):
         return f"CAST('{'-' if value < 0 else ''}Infinity' AS {type_})"
-    # The shortest text that gives back the double gives back the float that it stands for, too.
+    # The shortest text for the double also yields the 32-bit float that the double represents.
     return f"{value!r}{suffix}" if math.copysign(1.0, value) > 0 else f"(-{-value!r}{suffix})"
 
 
@@ -96,7 +99,7 @@ _NAMES: dict[type[Any], str] = {
 
 
 def type_name(type_: dt.Type) -> str:
-    """The Spark type in which values of a type travel."""
+    """Return the name of a type's storage type in Spark."""
     match type_:
         case dt.IntegerType(bits=bits):
             return {8: "TINYINT", 16: "SMALLINT", 32: "INT", 64: "BIGINT"}[bits]
@@ -120,23 +123,26 @@ def type_name(type_: dt.Type) -> str:
             raise UnsupportedError(f"Cannot use values of type {type_} in Spark's SQL")
 
 
-_ANY = "run it on DuckDB, or write the query for Spark and say dialect='spark'"
+_ANY = "run it on DuckDB, or write the query for Spark and pass dialect='spark'"
 
 
 def refusal(node: exp.Expr, what: str | None = None, instead: str | None = None) -> UnsupportedError:
-    """The error for a construct that may mean different things on the two engines.
+    """Return the error for a construct that may mean different things on the two engines.
 
-    what: its name; None: of a function, its own. instead: words that both engines read alike.
+    Args:
+        node: The construct.
+        what: Its name. None for a function, whose own name is used.
+        instead: A form that both engines read alike, for the message.
     """
     while isinstance(node, exp.JSONPath | exp.JSONPathPart) and node.parent is not None:
-        node = node.parent  # to something that the user wrote
+        node = node.parent  # up to a node that the user wrote
     shown = node.sql("duckdb", comments=False)
     is_call = isinstance(node, exp.Func) and not isinstance(node, exp.Binary)
     called = re.match(r"\w+(?=\()", shown) if is_call else None
     what = what or ("this" if called is None else f"{called[0].lower()}()")
     shown = shown if len(shown) <= 80 else shown[:77] + "..."
     return UnsupportedError(
-        f"Cannot run {what} on Spark with certainly the same rows as on DuckDB, in: {shown}; "
+        f"Cannot run {what} on Spark, because its rows may differ from DuckDB's, in: {shown}; "
         f"{f'{instead}, ' if instead else ''}{_ANY}",
         options=("dialect",),
     )

@@ -1,6 +1,6 @@
-"""Expressions with their types, casts, and how values of two types become values of one, as DuckDB would have it.
+"""Typed expressions, casts, and the common type of several values, by DuckDB's rules.
 
-Every change of type is written out as a CAST or done on the literal: Spark's own coercion decides nothing.
+Every type conversion is written as a CAST or applied to the literal, so that Spark's own coercion never takes effect.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from harness.metadata.filters.literals import Literal, LiteralKind, double, near
 from harness.metadata.model import schema as dt
 
 HUGE = dt.OpaqueType("hugeint")
-"""DuckDB's 128-bit integer; on Spark a DECIMAL(38, 0)."""
+"""DuckDB's 128-bit integer. On Spark it is a DECIMAL(38, 0)."""
 INT, LONG, DOUBLE, BOOLEAN, TEXT, DATE, BLOB_TYPE = (
     dt.IntegerType(32),
     dt.IntegerType(64),
@@ -39,9 +39,13 @@ INT, LONG, DOUBLE, BOOLEAN, TEXT, DATE, BLOB_TYPE = (
 
 @dataclass(frozen=True, slots=True)
 class TypedSql:
-    """An expression in Spark's SQL, with its type on DuckDB.
+    """An expression in Spark's SQL with its type on DuckDB.
 
-    literal: of a number or text, which among others takes the type of its neighbour; None: it is no literal.
+    Attributes:
+        sql: The expression.
+        type: The type.
+        literal: The literal, if the expression is one. Numbers and texts adapt to the type of the values next to them.
+            None for other expressions.
     """
 
     sql: str
@@ -50,23 +54,27 @@ class TypedSql:
 
     @property
     def number(self) -> int | None:
-        """The whole number that the expression is, if it is a literal."""
+        """The integer, if the expression is an integer literal."""
         return (
             int(self.literal.value) if self.literal is not None and self.literal.kind is LiteralKind.INTEGER else None
         )
 
     @property
     def text(self) -> str | None:
-        """The text that the expression is, if it is a literal."""
+        """The text, if the expression is a string literal."""
         return str(self.literal.value) if self.literal is not None and self.literal.kind is LiteralKind.STRING else None
 
 
 BOUND = "harness_bound"
-"""The key of a parameter's meaning among what sqlglot keeps of a node."""
+"""The key in a sqlglot node's `meta` under which a parameter's expression is stored."""
 
 
 def bind(node: exp.Placeholder, value: object) -> str | None:
-    """Notes at a parameter how Spark gets it; gives its text, None for null. Raises UnsupportedError: it has none."""
+    """Store at a parameter node how Spark receives its value. Return the value as text, or None for null.
+
+    Raises:
+        UnsupportedError: The value has no such form.
+    """
     type_, text = _literal_of_value(node, value)
     name = f":p_{node.name}"
     sql = f"UNHEX({name})" if type_ == BLOB_TYPE else f"CAST({name} AS {type_name(type_)})"
@@ -75,7 +83,7 @@ def bind(node: exp.Placeholder, value: object) -> str | None:
 
 
 def _literal_of_value(node: exp.Placeholder, value: object) -> tuple[dt.Type, str | None]:
-    """The type that DuckDB gives to a value of Python's, and its text."""
+    """Return the DuckDB type of a Python value, and the value as text."""
     match value:
         case None:
             return dt.UnknownType(), None
@@ -104,12 +112,12 @@ def _literal_of_value(node: exp.Placeholder, value: object) -> tuple[dt.Type, st
 
 
 def type_name(type_: dt.Type) -> str:
-    """The Spark type for values of a type."""
+    """Return the Spark type for values of a type."""
     return "DECIMAL(38, 0)" if type_ == HUGE else spark_text.type_name(type_)
 
 
 def typed_literal(literal: Literal) -> TypedSql:
-    """A literal as it is when nothing beside it gives it a type."""
+    """Return a literal with the type it has if no value next to it determines the type."""
     type_ = _literal_type(literal)
     if type_ == HUGE:
         return TypedSql(f"CAST({literal.value} AS DECIMAL(38, 0))", HUGE, literal)
@@ -154,9 +162,17 @@ def _fits(value: int, bits: int) -> bool:
 
 
 def common_type(values: Sequence[TypedSql], what: str) -> dt.Type:
-    """The type that DuckDB gives to values that must share one. what: the construct. Raises UnsupportedError."""
+    """Return the type that DuckDB gives to values that must have the same type.
+
+    Args:
+        values: The values.
+        what: The name of the construct, for the error.
+
+    Raises:
+        UnsupportedError: DuckDB's rule for these types is not known here.
+    """
     firm = [v.type for v in values if not _takes_other_type(v)]
-    # A number among literals still widens, a text takes any type, a null too.
+    # Between literals, numbers still widen the type; texts and nulls adapt to any type.
     numbers = [v.type for v in values if _takes_other_type(v) and is_number(v.type)]
     result: dt.Type | None = firm[0] if firm else None
     for type_ in (*firm[1:], *numbers):
@@ -178,22 +194,22 @@ def _takes_other_type(value: TypedSql) -> bool:
 
 
 def list_of(type_: dt.Type) -> dt.ListType:
-    """The type of lists of values of a type."""
+    """Return the type of lists with elements of a type."""
     return dt.ListType(dt.Field(id=0, name="element", type=type_))
 
 
 def is_number(type_: dt.Type) -> bool:
-    """Tells whether a type is one of numbers."""
+    """Return whether a type is numeric."""
     return isinstance(type_, dt.IntegerType | dt.DecimalType | dt.FloatType) or str(type_) == str(HUGE)
 
 
 def is_timestamp(type_: dt.Type) -> bool:
-    """Tells whether values of a type are moments with microseconds."""
+    """Return whether a type is a timestamp with microseconds."""
     return isinstance(type_, dt.TimestampType) and type_.unit == "us"
 
 
 def is_moment(type_: dt.Type) -> bool:
-    """Tells whether a type is one of dates or timestamps."""
+    """Return whether a type is a date or a timestamp with microseconds."""
     return isinstance(type_, dt.DateType) or is_timestamp(type_)
 
 
@@ -209,7 +225,7 @@ def _common_of_two(left: dt.Type, right: dt.Type) -> dt.Type | None:
             case ((dt.DecimalType() | dt.IntegerType()), (dt.DecimalType() | dt.IntegerType())):
                 first, second = as_decimal(left), as_decimal(right)
                 scale = max(first.scale, second.scale)
-                # A value that has too many digits for 38 is an error on either engine.
+                # A value that needs more than 38 digits is an error on both engines.
                 before = max(first.precision - first.scale, second.precision - second.scale)
                 return dt.DecimalType(min(38, before + scale), scale)
             case dt.FloatType(), dt.FloatType():
@@ -228,7 +244,7 @@ def _common_of_two(left: dt.Type, right: dt.Type) -> dt.Type | None:
 
 
 def as_decimal(type_: dt.Type) -> dt.DecimalType:
-    """The DECIMAL that holds a decimal's or an integer's values."""
+    """Return the DECIMAL type that holds all values of a decimal or integer type."""
     match type_:
         case dt.IntegerType(bits=bits):
             return dt.DecimalType({8: 3, 16: 5, 32: 10, 64: 19}[bits], 0)
@@ -239,7 +255,11 @@ def as_decimal(type_: dt.Type) -> dt.DecimalType:
 
 
 def coerce(value: TypedSql, to: dt.Type, what: str) -> str:
-    """The value in type `to` of `common_type`. Raises UnsupportedError: a literal that engines may read differently."""
+    """Return a value in the type that `common_type` returned.
+
+    Raises:
+        UnsupportedError: The engines may read the literal differently.
+    """
     if value.literal is not None and to != HUGE:
         if value.literal.kind is LiteralKind.NULL:
             return f"CAST(NULL AS {type_name(to)})"
@@ -260,14 +280,14 @@ def coerce(value: TypedSql, to: dt.Type, what: str) -> str:
 
 
 def with_common_type(values: Iterable[TypedSql], what: str) -> tuple[list[str], dt.Type]:
-    """All values as ones of their common type, and that type. Raises UnsupportedError."""
+    """Convert values to their common type. Return the expressions and the type."""
     listed = list(values)
     type_ = common_type(listed, what)
     return [coerce(v, type_, what) for v in listed], type_
 
 
 def _stored_value(literal: Literal, type_: dt.Type) -> Any:
-    """The internal value of a literal as a value of a type; None where that is not certain, or not possible."""
+    """Return a literal as an internal value of a type. None if the conversion is uncertain or impossible."""
 
     def read(kind: LiteralKind, parse: Callable[[str], object]) -> Any:
         return (
@@ -332,11 +352,11 @@ def _stored_float(literal: Literal, bits: int) -> float | None:
             return None
 
 
-# CAST: only where both engines give the same value for every value that neither refuses.
+# Casts are supported only if both engines return the same value for every value that both accept.
 
 
-# Casts of texts that both engines read alike, by a regular expression; other texts are an error. DuckDB reads `1e3`,
-# `0x10`, `1_000` and `1.5` as an INTEGER, `2024/1/5` as a DATE; Spark reads `1.5d` as a DOUBLE.
+# Casts of texts that both engines read alike, given by a regular expression; other texts are an error. DuckDB reads
+# `1e3`, `0x10`, `1_000`, and `1.5` as INTEGER and `2024/1/5` as DATE; Spark reads `1.5d` as DOUBLE.
 
 
 _DIGITS = r"([0-9]+\.?[0-9]*|\.[0-9]+)"
@@ -344,7 +364,8 @@ _DAY = r"[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}"
 _CLOCK = r"([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](\.[0-9]{1,6})?"
 
 
-# For a type, texts that both engines read alike, and texts that neither reads, as regular expressions of Java.
+# For each type, two regular expressions in Java's syntax: texts that both engines read alike, and texts that neither
+# engine accepts.
 _NO_NUMBER = r"\A\s*\z|[^0-9A-Za-z_.+\-\s]|\A\s*[^0-9+.\-\siInN]|\A[0-9]+-"
 _INTEGER = (r"\A *[+-]?[0-9]+ *\z", _NO_NUMBER)
 _DECIMAL = (rf"\A *[+-]?{_DIGITS} *\z", _NO_NUMBER)
@@ -359,7 +380,7 @@ _READINGS: dict[dt.Type, tuple[str, str]] = {
 
 
 def _cast_text(text: str, to: dt.Type, cast: str = "CAST") -> str | None:
-    """`CAST(text AS to)`, or `TRY_CAST`; None for types of which nothing is certain."""
+    """Return `CAST(text AS to)` or `TRY_CAST`. None if no text is known to be read alike."""
     reading = _DECIMAL if isinstance(to, dt.DecimalType) else _READINGS.get(to)
     if reading is None:
         return None
@@ -373,10 +394,10 @@ def _cast_text(text: str, to: dt.Type, cast: str = "CAST") -> str | None:
 
 
 def cast(value: TypedSql, node: exp.Cast) -> TypedSql:
-    """`CAST(value AS type)`. Raises UnsupportedError."""
+    """Translate `CAST(value AS type)`."""
     to = _type_of(node)
     if value.literal is not None and value.literal.kind is not LiteralKind.STRING:
-        # A literal that `literal_of` does not see through the cast: one that is rounded or does not fit.
+        # `literal_of` keeps the cast around a literal that is rounded or does not fit.
         value = TypedSql(value.sql, value.type)
     if value.literal is not None:
         try:
@@ -390,7 +411,7 @@ def cast(value: TypedSql, node: exp.Cast) -> TypedSql:
 
 
 def try_cast(value: TypedSql, node: exp.TryCast) -> TypedSql:
-    """`TRY_CAST(value AS type)`: null where DuckDB has null. Raises UnsupportedError."""
+    """Translate `TRY_CAST(value AS type)`. The result is null if DuckDB's result is null."""
     to = _type_of(node)
     if isinstance(value.type, dt.UnknownType):
         return TypedSql(f"CAST(NULL AS {type_name(to)})", to)
@@ -398,7 +419,7 @@ def try_cast(value: TypedSql, node: exp.TryCast) -> TypedSql:
         sql = _cast_text(value.sql, to, "TRY_CAST")
     else:
         sql = _checked_cast(TypedSql(value.sql, value.type), to)
-        # The outermost cast is the one that may fail.
+        # Only the outermost cast may fail.
         sql = f"TRY_{sql}" if sql is not None and sql.startswith("CAST(") and sql != value.sql else sql
     inexact = isinstance(value.type, dt.FloatType) and isinstance(to, dt.DecimalType | dt.FloatType)
     if sql is None or isinstance(to, dt.ListType) or (inexact and to not in (DOUBLE, value.type)):
@@ -459,7 +480,8 @@ def _checked_cast(value: TypedSql, to: dt.Type) -> str | None:
         case dt.StringType(), _:
             return _cast_text(value.sql, to)
         case dt.FloatType(bits=64), dt.DecimalType(precision=precision, scale=scale) if precision <= 18 and scale <= 16:
-            # A double rounded as on DuckDB: times a power of ten, to the nearest whole number. Spark goes by its text.
+            # DuckDB rounds a double by multiplying it with a power of ten and rounding to an integer; Spark rounds its
+            # decimal text.
             shifted = f"({value.sql} * {10.0**scale!r}D)"
             whole = f"CAST(CAST(ROUND(ABS({shifted}), 0) * SIGNUM({shifted}) AS BIGINT) AS DECIMAL(19, 0))"
             return f"CAST({whole} * CAST('1E-{scale}' AS DECIMAL({scale + 1}, {scale})) AS {type_name(to)})"
@@ -474,12 +496,12 @@ def _checked_cast(value: TypedSql, to: dt.Type) -> str | None:
         case ((dt.IntegerType() | dt.BooleanType()), _) if to == HUGE or isinstance(to, _OF_WHOLE_NUMBERS):
             return plain
         case dt.DecimalType(), _ if to == HUGE or isinstance(to, dt.IntegerType):
-            # DuckDB rounds half away from zero; Spark would cut.
+            # DuckDB rounds half away from zero; Spark would truncate.
             return f"CAST(ROUND({value.sql}, 0) AS {type_name(to)})"
         case dt.DecimalType(), (dt.DecimalType() | dt.FloatType(bits=64) | dt.StringType()):
             return plain
         case dt.FloatType(), dt.IntegerType():
-            # DuckDB rounds half to even; Spark would cut.
+            # DuckDB rounds half to even; Spark would truncate.
             return f"CAST(RINT({value.sql}) AS {type_name(to)})"
         case dt.FloatType(), dt.FloatType():
             return plain

@@ -125,15 +125,15 @@ def lockstep_offsets(
     if batch[0].data is None or container.limits.items < MAX_ITEMS:
         return None
     is_guessed = sum(sum(blocks.counts) for blocks in batch) >= MIN_GUESSED_ENTRIES
-    chosen = manifests_for_lockstep(batch)
-    steps = entry_steps(container.schema, slots) if is_guessed or chosen else None
+    selected = manifests_for_lockstep(batch)
+    steps = entry_steps(container.schema, slots) if is_guessed or selected else None
     if steps is None:
         return None
     if is_guessed:
         found = _guess_offsets(_Lanes.concat(batch), *steps)
         if found is not None:
             return found, batch
-    together = [blocks for blocks in batch if blocks.number in chosen]
+    together = [blocks for blocks in batch if blocks.number in selected]
     if not together:
         return None
     lanes = _Lanes.concat(together)
@@ -147,13 +147,13 @@ def manifests_for_lockstep(batch: Sequence[ManifestBlocks]) -> frozenset[int]:
     """Return the numbers of the manifests to decode in lockstep so that the whole batch costs least."""
     ordered = sorted(batch, key=lambda blocks_: blocks_.longest)
     total = sum(sum(blocks_.counts) for blocks_ in batch)
-    best, chosen, done = total * _ENTRY_NS, 0, 0
+    best, selected, done = total * _ENTRY_NS, 0, 0
     for place, blocks_ in enumerate(ordered, start=1):
         done += sum(blocks_.counts)
         cost = blocks_.longest * _ROUND_NS + (total - done) * _ENTRY_NS
         if cost <= best:
-            best, chosen = cost, place
-    return frozenset(blocks_.number for blocks_ in ordered[:chosen])
+            best, selected = cost, place
+    return frozenset(blocks_.number for blocks_ in ordered[:selected])
 
 
 MIN_GUESSED_ENTRIES = 100
@@ -209,14 +209,14 @@ def _guess_offsets(lanes: _Lanes, whole: Step, around_path: tuple[Step, Step] | 
 
 def _common_text(lanes: _Lanes, step: Step) -> bytes:
     """Return the common prefix of the paths of the first two entries in up to 64 blocks."""
-    some = distinct_values(np.linspace(0, len(lanes.starts) - 1, _SAMPLED_BLOCKS).astype(np.int64))
-    found, _ = advance(lanes.varints, step, lanes.starts[some], np.minimum(lanes.counts[some], 2))
+    sampled = distinct_values(np.linspace(0, len(lanes.starts) - 1, _SAMPLED_BLOCKS).astype(np.int64))
+    found, _ = advance(lanes.varints, step, lanes.starts[sampled], np.minimum(lanes.counts[sampled], 2))
     if PATH.name not in found.starts:
         return b""
     places = zip(found.starts[PATH.name].tolist(), found.ends[PATH.name].tolist(), strict=True)
     texts = [lanes.varints.data[start:end].tobytes() for start, end in places]
     first, last = min(texts), max(texts)  # All texts between these two in sort order share their common prefix.
-    return bytes(one for one, _ in takewhile(lambda pair: pair[0] == pair[1], zip(first, last, strict=False)))
+    return bytes(byte for byte, _ in takewhile(lambda pair: pair[0] == pair[1], zip(first, last, strict=False)))
 
 
 def _find_paths(lanes: _Lanes, text: bytes) -> Indices | None:
@@ -505,9 +505,11 @@ class SkippedDataFiles:
             paths: Returns the paths of the skipped files.
         """
         dropped = np.flatnonzero(decisions != KEPT)
-        shown = table.select(_SKIPPED_COLUMNS)
-        shown = shown if len(dropped) == len(decisions) else shown.take(from_numpy(dropped))
-        return SkippedDataFiles(shown.append_column("decision", from_numpy(decisions[dropped])), paths)
+        skipped_columns = table.select(_SKIPPED_COLUMNS)
+        skipped_columns = (
+            skipped_columns if len(dropped) == len(decisions) else skipped_columns.take(from_numpy(dropped))
+        )
+        return SkippedDataFiles(skipped_columns.append_column("decision", from_numpy(decisions[dropped])), paths)
 
 
 @dataclass(frozen=True, slots=True)
@@ -526,10 +528,10 @@ class FilteredFiles:
     def split(files: DataFiles, decisions: Decisions | None) -> FilteredFiles:
         """Divide files by the decision on each; None keeps all files."""
         decisions = np.full(len(files), KEPT, dtype=np.int8) if decisions is None else decisions
-        left = files.table.column("path").filter(from_numpy(decisions != KEPT))
+        skipped_paths = files.table.column("path").filter(from_numpy(decisions != KEPT))
         return FilteredFiles(
             files.take(np.flatnonzero(decisions == KEPT)),
-            SkippedDataFiles.from_decisions(files.table, decisions, lambda: left),
+            SkippedDataFiles.from_decisions(files.table, decisions, lambda: skipped_paths),
         )
 
 

@@ -97,19 +97,19 @@ class Varints:
         """Return the offset after `count` consecutive numbers, where each count is 1 or more."""
         group = at >> 3
         ends = self._ends.take(group)
-        left = self._until(group) - np.bitwise_count(ends & _FROM.take(at & 7)) + count
-        if left.size and int(left.max()) > int(self._before[-1]):
+        remaining_numbers = self._until(group) - np.bitwise_count(ends & _FROM.take(at & 7)) + count
+        if remaining_numbers.size and int(remaining_numbers.max()) > int(self._before[-1]):
             raise UnusualEncoding
         while True:
             # At most eight numbers end in a group, so skipping an eighth of the remaining numbers never skips too many
             # groups.
             until = self._until(group)
-            ahead = (left - until + 7) >> 3
+            ahead = (remaining_numbers - until + 7) >> 3
             if not ahead.any():
                 break
             group += ahead
         ends = self._ends.take(group)
-        nth = _NTH[ends, left - until + np.bitwise_count(ends) - 1]
+        nth = _NTH[ends, remaining_numbers - until + np.bitwise_count(ends) - 1]
         after: Indices = (group << 3) + nth + 1
         return after
 
@@ -296,14 +296,14 @@ def optional(null: int, inner: Step) -> Step:
 
     def step(offsets: FieldOffsets, at: Indices, entries: Indices) -> Indices:
         branch = offsets.varints.data.take(at)
-        there = branch == present
+        has_value = branch == present
         after = at + 1
-        if there.all():
+        if has_value.all():
             return inner(offsets, after, entries)
-        if not (there | (branch == absent)).all():
+        if not (has_value | (branch == absent)).all():
             raise UnusualEncoding
-        if there.any():
-            after[there] = inner(offsets, after[there], entries[there])
+        if has_value.any():
+            after[has_value] = inner(offsets, after[has_value], entries[has_value])
         return after
 
     return step
@@ -388,10 +388,10 @@ def byte_pairs(slot: str = "", keys: Sequence[int] = ()) -> Step:
         if ((key & 0x80) | (length & 0x81)).any():
             return long_pair_step(offsets, at, entries)
         # The fast path: each key and each length is a number of one byte, and no length is negative.
-        for wanted, byte in bytes_:
+        for requested, byte in bytes_:
             hit = key == byte
             if hit.any():
-                offsets.note_pairs(slot, wanted, entries[hit], at[hit] + 1)
+                offsets.note_pairs(slot, requested, entries[hit], at[hit] + 1)
         after: Indices = at + 2 + (length >> 1)
         return after
 
@@ -401,10 +401,10 @@ def byte_pairs(slot: str = "", keys: Sequence[int] = ()) -> Step:
             raise UnusualEncoding
         if keys:
             key, _ = offsets.varints.numbers(at)
-            for wanted in keys:
-                hit = key == wanted
+            for requested in keys:
+                hit = key == requested
                 if hit.any():
-                    offsets.note_pairs(slot, wanted, entries[hit], value[hit])
+                    offsets.note_pairs(slot, requested, entries[hit], value[hit])
         length, start = offsets.varints.lengths(value)
         return start + length
 

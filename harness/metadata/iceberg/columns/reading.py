@@ -130,13 +130,13 @@ def _filter_files(files: DataFiles, raw: StoredEntries, skip: Skip | None) -> Fi
     counted = files.take(kept)
     table = counted.table
     for name in raw.extent.counts if files.fields and len(kept) else ():
-        for key, (values, known) in raw.counts(name, files.fields, kept).items():
+        for key, (values, is_known) in raw.counts(name, files.fields, kept).items():
             at = table.schema.get_field_index(statistic(name, key))
-            table = table.set_column(at, table.schema.field(at), from_numpy(values, missing=~known))
+            table = table.set_column(at, table.schema.field(at), from_numpy(values, missing=~is_known))
     counted = DataFiles(table, (), files.tuples, files.fields)
     if skip is not None:
-        decisions[kept] = again = skip(counted)
-        counted, kept = counted.take(np.flatnonzero(again == KEPT)), kept[again == KEPT]
+        decisions[kept] = new_decisions = skip(counted)
+        counted, kept = counted.take(np.flatnonzero(new_decisions == KEPT)), kept[new_decisions == KEPT]
     dropped = np.flatnonzero(decisions != KEPT)
     place = COLUMNS.get_field_index("path")
     paths = raw.paths  # keeps only the paths alive, not everything that was decoded
@@ -179,8 +179,8 @@ def _sequence_numbers(raw: StoredEntries, owner: Indices, parts: Sequence[Manife
     status = to_numpy(raw.table.column("status"))
     of_manifest = _per_entry([part.reader.manifest.sequence_number for part in parts], owner, "sequence_number")
     is_v1 = _per_entry([part.reader.is_v1 for part in parts], owner, "format-version") == 1
-    inherited, known = inherited_sequence_number(status, of_manifest, is_v1)
-    wrong = ~(stated | known)
+    inherited, is_known = inherited_sequence_number(status, of_manifest, is_v1)
+    wrong = ~(stated | is_known)
     if wrong.any():
         place = int(np.argmax(wrong))
         path, kind = raw.paths()[place], Status(status[place]).name.lower()
@@ -204,11 +204,11 @@ def _inherited_ids(raw: StoredEntries, owner: Indices, parts: Sequence[ManifestP
     status = to_numpy(raw.table.column("status"))
     of_manifest = np.array([number or 0 for number in listed], dtype=np.int64)[owner]
     is_v1 = np.array([part.reader.is_v1 for part in parts], dtype=np.bool_)[owner]
-    numbers, known = inherited_sequence_number(status, of_manifest, is_v1)
-    known = known & np.array([number is not None for number in listed], dtype=np.bool_)[owner]
+    numbers, is_known = inherited_sequence_number(status, of_manifest, is_v1)
+    is_known = is_known & np.array([number is not None for number in listed], dtype=np.bool_)[owner]
     inherited = {
         "snapshot_id": array_of(added, pa.int64()).take(from_numpy(owner)),
-        "file_sequence_number": from_numpy(numbers, missing=~known),
+        "file_sequence_number": from_numpy(numbers, missing=~is_known),
     }
     return {name: pc.coalesce(raw.table.column(name), values) for name, values in inherited.items()}
 
@@ -443,7 +443,7 @@ class _CachedManifests:
 
 
 def _sequential(batch: Sequence[ManifestBlocks], slots: tuple[Slot, ...]) -> Iterator[FieldOffsets]:
-    """Yield offsets found entry by entry: once for all blocks if they are in memory, else once per block."""
+    """Yield the offsets of fields, found entry by entry: of all blocks if they are in memory, else per block."""
     reader = batch[0].reader
     groups: Iterable[Iterable[tuple[int, bytes]]]
     if batch[0].data is None:
@@ -492,14 +492,14 @@ def _decode_batch(
     except (UnusualEncoding, HarnessError):
         pass
     done = {blocks_.number for blocks_ in in_step}
-    rest = [blocks_ for blocks_ in batch if blocks_.number not in done]
-    if len(rest) > 1:
+    remaining = [blocks_ for blocks_ in batch if blocks_.number not in done]
+    if len(remaining) > 1:
         try:
-            (alone,) = _sequential(rest, entry_slots(extent))
-            return [*found, _assemble_batch(alone, rest, extent, skip, None)]
+            (alone,) = _sequential(remaining, entry_slots(extent))
+            return [*found, _assemble_batch(alone, remaining, extent, skip, None)]
         except (UnusualEncoding, HarnessError):  # the error would not name a manifest
             pass
-    return [*found, *(_decode_sequentially(blocks_, extent, skip) for blocks_ in rest)]
+    return [*found, *(_decode_sequentially(blocks_, extent, skip) for blocks_ in remaining)]
 
 
 def _assemble_batch(

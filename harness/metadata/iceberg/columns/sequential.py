@@ -236,13 +236,13 @@ def _map(node: Node, slot: Slot, notes: _OffsetRecorder, tally: Tally) -> ReadSt
         return skip_of(node, tally)
 
     def read(data: bytes, position: int) -> int:
-        known, end = decode(data, position)
-        wanted = [(key, known[key]) for key in slot.keys if key in known]
+        values_by_key, end = decode(data, position)
+        requested = [(key, values_by_key[key]) for key in slot.keys if key in values_by_key]
         if slot.kind == "counts":
-            numbers = [number for key, value in wanted if is_long(value) for number in (key, value)]
+            numbers = [number for key, value in requested if is_long(value) for number in (key, value)]
             _note_numbers(notes, slot.name, len(numbers) // 2, numbers)
             return end
-        for key, value in wanted:
+        for key, value in requested:
             if type(value) is bytes:
                 noted[key][-1], _ = notes.write(encode_long(len(value)) + value)
         return end
@@ -260,8 +260,8 @@ def map_decoder(reader: ManifestReader, slot: Slot) -> Callable[[bytes | None], 
     def decoded(data: bytes | None) -> dict[int, Any] | None:
         if data is None or decode is None:
             return None
-        known, _ = decode(data, 0)
-        return {id_: value for id_, value in known.items() if type(value) is bytes or is_long(value)}
+        values_by_key, _ = decode(data, 0)
+        return {id_: value for id_, value in values_by_key.items() if type(value) is bytes or is_long(value)}
 
     return decoded
 
@@ -290,13 +290,15 @@ def _pairs_decoder(node: Node, slot: Slot, tally: Tally) -> Callable[[bytes, int
         (items,) = column.take()
         times = Counter([item[key] for item in items])
         pairs = [(item[key], item[value]) for item in items if times[item[key]] == 1 and item[value] is not None]
-        return {id_: known.encode() if type(known) is str else known for id_, known in pairs}, end
+        return {
+            id_: values_by_key.encode() if type(values_by_key) is str else values_by_key for id_, values_by_key in pairs
+        }, end
 
     return decode
 
 
 def _usual_pairs(decode: Callable[[bytes, int], tuple[Any, int]], tally: Tally, data: bytes, position: int) -> _Pairs:
-    """Decode a map whose items have exactly a number and a plain value. Most entries spend half of their time here."""
+    """Decode a map whose items have exactly a number and a plain value. This is half of the work for most entries."""
     pairs: dict[int, Any] = {}
     repeated: set[int] = set()
     size = 0

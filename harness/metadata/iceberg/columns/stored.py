@@ -51,11 +51,11 @@ def numbers(offsets: FieldOffsets, slot: str) -> tuple[Indices, Mask]:
     starts = offsets.starts.get(slot)
     if starts is None:
         return values, np.zeros(offsets.size, dtype=np.bool_)
-    there = starts != NOWHERE
-    if there.all():
-        return offsets.varints.numbers(starts)[0], there
-    values[there] = offsets.varints.numbers(starts[there])[0]
-    return values, there
+    has_value = starts != NOWHERE
+    if has_value.all():
+        return offsets.varints.numbers(starts)[0], has_value
+    values[has_value] = offsets.varints.numbers(starts[has_value])[0]
+    return values, has_value
 
 
 def byte_strings(offsets: FieldOffsets, slot: str, entries: Indices) -> pa.Array:
@@ -79,27 +79,27 @@ def counts(
 
     Spec: Iceberg, "Manifests" (rule iceberg 2.8).
     """
-    wanted = tuple(keys)
-    values = {key: np.zeros(len(entries), dtype=np.int64) for key in wanted}
-    times = {key: np.zeros(len(entries), dtype=np.int64) for key in wanted}
+    requested = tuple(keys)
+    values = {key: np.zeros(len(entries), dtype=np.int64) for key in requested}
+    times = {key: np.zeros(len(entries), dtype=np.int64) for key in requested}
     starts = offsets.starts.get(slot)
-    if starts is not None and wanted:
+    if starts is not None and requested:
         starts = starts[entries]
-        there = np.flatnonzero(starts != NOWHERE)
-        counts = offsets.counts[slot][entries[there]]
-        owners = np.repeat(np.arange(len(there)), counts)
+        has_value = np.flatnonzero(starts != NOWHERE)
+        counts = offsets.counts[slot][entries[has_value]]
+        owners = np.repeat(np.arange(len(has_value)), counts)
         ordinal = np.arange(len(owners)) - np.repeat(np.cumsum(counts) - counts, counts)
         later = ordinal > 0
-        items = starts[there][owners]
+        items = starts[has_value][owners]
         # The numbers of a map follow each other: the key of an item comes right after the value of the item before.
         items[later] = offsets.varints.skip_many(items[later], 2 * ordinal[later])
         present, after = offsets.varints.numbers(items)
-        for key in wanted:
+        for key in requested:
             hit = present == key
-            owner = there[owners[hit]]
+            owner = has_value[owners[hit]]
             values[key][owner] = offsets.varints.numbers(after[hit])[0]
             np.add.at(times[key], owner, 1)
-    return {key: (values[key], times[key] == 1) for key in wanted}
+    return {key: (values[key], times[key] == 1) for key in requested}
 
 
 def lists(offsets: FieldOffsets, slot: str, entries: Indices) -> pa.Array:
@@ -107,8 +107,8 @@ def lists(offsets: FieldOffsets, slot: str, entries: Indices) -> pa.Array:
     if slot not in offsets.starts:
         return pa.nulls(len(entries), pa.list_(pa.int64()))
     starts = offsets.starts[slot][entries]
-    there = starts != NOWHERE
-    lengths = np.where(there, offsets.counts[slot][entries], 0)
+    has_value = starts != NOWHERE
+    lengths = np.where(has_value, offsets.counts[slot][entries], 0)
     owners = np.repeat(np.arange(len(entries)), lengths)
     list_offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)])
     ordinal = np.arange(len(owners)) - list_offsets[owners]
@@ -116,7 +116,7 @@ def lists(offsets: FieldOffsets, slot: str, entries: Indices) -> pa.Array:
     places = starts[owners]
     places[later] = offsets.varints.skip_many(places[later], ordinal[later])
     items = from_numpy(offsets.varints.numbers(places)[0])
-    validity = pa.py_buffer(np.packbits(there, bitorder="little"))
+    validity = pa.py_buffer(np.packbits(has_value, bitorder="little"))
     parts = [validity, pa.py_buffer(list_offsets.astype(np.int32))]
     return pa.Array.from_buffers(pa.list_(pa.int64()), len(entries), parts, children=[items])
 
@@ -126,11 +126,11 @@ def bounds(offsets: FieldOffsets, slot: str, key: int, entries: Indices) -> pa.A
     if (slot, key) not in offsets.pairs:
         return pa.nulls(len(entries), pa.binary())
     places, times = (noted[entries] for noted in offsets.pairs[slot, key])
-    there = np.flatnonzero(times == 1)
+    has_value = np.flatnonzero(times == 1)
     starts = np.full(len(entries), NOWHERE, dtype=np.int64)
     ends = starts.copy()
-    length, begin = offsets.varints.lengths(places[there])
-    starts[there], ends[there] = begin, begin + length
+    length, begin = offsets.varints.lengths(places[has_value])
+    starts[has_value], ends[has_value] = begin, begin + length
     return _slices(offsets.varints, starts, ends)
 
 
@@ -139,8 +139,8 @@ def _slices(varints: Varints, starts: Indices, ends: Indices) -> pa.Array:
 
     The array is built as views of the buffer, so that Arrow copies the bytes.
     """
-    there = starts != NOWHERE
-    lengths = ends - starts if there.all() else np.where(there, ends - starts, 0)
+    has_value = starts != NOWHERE
+    lengths = ends - starts if has_value.all() else np.where(has_value, ends - starts, 0)
     shortest, longest = (int(lengths.min()), int(lengths.max())) if len(lengths) else (0, 0)
     if longest >= 1 << 31 or int(lengths.sum()) >= 1 << 31:
         raise UnusualEncoding
@@ -157,7 +157,7 @@ def _slices(varints: Varints, starts: Indices, ends: Indices) -> pa.Array:
         # buffer.
         views["head"][long] &= _FIRST[4]
         views["tail"][long] = starts[long]
-    validity = None if there.all() else pa.py_buffer(np.packbits(there, bitorder="little"))
+    validity = None if has_value.all() else pa.py_buffer(np.packbits(has_value, bitorder="little"))
     array = pa.Array.from_buffers(
         pa.binary_view(), len(starts), [validity, pa.py_buffer(views), pa.py_buffer(varints.data)]
     )
@@ -264,7 +264,7 @@ def stored_entries(offsets: FieldOffsets, places: Indices, extent: Extent, reade
         pa.Table.from_arrays([columns[name] for name in schema.names], schema=schema),
         extent,
         lambda: path,
-        lambda name, keys, some: counts(offsets, name, keys, places[some]),
+        lambda name, keys, rows: counts(offsets, name, keys, places[rows]),
     )
 
 
@@ -440,13 +440,13 @@ class ManifestCache:
 
     cache: Cache
     version: Callable[[str], tuple[str, FileVersion | None]]
-    _others: set[str] = dataclasses.field(default_factory=set, repr=False, compare=False)
+    _changed_manifests: set[str] = dataclasses.field(default_factory=set, repr=False, compare=False)
 
     def note_size(self, recorded: str, size: int) -> None:
         """Record the number of bytes read from a manifest. Nothing is cached for it if its version has another size."""
         _, version = self.version(recorded)
         if version is not None and version.size not in (0, size):
-            self._others.add(recorded)
+            self._changed_manifests.add(recorded)
 
     def get(self, recorded: str, fields: Sequence[int]) -> tuple[bytes, StoredEntries] | None:
         """Return a manifest's header and live entries with bounds of `fields`, or None if a part is not cached."""
@@ -520,7 +520,7 @@ class ManifestCache:
 
     def _key(self, recorded: str) -> Key | None:
         physical, version = self.version(recorded)
-        if version is None or recorded in self._others:
+        if version is None or recorded in self._changed_manifests:
             return None
         return Key("manifest", physical, version.size, version.token)
 

@@ -362,7 +362,7 @@ OPERATIONS: Mapping[str, Operation] = {
     "stage": Operation("VERSION, or {version, published: true}", DeltaHistory._stage),
     "hold": Operation("VERSION", DeltaHistory._hold),
     "vacuum": Operation("null", DeltaHistory._vacuum),
-    "expire-log": builder_operation("VERSION, the first that stays", "expire_log", int),
+    "expire-log": builder_operation("VERSION, the first that remains", "expire_log", int),
     "move-table": Operation("FOLDER", lambda h, value, place: h.table.move(h._new_folder(value, place))),
     "times": Operation("{VERSION: ms}", DeltaHistory._times),
     "edit-commit": Operation("{version, set, unset}", DeltaHistory._edit_commit),

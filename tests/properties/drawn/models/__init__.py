@@ -1,1 +1,1 @@
-"""The rows that a table must hold after a history, worked out without reading it."""
+"""Models that compute the rows of a table from its history, without reading the table."""

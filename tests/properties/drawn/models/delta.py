@@ -1,4 +1,4 @@
-"""The model of a Delta table: which files a version holds, and which of their rows are dead.
+"""The model of a Delta table: the files of each version, and their deleted rows.
 
 Spec: Delta, "Action Reconciliation", "Deletion Vectors", "Column Mapping", "Type Widening", "Partition Value
 Serialization".
@@ -14,12 +14,12 @@ from harness.suite.scenarios.model import Selector
 from harness.writing.delta.types import schema_json, schema_of
 
 EMPTY = ("", b"")
-"""Partition values that the log's texts cannot tell from null."""
+"""Partition values that the log stores in the same form as null."""
 
 
 @dataclass(frozen=True, slots=True)
 class ModelLiveFile:
-    """A file of a version. dead: positions of its deletion vector; None: it has no vector."""
+    """A file of a version. `dead` contains the positions of its deletion vector, or None if it has no vector."""
 
     file: ModelFile
     dead: frozenset[int] | None = None
@@ -27,7 +27,7 @@ class ModelLiveFile:
 
 @dataclass(frozen=True, slots=True)
 class ModelVersion:
-    """A state of the table. files: by label."""
+    """A state of the table. `files` are by label."""
 
     columns: Columns
     files: Mapping[str, ModelLiveFile]
@@ -88,7 +88,7 @@ class DeltaModel(TableModel):
                 self.versions.append(ModelVersion(self.columns, self.current.files))
 
     def points(self) -> list[Selector]:
-        """Every version that the log still leads to and whose files are there, and the current state."""
+        """Return every version that the log can still reconstruct and whose files exist, and the current state."""
         kept = [
             number
             for number, version in enumerate(self.versions)
@@ -104,15 +104,15 @@ class DeltaModel(TableModel):
         return [visible_row(state.columns, live.file.columns, row) for live, _, row in self.live(state)]
 
     def hiding(self, at: Selector) -> frozenset[DeleteKind]:
-        """Vectors, where a file has one."""
+        """Return the kind `vectors` if a file has a deletion vector."""
         return frozenset("vectors" for live in self.state(at).files.values() if live.dead)
 
     def state(self, at: Selector) -> ModelVersion:
-        """The version that a selector means."""
+        """Return the version that a selector means."""
         return self.current if at.value is None else self.versions[int(at.value)]  # type: ignore[arg-type]
 
     def live(self, version: ModelVersion) -> list[tuple[ModelLiveFile, int, Row]]:
-        """The rows that no vector hits, with their file and position."""
+        """Return the rows that no vector deletes, with their file and position."""
         return [
             (live, position, row)
             for live in version.files.values()
@@ -131,7 +131,7 @@ class DeltaModel(TableModel):
         for spec in value.get("add", []):
             if isinstance(spec, str):
                 files[spec] = self._earlier(spec)
-            elif "file" in spec:  # a file without the vector that it had
+            elif "file" in spec:  # a file without its earlier vector
                 files[spec["file"]] = ModelLiveFile(self._earlier(spec["file"]).file)
             else:
                 dead = frozenset(spec["dead"]) if "dead" in spec else None
@@ -140,7 +140,7 @@ class DeltaModel(TableModel):
         self.versions.append(ModelVersion(self.columns, files))
 
     def _earlier(self, label: str) -> ModelLiveFile:
-        """A file as it was when a version last held it."""
+        """Return a file as it was in the last version that contained it."""
         return next(v.files[label] for v in reversed(self.versions) if label in v.files)
 
     def _written(self, spec: Mapping[str, Any]) -> ModelFile:
@@ -149,7 +149,7 @@ class DeltaModel(TableModel):
         return ModelFile(spec["data"], self.columns, emptied)
 
     def partition_of(self, row: Row) -> tuple[Any, ...]:
-        """The partition values of a row."""
+        """Return the partition values of a row."""
         return tuple(row[i] for i in self.partitions)
 
     def spelt(self, text: str) -> tuple[Type, bool]:

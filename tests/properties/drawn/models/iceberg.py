@@ -1,4 +1,4 @@
-"""The model of an Iceberg table: which delete hits which row, as the specification says it.
+"""The model of an Iceberg table: which delete applies to which row, according to the specification.
 
 Spec: Iceberg, "Scan Planning", "Delete Formats", "Sequence Numbers", "Schema Evolution".
 """
@@ -31,7 +31,7 @@ from harness.writing.iceberg.types import parse_type
 
 @dataclass(frozen=True, slots=True)
 class SpecColumn:
-    """One field of a partition spec. source: identity of the column."""
+    """A field of a partition spec. `source` is the identity of the column."""
 
     source: int
     transform: str
@@ -40,7 +40,7 @@ class SpecColumn:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ModelPositionDeletes:
-    """Pairs of the label of a data file and a position in it."""
+    """Pairs of a data file's label and a position in the file."""
 
     label: str
     pairs: frozenset[tuple[str, int]]
@@ -48,7 +48,7 @@ class ModelPositionDeletes:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Vector:
-    """A deletion vector: the dead positions of one data file."""
+    """A deletion vector: the deleted positions of one data file."""
 
     label: str
     target: str
@@ -57,7 +57,11 @@ class Vector:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ModelEqualityDeletes:
-    """Rows equal to one of `rows` in the columns `keys` are dead; columns: those of the file."""
+    """An equality delete file: the rows that equal one of `rows` in the columns `keys` are deleted.
+
+    Attributes:
+        columns: The columns of the delete file.
+    """
 
     label: str
     keys: tuple[int, ...]
@@ -70,7 +74,12 @@ File: TypeAlias = ModelFile | ModelPositionDeletes | Vector | ModelEqualityDelet
 
 @dataclass(frozen=True, slots=True)
 class ModelEntry:
-    """A file in a snapshot. sequence: its data sequence number. partition: stored values in the spec's order."""
+    """A file in a snapshot.
+
+    Attributes:
+        sequence: The data sequence number.
+        partition: Stored values in the order of the spec.
+    """
 
     file: File
     sequence: int
@@ -79,13 +88,18 @@ class ModelEntry:
 
     @property
     def scope(self) -> tuple[Any, ...]:
-        """The part that a delete shares with the files that it hits."""
+        """The spec and partition that a delete has in common with the files that it applies to."""
         return (self.spec, *map(identity_of, self.partition))
 
 
 @dataclass(frozen=True, slots=True)
 class ModelSnapshot:
-    """A state of the table. files: by label. parent: the label of the snapshot before, if there is one."""
+    """A state of the table.
+
+    Attributes:
+        files: The files by label.
+        parent: The label of the previous snapshot. None for the first one.
+    """
 
     sequence: int
     columns: Columns
@@ -95,7 +109,7 @@ class ModelSnapshot:
 
 @dataclass(frozen=True, slots=True)
 class Ref:
-    """A branch or tag. commit: the label of its snapshot."""
+    """A branch or tag. `commit` is the label of its snapshot."""
 
     kind: Literal["branch", "tag"]
     commit: str
@@ -105,7 +119,7 @@ _KINDS: Mapping[int, TableKind] = {1: "iceberg-1", 2: "iceberg-2", 3: "iceberg-3
 
 
 class IcebergModel(TableModel):
-    """An Iceberg table. Every commit needs a label (`as`); every delete file one (`label`) to be removed by."""
+    """An Iceberg table. Every commit needs a label (`as`), and every delete file that is removed needs a `label`."""
 
     def __init__(self, table: Mapping[str, Any]) -> None:
         super().__init__()
@@ -131,7 +145,7 @@ class IcebergModel(TableModel):
 
     @property
     def current(self) -> ModelSnapshot:
-        """The snapshot that `main` is at; an empty one before the first commit."""
+        """The current snapshot of `main`, which is empty before the first commit."""
         main = self.refs.get("main")
         return ModelSnapshot(0, self.columns, {}) if main is None else self.snapshots[main.commit]
 
@@ -162,14 +176,14 @@ class IcebergModel(TableModel):
         return parse_type(text)
 
     def points(self) -> list[Selector]:
-        """Every snapshot, every branch and tag, and the current state."""
+        """Return every snapshot, every branch and tag, and the current state."""
         if not self.snapshots:
             return [Selector()]
         snapshots = [Selector("snapshot", label) for label in self.snapshots]
         return [*snapshots, *(Selector("ref", name) for name in self.refs), Selector()]
 
     def columns_at(self, at: Selector) -> Columns:
-        """Those of the snapshot; of a branch, and of the current state, those of now."""
+        """Return the columns of a snapshot. Branches and the current state have the current columns."""
         match at.kind:
             case "snapshot":
                 return self.snapshots[str(at.value)].columns
@@ -186,7 +200,7 @@ class IcebergModel(TableModel):
         return frozenset(kind for *_, kinds in self._apply_deletes(self.state(at)) for kind in kinds)
 
     def state(self, at: Selector) -> ModelSnapshot:
-        """The snapshot that a selector means."""
+        """Return the snapshot that a selector means."""
         match at.kind:
             case "snapshot":
                 return self.snapshots[str(at.value)]
@@ -196,7 +210,7 @@ class IcebergModel(TableModel):
                 return self.current
 
     def live(self, snapshot: ModelSnapshot) -> list[tuple[ModelEntry, ModelFile, int, Row]]:
-        """The rows that no delete hits, with their file, its entry, and their position in it."""
+        """Return the rows that no delete applies to, with their file, its entry, and their position."""
         return [
             (entry, file, place, row) for entry, file, place, row, kinds in self._apply_deletes(snapshot) if not kinds
         ]
@@ -204,7 +218,7 @@ class IcebergModel(TableModel):
     def _apply_deletes(
         self, snapshot: ModelSnapshot
     ) -> Iterator[tuple[ModelEntry, ModelFile, int, Row, set[DeleteKind]]]:
-        """Every row of data files, with the kinds of delete that hit it."""
+        """Yield every row of data files, with the kinds of deletes that apply to it."""
         entries = list(snapshot.files.values())
         for entry in entries:
             if isinstance(entry.file, ModelFile):
@@ -240,14 +254,12 @@ class IcebergModel(TableModel):
         return any(keys == [self._key(k, delete.columns, dead) for k in delete.keys] for dead in delete.rows)
 
     def _key(self, key: int, columns: Columns, row: Row) -> Any:
-        """The value of a key column in its newest type; a file without the column has its default."""
+        """Return the value of a key column in its newest type. In a file without the column, it is the default."""
         there = identities(columns).get(key)
         newest = self.newest[key]
         if there is None:
             return identity_of(newest.initial_default)
         return identity_of(convert_value(there.type, newest.type, leaf(columns, row, key)))
-
-    # -- commits -------------------------------------------------------------------------------------------------------
 
     def _commit(self, value: Mapping[str, Any]) -> None:
         branch = None if value.get("stage") else value.get("branch", "main")
@@ -303,7 +315,9 @@ class IcebergModel(TableModel):
         return self.columns if names is None else tuple(by_name[n] for n in names)
 
     def _entry(self, label: str, files: Mapping[str, ModelEntry]) -> ModelEntry:
-        """The entry of a file that a commit's deletes are for: among its own files, else in the newest snapshot."""
+        """Return the entry of the file that a commit's deletes refer to: one of its own files, or one in the newest
+        snapshot.
+        """
         places = [files, *(s.files for s in reversed(self.snapshots.values()))]
         return next(place[label] for place in places if label in place)
 
@@ -316,11 +330,11 @@ class IcebergModel(TableModel):
         return self.partition_of(spec_id, file.columns, file.rows[0])
 
     def partition_type(self, column: SpecColumn) -> Type:
-        """The type of a partition value."""
+        """Return the type of a partition value."""
         return result_type(column.transform, self.newest[column.source].type)
 
     def partition_of(self, spec_id: int, columns: Columns, row: Row) -> tuple[Any, ...]:
-        """The partition values of a row."""
+        """Return the partition values of a row."""
         types = identities(columns)
         return tuple(
             transform_value(c.transform, types[c.source].type, leaf(columns, row, c.source))

@@ -1,14 +1,14 @@
-"""A table as plain Python: what every read of it must give, worked out from the same operations that a builder takes.
+"""A table as plain Python, which computes the result of every read from the operations that a builder gets.
 
     model = model_of("iceberg", {"schema": {"id": "long"}, "format-version": 2})
     model.apply({"append": {"files": [{"data": "a", "rows": [[1], [2]]}], "as": "first"}})
     model.apply({"commit": {"add": [{"position-deletes": [["a", 0]]}], "as": "second"}})
     model.rows(Selector("snapshot", "second"))                        # [{1: 2}]
 
-Columns are known by identity, a number of the model's own; rows are dicts by it, values as internal values (see
-`harness.metadata.model.schema`). A file keeps the columns that it was written with, and whatever a column became
-since is worked out when a row is shown. Snapshots are copies. It is slow, and shares with the builders only how
-types and values are spelt.
+Columns are identified by a number of the model; rows are dicts by this number, with internal values (see
+`harness.metadata.model.schema`). A file keeps the columns that it was written with, and later changes of columns are
+applied when a row is read. Snapshots are copies. The model is slow, and shares with the builders only the texts of
+types and values.
 """
 
 import itertools
@@ -28,7 +28,7 @@ from harness.suite.scenarios.values import format_value, parse_value, stored_str
 
 Columns: TypeAlias = tuple[dt.Field, ...]
 TableKind: TypeAlias = Literal["iceberg-1", "iceberg-2", "iceberg-3", "delta"]
-"""A format, and for Iceberg its version."""
+"""A format and, for Iceberg, its version."""
 DeleteKind: TypeAlias = Literal["position deletes", "vectors", "equality deletes"]
 Row: TypeAlias = dict[int, Any]
 _DAY_US = 86_400_000_000
@@ -36,7 +36,12 @@ _WIDE = Context(prec=60)
 
 
 class TableModel:
-    """A table of a format. kind: of table, as it is drawn. columns: those of now."""
+    """A table of a format.
+
+    Attributes:
+        kind: The kind of table.
+        columns: The current columns.
+    """
 
     format: TableFormat
     kind: TableKind
@@ -46,37 +51,41 @@ class TableModel:
         self.identities = itertools.count(1)
 
     def apply(self, operation: Mapping[str, Any]) -> None:
-        """Do one operation of a scenario's history. Raises RequestError: the model does not know it."""
+        """Apply one operation of a scenario's history.
+
+        Raises:
+            RequestError: The model does not know the operation.
+        """
         raise AssertionError("of the format")
 
     def points(self) -> list[Selector]:
-        """The points of the history that can be read, oldest first, the current one last."""
+        """Return the points of the history that can be read, oldest first and the current one last."""
         raise AssertionError("of the format")
 
     def columns_at(self, at: Selector) -> Columns:
-        """The columns that a read at that point shows."""
+        """Return the columns of a read at a point."""
         raise AssertionError("of the format")
 
     def rows(self, at: Selector) -> list[Row]:
-        """The rows of a read at that point, in these columns."""
+        """Return the rows of a read at a point, in the columns of that read."""
         raise AssertionError("of the format")
 
     def hiding(self, at: Selector) -> frozenset[DeleteKind]:
-        """The kinds of delete that hide a row there."""
+        """Return the kinds of deletes that delete a row at a point."""
         raise AssertionError("of the format")
 
     def spelt(self, text: str) -> tuple[dt.Type, bool]:
-        """The type that a scenario spells so, and whether it is required."""
+        """Parse a type text of a scenario, and return the type and whether it is required."""
         raise AssertionError("of the format")
 
     def column(self, name: str, text: str, default: Any = None) -> dt.Field:
-        """A new column, its type as a scenario spells it."""
+        """Return a new column with a type from a scenario."""
         type_, required = self.spelt(text)
         new = with_new_ids(self.identities, name, type_, required=required)
         return replace(new, initial_default=parse_value(new.type, default))
 
     def changed(self, name: str, value: Any) -> Columns:
-        """The columns after an operation on them."""
+        """Return the columns after an operation on them."""
         match name:
             case "add-column":
                 new = self.column(value["name"], value["type"], value.get("initial-default"))
@@ -96,7 +105,12 @@ class TableModel:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ModelFile:
-    """A data file. columns: as they were when it was written; rows: all of them, in order."""
+    """A data file.
+
+    Attributes:
+        columns: The columns at the time of writing.
+        rows: All rows, in order.
+    """
 
     label: str
     columns: Columns
@@ -104,7 +118,7 @@ class ModelFile:
 
 
 def model_of(format: TableFormat, table: Mapping[str, Any]) -> TableModel:
-    """The model of a new table. table: as under a scenario's `table`."""
+    """Return the model of a new table. `table` has the form of a scenario's `table`."""
     match format:
         case "iceberg":
             from drawn.models.iceberg import IcebergModel
@@ -117,25 +131,22 @@ def model_of(format: TableFormat, table: Mapping[str, Any]) -> TableModel:
 
 
 def arrow_rows(columns: Columns, rows: Iterable[Row]) -> pa.Table:
-    """Rows of a model in the exact types of a read."""
+    """Return rows of a model in the exact types of a read."""
     return expected_table(columns, scenario_rows(columns, rows), {})
 
 
 def scenario_rows(columns: Columns, rows: Iterable[Row]) -> list[list[Any]]:
-    """Rows of a model as a scenario writes them."""
+    """Return rows of a model in the form of a scenario."""
     return [[format_value(f.type, row.get(f.id)) for f in columns] for row in rows]
 
 
-# -- rows -------------------------------------------------------------------------------------------------------------
-
-
 def stored_rows(columns: Columns, rows: Sequence[Any]) -> tuple[Row, ...]:
-    """Rows of a scenario, complete: what a mapping leaves out is null."""
+    """Return the rows of a scenario with null for every value that a mapping omits."""
     return tuple({f.id: row.get(f.id) for f in columns} for row in (stored_struct(columns, r) for r in rows))
 
 
 def visible_row(columns: Columns, old: Columns, row: Row) -> Row:
-    """A row of a file, written with the columns `old`, in other columns: by identity, new ones with their default."""
+    """Return a row of a file, written with the columns `old`, in other columns. New columns get their default."""
     before = {f.id: f for f in old}
     return {
         f.id: convert_value(before[f.id].type, f.type, row.get(f.id)) if f.id in before else f.initial_default
@@ -144,7 +155,7 @@ def visible_row(columns: Columns, old: Columns, row: Row) -> Row:
 
 
 def convert_value(old: dt.Type, new: dt.Type, value: Any) -> Any:
-    """A value of a column's type of then, in its type of now."""
+    """Convert a value from a column's old type to its new type."""
     if value is None:
         return None
     match old, new:
@@ -168,7 +179,7 @@ def convert_value(old: dt.Type, new: dt.Type, value: Any) -> Any:
 
 
 def leaf(columns: Columns, row: Row, field_id: int) -> Any:
-    """The value of a column or of a field inside structs; null where a struct around it is."""
+    """Return the value of a column, or of a field inside structs. It is null if a struct around it is null."""
     for f in columns:
         if f.id == field_id:
             return row.get(f.id)
@@ -179,24 +190,21 @@ def leaf(columns: Columns, row: Row, field_id: int) -> Any:
 
 
 def identity_of(value: Any) -> Any:
-    """A hashable stand-in: equal exactly for values that equality deletes and partitions take for the same."""
+    """Return a hashable replacement that is equal for values that equality deletes and partitions consider equal."""
     if isinstance(value, float):
         return "nan" if math.isnan(value) else (value, math.copysign(1.0, value))
     return value
 
 
-# -- columns ----------------------------------------------------------------------------------------------------------
-
-
 def with_new_ids(ids: Iterator[int], name: str, type_: dt.Type, *, required: bool = False) -> dt.Field:
-    """A new column, with an identity of its own at every level."""
+    """Return a new column with a new identity at every level."""
     number = next(ids)
     inner = tuple(with_new_ids(ids, f.name, f.type, required=f.required) for f in dt.children(type_))
     return dt.Field(id=number, name=name, type=with_children(type_, inner), required=required)
 
 
 def with_children(type_: dt.Type, fields: Columns) -> dt.Type:
-    """A nested type with other fields; a primitive one as it is."""
+    """Return a nested type with other fields. A primitive type stays unchanged."""
     match type_:
         case dt.StructType():
             return dt.StructType(fields)
@@ -209,14 +217,14 @@ def with_children(type_: dt.Type, fields: Columns) -> dt.Type:
 
 
 Change: TypeAlias = Callable[[Columns, int], Columns]
-"""A level of columns after an operation, given the place of the column meant."""
+"""A function from a level of columns and the index of a column to the changed level."""
 
 
 def edit_columns(columns: Columns, path: str, change: Change) -> Columns:
-    """The columns with the level changed that the path leads to.
+    """Return the columns with a change of the level that the path leads to.
 
     Raises:
-        RequestError: there is no such column.
+        RequestError: There is no such column.
     """
     name, _, rest = path.partition(".")
     place = next((i for i, f in enumerate(columns) if f.name == name), None)
@@ -230,24 +238,28 @@ def edit_columns(columns: Columns, path: str, change: Change) -> Columns:
 
 
 def column_at(columns: Columns, path: str) -> dt.Field:
-    """The column that a path leads to; KeyError: there is none."""
+    """Return the column at a path.
+
+    Raises:
+        KeyError: There is no such column.
+    """
     name, _, rest = path.partition(".")
     found = {f.name: f for f in columns}[name]
     return column_at(dt.children(found.type), rest) if rest else found
 
 
 def replace_at(**attributes: Any) -> Change:
-    """The column with other attributes."""
+    """Return a change that sets attributes of the column."""
     return lambda level, i: (*level[:i], replace(level[i], **attributes), *level[i + 1 :])
 
 
 def drop_at(level: Columns, place: int) -> Columns:
-    """The level without the column."""
+    """Return the level without the column."""
     return (*level[:place], *level[place + 1 :])
 
 
 def move_to(to: int) -> Change:
-    """The column at another place of its level."""
+    """Return a change that moves the column to another index."""
 
     def move(level: Columns, place: int) -> Columns:
         others = drop_at(level, place)
@@ -257,7 +269,7 @@ def move_to(to: int) -> Change:
 
 
 def add_field(new: dt.Field) -> Change:
-    """The struct with one more field at its end."""
+    """Return a change that adds a field at the end of the struct."""
 
     def grow(level: Columns, place: int) -> Columns:
         struct = level[place]
@@ -267,7 +279,7 @@ def add_field(new: dt.Field) -> Change:
 
 
 def identities(columns: Columns) -> dict[int, dt.Field]:
-    """The columns by identity, at every level."""
+    """Return the columns by identity, at every level."""
     found: dict[int, dt.Field] = {}
     for f in columns:
         found |= {f.id: f, **identities(dt.children(f.type))}

@@ -3,7 +3,7 @@
     @given(histories("iceberg-2"))
     def test(history): ...
 
-What is drawn are scenario operations, so that a failing example is a scenario file (see `drawn.repro`).
+The strategies draw scenario operations, so that a failing example is a scenario file (see `drawn.repro`).
 """
 
 from drawn.strategies.histories import OPERATIONS, DrawnHistory, histories

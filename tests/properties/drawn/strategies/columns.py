@@ -1,4 +1,4 @@
-"""Changes of a table's columns, drawn, with names, paths and types for them; and labels for what histories make."""
+"""Drawn changes of a table's columns, with names, paths, and types; and labels for files and commits."""
 
 import math
 from collections.abc import Callable, Collection
@@ -18,7 +18,7 @@ Operation: TypeAlias = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class HistoryOperation:
-    """A kind of operation. possible: whether the table, as its model says it is now, allows it."""
+    """A kind of operation. `possible` returns whether a table in the state of its model allows it."""
 
     possible: Callable[[Any], bool]
     draw: Callable[[Draw, Any], Operation]
@@ -27,7 +27,12 @@ class HistoryOperation:
 def column_operations(
     droppable: Callable[[Any], list[str]], may_name: Callable[[Any], bool] = lambda model: True
 ) -> dict[str, HistoryOperation]:
-    """The operations on columns by name. droppable: paths that may go. may_name: whether names may change or go."""
+    """Return the operations on columns by name.
+
+    Args:
+        droppable: A function that returns the paths that may be dropped.
+        may_name: A function that returns whether columns may be renamed or dropped.
+    """
     return {
         "add-column": HistoryOperation(lambda model: bool(free_names(model.columns, None)), _add),
         "drop-column": HistoryOperation(
@@ -43,7 +48,7 @@ def column_operations(
 
 
 def _add(draw: Draw, model: Any) -> Operation:
-    """A column, or a field of a struct; of Iceberg 3 perhaps with a default for the rows that are there."""
+    """Draw a new column, or a field of a struct. In Iceberg 3 it may have a default for existing rows."""
     structs = [p for p, f in paths(model.columns) if isinstance(f.type, dt.StructType)]
     parent = draw(st.sampled_from([None, *structs]))
     type_ = draw(added_type(model.kind, inner=parent is not None))
@@ -57,7 +62,7 @@ def _add(draw: Draw, model: Any) -> Operation:
 
 
 def _is_json(value: Any) -> bool:
-    """Tells whether metadata can hold the value as a default: JSON has no number for NaN and infinity."""
+    """Return whether metadata can store the value as a default. JSON has no NaN and infinity."""
     return not isinstance(value, float) or math.isfinite(value)
 
 
@@ -73,13 +78,16 @@ def _move(draw: Draw, model: Any) -> Operation:
 
 
 def _widen(draw: Draw, model: Any) -> Operation:
-    """A column, or a field at any level but in keys of maps, with a wider type."""
+    """Draw a wider type for a column, or for a field at any level except in map keys."""
     path, type_ = draw(st.sampled_from(widenable(model.kind, model.columns)))
     return {"widen-column": {"path": path, "type": type_text(model.kind, type_)}}
 
 
 def fresh(taken: Collection[str], prefix: str) -> str:
-    """A label that is not taken; a set is told that it now is. Vectors written together take `d1.f1` for `d1`."""
+    """Return a label that is not in `taken`, and add it if `taken` is a set.
+
+    Vectors of one file are named `d1.f1` for `d1`.
+    """
     stems = {label.partition(".")[0] for label in taken}
     label = next(f"{prefix}{n}" for n in range(1, len(stems) + 2) if f"{prefix}{n}" not in stems)
     if isinstance(taken, set):
@@ -88,9 +96,10 @@ def fresh(taken: Collection[str], prefix: str) -> str:
 
 
 def paths(columns: Columns, *, named: bool = False) -> list[tuple[str, dt.Field]]:
-    """The columns and the fields inside them, with their paths; not what is inside the keys of maps.
+    """Return the columns and the fields inside them with their paths, except for fields inside map keys.
 
-    named: only those whose name a user gave: not elements, keys and values.
+    Args:
+        named: If true, only fields with user-defined names: no list elements, map keys, or map values.
     """
     found: list[tuple[str, dt.Field]] = []
     for f in columns:
@@ -112,17 +121,17 @@ def paths(columns: Columns, *, named: bool = False) -> list[tuple[str, dt.Field]
 
 
 def free_names(columns: Columns, parent: str | None) -> list[str]:
-    """Names for a new column, or for a new field of the struct at a path, that no other has in any case."""
+    """Return unused names for a new column, or for a field of the struct at a path. Case is ignored."""
     level = columns if parent is None else dt.children(column_at(columns, parent).type)
     used = {f.name.lower() for f in level}
     return [name for name in NAMES if name.lower() not in used]
 
 
 def widenable(kind: TableKind, columns: Columns) -> list[tuple[str, dt.Type]]:
-    """Paths and the wider types that they may have."""
+    """Return paths and the wider types that they may have."""
     return [(path, type_) for path, f in paths(columns) for type_ in widenings(kind, f.type)]
 
 
 def added_type(kind: TableKind, *, inner: bool) -> st.SearchStrategy[dt.Type]:
-    """The type of a new column, or of a new field inside a struct."""
+    """Return a strategy for the type of a new column, or of a new field inside a struct."""
     return types(kind, depth=1) if inner else column_types(kind)

@@ -1,7 +1,7 @@
-"""Operations of Delta histories, drawn so that they are valid for a table as its model says it is now.
+"""Operations of Delta histories, drawn so that they are valid for a table in the state of its model.
 
-Each function draws one operation, as a scenario writes it. `OPERATIONS` has them by name, each with the question
-whether the table allows it.
+Each function draws one operation in the form of a scenario. `OPERATIONS` contains them by name, with a function that
+returns whether the table allows the operation.
 """
 
 from collections.abc import Mapping, Sequence
@@ -31,24 +31,24 @@ _PARTITIONED: Final = (dt.IntegerType, dt.StringType, dt.DateType, dt.BooleanTyp
 
 
 def append(draw: Draw, model: DeltaModel) -> Operation:
-    """Data files; where the table is partitioned, one per partition of the rows."""
+    """Draw data files. In a partitioned table, there is one per partition of the rows."""
     return {"append": _data_files(draw, model)}
 
 
 def merge(draw: Draw, model: DeltaModel) -> Operation:
-    """Deletion vectors and new rows in one commit."""
+    """Draw a commit with deletion vectors and new rows."""
     return {
         "commit": {"delete-rows": {"rows": _marked(draw, model), **_storage(draw)}, "add": _data_files(draw, model)}
     }
 
 
 def remove(draw: Draw, model: DeltaModel) -> Operation:
-    """Files, gone."""
+    """Draw a removal of files."""
     return {"remove": draw(st.lists(st.sampled_from(sorted(model.current.files)), min_size=1, max_size=2, unique=True))}
 
 
 def rewrite(draw: Draw, model: DeltaModel) -> Operation:
-    """Live rows of some files in new ones."""
+    """Draw new files with the live rows of some files."""
     entries = draw(st.lists(st.sampled_from(list(model.current.files.values())), min_size=1, max_size=3, unique_by=id))
     chosen = [id(e) for e in entries]
     live = [visible_row(model.columns, e.file.columns, r) for e, _, r in model.live(model.current) if id(e) in chosen]
@@ -58,20 +58,20 @@ def rewrite(draw: Draw, model: DeltaModel) -> Operation:
 
 
 def checkpoint(draw: Draw, model: DeltaModel) -> Operation:
-    """A checkpoint of the newest version."""
+    """Draw a checkpoint of the newest version."""
     illegal = "multi-part" if "v2Checkpoint" in model.features else "v2"  # delta L13
     return {"checkpoint": draw(st.sampled_from([k for k in _KINDS if illegal not in str(k)]))}
 
 
 def compact_log(draw: Draw, model: DeltaModel) -> Operation:
-    """A log compaction file over several versions."""
+    """Draw a log compaction file for several versions."""
     first = draw(st.integers(max(model.first, 1), model.version - 1))
     return {"compact": [first, draw(st.integers(first + 1, model.version))]}
 
 
 @st.composite
 def partition_columns(draw: Draw, columns: Columns) -> list[str]:
-    """Partition columns: of primitive types, and not all columns."""
+    """Draw partition columns. They have primitive types, and at least one other column remains."""
     names = [f.name for f in columns if isinstance(f.type, _PARTITIONED)]
     if not names:
         return []
@@ -88,7 +88,7 @@ def _data_files(draw: Draw, model: DeltaModel) -> list[File]:
 
 
 def _grouped(model: DeltaModel, content: Sequence[Any], options: Mapping[str, Any] | None = None) -> list[File]:
-    """Data files of rows, one for each partition."""
+    """Return data files with the rows, one for each partition."""
     taken = set(model.labels)
     groups: dict[str, list[Any]] = {}
     for row, stored in zip(content, stored_rows(model.columns, content), strict=True):
@@ -100,7 +100,7 @@ def _grouped(model: DeltaModel, content: Sequence[Any], options: Mapping[str, An
 
 
 def _with_texts(model: DeltaModel, row: list[Any]) -> list[Any]:
-    """The row with null in place of partition values of years that writers have no text for: all but 1 to 9999."""
+    """Return the row with null for partition values in years that writers cannot store as text: all but 1 to 9999."""
     limits = {dt.DateType: _DAYS, dt.TimestampType: _MICROS}
     return [
         None if isinstance(v, int) and f.id in model.partitions and v not in limits.get(type(f.type), (v,)) else v
@@ -109,13 +109,15 @@ def _with_texts(model: DeltaModel, row: list[Any]) -> list[Any]:
 
 
 def _same_nulls(model: DeltaModel, group: list[Any]) -> list[Any]:
-    """The rows with null in place of empty texts in partition columns."""
+    """Return the rows with null in place of empty texts in partition columns."""
     at = [i for i, f in enumerate(model.columns) if f.id in model.partitions]
     return [[None if i in at and v == "" else v for i, v in enumerate(row)] for row in group]
 
 
 def _marked(draw: Draw, model: DeltaModel) -> dict[str, list[int]]:
-    """Rows to delete by file, one at least that lives: the same vector again would add what it removes (delta L25)."""
+    """Draw rows to delete by file, with at least one live row: an unchanged vector would add what it removes (delta
+    L25).
+    """
     chosen = st.sampled_from([e for e in model.current.files.values() if _alive(e)])
     entries: list[ModelLiveFile] = draw(st.lists(chosen, min_size=1, max_size=2, unique_by=id))
     return {
@@ -135,7 +137,9 @@ def _storage(draw: Draw) -> dict[str, Any]:
 
 
 def _droppable(model: DeltaModel) -> list[str]:
-    """What may go: neither the last of its level nor a partition column, nor the last column that is in files."""
+    """Return the columns that may be dropped: not the last one of a level, not partition columns, not the last one in
+    files.
+    """
     every = paths(model.columns, named=True)
     levels = [p.rpartition(".")[0] for p, _ in every]
     stored = [f for f in model.columns if f.id not in model.partitions and not isinstance(f.type, dt.UnknownType)]
@@ -171,4 +175,4 @@ OPERATIONS: Final[Mapping[str, HistoryOperation]] = {
     "map-columns": HistoryOperation(lambda model: not model.mapped, lambda draw, model: {"column-mapping": "name"}),
     **column_operations(_droppable, lambda model: model.mapped),
 }
-"""The kinds of operation by name, those that need least first."""
+"""The kinds of operations by name, those with the fewest preconditions first."""

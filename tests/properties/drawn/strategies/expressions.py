@@ -1,8 +1,8 @@
-"""Edge values, and calls of the table of functions over them.
+"""Edge values, and calls of the functions in the table of functions with them.
 
-The entries of `drawn.functions` hold calls with kinds of values in braces, `lpad({text},
-{place}, 'xy')`. `EDGES` has for each kind the columns of a table that are of it, with the values where engines
-differ; `with_columns` puts columns in.
+The entries of `drawn.functions` contain calls with kinds of values in braces, `lpad({text}, {place}, 'xy')`. For each
+kind, `EDGES` defines table columns of that kind with the values for which engines differ; `with_columns` inserts the
+columns.
 """
 
 import itertools
@@ -94,9 +94,11 @@ _MICROS = (
 
 @dataclass(frozen=True, slots=True)
 class Edge:
-    """Columns of a type with the values that are worth trying; null is among them.
+    """Columns of a type with edge values, including null.
 
-    type: as `IcebergTable.create` reads it. values: as the builders take them.
+    Attributes:
+        type: The type in the form of `IcebergTable.create`.
+        values: The values in the form of the builders.
     """
 
     type: str
@@ -140,20 +142,20 @@ ORDER = "row"
 
 
 def table() -> tuple[dict[str, str], list[dict[str, Any]]]:
-    """Columns and rows of a table of all edge values, so that those of two columns meet in many ways."""
+    """Return columns and rows of a table of all edge values. Values of two columns occur in many combinations."""
     columns = {name: edge.type for edge in EDGES.values() for name in edge.columns}
     rows = [{ORDER: number} for number in range(max(len(e.values) for e in EDGES.values()) * 2 + 3)]
     for edge in EDGES.values():
         values = (None, *edge.values)
         for place, name in enumerate(edge.columns):
             for number, row in enumerate(rows):
-                # Each column goes through its values at a pace of its own.
+                # Each column repeats its values with a different period.
                 row[name] = values[(number + place * (number // len(values) + 3 * place)) % len(values)]
     return {ORDER: "int", **columns}, rows
 
 
 def with_columns(template: str) -> str:
-    """A call with the columns of `table`, each place with another one as long as there are some."""
+    """Return a call with columns of `table`. Each placeholder gets another column as long as there are enough."""
     turns: dict[str, Iterator[str]] = {}
     found = re.sub(
         r"{([a-z]+)}", lambda kind: next(turns.setdefault(kind[1], itertools.cycle(EDGES[kind[1]].columns))), template
@@ -162,5 +164,5 @@ def with_columns(template: str) -> str:
 
 
 def calls() -> tuple[tuple[FunctionEntry, str], ...]:
-    """Every call that the table of functions has for tests, with the entry that it is of."""
+    """Return every call in the table of functions, with its entry."""
     return tuple((function, draw) for function in SUPPORTED for draw in function.draws if not function.alternative)

@@ -1,4 +1,4 @@
-"""Whole histories: the settings of a table, and operations that each fit what the table has become."""
+"""Whole histories: the settings of a table, and operations that each fit the state of the table."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -17,12 +17,12 @@ OPERATIONS: Final[Mapping[TableFormat, Mapping[str, Any]]] = {
     "iceberg": iceberg_operations.OPERATIONS,
     "delta": delta_operations.OPERATIONS,
 }
-"""By format: the kinds of operation that can be drawn, by name; each has `possible(model)` and `draw(draw, model)`."""
+"""The kinds of operations by format and name. Each has `possible(model)` and `draw(draw, model)`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DrawnHistory:
-    """A history and its model, all operations done. `agreement.made` makes the table."""
+    """A history and its model after all operations. `agreement.build_table` builds the table."""
 
     format: TableFormat
     table: Mapping[str, Any]
@@ -34,9 +34,9 @@ _DELETES: Final[Mapping[TableFormat, Sequence[str]]] = {
     "iceberg": (*("delete-positions", "delete-by-vectors") * 2, "delete-equal", "upsert"),
     "delta": ("delete-rows", "merge"),
 }
-"""The operations that hide rows of files that stay, as often as they are drawn. Iceberg 1 has none."""
+"""The operations that delete rows of remaining files, repeated by their frequency. Iceberg 1 has none."""
 _OF_KEYS: Final = ("delete-equal", "upsert", "merge")
-"""Deletes of keys, which may be of no row."""
+"""Deletes by key, which may match no row."""
 
 
 @st.composite
@@ -49,11 +49,16 @@ def histories(
     table: Mapping[str, Any] | None = None,
     deleting: bool = False,
 ) -> DrawnHistory:
-    """Histories that begin with rows.
+    """Draw histories that start with rows.
 
-    only: the kinds of operation, as in `OPERATIONS`; None: all. table: its settings; None: they are drawn.
-    deleting: until a delete hides a row, every second operation deletes rows, or is the upgrade that this takes; near
-    the end every operation does.
+    Args:
+        draw: Hypothesis' function.
+        kind: The kind of table.
+        max_size: The maximum number of operations.
+        only: The allowed kinds of operations, as in `OPERATIONS`. None for all.
+        table: The table's settings. None to draw them.
+        deleting: If true, every second operation deletes rows, or is the upgrade that deletes require, until a delete
+            applies to a row. Near the end, every operation does.
     """
     format_: TableFormat = "delta" if kind == "delta" else "iceberg"
     settings = draw(tables(kind)) if table is None else table
@@ -63,7 +68,8 @@ def histories(
     operations: list[Operation] = []
     while len(operations) < size or (owed and len(operations) < max_size):
         names: list[str] = [n for n, o in kinds.items() if o.possible(model)] if operations else ["append"]
-        late = len(operations) >= min(size, max_size - 3)  # an upgrade, a delete that may hit nothing, one that does
+        # leaves time for an upgrade, a delete that may apply to no row, and one that does
+        late = len(operations) >= min(size, max_size - 3)
         if operations and owed and (late or draw(st.booleans())):
             surely = len(operations) == max_size - 1
             deletes = [n for n in _DELETES[format_] if n in names and not (surely and n in _OF_KEYS)]

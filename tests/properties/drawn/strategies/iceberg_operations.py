@@ -1,7 +1,7 @@
-"""Operations of Iceberg histories, drawn so that they are valid for a table as its model says it is now.
+"""Operations of Iceberg histories, drawn so that they are valid for a table in the state of its model.
 
-Each function draws one operation, as a scenario writes it. `OPERATIONS` has them by name, each with the question
-whether the table allows it.
+Each function draws one operation in the form of a scenario. `OPERATIONS` contains them by name, with a function that
+returns whether the table allows the operation.
 """
 
 from collections.abc import Mapping, Sequence
@@ -18,35 +18,37 @@ from harness.suite.scenarios.values import format_value
 
 File: TypeAlias = dict[str, Any]
 Scope: TypeAlias = tuple[Any, ...]
-"""As `Entry.scope`: a spec and a partition."""
+"""A spec and a partition, as in `ModelEntry.scope`."""
 
 
 def append(draw: Draw, model: IcebergModel) -> Operation:
-    """Data files; where the table is partitioned, one per partition of the rows."""
+    """Draw data files. In a partitioned table, there is one per partition of the rows."""
     files = _data_files(draw, model)
     return {"append": {"files": files, "as": fresh(model.labels, "s")}}
 
 
 def overwrite(draw: Draw, model: IcebergModel) -> Operation:
-    """Data files in place of all that is live."""
+    """Draw data files that replace all live files."""
     return {"overwrite": {"files": _data_files(draw, model), "as": fresh(model.labels, "s")}}
 
 
 def delete_positions(draw: Draw, model: IcebergModel) -> Operation:
-    """One or more position delete files, each for data files of one partition."""
+    """Draw position delete files, each for data files of one partition."""
     taken = set(model.labels)
     files = [_position_deletes(draw, model, taken) for _ in range(draw(st.integers(1, 2)))]
     return {"commit": {"add": files, "as": fresh(taken, "s"), **_habits(draw)}}
 
 
 def delete_equal(draw: Draw, model: IcebergModel) -> Operation:
-    """An equality delete, in one partition or in all."""
+    """Draw an equality delete, in one partition or in all."""
     taken = set(model.labels)
     return {"commit": {"add": [_equality_deletes(draw, model, taken)], "as": fresh(taken, "s"), **_habits(draw)}}
 
 
 def upsert(draw: Draw, model: IcebergModel) -> Operation:
-    """New rows, and in the same commit an equality delete, which spares them, and perhaps dead positions of theirs."""
+    """Draw a commit with new rows and an equality delete, which does not apply to them, and perhaps deleted positions
+    of them.
+    """
     taken = set(model.labels)
     files = _data_files(draw, model, taken)
     deletes = [_equality_deletes(draw, model, taken)]
@@ -57,7 +59,7 @@ def upsert(draw: Draw, model: IcebergModel) -> Operation:
 
 
 def delete_by_vectors(draw: Draw, model: IcebergModel) -> Operation:
-    """A Puffin file with vectors, in place of those that their data files have."""
+    """Draw a Puffin file with vectors that replace the vectors of their data files."""
     entries = draw(st.lists(st.sampled_from(_data(model)), min_size=1, max_size=2, unique_by=id))
     old = {e.file.target: e.file for e in model.current.files.values() if isinstance(e.file, Vector)}
     vectors = {}
@@ -71,13 +73,13 @@ def delete_by_vectors(draw: Draw, model: IcebergModel) -> Operation:
 
 
 def remove(draw: Draw, model: IcebergModel) -> Operation:
-    """Data files or delete files, gone."""
+    """Draw a removal of data files or delete files."""
     labels = draw(st.lists(st.sampled_from(sorted(model.current.files)), min_size=1, max_size=2, unique=True))
     return {"commit": {"remove": labels, "operation": "delete", "as": fresh(model.labels, "s"), **_habits(draw)}}
 
 
 def compact(draw: Draw, model: IcebergModel) -> Operation:
-    """Live rows of some data files in new ones, which keep the sequence number of the snapshot that was read."""
+    """Draw new files with live rows of some data files, with the sequence number of the snapshot that was read."""
     entries = draw(st.lists(st.sampled_from(_data(model)), min_size=1, max_size=3, unique_by=id))
     chosen = [id(e) for e in entries]
     live = [
@@ -96,7 +98,7 @@ def compact(draw: Draw, model: IcebergModel) -> Operation:
 
 
 def side_commit(draw: Draw, model: IcebergModel) -> Operation:
-    """A commit to another branch, or one that is staged; it moves `main` not."""
+    """Draw a commit to another branch, or a staged commit. `main` does not move."""
     files = _data_files(draw, model)
     branches = [n for n, r in model.refs.items() if r.kind == "branch" and n != "main"]
     where = {"branch": draw(st.sampled_from(branches))} if branches else {"stage": True}
@@ -104,7 +106,7 @@ def side_commit(draw: Draw, model: IcebergModel) -> Operation:
 
 
 def mark(draw: Draw, model: IcebergModel) -> Operation:
-    """A tag or a branch."""
+    """Draw a tag or branch."""
     name = next(n for n in ("audit", "t1", "t2", "t3", "t4", "t5", *map(str, range(99))) if n not in model.refs)
     at = draw(st.sampled_from(list(model.snapshots)))
     return {draw(st.sampled_from(["branch", "tag"])): {"name": name, "at": at}}
@@ -112,7 +114,7 @@ def mark(draw: Draw, model: IcebergModel) -> Operation:
 
 @st.composite
 def partition_specs(draw: Draw, columns: Columns) -> list[list[str]]:
-    """Specs over top-level columns: [source, transform, name] each."""
+    """Draw specs over top-level columns, as lists of [source, transform, name]."""
     choices = [(f, t) for f in columns for t in _transforms(f.type)]
     if not choices:
         return []
@@ -125,8 +127,8 @@ def _transforms(type_: dt.Type) -> tuple[str, ...]:
         case dt.IntegerType() | dt.StringType():
             return ("identity", "bucket[3]", "truncate[2]", "void")
         case dt.DecimalType():
-            # The least decimal of every precision is a multiple of 9; other widths would truncate it to one digit more
-            # than the type has, which no writer can store.
+            # The least decimal of every precision is a multiple of 9. Other widths would truncate it to a number with
+            # one digit more than the type has, which writers cannot store.
             return ("identity", "bucket[3]", "truncate[9]")
         case dt.DateType():
             return ("identity", "month", "day", "year", "bucket[3]")
@@ -154,7 +156,7 @@ def _data_files(draw: Draw, model: IcebergModel, taken: set[str] | None = None) 
 def _grouped(
     model: IcebergModel, content: Sequence[Any], taken: set[str], options: Mapping[str, Any] | None = None
 ) -> list[File]:
-    """Data files of rows, one for each partition of the default spec."""
+    """Return data files with the rows, one for each partition of the default spec."""
     groups: dict[str, list[Any]] = {}
     for row, stored in zip(content, stored_rows(model.columns, content), strict=True):
         groups.setdefault(repr(model.partition_of(model.spec, model.columns, stored)), []).append(row)
@@ -186,7 +188,7 @@ def _equality_deletes(draw: Draw, model: IcebergModel, taken: set[str]) -> File:
 
 
 def _present(model: IcebergModel, keys: Sequence[dt.Field], scope: Scope | None) -> list[list[Any]]:
-    """The keys of live rows. scope: of their files; None: any."""
+    """Return the keys of live rows in files of a scope (None: any)."""
     found = [
         [format_value(f.type, row.get(f.id)) for f in keys]
         for entry, file, _, whole in model.live(model.current)
@@ -197,7 +199,9 @@ def _present(model: IcebergModel, keys: Sequence[dt.Field], scope: Scope | None)
 
 
 def _scopes(model: IcebergModel) -> list[tuple[Scope | None, File]]:
-    """Where an equality delete may hold: everywhere, if there is an unpartitioned spec, or in a partition in use."""
+    """Return where an equality delete may apply: everywhere if there is an unpartitioned spec, or in a partition in
+    use.
+    """
     whole = [n for n, spec in enumerate(model.specs) if not spec]
     scopes: dict[Scope | None, File] = {None: {"spec-id": whole[-1]}} if whole else {}
     for entry in _data(model):
@@ -223,7 +227,7 @@ def _data(model: IcebergModel) -> list[ModelEntry]:
 
 
 def _key_columns(columns: Columns) -> list[dt.Field]:
-    """Columns that equality deletes may compare: neither nested nor floating."""
+    """Return the columns that equality deletes may compare: no nested and no floating-point columns."""
     excluded = (dt.FloatType, dt.GeometryType, dt.UnknownType)
     return [f for f in columns if not dt.children(f.type) and not isinstance(f.type, excluded)]
 
@@ -234,7 +238,9 @@ def _expirable(model: IcebergModel) -> list[str]:
 
 
 def _droppable(model: IcebergModel) -> list[str]:
-    """What may go: not the last of its level, nor what the current partition spec needs."""
+    """Return the columns that may be dropped: not the last one of a level, and not sources of the current partition
+    spec.
+    """
     sources = {c.source for c in model.specs[model.spec]}
     every = paths(model.columns, named=True)
     levels = [p.rpartition(".")[0] for p, _ in every]
@@ -275,4 +281,4 @@ OPERATIONS: Final[Mapping[str, HistoryOperation]] = {
         lambda draw, model: {"partition-spec": draw(partition_specs(model.columns))},
     ),
 }
-"""The kinds of operation by name, those that need least first."""
+"""The kinds of operations by name, those with the fewest preconditions first."""

@@ -1,4 +1,4 @@
-"""Filters over the columns of a table, drawn."""
+"""Drawn filters over the columns of a table."""
 
 from collections.abc import Sequence
 from functools import cache
@@ -17,7 +17,7 @@ _YEARS = range(-62_135_596_800_000_000, 253_402_300_800_000_000)
 
 @st.composite
 def predicates(draw: Draw, fields: Sequence[dt.Field], *, depth: int = 2) -> Predicate:
-    """Conditions over columns; for comparisons those of types that have literals. depth: of joins and NOT."""
+    """Draw conditions over columns. Only columns with literals are compared. `depth` limits joins and NOT."""
     forms = [_leaf, _leaf, *([_not, _join] if depth else [])]
     return draw(st.sampled_from(forms))(draw, fields, depth)  # type: ignore[no-any-return]
 
@@ -45,7 +45,7 @@ def _join(draw: Draw, fields: Sequence[dt.Field], depth: int) -> Predicate:
 
 @cache
 def _literals(type_: dt.Type) -> tuple[Any, ...]:
-    """Stored values of the type that SQL can spell for both engines; none: it has no literals here."""
+    """Return stored values of the type that SQL can write for both engines, or an empty tuple."""
     match type_:
         case dt.IntegerType(bits=bits):
             return tuple(v for v in pool(type_) if v != -(2**63)) + ((2**31,) if bits < 64 else ())

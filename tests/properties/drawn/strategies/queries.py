@@ -1,7 +1,7 @@
-"""SELECTs of DuckDB's dialect over two small tables, whose rows every engine must agree on.
+"""SELECTs in DuckDB's dialect over two small tables, for which every engine must return the same rows.
 
-What a query leaves open is not drawn: LIMIT stands behind an order of all columns, and numbers are no floating-point
-ones, so that neither order nor ties decide. Failing expressions, such as a division by zero, are not drawn either.
+Queries have only one correct result: LIMIT follows an order of all columns, and there are no floating-point numbers, so
+that neither order nor ties matter. Expressions that can fail, for example a division by zero, are not drawn either.
 """
 
 from collections.abc import Mapping, Sequence
@@ -12,13 +12,13 @@ from hypothesis import strategies as st
 from drawn.strategies.types import Draw
 
 Column: TypeAlias = tuple[str, str]
-"""How a column is written, and its type."""
+"""The text of a column, and its type."""
 
 TABLES: Mapping[str, Mapping[str, str]] = {
     "t": {"a": "int", "k": "int", "s": "string", "p": "decimal(7, 2)", "d": "date", "l": "list<int>"},
     "u": {"k": "int", "v": "int", "s": "string"},
 }
-"""Columns by table; `k` and `s` are in both, `l` is unnested only."""
+"""Columns by table. `k` and `s` are in both tables; `l` is only unnested."""
 _VALUES: Mapping[str, tuple[Any, ...]] = {
     "int": (None, 0, 1, 2, 3, -1, 7),
     "string": (None, "", "a", "b", "ab"),
@@ -45,14 +45,14 @@ _JOINS = ("JOIN", "LEFT JOIN", "RIGHT JOIN", "FULL JOIN", "SEMI JOIN", "ANTI JOI
 
 
 def rows(table: str) -> st.SearchStrategy[list[dict[str, Any]]]:
-    """Rows of one of `TABLES`, as the builders take them; nulls and equal keys are frequent."""
+    """Return a strategy for rows of one of `TABLES` in the form of the builders. Nulls and equal keys are frequent."""
     columns = TABLES[table]
     return st.lists(st.fixed_dictionaries({n: st.sampled_from(_VALUES[t]) for n, t in columns.items()}), max_size=8)
 
 
 @st.composite
 def queries(draw: Draw) -> str:
-    """A query over `t` and `u`."""
+    """Draw a query over `t` and `u`."""
     sql, width = _query(draw, 2)
     order = f" ORDER BY {', '.join(map(str, range(1, width + 1)))}"
     ending = draw(st.sampled_from(["", "", order, f"{order} LIMIT 3", f"{order} LIMIT 2 OFFSET 1"]))
@@ -60,7 +60,7 @@ def queries(draw: Draw) -> str:
 
 
 def _query(draw: Draw, depth: int) -> tuple[str, int]:
-    """A query with the number of its columns; `depth`: how deep queries may stand in it."""
+    """Draw a query, and return it with the number of its columns. `depth` limits nested queries."""
     kinds = ["plain", "grouped", "unnested", "chosen", *(["plain", "window", "set", "with"] if depth else [])]
     match draw(st.sampled_from(kinds)):
         case "grouped":
@@ -70,7 +70,7 @@ def _query(draw: Draw, depth: int) -> tuple[str, int]:
         case "unnested":
             return _unnested(draw, depth)
         case "chosen":
-            return _chosen(draw, depth)
+            return _ordered_choice(draw, depth)
         case "set":
             word = draw(st.sampled_from(["UNION", "UNION ALL", "EXCEPT", "EXCEPT ALL", "INTERSECT", "INTERSECT ALL"]))
             left, right = (f"SELECT k, s FROM {draw(st.sampled_from(['t', 'u']))}{_where(draw, None, 0)}" for _ in "ab")
@@ -91,7 +91,7 @@ def _query(draw: Draw, depth: int) -> tuple[str, int]:
 
 
 def _source(draw: Draw, depth: int) -> tuple[str, list[Column]]:
-    """What stands in FROM, and the columns that it has."""
+    """Draw the text after FROM, and return it with its columns."""
     left, right = _columns("t"), _columns("u")
     kind = draw(st.sampled_from(["table", "table", "join", "derived", "using", "list", "lateral"]))
     if kind == "list":
@@ -116,7 +116,7 @@ def _source(draw: Draw, depth: int) -> tuple[str, list[Column]]:
 
 
 def _columns(table: str) -> list[Column]:
-    """The columns that stand in expressions."""
+    """Return the columns that occur in expressions."""
     return [(f"{table}.{name}", type_) for name, type_ in TABLES[table].items() if type_ in _LITERALS]
 
 
@@ -127,11 +127,11 @@ _OF_RESULTS = (
     "SELECT t.k AS x0, unnest(t.l) AS x1, sum(t.a) OVER (ORDER BY t.s GROUPS 1 PRECEDING) AS x2 FROM t{} "
     "QUALIFY rank() OVER (ORDER BY t.k) < 4",
 )
-"""UNNEST of what groups and windows give."""
+"""Queries with UNNEST of the results of groups and windows."""
 
 
 def _unnested(draw: Draw, depth: int) -> tuple[str, int]:
-    """Lists in the projection, side by side or grouped by their elements."""
+    """Draw a query with lists in the projection, side by side or grouped by their elements."""
     where = _where(draw, _columns("t"), depth)
     other = draw(st.sampled_from(["unnest(t.l) + t.a", "unnest([t.a, t.k])", "unnest(range(t.k))", "t.s"]))
     if draw(st.booleans()):
@@ -143,7 +143,7 @@ def _unnested(draw: Draw, depth: int) -> tuple[str, int]:
 
 
 _ALL_OF_T = "t.a, t.k, t.s, t.p, t.d"
-"""What orders rows of `t` that differ; equal ones may stand for each other."""
+"""An order of all distinguishable rows of `t`. Equal rows are interchangeable."""
 _ORDERED_CALLS = (
     f"list(t.s ORDER BY t.k DESC NULLS FIRST, {_ALL_OF_T})",
     f"first(t.p ORDER BY {_ALL_OF_T})",
@@ -161,8 +161,8 @@ _ORDERED_CALLS = (
 )
 
 
-def _chosen(draw: Draw, depth: int) -> tuple[str, int]:
-    """Rows and values that an order chooses: DISTINCT ON, and aggregates with ORDER BY."""
+def _ordered_choice(draw: Draw, depth: int) -> tuple[str, int]:
+    """Draw a query that selects rows and values by an order: DISTINCT ON, and aggregates with ORDER BY."""
     where, key = _where(draw, _columns("t"), depth), draw(st.sampled_from(["t.k", "t.s", "t.p"]))
     if draw(st.booleans()):
         way = draw(st.sampled_from(["", " DESC", " NULLS FIRST"]))
@@ -174,7 +174,7 @@ def _chosen(draw: Draw, depth: int) -> tuple[str, int]:
 
 
 def _where(draw: Draw, columns: Sequence[Column] | None, depth: int) -> str:
-    """A clause, or none. columns: None: those that both tables have."""
+    """Draw a WHERE clause or nothing. `columns` is None for the columns that both tables have."""
     known = columns if columns is not None else [("k", "int"), ("s", "string")]
     parts = draw(st.lists(st.just(None), max_size=2))
     texts = [_condition(draw, known, depth) for _ in parts]
@@ -200,7 +200,7 @@ def _condition(draw: Draw, columns: Sequence[Column], depth: int) -> str:
 
 
 def _of_query(draw: Draw, columns: Sequence[Column]) -> str:
-    """A condition with a subquery over another mention of `u`."""
+    """Draw a condition with a subquery over a second reference to `u`."""
     names = [name for name, type_ in columns if type_ == "int"]
     name = draw(st.sampled_from(names))
     inner = draw(st.sampled_from(["", " WHERE z.v > 0", " WHERE z.s = 'a'", " WHERE z.k IS NOT NULL"]))
@@ -215,7 +215,7 @@ def _of_query(draw: Draw, columns: Sequence[Column]) -> str:
 
 
 def _value(draw: Draw, column: Column) -> str:
-    """A column, or something that is made of it."""
+    """Draw a column, or an expression of one."""
     name, type_ = column
     made = {
         "int": ("{0} + 1", "-{0}", "coalesce({0}, 0)", "CASE WHEN {0} > 1 THEN {0} ELSE 0 END", "{0} % 3"),

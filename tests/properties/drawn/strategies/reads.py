@@ -1,4 +1,4 @@
-"""Reads of drawn tables, in every shape, most often where deletes hide rows."""
+"""Reads of drawn tables in every shape, mostly at points where deletes apply to rows."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -16,22 +16,22 @@ from harness.suite.scenarios.model import Selector
 
 @st.composite
 def reads(draw: Draw, model: TableModel) -> Shape:
-    """A read in any shape, 59 of 60 times at a point where deletes hide rows, if there is any.
+    """Draw a read in any shape, 59 of 60 times at a point where deletes apply to rows, if there is any.
 
-    Hypothesis makes several examples of one that it liked, so that a rarer choice comes in groups.
+    Hypothesis derives several examples from one that increased its coverage, so rare choices occur in groups.
     """
     points = model.points()[::-1]
     hiding = [at for at in points if model.hiding(at)]
     more = 59 * len(points) // max(1, len(hiding))
-    chosen = hiding + points + hiding * more  # Hypothesis often takes the first or the last
+    chosen = hiding + points + hiding * more  # Hypothesis often draws the first or the last element
     at = draw(st.sampled_from(chosen))
-    exact = [f for f in _kept(model, at) if _is_exact(f)]
+    exact = [f for f in _readable_columns(model, at) if _is_exact(f)]
     bound = [f for f in exact if not isinstance(f.type, dt.TimestampType)]
     kinds = ["rows", *(["bound"] if bound else []), "count", *(["groups", "first", "pairs"] if exact else [])]
     match draw(st.sampled_from(kinds)):
         case "bound":
             where = draw(predicates(bound).filter(lambda p: any(True for _ in literals(p))))
-            return Bound(ReadShape(at=at, columns=draw(_some(_kept(model, at))), where=where))
+            return Bound(ReadShape(at=at, columns=draw(_some(_readable_columns(model, at))), where=where))
         case "first":
             return _first(draw, model, at, exact)
         case "groups":
@@ -45,8 +45,8 @@ def reads(draw: Draw, model: TableModel) -> Shape:
             return ReadShape(at=at, columns=shown, where=_where(draw, model, at))
 
 
-def _kept(model: TableModel, at: Selector) -> list[dt.Field]:
-    """The columns whose types leave a query as they are: DuckDB has none for some of the table's."""
+def _readable_columns(model: TableModel, at: Selector) -> list[dt.Field]:
+    """Return the columns whose types queries do not change. DuckDB lacks some of the table's types."""
     return [f for f in model.columns_at(at) if not any(_is_changed(g.type) for _, g in dt.walk((f,)))]
 
 
@@ -62,7 +62,7 @@ _ORDERED = (dt.BooleanType, dt.DateType, dt.DecimalType, dt.IntegerType, dt.Stri
 
 
 def _is_exact(f: dt.Field) -> bool:
-    """Tells whether values of the column have an order, and equal ones are the same; floats have two zeros."""
+    """Return whether values of the column are ordered and equal values are identical. Floats have two zeros."""
     return isinstance(f.type, _ORDERED)
 
 
@@ -90,7 +90,7 @@ def _groups(draw: Draw, model: TableModel, at: Selector, exact: Sequence[dt.Fiel
     for f in exact:
         measures += [("count", f.name), ("min", f.name), ("max", f.name)]
         match f.type:
-            case dt.IntegerType(bits=bits) if bits < 64:  # sums of longs are exact on DuckDB alone beyond 64 bits
+            case dt.IntegerType(bits=bits) if bits < 64:  # beyond 64 bits, only DuckDB sums longs exactly
                 measures.append(("sum", f.name))
             case dt.DecimalType(precision=precision) if precision <= 28:
                 measures.append(("sum", f.name))
@@ -100,15 +100,17 @@ def _groups(draw: Draw, model: TableModel, at: Selector, exact: Sequence[dt.Fiel
 
 
 def _pairs(draw: Draw, model: TableModel, at: Selector, points: Sequence[Selector]) -> PairedRows:
-    """At another moment, or under another filter."""
+    """Draw a join with a read at another time or with another filter."""
     other = draw(st.sampled_from(points))
-    left, right = _kept(model, at), _kept(model, other)
+    left, right = _readable_columns(model, at), _readable_columns(model, other)
     keys = [(f.name, g.name) for f in left for g in right if _is_exact(f) and f.type == g.type]
     if not keys:
         other = at
         keys = [(f.name, f.name) for f in left if _is_exact(f)]
     sides = [
-        ReadShape(at=point, columns=draw(_some(_kept(model, point), max_size=3)), where=_where(draw, model, point))
+        ReadShape(
+            at=point, columns=draw(_some(_readable_columns(model, point), max_size=3)), where=_where(draw, model, point)
+        )
         for point in (at, other)
     ]
     return PairedRows(sides[0], sides[1], draw(st.sampled_from(keys)), draw(st.booleans()))

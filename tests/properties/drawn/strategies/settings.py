@@ -1,4 +1,4 @@
-"""Settings of new tables, as the key `table` of a scenario has them."""
+"""Settings of new tables, in the form of a scenario's key `table`."""
 
 from typing import Any
 
@@ -12,7 +12,7 @@ from drawn.strategies.types import Draw, TableKind, schemas
 
 @st.composite
 def tables(draw: Draw, kind: TableKind) -> dict[str, Any]:
-    """A table of a format and version: its schema, and how it is partitioned and mapped."""
+    """Draw a table of a format and version: its schema, partitioning, and column mapping."""
     schema = draw(schemas(kind))
     if kind == "delta":
         table: dict[str, Any] = {"schema": schema}

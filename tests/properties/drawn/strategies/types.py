@@ -1,4 +1,4 @@
-"""Column types of both formats: those that each format version allows, and how a scenario spells them."""
+"""Column types of both formats: the types that each format version allows, and their texts in scenarios."""
 
 from collections.abc import Callable
 from typing import Any, Final, TypeAlias
@@ -31,12 +31,14 @@ _DELTA: Final[tuple[dt.Type, ...]] = (dt.IntegerType(8), dt.IntegerType(16))
 _KEYS: Final[tuple[dt.Type, ...]] = (dt.StringType(), dt.IntegerType(32), dt.DateType())
 
 NAMES: Final[tuple[str, ...]] = ("id", "a", "b", "select", "naïve", "x y", "Value", "c", "d", "e", "f", "g", "h")
-"""Names of columns; none equals another in any case."""
+"""Names of columns, which differ even if case is ignored."""
 _INNER: Final[tuple[str, ...]] = ("p", "q", "r")
 
 
 def primitive_types(kind: TableKind) -> tuple[dt.Type, ...]:
-    """The primitive types of a table's columns, simplest first, without `unknown`, which no struct may hold."""
+    """Return the primitive types of a table's columns, simplest first, without `unknown`, which structs may not
+    contain.
+    """
     match kind:
         case "delta":
             return (*_SHARED, *_DELTA)
@@ -47,7 +49,7 @@ def primitive_types(kind: TableKind) -> tuple[dt.Type, ...]:
 
 
 def types(kind: TableKind, *, depth: int = 2) -> st.SearchStrategy[dt.Type]:
-    """Types of columns; those of fields inside have the id 0. depth: of lists, maps and structs in each other."""
+    """Return a strategy for column types. Nested fields have the id 0. `depth` limits nesting."""
     primitives = st.sampled_from(primitive_types(kind))
     if depth == 0:
         return primitives
@@ -59,14 +61,14 @@ def types(kind: TableKind, *, depth: int = 2) -> st.SearchStrategy[dt.Type]:
 
 
 def column_types(kind: TableKind) -> st.SearchStrategy[dt.Type]:
-    """Types of top-level columns: `types`, and now and then the type whose values are all null."""
+    """Return a strategy for types of top-level columns: `types`, and occasionally a type with null values only."""
     always_null: st.SearchStrategy[dt.Type] = st.just(dt.UnknownType())
     allowed = types(kind)
     return allowed if kind in ("iceberg-1", "iceberg-2") else st.one_of(*[allowed] * 9, always_null)
 
 
 def type_text(kind: TableKind, type_: dt.Type) -> str:
-    """The type as a scenario of the format spells it."""
+    """Return the text of the type in a scenario of the format."""
     match type_:
         case dt.StructType(fields=fields):
             return f"struct<{', '.join(f'{f.name}: {type_text(kind, f.type)}' for f in fields)}>"
@@ -83,14 +85,14 @@ def type_text(kind: TableKind, type_: dt.Type) -> str:
 
 
 def schemas(kind: TableKind) -> st.SearchStrategy[dict[str, str]]:
-    """Schemas as the key `schema` of a scenario's table has them; the first column, `id`, is a long."""
+    """Return a strategy for schemas in the form of a scenario's `schema`. The first column, `id`, is a long."""
     text = column_types(kind).map(lambda t: type_text(kind, t))
     more = st.dictionaries(st.sampled_from(NAMES[1:]), text, min_size=1, max_size=3)
     return more.map(lambda columns: {"id": "long", **columns})
 
 
 def widenings(kind: TableKind, type_: dt.Type) -> tuple[dt.Type, ...]:
-    """The types that a column of this type may be widened to, in the format.
+    """Return the types to which a column of this type may be widened in the format.
 
     Spec: Iceberg, "Schema Evolution"; Delta, "Type Widening".
     """

@@ -1,7 +1,8 @@
-"""Values of every type, as scenarios write them, drawn from few so that keys collide.
+"""Values of every type in the form of scenarios, drawn from few so that keys collide.
 
-The first of a type look like data. The last are where readers go wrong: ends of ranges, NaN and -0.0, empty and long
-texts, signs beyond ASCII, years that calendars do not have. Nulls are among them at every level.
+The first values of a type look like data. The last values are those that readers often get wrong: ends of ranges, NaN
+and -0.0, empty and long texts, non-ASCII characters, and years that calendars do not support. Nulls occur at every
+level.
 """
 
 import math
@@ -53,9 +54,9 @@ USUAL_FLOATS = (1.5, 0.0, -1.5, 2.0, 0.25)
 _ODD_FLOATS = (math.nan, -0.0, math.inf, -math.inf, 2.0**-126, -(2.0**100))
 
 
-@cache  # a strategy that is known is checked no more
+@cache  # Hypothesis does not validate a cached strategy again
 def values(type_: dt.Type) -> st.SearchStrategy[Any]:
-    """Values of a type that are not null themselves; inside lists, maps and structs nulls occur."""
+    """Return a strategy for values of a type that are not null. Inside lists, maps, and structs, nulls occur."""
     match type_:
         case dt.StructType(fields=fields):
             return st.fixed_dictionaries({f.name: field_values(f) for f in fields})
@@ -71,7 +72,7 @@ def values(type_: dt.Type) -> st.SearchStrategy[Any]:
 
 
 def field_values(field: dt.Field) -> st.SearchStrategy[Any]:
-    """Values of a field, null among them unless it is required."""
+    """Return a strategy for values of a field, including null unless it is required."""
     return values(field.type) if field.required else _or_null(field.type)
 
 
@@ -82,13 +83,13 @@ def _or_null(type_: dt.Type) -> st.SearchStrategy[Any]:
 
 
 def rows(fields: Sequence[dt.Field], *, max_size: int) -> st.SearchStrategy[list[list[Any]]]:
-    """Rows as lists in the order of the fields."""
+    """Return a strategy for rows as lists in the order of the fields."""
     row = st.tuples(*[field_values(f) for f in fields]).map(list)
     return st.lists(row, min_size=1, max_size=max_size)
 
 
 def pool(type_: dt.Type) -> Sequence[Any]:
-    """The values that a primitive type's are drawn from, simplest first."""
+    """Return the values that values of a primitive type are drawn from, simplest first."""
     match type_:
         case dt.BooleanType():
             return False, True

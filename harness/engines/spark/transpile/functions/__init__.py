@@ -1,1 +1,4 @@
-"""Functions of DuckDB in Spark's SQL by kind of values. `registry` has the shape of an entry, `table` all entries."""
+"""Translation of DuckDB's functions, in one module per kind of values.
+
+`registry` defines an entry, `table` lists all.
+"""

@@ -1,4 +1,7 @@
-"""Intervals, differences of timestamps, parts of moments, and series. No interval or difference leaves a query."""
+"""Intervals, differences of timestamps, parts of dates and times, and series.
+
+An interval or a difference of timestamps cannot be a column of the result.
+"""
 
 from __future__ import annotations
 
@@ -20,9 +23,9 @@ from harness.metadata.filters.literals import LiteralKind, literal_of
 from harness.metadata.model import schema as dt
 
 INTERVAL = dt.OpaqueType("interval")
-"""Months, days and microseconds; on Spark a CalendarInterval."""
+"""Months, days, and microseconds. On Spark it is a CalendarInterval."""
 SPAN = dt.OpaqueType("difference of timestamps")
-"""The type of `timestamp - timestamp` on DuckDB: an interval without months; on Spark microseconds, a BIGINT."""
+"""The type of `timestamp - timestamp`: on DuckDB an interval without months, on Spark microseconds as a BIGINT."""
 
 _CLOCK, _INSTANT = dt.TimestampType(), dt.TimestampType(utc=True)
 _MONTHS = {"year": 12, "quarter": 3, "month": 1, "decade": 120, "century": 1200, "millennium": 12000}
@@ -32,7 +35,7 @@ _DAY_US = 86_400_000_000
 
 
 def micros(value: TypedSql) -> str:
-    """Microseconds since 1970 of a DATE or TIMESTAMP."""
+    """Return microseconds since 1970 for a DATE or TIMESTAMP."""
     if isinstance(value.type, dt.DateType):
         return f"(CAST(UNIX_DATE({value.sql}) AS BIGINT) * {_DAY_US}L)"
     instant = value.sql if value.type == dt.TimestampType(utc=True) else f"CAST({value.sql} AS TIMESTAMP)"
@@ -40,7 +43,7 @@ def micros(value: TypedSql) -> str:
 
 
 def amount(value: TypedSql, unit: str) -> TypedSql | None:
-    """An interval of so many units; None if that is no number of 32 bits."""
+    """Return an interval of `value` units. None if the value is not an integer of at most 32 bits."""
     if not _is_small(value):
         return None
     sql = f"CAST({value.sql} AS INT)"
@@ -57,7 +60,7 @@ def amount(value: TypedSql, unit: str) -> TypedSql | None:
 
 
 def interval(node: exp.Expr) -> tuple[int, int, int] | None:
-    """Months, days and microseconds of an interval that is a literal; None if it is none that is understood."""
+    """Return the months, days, and microseconds of an interval literal. None for other or unsupported nodes."""
     if not isinstance(node, exp.Interval) or node.this is None:
         return None
     unit, literal = node.args.get("unit"), literal_of(node.this)
@@ -88,7 +91,7 @@ _UNITS = {*_MONTHS, *_DAYS, *_CLOCK_US}
 
 
 def interval_text(parts: tuple[int, int, int]) -> TypedSql:
-    """An interval in Spark's SQL."""
+    """Return an interval as an expression."""
     months, days, clock = parts
     sign = "-" if clock < 0 else ""
     seconds = f"{sign}{abs(clock) // 1_000_000}.{abs(clock) % 1_000_000:06d}BD"
@@ -96,13 +99,13 @@ def interval_text(parts: tuple[int, int, int]) -> TypedSql:
 
 
 def span(parts: tuple[int, int, int]) -> TypedSql | None:
-    """An interval without months, as a difference of timestamps."""
+    """Return an interval as a difference of timestamps. None if it has months."""
     months, days, clock = parts
     return None if months else TypedSql(f"{days * _DAY_US + clock}L", SPAN)
 
 
 def interval_of_node(node: exp.Expr, count: TypedSql | None) -> TypedSql | None:
-    """`INTERVAL …`; count: its amount, lowered, where it is no literal."""
+    """Translate `INTERVAL …`. `count` is the translated number of units if it is not a literal."""
     parts = interval(node)
     if parts is not None:
         return interval_text(parts)
@@ -113,7 +116,7 @@ def interval_of_node(node: exp.Expr, count: TypedSql | None) -> TypedSql | None:
 
 
 def arithmetic(left: TypedSql, sign: str, right: TypedSql) -> TypedSql | None:
-    """A sum, difference or product with moments and intervals; None for other types."""
+    """Translate a sum, difference, or product of dates, timestamps, and intervals. None for other types."""
     if sign != "-" and not isinstance(left.type, dt.DateType | dt.TimestampType):
         left, right = right, left
     if sign == "*":
@@ -140,11 +143,11 @@ def _is_small(value: TypedSql) -> bool:
     return isinstance(value.type, dt.IntegerType) and value.type.bits <= 32
 
 
-# Series of numbers and of moments, as lists. In FROM they are rows.
+# Series of numbers and timestamps are lists, which become rows in FROM.
 
 
 def _series(call: Call) -> TypedSql | None:
-    """`range` leaves its end out, `generate_series` does not."""
+    """Translate `range`, which excludes its end, or `generate_series`, which includes it."""
     if not 1 <= len(call.arguments) <= 3:
         return None
     values = call.values()[:2]
@@ -158,7 +161,7 @@ def _series(call: Call) -> TypedSql | None:
 def _numbers(call: Call, values: list[TypedSql]) -> TypedSql:
     step = 1 if len(call.arguments) < 3 else call.value(2).number
     if step is None or step == 0:
-        raise call.refusal(f"{call.name}() with a step that is no literal")
+        raise call.refusal(f"{call.name}() with a step that is not a literal")
     start, end = ("0L" if v is None else BIGINT(v) for v in (values if len(values) == 2 else [None, *values]))
     if call.name == "range":
         end = f"({end} {'-' if step > 0 else '+'} 1L)"
@@ -176,7 +179,7 @@ def _moments(call: Call, first: TypedSql, last: TypedSql) -> TypedSql:
     if call.name == "range":
         series = f"FILTER({series}, v -> v < {end})"
     if parts[0]:
-        # DuckDB goes on from the month before, whose last day may be an earlier one.
+        # DuckDB adds a month to the previous value, whose day may have been reduced to the last of a month.
         message = "'harness: a series by months from behind the 28th differs between the engines'"
         series = f"CASE WHEN DAY({start}) > 28 THEN RAISE_ERROR({message}) ELSE {series} END"
     return _series_list(f"{end} >= {start}", series, f"{end} < {start}", _CLOCK)
@@ -190,7 +193,7 @@ def _series_list(forward: str, series: str, back: str, element: dt.Type) -> Type
 SERIES = (Function(("range",), _series), Function(("generate_series",), _series))
 
 
-# Parts of a moment: {0} is a DATE or a TIMESTAMP of Spark.
+# Parts of a date or time. {0} is a DATE or a TIMESTAMP on Spark.
 _YEAR = "YEAR({0})"
 _DATES = {
     "year": _YEAR,
@@ -234,19 +237,19 @@ _OTHER_NAMES = {
 }
 _PART = {other: part for part, others in _OTHER_NAMES.items() for other in (part, *others)}
 _BEFORE_CHRIST = ("decade", "century", "millennium", "yearweek", "era")
-"""Parts that DuckDB counts otherwise before the year 1."""
+"""Parts that DuckDB counts differently before the year 1."""
 
 
 def _part_name(call: Call, place: int) -> str:
-    """The part of a moment that an argument names; refused if it is no literal."""
+    """Return the part of a date that an argument names. An argument that is not a literal is refused."""
     name = call.value(place).text
     if name is None:
-        raise call.refusal("a part of a date that no literal names")
+        raise call.refusal("a part of a date that is not a literal")
     return _PART.get(name.lower(), name.lower())
 
 
 def _part_of(part: str) -> Lowering:
-    """`year(x)`."""
+    """Return the lowering of `year(x)` and similar functions."""
     return lambda call: _part(call, part, call.value(0))
 
 
@@ -271,7 +274,7 @@ def _part(call: Call, part: str, value: TypedSql) -> TypedSql:
 
 
 def _part_of_span(call: Call, part: str, value: TypedSql) -> TypedSql:
-    """A part of a difference of two timestamps: so many days, and the rest of a day."""
+    """Translate a part of a difference of timestamps, which consists of days and the rest of a day."""
     within, unit = {
         "day": (0, _DAY_US),
         "hour": (_DAY_US, _CLOCK_US["hour"]),
@@ -298,7 +301,7 @@ def _truncate(call: Call) -> TypedSql | None:
         raise call.refusal(f"date_trunc of {value.type}")
     type_ = value.type if isinstance(value.type, dt.TimestampType) else _CLOCK
     if unit in _TRUNCATED:
-        # Spark gives an instant in the session's zone, which is UTC here.
+        # Spark truncates an instant in the session's zone, which is UTC here.
         sql = f"DATE_TRUNC('{unit.upper()}', {value.sql})"
     elif unit in _YEARS:
         start = f"MAKE_DATE(YEAR({value.sql}) DIV {_YEARS[unit]} * {_YEARS[unit]}, 1, 1)"
@@ -322,7 +325,7 @@ _COUNTED = {
 
 
 def _ends(call: Call) -> tuple[str, list[TypedSql]]:
-    """The unit and the two moments of a difference. Raises UnsupportedError."""
+    """Return the unit and the two dates or timestamps of a difference."""
     ends = [call.value(1), call.value(2)]
     if not all(is_moment(v.type) for v in ends):
         raise call.refusal(f"{call.name} of {', '.join(str(v.type) for v in ends)}")
@@ -330,7 +333,7 @@ def _ends(call: Call) -> tuple[str, list[TypedSql]]:
 
 
 def _date_difference(call: Call) -> TypedSql | None:
-    """Boundaries of a unit that lie between two moments."""
+    """Translate `date_diff`: the number of unit boundaries between two values."""
     unit, (first, last) = _ends(call)
     if unit in ("day", "dow", "doy", "isodow"):
         return TypedSql(f"CAST(DATEDIFF(CAST({last.sql} AS DATE), CAST({first.sql} AS DATE)) AS BIGINT)", LONG)
@@ -344,7 +347,7 @@ def _date_difference(call: Call) -> TypedSql | None:
 
 
 def _whole_between(call: Call) -> TypedSql | None:
-    """Whole units between two moments."""
+    """Translate `date_sub`: the number of whole units between two values."""
     unit, (first, last) = _ends(call)
     units = {"week": 7 * _DAY_US, "day": _DAY_US, **_CLOCK_US}
     if unit not in units:
@@ -360,7 +363,7 @@ _NAMES = {
     "doy": ("dayofyear",),
     "week": ("week", "weekofyear"),
 }
-"""The names of functions of parts that are not called as their part alone."""
+"""The function names of parts, if they are not only the part's name."""
 
 FUNCTIONS = (
     *(Function(_NAMES.get(part, (part,)), _part_of(part), 1) for part in (*_DATES, *_CLOCKS, "epoch")),

@@ -1,4 +1,4 @@
-"""Functions of lists, structs and maps. Nulls in lists are values to Spark, and mostly nothing to DuckDB."""
+"""Functions of lists, structs, and maps. Spark treats nulls in lists as values; DuckDB mostly skips them."""
 
 from __future__ import annotations
 
@@ -41,11 +41,11 @@ from harness.metadata.model import schema as dt
 
 PLAIN = (dt.BooleanType, dt.IntegerType, dt.DecimalType, dt.StringType, dt.DateType, dt.TimestampType)
 ORDERED = (*PLAIN, dt.FloatType)
-"""Types of elements that have an order, and of those the ones whose equality is plain."""
+"""Element types with an order, and among them the types with plain equality."""
 
 
 def list_argument(call: Call, place: int = 0) -> TypedSql:
-    """An argument that is a list. Raises UnsupportedError."""
+    """Return an argument, which must be a list."""
     value = call.value(place)
     if not isinstance(value.type, dt.ListType):
         raise call.refusal(f"{call.name} of {value.type}")
@@ -53,13 +53,13 @@ def list_argument(call: Call, place: int = 0) -> TypedSql:
 
 
 def element_of(value: TypedSql) -> dt.Type:
-    """The type of a list's elements."""
+    """Return the element type of a list."""
     assert isinstance(value.type, dt.ListType)
     return value.type.element.type
 
 
 def _as_element(call: Call, place: int, element: dt.Type) -> str:
-    """An argument as a value of a list's type. Raises UnsupportedError."""
+    """Return an argument in the type of a list's elements."""
     value = call.value(place)
     (_, text), type_ = with_common_type((TypedSql("", element), value), call.name)
     if str(type_) != str(element):
@@ -68,7 +68,7 @@ def _as_element(call: Call, place: int, element: dt.Type) -> str:
 
 
 def without_nulls(sql: str) -> str:
-    """A list without its nulls."""
+    """Return an expression for a list without its nulls."""
     return f"FILTER({sql}, v -> v IS NOT NULL)"
 
 
@@ -77,7 +77,7 @@ def _empty(type_: dt.Type) -> str:
 
 
 def list_value(call: Call) -> TypedSql:
-    """A list of values; its elements have the type that DuckDB gives to values of any kind, literals or not."""
+    """Translate `[…]`. The elements get the type that DuckDB gives to values of any kind, literals or not."""
     values = call.values()
     if not values or all(isinstance(v.type, dt.UnknownType) for v in values):
         raise call.refusal("a list without a type")
@@ -88,7 +88,10 @@ def list_value(call: Call) -> TypedSql:
 
 
 def _with_element(spark: str, result: dt.Type) -> Lowering:
-    """A function of a list `{0}` and a value `{1}` of its elements' type; None: there is no list."""
+    """Return the lowering of a function of a list `{0}` and a value `{1}` of the element type.
+
+    It returns None if the first argument is not a list.
+    """
 
     def lower(call: Call) -> TypedSql | None:
         listed = call.value(0)
@@ -100,7 +103,7 @@ def _with_element(spark: str, result: dt.Type) -> Lowering:
     return lower
 
 
-# Spark does not know where a null is in the list and nothing is found.
+# Spark returns null if the value is not found and the list has a null.
 contains = _with_element(
     "COALESCE(ARRAY_CONTAINS({0}, {1}), CASE WHEN {0} IS NOT NULL AND {1} IS NOT NULL THEN false END)", BOOLEAN
 )
@@ -112,13 +115,13 @@ _position = _with_element(
 
 
 def check_elements(call: Call, listed: TypedSql, types: tuple[type, ...]) -> None:
-    """Refuses elements of other types."""
+    """Refuse a list whose elements have other types."""
     if not isinstance(element_of(listed), types):
         raise call.refusal(f"{call.name} of {listed.type}")
 
 
 def _list_condition(condition: str) -> Lowering:
-    """A condition on two lists of one type, `{0}` and `{1}`."""
+    """Return the lowering of a condition on two lists of the same type, `{0}` and `{1}`."""
 
     def lower(call: Call) -> TypedSql | None:
         first, second = list_argument(call, 0), list_argument(call, 1)
@@ -131,7 +134,7 @@ def _list_condition(condition: str) -> Lowering:
 
 
 def element_at(call: Call, listed: TypedSql, place: TypedSql) -> TypedSql:
-    """An element by its place from 1 on, or from the end by a negative one; null where there is none."""
+    """Return a list's element by its index from 1 or, if negative, from the end. Null if there is no such element."""
     index = clip_to_int(place)
     if index is None:
         raise call.refusal(f"an element by {place.type}")
@@ -144,10 +147,10 @@ def element_at(call: Call, listed: TypedSql, place: TypedSql) -> TypedSql:
 
 
 def slice_list(call: Call, base: TypedSql, first: TypedSql | None, last: TypedSql | None) -> TypedSql:
-    """A part of a list or a text by literals; both ends belong to it."""
+    """Return a part of a list or text between two literal indexes, both included."""
     start, end = (1 if first is None else first.number), (None if last is None else last.number)
     if start is None or (end is None and last is not None):
-        raise call.refusal("a slice by what is no literal", "use list_filter() with an index")
+        raise call.refusal("a slice with a bound that is not a literal", "use list_filter() with an index")
     is_text = isinstance(base.type, dt.StringType)
     size = f"{'CHAR_LENGTH' if is_text else 'SIZE'}({base.sql})"
     begin = str(max(start, 1)) if start >= 0 else f"GREATEST({size} {start + 1:+d}, 1)"
@@ -157,9 +160,9 @@ def slice_list(call: Call, base: TypedSql, first: TypedSql | None, last: TypedSq
 
 
 def character(call: Call, text: TypedSql, place: TypedSql) -> TypedSql:
-    """A character of a text by a literal place; nothing where there is none."""
+    """Return a character of a text by a literal index. Empty if there is no such character."""
     if not place.number:
-        raise call.refusal("a character by what is no literal", "use substring()")
+        raise call.refusal("a character at an index that is not a literal", "use substring()")
     return slice_list(call, text, place, place)
 
 
@@ -184,7 +187,7 @@ def _sort_by(call: Call, order: str, nulls: str) -> TypedSql:
 
 
 def _distinct_inside(call: Call) -> TypedSql | None:
-    """The values of `list_distinct` in the argument, whose order means nothing to the function around it."""
+    """Return the values of a `list_distinct` call in the argument, for a function that ignores their order."""
     node = call.arguments[0]
     if not isinstance(node, exp.Anonymous) or str(node.this).lower() not in _DISTINCT or len(node.expressions) != 1:
         return None
@@ -198,7 +201,7 @@ _DISTINCT = ("list_distinct", "array_distinct")
 
 
 def size(call: Call) -> TypedSql | None:
-    """`len` of a list."""
+    """Translate `len` of a list."""
     value = _distinct_inside(call) or call.value(0)
     return TypedSql(f"CAST(SIZE({value.sql}) AS BIGINT)", LONG) if isinstance(value.type, dt.ListType) else None
 
@@ -253,12 +256,12 @@ _KEYS = (dt.StringType, dt.IntegerType)
 
 
 def map_of(key: dt.Type, value: dt.Type) -> dt.MapType:
-    """The type of maps from values of a type to values of another one."""
+    """Return the type of maps with keys and values of two types."""
     return dt.MapType(dt.Field(id=1, name="key", type=key), dt.Field(id=2, name="value", type=value))
 
 
 def members(base: TypedSql, names: Iterable[str], node: exp.Expr) -> TypedSql:
-    """A field of a struct in a struct; names match in their case first, as DuckDB has it. Raises UnsupportedError."""
+    """Return a nested struct field by its path. Names match exactly or, as on DuckDB, ignoring case."""
     for name in names:
         fields = base.type.fields if isinstance(base.type, dt.StructType) else ()
         found = [f for f in fields if f.name == name] or [f for f in fields if f.name.casefold() == name.casefold()]
@@ -269,7 +272,7 @@ def members(base: TypedSql, names: Iterable[str], node: exp.Expr) -> TypedSql:
 
 
 def _struct_pack(call: Call) -> TypedSql | None:
-    """`struct_pack(a := 1)` and `{'a': 1}`."""
+    """Translate `struct_pack(a := 1)` and `{'a': 1}`."""
     fields, parts = [], []
     for place, item in enumerate(call.arguments, 1):
         if not isinstance(item, exp.PropertyEQ) or not isinstance(item.this, exp.Identifier | exp.Literal):
@@ -286,10 +289,10 @@ def _struct_pack(call: Call) -> TypedSql | None:
 
 
 def _field(call: Call) -> TypedSql | None:
-    """`struct_extract`."""
+    """Translate `struct_extract`."""
     name = call.value(1).text
     if name is None:
-        raise call.refusal("a field that no literal names")
+        raise call.refusal("a field name that is not a literal")
     return members(call.value(0), [name], call.node)
 
 
@@ -299,7 +302,7 @@ def _pair(type_: dt.MapType) -> dt.Type:
 
 
 def _by_key(spark: str, result: Callable[[dt.MapType], dt.Type]) -> Callable[[Call], TypedSql]:
-    """A function of a map `{0}` and a key `{1}`. result: the type of its result."""
+    """Return the lowering of a function of a map `{0}` and a key `{1}`. `result` returns its result type."""
 
     def lower(call: Call) -> TypedSql:
         value, key = call.value(0), call.value(1)
@@ -315,7 +318,7 @@ def _by_key(spark: str, result: Callable[[dt.MapType], dt.Type]) -> Callable[[Ca
 
 
 lookup = _by_key("TRY_ELEMENT_AT({0}, {1})", lambda t: t.value.type)
-"""`m[k]`: null where there is none."""
+"""Translates `m[k]`, which is null for a missing key."""
 _lookup_as_list = _by_key(
     "CASE WHEN {0} IS NULL THEN NULL WHEN MAP_CONTAINS_KEY({0}, {1}) THEN ARRAY(TRY_ELEMENT_AT({0}, {1})) "
     "ELSE CAST(ARRAY() AS {type}) END",
@@ -325,7 +328,7 @@ _contains = _by_key("MAP_CONTAINS_KEY({0}, {1})", lambda t: BOOLEAN)
 
 
 def map_from_lists(call: Call, keys: list[exp.Expr], values: list[exp.Expr]) -> TypedSql:
-    """`MAP {k: v}`: a key that comes twice is an error on both engines."""
+    """Translate `MAP {k: v}`. A duplicate key is an error on both engines."""
     found = [[call.expressions.translate(node) for node in nodes] for nodes in (keys, values)]
     if not keys or any(all(isinstance(v.type, dt.UnknownType) for v in side) for side in found):
         raise call.refusal("a map without types")
@@ -338,7 +341,10 @@ def map_from_lists(call: Call, keys: list[exp.Expr], values: list[exp.Expr]) -> 
 
 
 def _map_from_two_lists(call: Call) -> TypedSql | None:
-    """`map(keys, values)`: lists of other lengths, and keys that are null or come twice, are errors on both engines."""
+    """Translate `map(keys, values)`.
+
+    Lists of different lengths and null or duplicate keys are errors on both engines.
+    """
     if len(call.arguments) != 2:
         raise call.refusal("a map without types")
     lists = call.values()
@@ -378,7 +384,7 @@ def _sum(call: Call) -> TypedSql | None:
         case _:
             return None
     values = without_nulls(listed.sql)
-    # Spark adds with one digit to spare.
+    # Spark's sum has one digit more.
     spare = dt.DecimalType(37, result.scale) if isinstance(result, dt.DecimalType) and result.scale else result
     name = type_name(spare)
     added = f"AGGREGATE({values}, CAST(0 AS {name}), (s, v) -> CAST(s + CAST(v AS {name}) AS {name}))"
@@ -386,11 +392,11 @@ def _sum(call: Call) -> TypedSql | None:
 
 
 def _list_aggregate(call: Call) -> TypedSql | None:
-    """`list_aggregate(l, 'sum')`, as `list_sum(l)`."""
+    """Translate `list_aggregate(l, 'sum')` like `list_sum(l)`."""
     named = call.value(1).text
     function = _AGGREGATES.get(f"list_{str(named).lower()}")
     if function is None:
-        raise call.refusal(f"{call.name} by {named or 'what no literal names'}", _INSTEAD)
+        raise call.refusal(f"{call.name} by {named or 'a name that is not a literal'}", _INSTEAD)
     return function.lower(replace(call, arguments=call.arguments[:1]))
 
 
@@ -407,7 +413,7 @@ _INSTEAD = "use list_sum(), list_min(), list_max() or list_count()"
 
 
 def _text(call: Call) -> TypedSql | None:
-    """`array_to_string`."""
+    """Translate `array_to_string`."""
     listed, between = list_argument(call), VARCHAR(call.value(1)) if call.value(1).text is not None else None
     item = ANY_TEXT(TypedSql("v", element_of(listed)))
     if item is None or between is None:
@@ -430,7 +436,7 @@ def _list_filter(call: Call) -> TypedSql | None:
 
 
 def _lambda(call: Call) -> tuple[TypedSql, str, TypedSql]:
-    """The list, the variables in Spark's words, and the body."""
+    """Return the list, the variables of the lambda on Spark, and its translated body."""
     if not isinstance(call.arguments[1], exp.Lambda):
         raise call.refusal(f"{call.name} without a lambda")
     listed, node = list_argument(call), call.arguments[1]
@@ -447,7 +453,7 @@ def _lambda(call: Call) -> tuple[TypedSql, str, TypedSql]:
 
 
 def comprehension(call: Call, node: exp.Comprehension) -> TypedSql:
-    """`[x + 1 for x in l if x > 2]`."""
+    """Translate `[x + 1 for x in l if x > 2]`."""
     listed = call.expressions.translate(node.args["iterator"])
     if not isinstance(listed.type, dt.ListType) or node.args.get("position"):
         raise call.refusal("this list comprehension", "use list_transform()")

@@ -35,7 +35,7 @@ _TINY = dt.IntegerType(8)
 _INFINITY = spark_text.literal(math.inf, DOUBLE)
 
 
-# Spark's functions of doubles give a BIGINT, which holds neither NaN nor 1e300 nor -0.0.
+# Spark's functions of doubles return a BIGINT, which can hold neither NaN nor 1e300 nor -0.0.
 
 
 def _floor(double: str) -> str:
@@ -43,7 +43,7 @@ def _floor(double: str) -> str:
 
 
 def _nearest(double: str) -> str:
-    """Half away from zero: the shortest text of a double, which Spark rounds, ends in .5 where the double does."""
+    """Round half away from zero. Spark rounds the shortest text of a double, which ends in .5 if the double does."""
     return f"(ROUND(ABS({double}), 0) * SIGNUM({double}))"
 
 
@@ -52,11 +52,11 @@ def _as_double(value: TypedSql) -> str | None:
 
 
 WIDENED: Parameter = _as_double
-"""A floating-point number as a DOUBLE."""
+"""A floating-point number, as a DOUBLE."""
 
 
 def _to_whole(names: tuple[str, ...], whole: Signature, decimal: str, double: str) -> Function:
-    """`floor`, `ceil` and `trunc`, by what they are of whole numbers, of decimals and of doubles."""
+    """Return the entry for `floor`, `ceil`, or `trunc`, from its forms for integers, decimals, and doubles."""
     return function_of_forms(
         names,
         whole,
@@ -69,7 +69,7 @@ def _round(call: Call) -> TypedSql | None:
     value = call.value(0)
     places = call.value(1).number if len(call.arguments) == 2 else 0
     if len(call.arguments) > 2 or places is None:
-        raise call.refusal("round to a number of places that is no literal")
+        raise call.refusal("round to a number of places that is not a literal")
     match value.type:
         case dt.DecimalType(precision=precision, scale=scale) if places >= 0:
             if places >= scale:
@@ -85,10 +85,11 @@ def _round(call: Call) -> TypedSql | None:
 
 
 def _round_double(double: str, places: int, *, given: bool) -> str:
-    """A double rounded as on DuckDB: times a power of ten, to the nearest whole number, and divided again.
+    """Round a double like DuckDB: multiply by a power of ten, round to the nearest integer, and divide again.
 
-    Up to 2.0.0, DuckDB rounds the double that is nearest to the product, later the product: 2.675 times 100, whose
-    nearest double is 267.5, becomes 267.
+    DuckDB up to 2.0.0 rounds the double that is nearest to the product; later versions round the exact product. For
+    2.675 and 2 places, the exact product is less than 267.5, but the nearest double is 267.5. So later versions return
+    2.67.
     """
     if not given:
         return _nearest(double)
@@ -100,7 +101,8 @@ def _round_double(double: str, places: int, *, given: bool) -> str:
     product = f"({double} * {power})"
     nearest = _nearest(product)
     if _asks_exact_products():
-        # Unrounded, the product is 5 ** places times `part`. A remainder is exact: below half, the product was less.
+        # The exact product is 5 ** places times `part`. The remainder is exact: if it is below half, the product was
+        # less than .5.
         part, half = f"ABS({double} * {2.0**places!r}D)", f"ABS({double} * {2.0**places / 2!r}D)"
         left = f"(ABS({product}) % {part})"
         lacks = f"ABS({product}) % 1D = 0.5D AND {left} > 0D AND {left} < {half}"
@@ -152,15 +154,15 @@ def _bits(sign: str) -> Lowering:
 
 
 def _shift(call: Call) -> TypedSql | None:
-    """`<<` and `>>` by a literal: Spark takes the count modulo the width, in 32 or 64 bits."""
+    """Translate `<<` and `>>` by a literal. Spark takes the count modulo the width, in 32 or 64 bits."""
     value, count = call.value(0), call.value(1).number
     if not isinstance(value.type, dt.IntegerType) or count is None or not 0 <= count < value.type.bits:
-        raise call.refusal(f"{call.name} by what is no literal below the width of {value.type}")
+        raise call.refusal(f"{call.name} by a count that is not a literal below the width of {value.type}")
     if call.value(1).type != value.type and value.type.bits < 32:
         raise call.refusal(f"{call.name} of {value.type}", "cast to INTEGER")
     if call.name == ">>":
         return TypedSql(f"CAST(SHIFTRIGHT({value.sql}, {count}) AS {type_name(value.type)})", value.type)
-    # As a product, which overflows where DuckDB's shift does.
+    # A product overflows in the same cases as DuckDB's shift.
     factor = spark_text.integer(2**count, 64)
     wide = f"CAST({value.sql} AS BIGINT)"
     negative = f"WHEN {value.sql} < 0 THEN RAISE_ERROR('a left shift of a negative number')"
@@ -179,12 +181,12 @@ def _double_function(names: tuple[str, ...], spark: str, count: int = 1) -> Func
     return function_of_forms(names, Signature((NUMBER,) * count, DOUBLE, spark))
 
 
-# C has 1 for any power of 1, and for infinite powers of -1.
+# C defines any power of 1, and infinite powers of -1, as 1.
 _POWER = (
     "CASE WHEN {0} = 1D AND {1} IS NOT NULL THEN 1D "
     f"WHEN {{0}} = -1D AND ABS({{1}}) = {_INFINITY} THEN 1D ELSE POWER({{0}}, {{1}}) END"
 )
-# Spark's are null where there is no logarithm.
+# Spark's logarithm is null if it is not defined.
 _LOGARITHM = (
     f"CASE WHEN {{0}} > 0D THEN LN({{0}}) WHEN {{0}} = 0D THEN {spark_text.literal(-math.inf, DOUBLE)} "
     f"WHEN {{0}} < 0D THEN {spark_text.literal(math.nan, DOUBLE)} END"
@@ -199,7 +201,7 @@ FUNCTIONS = (
         Signature((FLOATING,), _TINY, f"CASE WHEN ISNAN({{0}}) THEN 0Y {_SIGN}"),
         Signature((NUMERIC,), _TINY, f"CASE {_SIGN}"),
     ),
-    # The sign of a zero is that of the number.
+    # A zero keeps the sign of the number.
     _to_whole(("floor",), _AS_DOUBLE, "FLOOR({0})", _floor("{0}")),
     _to_whole(("ceil", "ceiling"), _AS_DOUBLE, "CEIL({0})", f"(- {_floor('(- {0})')})"),
     _to_whole(

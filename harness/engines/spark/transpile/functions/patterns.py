@@ -14,9 +14,9 @@ from harness.engines.spark.transpile.functions.registry import (
 )
 from harness.engines.spark.transpile.values import BOOLEAN, TEXT, TypedSql, list_of
 
-# Regular expressions that RE2 (DuckDB) and Java (Spark) understand alike. A pattern is read into parts, and each is
-# written in Java's words: `.` is anything but a line feed, `$` is the very end, `\s` knows no vertical tab, `\b` goes
-# by ASCII. Parts that either reads otherwise, or only one of them has, are refused.
+# Regular expressions that RE2 (DuckDB) and Java (Spark) interpret alike. A pattern is parsed, and each part is written
+# in Java's syntax: `.` matches anything but a line feed, `$` only the very end, `\s` no vertical tab, and `\b` uses
+# ASCII. Parts that the engines interpret differently, or that only one supports, are refused.
 
 
 _CLASSES = {"d": "0-9", "w": "0-9A-Za-z_", "s": "\\t\\n\\f\\r\\x{20}"}
@@ -33,17 +33,24 @@ _POSIX = {
 _SIGNS = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 _WORD_END = "(?:(?<=[0-9A-Za-z_])(?![0-9A-Za-z_])|(?<![0-9A-Za-z_])(?=[0-9A-Za-z_]))"
 _FOLDED = {"k": "\u212a", "s": "\u017f"}
-"""Signs beyond ASCII that are the same as a letter where case means nothing."""
+"""Non-ASCII characters that equal a letter if case is ignored."""
 _MOST_REPEATS = 1000
 
 
 class RegexError(Exception):
-    """A part of a pattern that is not certain."""
+    """A part of a pattern that may mean different things on the engines."""
 
 
 @dataclass(frozen=True, slots=True)
 class Regex:
-    """A pattern in Java's words. repeated: a group is inside of a repetition."""
+    """A pattern in Java's syntax.
+
+    Attributes:
+        java: The pattern.
+        groups: The number of its groups.
+        may_be_empty: True if it can match an empty text.
+        repeated: True if a group is inside a repetition.
+    """
 
     java: str
     groups: int
@@ -52,22 +59,26 @@ class Regex:
 
 
 def parse_regex(pattern: str, options: str = "") -> Regex:
-    """A pattern with DuckDB's options `c`, `i` and `s`. Raises RegexError, which says what is not certain."""
+    """Parse a pattern with DuckDB's options `c`, `i`, and `s`.
+
+    Raises:
+        RegexError: A part is uncertain. The message names it.
+    """
     if pattern.startswith("(?i)"):
         pattern, options = pattern[4:], options + "i"
     if set(options) - set("cis") or {"c", "i"} <= set(options):
         raise RegexError(f"the options {options!r}")
     reader = _RegexReader(pattern, folds="i" in options, lines="s" in options)
     if reader.folds and not pattern.isascii():
-        raise RegexError("letters beyond ASCII where case means nothing")
+        raise RegexError("non-ASCII letters if case is ignored")
     java, empty = reader.alternatives()
     if reader.place < len(pattern):
-        raise RegexError("a parenthesis too many")
+        raise RegexError("an unmatched parenthesis")
     return Regex(java, reader.groups, empty, reader.repeated)
 
 
 def java_replacement(text: str, groups: int, shift: int) -> str:
-    """The replacement of a match, in Java's words. shift: how many groups stand before those of the pattern."""
+    """Return a replacement text in Java's syntax. `shift` is the number of groups before the groups of the pattern."""
     result, signs = "", iter(text)
     for sign in signs:
         if sign != "\\":
@@ -77,10 +88,10 @@ def java_replacement(text: str, groups: int, shift: int) -> str:
         if following == "\\":
             result += "\\\\"
         elif following.isdigit() and following.isascii() and int(following) <= groups:
-            # No digit follows: those of the text are escaped.
+            # No digit can follow, because digits of the text are escaped.
             result += f"${int(following) + shift}"
         else:
-            raise RegexError(f"\\{following} in what replaces a match")
+            raise RegexError(f"\\{following} in a replacement")
     return result
 
 
@@ -122,7 +133,7 @@ class _RegexReader:
         self.place += len(count)
         numbers = [int(n) if len(n) <= 9 else _MOST_REPEATS + 1 for n in re.findall(r"\d+", count)]
         if empty:
-            raise RegexError("a repetition of what may be empty")
+            raise RegexError("a repetition of a part that may be empty")
         if any(n > _MOST_REPEATS for n in numbers) or numbers == [0] or (len(numbers) > 1 and numbers[0] > numbers[1]):
             raise RegexError(f"the repetition {count}")
         self.repeated |= captured and count != "?"
@@ -176,7 +187,7 @@ class _RegexReader:
         return self._sign(self._plain(sign)), False
 
     def _plain(self, sign: str) -> str:
-        """The sign that an escape stands for."""
+        """Return the character that an escape represents."""
         if sign in _SIGNS:
             return _SIGNS[sign]
         if sign.isalnum() or not sign.isascii():
@@ -244,7 +255,7 @@ def _subject(call: Call) -> str:
 def _regex(call: Call, options: str = "") -> Regex:
     pattern = call.value(1).text
     if pattern is None:
-        raise call.refusal("a regular expression that is no literal")
+        raise call.refusal("a regular expression that is not a literal")
     try:
         return parse_regex(pattern, options)
     except RegexError as error:
@@ -256,7 +267,7 @@ def _options(call: Call, place: int) -> str:
         return ""
     options = call.value(place).text
     if options is None:
-        raise call.refusal("options that are no literal")
+        raise call.refusal("options that are not literals")
     return options
 
 
@@ -266,17 +277,17 @@ def _matches(call: Call, start: str = "", end: str = "") -> TypedSql | None:
 
 
 def _replace(call: Call) -> TypedSql | None:
-    """The first match, or all of them with the option `g`: Spark replaces all."""
+    """Translate `regexp_replace`: the first match, or all with the option `g`. Spark's function replaces all."""
     options = _options(call, 3)
     regex, text = _regex(call, options.replace("g", "")), call.value(2).text
     if text is None:
-        raise call.refusal("a replacement that is no literal")
+        raise call.refusal("a replacement that is not a literal")
     if "g" in options:
         if regex.may_be_empty:
-            raise call.refusal("all matches of what may be empty")
+            raise call.refusal("all matches of a pattern that may be empty")
         java, shift = regex.java, 0
     else:
-        # Anchored at the start, it matches once; the text before the first match stays.
+        # Anchored at the start, the pattern matches once, and the text before the first match is kept.
         java, shift = f"\\A((?s).*?)({regex.java})", 2
     if regex.repeated and "\\" in text:
         raise call.refusal("a group that is repeated, in a replacement")
@@ -295,7 +306,7 @@ def _extract(function: str) -> Lowering:
         if group is None or not 0 <= group <= regex.groups or (group > 0 and regex.repeated):
             raise call.refusal("this group of a regular expression")
         if function == "REGEXP_EXTRACT_ALL" and regex.may_be_empty:
-            raise call.refusal("all matches of what may be empty")
+            raise call.refusal("all matches of a pattern that may be empty")
         type_ = TEXT if function == "REGEXP_EXTRACT" else _TEXTS
         return TypedSql(f"{function}({_subject(call)}, {spark_text.text(regex.java)}, {group})", type_)
 
@@ -305,7 +316,7 @@ def _extract(function: str) -> Lowering:
 def _split(call: Call) -> TypedSql | None:
     regex = _regex(call)
     if regex.may_be_empty:
-        raise call.refusal("a split by what may be empty")
+        raise call.refusal("a split by a pattern that may be empty")
     return TypedSql(f"SPLIT({_subject(call)}, {spark_text.text(regex.java)})", _TEXTS)
 
 

@@ -1,6 +1,6 @@
-"""The shape of the table of functions: an entry has DuckDB's names of a function, and how a call is written for Spark.
+"""The definition of an entry in the function table: DuckDB's names of a function, and how a call is written for Spark.
 
-Calls of each entry, for tests, are in tests/properties/drawn/functions.txt.
+Test calls for each entry are in tests/properties/drawn/functions.txt.
 """
 
 from __future__ import annotations
@@ -34,7 +34,14 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class Call:
-    """A function with its arguments in DuckDB's order, as it stands in a query. It keeps the lowered arguments."""
+    """A function call in a query, with its arguments in DuckDB's order. Each argument is translated once.
+
+    Attributes:
+        expressions: Translates the arguments.
+        node: The call.
+        name: DuckDB's name of the function.
+        arguments: The arguments.
+    """
 
     expressions: Expressions
     node: exp.Expr
@@ -43,34 +50,43 @@ class Call:
     _lowered: dict[int, TypedSql] = field(init=False, default_factory=dict)
 
     def value(self, place: int) -> TypedSql:
-        """An argument, lowered once. Raises UnsupportedError."""
+        """Return a translated argument."""
         if place not in self._lowered:
             self._lowered[place] = self.expressions.translate(self.arguments[place])
         return self._lowered[place]
 
     def values(self) -> list[TypedSql]:
-        """All arguments, lowered. Raises UnsupportedError."""
+        """Return all translated arguments."""
         return [self.value(place) for place in range(len(self.arguments))]
 
     def refusal(self, why: str | None = None, instead: str | None = None) -> UnsupportedError:
-        """The error for this call. why: the part that is not certain; instead: words to write."""
+        """Return the error for this call.
+
+        Args:
+            why: The uncertain part of the call. None for the function itself.
+            instead: An alternative for the message.
+        """
         name = f"{self.name}()" if self.name.isidentifier() else self.name
         return refusal(self.node, why or name, instead)
 
 
 Parameter = Callable[[TypedSql], str | None]
-"""A parameter: gives the argument in Spark's SQL, in the type of the parameter; None: it is of another type."""
+"""Returns the argument in Spark's SQL, in the type of the parameter. None if the argument has another type."""
 
 Lowering = Callable[[Call], TypedSql | None]
-"""Lowers a call; None: its arguments are of other types. Raises UnsupportedError: another part is not certain."""
+"""Translates a call. Returns None if its arguments have other types."""
 
 
 @dataclass(frozen=True, slots=True)
 class Signature:
-    """A signature.
+    """A signature of a function.
 
-    parameters: by place; where `repeats`, the last may be repeated. result: the type on DuckDB, or its function of the
-    type of the first argument. spark: the call, with `{0}` for the first argument, `{all}` for all, and `{type}`.
+    Attributes:
+        parameters: The parameters in order.
+        result: The result type on DuckDB, or a function that returns it, given the type of the first argument.
+        spark: The call for Spark, with `{0}` for the first argument, `{all}` for all arguments, and `{type}` for the
+            result type.
+        repeats: True if the last parameter can be repeated.
     """
 
     parameters: tuple[Parameter, ...]
@@ -79,7 +95,7 @@ class Signature:
     repeats: bool = False
 
     def lowered(self, values: Sequence[TypedSql]) -> TypedSql | None:
-        """The call; None if its arguments are others."""
+        """Return the translated call. None if the arguments do not match."""
         more = len(values) - len(self.parameters)
         if more < 0 or (more > 0 and not self.repeats):
             return None
@@ -96,13 +112,15 @@ class Signature:
 
 @dataclass(frozen=True, slots=True)
 class Function:
-    """An entry of the table.
+    """An entry of the function table.
 
-    names: DuckDB's names, first the usual one; an operator by its sign.
-    lowering: how a call becomes Spark's SQL; None, or a result of None: by the forms.
-    count: of the arguments that the lowering takes; None: of several counts.
-    forms: its signatures, tried in their order. instead: words to write where none fits.
-    refused: words to write instead of a function that is always refused; empty: it is not.
+    Attributes:
+        names: DuckDB's names, the usual one first. An operator is named by its sign.
+        lowering: Translates a call. If there is none, or it returns None, `forms` are tried.
+        count: The number of arguments that `lowering` accepts. None for any number.
+        forms: The signatures, tried in this order.
+        instead: An alternative for the message if no form matches.
+        alternative: An alternative to a function that is always refused. Empty for other functions.
     """
 
     names: tuple[str, ...]
@@ -113,7 +131,7 @@ class Function:
     alternative: str = ""
 
     def lower(self, call: Call) -> TypedSql:
-        """A call of it in Spark's SQL. Raises UnsupportedError."""
+        """Translate a call of the function."""
         if self.alternative:
             raise call.refusal(instead=self.alternative)
         lowering = self.lowering if self.count in (None, len(call.arguments)) else None
@@ -130,28 +148,35 @@ class Function:
 
 
 def function_of_forms(names: tuple[str, ...], *forms: Signature, instead: str = "") -> Function:
-    """An entry with signatures alone."""
+    """Return an entry that has only signatures."""
     return Function(names, forms=forms, instead=instead)
 
 
 def checked_value(subject: str, condition: str, value: str, message: str) -> str:
-    """A value where a condition holds, and null where the subject is; elsewhere an error when the row comes along."""
+    """Return an expression that fails at run time unless a condition holds. It is null if the subject is null.
+
+    Args:
+        subject: An argument of the function.
+        condition: The condition.
+        value: The value if the condition holds.
+        message: The error otherwise.
+    """
     done = f"CASE WHEN {condition} THEN {value} ELSE RAISE_ERROR({spark_text.text(message)}) END"
     return f"CASE WHEN {subject} IS NULL THEN NULL ELSE {done} END"
 
 
 def values_of_types(accepts: Callable[[dt.Type], bool]) -> Parameter:
-    """Values of some types, as they are."""
+    """Return a parameter that accepts values of some types unchanged."""
     return lambda value: value.sql if accepts(value.type) else None
 
 
 def values_of_kind(kind: type) -> Parameter:
-    """Values of a kind of types, as they are."""
+    """Return a parameter that accepts values of types of one class unchanged."""
     return values_of_types(lambda type_: isinstance(type_, kind))
 
 
 def _castable(type_: dt.Type, accepts: Callable[[dt.Type], bool]) -> Parameter:
-    """Values of types that DuckDB casts to `type_` by itself; nulls too."""
+    """Return a parameter for values that DuckDB casts to `type_` implicitly, including nulls."""
 
     def lower(value: TypedSql) -> str | None:
         if isinstance(value.type, dt.UnknownType):
@@ -164,7 +189,10 @@ def _castable(type_: dt.Type, accepts: Callable[[dt.Type], bool]) -> Parameter:
 
 
 def clip_to_int(value: TypedSql) -> str | None:
-    """A whole number as an INT of Spark: beyond 32 bits the nearest, which is as far from any text or list."""
+    """Return an integer as an INT, clipped to 32 bits.
+
+    A larger index or count has the same effect on any text or list.
+    """
     number = value.number
     if number is not None:
         return spark_text.integer(max(-(2**31), min(2**31 - 1, number)), 32)
@@ -172,7 +200,7 @@ def clip_to_int(value: TypedSql) -> str | None:
         return "CAST(NULL AS INT)" if isinstance(value.type, dt.UnknownType) else None
     if value.type.bits <= 32:
         return value.sql
-    # GREATEST and LEAST would make numbers of nulls.
+    # GREATEST and LEAST would turn nulls into numbers.
     sql = value.sql
     nearest = (
         f"CASE WHEN {sql} > 2147483647L THEN 2147483647L WHEN {sql} < -2147483647L THEN -2147483647L ELSE {sql} END"
@@ -181,7 +209,7 @@ def clip_to_int(value: TypedSql) -> str | None:
 
 
 def _any_text(value: TypedSql) -> str | None:
-    """A value as the text that both engines make of it."""
+    """Return a value as text, if both engines convert it to the same text."""
     match value.type:
         case dt.UnknownType() | dt.StringType():
             return VARCHAR(value)
@@ -210,18 +238,18 @@ WHOLE, FLOATING, DECIMAL = values_of_kind(dt.IntegerType), values_of_kind(dt.Flo
 LIST, MAP = values_of_kind(dt.ListType), values_of_kind(dt.MapType)
 NUMERIC, MOMENT = values_of_types(is_number), values_of_types(is_moment)
 PLACE: Parameter = clip_to_int
-"""A place or a count, in an INT of Spark."""
+"""An index or a count, as an INT."""
 ANY_TEXT: Parameter = _any_text
 LITERAL_TEXT: Parameter = _literal_text
 LITERAL_PATTERN: Parameter = _literal_pattern
-"""A text as the regular expression that matches it."""
+"""A text literal, as a regular expression that matches it."""
 
 
 def first_type(type_: dt.Type) -> dt.Type:
-    """The type of the first argument, for a result."""
+    """Return the type of the first argument as the result type."""
     return type_
 
 
 def first_element_type(type_: dt.ListType) -> dt.Type:
-    """The type of the elements of the first argument, for a result."""
+    """Return the element type of the first argument as the result type."""
     return type_.element.type

@@ -1,4 +1,4 @@
-"""All entries of the table of functions, and who lowers a call by it."""
+"""The table of all functions, and the translation of calls by it."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     from harness.engines.spark.transpile.expressions import Expressions
 
 
-# Calls in parsed SQL, by the name that DuckDB knows and with arguments in their order. Some of sqlglot's classes stand
-# for functions of other dialects. So the parser keeps calls of the table as plain calls, and this module makes calls of
-# constructs with a syntax of their own: `x ILIKE y`, `EXTRACT(year FROM x)`.
+# Calls are identified by DuckDB's name and have their arguments in DuckDB's order. Some sqlglot classes represent
+# functions of other dialects. So the parser keeps calls of functions in the table generic, and this module converts
+# constructs with their own syntax, like `x ILIKE y` and `EXTRACT(year FROM x)`, to calls.
 
 
 Parts = tuple[str, tuple[exp.Expr, ...]]
@@ -67,7 +67,7 @@ _SYNTAX: dict[type[exp.Expr], Callable[[exp.Expr], Parts | None]] = {
 
 
 def _greatest_or_least(call: Call) -> TypedSql:
-    """`greatest` and `least`."""
+    """Translate `greatest` and `least`."""
     found = _with_several_values(call, call.name.upper())
     if isinstance(found.type, dt.ListType | dt.StructType | dt.MapType):
         raise call.refusal(f"{call.name} of {found.type}")
@@ -109,7 +109,7 @@ SCALARS: tuple[Function, ...] = (
     *moments.SERIES,
     *nested.FUNCTIONS,
 )
-"""The functions that calls are lowered by."""
+"""All supported functions, and functions that are refused with an alternative."""
 
 _BY_NAME: Mapping[str, Function] = {name.lower(): function for function in SCALARS for name in function.names}
 NAMES = frozenset(_BY_NAME)
@@ -117,7 +117,7 @@ NAMES = frozenset(_BY_NAME)
 
 
 def translate(expressions: Expressions, node: exp.Expr) -> TypedSql | None:
-    """The call; None if it is none of the functions known here. Raises UnsupportedError."""
+    """Translate a call. Return None if the function is not in the table."""
     kind, parts = type(node), None
     if kind is exp.Anonymous:
         parts = str(node.this).lower(), tuple(node.expressions)

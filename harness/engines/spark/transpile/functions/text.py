@@ -24,9 +24,9 @@ from harness.engines.spark.transpile.functions.registry import (
 from harness.engines.spark.transpile.values import BLOB_TYPE, BOOLEAN, INT, LONG, TEXT, TypedSql, list_of
 from harness.metadata.model import schema as dt
 
-# The letters whose other case DuckDB (utf8proc) and Java agree on, whatever their version of Unicode and the locale.
-# Letters whose other case is several letters or depends on their neighbours (ß, İ, ŉ, ΐ, ΰ, Σ), and scripts whose cases
-# came late to Unicode, are not among them. Scripts without case are, so that text in them goes through.
+# The letters for which DuckDB (utf8proc) and Java agree on the other case, for all Unicode versions and locales.
+# Letters whose other case has several letters or depends on their neighbors (ß, İ, ŉ, ΐ, ΰ, Σ), and scripts that got
+# case late in Unicode, are excluded. Scripts without case are included, so that text in them is accepted.
 
 
 _RANGES = (
@@ -60,24 +60,24 @@ _RANGES = (
 )
 
 CASED = "".join(f"\\x{{{first:x}}}-\\x{{{last:x}}}" for first, last in _RANGES)
-"""These letters as Java's regular expressions have them in brackets."""
+"""These letters, in the form of a Java character class."""
 
 
 _TEXTS = list_of(TEXT)
 _SPACES = spark_text.text("".join(map(chr, (0x20, 0xA0, 0x1680, *range(0x2000, 0x200B), 0x202F, 0x205F, 0x3000))))
-"""The characters that DuckDB's trim() takes away: Unicode's spaces (Zs)."""
+"""The characters that DuckDB's trim() removes: Unicode's spaces (Zs)."""
 
 
 def _change_case(name: str) -> Lowering:
-    """`upper` and `lower`: beyond some letters the engines follow other rules ('ß', 'İ')."""
+    """Return the lowering of `upper` or `lower`. For other letters the engines follow different rules ('ß', 'İ')."""
 
     def lower(call: Call) -> TypedSql | None:
         text = VARCHAR(call.value(0))
         if text is None:
             return None
-        message = f"{name.lower()}() of some letters beyond ASCII differs between Spark and DuckDB"
+        message = f"{name.lower()}() of some non-ASCII letters differs between Spark and DuckDB"
         known = f"NOT {text} RLIKE {spark_text.text(f'[^{CASED}]')}"
-        # Java's rules for I are those of the JVM's locale: İ and ı in a Turkish one.
+        # In Java, the case of I depends on the JVM's locale: İ and ı in Turkish.
         letters = "'i', 'I'" if name == "UPPER" else "'I', 'i'"
         return TypedSql(checked_value(text, known, f"{name}(TRANSLATE({text}, {letters}))", message), TEXT)
 
@@ -90,16 +90,16 @@ def _substring(call: Call) -> TypedSql | None:
     text, start = VARCHAR(call.value(0)), call.value(1)
     count = call.value(2).number if len(call.arguments) > 2 else 2**31 - 1
     if count is None or count < 0:
-        raise call.refusal("a substring whose length is no literal from 0 on", "use left() and right()")
+        raise call.refusal("a substring whose length is not a literal of 0 or more", "use left() and right()")
     if text is None or not isinstance(start.type, dt.IntegerType):
         return None
     first = start.number
     if first is None or first < 0:
-        raise call.refusal("a substring that does not start at a literal from 0 on", "use left() and right()")
+        raise call.refusal("a substring whose start is not a literal of 0 or more", "use left() and right()")
     if len(call.arguments) < 3:
         return TypedSql(f"SUBSTRING({text}, {max(first, 1)})", TEXT)
     length = str(min(count, 2**31 - 1))
-    # The place before the first one counts.
+    # For start 0, the position before the first character counts.
     length = f"({length} - 1)" if first == 0 else length
     return TypedSql(f"SUBSTRING({text}, {max(first, 1)}, {length})", TEXT)
 
@@ -110,7 +110,7 @@ def _or_empty(value: TypedSql) -> str | None:
 
 
 OR_EMPTY: Parameter = _or_empty
-"""A text as both engines write it; an empty one for null, which CONCAT of DuckDB leaves out."""
+"""A value as text that both engines write alike; empty for null, which DuckDB's CONCAT skips."""
 
 
 def _concat_lists(call: Call) -> TypedSql | None:
@@ -121,7 +121,7 @@ def _concat_lists(call: Call) -> TypedSql | None:
 
 
 def _text_signature(type_: dt.Type, spark: str, count: int = 1) -> Signature:
-    """A signature of so many texts."""
+    """Return a signature with `count` text parameters."""
     return Signature((VARCHAR,) * count, type_, spark)
 
 
@@ -131,7 +131,7 @@ def _pad(name: str) -> Function:
 
 
 def _end(name: str) -> Function:
-    """`left` and `right`."""
+    """Return the entry for `left` or `right`."""
     from_the_other = f"{name}({{0}}, GREATEST(CHAR_LENGTH({{0}}) + {{1}}, 0))"
     case = f"CASE WHEN {{1}} < 0 THEN {from_the_other} ELSE {name}({{0}}, {{1}}) END"
     return function_of_forms((name.lower(),), Signature((VARCHAR, PLACE), TEXT, case))
@@ -141,7 +141,7 @@ _REVERSED = checked_value(
     "{0}",
     "CHAR_LENGTH({0}) = OCTET_LENGTH({0}) AND NOT CONTAINS({0}, '\\r')",
     "REVERSE({0})",
-    "reverse() of text beyond ASCII goes by graphemes on DuckDB and by code points on Spark",
+    "reverse() of non-ASCII text reverses graphemes on DuckDB and code points on Spark",
 )
 _ALIKE = "cast to VARCHAR where both engines write the same text"
 _SPLIT = "write the separator as a literal that is not empty"
@@ -181,7 +181,7 @@ FUNCTIONS = (
     function_of_forms(("ends_with", "suffix"), _text_signature(BOOLEAN, "ENDSWITH({0}, {1})", 2)),
     function_of_forms(
         ("split", "string_split", "str_split", "string_to_array"),
-        # A separator of null splits by nothing on DuckDB.
+        # A null separator does not split on DuckDB.
         Signature((VARCHAR, LITERAL_PATTERN), _TEXTS, "SPLIT({0}, {1})"),
         instead=_SPLIT,
     ),
@@ -195,7 +195,7 @@ FUNCTIONS = (
         instead=_SPLIT,
     ),
     function_of_forms(("concat",), Signature((OR_EMPTY,), TEXT, "CONCAT({all})", repeats=True), instead=_ALIKE),
-    # On both engines nulls are left out, empty texts are not, and a separator of null makes a null.
+    # Both engines skip nulls but not empty texts, and return null if the separator is null.
     function_of_forms(
         ("concat_ws",),
         Signature((VARCHAR, ANY_TEXT), TEXT, "CONCAT_WS({all})", repeats=True),

@@ -1,4 +1,4 @@
-"""Functions of dates and times. The session's zone is UTC on both engines."""
+"""Functions of dates and times. The session's time zone is UTC on both engines."""
 
 from __future__ import annotations
 
@@ -54,13 +54,13 @@ _TOKEN = re.compile(r"%-?.|[^%]+|%", re.DOTALL)
 
 
 def java_format(pattern: str) -> str | None:
-    """The format by which Java writes the same text; None where that is not known."""
+    """Return Java's format for a format of `strftime`. None if no format is known to write the same text."""
     parts, between = [""], ""
     for token in _TOKEN.findall(pattern):
         if token == "%%" or not token.startswith("%"):
             between += "%" if token == "%%" else token
         elif token not in _JAVA or (not between and parts[-1].endswith(_JAVA[token][0])):
-            return None  # beside each other, the same letters would be one specifier
+            return None  # adjacent equal letters would form one specifier
         else:
             parts += [_quoted(between), _JAVA[token]]
             between = ""
@@ -68,9 +68,9 @@ def java_format(pattern: str) -> str | None:
 
 
 def parsing_format(pattern: str) -> tuple[str, str] | None:
-    """The format by which Java reads texts with all digits, and an expression for these texts.
+    """Return Java's format for reading texts that have all digits, and a regular expression for these texts.
 
-    None: a part of the date is missing or comes twice.
+    None if a part of the date is missing or repeated.
     """
     tokens = _TOKEN.findall(pattern)
     named = [token for token in tokens if token.startswith("%")]
@@ -96,7 +96,7 @@ def _micros(value: TypedSql) -> str | None:
 
 
 MICROS: Parameter = _micros
-"""A date or timestamp in microseconds since 1970."""
+"""A date or timestamp, as microseconds since 1970."""
 _MILLIS = checked_value(
     "{0}",
     "{0} % 1000L = 0",
@@ -106,7 +106,7 @@ _MILLIS = checked_value(
 
 
 def _make_timestamp(call: Call) -> TypedSql | None:
-    """`make_timestamp`."""
+    """Translate `make_timestamp`."""
     if len(call.arguments) == 1 and isinstance(call.value(0).type, dt.IntegerType):
         return TypedSql(f"CAST(TIMESTAMP_MICROS({call.value(0).sql}) AS TIMESTAMP_NTZ)", _CLOCK)
     if len(call.arguments) != 6:
@@ -123,10 +123,10 @@ def _make_timestamp(call: Call) -> TypedSql | None:
 
 
 def _strftime(call: Call) -> TypedSql | None:
-    """`strftime`."""
+    """Translate `strftime`."""
     value, pattern = call.value(0), call.value(1).text
     if pattern is None or not is_moment(value.type) or value.type == _INSTANT:
-        raise call.refusal(f"strftime of {value.type} with a format that is no literal")
+        raise call.refusal(f"strftime of {value.type} with a format that is not a literal")
     java = java_format(pattern)
     if java is None:
         raise call.refusal(f"strftime with {pattern!r}", "use the specifiers that docs/reference/functions.md lists")
@@ -135,20 +135,18 @@ def _strftime(call: Call) -> TypedSql | None:
 
 
 def _strptime(call: Call) -> TypedSql | None:
-    """`strptime`: DuckDB reads digits that are left out, too; those are an error."""
+    """Translate `strptime`. DuckDB also reads texts with missing digits; the translation raises an error for them."""
     text, pattern = VARCHAR(call.value(0)), call.value(1).text
     formats = parsing_format(pattern) if pattern is not None else None
     if text is None or formats is None:
-        raise call.refusal("strptime with this format", "use %Y, %m, %d, %H, %M, %S and what stands between them")
+        raise call.refusal("strptime with this format", "use %Y, %m, %d, %H, %M, %S and separators")
     java, regex = formats
     known, read = f"{text} RLIKE {spark_text.text(regex)}", f"TO_TIMESTAMP_NTZ({text}, {spark_text.text(java)})"
-    return TypedSql(
-        checked_value(text, known, read, "strptime() of a text that has not all digits of its format"), _CLOCK
-    )
+    return TypedSql(checked_value(text, known, read, "strptime() of a text that lacks digits of its format"), _CLOCK)
 
 
 def _at_time_zone(call: Call) -> TypedSql | None:
-    """AT TIME ZONE, for UTC alone: rules of other zones change with the releases of either engine."""
+    """Translate AT TIME ZONE, for UTC only: the rules of other zones change with releases of either engine."""
     zone, value = call.value(1).text, call.value(0)
     if zone is None or zone.upper() != "UTC" or not is_timestamp(value.type):
         raise call.refusal(f"AT TIME ZONE {zone or ''}".strip(), "use UTC")
@@ -157,12 +155,12 @@ def _at_time_zone(call: Call) -> TypedSql | None:
 
 
 def _date_add(call: Call) -> TypedSql | None:
-    """`date_add`: as the operator."""
+    """Translate `date_add` like the operator."""
     return call.expressions.translate(exp.Add(this=call.arguments[0].copy(), expression=call.arguments[1].copy()))
 
 
 def _interval(unit: str) -> Lowering:
-    """`to_days(n)`."""
+    """Return the lowering of `to_days(n)` and similar functions."""
     return lambda call: amount(call.value(0), unit)
 
 
