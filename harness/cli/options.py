@@ -356,7 +356,7 @@ def named_table(text: str) -> tuple[str, str]:
 
 
 def named_tables(values: list[str] | None) -> dict[str, str]:
-    """Return the tables of `--table` by name. Raises as `named_table`, and for a repeated name."""
+    """Return the tables of `--table` by name. Raises the same errors as `named_table`, and for a repeated name."""
     tables: dict[str, str] = {}
     for name, location in map(named_table, values or ()):
         if name in tables:
