@@ -1,4 +1,4 @@
-"""How the results of TPC queries are judged."""
+"""The comparison of results of TPC queries."""
 
 import math
 
