@@ -408,8 +408,14 @@ WRITTEN = {
     **{f"docs/rules/{name}.md": with_topics for name in ("iceberg", "delta", "frontier")},
     "docs/how-to/object-stores.md": with_stores,
 }
-This writes the tables that are in the repository: the scores of readers in the README and docs/index.md, from
-docs/suite/readers.md, and the format of scenarios. `build.py` writes all other tables.
+"""The pages with tables, and the function that returns a page with its tables."""
+COMMITTED = {"docs/how-to/write-a-scenario.md": with_keywords}
+"""The pages whose tables are also in the repository, so that a code host shows them."""
+
+
+def main() -> None:
+    """Write the tables that are in the repository: scores of readers, and the format of scenarios."""
+    for name, written in {**dict.fromkeys(("README.md", "docs/index.md"), with_scores), **COMMITTED}.items():
         page = ROOT / name
         page.write_text(written(page.read_text("utf-8")), "utf-8")
 
