@@ -449,8 +449,8 @@ class Table:
         """Return the table's metadata as plain values.
 
         Returns:
-            A dict with the keys `format`, `location`, `uuid`, `properties`, and `warnings`, and further keys that depend
-                on the format, for example schemas and snapshots.
+            A dict with the keys `format`, `location`, `uuid`, `properties`, and `warnings`, and further keys that
+                depend on the format, for example schemas and snapshots.
 
         Raises:
             HarnessError: The metadata cannot be read.
