@@ -125,7 +125,7 @@ def test_the_command_shows_a_warning_as_one_line(positional, capfd) -> None:
     assert shown.out == "s,id\na,1\n"
     file = next(iter(Path(positional, "data").rglob("*.parquet")))
     assert shown.err == (
-        f"warning: Columns of files without field ids, such as {file}, are taken by their positions, because table "
+        f"warning: Columns of files without field ids, for example {file}, are matched by position, because table "
         f"{positional} has no name mapping [iceberg 5.6]\n"
     )
 

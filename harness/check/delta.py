@@ -116,7 +116,7 @@ class CheckedDelta:
 
     @cached_property
     def protocols(self) -> Sequence[Commit]:
-        """Commits with a protocol action, newest first."""
+        """Protocol-changing commits, newest first."""
         commits = (commit for commit in self.commits.values() if commit.protocol is not None)
         return sorted(commits, key=lambda commit: commit.version, reverse=True)
 

@@ -93,7 +93,7 @@ def missing_file(file: FileName, fault: str | None, storage: Storage, *, table: 
     remedy = "let this user read it" if fault == DENIED else "restore it, or map its path with path_map"
     other = _path_in_another_encoding(file, storage) if fault in (None, ABSENT) else None
     if other is not None:
-        reason = f"{reason}, but {other} exists: its writer escaped the path otherwise than the metadata says"
+        reason = f"{reason}, but {other} exists: its writer encoded the path differently from the metadata"
         remedy = f"open the table with path_map={{{_path_map_item(file.physical, other)}}}"
     return MissingFileError(
         f"Cannot read a data file: {reason}; {remedy}",
@@ -284,16 +284,16 @@ def _geometry(
     if depth > _MAX_DEPTH:
         raise ValueError(f"it nests deeper than {_MAX_DEPTH} levels")
     if data[position] > 1:
-        raise ValueError(f"{data[position]} is no byte order")
+        raise ValueError(f"{data[position]} is not a byte order")
     order = "<" if data[position] else ">"
     (code,) = struct.unpack_from(f"{order}I", data, position + 1)
     position += 9 if code & _SRID else 5
     iso, kind = divmod(code & ~(_Z | _M | _SRID), 1000)
     if iso > 3 or kind not in _KINDS:
-        raise ValueError(f"{code} is no type of geometry")
+        raise ValueError(f"{code} is not a geometry type")
     found = iso | bool(code & _Z) | bool(code & _M) << 1  # dimensions beyond the plane: 1 for Z plus 2 for M
     if kind not in kinds or dimensions not in (None, found):
-        raise ValueError(f"type {code} is not one of its whole's")
+        raise ValueError(f"type {code} is not allowed in its collection")
     out.append(struct.pack("<BI", 1, kind + 1000 * found))
     width = 2 + found.bit_count()
     if kind == _POINT:
@@ -441,7 +441,7 @@ def with_canonical_geometries(
         try:
             column = _mapped(rows.column(place).combine_chunks(), (place,), found, canonical)
         except ValueError as error:
-            reason = f"Cannot read file: a geometry is no well-known binary: {error}; restore it"
+            reason = f"Cannot read file: a geometry is not well-known binary: {error}; restore it"
             raise corrupt_file(reason, file, table=table, field=source.physical.name, rule="frontier F1.7") from error
         rows = rows.set_column(place, rows.column_names[place], column)
     return rows

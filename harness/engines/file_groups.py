@@ -242,7 +242,7 @@ class Inspector:
         )
         if not self.plan.lookup.is_delta and is_positional(form.schema, name_mapping=mapping, file_format=form.format):
             self._doubt(
-                f"Columns of files without field ids, such as {files.name(first)}, are taken by their positions, "
+                f"Columns of files without field ids, for example {files.name(first)}, are matched by position, "
                 f"because table {self.plan.table} has no name mapping [iceberg 5.6]"
             )
         return FileGroup(members=members, rows=rows, form=form, sources=sources)
@@ -267,7 +267,7 @@ class Inspector:
             if files.exact[number] or not opened.forms[opened.form[place]].schema:
                 found = int(opened.rows[place])
                 raise wrong_count(files.name(number), found, int(expected[place]), self.plan.table)
-        others = f", and those of {len(wrong) - 1} more files" if len(wrong) > 1 else ""
+        others = f"; {len(wrong) - 1} more files are affected" if len(wrong) > 1 else ""
         self._doubt(
             f"Recorded row counts of table {self.plan.table} are wrong: {files.name(int(numbers[wrong[0]]))} has "
             f"{opened.rows[wrong[0]]} rows, the metadata says {expected[wrong[0]]}{others} "
@@ -296,8 +296,8 @@ class Inspector:
             rule = rule_in_format("iceberg 5.2", self.plan.format)
             self._doubt(
                 f"Data file {files.name(int(unmatched[0]))}{others} of table {self.plan.table} has no column of the "
-                "table's schema, so all its values are null, a default or a partition value; unless its columns were "
-                f"all dropped since, compare its names and field ids with the schema [{rule}]"
+                "table's schema, so it only yields nulls, defaults and partition values; compare its names and field "
+                f"ids with the schema, unless all its columns were dropped [{rule}]"
             )
 
     def _doubt(self, sentence: str) -> None:
@@ -384,8 +384,8 @@ def check_partition_values(
         value = constants[wanted.id]
         if _contradicts(connection, wanted, value, low, high, nulls, values):
             raise SchemaMismatchError(
-                f"Cannot read column {wanted.name!r}: the file's partition says {value!r}, its first rows hold "
-                f"{low!r} to {high!r}; its field ids may be those of another table",
+                f"Cannot read column {wanted.name!r}: the file's partition value is {value!r}, but its first rows "
+                f"contain {low!r} to {high!r}; its field ids may belong to another table",
                 cause="PartitionValueConflict",
                 table=table,
                 file=str(file),

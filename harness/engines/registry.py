@@ -87,7 +87,7 @@ def find_engine(name: str) -> Engine:
     if name in _BUILT_IN:
         module, package, install = _BUILT_IN[name]
         if importlib.util.find_spec(package) is None:
-            raise RequestError(f"Cannot use the engine {name}: {package} is not installed, pip install {install}")
+            raise RequestError(f"Cannot use the engine {name}: {package} is not installed; run pip install {install}")
         built_in: Engine = import_uninterrupted(module).ENGINE
         return built_in
     registered = registered_engines()

@@ -208,8 +208,8 @@ class SqlTranslation:
         # a corrupt file: only one of the two readers sees a struct
         if value.source.place >= len(parent.parts):
             message = (
-                f"Cannot read column {value.field.name!r}: DuckDB sees what holds it as {parent.type}, its footer says "
-                "otherwise; restore the file"
+                f"Cannot read column {value.field.name!r}: DuckDB reads its parent as {parent.type}, which contradicts "
+                "the footer; restore the file"
             )
             raise SchemaMismatchError(message, cause="IncompatibleType", field=value.field.name, rule="iceberg 6.14")
         shown = parent.parts[value.source.place]
@@ -287,7 +287,7 @@ def cast(access: str, type_text: str, target: dt.Type) -> str:
             return f"CAST({access} AS {wanted})"
         case _:
             raise SchemaMismatchError(
-                f"Cannot turn a stored {type_text} into {target}", cause="IncompatibleType", rule="iceberg 5.12"
+                f"Cannot convert a stored {type_text} into {target}", cause="IncompatibleType", rule="iceberg 5.12"
             )
 
 

@@ -125,7 +125,7 @@ def _refuse_foreign_object(schema: str, name: str, connection: duckdb.DuckDBPyCo
         [schema, name],
     ).fetchall()
     if any(comment is None or not comment.startswith(_MARK) for (comment,) in comments):
-        raise RequestError(f"Cannot make the view {schema}.{name}: the connection has something of that name; drop it")
+        raise RequestError(f"Cannot make the view {schema}.{name}: another object has this name; drop it")
 
 
 def _create_schema(schema: str, connection: duckdb.DuckDBPyConnection) -> bool:

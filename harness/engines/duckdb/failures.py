@@ -49,7 +49,7 @@ def engine_error(error: Exception, plan: PlannedScan) -> HarnessError:
     gone = _missing_file(plan, reason)
     if gone is not None:
         return MissingFileError(
-            f"Cannot read a file: it was there when the table was planned, and is gone: {reason}",
+            f"Cannot read a file: it was removed after the table was planned: {reason}",
             cause="MissingFile",
             table=plan.table,
             snapshot=plan.snapshot,
@@ -80,12 +80,12 @@ def _instance_failure(reason: str, plan: PlannedScan) -> HarnessError:
         over = "".join(f" over {found}" for found in _found)
     if name is None:
         return EngineError(
-            f"DuckDB gave up the instance that this read shared{over}: open the table again, on a new connection if it "
-            f"is your own: {reason}",
+            f"DuckDB abandoned the instance of this read{over}: open the table again, and use a new connection if you "
+            f"passed one: {reason}",
             table=plan.table,
         )
     return corrupt_file(
-        f"Cannot read file: DuckDB ends its instance over it: {reason}; restore it", name, table=plan.table
+        f"Cannot read file: the file makes DuckDB abandon its instance: {reason}; restore it", name, table=plan.table
     )
 
 

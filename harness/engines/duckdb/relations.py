@@ -246,8 +246,8 @@ def _check_settings(filter_: Filter, table: str, connection: duckdb.DuckDBPyConn
     """
     if filter_for_connection(filter_, connection) is not filter_:
         raise RequestError(
-            "Cannot filter instants on a connection whose time zone is not UTC, by a plan that was made for UTC: plan "
-            "the filter for the connection",
+            "Cannot apply a filter that was planned for UTC on a connection with another time zone: plan the filter "
+            "for the connection",
             table=table,
         )
     if not any(isinstance(f.type, StringType) for _, f in walk(filter_.columns)):
@@ -359,7 +359,7 @@ def _output_expression(text: str, name: str, stored: Any, *, as_arrow: bool) -> 
     value = f"CAST({text} AS {whole})"
     if _is_long(stored):
         problem = (
-            f"Cannot give out column {name!r}: an integer in it has more than 38 digits, which DECIMAL(38,0) does not "
+            f"Cannot return column {name!r}: an integer in it has more than 38 digits, which DECIMAL(38,0) does not "
             "hold; cast it in the query, with CAST(... AS VARCHAR) for all of its digits"
         )
         # These casts fail only for numbers with too many digits, and TRY returns NULL then. Nested values are wrapped
@@ -427,7 +427,7 @@ def _is_long(stored: Any) -> bool:
 
 def _unsupported_output(column: str, what: str, instead: str) -> UnsupportedError:
     return UnsupportedError(
-        f"Cannot give out column {column!r}: it holds {what}; convert it in the query, {instead}", field=column
+        f"Cannot return column {column!r}: it holds {what}; convert it in the query, {instead}", field=column
     )
 
 

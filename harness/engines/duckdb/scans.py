@@ -124,7 +124,7 @@ class Scanner:
             wrong = _mismatched_column(schema, columns, group.sources)
             if wrong is not None:
                 raise SchemaMismatchError(
-                    f"Cannot read a column: Arrow sees it as {columns[wrong].type}, its footer says otherwise",
+                    f"Cannot read a column: Arrow reads it as {columns[wrong].type}, which contradicts the footer",
                     cause="IncompatibleType",
                     table=self.plan.table,
                     file=str(first),

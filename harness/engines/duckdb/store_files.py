@@ -149,9 +149,7 @@ class StoreFiles(fsspec.AbstractFileSystem):  # type: ignore[misc]
         """
         planned = self._files.get(path)
         if planned is None or mode != "rb":
-            raise PermissionError(
-                f"Cannot open {with_physical_paths(path)} in this way: it is not for other use than harness's"
-            )
+            raise PermissionError(f"Cannot open {with_physical_paths(path)} this way: only harness may use it")
         planned.status = planned.storage.known_status(planned.physical)
         return PlannedFile(planned.physical, planned.storage, planned.status)
 
@@ -205,8 +203,9 @@ class PlannedFile:
         )
         if len(data) != length:
             raise StorageError(
-                f"Cannot read {self._physical}: its storage returned {len(data)} bytes for {length} from {offset} on, "
-                f"of {self._status.size}; it was replaced while it was read, or is not given in parts"
+                f"Cannot read {self._physical}: its storage returned {len(data)} bytes instead of {length} at offset "
+                f"{offset} of {self._status.size}; the file was replaced during the read, or the storage does not "
+                "support ranges"
             )
         self.seek(offset + length)
         return data

@@ -87,7 +87,7 @@ def _single(array: pa.Array, wanted: pa.DataType) -> pa.Array:
         return array
     if pa.types.is_timestamp(wanted):
         if stored.unit not in ("us", "ms"):
-            raise pa.ArrowInvalid(f"a timestamp in {stored.unit} is not announced in micros")
+            raise pa.ArrowInvalid(f"a timestamp in {stored.unit} cannot be returned in microseconds")
         values = array.view(pa.int64())
         return (values if stored.unit == "us" else pc.multiply_checked(values, 1000)).view(wanted)
     if pa.types.is_integer(wanted) and (pa.types.is_time(stored) or pa.types.is_timestamp(stored)):

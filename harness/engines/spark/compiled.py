@@ -188,7 +188,7 @@ def _loader(jvm: Any) -> Any:
         loader = loader.getParent()
     if found is None:
         raise UnsupportedError(
-            "Cannot give Spark's driver the classes that read planned files: its class loader is of a foreign kind; "
+            "Cannot add the classes that read planned files to Spark's driver: its class loader is not supported; "
             "start the driver with spark-submit or from Python"
         )
     return found

@@ -196,12 +196,14 @@ def _spark_spellings(frame: DataFrame, locations: Sequence[str]) -> Mapping[str,
             raise EngineError("Cannot read the file by its path: Spark does not find it there", file=place)
     for normal in found:
         if normal not in wanted:
-            raise EngineError("Cannot read files by their paths: Spark would read one that is not planned", file=normal)
+            raise EngineError(
+                "Cannot read files by their paths: Spark would read a file that is not planned", file=normal
+            )
     return found
 
 
 def _checked_constant(constant: Column) -> Column:
-    refusal = "Spark gave a row of a file that it was not told to read"
+    refusal = "Spark returned a row of a file that was not planned"
     joined = functions.col(_NUMBER).isNotNull()
     return functions.when(joined, constant).otherwise(functions.raise_error(functions.lit(refusal)))
 

@@ -43,7 +43,7 @@ def conform(rows: pa.Table, schema: pa.Schema) -> pa.Table:
                     chunk.validate(full=True)
         except (pa.ArrowException, ValueError) as error:
             raise EngineError(
-                f"Cannot give column {f.name} out as {f.type}: {' '.join(str(error).split())}", field=f.name
+                f"Cannot return column {f.name} as {f.type}: {' '.join(str(error).split())}", field=f.name
             ) from error
         columns.append(pa.chunked_array(chunks, f.type))
     return pa.Table.from_arrays(columns, schema=loose)
@@ -165,7 +165,7 @@ def query(
     except AnalysisException as error:
         if columns is not None:  # DuckDB accepts the query, and it was translated to constructs of both engines
             raise UnsupportedError(
-                f"Cannot run the query on Spark {own.version}, which does not take what it is written as: "
+                f"Cannot run the query on Spark {own.version}, which does not accept its translation: "
                 f"{' '.join(str(error).split())[:200]}; run it on DuckDB",
                 options=("engine",),
             ) from error

@@ -75,12 +75,12 @@ def unwrap(error: BaseException) -> HarnessError | None:
             return kind(parts.pop("message"), **parts)
         changed = _CHANGED.search(text)
         if changed is not None:
-            reason = "Cannot read file: it was replaced after the read was planned; plan anew"
+            reason = "Cannot read file: it was replaced after the read was planned; plan the read again"
             return corrupt_file(reason, _path(changed.group(1)))
         lacking = _lacking_module(text)
         if lacking is not None:
             return EngineError(
-                f"Cannot read files on Spark's executors: {lacking}, in PYSPARK_PYTHON before the session is made",
+                f"Cannot read files on Spark's executors: {lacking} in PYSPARK_PYTHON before you create the session",
                 cause="MissingModule",
             )
         unread = _FAILED_READ.search(text)
@@ -113,11 +113,12 @@ def _lacking_module(text: str) -> str | None:
     """Return a clause about a deficiency of the executors' Python and its remedy. None for other failures."""
     module, missing, other = _LACKING.search(text), _NO_PYTHON.search(text), _OTHER_PYTHON.search(text)
     if module is not None:
-        return f"their Python has no module {module[1]!r}; install lakeharness there, and name that Python"
+        return f"their Python has no module {module[1]!r}; install lakeharness there, and set this Python"
     if missing is not None:
-        return f"they have no Python {missing[1]!r}; name one that is there, with lakeharness"
+        return f"they have no Python {missing[1]!r}; set an existing Python with lakeharness"
     if other is not None:
-        return f"their Python is {other[1]}, the driver's {other[2]}; name one like the driver's, with lakeharness"
+        remedy = "set a Python of the driver's version with lakeharness"
+        return f"their Python is {other[1]}, the driver's is {other[2]}; {remedy}"
     return None
 
 
@@ -128,7 +129,9 @@ def _unread(kind: str, location: str, reasons: list[str]) -> HarnessError:
     """
     file = _path(location)
     if kind == "FILE_NOT_EXIST":
-        message = "Cannot read a data file: it went missing after the read was planned; restore it, or plan anew"
+        message = (
+            "Cannot read a data file: it was removed after the read was planned; restore it, or plan the read again"
+        )
         return MissingFileError(message, cause="MissingFile", file=file, rule="iceberg 7.6")
     reason = reasons[-1] if reasons else ""
     if kind not in ("NO_HINT", "CANNOT_READ_FILE_FOOTER") or any(_NO_DAMAGE.search(r) for r in reasons):

@@ -26,7 +26,7 @@ _GOOGLE = (
     "add org.apache.hadoop:hadoop-gcp, in the version of its Hadoop, in spark.jars.packages; before Hadoop 3.5, the "
     "shaded jar of com.google.cloud.bigdataoss:gcs-connector in spark.jars"
 )
-_OTHER_AZURE = "Hadoop calls Azure abfss://CONTAINER@ACCOUNT.dfs.core.windows.net, so open the table there"
+_OTHER_AZURE = "Hadoop calls Azure abfss://CONTAINER@ACCOUNT.dfs.core.windows.net, so open the table with this location"
 _ADVICE = {"abfs": _AZURE, "abfss": _AZURE, "az": _OTHER_AZURE, "azure": _OTHER_AZURE, "gs": _GOOGLE, "gcs": _GOOGLE}
 
 
@@ -102,8 +102,8 @@ def hadoop_options(storage: Storage, paths: Iterable[str]) -> dict[str, str]:
             given = {}
         if any(options.get(name, value) != value for name, value in given.items()):
             raise RequestError(
-                f"Cannot read {base} with Spark: its options differ from those of another bucket, and Hadoop has one "
-                "set of them; give both the same",
+                f"Cannot read {base} with Spark: its options differ from those of another bucket, but Hadoop has only "
+                "one set of options; use the same for both",
                 options=("storage_options",),
             )
         options |= {**given, f"fs.{scheme}.impl.disable.cache": "true"} if given else {}

@@ -228,7 +228,7 @@ def coordinates(packages: str) -> str:
         if package == "gcs" and tuple(map(int, version.split(".")[:2])) < _FIRST_WITH_GCP:
             raise RequestError(
                 f"Cannot add packages='gcs': Hadoop {version} has no connector for Google Cloud; put the shaded jar of "
-                "com.google.cloud.bigdataoss:gcs-connector in spark.jars, or take Spark 4.3",
+                "com.google.cloud.bigdataoss:gcs-connector in spark.jars, or use Spark 4.3",
                 options=("packages",),
             )
         is_short = package in _CONNECTORS

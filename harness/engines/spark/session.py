@@ -94,8 +94,8 @@ def spark_session(
             got = existing.conf.get(key, None)
             if got != value:
                 raise RequestError(
-                    f"Cannot have a Spark session with {key}={value}: one runs already, with {got}, and is not "
-                    "changed; stop it first, or set it there"
+                    f"Cannot start a Spark session with {key}={value}: a session with {got} is running; "
+                    "stop it first, or set the value there"
                 )
         return existing
     from pyspark import SparkContext
@@ -124,7 +124,7 @@ def check_pyspark() -> None:
     version = pyspark.__version__
     if int(version.split(".", 1)[0]) < OLDEST_PYSPARK:
         raise RequestError(
-            f"Cannot use Spark: pyspark is {version}, needed is {OLDEST_PYSPARK}.0 or newer; "
+            f"Cannot use Spark: pyspark is {version}, but {OLDEST_PYSPARK}.0 or newer is required; "
             "pip install 'lakeharness[spark]'"
         )
 
@@ -311,8 +311,8 @@ def require(session: SparkSession, setting: str, *allowed: str) -> None:
     found = setting_of(session, setting)
     if found is not None and found.lower() not in {value.lower() for value in allowed}:
         raise RequestError(
-            f"Cannot read with this Spark session: {setting} is {found}, needed is {allowed[0]}; "
-            "set it in the session, where no JVM gateway lets harness read beside it",
+            f"Cannot read with this Spark session: {setting} is {found}, but must be {allowed[0]}; "
+            "set it in the session, because harness needs a JVM gateway to create a private session",
             cause="SparkSetting",
         )
 

@@ -298,7 +298,7 @@ def _pairs_decoder(node: Node, slot: Slot, tally: Tally) -> Callable[[bytes, int
 
 
 def _usual_pairs(decode: Callable[[bytes, int], tuple[Any, int]], tally: Tally, data: bytes, position: int) -> _Pairs:
-    """Decode a map whose items have exactly a number and a plain value. Most entries spend half of their time here."""
+    """Decode a map whose items have exactly a number and a plain value. This is half of the work for most entries."""
     pairs: dict[int, Any] = {}
     repeated: set[int] = set()
     size = 0
