@@ -65,7 +65,7 @@ class Node:
         return str(self.value.declared.get("logicalType", self.value.kind))
 
     def field_index(self, id_: int, *names: str) -> int | None:
-        """Return the index of a field in a record: by id, or by name if the field has no id (iceberg 2.1)."""
+        """Return the index of a field in a record, found by id, or by name if the field has no id (iceberg 2.1)."""
         for place, (own, name) in enumerate(zip(self.ids, self.names, strict=True)):
             if own == id_ or (own is None and name in names):
                 return place

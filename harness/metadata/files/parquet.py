@@ -90,8 +90,8 @@ def physical_schema(elements: tuple[ParquetElement, ...]) -> PhysicalSchema:
     """Return the columns of a file as users see them.
 
     Lists and maps lose their repeated groups, also in their legacy forms (iceberg 6.14). A variant stays the struct of
-    binaries as which it is stored (6.15). A leaf of unknown meaning, and a malformed list or map, becomes an
-    `OpaqueType`, so that only reading it is refused.
+    binary fields in which it is stored (6.15). A leaf of unknown meaning, and a malformed list or map, becomes an
+    `OpaqueType`, so that only a read of this column is refused.
 
     Args:
         elements: The elements in the footer, root first.
@@ -125,7 +125,7 @@ _MAX_DEPTH = 100
 
 
 def _tree(elements: Sequence[ParquetElement], start: int, depth: int = 0) -> tuple[_SchemaNode, int]:
-    """Return the node at `start`, and the index after its last descendant."""
+    """Return the node at the index `start`, and the index after its last descendant."""
     if start >= len(elements):
         raise _schema_error("a group lacks children")
     if depth > _MAX_DEPTH:
@@ -152,7 +152,7 @@ def _fold(node: _SchemaNode) -> PhysicalField:
 
 
 def _fold_single(node: _SchemaNode, *, field_id: int | None) -> PhysicalField:
-    """Return `node` as a single value, ignoring its repetition."""
+    """Return `node` as a single value. Its repetition is ignored."""
     element = node.element
     logical = _logical_name(element.logical_type)
     children: PhysicalSchema = ()
@@ -190,8 +190,9 @@ def _map_parts(node: _SchemaNode) -> tuple[dt.Type, tuple[PhysicalField, ...]]:
 def leaf_type(element: ParquetElement) -> dt.Type:
     """Return the type of a leaf: from the logical type, else the converted type, else the physical type.
 
-    If the logical and the converted type mean different values, the type is opaque, because different readers use
-    different ones. For example, DuckDB uses the decimal scale of the converted type, pyarrow that in the logical type.
+    If the logical and the converted type mean different values, the type is opaque, because readers differ in which of
+    them they use. For example, DuckDB uses the decimal scale of the converted type, and pyarrow that of the logical
+    type.
     """
     logical = None if element.logical_type is None else _from_logical(element.logical_type)
     name = element.converted_type
@@ -258,7 +259,7 @@ _UNITS: dict[str, Literal["ms", "us", "ns"]] = {"MILLIS": "ms", "MICROS": "us", 
 
 
 def _unit(logical: str) -> Literal["ms", "us", "ns"] | None:
-    """Return the unit that is set in the printed union."""
+    """Return the unit of time in a printed logical type, for example `us` for MICROS, or None if it has none."""
     for name, unit in _UNITS.items():
         if re.search(rf"\b{name}=(?!<null>)", logical):
             return unit
@@ -344,8 +345,8 @@ def row_count(footer: pq.FileMetaData, *, file: str, cause: str = "CorruptDataFi
 def check_rows(read: pa.Table, rows: int, *, file: str) -> pa.Table:
     """Return the table that pyarrow read, after checking that it is complete.
 
-    pyarrow 26 silently returns no rows if no column counts any. It also does not check that the indices of a dictionary
-    are within it, and would read other memory.
+    pyarrow 26 silently returns no rows if the footer counts no values in any column. It also reads past the end of a
+    dictionary if an index is out of range.
 
     Args:
         read: The table.
