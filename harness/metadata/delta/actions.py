@@ -1,7 +1,8 @@
 """The actions of commits and checkpoints, and the table state that results from replaying them.
 
-File actions come in thousands and stay in Arrow tables (`ADDS`, `REMOVES`, `FILES_STATE`). All other actions are few
-and become dataclasses. None means absent or null in the log. Times are milliseconds since the epoch, sizes are bytes.
+There are thousands of file actions, which stay in Arrow tables (`ADDS`, `REMOVES`, `FILES_STATE`). There are only a few
+other actions, which become dataclasses. None means absent or null in the log. Times are milliseconds since the epoch,
+sizes are bytes.
 
 Spec: Delta, "Actions", "Action Reconciliation".
 """
@@ -155,7 +156,7 @@ class DeletionVectorDescriptor:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommitInfo:
-    """The provenance of a commit. Writers put anything here, so only the fields below are checked for their type.
+    """The provenance of a commit. Writers record anything here, so only the fields below are checked for their type.
 
     Attributes:
         timestamp_ms: The writer's clock. The time of the commit is determined differently (delta L33).

@@ -223,7 +223,10 @@ def _decimal_bounds(values: pa.Array, type_: dt.Type, scale: int, inward: str) -
 
 
 def _after_prefixes(values: pa.Array) -> pa.Array:
-    """Return texts, with those that may have been cut replaced by the least text above all texts with their prefix."""
+    """Return the texts, after replacing each text that may have been cut.
+
+    The replacement is the smallest text that is above all texts with this prefix.
+    """
     is_cut = true_mask(pc.greater_equal(pc.utf8_length(values), scalar_of(PREFIX_LENGTH, pa.int32())))
     if not is_cut.any():
         return values
@@ -244,8 +247,9 @@ def _decimal_bound(value: Decimal, scale: int, inward: str) -> Decimal | None:
     Args:
         value: The recorded bound.
         scale: The scale of the column.
-        inward: ROUND_CEILING for a lower bound, ROUND_FLOOR for an upper one. The result is rounded inward to the
-            scale, because no value is between 2 steps of it. Bounds of up to 14 digits therefore stay unchanged.
+        inward: ROUND_CEILING for a lower bound, ROUND_FLOOR for an upper bound. The result is rounded inward to the
+            scale, because all values of the column are multiples of it. Bounds of up to 14 digits therefore stay
+            unchanged.
     """
     unscaled = _WIDE.scaleb(value, scale)
     lost = _WIDE.multiply(_WIDE.abs(unscaled), _LOST_BY_DOUBLES)
@@ -261,7 +265,7 @@ def _is_saturated(value: Decimal) -> bool:
 
 
 def _after_prefix(prefix: str) -> str | None:
-    """Return the least string above all strings that start with `prefix`, or None if there is none."""
+    """Return the smallest string above all strings that start with `prefix`, or None if there is none."""
     for end in range(len(prefix), 0, -1):
         code = ord(prefix[end - 1])
         if code < _LAST_CHARACTER:

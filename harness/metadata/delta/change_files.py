@@ -1,8 +1,8 @@
 """The rows that one commit changed: from change files, or else from added and removed files (delta C4 to C9).
 
-A commit may remove a file and add it again with another deletion vector. Only the rows that just one of the 2 vectors
-deletes have changed. Two vectors describe this subset of a file's rows: `hidden`, whose rows are excluded, and `shown`,
-whose rows alone are included.
+A commit may remove a file and add it again with another deletion vector. The changed rows are then those that only one
+of the 2 vectors deletes. Two vectors describe this subset of a file's rows: `hidden`, whose rows are excluded, and
+`shown`, whose rows alone are included.
 """
 
 from __future__ import annotations
@@ -120,7 +120,7 @@ def _with_partition_values(
 ) -> ChangedFile:
     """Return a removed file with its partition values.
 
-    They are taken from the previous version if the remove action does not record them (delta C8).
+    If the remove action does not record them, they are taken from the previous version (delta C8).
     """
     if removed.has_values:
         return removed.file

@@ -103,7 +103,7 @@ class _ChangeFeed:
         return tuple(reader.read_commit(commits[version]) for version in self.versions)
 
     def _final_schema(self) -> DeltaSchema:
-        """Return the schema of the last version after checking that the versions before it can be shown in it."""
+        """Return the schema of the last version. Refuse earlier versions that cannot be shown in this schema."""
         first = self.versions[0] if self.versions else self.history.listing.latest
         state = self._state(first)
         protocol, metadata = state.protocol, state.metadata

@@ -71,7 +71,9 @@ class CheckpointPart:
     limits: Limits
 
     def tables(self, rows: Indices, structs: Sequence[StructPath]) -> Iterator[tuple[Indices, pa.Table]]:
-        """Yield the statistics of some rows in pieces: indices into `rows`, and a table of their statistics.
+        """Yield the statistics of some rows in pieces.
+
+        A piece consists of indices into `rows`, and a table with the statistics of these rows.
 
         Args:
             rows: Row numbers in this file, ascending.
@@ -247,7 +249,7 @@ class CheckpointStatistics:
     cache: CachedStatistics | None = None
 
     def tables(self, rows: Indices, structs: Sequence[StructPath]) -> Iterator[tuple[Indices, pa.Table]]:
-        """Yield the statistics of rows of all parts, like `CheckpointPart.tables`. The rows may be in any order."""
+        """Yield the statistics of rows in any part, as `CheckpointPart.tables` does. The rows may be in any order."""
         order = np.argsort(rows, kind="stable")
         ascending = rows[order]
         firsts = [part.first for part in self.parts]

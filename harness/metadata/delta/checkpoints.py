@@ -93,7 +93,7 @@ def read_checkpoint(
 
 @dataclass(slots=True)
 class _CheckpointReader:
-    """The actions collected from the files of one checkpoint."""
+    """A reader of one checkpoint, with the actions collected from its files so far."""
 
     storage: Storage
     locator: Locator
@@ -213,11 +213,11 @@ def _malformed_error(reason: str, file: str, *, rule: str = "delta L14") -> Inva
 def read_base(
     segment: LogSegment, storage: Storage, locator: Locator, statistics: StatisticsScope, cache: Cache | None
 ) -> tuple[LogSegment, CheckpointContent | None]:
-    """Read the checkpoint of a segment, or if that is unusable, the next one that can be read (delta L9, L15, L19).
+    """Read the checkpoint of a segment, or the next readable one if it is unusable (delta L9, L15, L19).
 
     Returns:
-        The segment that starts from the checkpoint, and the checkpoint's content, or None if the segment starts from
-            commit 0.
+        The segment that starts from the checkpoint that was read, and the content of that checkpoint. The content is
+            None if the segment starts from commit 0.
     """
     first: HarnessError | None = None
     while segment.checkpoint is not None:

@@ -52,8 +52,8 @@ class Locator:
 
     Attributes:
         root: The root of the table.
-        path_map: The locations of the files of a copied table. Replay keys are mapped too, so that a file has one key
-            however its path is recorded.
+        path_map: The locations of the files of a copied table. Replay keys are mapped too, so that a file has the same
+            key however its path is recorded.
     """
 
     root: TableRoot
@@ -237,10 +237,10 @@ def check_vectors(files: pa.Table, *, file: str | None) -> None:
 
 
 def _field_values(bodies: Sequence[Body], place: tuple[str, ...]) -> list[object]:
-    """Return the field at `place` in each of `bodies`.
+    """Return the field at the path `place` in each of `bodies`.
 
-    If a value on the path should be an object but is not, the value itself is returned. It is refused later with its
-    whole column.
+    If a value on the path should be an object but is not, that value is returned instead. `_array` refuses it later,
+    when it converts the whole column.
     """
     first, *rest = place
     values = [body.get(first) for body in bodies]

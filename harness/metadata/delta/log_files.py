@@ -347,5 +347,5 @@ def _leaves(value: object, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, .
 
 
 def _quote(text: str) -> str:
-    """Return `text` in quotes, percent-encoded except for letters, digits, and `-._~`."""
+    """Return `text` in quotes. Characters other than letters, digits, and `-._~` are percent-encoded."""
     return f'"{quote(text, safe="")}"'

@@ -1,8 +1,8 @@
 """Conversion of partition values, which are always text in the log, to internal values (delta V1 to V9).
 
-Only the log counts: folder names have no meaning. No text means null, except the empty text in columns of a type
-without an empty value (V2, V3). Timestamps without a zone are UTC, because the log does not record the zone of its
-writer (V5).
+Only the values in the log count: folder names have no meaning. A missing text means null, and so does the empty text if
+the type of the column has no empty value (V2, V3). Timestamps without a zone are UTC, because the log does not record
+the zone of its writer (V5).
 
 Spec: Delta, "Partition Value Serialization".
 """
@@ -271,7 +271,7 @@ class _EncodedColumn:
     """The partition values of all files in one column, dictionary-encoded.
 
     Attributes:
-        codes: For each file the number of its text, as one array per chunk.
+        codes: For each file, the number of its text, as one array per chunk.
         texts: The number of each distinct text. Null counts as a text.
         firsts: For each text, the number of the first file that has it.
     """
@@ -296,7 +296,7 @@ class _EncodedColumn:
 
 
 class _KeyLookup:
-    """The keys in the maps of many files, and the positions of each column's texts."""
+    """The partition values of many files, which are maps, with a lookup by column."""
 
     def __init__(self, maps: pa.MapArray, columns: Sequence[dt.Field]) -> None:
         offsets = to_numpy(offsets_of(maps))
@@ -309,7 +309,7 @@ class _KeyLookup:
         self._columns, self._count = columns, len(maps)
 
     def texts(self) -> Iterator[pa.Array]:
-        """Yield, for each column, the text in each map, with null for maps without the column."""
+        """Yield, for each column, its text in each map, with null for maps that lack the column."""
         for column in self._columns:
             places = self._places(stored_name(column))
             yield self._items.take(from_numpy(places, missing=places < 0))
@@ -363,7 +363,7 @@ class _KeyLookup:
 def _parse_column(
     encoded: _EncodedColumn, column: dt.Field, paths: pa.ChunkedArray
 ) -> tuple[_Codes, list[dt.CellValue]]:
-    """Return for each file a code, and the distinct values by code."""
+    """Return an index for each file, and the list of distinct values to which the indexes refer."""
     numbers: dict[Hashable, int] = {}
     distinct: list[dt.CellValue] = []
     renumbered = []
@@ -378,7 +378,7 @@ def _parse_column(
 
 
 def _identity(value: dt.CellValue) -> Hashable:
-    """Return a key that is equal for values of the same partition: floats by bits, with all NaN equal."""
+    """Return a key that is equal for equal partition values. Floats are compared by their bits, and all NaN are equal."""
     if isinstance(value, float):
         return "NaN" if math.isnan(value) else struct.pack(">d", value)
     return (value,)

@@ -1,12 +1,11 @@
 """Paths in the log: URI references, and the files to which they refer.
 
 The same file may be recorded as `a%20b`, `a b`, `/table/a%20b`, or `file:///table/a%20b`, and a remove must cancel an
-add with another spelling. Each path therefore has a *canonical* form, decoded and absolute. Before `PathMap` is
-applied, it is the location of the file: a plain path for local files, and a URI without escapes for others.
+add with another spelling. Each path therefore has a *canonical* form, decoded and absolute. Unless a `PathMap` moves
+the file, the canonical form is its location: a plain path for local files, and a URI without escapes for others.
 
-The *key* that replay uses is the canonical path, or only the part below the table's folder if that part is a plain
-relative path. In most tables the keys are the recorded paths themselves, which saves memory: a million paths take 100
-MB.
+Replay uses a *key*: the canonical path, or only the part below the table's folder if that part is a plain relative
+path. In most tables the keys are the recorded paths themselves, which saves memory: a million paths take 100 MB.
 """
 
 from __future__ import annotations
@@ -41,7 +40,7 @@ _PERCENT, _NUL, _COLON, _SLASH, _DOT = b"%\x00:/."
 
 @dataclass(frozen=True, slots=True)
 class TableRoot:
-    """The folder at which relative paths start.
+    """The folder to which relative paths refer.
 
     Attributes:
         path: The canonical path, without a trailing slash unless it is the root of the local file system.
@@ -63,7 +62,7 @@ class TableRoot:
 
     @property
     def prefix(self) -> str:
-        """The prefix of relative paths."""
+        """The prefix that makes a relative path canonical."""
         return self.path if self.path.endswith("/") else self.path + "/"
 
     @property
@@ -72,7 +71,7 @@ class TableRoot:
         return join(self.path, "_delta_log")
 
     def canonical(self, recorded: str) -> RecordedPath:
-        """Return the canonical path of a recorded path. Relative paths start at this folder.
+        """Return the canonical path of a recorded path. Relative paths are resolved against this folder.
 
         Raises:
             InvalidTableError: The path is empty or has an invalid escape. Rules: delta L25, L38.

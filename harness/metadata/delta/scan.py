@@ -282,7 +282,10 @@ class _DeltaScan:
                 raise InvalidTableError(message, cause="LogCorrupt", file=path, field=name, rule="delta W4")
 
     def _with_partition_type(self, column: Field) -> Field:
-        """Return a column; `_partition` becomes a struct of the partition columns, or null if there are none."""
+        """Return a column. If it is `_partition`, fill in its type.
+
+        The type is a struct of the partition columns, or null if there are none.
+        """
         if column.id != METADATA["_partition"].id:
             return column
         parts = tuple(replace(f, physical_name=None) for f in self.snapshot.columns.partition_columns)
@@ -375,7 +378,10 @@ def skip_files(
 def _file_facts(
     statistics: FileStats, of_tuples: Callable[[Field], ColumnBounds | None], indexes: Indices
 ) -> Callable[[Field], ColumnBounds | None]:
-    """Return a function that looks up facts about a column: by its partition values, or else by its statistics."""
+    """Return a function from a column to its facts in every file.
+
+    The facts come from the partition values of the column, or from its statistics if it is no partition column.
+    """
 
     @cache
     def facts(column: Field) -> ColumnBounds | None:

@@ -74,7 +74,7 @@ class LogSegment:
         return hint if self.checkpoint is not None and hint and hint.version == self.checkpoint.version else None
 
     def fallback(self, reason: str) -> LogSegment | None:
-        """Return the same version on the next base, or None if no base is left (delta L9, L15, L19)."""
+        """Return a segment for the same version with the next base, or None if there is none (delta L9, L15, L19)."""
         if not self.alternatives:
             return None
         base, *rest = self.alternatives
@@ -90,7 +90,10 @@ class LogSegment:
         )
 
     def without(self, compactions: Iterable[Compaction], reason: str) -> LogSegment:
-        """Return the same version with commits, or other compactions, instead of the given compactions (delta L27)."""
+        """Return a segment for the same version that does not use the given compactions (delta L27).
+
+        It reads the commits or other compactions instead.
+        """
         dropped = tuple(compactions)
         listing = replace(self.listing, compactions=tuple(c for c in self.listing.compactions if c not in dropped))
         names = ", ".join(compaction.file.name for compaction in dropped)
@@ -111,8 +114,8 @@ def choose_segment(listing: LogListing, version: int | None = None) -> LogSegmen
         version: The version. None: the latest.
 
     Raises:
-        SnapshotNotFoundError: The log does not, or no longer, have the version. The message names the versions that it
-            has (rule delta L32).
+        SnapshotNotFoundError: The log does not, or no longer, contain the version. The message names the versions that
+            the log contains (rule delta L32).
         InvalidTableError: Files are missing. The message lists their versions (rules delta L21 to L23).
         CorruptFileError: A required commit is an empty file (rule delta L3).
     """
@@ -151,12 +154,12 @@ def choose_segment(listing: LogListing, version: int | None = None) -> LogSegmen
 
 
 def _first_replayed(base: Checkpoint | None) -> int:
-    """Return the first version whose commit is replayed on top of a base."""
+    """Return the first version that is replayed after a base."""
     return 0 if base is None else base.version + 1
 
 
 def readable_ranges(listing: LogListing) -> tuple[range, ...]:
-    """Return the versions whose files are all present, as ascending ranges that do not touch (delta L29)."""
+    """Return the versions whose files are all present, as ascending ranges with gaps between them (delta L29)."""
     runs = _commit_runs(listing)
     starts = [run.start for run in runs]
     ranges = [run for run in runs if run.start == 0]
@@ -176,7 +179,7 @@ def readable_ranges(listing: LogListing) -> tuple[range, ...]:
 
 
 def show_ranges(ranges: tuple[range, ...]) -> str:
-    """Return versions as text for a message, for example `0 to 3, 10`. Long lists are cut."""
+    """Return versions as text for a message, for example `0 to 3, 10`. Long lists are truncated."""
     shown = [
         str(part.start) if part.stop - part.start == 1 else f"{part.start} to {part.stop - 1}"
         for part in ranges[:_SHOWN]

@@ -87,7 +87,7 @@ class FileStats:
     def bounds(self, column: dt.Field) -> ColumnBounds | None:
         """Return the facts about a column, or None if its statistics were not read.
 
-        A column without a null count has no known facts (delta F3). Writers do not count NaN.
+        If the null count of a column is unknown, so are all facts about it (delta F3). Writers do not count NaN.
         """
         bounds = self.columns.get(column.id)
         if bounds is None:
@@ -165,7 +165,7 @@ class _RecordedStatistics:
     """Statistics of files as recorded.
 
     Attributes:
-        is_recorded: True if each file has statistics.
+        is_recorded: A mask of the files that have statistics.
         columns: The row count, followed by the lower bound, upper bound, and null count of each column.
     """
 
@@ -223,7 +223,7 @@ def _read_texts(files: pa.Table, leaf_columns: Sequence[StatisticsColumn]) -> _R
 
 
 def _parse_all(lines: pa.Array, leaf_columns: Sequence[StatisticsColumn]) -> _RecordedStatistics | None:
-    """Parse all texts at once; return None if any of them is not as expected."""
+    """Parse all texts at once; return None if any text has an unexpected form."""
     # With exponents like these, pyarrow 26 reads beyond its table: it parses 1e-77 as 0, and 1e-999999999 ends the
     # process.
     long_decimal = r"[0-9][eE][+-]?[0-9]{2}|\.[0-9]{29}"
@@ -291,7 +291,7 @@ def _combine(column: pa.ChunkedArray) -> pa.Array:
 
 
 def _parse_each(lines: Sequence[str], leaf_columns: Sequence[StatisticsColumn]) -> _RecordedStatistics:
-    """Parse the texts one by one, each value separately, so that a damaged value only affects itself."""
+    """Parse each value of each text separately, so that a damaged value affects only itself."""
     documents = [parse_document(line) for line in lines]
     columns = [_counts(documents, (_ROWS,))]
     for leaf in leaf_columns:
@@ -314,7 +314,7 @@ def parse_document(line: str) -> Any:
 
 
 def value_at(value: Any, path: tuple[str, ...]) -> Any:
-    """Return the value at a path of keys, or None if there is none."""
+    """Return the value at a path of keys, or None if the path does not exist."""
     for name in path:
         value = value.get(name) if isinstance(value, dict) else None
     return value

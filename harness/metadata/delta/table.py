@@ -151,7 +151,7 @@ class DeltaTable:
         return file is not None and file.size != 0 and not is_base and is_plain
 
     def next_snapshot(self, before: DeltaSnapshot) -> DeltaSnapshot:
-        """Return the version after `before` by reading its commit only. `is_next_commit` must hold for it.
+        """Return the version after `before` by reading only its commit. `is_next_commit` must be true for the version.
 
         Raises:
             HarnessError: As for `select`.
@@ -245,7 +245,7 @@ class DeltaTable:
         }
 
     def readable(self) -> tuple[range, ...]:
-        """Return the ranges of versions that can be read, ascending."""
+        """Return the ranges of versions that can be read, in ascending order."""
         return readable_ranges(self.log)
 
     def _version(self, at: When) -> int:
@@ -292,7 +292,7 @@ class DeltaTable:
         return self.read(segment)
 
     def read(self, segment: LogSegment, before: State | None = None) -> DeltaSnapshot:
-        """Read the version that a segment makes up, after checking that its protocol is supported (delta P2).
+        """Read the version that a segment describes. Refuse it if its protocol is not supported (delta P2).
 
         Args:
             segment: The files of the log to replay.

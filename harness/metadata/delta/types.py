@@ -1,7 +1,7 @@
 """A Delta schema string as a `harness.metadata.model.schema` (delta T1 to T5, T10 to T13, T26 to T28, V8).
 
-Readers do not enforce the promises of a schema: files may hold nulls in fields that are not nullable (delta T3). Only
-top-level columns keep this promise, as information. Below them every field may be null.
+Readers do not enforce whether a field may be null: files may hold nulls in fields that are declared not nullable (delta
+T3). Only top-level columns keep the declaration, as information. Below them every field may be null.
 
 Spec: Delta, "Schema Serialization Format".
 """
@@ -118,8 +118,8 @@ class _FieldIds:
 def materialized_columns(configuration: Mapping[str, str]) -> dict[str, str]:
     """Return the physical names of the columns outside of the schema that store row ids and row commit versions.
 
-    The result is keyed by metadata column, and has the columns that the table's configuration names. Data files have
-    them under this name in every mapping mode, but may lack them.
+    The keys of the result are the metadata columns for which the table's configuration names a physical column. Data
+    files use these names in every mapping mode, but may lack the columns.
 
     Spec: rules delta W2, W3, W5.
     """
@@ -131,10 +131,9 @@ def materialized_columns(configuration: Mapping[str, str]) -> dict[str, str]:
 def constraints(metadata: Metadata) -> dict[str, str]:
     """Return the conditions that rows must meet, as Spark SQL.
 
-    They are CHECK constraints, invariants, and generation expressions.
-
-    CHECK constraints are keyed by their property, the others by kind and top-level column. A generation expression is
-    returned as a comparison.
+    The conditions are CHECK constraints, invariants, and generation expressions. The key of a CHECK constraint is its
+    property. The keys of other conditions consist of kind and top-level column. A generation expression is returned as
+    a comparison.
     """
     conditions = {key: text for key, text in metadata.configuration.items() if key.startswith("delta.constraints.")}
     for column in json.loads(metadata.schema_string)["fields"]:
@@ -365,7 +364,7 @@ class _DeltaSchemaParser:
 
 
 def _boolean(document: Mapping[str, object], key: str, path: tuple[str, ...]) -> bool:
-    """Return a promise about nulls. If the key is missing, nulls are allowed."""
+    """Return whether a part of the schema may be null, from the key `key`. If the key is missing, nulls are allowed."""
     value = document.get(key, True)
     if not isinstance(value, bool):
         raise _schema_error(f"got {key} {_show(value)}, expected true or false", path)

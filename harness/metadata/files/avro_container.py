@@ -1,8 +1,9 @@
 """Avro object containers, from the header to records: manifest lists, manifests, data files, and delete files.
 
-Every block is checked before its records are decoded. Otherwise a decoder that reaches the end of a cut file would stop
-there as after the last block, and silently lose rows. Manifest lists are read by `RequestedField`, found by field id.
-Manifests are read by `harness.metadata.iceberg.columns`, and data files by `harness.metadata.files.avro`.
+Every block is checked before its records are decoded. Otherwise, a decoder that reaches the end of a truncated file
+would stop there as if the last block had ended, and silently lose rows. This module decodes manifest lists, of which
+each caller requests some fields (`RequestedField`). Manifests are decoded by `harness.metadata.iceberg.columns`, and
+data files by `harness.metadata.files.avro`.
 """
 
 from __future__ import annotations
@@ -115,7 +116,7 @@ class RequestedField:
 
     Attributes:
         id: The field id.
-        names: The names of the field in files without field ids. They are not used for other files.
+        names: The names of the field, used only in files without field ids.
         kinds: The Avro types that the field may have, in addition to null. Empty: any type.
         fields: The requested fields of a record, or of the records in an array. Empty: the whole value, which is a list
             of values for a record or an array, and a list of pairs for a map.
@@ -235,7 +236,7 @@ class Container:
             yield from rows
 
     def record_blocks(self) -> Iterator[tuple[int, bytes]]:
-        """Yield the blocks of a manifest or manifest list, whose records take at least a byte each.
+        """Yield the blocks of a manifest or manifest list, in which each record takes at least one byte.
 
         Raises:
             HarnessError: As for `blocks`.
@@ -275,7 +276,7 @@ class Container:
             position = end + SYNC_BYTES
 
     def read_block(self, read: ReadStep, count: int, block: bytes) -> None:
-        """Read the records of a block, each with one step.
+        """Read the records of a block by calling `read` once for each record.
 
         Raises:
             CorruptFileError: Bytes are left after the last record.

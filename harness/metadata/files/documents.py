@@ -214,8 +214,8 @@ def unsnappy(data: bytes, *, max_bytes: int) -> bytes:
 class Json:
     """A value inside a JSON document that knows its path, so that errors name it.
 
-    A JSON null counts as a missing key everywhere (iceberg 1.16). Integers are never read from floats, texts, or
-    booleans. The path becomes text only when an error is raised, because metadata may contain many thousands of
+    A JSON null counts as a missing key everywhere (iceberg 1.16). Floats, texts, and booleans are never accepted as
+    integers. The path is converted to text only when an error is raised, because metadata may contain many thousands of
     snapshots.
 
     Attributes:

@@ -68,7 +68,7 @@ def schema_of_orc(source: IO[bytes], *, file: str) -> tuple[PhysicalSchema, int]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OrcTraits:
-    """Facts about an ORC file that a reader must not overlook but that the physical schema does not contain.
+    """Facts about an ORC file that readers need but that the physical schema does not contain.
 
     Attributes:
         pads_text: True if the file has a column of type `char`, whose values are padded with blanks to its length.

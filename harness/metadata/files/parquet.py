@@ -190,8 +190,9 @@ def _map_parts(node: _ParquetNode) -> tuple[dt.Type, tuple[PhysicalField, ...]]:
 def leaf_type(element: ParquetElement) -> dt.Type:
     """Return the type of a leaf: from the logical type, else the converted type, else the physical type.
 
-    If the logical and the converted type mean different values, the type is opaque, because different readers use
-    different ones. For example, DuckDB uses the decimal scale of the converted type, pyarrow that in the logical type.
+    If the logical and the converted type mean different values, the type is opaque, because readers differ in which of
+    them they use. For example, DuckDB uses the decimal scale of the converted type, and pyarrow that of the logical
+    type.
     """
     logical = None if element.logical_type is None else _from_logical(element.logical_type)
     name = element.converted_type
@@ -344,8 +345,8 @@ def row_count(footer: pq.FileMetaData, *, file: str, cause: str = "CorruptDataFi
 def check_rows(read: pa.Table, rows: int, *, file: str) -> pa.Table:
     """Return the table that pyarrow read, after checking that it is complete.
 
-    pyarrow 26 silently returns no rows if no column counts any. It also does not check that the indices of a dictionary
-    are within it, and would read other memory.
+    pyarrow 26 silently returns no rows if the footer counts no values in any column. It also reads past the end of a
+    dictionary if an index is out of range.
 
     Args:
         read: The table.
