@@ -1,6 +1,7 @@
 """The site has copies of the pages beside docs/, and links to them."""
 
 import pytest
+
 from build import links_to_copies
 
 
