@@ -261,7 +261,7 @@ class _DeltaSlice:
 
     Attributes:
         columns: The slice's columns. None: all columns.
-        rows: The rows that its data files keep. None: all rows.
+        rows: The rows to keep in data files. None: all rows.
         fetched: The fetched files, by target.
         settled: The rewritten data files, by physical path.
         vectors: Descriptors of rewritten deletion vectors, see `_write_vectors`. None: deletion vector files were
