@@ -268,7 +268,7 @@ def _redacted(error: BaseException, secrets: Sequence[str], visited: frozenset[i
     Args:
         error: The error.
         secrets: Texts to remove.
-        visited: Identities of the errors before this one in the chain, because a chain of causes may be a circle.
+        visited: Identities of the errors before this one in the chain, because the causes of an error may form a cycle.
     """
     if isinstance(error, HarnessError):
         return error

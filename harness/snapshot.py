@@ -314,8 +314,8 @@ class Snapshot:
     def count(self, *, where: str | Filter | None = None) -> int:
         """Return the number of rows.
 
-        Without `where`, the recorded count is returned if the metadata guarantees it: every file is not in Parquet
-        format or has row ids, and no delete applies to any file (iceberg 7.2). Otherwise, and always for an untrusted
+        Without `where`, the recorded count is returned if the metadata guarantees it: no delete applies to any file,
+        and each file has row ids or a format other than Parquet (iceberg 7.2). Otherwise, and always for an untrusted
         table, the footers of the data files are read. With `where` or deletes, the columns that these need are read
         too.
 

@@ -102,7 +102,7 @@ def connect(source: TableSource = None, /, **options: Unpack[OpenOptions]) -> Co
     Names match regardless of case, also in quotes, as in DuckDB. The catalog's own name may come before a name, and a
     metadata table after it: `sales.orders.snapshots`. After `USE sales`, its tables have names of one part, and `SHOW
     TABLES` lists them. A location with a slash can be used in place of a name: `FROM 'path/to/orders'`. Your own
-    tables, views, settings and files can be used too: `CREATE TEMP TABLE mine AS FROM sales.orders`. Tables of a
+    tables, views, settings, and files can be used too: `CREATE TEMP TABLE mine AS FROM sales.orders`. Tables of a
     catalog can only be read.
 
     Args:
@@ -126,7 +126,7 @@ class Connection:
     """A separate DuckDB instance whose statements can use tables of a catalog by name. `connect` creates one.
 
     It has the methods of a connection and of a cursor of the Python Database API (PEP 249), like DuckDB's own
-    connections. Parameters are `?`, `$1` or `$name`, and `harness.sql` describes the errors.
+    connections. Parameters are `?`, `$1`, or `$name`, and `harness.sql` describes the errors.
     """
 
     def __init__(self, tables: NamedTables, connection: duckdb.DuckDBPyConnection) -> None:

@@ -518,7 +518,10 @@ class DifferenceReview:
         wanted: pa.Table,
         names: Sequence[str],
     ) -> None:
-        """Create the table `label` with the wanted rows of one side: both hash lanes, then columns c0, c1 and so on."""
+        """Create the table `label` with the wanted rows of one side.
+
+        The columns are both hash lanes, then c0, c1, and so on.
+        """
         side, counts = self.sides[number], self.buckets[number]
         types = [(f"c{i}", storage_type(side.schema.field(name).type)) for i, name in enumerate(names)]
         sought = WantedRows(wanted.column("a"), some, sum(counts[b].rows for b in some if b in counts))

@@ -155,7 +155,7 @@ _EXAMPLES = {
 
 
 ColumnTolerances: TypeAlias = Mapping[str, Mapping[ColumnPath, Tolerance]]
-"""The tolerances of each column, by the paths of its parts. The empty path stands for the whole column."""
+"""The tolerances of each column, by the paths of its parts. The empty path means the whole column."""
 
 
 def equal_within(left: DuckDBValue, right: DuckDBValue, tolerances: Mapping[ColumnPath, Tolerance]) -> str:

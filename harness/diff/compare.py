@@ -99,17 +99,17 @@ def compare(
         right: The right side. If it is left out, the left side is read twice.
         keys: Columns that identify a row on either side; null is a key value like any other. Rows with the same key are
             paired and reported as changed. Without keys, rows are counted.
-        at: The point in time at which tables are read: an id or version, a time, a branch or a tag, as for `--at`. Two
+        at: The point in time at which tables are read: an id or version, a time, a branch, or a tag, as for `--at`. Two
             values are for the left and the right side.
         columns: The columns, or struct fields like `s.x`, to compare on both sides. None: all columns.
         where: A boolean SQL expression in DuckDB's dialect that filters both sides. Only tables and snapshots can be
             filtered.
-        engines: `duckdb`, `spark` or `oracle`, for the left and the right side if they are planned tables. One name is
+        engines: `duckdb`, `spark`, or `oracle`, for the left and the right side if they are planned tables. One name is
             for both. None: DuckDB and Spark for a table that is compared with itself, otherwise DuckDB for both, also
             if `at` has two values.
         spark: The session that reads planned tables on Spark. None: `harness.spark_session()`.
         tolerance: The distance up to which values count as equal, by column, by part of a column (`s.x`, `l.element`,
-            `m.value`), or for all `floats`. It is a number, or a text like `0.1%`, `4 ulps` or `500 ms`; ` because
+            `m.value`), or for all `floats`. It is a number, or a text like `0.1%`, `4 ulps`, or `500 ms`; ` because
             REASON` after it appears in reports. Without keys, rows are paired by all other columns, and rows that agree
             in those are paired in the order of their values. This needs the same number of rows on both sides, at most
             2 million. A `Query` adds the tolerances that follow from its text.
@@ -119,8 +119,8 @@ def compare(
         schema_only: Compare only the names and types of columns, and read no rows.
         max_rows: The most differing rows to show. All differing rows are counted.
         names: Names of the two sides for reports.
-        direct_rows: Sides with at most this many rows are fetched and compared directly. Of larger sides, only
-            differing rows are fetched, which the engines find by 128-bit hashes.
+        direct_rows: Sides with at most this many rows are fetched and compared directly. For larger sides, the
+            engines find the differing rows by 128-bit hashes, and only these rows are fetched.
 
     Returns:
         The comparison, with counts of all differences and up to `max_rows` differing rows.

@@ -218,7 +218,7 @@ class _RowTables:
         )
 
     def by_column(self, pairs: Sequence[tuple[int, int]]) -> tuple[ColumnDifference, ...]:
-        """Return the columns in which at least one pair of rows differs."""
+        """Return the columns that differ in at least one pair of rows."""
         result = []
         for number, column in enumerate(self.columns):
             unequal = [(i, j) for i, j in pairs if self.left_rows[i][number] != self.right_rows[j][number]]
@@ -458,7 +458,7 @@ class Rules:
     def parts(
         self, column: str, left: pa.ChunkedArray, i: int, right: pa.ChunkedArray, j: int
     ) -> tuple[tuple[PartDifference, ...], bool]:
-        """Return the first parts in which two nested values of a column differ, and whether there are more."""
+        """Return the first differing parts of two nested values of a column, and whether there are more."""
         return differing_parts(
             column,
             left.slice(i, 1).combine_chunks(),

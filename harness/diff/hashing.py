@@ -2,7 +2,7 @@
 
 A hash form defines which content of a value is hashed. It is chosen from the types of both sides, so that equal values
 have equal hashes on both. It represents the values of `harness.diff.canonical`: integers and decimals by value, times
-as a count of the coarser unit and a remainder, floats by the bits of the double, text and bytes by their bytes.
+as a count of the coarser unit and a remainder, floats by the bits of the double, and text and bytes by their bytes.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Simple(Enum):
 
 
 class Digits(Enum):
-    """The machine words in which the digits of a number are hashed."""
+    """How many machine words hold the digits of a number when it is hashed."""
 
     NARROW = "narrow"  # up to 18 digits at the common scale: 64 bits
     WIDE = "wide"  # up to 38 digits at the common scale: 128 bits
@@ -159,7 +159,7 @@ _INTEGERS = (pa.types.is_date64, pa.types.is_time64, pa.types.is_timestamp, pa.t
 
 
 def storage_type(type_: pa.DataType) -> pa.DataType:
-    """Return the type in which DuckDB receives values of `type_` without rounding.
+    """Return the DuckDB type that holds values of `type_` without rounding.
 
     Instants in nanoseconds, and durations and dates in milliseconds, become integers, which have the same hashes as the
     times. Half floats become floats. Encodings (dictionaries, run ends, views) and extension types are removed.

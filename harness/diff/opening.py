@@ -1,7 +1,7 @@
 """Sides of a comparison, opened from the objects that a user passes.
 
 Supported objects are planned tables (`Table`, `Snapshot`, `Changes`), a `Query`, a DuckDB relation, a Spark DataFrame,
-and Arrow streams from pyarrow, polars or pandas. A comparison does not change the settings of a user's connection or
+and Arrow streams from pyarrow, polars, or pandas. A comparison does not change the settings of a user's connection or
 session, and its result does not depend on them.
 """
 
@@ -332,7 +332,7 @@ class SideOpening:
 
 
 def resolve_side(data: object, at: When = None) -> object:
-    """Open a location or name as a file, database or table, at a point in time. Return other objects unchanged.
+    """Open a location or name as a file, database, or table, at a point in time. Return other objects unchanged.
 
     A table that another library opened becomes a harness table at the same version.
 

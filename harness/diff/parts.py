@@ -55,7 +55,7 @@ def differing_parts(
     right: pa.Array,
     tolerances: Mapping[ColumnPath, Tolerance],
 ) -> tuple[tuple[PartDifference, ...], bool]:
-    """Return the first parts in which two values differ by more than the tolerances, and whether there are more parts.
+    """Return the first parts of two values that differ by more than the tolerances, and whether there are more.
 
     Args:
         column: The column's name.

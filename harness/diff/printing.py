@@ -50,7 +50,7 @@ def show(column: ArrowColumn, place: int) -> str:
 
 
 def show_pair(left: ArrowColumn, left_place: int, right: ArrowColumn, right_place: int) -> tuple[str, str]:
-    """Return two different values as texts in which the difference is visible.
+    """Return two different values as texts that show the difference.
 
     Long values are cut in the same way, around the first difference. Texts that look the same are shown in ASCII
     escapes. Other values that print the same are shown with their types.

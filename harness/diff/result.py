@@ -184,7 +184,7 @@ class Spread:
 
     Attributes:
         places: Key ranges in their order, including empty ones; or the data files with the most differing rows, each
-            with its side, `left`, `right` or `both`.
+            with its side, `left`, `right`, or `both`.
         rows: The number of differing rows that were counted; a row that occurs several times counts each time.
         total: The number of all places.
         is_whole: True if the ranges span the keys of all rows, not only of the rows that were counted.
@@ -227,7 +227,7 @@ class SideInfo:
 
 
 class ComparisonOutcome(enum.Enum):
-    """The outcomes of a comparison. The values are the words of the JSON report, where the key is `verdict`."""
+    """The outcomes of a comparison. The values are the words of the JSON report's key `verdict`."""
 
     EQUAL = "equal"
     DIFFERENT = "different"
@@ -426,7 +426,7 @@ class QueryFile:
     Attributes:
         name: The query's name in reports.
         text: The query in the dialect of the batch.
-        keys: The columns by which rows are paired. Empty: rows are counted.
+        keys: The columns that pair rows. Empty: rows are counted.
         tolerance: As for `harness.compare`.
         exclude: As for `harness.compare`.
     """
@@ -495,7 +495,7 @@ class Batch:
 
     @property
     def equal(self) -> bool:
-        """True if everything was compared and nothing is different."""
+        """True if everything was compared and all results are equal."""
         return all(entry.outcome in (BatchOutcome.EQUAL, BatchOutcome.ALLOWED) for entry in self.entries)
 
     def _repr_html_(self) -> str:

@@ -1,6 +1,6 @@
 """The differences of two Arrow schemas, and the columns whose rows can be compared.
 
-Types are compared by their values, not by Arrow's layout. A large, view, dictionary-encoded or run-end-encoded string
+Types are compared by their values, not by Arrow's layout. A large, view, dictionary-encoded, or run-end-encoded string
 is a string, a decimal has no width, every list type is a list, and a time zone only says that values are instants.
 """
 
@@ -22,7 +22,7 @@ _SAME_AS_STORAGE = ("arrow.uuid", "arrow.json", "ogc.wkb", "geoarrow.wkb", "geoa
 
 
 class TypeRule(enum.Enum):
-    """The rules by which values of different types are compared. The values of the enum are the names in reports."""
+    """The rules for comparing values of different types. The values of the enum are the names in reports."""
 
     INTEGERS = "integer widths"
     DECIMALS = "decimal scale"
@@ -123,7 +123,7 @@ def _normal(type_: pa.DataType) -> pa.DataType:
 
 
 def display_type(type_: pa.DataType) -> pa.DataType:
-    """Return the type in which values are shown: without encodings, and without extension types except UUID."""
+    """Return the type for showing values: without encodings, and without extension types except UUID."""
     return map_type(type_, _display_leaf)
 
 
@@ -156,7 +156,7 @@ def is_ticks(type_: pa.DataType) -> bool:
 
 
 def nanos(type_: pa.DataType) -> int:
-    """Return the unit of a date, time, timestamp or duration, in nanoseconds."""
+    """Return the unit of a date, time, timestamp, or duration, in nanoseconds."""
     if pa.types.is_date32(type_):
         return DAY
     return _UNITS["ms" if pa.types.is_date64(type_) else type_.unit]
@@ -245,7 +245,7 @@ def _compare_types(path: str, left: pa.Field, right: pa.Field, rules: TypeRules)
 
 
 def _type_rule(left: pa.DataType, right: pa.DataType) -> TypeRule | None:
-    """Return the rule by which values of two normal types can still be compared, or None."""
+    """Return the rule for comparing values of two different normal types, or None if they cannot be compared."""
     kind = pa.types
     if kind.is_integer(left) and kind.is_integer(right):
         return TypeRule.INTEGERS

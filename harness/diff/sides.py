@@ -83,7 +83,7 @@ class Hashing:
 
     @property
     def grouped_by(self) -> tuple[str, str]:
-        """The two hash lanes by which rows are paired. The first lane also selects the bucket."""
+        """The two hash lanes that pair rows. The first lane also selects the bucket."""
         return ("k1", "k2") if self.keys else ("h1", "h2")
 
     def lanes(self, row_hashes: Callable[[Sequence[str]], tuple[_T, _T]]) -> dict[str, _T]:
@@ -146,7 +146,7 @@ def with_hashes(rows: pa.Table, hashes: pa.Table) -> pa.Table:
 
 
 def with_types(schema: pa.Schema, types: Mapping[int, pa.DataType]) -> pa.Schema:
-    """Return a schema in which some columns, given by index, have other types."""
+    """Return a schema with other types for some columns, given by index."""
     return pa.schema([field.with_type(types.get(i, field.type)) for i, field in enumerate(schema)])
 
 

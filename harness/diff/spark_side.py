@@ -179,7 +179,7 @@ _WORKER = SideInfo(name="", engine="")
 class SparkSide:
     """A side whose rows Spark reads.
 
-    The columns of `frame` are named c0, c1 and so on. The other fields are as in `DuckDBSide`.
+    The columns of `frame` are named c0, c1, and so on. The other fields are as in `DuckDBSide`.
     """
 
     info: SideInfo

@@ -59,7 +59,7 @@ def sample_evenly(difference: Difference, most: int) -> list[int]:
 
 
 def spread_by_key(difference: Difference, tables: tuple[pa.Table, pa.Table], key: str, *, is_whole: bool) -> Spread:
-    """Count the differing rows by ranges of a key, followed by NULL, NaN and infinities.
+    """Count the differing rows by ranges of a key, followed by NULL, NaN, and infinities.
 
     Args:
         difference: The difference.
@@ -228,7 +228,7 @@ def _group_difference(values: tuple[str, ...], kinds: Counter[RowKind]) -> Group
 
 
 def _equal_width_ranges(values: Collection[Any], line: NumberLine) -> _Ranges:
-    """Divide the interval from the smallest to the largest number, date or time into ranges of equal width."""
+    """Divide the interval from the smallest to the largest number, date, or time into ranges of equal width."""
     first, last = Fraction(min(values)), Fraction(max(values))
     if line.kind is LineKind.FLOAT:
         bins = MOST_RANGES if first < last else 1

@@ -38,7 +38,7 @@ class Tolerance:
 
     @staticmethod
     def parse(text: str) -> Tolerance:
-        """Return the tolerance for a text like `0.1%`, `1e-9 relative`, `4 ulps` or `500 ms`.
+        """Return the tolerance for a text like `0.1%`, `1e-9 relative`, `4 ulps`, or `500 ms`.
 
         The text may end with ` because REASON`.
 
@@ -85,7 +85,7 @@ _UNITS: Mapping[str, tuple[Measure, str]] = {
 
 
 FLOATS = "floats"
-"""The name that stands for all floats without a tolerance of their own."""
+"""The name that means all floats without a tolerance of their own."""
 
 
 def parse_tolerances(tolerance: Mapping[str, Tolerance | str | float | Decimal]) -> dict[str, Tolerance]:

@@ -63,7 +63,7 @@ class LakeTable:
         Expectations that the scenario marks as open are not checked.
 
         Args:
-            engine: `duckdb`, `spark` or `oracle`. None: each engine of the test run.
+            engine: `duckdb`, `spark`, or `oracle`. None: each engine of the test run.
 
         Raises:
             AssertionError: A read had another result. The message is the report.
@@ -87,7 +87,7 @@ class LakeTable:
 
 
 def scenario_of(source: LakeSource, name: str) -> Scenario:
-    """Return the scenario that a test passes. Its `title`, `clauses` and `expect` may be left out.
+    """Return the scenario that a test passes. Its `title`, `clauses`, and `expect` may be left out.
 
     Args:
         source: The scenario.

@@ -94,7 +94,7 @@ class SameRows:
         rows: The rows.
         schema: The types by column, in Spark's names.
         format: `iceberg` or `delta`.
-        kind: How the copies are deleted: `none`, `position`, `equality` or `vector`. With `none` there are no copies.
+        kind: How the copies are deleted: `none`, `position`, `equality`, or `vector`. With `none` there are no copies.
     """
 
     rows: tuple[LiteralRow, ...]
@@ -146,7 +146,7 @@ def literal(
         format: `iceberg` or `delta`.
         deletes: Indexes of rows, from 0, that a position delete or deletion vector deletes; or mappings with the same
             columns, whose rows an equality delete deletes. Each must match a row.
-        kind: `position`, `vector` or `equality`, if there are deletes. None: chosen to fit `deletes` and `format`.
+        kind: `position`, `vector`, or `equality`, if there are deletes. None: chosen to fit `deletes` and `format`.
 
     Returns:
         The table, to be written by `make`.

@@ -16,7 +16,7 @@ engine of the test run), `harness_job` (a separate Spark session in which a job 
 session, define a session-scoped fixture `harness_spark` that returns it.
 
 This module imports only pytest, prints nothing, and does nothing around tests until a test or the configuration uses
-one of its fixtures, markers, options or settings. `-p no:harness` disables it.
+one of its fixtures, markers, options, or settings. `-p no:harness` disables it.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class MakeLakeTable(Protocol):
 
         Args:
             source: The text of a scenario, a mapping, a file, or a result of `harness.suite.scenarios.loading.find`.
-                `title`, `clauses` and `expect` may be left out.
+                `title`, `clauses`, and `expect` may be left out.
             name: The table's name, which must differ between tables of one test.
 
         Returns:
@@ -170,7 +170,7 @@ def harness_engine(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture
 def harness_session(request: pytest.FixtureRequest) -> Iterator[HarnessSession]:
-    """Return a session that opens, queries and compares tables, with a separate DuckDB connection.
+    """Return a session that opens, queries, and compares tables, with a separate DuckDB connection.
 
     Spark is started by the first call that needs it.
     """

@@ -96,7 +96,7 @@ def assert_same_rows(
     """Fail unless both sides have the same columns and, in any order, the same rows.
 
     A side is anything that `harness.compare` accepts: tables, Spark DataFrames (classic or Connect), DuckDB relations,
-    and Arrow, pandas and Polars frames. It can also be a list of rows: mappings with all columns, Spark's Rows
+    and Arrow, pandas, and Polars frames. It can also be a list of rows: mappings with all columns, Spark's Rows
     (`df.collect()`), or tuples or lists in the order of the columns. Their values are the Python values that
     `harness.testing.same_rows` lists for the types of the opposite side. If both sides are lists, the first one that
     names its columns determines the types.

@@ -1,4 +1,4 @@
-"""`HarnessSession`: opens, queries and compares tables for one test, with the engines of the test run."""
+"""`HarnessSession`: opens, queries, and compares tables for one test, with the engines of the test run."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _NO_SIDE = object()
 
 
 class HarnessSession:
-    """Opens, queries and compares tables. The first call that needs Spark starts it, once for all tests.
+    """Opens, queries, and compares tables. The first call that needs Spark starts it, once for all tests.
 
     Attributes:
         engines: The names of the engines of the test run.

@@ -81,7 +81,7 @@ class SparkJobTest:
         return self._job.written(table)
 
     def writes(self, table: str) -> tuple[Write, ...]:
-        """Return each write to a table, in order, with its mode, partitioning and rows.
+        """Return each write to a table, in order, with its mode, partitioning, and rows.
 
         Args:
             table: The table's name, or the path to which it was saved.

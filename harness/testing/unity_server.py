@@ -33,7 +33,7 @@ class ServedTable:
 
     Attributes:
         location: The table's URI.
-        kind: `MANAGED`, `EXTERNAL` or `VIEW`, for example.
+        kind: `MANAGED`, `EXTERNAL`, or `VIEW`, for example.
         format: The data source format.
         latest: The latest version.
         ratified: The names of staged commits.

@@ -155,7 +155,7 @@ class _StreamCheck:
 
         Raises:
             StreamError: Buffers overlap or end after their message; a buffer is compressed, or rows of a type share
-                bytes, although that is not allowed; a dictionary grows; there are too many rows, fields or batches; or
+                bytes, although that is not allowed; a dictionary grows; there are too many rows, fields, or batches; or
                 the data is not a stream.
             struct.error, ValueError: The stream is truncated.
         """

@@ -273,7 +273,7 @@ def run(
     """Do work in a worker, and return the result.
 
     Args:
-        work: `module:function`. The function takes a JSON value, writes its result to a stream, and returns 0, 1 or 2.
+        work: `module:function`. The function takes a JSON value, writes its result to a stream, and returns 0, 1, or 2.
         request: The function's argument, a JSON value.
         bounds: The limits of the process.
         waived: Limits that need not be enforced, see `harness.untrusted.bounds.WAIVABLE`.

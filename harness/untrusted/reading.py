@@ -68,7 +68,7 @@ def read_untrusted(
 
     Raises:
         RequestError: A limit cannot be enforced on this system and is not waived; the table is not on a local disk; or
-            as for `open_table`, `Snapshot.plan` and `sql`.
+            as for `open_table`, `Snapshot.plan`, and `sql`.
         LimitError: The worker exceeded one of its bounds, or a file one of `limits`.
         EngineError: The worker crashed or was killed, its answer is not valid Arrow data, or DuckDB failed.
         HarnessError: As for `open_table` and `Snapshot.to_arrow`.

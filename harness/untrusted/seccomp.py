@@ -100,7 +100,7 @@ _RULES = {
     "clone": (_Rule(0, (_THREAD,), mask=_THREAD | ~_THREAD_FLAGS & 0xFFFFFFFF),),
     # Terminal requests (no file is a terminal), the number of readable bytes, and flags that `fcntl` sets too.
     "ioctl": (_Rule(1, (0x5401, 0x5413, 0x541B, 0x5421, 0x5450, 0x5451), error=errno.ENOTTY),),
-    # F_DUPFD, F_GETFD, F_SETFD, F_GETFL, F_SETFL, F_DUPFD_CLOEXEC; no signals, locks, leases or seals.
+    # F_DUPFD, F_GETFD, F_SETFD, F_GETFL, F_SETFL, F_DUPFD_CLOEXEC; no signals, locks, leases, or seals.
     "fcntl": (_Rule(1, (0, 1, 2, 3, 4, 1030)),),
     # PR_SET_NAME, PR_GET_NAME, PR_SET_VMA, and one more filter; not the parent's death signal, which must end this
     # process.

@@ -108,7 +108,7 @@ def _numbers(element: ElementTree.Element) -> dict[str, str]:
 def to_junit(comparison: ComparisonResult) -> str:
     """Return the comparison as a JUnit XML document for CI servers.
 
-    The suite `harness diff` has the cases `outcome`, `schema` and `rows`. A difference is a failure with the text
+    The suite `harness diff` has the cases `outcome`, `schema`, and `rows`. A difference is a failure with the text
     report. If both sides fail, `outcome` is an error. Cases that could not be compared are skipped.
     """
     outcome = None
@@ -149,7 +149,7 @@ def annotation(level: str, text: str, **properties: str) -> str:
     """Return a GitHub workflow command that makes an annotation, as one line.
 
     Args:
-        level: `error`, `warning` or `notice`.
+        level: `error`, `warning`, or `notice`.
         text: The annotation's text.
         properties: The annotation's properties, for example `file` and `line`.
     """

@@ -102,7 +102,7 @@ _STYLES = {
     ComparisonOutcome.DIFFERENT_OUTCOME: ("≠", "Different outcome", "different"),
     ComparisonOutcome.FAILED: ("!", "Could not compare", "failed"),
 }
-"""The sign, title and CSS class of each outcome."""
+"""The sign, title, and CSS class of each outcome."""
 _MOST_NAMES = 3
 MOST_ROWS = 5_000
 """The most differing rows of a page, because browsers cannot open a page of 100,000."""

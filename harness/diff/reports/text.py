@@ -307,7 +307,7 @@ def _record(number: int, row: RowPairing, comparison: ComparisonResult, widest: 
 
 
 def _lines(row: RowPairing, widest: int) -> list[list[str]]:
-    """Return the one or two grid lines of a row: a mark and cells.
+    """Return one or two grid lines for a row. Each has a mark and cells.
 
     A changed row has one line, whose differing cells show both values.
     """

@@ -108,14 +108,14 @@ class DeltaMasking:
 
 
 def commit_info(info: Mapping[str, object]) -> JsonObject:
-    """Return the time and operation of a commit, without its user, paths and conditions."""
+    """Return the time and operation of a commit, without its user, paths, and conditions."""
     kept = {name: value for name, value in info.items() if name in _INFO and isinstance(value, bool | int)}
     operation = info.get("operation")
     return {**kept, "operation": operation} if operation in _OPERATIONS else kept
 
 
 def _without_texts(type_: object) -> Any:
-    """Return a type of a JSON schema without comments, defaults and expressions."""
+    """Return a type of a JSON schema without comments, defaults, and expressions."""
     if not isinstance(type_, dict):
         return type_
     parts = ("elementType", "keyType", "valueType")

@@ -3,10 +3,10 @@
 Equal values have equal pseudonyms. Each type has one permutation, the same for every table, so that joins still match.
 A value is processed from its first part (digits, characters, year, month …) to its last. Each part is replaced by
 another part of its kind, by a permutation that the key and the earlier parts select. Values with a common prefix
-therefore keep a common prefix, which partitions by truncated texts and numbers, years, months, days and hours need.
+therefore keep a common prefix, which partitions by truncated texts and numbers, years, months, days, and hours need.
 
 Order is not kept, because only the identity keeps the order of all values of a type. Zeros, minus one, empty texts,
-NaN, infinities and the limits of integer types stay unchanged.
+NaN, infinities, and the limits of integer types stay unchanged.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _DAY_US = 86_400_000_000
 _MONTHS = ((1, 3, 5, 7, 8, 10, 12), (4, 6, 9, 11), (2,))
 """Months are exchanged only with months of the same length, so that each day exists."""
 _CLOCK = (24, 60, 60, *(10,) * 9)
-"""Hours, minutes, seconds and the digits of nanoseconds."""
+"""Hours, minutes, seconds, and the digits of nanoseconds."""
 _KINDS = (range(ord("0"), ord("9") + 1), range(ord("A"), ord("Z") + 1), range(ord("a"), ord("z") + 1))
 _BLOCK = 256
 

@@ -373,7 +373,7 @@ _LOCATING = (
 
 
 def read_document(table: IcebergTable) -> dict[str, object]:
-    """Return the table's metadata as it is in its file."""
+    """Return the table's metadata document, unchanged, from its file."""
     storage = table.storage
     data = storage.read(table.metadata_path)
     document: dict[str, object] = json.loads(decompress(data, file=table.metadata_path, limits=storage.limits))
@@ -381,7 +381,7 @@ def read_document(table: IcebergTable) -> dict[str, object]:
 
 
 def schema_json(document: Mapping[str, Any], schema: dt.Schema) -> dict[str, Any]:
-    """Return a schema as it is in the document, with its id."""
+    """Return the document's JSON of a schema, including the schema id."""
     listed = document.get("schemas") or [document["schema"]]
     return next({"schema-id": 0, **s} for s in listed if s.get("schema-id", 0) == schema.id)
 

@@ -38,7 +38,7 @@ def spark_session(
     address, logs only errors, keeps its warehouse in a temporary directory, runs its Python workers with this Python,
     and has UTC as its time zone.
 
-    With `warehouse`, `catalog` or `tables`, the session is always a new one with its own settings and views, on the
+    With `warehouse`, `catalog`, or `tables`, the session is always a new one with its own settings and views, on the
     running JVM or a new one. `SparkSession.builder.getOrCreate()` then returns it. In it, harness reads Iceberg and
     Delta tables without their jars, in the forms that jobs use: `spark.table`, `format("iceberg")`, `VERSION AS OF`,
     `DESCRIBE HISTORY`. Written rows go to a temporary directory, and no source is ever changed: see
