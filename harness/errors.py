@@ -79,7 +79,7 @@ def rule_in_format(rule: str | None, format: str | None) -> str | None:
 
 
 PASSWORD = re.compile(
-    r"(?<=://)[^\s/@?#'\":\[]*:(?!\d{0,5}(?:[/?#\s]|$))(?:(?!://)[^\s'\"<>])*@"  # what is no port, up to the last @
+    r"(?<=://)[^\s/@?#'\":\[]*:(?!\d{0,5}(?:[/?#\s]|$))(?:(?!://)[^\s'\"<>])*@"  # no port follows; up to the last @
 )
 """A user name and password before the host of a URL. The password may contain characters that are not valid in a URL.
 """

@@ -401,7 +401,7 @@ class Connection:
     def _prepare(self, statement: str) -> Prepared:
         if self._rows is not None:
             self._rows = None
-            try:  # before rows are given up, DuckDB 2.0 refuses other work, and 1.5 silently drops them
+            try:  # until rows are discarded, DuckDB 2.0 refuses other work; 1.5 drops them silently
                 self._connection.execute("SELECT 1 WHERE false").fetchall()
             except duckdb.FatalException as error:
                 message = f"DuckDB invalidated the instance of this connection: open a new one: {error_text(error)}"

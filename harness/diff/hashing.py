@@ -235,8 +235,7 @@ def _to_duckdb_array(array: pa.Array) -> pa.Array:
 #
 # The mixing function is DuckDB's `hash`, the cheapest one in DuckDB; `has_expected_hashes` verifies it before use.
 # `harness/engines/spark/java/RowHash.java` implements the same in Java. Lanes are added up per bucket, not XORed, so
-# that
-# a duplicated row does not cancel itself.
+# that a duplicated row does not cancel itself.
 
 
 NULL = 0xBF58476D1CE4E5B9

@@ -402,8 +402,8 @@ class _FetchState:
                 piece = self._storage.read(file.physical, offset=start, length=length)
                 if len(piece) != length:
                     raise StorageError(
-                        f"Cannot copy: the file has {size} bytes, and reading {length} from {start} on gave "
-                        f"{len(piece)}; it was replaced, or cut. Pull again",
+                        f"Cannot copy: the file was replaced or truncated, because reading {length} of {size} bytes "
+                        f"from byte {start} on returned {len(piece)}. Pull again",
                         file=file.physical,
                     )
                 digest.update(piece)

@@ -23,7 +23,7 @@ from harness.errors import RequestError, counted
 from harness.snapshot import Changes, Snapshot
 from harness.table import Table
 
-# Python values must have exactly the type of their column, because Arrow itself would round, truncate and guess:
+# Python values must have exactly the type of their column, because Arrow itself would round, truncate, and guess:
 #
 # boolean bool · integers int · floats float, int · decimals Decimal, int · strings str · binary bytes · dates date ·
 # times time · timestamps datetime, with a zone exactly if the type has one · UUIDs uuid.UUID · structs a mapping of

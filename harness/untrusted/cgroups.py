@@ -26,7 +26,7 @@ _MOST_FILES, _MOST_LEVELS = 10_000, 20
 """The most files and levels in the scratch directory. A sort of DuckDB has a few hundred files in one level."""
 _ENDLESS = 1 << 62
 _SELDOM = 10
-"""The number of checks per check that takes longer."""
+"""The number of checks after which one slower check is made."""
 _UNIT = 512
 """The unit of a file's `st_blocks`, in bytes."""
 

@@ -83,7 +83,7 @@ def _make_locked_directory() -> tuple[str, int | None]:
             return path, None
         if lock is not None:
             return path, lock
-    raise FileNotFoundError(f"no directory stays in {tempfile.gettempdir()}")
+    raise FileNotFoundError(f"every new directory disappears from {tempfile.gettempdir()}")
 
 
 def _lock(path: str, *, wait: bool) -> int | None:

@@ -53,7 +53,7 @@ ALLOWED = frozenset(
 None of them affects other processes, or creates something that outlives this process.
 """
 TABLES_BUILT = ("utimensat",)
-"""Further calls for building scenarios, whose files have given modification times."""
+"""Further calls for building scenarios, because their files have given modification times."""
 
 
 # Classic BPF, as in linux/filter.h and linux/seccomp.h.
@@ -70,7 +70,7 @@ _X32 = 0x40000000  # the first number of x86_64's second set of calls
 _THIS_PROCESS = -1
 """Stands for the id of this process."""
 _THREAD, _THREAD_FLAGS = 0x00010F00, 0x007D0F00
-"""Flags of clone for a thread, which shares memory, files, handlers and the process."""
+"""Flags of clone for a thread, which shares memory, files, handlers, and the process."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -257,7 +257,7 @@ def test_html() -> None:
     assert "Differences found 1 row changed, 2 rows only on the left, 1 row only on the right" in shown
     assert "harness 1.2, 2026-01-02T03:04:05Z: harness diff '<a>' b" in shown
     assert "data/1.parquet, row 8, hidden on the right by data/3-deletes.parquet" in shown
-    assert "alike, not equal" in words(UNKEYED)
+    assert "similar, not equal" in words(UNKEYED)
     assert "Could not compare both sides failed" in words(FAILED)
     rows = tuple(replace(CHANGED, left=(str(n), "a", "1"), right=(str(n), "b", "1")) for n in range(MOST_ROWS + 1))
     shown = words(replace(KEYED, rows=rows, changed=MOST_ROWS + 1, only_left=0, only_right=0))

@@ -256,14 +256,14 @@ def _rows(comparison: ComparisonResult, most: int) -> Iterator[str]:
 
 
 def _row_table(comparison: ComparisonResult, rows: tuple[RowPairing, ...]) -> Iterator[str]:
-    # Columns in which some pair of rows differs have one column per side; the others need only one.
+    # A column that differs in some pair of rows has one column per side. Other columns need only one.
     split = {
         name: any(row.marked[number] for row in rows)
         for number, name in enumerate(comparison.columns)
         if name not in comparison.keys
     }
     if any(row.kind is None for row in rows):
-        yield "<p>Without keys, rows that share at least half of the values face each other: alike, not equal.</p>"
+        yield "<p>Without keys, rows that share at least half of their values are paired: similar, not equal.</p>"
     yield from _filter(rows, split)
     yield '<div class="scroll" tabindex="0" role="group" aria-labelledby="rows"><table class="rows">'
     yield from _head(comparison, split)

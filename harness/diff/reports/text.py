@@ -63,7 +63,7 @@ class RowPairing:
     @property
     def label(self) -> str:
         """The kind in the words of the reports."""
-        return "alike, not equal" if self.kind is None else self.kind.value
+        return "similar, not equal" if self.kind is None else self.kind.value
 
     @property
     def count(self) -> int:
@@ -144,7 +144,7 @@ def column_table(comparison: ComparisonResult, *, most: int | None = None) -> Re
     if not result:
         return None
     differing = sum(each.rows > 0 for each in result)
-    scope = "" if comparison.keys else ", of the alike rows below"
+    scope = "" if comparison.keys else ", of the similar rows below"
     title = f"columns ({differing:,} of {len(comparison.columns):,} differ{scope})"
     if most is not None and len(result) > most:
         title = f"{title[:-1]}; the {most} with most rows)"

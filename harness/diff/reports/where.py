@@ -63,7 +63,7 @@ def _columns(comparison: ComparisonResult, most: int) -> Drawing | None:
         Bar(label=each.column, parts=((BarKind.CHANGED, each.rows),), value=share, remark=counted(each.rows, "row"))
         for each, share in ((each, f"{100 * each.rows / pairs:.3g} %") for each in result[:most])
     )
-    rows = counted(pairs, "changed row") if comparison.keys else f"{counted(pairs, 'pair')} of alike rows"
+    rows = counted(pairs, "changed row") if comparison.keys else f"{counted(pairs, 'pair')} of similar rows"
     return Drawing(title="by column", bars=bars, note=_note(f"of {rows}", more=len(result) - most), whole=pairs)
 
 

@@ -85,7 +85,7 @@ class IcebergMasking:
         applied = apply(transform, source)
         example = _example(field, source, value)
         if applied(example) != value:
-            return value  # values next to the smallest number, for which Java's overflow gives this partition, stay
+            return value  # Java's overflow puts values next to the smallest number into this partition; they stay
         return applied(self.pseudonyms.pseudonym(source, example))
 
     def document(self, source: Mapping[str, Any]) -> dict[str, Any]:
