@@ -133,7 +133,7 @@ class OutputColumns:
                 return None
 
     def _cte_of(self, table: exp.Table) -> exp.CTE | None:
-        """Return the CTE to which a table name refers, or None for no CTE, or for a CTE inside itself."""
+        """Return the CTE to which a table name refers, or None if there is none or the name is inside that CTE."""
         cte = self._only(table.name)
         node: exp.Expr | None = table
         while node is not None and node is not cte:

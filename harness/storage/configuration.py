@@ -125,8 +125,8 @@ def _section_options(
         raise _invalid(
             file,
             f"{name}.{destinations[0]}",
-            "a project that sets where requests go must also set credentials or anonymous = true, because it may be "
-            "untrusted; or set it in ~/.config/harness/config.toml",
+            "a project that sets this option must also set credentials or anonymous = true, because the project may be "
+            "untrusted; or set the option in ~/.config/harness/config.toml",
         )
     return options
 

@@ -42,7 +42,7 @@ def file(table: DeltaTable, name: str) -> Path:
         (-1, None, "expected a version, 0 or more"),
         (True, None, "expected a version, 0 or more"),
         ("3", None, "expected a version, 0 or more"),
-        (None, [v(3)], "expected with max_version"),
+        (None, [v(3)], "it requires max_version"),
         (3, v(3), "expected a list of names"),
         (2, [v(3)], "it lists version 3, above max_version=2; ask the catalog again"),
         (3, [v(3), v(3, OTHER)], "it lists version 3 twice"),
@@ -71,8 +71,8 @@ def test_without_a_catalog_the_table_is_refused_and_what_to_do_is_said(tmp_path)
         harness.open_table(str(table.directory))
     assert str(error.value) == (
         "Cannot read a catalog-managed table (feature 'catalogManaged') without its catalog, which alone knows the "
-        "newest commits. Open the table by its name in the catalog, or pass the catalog's answer as max_version and ratified; "
-        "published_only reads the published versions, which may be older "
+        "newest commits. Open the table by its name in the catalog, or pass the catalog's answer as max_version and "
+        "ratified; published_only reads the published versions, which may be older "
         f"[CatalogManaged; table {table.directory}, rule frontier F4.3]"
     )
 

@@ -373,7 +373,7 @@ def _parse_column(
 
 
 def _identity(value: dt.CellValue) -> Hashable:
-    """Return a key that is equal for equal partition values. Floats are compared by their bits, and all NaN are equal."""
+    """Return a key that is equal for equal partition values. Floats are compared by bits, and all NaN are equal."""
     if isinstance(value, float):
         return "NaN" if math.isnan(value) else struct.pack(">d", value)
     return (value,)

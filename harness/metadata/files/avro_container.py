@@ -73,8 +73,8 @@ def decompress(codec: str, block: bytes, *, file: str, cause: str, limits: Limit
             case _:
                 return block
     except TooLongError as error:
-        asked = f"a block ({codec}) of {len(block):,} bytes holds {error.found:,} or more, {max_bytes:,} are"
-        raise limit_error("block_bytes", f"{asked} allowed", file=file) from error
+        asked = f"a block ({codec}) of {len(block):,} bytes decompresses to {error.found:,} or more"
+        raise limit_error("block_bytes", f"{asked}, {max_bytes:,} are allowed", file=file) from error
     except NotImplementedError as error:
         message = (
             f"Cannot read Avro codec {codec!r}: the installed pyarrow was built without it; install pyarrow from PyPI"
@@ -145,14 +145,14 @@ def check_kind(node: Node, kinds: frozenset[str], name: str) -> None:
             raise TypeError(f"field {name!r} is of type {branch.kind}, expected {' or '.join(sorted(kinds))}")
 
 
-def _picker(node: Node | None, wanted: Sequence[RequestedField]) -> Callable[[Any], Any]:
+def _value_picker(node: Node | None, wanted: Sequence[RequestedField]) -> Callable[[Any], Any]:
     """Return a function that reduces a decoded record to the requested values, in the order of `wanted`.
 
     If `node` is an array of records, the function reduces each record of a list.
     """
     record = node.value if node is not None else None
     if record is not None and record.kind == "array":
-        pick = _picker(record.children[0], wanted)
+        pick = _value_picker(record.children[0], wanted)
         return lambda items: None if items is None else [pick(item) for item in items]
     if record is None or record.kind != "record":
         raise TypeError(f"expected a record, got {'nothing' if record is None else record.kind}")
@@ -161,7 +161,7 @@ def _picker(node: Node | None, wanted: Sequence[RequestedField]) -> Callable[[An
         place = record.field_index(each.id, *each.names)
         if place is not None:
             check_kind(record.children[place], each.kinds, record.names[place])
-        inner = None if place is None or not each.fields else _picker(record.children[place], each.fields)
+        inner = None if place is None or not each.fields else _value_picker(record.children[place], each.fields)
         picks.append((place, inner))
 
     def picked(row: list[Any] | None) -> list[Any]:
@@ -226,7 +226,7 @@ class Container:
             LimitError: The file exceeds the limits.
         """
         try:
-            pick = _picker(self.schema, wanted)
+            pick = _value_picker(self.schema, wanted)
         except DAMAGE as error:
             raise decode_error(error, file=self.file) from error
         column = column_of(self.schema, Tally(self.limits, self.file))

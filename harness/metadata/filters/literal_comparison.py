@@ -95,12 +95,12 @@ def compare_column(field: dt.Field, op: Op, literal: Literal) -> Predicate:
             return _compare_decimal(field, type_, op, literal)
         case dt.DateType():
             instant = as_nanoseconds(literal, date_nanoseconds)
-            return Undecided() if instant is None else _on_grid(field, op, Fraction(instant, DAY_NS), 31)
+            return Undecided() if instant is None else _compare_integers(field, op, Fraction(instant, DAY_NS), 31)
         case dt.TimestampType() as type_:
             return _compare_timestamp(field, type_, op, literal)
         case dt.TimeType(unit="us"):
             time = value if kind is LiteralKind.TIME else parse_time(value) if kind is LiteralKind.STRING else None
-            return Undecided() if time is None else _on_grid(field, op, Fraction(time, 1000), 63)
+            return Undecided() if time is None else _compare_integers(field, op, Fraction(time, 1000), 63)
         case dt.StringType():
             return Comparison(field, op, value) if kind is LiteralKind.STRING else Undecided()
         case dt.UuidType():
@@ -114,7 +114,7 @@ def compare_column(field: dt.Field, op: Op, literal: Literal) -> Predicate:
             return Undecided()
 
 
-def _on_grid(field: dt.Field, op: Op, value: Fraction, bits: int) -> Predicate:
+def _compare_integers(field: dt.Field, op: Op, value: Fraction, bits: int) -> Predicate:
     """Compare a column of signed integers, which have `bits` bits without the sign, with any number."""
     return _between_neighbours(field, op, value, 2**bits - 1, -(2**bits), int)
 
@@ -180,7 +180,7 @@ def _compare_integer(field: dt.Field, bits: int, op: Op, literal: Literal) -> Pr
             number = Fraction(text)
         case _:
             return Undecided()
-    return _on_grid(field, op, number, bits - 1)
+    return _compare_integers(field, op, number, bits - 1)
 
 
 def _compare_float(field: dt.Field, bits: int, op: Op, literal: Literal) -> Predicate:
@@ -295,11 +295,11 @@ def _compare_timestamp(field: dt.Field, type_: dt.TimestampType, op: Op, literal
     if instant is None or type_.unit == "ms":
         return Undecided()
     if type_.unit == "us":
-        return _on_grid(field, op, Fraction(instant, 1000), 63)
+        return _compare_integers(field, op, Fraction(instant, 1000), 63)
     if type_.utc or literal.kind is LiteralKind.INSTANT:
         # Engines store instants in microseconds: DuckDB 1.5 has no TIMESTAMPTZ in nanoseconds.
         return compare_uncertain(field, op, instant - 1000, instant + 1000)
-    return _on_grid(field, op, Fraction(instant), 63)
+    return _compare_integers(field, op, Fraction(instant), 63)
 
 
 def covering_ranges(field: dt.Field, values: Sequence[Any]) -> Predicate:

@@ -116,7 +116,7 @@ def catalog_answer(
     commits = tuple(sorted(map(_commit, ratified or ()), key=lambda commit: commit.version))
     if max_version is None:
         if commits:
-            raise _invalid("ratified: expected with max_version, the latest version that the catalog knows")
+            raise _invalid("ratified: it requires max_version, the latest version that the catalog knows")
         return None
     if type(max_version) is not int or max_version < 0:
         raise _invalid(f"max_version={max_version!r}: expected a version, 0 or more")
