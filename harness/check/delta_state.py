@@ -1,6 +1,6 @@
 """Rules about files that repeat a Delta table's state: hint, checkpoints, compacted logs, and checksums.
 
-Each rule compares such a record with the replayed commits. They cover delta L6 to L29.
+Each rule compares one of these records with the replayed commits. The rules cover delta L6 to L29.
 """
 
 from __future__ import annotations

@@ -74,7 +74,7 @@ class FileRows:
     deletes: Sequence[PositionDeleteFile] = ()
 
     def breach(self, path: str, field: str, recorded: str, actual: str, column: str | None = None) -> Breach:
-        """Return a breach about a wrong statement about a file."""
+        """Return a breach for a wrong statement about a file."""
         file = self.statements.named_by.get(path, self.plan.table)
         return Breach(Place(file=file, entry=path, field=field, column=column), recorded, actual)
 

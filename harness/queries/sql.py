@@ -197,7 +197,8 @@ def _result(
             )
         if engine.dialect != dialect:
             raise RequestError(
-                f"Cannot run a query in the dialect {dialect} on {engine.name}: it accepts {engine.dialect or 'no dialect'}",
+                f"Cannot run a query in the dialect {dialect} on {engine.name}: it accepts "
+                f"{engine.dialect or 'no dialect'}",
                 options=("dialect",),
             )
         # Filters written in the dialect of another package cannot be evaluated here, so no file is skipped.

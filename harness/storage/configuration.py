@@ -50,7 +50,7 @@ class ConfigurationFile:
 
 
 def files() -> list[ConfigurationFile]:
-    """Return the configuration files that exist, the user's own first, then the one of the project.
+    """Return the configuration files that exist: the user's own file first, then the project's file.
 
     The project is the working directory or the nearest parent with a `pyproject.toml`.
     """

@@ -325,7 +325,7 @@ class Roots:
             outside: The treatment of paths elsewhere in the table's store.
 
         Raises:
-            MissingFileError: No file can have such a path.
+            MissingFileError: No file can have the path of the location or of a root.
         """
         check_name(location)
         root = _spelled(location)

@@ -1,8 +1,8 @@
-"""Limits on what a table's metadata may demand, each with the reason for its number.
+"""Limits on the resources that a table's metadata may demand, each with the reason for its number.
 
 A few bytes can claim gigabytes: a compressed block, a count of items that take no bytes, a bitmap of runs. Decoders
-check a limit before they allocate what the bytes claim. All defaults are above what real writers produce. For a larger
-table, raise the limit with `open_table(limits=Limits(…))` or `--set limits.NAME=VALUE`.
+check a limit before they allocate the claimed memory. All defaults are above the demands of files from real writers.
+For a larger table, raise the limit with `open_table(limits=Limits(…))` or `--set limits.NAME=VALUE`.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ DEFAULT = Limits()
 
 
 def limit_error(name: str, demand: str, *, file: str | None = None) -> LimitError:
-    """Return the error for a file that exceeds a limit. `demand` states what the file needs and what is allowed."""
+    """Return the error for a file that exceeds a limit. `demand` names what the file needs and the maximum."""
     message = f"The file exceeds a limit of harness: {demand}. If you trust it, raise the option limits.{name}"
     return LimitError(message, cause="LimitExceeded", file=file, options=("limits",))
 

@@ -44,7 +44,7 @@ class Entry:
         name: The name without the directory.
         size: Size in bytes, or `UNREADABLE` if the entry is not a regular file.
         modified_ms: As in `FileStatus`.
-        is_link: True for a symbolic link. Size and time are those of its target.
+        is_link: True for a symbolic link. Size and time then belong to its target.
     """
 
     name: str
@@ -285,7 +285,7 @@ class Storage:
         return object_client.bucket_options(location, self._options_for(options, canonical_path(location).store))
 
     def _options_for(self, options: Mapping[str, Any], store: str) -> dict[str, object]:
-        """Return those of the given options that apply to one store."""
+        """Return the options that apply to one store, out of all given options."""
         owner = next((key for key in options if "://" in key and canonical_path(key).store == store), None)
         if owner is not None:
             return dict(options[owner])
@@ -296,7 +296,7 @@ class Storage:
     def read_whole(self, path: PhysicalPath, size: int | None) -> bytes:
         """Return the bytes of a file, and refuse a truncated file.
 
-        A log file that was cut at the end of a line would look complete.
+        A log file that was truncated at the end of a line would look complete.
 
         Args:
             path: The file's physical path.

@@ -240,7 +240,7 @@ _phases: list[Phase] = []
 
 
 def phase(name: str, total: int | None = None, unit: str = "rows") -> AbstractContextManager[Callable[[int], None]]:
-    """Return a context for a step of the work, which yields a function that counts what is done.
+    """Return a context for a step of the work, which yields a function that counts finished units.
 
     Nothing is recorded unless something displays progress.
 

@@ -272,7 +272,7 @@ class _EncodedColumn:
 
     Attributes:
         codes: For each file, the number of its text, as one array per chunk.
-        texts: The number of each distinct text. Null counts as a text.
+        texts: The distinct texts, with their numbers. Null counts as a text.
         firsts: For each text, the number of the first file that has it.
     """
 

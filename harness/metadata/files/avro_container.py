@@ -221,7 +221,7 @@ class Container:
         Missing fields are None.
 
         Raises:
-            CorruptFileError: The file is damaged or cut, or a field cannot be decoded. No record of a damaged block is
+            CorruptFileError: The file is damaged or truncated, or a field cannot be decoded. No record of a damaged block is
                 returned.
             LimitError: The file exceeds the limits.
         """

@@ -184,9 +184,10 @@ def _compare_integer(field: dt.Field, bits: int, op: Op, literal: Literal) -> Pr
 
 
 def _compare_float(field: dt.Field, bits: int, op: Op, literal: Literal) -> Predicate:
-    """Compare a float column.
+    """Compare a float column with a literal.
 
-    DuckDB casts the literal to the column's type, but a FLOAT column to DOUBLE for a DOUBLE literal.
+    DuckDB casts the literal to the type of the column. An exception is a FLOAT column with a DOUBLE literal: the column
+    is then cast to DOUBLE.
     """
     value = literal.value
     if literal.kind in (LiteralKind.DOUBLE, LiteralKind.FLOAT):

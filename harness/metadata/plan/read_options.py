@@ -33,7 +33,7 @@ class Prune(enum.Enum):
 
     @property
     def by_statistics(self) -> bool:
-        """True if statistics of columns may skip files and keep deletes from files."""
+        """True if column statistics may skip files, and may rule out that an equality delete matches a file."""
         return self in (Prune.FILES, Prune.ALL)
 
 
