@@ -1,10 +1,10 @@
-"""The files of the package that one read enters: `python programs/files_entered.py [--list]`.
+"""List the files of the package whose functions a read calls: `python programs/files_entered.py [--list]`.
 
-The demo's tables are read on DuckDB, each with and without a filter, in a process of its own, from `open_table` to the
-rows. A file is entered when one of its functions is called; bodies of modules that are imported do not count. A package
-is a folder, two levels deep at most.
+The demo tables are read on DuckDB, with and without a filter, each in a separate process, from `open_table` to the
+rows. A file counts if one of its functions is called; imports alone do not count. Packages are folders down to two
+levels.
 
-    --list    the files in the order of their first call
+    --list    print the files in the order of their first call
 """
 
 import argparse
@@ -28,13 +28,13 @@ READS = (
     ("Delta, all rows", "clicks", ""),
     ("Delta, a filter, vectors", "clicks", "market = 'de'"),
 )
-"""Title, table of the demo, filter."""
+"""Title, demo table, and filter of each read."""
 _IS_FUNCTION = 1
-"""The flag of code with fast locals, which bodies of modules and classes lack."""
+"""A flag of function code, which modules and classes lack."""
 
 
 def entered_files(location: str, where: str) -> dict[str, Any]:
-    """Read a table in this process. Return the files entered, in order, and how often the read changed files."""
+    """Read a table in this process. Return the files in call order, and how often the read changed files."""
     root, order, last, changes = f"{PACKAGE}{os.sep}", {}, None, 0
 
     def record_frame(frame: FrameType, event: str, _: object) -> None:
@@ -56,7 +56,7 @@ def entered_files(location: str, where: str) -> dict[str, Any]:
 
 
 def reads() -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield each read with its title; each runs in a process of its own."""
+    """Yield each read with its title. Each runs in a separate process."""
     with tempfile.TemporaryDirectory() as directory:
         demo = [sys.executable, "-m", "harness", "demo", f"{directory}/t"]
         subprocess.run(demo, check=True, stdout=subprocess.DEVNULL)
@@ -72,7 +72,7 @@ def package(file: str) -> str:
 
 
 def main() -> None:
-    """Print the figures, or read one table for the process that prints them."""
+    """Print the figures, or read one table for the parent process."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--list", action="store_true")
     parser.add_argument("--read", help=argparse.SUPPRESS)

@@ -1,11 +1,11 @@
-"""The properties again and again with new examples until a time is over: `green for an hour with seed 3: N examples`.
-
+"""Run the property tests repeatedly with new examples until a time is over: `green for an hour with seed 3: N
+examples`.
     python programs/properties.py --minutes 60 --seed 3 [argument of pytest ...]
 
-Every round runs all properties in the profile `harness-round`, from a seed of its own that follows from the given one:
-the same seed draws the same rounds. A property that fails is left out of later rounds, so that the others go on; its
-output is printed, and the command that shows it again. A test that
-draws nothing stays. Ends with the examples of each property, and with 1 if one failed.
+Every round runs all properties in the profile `harness-round`, with a seed that is derived from the given one, so the
+same seed draws the same rounds. A failing property is left out of later rounds; its output and a command that
+reproduces it are printed. Tests that draw nothing run in every round. At the end, the program prints the number of
+examples of each property, and exits with 1 if one failed.
 """
 
 import argparse
@@ -25,7 +25,7 @@ ROUNDS = 1_000_000
 
 @dataclass(slots=True)
 class ExampleTally:
-    """What became of one property: how many examples in how many rounds, and the seed of the round that failed."""
+    """The result of one property: the number of examples and rounds, and the seed of the round that failed."""
 
     examples: int = 0
     rounds: int = 0
@@ -34,14 +34,19 @@ class ExampleTally:
 
 @dataclass(slots=True)
 class Loop:
-    """The rounds of one seed. arguments: more for pytest; tallies: by test id."""
+    """The rounds of one seed.
+
+    Attributes:
+        arguments: Further arguments for pytest.
+        tallies: The results by test id.
+    """
 
     seed: int
     arguments: list[str]
     tallies: dict[str, ExampleTally] = field(default_factory=dict)
 
     def run(self, minutes: float) -> None:
-        """Rounds until the time is over; the last one is not cut."""
+        """Run rounds until the time is over. The last round is completed."""
         end = time.monotonic() + 60 * minutes
         number = 0
         while number == 0 or time.monotonic() < end:
@@ -53,7 +58,7 @@ class Loop:
             print(f"round {number}, {ran} examples so far, {len(self.failures())} properties failed", flush=True)
 
     def round(self, seed: int) -> None:
-        """All properties that have not failed yet, once."""
+        """Run all properties that have not failed yet."""
         left_out = [f"--deselect={test}" for test in self.failures() if self.tallies[test].examples]
         with tempfile.TemporaryDirectory() as place:
             report = Path(place, "report.xml")
@@ -70,7 +75,7 @@ class Loop:
                 print(f"again: {again} '{test}'", flush=True)
 
     def failures(self) -> list[str]:
-        """The properties that failed, by test id."""
+        """Return the test ids of the properties that failed."""
         return [test for test, tally in self.tallies.items() if tally.failed is not None]
 
     def _count(self, report: Path, seed: int) -> list[str]:
@@ -93,7 +98,7 @@ def _command(seed: int) -> list[str]:
 
 
 def main() -> int:
-    """The exit code: 1 if a property failed."""
+    """Run the program and return the exit code: 1 if a property failed."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--minutes", type=float, default=60, help="no round begins after them (60)")
     parser.add_argument("--seed", type=int, default=random.randrange(1000), help="what the rounds are drawn from (any)")

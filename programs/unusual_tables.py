@@ -1,7 +1,7 @@
-"""Unusual tables by another project's writer, and the findings of `harness check` on them.
+"""Write unusual tables with another project's writer, and run `harness check` on them.
 
 `python unusual_tables.py WRITER DIR` writes one table per folder of DIR, in an interpreter that has the writer and
-pyarrow; harness is not imported. `python unusual_tables.py check DIR ...` prints the findings at level data.
+pyarrow but not harness. `python unusual_tables.py check DIR ...` prints the findings at level data.
 """
 
 import atexit
@@ -18,13 +18,13 @@ from typing import Any
 import pyarrow as pa
 
 _Write = Callable[[str, pa.Table, "str | None"], None]
-"""Writes a table by name, partitioned by a column or by none."""
+"""A function that writes a table by name, partitioned by a column or unpartitioned."""
 _SUITE = Path(__file__).parents[1] / "harness" / "suite"
 _US = pa.timestamp("us", "UTC")
 
 
 def tables() -> Iterator[tuple[str, pa.Table]]:
-    """The tables by name. Those whose names begin with `part` are to be partitioned by their column `p`."""
+    """Yield the tables by name. Tables whose names start with `part` are partitioned by their column `p`."""
     columns = {**_numbers(), **_texts(), **_moments()}
     yield from ((name, pa.table({"v": values})) for name, values in columns.items())
     yield "beside_nulls", pa.table({"id": [1, 2], "v": pa.array([None, None], pa.int64())})
@@ -64,7 +64,7 @@ def _numbers() -> dict[str, pa.Array]:
 
 
 def _texts() -> dict[str, pa.Array]:
-    """Texts and bytes, many longer than bounds, with characters of two UTF-16 units where a bound is cut."""
+    """Return texts and bytes, many longer than bounds, with characters of two UTF-16 units where bounds are cut."""
     smile, last = "\U0001f600", "\U0010ffff"
     return {
         "long_text": pa.array(["a" * 100, "b" * 200]),
@@ -85,7 +85,7 @@ def _texts() -> dict[str, pa.Array]:
 
 
 def _moments() -> dict[str, pa.Array]:
-    """Times in microseconds about the epoch, the first and last year, and the change of calendars in 1582."""
+    """Return times in microseconds around the epoch, the first and last year, and the calendar change of 1582."""
     return {
         "ts": pa.array([-1, 0, 1, 999], _US),
         "ts_edge": pa.array([-62135596800000000, 253402300799999999], _US),
@@ -135,7 +135,7 @@ def _sail(format: str) -> Callable[[Path], _Write]:
 
         server = SparkConnectServer()
         server.start()
-        atexit.register(server.stop)  # and so it lives until then
+        atexit.register(server.stop)  # keeps the server alive until then
         spark = SparkSession.builder.remote(f"sc://localhost:{server.listening_address[1]}").getOrCreate()
         return lambda name, table, by: _saved(spark, format, root / name, table, by)
 
@@ -148,7 +148,9 @@ def _spark_delta(root: Path) -> _Write:
 
 
 def _spark_iceberg(root: Path) -> _Write:
-    """Apache Iceberg on Spark, in a catalog of folders whose namespace is the last part of the root."""
+    """Return a writer with Apache Iceberg on Spark, in a catalog of folders whose namespace is the last part of the
+    root.
+    """
     spark = _started("iceberg")
     spark.conf.set("spark.sql.catalog.folders", "org.apache.iceberg.spark.SparkCatalog")
     spark.conf.set("spark.sql.catalog.folders.type", "hadoop")
@@ -163,7 +165,7 @@ def _spark_iceberg(root: Path) -> _Write:
 
 
 def _started(format: str) -> Any:
-    """A session of Spark with the jars and settings of the readers."""
+    """Start a Spark session with the jars and settings of the readers."""
     sys.path.insert(0, str(_SUITE))
     from other_readers import _started
 
@@ -184,24 +186,24 @@ WRITERS: dict[str, Callable[[Path], _Write]] = {
     "spark-delta": _spark_delta,
     "spark-iceberg": _spark_iceberg,
 }
-"""Writers by name."""
+"""The writers by name."""
 
 
 def write_all(writer: str, root: Path) -> None:
-    """Writes every table below the root, which is emptied first, and prints the tables that the writer refuses."""
+    """Empty the root, write every table below it, and print the tables that the writer refuses."""
     shutil.rmtree(root, ignore_errors=True)
     root.mkdir(parents=True)
     write = WRITERS[writer](root.resolve())
     for name, table in tables():
         try:
             write(name, table, "p" if name.startswith("part") else None)
-        except Exception as error:  # a refusal, of whatever class the writer has for it
+        except Exception as error:  # a refusal, in whatever class the writer uses
             shutil.rmtree(root / name, ignore_errors=True)
             print(f"{writer} does not write {name}: {type(error).__name__}: {str(error).strip()[:120]!r}")
 
 
 def check_all(root: Path) -> None:
-    """Prints the findings on each table below the root, and the number of tables that have some."""
+    """Print the findings for each table below the root, and the number of tables with findings."""
     from harness import open_table
 
     places = sorted(path for path in root.iterdir() if path.is_dir())

@@ -178,7 +178,7 @@ def test_types_in_arrow_files(case):
 def test_types_in_parquet(case, connection, tmp_path):
     if case.parquet == REFUSED:
         with pytest.raises(
-            RequestError, match=r"cannot hold column 'v', of type .*; cast it .* CAST\(\.\.\. AS VARCHAR"
+            RequestError, match=r"cannot contain column 'v', of type .*; cast it .* CAST\(\.\.\. AS VARCHAR"
         ):
             written(query(case), "parquet")
         return
@@ -264,7 +264,7 @@ def test_sums_agree_with_those_of_engines_that_know_no_hugeint():
 )
 def test_an_integer_of_39_digits_is_an_error_that_names_the_column_and_the_cast(value):
     relation = harness.sql(f"""SELECT 1::HUGEINT AS "other", {value} AS "it's" """)
-    expected = r"Cannot give out column \"it's\": .*more than 38 digits.*CAST\(\.\.\. AS VARCHAR\)"
+    expected = r"Cannot return column \"it's\": .*more than 38 digits.*CAST\(\.\.\. AS VARCHAR\)"
     for fetch in (relation.fetchall, lambda: pa.table(relation)):
         with pytest.raises(duckdb.Error, match=expected):
             fetch()
@@ -304,7 +304,7 @@ def test_the_state_of_an_aggregate_is_refused():
         with pytest.raises(UnsupportedError) as caught:
             harness.sql("SELECT * FROM states", connection=connection)
     assert str(caught.value) == (
-        "Cannot give out column 'v': it holds the state of an aggregate; convert it in the query, with finalize(...) "
+        "Cannot return column 'v': it holds the state of an aggregate; convert it in the query, with finalize(...) "
         "[Unsupported; field v]"
     )
 

@@ -58,7 +58,7 @@ class Version:
         )
 
     def place(self, entry: str | None = None, field: str | None = None, column: str | None = None) -> Place:
-        """Return a place in the log up to this version.
+        """Return a place in the log: the commit that adds the file `entry`, or the last commit with a protocol.
 
         This is the commit that adds the file `entry` or, without a file, the last commit with a protocol.
         """
@@ -116,7 +116,7 @@ class CheckedDelta:
 
     @cached_property
     def protocols(self) -> Sequence[Commit]:
-        """Commits with a protocol action, newest first."""
+        """Protocol-changing commits, newest first."""
         commits = (commit for commit in self.commits.values() if commit.protocol is not None)
         return sorted(commits, key=lambda commit: commit.version, reverse=True)
 
@@ -234,16 +234,18 @@ class CheckedDelta:
             return parse_commit(data, file=at.path, version=version, locator=self.table.locator, limits=storage.limits)
 
     def compacted(self, compaction: Compaction) -> Commit:
-        """Return the content of a compacted log file. Raises as `CommitReader.read_commit`."""
+        """Return the content of a compacted log file. Raises the same errors as `CommitReader.read_commit`."""
         return self._commit(compaction)
 
     def checkpoint(self, checkpoint: Checkpoint) -> CheckpointContent:
-        """Return the content of a checkpoint. Raises as `read_checkpoint`."""
+        """Return the content of a checkpoint. Raises the same errors as `read_checkpoint`."""
         with contained(file=checkpoint.files[0].path):
             return read_checkpoint(checkpoint, self.table.storage, self.table.locator)
 
     def replay(self, version: int, *, without: Checkpoint | None = None) -> State | None:
-        """Return the state at a version from commits and, if possible, an older checkpoint. Raises as `load_state`.
+        """Return the state at a version from commits and, if possible, an older checkpoint.
+
+        Raises the same errors as `load_state`.
 
         The result is None if the log has too few commits. The checkpoint `without` is not used.
         """

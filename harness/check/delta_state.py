@@ -320,7 +320,7 @@ _IN_CHECKSUM = {
 
 
 def _checksum_content(version: Version, record: Mapping[str, Any], file: str) -> _Content:
-    """Return the actions in a checksum file. Raises as `parse_commit`.
+    """Return the actions in a checksum file. Raises the same errors as `parse_commit`.
 
     Actions that the file does not contain are None.
     """

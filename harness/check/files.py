@@ -269,11 +269,11 @@ def columns(file: CheckedFile) -> Iterator[Breach]:
         table=plan.table,
         lookup=plan.lookup,
     )
-    for wanted in plan.schema.fields:
+    for column in plan.schema.fields:
         try:
-            source_of(wanted)
+            source_of(column)
         except HarnessError as error:
-            yield decoding_breach(file.place(column=wanted.name), error)
+            yield decoding_breach(file.place(column=column.name), error)
 
 
 @rule("ICE-405", Severity.WARNING, Reads.FILE, "iceberg 5.6")

@@ -214,7 +214,7 @@ class CheckedIceberg:
                 yield Reads.SNAPSHOT, self.files(snapshot, lines), snapshot.id
 
     def open_manifest_line(self, line: ManifestFile, snapshot: IcebergSnapshot) -> Manifest:
-        """Decode a manifest. Raises as `open_manifest` and `read_entries`."""
+        """Decode a manifest. Raises the same errors as `open_manifest` and `read_entries`."""
         source, columns = with_specs_of([line], self.table), self.columns_of(snapshot)
         data, limits = source.read(line.path, "manifest"), source.storage.limits
         with contained(file=line.path):
@@ -227,7 +227,10 @@ class CheckedIceberg:
         return Manifest(self, columns, line, list_path, reader.spec, header, entries, len(data), writer)
 
     def data_files(self, snapshot: IcebergSnapshot) -> frozenset[str]:
-        """Return the paths of a snapshot's live data files. Raises as `manifests_of` and `open_manifest_line`."""
+        """Return the paths of a snapshot's live data files.
+
+        Raises the same errors as `manifests_of` and `open_manifest_line`.
+        """
         lines = [line for line in manifests_of(self.table, snapshot) if not line.is_deletes]
         for line in lines:
             if line not in self._slim:

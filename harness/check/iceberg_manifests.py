@@ -313,9 +313,9 @@ def duplicates(files: SnapshotFiles) -> Iterator[Breach]:
     Hurts: All readers: its rows appear twice, or the read is refused.
     Mends: manifests: all entries of the file but one
     """
-    seen: dict[str, ManifestEntry] = {}
+    entries: dict[str, ManifestEntry] = {}
     for entry in files.live:
-        first = seen.setdefault(entry.file.path, entry) if entry.file.content is Content.DATA else entry
+        first = entries.setdefault(entry.file.path, entry) if entry.file.content is Content.DATA else entry
         if first is not entry:
             yield files.breach(entry, "file_path", None, f"also live in {first.manifest}")
 

@@ -217,13 +217,14 @@ def unique_ids(rows: FileRows) -> Iterator[Breach]:
     files = {row["path"]: row for row in plan.files.to_pylist()}
     # Rows without a stored version have the file's own. If that is above the snapshot's version, the entry is wrong,
     # not the file.
-    own_number = "sequence_number" if plan.format == "iceberg" else "commit_version"
+    file_version = "sequence_number" if plan.format == "iceberg" else "commit_version"
     ids = rows.statements.next_row_id
     for path, _, greatest, _, latest in ranges:
-        of_file = [files[path][own_number], plan.snapshot if plan.format == "delta" else None]
+        of_file = [files[path][file_version], plan.snapshot if plan.format == "delta" else None]
         limit = max((each for each in of_file if each is not None), default=None)
-        own = (files[path]["first_row_id"] or 0) + (files[path]["record_count"] or 0)  # ids from here on are stored
-        if ids is not None and greatest is not None and greatest >= max(ids, own):
+        # Larger ids are stored in the file.
+        first_stored = (files[path]["first_row_id"] or 0) + (files[path]["record_count"] or 0)
+        if ids is not None and greatest is not None and greatest >= max(ids, first_stored):
             yield rows.breach(path, "_row_id", f"row id {greatest}", f"{ids} is the next id to be assigned")
         if latest is not None and limit is not None and latest > limit:
             yield rows.breach(path, number, str(latest), f"the version of the file is {limit}")

@@ -42,7 +42,7 @@ class ColumnValues:
         groups: The values by row group.
         rows: The number of rows in all row groups. The next five attributes are also totals of all row groups.
         nulls: The number of nulls.
-        gaps: The number of nulls that may also count as absent values.
+        gaps: The number of nulls from null structs, and of null or empty lists. Writers may count them or not.
         nans: The number of NaN values.
         least: The least value, or None.
         greatest: The greatest value, or None.

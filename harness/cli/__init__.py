@@ -1,13 +1,13 @@
-"""The `harness` command. `app` names the subcommands; read it first, then `parameters`, `options` and `results`.
+"""The `harness` command. Read `app` first, which lists the subcommands, then `parameters`, `options`, and `results`.
 
-Results go to stdout and nothing else does; messages, progress and errors go to stderr. Exit codes:
+Only results go to stdout. Messages, progress, and errors go to stderr. Exit codes:
 
     0    done
-    1    differences found (`diff`), findings (`check`), a scenario that failed (`scenarios run`), wrong rows (`demo`)
+    1    differences (`diff`), findings (`check`), a failed scenario (`scenarios run`), or wrong rows (`demo`)
     2    could not run: wrong usage, or a `HarnessError`, printed as one line without a traceback
     130  interrupted
 
-A reader that goes away (`harness sql … | head`) ends the command quietly, with 0.
+If the reader of stdout goes away (`harness sql … | head`), the command ends quietly with 0.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from collections.abc import Sequence
 import harness
 
 if "open_table" not in getattr(harness, "__all__", ()):
-    # The package of another distribution: it has overwritten ours, or taken `__init__.py` away when it was removed.
+    # Another distribution's package has overwritten this one, or removed its `__init__.py` when it was uninstalled.
     from harness.owners import overwritten_error
 
-    _problem = f"{harness.__file__ or 'harness/__init__.py'} is not the one of lakeharness"
+    _problem = f"{harness.__file__ or 'harness/__init__.py'} does not belong to lakeharness"
     raise overwritten_error(_problem) or ImportError(
         f"Cannot import harness: {_problem}. pip install --force-reinstall --no-deps lakeharness"
     )
@@ -32,7 +32,10 @@ if "open_table" not in getattr(harness, "__all__", ()):
 DONE, DIFFERENT, FAILED, INTERRUPTED = 0, 1, 2, 130
 
 _LEAST_BYTES, _SPARED_BYTES = 512 << 20, 8 << 30
-"""Bytes of address space. The libraries take 460 MiB if they spare it, else 2.2 GiB."""
+"""Bytes of address space: the minimum, and the amount below which libraries are configured to save it.
+
+The libraries take 460 MiB when they save address space, and 2.2 GiB otherwise.
+"""
 _SPARING = {
     "ARROW_DEFAULT_MEMORY_POOL": "system",
     "MALLOC_ARENA_MAX": "2",
@@ -47,8 +50,8 @@ def main(argv: Sequence[str] | None = None, *, replaced: object = signal.default
     """Run the command and return the exit code.
 
     Args:
-        argv: the arguments; None: the process's own, and the process ends after the command.
-        replaced: the handler of SIGINT that this command may replace.
+        argv: The arguments. None means the process's own, and that the process ends after the command.
+        replaced: The SIGINT handler that the command may replace.
     """
     if (lacking := _lacking_memory()) is not None:
         print(f"error: {lacking}", file=sys.stderr)
@@ -57,16 +60,16 @@ def main(argv: Sequence[str] | None = None, *, replaced: object = signal.default
     from harness.cli.interruption import listening
 
     terminal.fill_closed_streams()
-    if argv is None:  # before all others, so that it is called after them: Python takes its handlers away then
+    if argv is None:  # registered first, so it runs last: Python removes its signal handlers at exit
         atexit.register(signal.signal, signal.SIGINT, signal.SIG_IGN)
     try:
         with listening(replaced):
             return _run(sys.argv[1:] if argv is None else list(argv))
     except KeyboardInterrupt:
-        if argv is None:  # the process ends: another Ctrl-C ends it at once, instead of a traceback
+        if argv is None:  # the process is ending, so another Ctrl-C ends it at once without a traceback
             signal.signal(signal.SIGINT, signal.SIG_DFL)
-            # Python notes what went through a text that it ran, as for each dataclass, and would then end itself by the
-            # signal instead of with the code. The next text takes the note away.
+            # Python remembers a Ctrl-C that passed through executed text, as used for dataclasses, and would end by the
+            # signal instead of with the exit code. Executing another text clears this.
             exec("")
         terminal.write_lines("interrupted\n")
         return INTERRUPTED
@@ -76,28 +79,28 @@ def main(argv: Sequence[str] | None = None, *, replaced: object = signal.default
 
 
 def _lacking_memory() -> str | None:
-    """The lack of address space as a message; None: there is enough.
+    """Return a message if there is too little address space, else None.
 
-    Libraries end a process that lacks it, while they are loaded and later, and no error comes of it. Where there is
-    little, as under `ulimit -v`, they are told to take none in advance.
+    Libraries would end the process without an error, during import or later. If little is available, for example under
+    `ulimit -v`, they are configured to reserve none in advance.
     """
     try:
         import resource
     except ImportError:  # Windows
         return None
     limits = [resource.getrlimit(kind)[0] for kind in (resource.RLIMIT_AS, resource.RLIMIT_DATA)]
-    found = min((limit for limit in limits if limit != resource.RLIM_INFINITY), default=_SPARED_BYTES)
-    if found < _LEAST_BYTES:
+    available = min((limit for limit in limits if limit != resource.RLIM_INFINITY), default=_SPARED_BYTES)
+    if available < _LEAST_BYTES:
         return (
-            f"Cannot run in {found:,} bytes of address space: harness takes {_LEAST_BYTES:,} at least; raise the "
+            f"Cannot run in {available:,} bytes of address space: harness needs at least {_LEAST_BYTES:,}; raise the "
             "limit of the shell, `ulimit -v`, or of the service"
         )
-    if found < _SPARED_BYTES and sys.platform == "linux":
+    if available < _SPARED_BYTES and sys.platform == "linux":
         import ctypes
 
         for name, value in _SPARING.items():
             os.environ.setdefault(name, value)
-        getattr(ctypes.CDLL(None), "mallopt", lambda *_: 0)(_ARENA_MAX, 2)  # musl has none, and no arenas
+        getattr(ctypes.CDLL(None), "mallopt", lambda *_: 0)(_ARENA_MAX, 2)  # musl has no mallopt and no arenas
     return None
 
 
@@ -108,7 +111,7 @@ def _run(words: Sequence[str]) -> int:
     terminal.begin()
     with terminal.warnings_as_lines(), terminal.logs_as_lines():
         try:
-            if words == ["--version"]:  # needs no click
+            if words == ["--version"]:  # this path does not need click
                 results.print_version()
                 return DONE
             from harness.cli.app import run

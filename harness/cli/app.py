@@ -1,4 +1,4 @@
-"""The commands, put together."""
+"""The commands and their groups."""
 
 from __future__ import annotations
 
@@ -13,58 +13,61 @@ from harness.cli import DONE, results
 from harness.cli.parameters import Command
 
 _SECTIONS = {
-    "Look at a table": {
-        "info": ("inspection:info", "Show format, rows, files, deletes and last commit."),
+    "Inspect tables": {
+        "info": ("inspection:info", "Show a table's format, rows, files, deletes, and last commit."),
         "head": ("inspection:head", "Show the first rows of a table."),
-        "count": ("inspection:count", "Count the rows of a table, deletes applied."),
-        "schema": ("inspection:schema", "Show the columns of a table, a field a line."),
-        "history": ("inspection:history", "Show snapshots or versions, the newest first."),
-        "list": ("listing:list_", "List the tables of a catalog or namespace, or the catalogs."),
-        "metadata": ("inspection:metadata", "Show a metadata table, such as snapshots or files."),
-        "plan": ("inspection:plan", "Show the files and deletes of a read, without its rows."),
+        "count": ("inspection:count", "Count the rows of a table after deletes."),
+        "schema": ("inspection:schema", "Show the columns of a table, one per line."),
+        "history": ("inspection:history", "Show a table's snapshots or versions, newest first."),
+        "list": ("listing:list_", "List catalogs, or the tables of a catalog or namespace."),
+        "metadata": ("inspection:metadata", "Show a metadata table, for example snapshots or files."),
+        "plan": ("inspection:plan", "Show which files and deletes a read uses, without reading rows."),
     },
     "Query and compare": {
         "sql": ("query:sql", "Run a query on tables."),
-        "shell": ("shell.command:shell", "Run statements as they are typed, or are piped in."),
-        "diff": ("diff:diff", "Compare the rows of two tables, files, snapshots or engines."),
+        "shell": ("shell.command:shell", "Run SQL interactively, or from standard input."),
+        "diff": ("diff:diff", "Compare the rows of two tables, files, snapshots, or engines."),
     },
     "Test": {
-        "check": ("check:check", "Check a table's metadata against the specification, its files and its rows."),
-        "pull": ("pull:pull", "Copy a slice of a table, with the files that a filter needs."),
-        "scenarios list": ("scenarios:list_", "List scenarios by name, with their titles."),
-        "scenarios run": ("scenarios:run", "Run scenarios on engines, and report who reads them rightly."),
+        "check": ("check:check", "Check a table's metadata against the specification, its files, and its rows."),
+        "pull": ("pull:pull", "Copy part of a table: a slice with the files that a filter needs."),
+        "scenarios list": ("scenarios:list_", "List scenarios with their titles."),
+        "scenarios run": ("scenarios:run", "Run scenarios on engines and report which engines read them correctly."),
         "scenarios build": (
             "scenarios:build",
-            "Write the tables of scenarios, each beside its expected rows: a suite for programs in any language.",
+            "Write scenarios as tables with expected rows, for readers in any language.",
         ),
-        "scenarios script": ("scenarios:script", "Write a scenario as one Python file, for maintainers of readers."),
-        "scenarios score": ("scenarios:score", "Score the results that a program in any language left in a folder."),
-        "scenarios reread": ("scenarios:reread", "Read one table by one engine in many ways that must agree."),
-        "demo": ("demo:demo", "Make tables with deletes, plan and query them."),
+        "scenarios script": ("scenarios:script", "Write a scenario as one Python file, for bug reports to readers."),
+        "scenarios score": ("scenarios:score", "Score results that a reader in any language wrote to a folder."),
+        "scenarios reread": ("scenarios:reread", "Read a table in many ways with one engine, and compare the results."),
+        "demo": ("demo:demo", "Create example tables with deletes, then plan and query them."),
     },
-    "Find out": {
-        "doctor": ("doctor:doctor", "Show versions, and commands that install missing packages."),
-        "rule": ("rule:rule", "Show the text of a rule that an error, a warning or a finding cites."),
+    "Get help": {
+        "doctor": ("doctor:doctor", "Show installed versions and how to install missing packages."),
+        "rule": ("rule:rule", "Show the rule that an error, warning, or finding cites."),
     },
 }
-"""The place of the function (module in this package and name) and the summary, by section of the help and command."""
+"""For each section of the help and each command: the function (module in this package and name) and the summary."""
 COMMANDS = {name: each for commands in _SECTIONS.values() for name, each in commands.items()}
-"""The place and the summary by name of the command."""
-_GROUPS = {"scenarios": "Test readers: scenarios, which are tables with expected rows, and reads that must agree."}
+"""The function and the summary by name of the command."""
+_GROUPS = {"scenarios": "Test readers with scenarios: small tables with expected rows."}
 
 
 def run(words: Sequence[str]) -> int:
     """Run the command of a command line and return the exit code.
 
+    Args:
+        words: The words of the command line.
+
     Raises:
-        click.ClickException: The words are not a command with its options.
+        click.ClickException: The words are not a command with valid options.
         HarnessError: The command failed.
     """
     root = application()
     if "_HARNESS_COMPLETE" in os.environ:
-        root.main(prog_name="harness")  # prints words for the shell, and ends the process
+        root.main(prog_name="harness")  # prints completions for the shell, and ends the process
     try:
-        # `main` would make KeyboardInterrupt another error, and write an empty line to stderr.
+        # `main` would turn KeyboardInterrupt into another error and write an empty line to stderr.
         with root.make_context("harness", [*words]) as context:
             root.invoke(context)
     except click.exceptions.Exit as ended:
@@ -73,8 +76,8 @@ def run(words: Sequence[str]) -> int:
 
 
 def application() -> click.Group:
-    """Return the group of all commands, which imports the module of a command when that is called or completed."""
-    text = "Read Iceberg and Delta tables exactly: plan, query, compare and inspect them."
+    """Return the group of all commands. A command's module is imported only if it is called or completed."""
+    text = "Read Iceberg and Delta tables exactly: inspect, query, compare, and test them."
     version = click.Option(
         ["--version"],
         is_flag=True,
@@ -94,14 +97,14 @@ def application() -> click.Group:
 
 
 def imported(name: str) -> Command:
-    """Return the command with its options, from its module."""
+    """Import a command's module and return the command with its options."""
     module, _, function = COMMANDS[name][0].partition(":")
-    found = getattr(importlib.import_module(f"harness.cli.{module}"), function)
-    return Command(name.rpartition(" ")[2], found)
+    callback = getattr(importlib.import_module(f"harness.cli.{module}"), function)
+    return Command(name.rpartition(" ")[2], callback)
 
 
 class _Commands(click.Group):
-    """Commands by name and summary, which are imported when one is called or completed.
+    """A group of commands whose modules are imported only if they are called or completed.
 
     Args:
         prefix: The words before the names in `COMMANDS`.
@@ -113,13 +116,13 @@ class _Commands(click.Group):
         self._prefix = prefix
 
     def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[Any, Any, list[str]]:
-        """Return the name, the command and the other words of a command line."""
+        """Return the name, the command, and the remaining words of a command line."""
         name, command, rest = super().resolve_command(ctx, args)
         whole = f"{self._prefix}{name}"
         return name, imported(whole) if whole in COMMANDS else command, rest
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the summaries of the commands and groups, section by section."""
+        """Write the summaries of commands and groups by section."""
         for title, commands in _SECTIONS.items():
             subcommands = [name.removeprefix(self._prefix) for name in commands if name.startswith(self._prefix)]
             names = dict.fromkeys(name.partition(" ")[0] for name in subcommands)

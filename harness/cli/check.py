@@ -1,4 +1,4 @@
-"""`harness check`: a table's metadata against the specification, its files and its rows."""
+"""`harness check`: checks a table's metadata against the specification, its files, and its rows."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from harness.cli.parameters import Option
 
 
 class CheckReportFormat(enum.Enum):
-    """Forms of a report."""
+    """Formats of a report."""
 
     TEXT = "text"
     JSON = "json"
@@ -28,42 +28,45 @@ def check(
     at: options.AtOption = None,
     all_snapshots: Annotated[
         bool,
-        Option("--all-snapshots", help="Check every snapshot of an Iceberg table, or version of a Delta one."),
+        Option("--all-snapshots", help="Check every snapshot or version, not only the current one."),
     ] = False,
     level: Annotated[
         Level,
-        Option(help="Read metadata alone; also existence, size and footer of files; also the values in data files."),
+        Option(
+            help="How much to read: only metadata; also existence, size, and footer of files; also the values "
+            "in data files."
+        ),
     ] = Level.FILES,
     select: Annotated[
         str | None,
         Option(
             "--select",
             metavar="A,B",
-            help="Check these rules only, by id, beginning of an id (ICE-2) or pattern (*-5*). harness rule ID "
-            "explains a rule.",
+            help="Check only these rules: ids, prefixes (ICE-2), or patterns (*-5*). To explain a rule, run "
+            "harness rule ID.",
         ),
     ] = None,
     ignore: Annotated[
-        str | None, Option("--ignore", metavar="A,B", help="Do not check these rules, named as for --select.")
+        str | None, Option("--ignore", metavar="A,B", help="Skip these rules, named as for --select.")
     ] = None,
     columns: options.ColumnsOption = None,
     sample_files: Annotated[
-        int | None, Option("--sample-files", metavar="N", min=1, help="Read the values of so many data files.")
+        int | None, Option("--sample-files", metavar="N", min=1, help="Read the values of only N data files.")
     ] = None,
     orphans: Annotated[
-        bool, Option("--orphans", help="List the files below the table's location that nothing names.")
+        bool, Option("--orphans", help="List files below the table's location that no snapshot or version references.")
     ] = False,
     fail_on: Annotated[
-        Severity, Option("--fail-on", help="The lightest finding that makes the exit code 1.")
+        Severity, Option("--fail-on", help="The least severe finding that causes exit code 1.")
     ] = Severity.ERROR,
     format_: Annotated[
-        CheckReportFormat | None, Option("--format", help="Write the report in this format; as text by default.")
+        CheckReportFormat | None, Option("--format", help="Format of the report on standard output, text by default.")
     ] = None,
     output: formats.ReportFiles = None,
     *,
     opening: options.OpeningOptions,
 ) -> None:
-    """Check a table's metadata against the specification, its files and its rows.
+    """Check a table's metadata against the specification, its files, and its rows.
 
     Examples:
         harness check warehouse/orders
@@ -71,7 +74,7 @@ def check(
         harness check warehouse/orders --all-snapshots --level metadata --fail-on warning --format github
         harness check warehouse/orders --select ICE-2,ICE-3 --ignore ICE-201
 
-    Exits with 0 (no finding), 1 (findings) or 2 (not checked, or only in part).
+    Exit code: 0 no findings; 1 findings; 2 not checked, or only in part.
     """
     reports_ = formats.report_files(format_, output, CheckReportFormat)
     if untrusted.needs_worker(opening.context):

@@ -1,4 +1,4 @@
-"""`harness demo`: make tables with deletes, plan them, query them and check the rows."""
+"""`harness demo`: creates tables with deletes, plans and queries them, and checks the rows."""
 
 from __future__ import annotations
 
@@ -33,28 +33,28 @@ query on DuckDB, and a check against the rows that the table must hold.
 
 """
 _SUMMARY = ("files", "rows", "deletes")
-"""Lines of a plan, without those of each file."""
+"""First words of the lines of a plan that are printed. Lines about single files are left out."""
 _EXAMPLES = {
     "orders": ("region = 'eu'", "SELECT region, count(*) AS orders, sum(total) AS total"),
     "events": ("id >= 1500", "SELECT kind, count(*) AS events, avg(value) AS value"),
     "clicks": ("market = 'de'", "SELECT market, count(*) AS clicks"),
 }
-"""The filter of the plan and the head of the query, by table."""
+"""The filter of the plan and the start of the query, by table."""
 
 
 def demo(
     directory: Annotated[
-        Path, Argument(metavar="DIR", help="Make the tables here, unless it has them from an earlier run.")
+        Path, Argument(metavar="DIR", help="Where to create the tables. Tables from an earlier run are reused.")
     ] = Path("demo-tables"),
 ) -> None:
-    """Make tables with deletes, plan and query them.
+    """Create example tables with deletes, then plan and query them.
 
     Examples:
         harness demo
         harness demo /tmp/lake
 
-    The tables stay in ./demo-tables. DuckDB reads them; no Java and no network is needed. Exits with 1 if the rows are
-    not those that were written.
+    The tables stay in ./demo-tables. DuckDB reads them; neither Java nor a network is needed. Exit code: 1 if the rows
+    are not those that were written.
     """
     with write_errors("the directory", directory), terminal.progress("making tables"):
         tables = _demo_tables(directory)
@@ -66,16 +66,16 @@ def demo(
 
 
 def _demo_tables(directory: Path) -> list[DemoTable]:
-    """Return the demo tables of a directory. They are made if there are none.
+    """Return the demo tables of a directory, and create them if they do not exist.
 
     Raises:
-        RequestError: the directory holds something else.
+        RequestError: The directory contains something else.
     """
     from harness.testing.demo import build_demo_tables
 
     locations = [directory / name for name in _EXAMPLES]
     if all(map(Path.is_dir, locations)):
-        with tempfile.TemporaryDirectory(prefix="harness-demo-") as scratch:  # only for the expected rows
+        with tempfile.TemporaryDirectory(prefix="harness-demo-") as scratch:  # only needed for the expected rows
             built = build_demo_tables(Path(scratch))
     elif not directory.exists() or (directory.is_dir() and not any(directory.iterdir())):
         built = build_demo_tables(directory)
@@ -104,7 +104,7 @@ def _show(demo_table: DemoTable) -> bool:
         *text_lines(run(f"{selected} {grouped}", {name: table})),
     ]
     with results.result_stream() as stream:
-        results.write_texts(texts, stream)  # unfolded, so that the commands can be copied
+        results.write_texts(texts, stream)  # without line folding, so that the commands can be copied
     got, expected = table.snapshot().to_arrow().to_pylist(), list(demo_table.expected)
     by_id = itemgetter("id")
     is_right = sorted(got, key=by_id) == sorted(expected, key=by_id)
@@ -114,5 +114,5 @@ def _show(demo_table: DemoTable) -> bool:
 
 
 def _quoted(word: str) -> str:
-    """A word for a shell, in double quotes where those do."""
+    """Quote a word for a shell, with double quotes if possible."""
     return f'"{word}"' if re.fullmatch(r'[^"$`\\!]*[\s\'][^"$`\\!]*', word) else shlex.quote(word)

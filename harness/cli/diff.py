@@ -1,4 +1,4 @@
-"""`harness diff`: compares one table on two engines, or two tables."""
+"""`harness diff`: compares two tables, or one table on two engines."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ DiffSide: TypeAlias = "Snapshot | RowSource"
 
 
 def diff(*, comparison: DiffOptions, reports: Reports, opening: options.OpeningOptions) -> None:
-    """Compare the rows of two tables, files, snapshots or engines.
+    """Compare the rows of two tables, files, snapshots, or engines.
 
     Examples:
         harness diff warehouse/orders staging/orders --keys id
@@ -32,7 +32,7 @@ def diff(*, comparison: DiffOptions, reports: Reports, opening: options.OpeningO
         harness diff warehouse staging --output junit.xml
         harness diff --sql-file *.sql --table orders=warehouse/orders
 
-    Exits with 0 (no difference), 1 (a difference) or 2 (nothing compared).
+    Exit code: 0 no difference; 1 a difference; 2 nothing compared.
     """
     request = comparison.request()
     if untrusted.needs_worker(opening.context):
@@ -51,9 +51,11 @@ def _compare(request: DiffRequest, opening: options.OpeningOptions) -> Compariso
 
 
 def _compare_in_worker(request: DiffRequest, reports: Reports, opening: options.OpeningOptions) -> None:
-    """Run the command in a process apart, which gives back its only report."""
+    """Run the command in a worker, which returns its only report."""
     if request.files or any(RowSource.parse(location) is not None for location in request.locations):
-        raise click.BadParameter("--untrusted is for tables of both formats: no side may be a query, file or database")
+        raise click.BadParameter(
+            "--untrusted only reads Iceberg and Delta tables: no side may be a query, file, or database"
+        )
     untrusted.refuse_engines(request.readers, "--engines")
     untrusted.run_with_report(opening.context, request.locations, opening.roots(), reports.files)
 
@@ -85,7 +87,7 @@ def _at(side: Table | RowSource, moment: str | None) -> DiffSide:
     if not isinstance(side, RowSource):
         return side.snapshot(moment)
     if moment is not None:
-        raise click.BadParameter(f"--at is for tables: {side.name} has no snapshots")
+        raise click.BadParameter(f"--at only applies to tables: {side.name} has no snapshots")
     return side
 
 

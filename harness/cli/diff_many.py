@@ -1,4 +1,4 @@
-"""`harness diff` of many: query files, or all tables of two namespaces."""
+"""`harness diff` for many results: query files, or all tables of two namespaces."""
 
 from __future__ import annotations
 
@@ -26,11 +26,9 @@ from harness.metadata.catalogs.resolving import configured_catalogs, open_catalo
 from harness.storage.paths import expanded, is_path, local_path
 from harness.storage.threads import phase
 
-# The queries of files, each on both sides.
-
 
 def compare_files(request: DiffRequest, opening: options.OpeningOptions) -> Batch:
-    """Compare the results of query files on both sides."""
+    """Run query files on both sides and compare the results."""
     from harness.diff.query_batch import QueryRun
 
     paths = [Path(path) for pattern in request.files for path in (sorted(glob.glob(pattern)) or [pattern])]
@@ -56,7 +54,10 @@ _OPTIONS = (*_LISTS, "--tolerance")
 
 
 def _read(path: Path, request: DiffRequest) -> QueryFile:
-    """The query of a file. Its line `-- harness: --keys id --tolerance 'total=0.01 because …'` holds for it alone."""
+    """Read a query from a file.
+
+    Its line `-- harness: --keys id --tolerance 'total=0.01 because …'` applies to it alone.
+    """
     try:
         text = path.read_text("utf-8")
     except (OSError, UnicodeDecodeError) as error:
@@ -78,15 +79,15 @@ def _read(path: Path, request: DiffRequest) -> QueryFile:
 
 
 def _with_file_options(words: Sequence[str], request: DiffRequest) -> DiffRequest:
-    """The request with the options that the words of a comment add; `--keys` replaces the request's."""
+    """Return the request with the options in a file's comment added. `--keys` replaces the request's keys."""
     values: dict[str, list[str]] = {name: [] for name in _OPTIONS}
     rest = iter(words)
     for word in rest:
         if word not in values:
-            raise ValueError(f"is {word!r}, which is none of {', '.join(_OPTIONS)}")
+            raise ValueError(f"{word!r} is unknown, expected one of {', '.join(_OPTIONS)}")
         value = next(rest, None)
         if value is None:
-            raise ValueError(f"{word} lacks its value")
+            raise ValueError(f"{word} has no value")
         values[word].append(value)
     keys, exclude = ([name for text in values[option] for name in parsed_names(text, option)] for option in _LISTS)
     return dataclasses.replace(
@@ -98,16 +99,21 @@ def _with_file_options(words: Sequence[str], request: DiffRequest) -> DiffReques
 
 
 def _tables_by_side(pairs: Sequence[str], open_: Callable[[str], object]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The tables of names in queries, on the left and on the right side. A name given twice is one of each."""
+    """Return the tables by their names in queries, for the left and the right side.
+
+    A name that is given twice has one table for each side.
+    """
     locations_by_name: dict[str, list[str]] = {}
     for pair in pairs:
         name, location = named_table(pair)
         if not name.isidentifier():
-            raise click.BadParameter(f"--table {pair!r}: {name!r} is no identifier; choose one with NAME=TABLE")
+            raise click.BadParameter(f"--table {pair!r}: {name!r} is not an identifier; choose a name with NAME=TABLE")
         locations_by_name.setdefault(name, []).append(location)
     for name, locations in locations_by_name.items():
         if len(locations) > 2:
-            raise click.BadParameter(f"--table {name} is given {len(locations)} times: twice is one for each side")
+            raise click.BadParameter(
+                f"--table {name} is given {len(locations)} times; give it at most twice, once for each side"
+            )
     opened = {
         location: open_(location) for locations in locations_by_name.values() for location in dict.fromkeys(locations)
     }
@@ -117,16 +123,19 @@ def _tables_by_side(pairs: Sequence[str], open_: Callable[[str], object]) -> tup
     )
 
 
-# The tables of two namespaces, by name.
-
-
 _TABLES = ("metadata", "_delta_log")
-"""Directories that a table has, and a warehouse has not."""
+"""Directories that tables have and warehouses do not have."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Namespace:
-    """The tables of a namespace or directory. label: the user's word for it. tables: by name below it."""
+    """The tables of a namespace or directory.
+
+    Attributes:
+        label: The user's name for it.
+        catalog: The catalog.
+        tables: Full names by the name below the namespace.
+    """
 
     label: str
     catalog: Catalog
@@ -134,7 +143,7 @@ class _Namespace:
 
 
 def _namespace(text: str) -> _Namespace | None:
-    """All tables below a catalog, a namespace or a warehouse directory; None: it is none of these, or a table."""
+    """Return all tables below a catalog, namespace, or warehouse directory, or None for any other text."""
     inner: Name = ()
     place = local_path(expanded(text))
     if os.path.isdir(place):
@@ -161,19 +170,19 @@ _Namespaces: TypeAlias = tuple[_Namespace, _Namespace]
 
 
 def namespaces_of(request: DiffRequest) -> _Namespaces | None:
-    """The namespaces or directories to compare; None: the request names tables, files or databases."""
+    """Return the namespaces or directories to compare, or None if the request names tables, files, or databases."""
     if len(request.locations) < 2 or request.queries is not None or any(map(RowSource.parse, request.locations)):
         return None
     left, right = map(_namespace, request.locations)
     if left is None or right is None:
         return None
     if request.moments != (None, None):
-        raise click.BadParameter("--at is for one table on each side, and these are namespaces or warehouses")
+        raise click.BadParameter("--at needs one table on each side, but these are namespaces or warehouses")
     return left, right
 
 
 def compare_namespaces(sides: _Namespaces, request: DiffRequest, opening: options.OpeningOptions) -> Batch:
-    """Compare the tables of two namespaces by name. A table of one side only is different."""
+    """Compare the tables of two namespaces by name. A table that only one side has counts as different."""
     start_engines(request.readers)
     entries = []
     names = sorted({name for side in sides for name in side.tables})
@@ -187,7 +196,7 @@ def compare_namespaces(sides: _Namespaces, request: DiffRequest, opening: option
 
 
 def _compare_pair(name: str, sides: _Namespaces, request: DiffRequest, arguments: Mapping[str, Any]) -> BatchEntry:
-    """The entry of the tables of a name. arguments: of `open_table`."""
+    """Compare the tables with one name. `arguments` are for `open_table`."""
     lacking = [side.label for side in sides if name not in side.tables]
     if lacking:
         return BatchEntry(name=name, outcome=BatchOutcome.DIFFERENT, message=f"{lacking[0]} has no such table")
@@ -200,6 +209,6 @@ def _compare_pair(name: str, sides: _Namespaces, request: DiffRequest, arguments
         return BatchEntry(name=name, outcome=BatchOutcome.FAILED, message=str(error))
     try:
         return batch_entry(name, harness.compare(*tables, **request.rules, engines=request.readers))
-    except HarnessError as error:  # such as keys that the table lacks
+    except HarnessError as error:  # for example, the table lacks the keys
         error.with_option_names(options.option_for)
         return BatchEntry(name=name, outcome=BatchOutcome.REFUSED, message=str(error))

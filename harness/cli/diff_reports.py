@@ -1,4 +1,4 @@
-"""The reports of a comparison, or of many: written, and summed up in an exit code."""
+"""Writing of comparison reports, and the exit code."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from harness.errors import without_secrets
 
 
 class DiffReportFormat(enum.Enum):
-    """Forms of a written comparison."""
+    """Formats of a comparison report."""
 
     TEXT = "text"
     JSON = "json"
@@ -33,7 +33,7 @@ class DiffReportFormat(enum.Enum):
 
 
 ReportFile: TypeAlias = tuple[DiffReportFormat, Path | None]
-"""A report and its file; None: standard output."""
+"""A report's format and its file, or None for standard output."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -42,24 +42,27 @@ class Reports:
 
     output: formats.ReportFiles = None
     format_: Annotated[
-        DiffReportFormat | None, Option("--format", help="Write the report in this format; as text by default.")
+        DiffReportFormat | None, Option("--format", help="Format of the report on standard output, text by default.")
     ] = None
 
     def __post_init__(self) -> None:
-        _ = self.files  # a contradiction is an error before anything is read
+        _ = self.files  # report contradictions before anything is read
 
     @property
     def files(self) -> list[ReportFile]:
-        """Each report and its place. Raises as `formats.placed`."""
+        """Each report's format and file. Raises the same errors as `formats.report_files`."""
         return formats.report_files(self.format_, self.output, DiffReportFormat)
 
 
 _PASSWORDS = re.compile(r"(password\s*=\s*)('(?:[^'\\]|\\.)*'|[^\s#]+)", re.IGNORECASE)
-"""Passwords in the texts that Postgres is attached by."""
+"""Passwords in the connection strings for Postgres."""
 
 
 def _provenance(context: click.Context) -> ReportProvenance:
-    """The time, or that of the variable SOURCE_DATE_EPOCH for reports that are the same again, and the command line."""
+    """Return the time, the version, and the command line of a report.
+
+    The variable SOURCE_DATE_EPOCH overrides the time, so that reports can be reproduced.
+    """
     explicit = {
         name: [f"{text.partition('=')[0]}=***" for text in value] if name == "storage_option" else value
         for name, value in context.params.items()
@@ -73,7 +76,7 @@ def _provenance(context: click.Context) -> ReportProvenance:
 
 
 def write_reports(result: ComparisonResult | Batch, reports: Sequence[ReportFile], context: click.Context) -> None:
-    """Write all reports of one comparison, with the command that made them."""
+    """Write all reports of a comparison, including the command that made them."""
     from harness.diff.reports import batch
     from harness.diff.reports.text import to_text
 
@@ -90,13 +93,13 @@ def write_reports(result: ComparisonResult | Batch, reports: Sequence[ReportFile
             write = results.write_lines if report is DiffReportFormat.TEXT else results.write_texts
             write([text], stream)
     places = [str(path) for _, path in reports if path is not None]
-    if len(places) == len(reports):  # nobody has seen the outcome
+    if len(places) == len(reports):  # otherwise nobody would see the outcome
         summary = batch.summary(result) if isinstance(result, Batch) else f"{result.outcome.value}: {result.sentence}"
         terminal.message(f"{summary}; see {', '.join(places)}")
 
 
 def finish(result: ComparisonResult | Batch, reports: Sequence[ReportFile], context: click.Context) -> None:
-    """Write the reports, and end: 0 without a difference, 1 with one, 2 if something could not be compared."""
+    """Write the reports, and exit with 0 for no difference, 1 for a difference, or 2 if a comparison failed."""
     write_reports(result, reports, context)
     if isinstance(result, Batch):
         terminal.finished(f"compared {result.title}")

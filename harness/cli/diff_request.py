@@ -1,4 +1,4 @@
-"""The request of `harness diff`: one value, made from the command line and checked before anything is read."""
+"""The request of `harness diff`, which is built from the command line and checked before anything is read."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from harness.metadata.model.times import parse_moment
 
 
 class QueryDialect(enum.Enum):
-    """Dialects of SQL in files."""
+    """SQL dialects of query files."""
 
     DUCKDB = "duckdb"
     SPARK = "spark"
@@ -28,10 +28,22 @@ class QueryDialect(enum.Enum):
 class DiffRequest:
     """The sides of a comparison, and how their rows are compared.
 
-    locations: of one table that is read twice, or of two tables, files, databases, or namespaces; empty if queries of
-    files are compared. moments: of both sides, or None for the newest. queries: of both sides; None: all rows are
-    compared. files: files and patterns of queries. tables: `--table`. engines: None: the usual ones. The other fields
-    are arguments of `harness.compare`.
+    Attributes:
+        locations: One table that is read twice, or two tables, files, databases, or namespaces. Empty for query files.
+        moments: The snapshot of each side, or None for the newest.
+        queries: The query of each side, or None to compare all rows.
+        files: Query files and patterns of files.
+        tables: The values of `--table`.
+        dialect: The dialect of query files.
+        engines: The engine of each side, or None for the default ones.
+        is_one_table: True if one table is compared with itself.
+        keys: As for `harness.compare`, like the following attributes.
+        columns: Columns to compare, or None for all.
+        where: A filter, or None.
+        max_rows: The maximum number of differing rows in the report.
+        tolerance: Tolerances by column.
+        exclude: Columns to leave out.
+        schema_only: True to compare only schemas.
     """
 
     locations: tuple[str, ...]
@@ -52,7 +64,7 @@ class DiffRequest:
 
     @property
     def readers(self) -> tuple[str, str]:
-        """The names of the left and of the right side's engine."""
+        """The names of the engines of the left and the right side."""
         return self.engines or default_engines(is_one_table=self.is_one_table)
 
     @property
@@ -64,41 +76,48 @@ class DiffRequest:
 
 @dataclass(slots=True, kw_only=True)
 class DiffOptions:
-    """The arguments and options of `harness diff` for what is compared."""
+    """Arguments and options of `harness diff` that select what is compared."""
 
     location: Annotated[
         str | None,
         Argument(
             metavar="TABLE",
-            help="Directory, metadata file or name in a catalog; file (csv, json, parquet, arrow); duckdb:FILE#TABLE, "
-            "sqlite:FILE#TABLE, postgres:DSN#TABLE, or a query after #; a namespace or warehouse: all of its tables.",
+            help="The left side: a table directory, metadata file, or name in a catalog; a csv, json, parquet,"
+            " or arrow file; duckdb:FILE#TABLE, sqlite:FILE#TABLE, or postgres:DSN#TABLE, with a table or"
+            " query after #; or a namespace or warehouse, for all its tables.",
         ),
     ] = None
     other: Annotated[
-        str | None, Argument(metavar="OTHER", help="The right side; else the same table is read twice.")
+        str | None,
+        Argument(metavar="OTHER", help="The right side. Without it, TABLE is read twice and compared with itself."),
     ] = None
-    more: Annotated[list[str] | None, Argument(metavar="FILES", help="Further files after --sql-file.")] = None
+    more: Annotated[list[str] | None, Argument(metavar="FILES", help="More query files for --sql-file.")] = None
     keys: Annotated[
-        str | None, Option("--keys", metavar="A,B", help="Pair rows by these columns, else count them.")
+        str | None,
+        Option("--keys", metavar="A,B", help="Match rows by these columns. Without keys, equal rows are counted."),
     ] = None
     at: Annotated[
         list[str] | None,
         Option(
             "--at",
             metavar="WHEN",
-            help="Read this snapshot: id, version, time, branch or tag. Twice: the left and the right side's.",
+            help="Read this snapshot: an id, version, time, branch, or tag. Give it twice for the left and the"
+            " right side.",
         ),
     ] = None
     columns: options.ColumnsOption = None
     where: options.Where = None
     exclude: Annotated[
         str | None,
-        Option("--exclude", metavar="A,B", help="Leave out these columns or fields of structs (s.x)."),
+        Option("--exclude", metavar="A,B", help="Ignore these columns or struct fields (s.x)."),
     ] = None
     sql: Annotated[
         list[str] | None,
         Option(
-            "--sql", metavar="SQL", help="Compare the rows of this query, in which the table is t. Twice: left, right."
+            "--sql",
+            metavar="SQL",
+            help="Compare the result of this query, where t is the table. Give it twice for the left and the "
+            "right side.",
         ),
     ] = None
     sql_file: Annotated[
@@ -106,7 +125,8 @@ class DiffOptions:
         Option(
             "--sql-file",
             metavar="FILE",
-            help="Compare the rows of the queries in files, in one report; further files and patterns may follow.",
+            help="Compare the results of the queries in these files, in one report. More files and patterns "
+            "may follow.",
         ),
     ] = None
     table: Annotated[
@@ -114,14 +134,15 @@ class DiffOptions:
         Option(
             "--table",
             metavar="[NAME=]TABLE",
-            help="The table of a name in the queries of --sql-file; twice, on the left and on the right. Repeatable.",
+            help="A table for the queries of --sql-file. Give a name twice for the left and the right side. "
+            "Repeatable.",
         ),
     ] = None
     dialect: Annotated[
         QueryDialect,
         Option(
             "--dialect",
-            help="The SQL of --sql-file. Spark's runs on DuckDB only if its meaning there is certain.",
+            help="The SQL dialect of --sql-file. Spark SQL runs on DuckDB only if it certainly has the same meaning.",
         ),
     ] = QueryDialect.DUCKDB
     engines: Annotated[
@@ -129,8 +150,8 @@ class DiffOptions:
         Option(
             "--engines",
             metavar="A,B",
-            help="The readers of left and right: duckdb, spark, polars, NAME=exec:COMMAND … "
-            "[default: duckdb, and duckdb,spark for one table alone]",
+            help="The engines for the left and the right side: duckdb, spark, polars, NAME=exec:COMMAND … "
+            "[default: duckdb, or duckdb,spark if one table is compared with itself]",
         ),
     ] = None
     tolerance: Annotated[
@@ -138,26 +159,26 @@ class DiffOptions:
         Option(
             "--tolerance",
             metavar="COLUMN=AMOUNT",
-            help="Let values differ by so much: 0.01, 0.1%, 4 ulps, 500 ms; all floats: floats=1e-9; parts: s.x, "
-            "l.element, m.value.",
+            help="Accept differences up to this amount: 0.01, 0.1%, 4 ulps, 500 ms. floats=1e-9 applies to all"
+            " floats. Nested columns: s.x, l.element, m.value.",
         ),
     ] = None
-    schema_only: Annotated[bool, Option("--schema-only", help="Compare names and types of columns alone.")] = False
+    schema_only: Annotated[bool, Option("--schema-only", help="Compare only the names and types of columns.")] = False
     max_rows: Annotated[
-        int, Option("-n", "--max-rows", metavar="N", min=0, help="Show so many differing rows; all are counted.")
+        int, Option("-n", "--max-rows", metavar="N", min=0, help="Show at most N differing rows. All are counted.")
     ] = 100
 
     def request(self) -> DiffRequest:
-        """Return the request that the options make.
+        """Build the request from the options.
 
         Raises:
-            click.BadParameter: an option is wrong, or excludes another option.
+            click.BadParameter: An option is wrong, or excludes another option.
         """
         self._check()
         places = [place for place in (self.location, self.other, *(self.more or ())) if place is not None]
         moments = _pair(self.at, "--at") or (None, None)
         for moment in moments:
-            parse_moment(moment)  # an error in it comes before a table is opened
+            parse_moment(moment)  # report a malformed time before a table is opened
         return DiffRequest(
             locations=() if self.sql_file else tuple(places),
             moments=moments,
@@ -180,31 +201,33 @@ class DiffOptions:
         if self.sql_file:
             excluded = (self.sql, self.columns, self.where, self.at, self.schema_only or None)
             if any(each is not None for each in excluded):
-                raise click.BadParameter("--sql-file excludes --sql, --columns, --where, --at and --schema-only")
+                raise click.BadParameter(
+                    "--sql-file cannot be combined with --sql, --columns, --where, --at, or --schema-only"
+                )
         elif self.location is None:
             raise click.BadParameter("Missing argument 'TABLE'.")
         elif self.more or self.table or self.dialect is not QueryDialect.DUCKDB:
-            raise click.BadParameter("--table, --dialect and more than two arguments are for --sql-file")
+            raise click.BadParameter("--table, --dialect, and more than two arguments require --sql-file")
         elif self.other is None and RowSource.parse(self.location) is not None:
             raise click.BadParameter(
-                f"{self.location!r} is compared with nothing: name a table, file or database to its right"
+                f"{self.location!r} has no other side: add a table, file, or database to compare it with"
             )
         if self.sql and not (self.columns is None and self.where is None):
-            raise click.BadParameter("--sql excludes --columns and --where: say it in the query")
+            raise click.BadParameter("--sql cannot be combined with --columns and --where: write them in the query")
 
 
 def parsed_names(text: str | None, option: str) -> tuple[str, ...]:
-    """Return the names in the text of an option; none if it is not given. Raises as `options.names`."""
+    """Parse the names in an option's text, which may be None. Raises the same errors as `options.names`."""
     return tuple(options.names(text, option) or ())
 
 
 def parsed_tolerances(texts: Iterable[str]) -> dict[str, Tolerance]:
-    """Return the tolerances of texts of the form COLUMN=AMOUNT. Raises click.BadParameter: a text is wrong."""
+    """Parse texts of the form COLUMN=AMOUNT. Raise click.BadParameter if one is malformed."""
     tolerances: dict[str, Tolerance] = {}
     for text in texts:
         column, separator, amount = text.partition("=")
         if not (separator and column and amount):
-            raise click.BadParameter(f"--tolerance {text!r}: expected two parts with = between them")
+            raise click.BadParameter(f"--tolerance {text!r}: expected COLUMN=AMOUNT")
         if column in tolerances:
             raise click.BadParameter(f"--tolerance is given twice for {column!r}")
         try:
@@ -223,7 +246,7 @@ def _engines(text: str | None) -> tuple[str, str] | None:
         case [left, right] if left and right:
             return left, right
         case _:
-            raise click.BadParameter(f"--engines {text!r}: expected one name, or two with a comma between them")
+            raise click.BadParameter(f"--engines {text!r}: expected one name, or two separated by a comma")
 
 
 def _pair(values: list[str] | None, option: str) -> tuple[str, str] | None:
@@ -236,5 +259,5 @@ def _pair(values: list[str] | None, option: str) -> tuple[str, str] | None:
             return left, right
         case others:
             raise click.BadParameter(
-                f"{option} is given {len(others)} times: once holds for both sides, twice for one each"
+                f"{option} is given {len(others)} times; give it once for both sides, or twice for one each"
             )

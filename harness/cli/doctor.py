@@ -1,4 +1,4 @@
-"""`harness doctor`: the installed and the missing packages, and the commands that install them."""
+"""`harness doctor`: installed and missing packages, and the commands that install them."""
 
 from __future__ import annotations
 
@@ -25,15 +25,18 @@ from harness.owners import REMEDY, other_owners
 _DUCKDB, _SPARK, _UNTRUSTED = "DuckDB reads", "Spark reads", "Untrusted reads"
 _BUILDERS, _SUITE = "Builders of tables", "Scenarios"
 _EXTRAS = {_SPARK: "spark", _SUITE: "suite"}
-"""The extra of lakeharness that installs what a kind of work needs."""
+"""The lakeharness extra that installs the packages for a kind of work."""
 
 
 @dataclass(frozen=True, slots=True)
 class Requirement:
     """A distribution that harness uses.
 
-    needed_for: what does not work without it.
-    at_least, below: the versions that are supported, `at_least` <= version < `below`; None: no bound.
+    Attributes:
+        name: Its name.
+        needed_for: The work that needs it.
+        at_least: The lowest supported version.
+        below: The lowest version that is not supported, or None.
     """
 
     name: str
@@ -59,13 +62,13 @@ REQUIREMENTS = (
 
 
 def doctor(*, out: DocumentOutput) -> None:
-    """Show versions, and commands that install missing packages.
+    """Show installed versions and how to install missing packages.
 
     Examples:
         harness doctor
         harness doctor --format json
 
-    Exits with 2 only if DuckDB reads cannot work.
+    Exit code: 2 only if reading with DuckDB cannot work.
     """
     with terminal.progress("looking around"):
         report = _examine()
@@ -75,12 +78,12 @@ def doctor(*, out: DocumentOutput) -> None:
 
 
 def _examine() -> dict[str, Any]:
-    """The report: versions, `works` by kind of read, and `missing` with the command for each gap."""
+    """Return the report: versions, `works` by kind of work, and `missing` with a command for each gap."""
     from harness.untrusted.bounds import Bounds
     from harness.untrusted.launching import run
 
     packages = [check(requirement, installed_version(requirement.name)) for requirement in REQUIREMENTS]
-    for name, point in registered_engines().items():  # of other packages
+    for name, point in registered_engines().items():  # engines of other packages
         problem = None
         try:
             find_engine(name)
@@ -104,7 +107,7 @@ def _examine() -> dict[str, Any]:
     missing += [_missing(f"{name} owns {owned}", "The name harness", REMEDY) for name, owned in other_owners().items()]
     try:
         run("harness.untrusted.worker:check_limits", None, bounds=Bounds())
-    except HarnessError as error:  # limits that the system cannot enforce
+    except HarnessError as error:  # the system cannot enforce the limits
         problem = error.with_option_names(options.option_for).message
         missing.append(_missing(problem, _UNTRUSTED, "run harness in a Linux container"))
     return {
@@ -125,13 +128,13 @@ def _missing(what: str, needed_for: str, command: str) -> dict[str, str]:
 def _package_row(
     package: str, version: str | None, supported: str, needed_for: str, problem: str | None, command: str
 ) -> dict[str, object]:
-    """A row of the report, with the problem, if there is one, and the command against it."""
+    """Return a row of the report, with the problem and the command that solves it, if there is one."""
     row = {"package": package, "version": version, "supported": supported, "needed_for": needed_for}
     return {**row, "problem": problem, "command": command if problem else None}
 
 
 def check(requirement: Requirement, version: str | None) -> dict[str, Any]:
-    """A row of the report. `problem` and `command` are None if all is well."""
+    """Return a package's row of the report. `problem` and `command` are None if the version is supported."""
     supported = f">={'.'.join(map(str, requirement.at_least))}"
     if requirement.below is not None:
         supported += f",<{'.'.join(map(str, requirement.below))}"
@@ -147,13 +150,13 @@ def check(requirement: Requirement, version: str | None) -> dict[str, Any]:
 
 
 def version_numbers(text: str) -> tuple[int, ...]:
-    """The leading numbers of a version: `1.5.0.dev3` is (1, 5, 0)."""
+    """Return the leading numbers of a version: (1, 5, 0) for `1.5.0.dev3`."""
     match = re.match(r"\d+(?:\.\d+)*", text)
     return tuple(map(int, match.group().split("."))) if match else ()
 
 
 def installed_version(name: str) -> str | None:
-    """The version of a distribution; None: it is not installed."""
+    """Return the version of an installed distribution, or None."""
     try:
         return importlib.metadata.version(name)
     except importlib.metadata.PackageNotFoundError:
@@ -161,7 +164,7 @@ def installed_version(name: str) -> str | None:
 
 
 def try_duckdb() -> str | None:
-    """The reason why DuckDB cannot read a Parquet file of pyarrow; None: it can."""
+    """Return why DuckDB cannot read a Parquet file written by pyarrow, or None if it can."""
     try:
         import duckdb
         import pyarrow as pa
@@ -172,6 +175,6 @@ def try_duckdb() -> str | None:
             pq.write_table(pa.table({"x": [42]}), path)
             with duckdb.connect() as connection:
                 rows = connection.execute("SELECT x FROM read_parquet(?)", [path]).fetchall()
-    except Exception as error:  # a broken native library raises anything; that is what doctor reports
+    except Exception as error:  # a broken native library may raise any exception
         return f"DuckDB: cannot read a Parquet file: {type(error).__name__}: {error}"
     return None if rows == [(42,)] else f"DuckDB: read {rows} from a Parquet file, expected 42"

@@ -1,4 +1,4 @@
-"""Descriptions, which are nested mappings and lists, printed as one JSON document or as indented text."""
+"""Descriptions (nested mappings and lists), printed as a JSON document or as indented text."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ from harness.errors import json_text
 from harness.metadata.model.text_tables import label, record_lines, value_text
 
 EXACT = 2**53
-"""The largest integer up to which JSON readers round none."""
+"""The largest integer that all JSON readers represent exactly."""
 FORMAT = 1
-"""The number of these documents. It changes when a key changes its meaning or goes."""
+"""The version of these documents. It changes if a key is removed or changes its meaning."""
 
 
 class DocumentFormat(enum.Enum):
-    """Forms of a printed description."""
+    """Formats of a printed description."""
 
     TEXT = "text"
     JSON = "json"
 
 
 class PictureFormat(enum.Enum):
-    """Forms of a printed description that has a picture."""
+    """Formats of a printed description that has a drawing."""
 
     TEXT = "text"
     JSON = "json"
@@ -38,9 +38,15 @@ class PictureFormat(enum.Enum):
 
 class _Printable(formats.OutputOptions):
     def show(self, kind: str, content: Mapping[str, object], text: Callable[[], Iterable[str]] | None = None) -> None:
-        """Prints a description. text: gives it for people; None: `text_document` does."""
+        """Print a description.
+
+        Args:
+            kind: The kind of description, for JSON.
+            content: The description.
+            text: Returns the text for people. None means `text_document`.
+        """
         if is_json := self.form.value == "json":
-            # A table's format in `content` becomes `table_format`: `format` is the number of the document.
+            # The key `format` is the version of the document, so a table's format is stored as `table_format`.
             values = {"table_format" if key == "format" else key: value for key, value in plain(content).items()}
             texts: Iterable[str] = [json_text({"format": FORMAT, "kind": kind, **values}, indent=2) + "\n"]
         else:
@@ -56,23 +62,23 @@ class DocumentOutput(_Printable):
 
     formats = DocumentFormat
     format_: Annotated[
-        DocumentFormat | None, Option("--format", help="Print text for people, the default, or a JSON document.")
+        DocumentFormat | None, Option("--format", help="Output format: text (default) or a JSON document.")
     ] = None
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class PictureOutput(_Printable):
-    """Options for a printed description that has a picture."""
+    """Options for a printed description that has a drawing."""
 
     formats = PictureFormat
     format_: Annotated[
         PictureFormat | None,
-        Option("--format", help="Print text for people, the default, a JSON document, or an HTML page."),
+        Option("--format", help="Output format: text (default), a JSON document, or an HTML page."),
     ] = None
 
 
 def text_document(content: Mapping[str, object], width: int | None = None) -> Iterator[str]:
-    """Lines for a person: `key: value`, nested mappings indented, lists of mappings as tables of that width."""
+    """Yield lines for a person: `key: value`, nested mappings indented, and lists of mappings as tables."""
     yield from (line.rstrip() + "\n" for line in _mapping(plain(content), "", width))
 
 
@@ -94,7 +100,7 @@ def _mapping(content: Mapping[str, Any], indent: str, width: int | None) -> Iter
 
 
 def plain(value: object) -> Any:
-    """A Python value as a JSON value, by the same rules; mappings and sequences at every level."""
+    """Convert a Python value to a JSON value, including nested mappings and sequences."""
     match value:
         case None | bool() | str():
             return value

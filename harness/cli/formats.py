@@ -1,6 +1,7 @@
-"""`--format` and `--output`: where results go, and in which format.
+"""`--format` and `--output`: the destinations and formats of results.
 
-The suffix of a file says its format. `--format` is the format of standard output, and of a file whose suffix says none.
+The suffix of a file determines its format. `--format` applies to standard output, and to a file whose suffix does not
+determine one.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ E = TypeVar("E", bound=enum.Enum)
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class OutputOptions:
-    """Options for the format and the file of a command's only result. A class for each set of formats."""
+    """Options for the format and file of a command's only result. Each set of formats has a subclass."""
 
     formats: ClassVar[type[enum.Enum]]
     format_: enum.Enum | None = None
@@ -46,20 +47,23 @@ class OutputOptions:
             "-o",
             "--output",
             metavar="FILE",
-            help="Write here instead of standard output; the suffix says the format.",
+            help="Write to this file instead of standard output. Its suffix determines the format.",
         ),
     ] = None
 
     def __post_init__(self) -> None:
-        _ = self.form  # a contradiction is said before anything is read
+        _ = self.form  # report contradictions before anything is read
 
     @property
     def form(self) -> enum.Enum:
-        """The format. Raises as `placed`, and if the suffix of the file contradicts `--format`."""
+        """The format.
+
+        Raises the same errors as `report_files`, and also if the suffix of the file contradicts `--format`.
+        """
         (form, _), *more = report_files(self.format_, [self.output] if self.output else None, self.formats)
         if more:
             raise click.BadParameter(
-                f"--output {self.output}: the suffix says {form.value}, --format says {more[0][0].value}"
+                f"--output {self.output}: the suffix means {form.value}, but --format is {more[0][0].value}"
             )
         return form
 
@@ -70,20 +74,25 @@ ReportFiles: TypeAlias = Annotated[
         "-o",
         "--output",
         metavar="FILE",
-        help="Write a report here; the suffix says the format. Repeatable. --format writes to standard output too.",
+        help="Write a report to this file. Its suffix determines the format. Repeatable. Add --format to "
+        "also write to standard output.",
     ),
 ]
 
 
 def report_files(requested: E | None, outputs: Sequence[Path] | None, kind: type[E]) -> list[tuple[E, Path | None]]:
-    """Return each format and its file, or None for standard output.
+    """Return each format with its file, or None for standard output.
 
-    The suffix of a file says its format. A file whose suffix says none has the given format, or is text if it has no
-    suffix. A given format that no file has is that of standard output.
+    A file's suffix determines its format. If it does not, the file has the requested format, or is text if it has no
+    suffix. If no file has the requested format, that format is written to standard output.
+
+    Args:
+        requested: The value of `--format`, or None.
+        outputs: The values of `--output`.
+        kind: The command's formats.
 
     Raises:
-        click.BadParameter: No suffix or option says the format of a file, the command has no such format, or a file is
-            named twice.
+        click.BadParameter: The format of a file is unknown, the command does not support it, or a file is named twice.
     """
     files = list(outputs or ())
     if len(set(files)) < len(files):
@@ -100,24 +109,25 @@ def _format_of(file: Path, requested: E | None, kind: type[E]) -> E:
     if name is None:
         if requested is None and file.suffix:
             suffixes = ", ".join(suffix for suffix, form in _SUFFIXES.items() if form in names)
-            raise click.BadParameter(f"--output {file}: the suffix says no format; give --format, or {suffixes}")
+            raise click.BadParameter(
+                f"--output {file}: the suffix does not determine a format; use --format, or one of {suffixes}"
+            )
         return requested or kind("text")
     if name not in names:
-        raise click.BadParameter(f"--output {file}: the suffix says {name}; there are {', '.join(names)}")
+        raise click.BadParameter(
+            f"--output {file}: the suffix means {name}, but this command only writes {', '.join(names)}"
+        )
     if requested is not None and (name, requested.value) == ("text", "github"):
         return requested
     return kind(name)
 
 
-# Rows, which six formats of files and one for people hold.
-
-
 MAX_ROWS = 40
-"""Rows of a query that are shown as text by default."""
+"""The maximum number of rows of a query that are shown as text by default."""
 
 
 class RowFormat(enum.Enum):
-    """Forms of written rows."""
+    """Formats of written rows."""
 
     TEXT = "text"
     CSV = "csv"
@@ -128,26 +138,24 @@ class RowFormat(enum.Enum):
     ARROWS = "arrows"
 
     def is_binary(self) -> bool:
-        """Tells whether the format is unfit for a terminal."""
+        """Return whether the format is not readable on a terminal."""
         return self in (RowFormat.PARQUET, RowFormat.ARROW, RowFormat.ARROWS)
 
 
 MaxRows: TypeAlias = Annotated[
     str,
-    Option("-n", "--max-rows", metavar="N", help="Show so many rows as text, and count the others; all: all of them."),
+    Option("-n", "--max-rows", metavar="N", help="Show at most N rows as text and count the rest, or all."),
 ]
 
 
 def number_of_rows(text: str) -> int | None:
-    """Return the value of --max-rows, or None for all rows."""
+    """Parse the value of --max-rows. None means all rows."""
     if text != "all" and not text.isdecimal():
         raise click.BadParameter(f"--max-rows {text!r}: expected a number of rows, or all")
     return None if text == "all" else int(text)
 
 
-RowsFormat: TypeAlias = Annotated[
-    RowFormat | None, Option("--format", help="Write rows in this format; as text by default.")
-]
+RowsFormat: TypeAlias = Annotated[RowFormat | None, Option("--format", help="Format of the rows, text by default.")]
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -159,7 +167,7 @@ class RowsOutput(OutputOptions):
 
     @property
     def form(self) -> RowFormat:
-        """The format. Refuses to write a binary one to a terminal."""
+        """The format. A binary format is refused on a terminal."""
         row_format = RowFormat(super().form)
         if row_format.is_binary() and self.output is None and results.is_terminal_output():
             raise click.BadParameter(

@@ -1,4 +1,4 @@
-"""Looks at a table: `harness info`, `head`, `count`, `schema`, `history`, `plan` and `metadata`."""
+"""Commands that inspect a table: `info`, `head`, `count`, `schema`, `history`, `plan`, and `metadata`."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ if TYPE_CHECKING:
 
 def info(
     location: Location,
-    full: Annotated[bool, Option("--full", help="Print all that the metadata says, as --format json does.")] = False,
+    full: Annotated[bool, Option("--full", help="Print everything in the metadata, as with --format json.")] = False,
     *,
     out: PictureOutput,
     opening: OpeningOptions,
 ) -> None:
-    """Show format, rows, files, deletes and last commit.
+    """Show a table's format, rows, files, deletes, and last commit.
 
     Examples:
         harness info warehouse/orders
@@ -56,7 +56,7 @@ def info(
 
 
 def _write_page(out: PictureOutput, kind: str, location: str, picture: Drawing | None, text: Iterable[str]) -> None:
-    """Writes a page with the picture above the text."""
+    """Write an HTML page with a drawing above the text."""
     from harness.diff.reports.html import asset, document
     from harness.metadata.model.frames import html_preformatted
 
@@ -69,7 +69,7 @@ def _write_page(out: PictureOutput, kind: str, location: str, picture: Drawing |
 
 
 def _brief(table: Table) -> tuple[dict[str, object], ScanPlan | None]:
-    """The facts that people ask for first, in the order in which they are printed, and the plan that some are from."""
+    """Return the most important facts about a table in printing order, and the plan that they are taken from."""
     from harness.metadata.tables.history import newest
 
     last = newest(table._source)
@@ -98,7 +98,7 @@ def _brief(table: Table) -> tuple[dict[str, object], ScanPlan | None]:
 
 
 def _counted(plan: ScanPlan) -> dict[str, str]:
-    """Rows, files, bytes and deletes, as the metadata records them."""
+    """Return rows, files, bytes, and deletes, as recorded in the metadata."""
     from harness.metadata.plan.explain import totals
 
     numbers = totals(plan)
@@ -132,16 +132,17 @@ def head(
     at: AtOption = None,
     *,
     out: RowsOutput,
-    max_rows: Annotated[
-        str, Option("-n", "--max-rows", metavar="N", help="Read so many rows; all: all of them.")
-    ] = "10",
+    max_rows: Annotated[str, Option("-n", "--max-rows", metavar="N", help="Read at most N rows, or all.")] = "10",
     opening: OpeningOptions,
 ) -> None:
-    """Show the first rows of a table. No more files are opened than these need; which rows are the first is open.
+    """Show the first rows of a table.
 
     Examples:
         harness head warehouse/orders
         harness head warehouse/orders -n 100 --columns id,total --where "total > 99" -o first.csv
+
+    A table has no order: these are the first rows that the read produces. No more files are opened than needed. For an
+    order, use ORDER BY in harness sql.
     """
     most = number_of_rows(max_rows)
     untrusted.run_in_worker_if_untrusted([location], opening, out)
@@ -162,7 +163,7 @@ def head(
 def count(
     location: Location, where: Where = None, at: AtOption = None, *, out: DocumentOutput, opening: OpeningOptions
 ) -> None:
-    """Count the rows of a table, deletes applied.
+    """Count the rows of a table after deletes.
 
     Examples:
         harness count warehouse/orders
@@ -176,7 +177,7 @@ def count(
 
 
 def schema(location: Location, at: AtOption = None, *, out: DocumentOutput, opening: OpeningOptions) -> None:
-    """Show the columns of a table, a field a line.
+    """Show the columns of a table, one per line.
 
     Examples:
         harness schema warehouse/orders
@@ -192,11 +193,11 @@ def schema(location: Location, at: AtOption = None, *, out: DocumentOutput, open
 
 
 _BAR = 8
-"""Cells of a bar in a history: its number beside it fits into 80 columns too."""
+"""The width of a bar in a history. With its number, it fits into 80 columns."""
 
 
 def history(location: Location, *, out: PictureOutput, opening: OpeningOptions) -> None:
-    """Show snapshots or versions, the newest first.
+    """Show a table's snapshots or versions, newest first.
 
     Examples:
         harness history warehouse/orders
@@ -237,7 +238,7 @@ def plan(
     out: PictureOutput,
     opening: OpeningOptions,
 ) -> None:
-    """Show the files and deletes of a read, without its rows.
+    """Show which files and deletes a read uses, without reading rows.
 
     Examples:
         harness plan warehouse/orders --where "day = DATE '2024-01-31'"
@@ -258,7 +259,7 @@ def plan(
 
 
 def explained(plan: ScanPlan, output: Path | None = None) -> str:
-    """A plan for a person, as wide as the terminal, with the table's control characters escaped."""
+    """Format a plan for the width of the terminal, with control characters in the table's texts escaped."""
     text = plan.explain(width=results.width_for(output), in_ascii=results.is_ascii(output))
     return visible_lines(text.rstrip("\n")) + "\n"
 
@@ -280,17 +281,17 @@ def metadata(
     max_rows: MaxRows = str(MAX_ROWS),
     opening: OpeningOptions,
 ) -> None:
-    """Show a metadata table, such as snapshots or files.
+    """Show a metadata table, for example snapshots or files.
 
     Examples:
         harness metadata warehouse/orders snapshots
         harness metadata warehouse/orders files --columns file_path,record_count --format csv
 
-    In SQL a metadata table is called TABLE.NAME.
+    In SQL, the name of a metadata table is TABLE.NAME.
     """
     if name.casefold() == "history":
         raise click.BadParameter(
-            "there is no metadata table history: harness history TABLE prints the history of both formats; in SQL, "
+            "there is no metadata table history: use harness history TABLE; in SQL, "
             "TABLE.history is Iceberg's own table of that name"
         )
     most = number_of_rows(max_rows)

@@ -1,4 +1,4 @@
-"""Ctrl-C ends a command within a moment: Python raises KeyboardInterrupt, and a thread ends queries that run in C."""
+"""Ctrl-C handling: Python raises KeyboardInterrupt, and a thread ends queries that run in C code."""
 
 from __future__ import annotations
 
@@ -15,32 +15,41 @@ from collections.abc import Iterator
 from harness.storage.threads import interrupt_all
 
 _AGAIN_S, _WAKE_S, _SECOND_S = 0.05, 0.6, 1.0
-"""A query that is about to start misses the first call. From `_SECOND_S` on, a signal is a second Ctrl-C."""
+"""Seconds between attempts to end queries, until the main thread is signaled, and until a signal is a second Ctrl-C.
+
+Ending queries is repeated because a query that is about to start would miss the first attempt.
+"""
 _current: list[Interruption] = []
 
 
 class Interruption:
-    """A Ctrl-C. came, raised: whether the process has the signal, and the main thread the exception."""
+    """A Ctrl-C.
+
+    Attributes:
+        came: True if the process has received the signal.
+        raised: True if the main thread has raised the exception.
+        ended: Set when queries have been ended.
+    """
 
     def __init__(self) -> None:
         self.came, self.raised, self.ended = False, False, threading.Event()
 
     def raise_once(self, *_: object) -> None:
-        """Raise KeyboardInterrupt the first time, so that no other signal breaks off the clean-up."""
+        """Raise KeyboardInterrupt the first time only, so that further signals do not interrupt the clean-up."""
         if not self.raised:
             self.came = self.raised = True
-            self.ended.wait(_WAKE_S)  # a connection that is closed waits for its query
+            self.ended.wait(_WAKE_S)  # closing a connection waits for its query
             raise KeyboardInterrupt
 
     def end_queries(self, signals: socket.socket, main_thread: int) -> None:
-        """End queries from the first signal until the socket ends. A second signal ends the process."""
+        """End queries from the first signal until the socket is closed. A second signal ends the process."""
         with signals:
             self.came, began = signals.recv(64) != b"", time.monotonic()
             while self.came:
                 interrupt_all()
                 self.ended.set()
                 age = time.monotonic() - began
-                if not self.raised and age < _WAKE_S and sys.platform != "win32":  # it began to wait after the signal
+                if not self.raised and age < _WAKE_S and sys.platform != "win32":  # it started to wait after the signal
                     signal.pthread_kill(main_thread, signal.SIGINT)
                 if select.select([signals], [], [], _AGAIN_S)[0]:
                     self.came = signals.recv(64) != b""
@@ -53,14 +62,14 @@ class Interruption:
 
 @contextlib.contextmanager
 def listening(replaced: object = signal.default_int_handler) -> Iterator[None]:
-    """Raise KeyboardInterrupt on Ctrl-C, also after a block that hides it, unless a caller handles it."""
+    """Raise KeyboardInterrupt on Ctrl-C, even after a block that hides it, unless a caller handles the signal."""
     interruption, hook = Interruption(), sys.unraisablehook
     replaceable = (signal.default_int_handler, replaced, *(each.raise_once for each in _current))
     if threading.current_thread() is not threading.main_thread() or signal.getsignal(signal.SIGINT) not in replaceable:
         yield
         return
 
-    def drop(error: sys.UnraisableHookArgs) -> None:  # Python drops what is raised in `__del__`
+    def drop(error: sys.UnraisableHookArgs) -> None:  # Python discards exceptions raised in `__del__`
         if issubclass(error.exc_type, KeyboardInterrupt):
             interruption.raised = False
         else:
@@ -80,20 +89,20 @@ def listening(replaced: object = signal.default_int_handler) -> Iterator[None]:
         check()
         raise
     finally:
-        interruption.raised = True  # nothing breaks off the following lines
+        interruption.raised = True  # the following lines must not be interrupted
         _current.remove(interruption)
         sys.unraisablehook, _ = hook, signal.set_wakeup_fd(descriptor)
         wakeup.close()
-        thread.join(_SECOND_S)  # a call to Spark may stall
+        thread.join(_SECOND_S)  # a call to Spark may hang
         signal.signal(signal.SIGINT, handler)
 
 
 def has_come() -> bool:
-    """Return whether Ctrl-C came. Clean-up may have put an error in the place of the exception."""
+    """Return whether Ctrl-C was pressed. Clean-up code may have replaced the KeyboardInterrupt by another error."""
     return bool(_current) and _current[-1].came
 
 
 def check() -> None:
-    """Raise KeyboardInterrupt if Ctrl-C came."""
+    """Raise KeyboardInterrupt if Ctrl-C was pressed."""
     if has_come():
         raise KeyboardInterrupt

@@ -1,4 +1,4 @@
-"""`harness list`: the catalogs that are configured, and the namespaces and tables of one catalog."""
+"""`harness list`: the configured catalogs, and the namespaces and tables of a catalog."""
 
 from __future__ import annotations
 
@@ -29,18 +29,18 @@ from harness.storage.paths import is_path, redact
 def list_(
     name: Annotated[
         str | None,
-        Argument(metavar="NAME", help="A catalog, a namespace such as prod.sales, or a warehouse directory."),
+        Argument(metavar="NAME", help="A catalog, a namespace (prod.sales), or a warehouse directory."),
     ] = None,
     catalog: options.CatalogName = None,
     recursive: Annotated[
-        bool, Option("--recursive", help="List all tables below, also in inner namespaces, and no namespaces.")
+        bool, Option("--recursive", help="List the tables of all nested namespaces, without the namespaces.")
     ] = False,
     storage_option: options.StorageOption = None,
     verbose: options.Verbose = False,
     *,
     out: DocumentOutput,
 ) -> None:
-    """List the tables of a catalog or namespace, or the catalogs.
+    """List catalogs, or the tables of a catalog or namespace.
 
     Examples:
         harness list
@@ -52,7 +52,7 @@ def list_(
     content: dict[str, Any]
     end = "."
     if name is None and catalog is None:
-        catalogs = sorted(configured_catalogs().items())  # without anything that may be secret
+        catalogs = sorted(configured_catalogs().items())  # without possible secrets
         content = {"catalogs": [{"name": n, "type": each.kind, "warehouse": each.warehouse} for n, each in catalogs]}
     else:
         with terminal.progress("asking the catalog"):
@@ -60,7 +60,7 @@ def list_(
             content = _contents(opened, namespace, directory, recursive=recursive)
             end = "." if directory is None else "/"
 
-    def lines() -> Iterator[str]:  # a table or namespace a line; catalogs as a table
+    def lines() -> Iterator[str]:  # one table or namespace per line, and catalogs as a table
         if "catalogs" not in content:
             words = [*(f"{each}{end}" for each in content["namespaces"]), *content["tables"]]
             yield from (f"{visible(_for_shell(each) if is_on_terminal else each)}\n" for each in words)
@@ -74,14 +74,14 @@ def list_(
 
 
 def _for_shell(word: str) -> str:
-    """Return a name or path as a person can paste it into a command, in quotes where the shell needs them."""
+    """Return a name or path in a form that can be pasted into a command, quoted for the shell if necessary."""
     return word if re.fullmatch(r"[\w@%+=:,./-]+", word) else shlex.quote(word)
 
 
 def _locate(name: str | None, catalog: str | None, storage: dict[str, Any]) -> tuple[Catalog, Name, Warehouse | None]:
-    """Return the catalog, the namespace in it, and the catalog once more if its place was given instead of a name."""
+    """Return the catalog and the namespace in it, and the catalog again if it was given by location instead of name."""
     if name is not None and not os.path.isdir(name):
-        name = name.removesuffix(".")  # a namespace, as it is printed
+        name = name.removesuffix(".")  # a namespace is printed with a period at the end
     if catalog is None and name is not None and not (is_path(name) or os.path.isdir(name)):
         first, *rest = parse_name(name)
         return open_catalog(first), tuple(rest), None
@@ -89,7 +89,7 @@ def _locate(name: str | None, catalog: str | None, storage: dict[str, Any]) -> t
     assert place is not None
     opened = open_catalog(place, storage_options=storage)
     if isinstance(opened, Warehouse) and opened.format_of(opened.location) is not None:
-        raise RequestError("Cannot list a table: harness info describes it", table=redact(opened.location))
+        raise RequestError("Cannot list a table: use harness info to describe it", table=redact(opened.location))
     directory = opened if isinstance(opened, Warehouse) and (is_path(place) or os.path.isdir(place)) else None
     namespace = parse_name(name) if catalog is not None and name else ()
     if namespace and namespace[0].casefold() == opened.name.casefold() and namespace[:1] not in opened.namespaces():
@@ -98,7 +98,7 @@ def _locate(name: str | None, catalog: str | None, storage: dict[str, Any]) -> t
 
 
 def _contents(catalog: Catalog, namespace: Name, directory: Warehouse | None, *, recursive: bool) -> dict[str, Any]:
-    """Return what is in a namespace, in words that open it: whole names, or paths in a warehouse directory."""
+    """Return the contents of a namespace as texts that open them: full names, or paths in a warehouse directory."""
     around = tuple(walk_namespaces(catalog, namespace)) if recursive else (namespace,)
     if directory is None:
         inner = [] if recursive else [name_text((catalog.name, *name)) for name in catalog.namespaces(namespace)]
@@ -109,7 +109,7 @@ def _contents(catalog: Catalog, namespace: Name, directory: Warehouse | None, *,
     if not (inner or tables):
         if namespace and namespace in catalog.tables(namespace[:-1]):
             whole = name_text((catalog.name, *namespace))
-            raise RequestError(f"Cannot list {whole}: it is a table; harness info describes it")
+            raise RequestError(f"Cannot list {whole}: it is a table; use harness info to describe it")
         missing = missing_namespace_error(catalog, namespace)
         if missing is not None:
             raise missing

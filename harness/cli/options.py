@@ -1,4 +1,4 @@
-"""Options that several commands share, their texts, and the arguments of `open_table` that they stand for."""
+"""Options that several commands share, and the arguments of `open_table` that they set."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from harness.table import Table
 
 OPENING = "Opening tables"
-"""The section of the help for the options that open a table."""
+"""The help section for options that open a table."""
 
 
 _opening = functools.partial(Option, panel=OPENING)
@@ -42,76 +42,74 @@ CatalogName: TypeAlias = Annotated[
     str | None,
     _opening(
         metavar="NAME",
-        help="Find tables by name in this catalog: one of PyIceberg's configuration, or a warehouse directory.",
+        help="Find tables by name in this catalog: a catalog in PyIceberg's configuration, or a warehouse directory.",
     ),
 ]
 StorageOption: TypeAlias = Annotated[
     list[str] | None,
     _opening(
         metavar="KEY=VALUE",
-        help="An option of the file system (fsspec), repeatable. true, false, null, numbers, JSON "
-        "objects and lists are taken as such, other values as text; in double quotes a value is "
-        "always text: 'secret=\"123\"'. A dot goes into an object: client_kwargs.endpoint_url=URL. "
-        "For another store than the table's: s3://bucket={...}.",
+        help="An option of the object store or file system (fsspec). Repeatable. true, false, null, "
+        "numbers, and JSON objects and lists keep their type; other values are text. Double quotes "
+        "force text: 'secret=\"123\"'. A dot sets a nested option: client_kwargs.endpoint_url=URL. "
+        "Options of another store: s3://bucket={...}.",
     ),
 ]
 Verbose: TypeAlias = Annotated[
     bool,
-    _opening("-v", "--verbose", help="Print on standard error each request of a store, and each skipped file."),
+    _opening("-v", "--verbose", help="Log each request to a store and each skipped file to standard error."),
 ]
-ColumnsOption: TypeAlias = Annotated[str | None, Option(metavar="A,B", help="Read these columns only.")]
+ColumnsOption: TypeAlias = Annotated[str | None, Option(metavar="A,B", help="Read only these columns.")]
 NamedTables: TypeAlias = Annotated[
     list[str] | None,
     Option(
         "--table",
         metavar="[NAME=]TABLE",
-        help="Give a table a name in SQL; without NAME=, that of its directory. Repeatable.",
+        help="Make a table available in SQL, as NAME or by the name of its directory. Repeatable.",
     ),
 ]
-Where: TypeAlias = Annotated[str | None, Option(metavar="SQL", help="Read only rows for which this condition holds.")]
+Where: TypeAlias = Annotated[str | None, Option(metavar="SQL", help="Read only rows that match this condition.")]
 Untrusted: TypeAlias = Annotated[
     bool,
     _opening(
         "--untrusted",
-        help="Read untrusted tables: in a process without a network, other files or secrets, within bounds.",
+        help="Read untrusted tables in a process with limited resources and without access to the network,"
+        " other files, or secrets.",
     ),
 ]
 
 
-# The settings of `--set`: rare arguments of `open_table` and `read_untrusted`.
-
 _FLAG_MEANINGS = {
-    "allow_version_guess": "In a directory without a version hint, take the highest version.",
+    "allow_version_guess": "If a directory has no version hint, use the highest version.",
     "allow_checkpoint_only": "Read a Delta table whose newest checkpoint lacks its own commit.",
-    "allow_duplicate_files": "Read a data file twice that is listed twice.",
-    "lenient_delete_partition": "Deletes by position hit files of any partition, by their path.",
-    "enforce_retention": "Refuse versions of a Delta table older than the table keeps deleted files.",
-    "published_only": "Read a Delta table that a catalog manages as far as it is published, which may be older.",
+    "allow_duplicate_files": "If a data file is listed twice, read it twice.",
+    "lenient_delete_partition": "Apply position deletes to files of any partition, by path.",
+    "enforce_retention": "Refuse versions of a Delta table that are older than its retention of deleted files.",
+    "published_only": "Read only published commits of a catalog-managed Delta table, which may be an older version.",
 }
 FLAGS = tuple(_FLAG_MEANINGS)
 """Settings that are true or false."""
 MEANINGS = {
-    "path_map.OLD": "The place of files whose recorded path begins with OLD: path_map.s3://old/orders=/data/orders.",
-    "outside": "Read files outside of the roots of a table with a warning (warn, the default), or refuse (refuse).",
-    "prune": "What planning skips: nothing (off), files by partition (partition), also by statistics (files), or also "
-    "manifests (all, the default).",
+    "path_map.OLD": "The location of files whose recorded path begins with OLD: path_map.s3://old/orders=/data/orders.",
+    "outside": "For files outside of a table's roots, warn (the default) or refuse.",
+    "prune": "What planning may skip: nothing (off), files by partition (partition), also files by "
+    "statistics (files), or also manifests (all, the default).",
     **_FLAG_MEANINGS,
-    "max_version": "The latest version of a Delta table, as the catalog says that manages it.",
-    "ratified": "With max_version, a staged commit that the catalog ratified, by the name of its file, or VERSION=FILE "
-    "for a commit that only the catalog holds, copied to a file. Repeatable.",
-    "format_hint": "The format, iceberg or delta, where the location does not tell.",
-    "limits.NAME": "The most that the metadata may ask for, such as limits.document_bytes=1_000_000_000, for tables "
-    "that you trust.",
-    "bounds.NAME": "With --untrusted, the most that the process may use, such as bounds.memory_bytes=8_000_000_000.",
-    "waived": "With --untrusted, run also where the system cannot enforce this limit, such as network. Repeatable.",
+    "max_version": "The latest version of a catalog-managed Delta table, as reported by the catalog.",
+    "ratified": "With max_version, a commit that the catalog ratified: the name of its staged file, or "
+    "VERSION=FILE for a copy of a commit that only the catalog has. Repeatable.",
+    "format_hint": "The table format, iceberg or delta, if the location does not show it.",
+    "limits.NAME": "A limit on metadata, for tables that you trust, for example limits.document_bytes=1_000_000_000.",
+    "bounds.NAME": "With --untrusted, a limit on the process, for example bounds.memory_bytes=8_000_000_000.",
+    "waived": "With --untrusted, also run if the system cannot enforce this limit, for example network. Repeatable.",
 }
-"""Settings by name."""
+"""The meaning of each setting."""
 Set: TypeAlias = Annotated[
     list[str] | None,
     _opening(
         "--set",
         metavar="NAME=VALUE",
-        help="Set a rare option of harness.open_table by its name in Python, such as outside=refuse. "
+        help="Set a rare option of harness.open_table by its Python name, for example outside=refuse. "
         f"Repeatable. Names: {', '.join(MEANINGS)}.",
     ),
 ]
@@ -122,14 +120,14 @@ _CHOICES = {
     "prune": tuple(each.value for each in Prune),
     "format_hint": ("iceberg", "delta"),
 }
-"""Settings with a few values, and the values."""
+"""The allowed values of settings that have only a few."""
 SETTINGS = (
     "path_map.OLD",
     *(name for name in MEANINGS if "." not in name),
     *(f"limits.{name}" for name in limits.Limits.__slots__),
     *(f"bounds.{name}" for name in Bounds.__slots__),
 )
-"""Names for `--set`."""
+"""The names that `--set` accepts."""
 _SAME_NAMES = (
     "at", "catalog", "columns", "dialect", "engine", "keys", "last", "level", "sample_rows", "untrusted", "verbose",
     "where",
@@ -138,12 +136,18 @@ OPTIONS = {
     **{name: f"--{name.replace('_', '-')}" for name in _SAME_NAMES},
     **{"storage_options": "--storage-option", "allowed_roots": "--allow-root"},
 }
-"""Options of their own, by the name of the argument in Python."""
+"""Dedicated options by the name of the Python argument."""
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """The values of `--set`. opening: arguments of `open_table`. bounds, waived: of a worker."""
+    """The values of `--set`.
+
+    Attributes:
+        opening: Arguments of `open_table`.
+        bounds: Bounds of a worker, or None for the defaults.
+        waived: Limits that a worker does not need to enforce.
+    """
 
     opening: Mapping[str, Any]
     bounds: Bounds | None
@@ -151,7 +155,15 @@ class Settings:
 
     @classmethod
     def parse(cls, texts: Sequence[str] | None, *, untrusted: bool) -> Settings:
-        """The settings in texts of the form NAME=VALUE. Limits of a worker are refused where there is none."""
+        """Parse texts of the form NAME=VALUE.
+
+        Args:
+            texts: The values of `--set`.
+            untrusted: True if a worker runs. Otherwise settings of a worker are refused.
+
+        Raises:
+            click.BadParameter: A setting is unknown, malformed, or repeated.
+        """
         values_by_name: dict[str, list[str]] = {}
         for text in texts or ():
             name, separator, value = text.partition("=")
@@ -182,14 +194,14 @@ class Settings:
         if limited:
             opening["limits"] = limits.parse_numbers(limits.Limits, "limit", limited)
         bounds = limits.parse_numbers(Bounds, "bound", bounded) if bounded else None
-        found = cls(opening, bounds, check_waived(values_by_name.get("waived", [])))
-        if not untrusted and (found.bounds or found.waived):
-            raise click.BadParameter("--set bounds.NAME=VALUE and --set waived=NAME are for --untrusted")
-        return found
+        settings = cls(opening, bounds, check_waived(values_by_name.get("waived", [])))
+        if not untrusted and (settings.bounds or settings.waived):
+            raise click.BadParameter("--set bounds.NAME=VALUE and --set waived=NAME require --untrusted")
+        return settings
 
 
 def _value(name: str, values: list[str]) -> object:
-    """The value of an argument of `open_table`."""
+    """Parse the value of an argument of `open_table`."""
     if name == "ratified":
         return list(map(_ratified_commit, values))
     text, expected = values[0], "true or false"
@@ -208,7 +220,7 @@ def _value(name: str, values: list[str]) -> object:
 
 
 def _ratified_commit(text: str) -> Ratified:
-    """A commit that a catalog ratified: the name of its file, or VERSION=FILE with its content."""
+    """Parse a ratified commit: the name of its file, or VERSION=FILE, where FILE has its content."""
     version, separator, path = text.partition("=")
     if not separator or not version.isdecimal():
         return text
@@ -219,7 +231,7 @@ def _ratified_commit(text: str) -> Ratified:
 
 
 def _hint(name: str) -> str:
-    """The nearest name, or all names."""
+    """Suggest the nearest name, or list the names."""
     python = name.lstrip("-").replace("-", "_")
     if python in OPTIONS:
         return f"give {OPTIONS[python]}"
@@ -233,14 +245,14 @@ def _hint(name: str) -> str:
 
 @dataclass(slots=True, kw_only=True)
 class OpeningOptions:
-    """Options for opening tables. context: of the command."""
+    """Options for opening tables. `context` is the command's context."""
 
     context: click.Context
     catalog: CatalogName = None
     storage_option: StorageOption = None
     allowed_roots: Annotated[
         list[str] | None,
-        _opening("--allow-root", metavar="DIR", help="Let tables read files here too, a path or URI. Repeatable."),
+        _opening("--allow-root", metavar="DIR", help="Also let tables read files below this path or URI. Repeatable."),
     ] = None
     verbose: Verbose = False
     untrusted: Untrusted = False
@@ -249,14 +261,14 @@ class OpeningOptions:
     def __post_init__(self) -> None:
         if self.verbose:
             terminal.enable_debug_logs()
-        self.arguments()  # what is malformed is said where no table is opened, too
+        self.arguments()  # report malformed options even if no table is opened
 
     def open(self, location: str) -> Table:
-        """Return the table at `location`. A name may begin with that of `--catalog`, as `harness list` prints it.
+        """Return the table at `location`. A name may begin with the catalog's name, as printed by `harness list`.
 
         Raises:
-            click.BadParameter: an option is wrong.
-            HarnessError: as for `harness.open_table`.
+            click.BadParameter: An option is wrong.
+            HarnessError: As for `harness.open_table`.
         """
         arguments = {"catalog": self.catalog, **self.arguments()}
         try:
@@ -268,12 +280,12 @@ class OpeningOptions:
         return harness.open_table(rest, **arguments)
 
     def snapshot(self, location: str, at: str | None) -> Snapshot:
-        """The snapshot of the table that `--at` means."""
-        parse_moment(at)  # an error in it comes before the table is opened
+        """Return the table's snapshot for `--at`."""
+        parse_moment(at)  # report a malformed time before the table is opened
         return self.open(location).snapshot(at)
 
     def arguments(self) -> dict[str, Any]:
-        """Arguments of `open_table` without the catalog."""
+        """Return arguments of `open_table`, without the catalog."""
         return {
             "storage_options": storage_options(self.storage_option) or None,
             "allowed_roots": self.allowed_roots or (),
@@ -282,7 +294,7 @@ class OpeningOptions:
         }
 
     def roots(self) -> list[str]:
-        """The places that tables may read besides their own locations."""
+        """Return the locations that tables may read in addition to their own."""
         path_map = self.arguments().get("path_map", {})
         return [*path_map.values(), *(self.allowed_roots or ())]
 
@@ -291,14 +303,14 @@ AtOption: TypeAlias = Annotated[
     str | None,
     Option(
         metavar="WHEN",
-        help="Read this snapshot: an id or version, a time in ISO 8601 (UTC if without an offset), a branch or a tag; "
-        "or, written out, snapshot=ID, timestamp=TIME, ref=NAME.",
+        help="Read this snapshot: an id or version, a time in ISO 8601 (UTC without an offset), a branch, "
+        "or a tag. Or explicitly: snapshot=ID, timestamp=TIME, ref=NAME.",
     ),
 ]
 
 
 def option_for(name: str, value: str | None) -> str:
-    """A Python argument, with its value if there is one, as the command's option."""
+    """Return the command line spelling of a Python argument, with its value if there is one."""
     value = None if value is None else value.strip("'")
     if name in OPTIONS:
         return f"{OPTIONS[name]} {value or ''}".rstrip()
@@ -311,12 +323,12 @@ def option_for(name: str, value: str | None) -> str:
 
 
 def pairs(values: list[str] | None, option: str) -> dict[str, str]:
-    """`KEY=VALUE` texts as a mapping, in the order given. Raises click.BadParameter; a key is given only once."""
+    """Parse texts of the form KEY=VALUE into a mapping, in order. Raise click.BadParameter for a repeated key."""
     result: dict[str, str] = {}
     for number, text in enumerate(values or (), 1):
         key, separator, value = text.partition("=")
         if not separator or not key:
-            # The text itself is not shown: it may hold a secret.
+            # The text is not shown, because it may contain a secret.
             raise click.BadParameter(f"{option} number {number} is not of the form NAME=VALUE")
         if key in result:
             raise click.BadParameter(f"{option} {key!r} is given twice")
@@ -325,10 +337,10 @@ def pairs(values: list[str] | None, option: str) -> dict[str, str]:
 
 
 def named_table(text: str) -> tuple[str, str]:
-    """Return the name and the location in a `--table`: `NAME=TABLE`, or a table alone, which gives the name.
+    """Parse a value of `--table`: `NAME=TABLE`, or a table alone, whose own name is used.
 
     Raises:
-        click.BadParameter: the text has no name, or no table, or the name of the table itself has a dot.
+        click.BadParameter: The name or the table is missing, or the table's own name contains a dot.
     """
     from harness.snapshot import short_table_name
 
@@ -339,12 +351,12 @@ def named_table(text: str) -> tuple[str, str]:
         return name, location
     name = parse_name(text)[-1] if may_be_name(text) else short_table_name(expanded(text))
     if not name or "." in name or '"' in name:
-        raise click.BadParameter(f"--table {text!r}: {name!r} is no name for SQL; choose one with NAME={text}")
+        raise click.BadParameter(f"--table {text!r}: {name!r} cannot be a name in SQL; choose one with NAME={text}")
     return name, text
 
 
 def named_tables(values: list[str] | None) -> dict[str, str]:
-    """Return the tables of `--table` by name. Raises click.BadParameter as `named_table`, or for a repeated name."""
+    """Return the tables of `--table` by name. Raises the same errors as `named_table`, and for a repeated name."""
     tables: dict[str, str] = {}
     for name, location in map(named_table, values or ()):
         if name in tables:
@@ -354,11 +366,15 @@ def named_tables(values: list[str] | None) -> dict[str, str]:
 
 
 _NAME = re.compile(r'\s*(?:"((?:[^"]|"")*)"([^,]*)|([^,]*))(,?)(.*)', re.DOTALL)
-"""A name in quotes and a rest that must not be, or a bare name; then the others."""
+"""A quoted name followed by text that is not allowed there, or a bare name; then the rest."""
 
 
 def names(text: str | None, option: str) -> list[str] | None:
-    """Column names between commas, or in double quotes, with `""` for a quote. Raises click.BadParameter."""
+    """Parse comma-separated column names. A name may be in double quotes, with `""` for a quote.
+
+    Raises:
+        click.BadParameter: The text is malformed.
+    """
     if text is None:
         return None
     parsed: list[str] = []
@@ -371,31 +387,31 @@ def names(text: str | None, option: str) -> list[str] | None:
             raise click.BadParameter(f"{option}: the quote in {before.lstrip()!r} is not closed")
         name = bare.strip() if quoted is None else quoted.replace('""', '"')
         if not name:
-            raise click.BadParameter(f"{option} {text!r} holds an empty name")
+            raise click.BadParameter(f"{option} {text!r} contains an empty name")
         parsed.append(name)
     return parsed
 
 
 _OPTION = "--storage-option"
 _NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?")
-"""A number without an exponent: `12e34` is more likely a part of a key."""
+"""A number without an exponent, because `12e34` is more likely part of a key."""
 
 
 def storage_options(values: Sequence[str] | None) -> dict[str, object]:
-    """The arguments of a file system, typed and nested, by key.
+    """Parse the options of a file system into typed and nested values by key.
 
-        true, false, null         as in JSON; `anon=false` as text would count as true
+        true, false, null         as in JSON; the text `false` would count as true
         12, 1.5                   a number
         {"a": 1}, ["a"]           JSON
-        "12"                      in double quotes, a JSON string: text, whatever is in it
-        anything else             text, as it is
+        "12"                      a JSON string in double quotes: always text
+        anything else             text
 
-    A dot in the key goes one level down: `client_kwargs.endpoint_url=URL` is `client_kwargs={"endpoint_url": "URL"}`.
-    A key that is a URI is one name: `s3://my.bucket={"key": "…"}`.
+    A dot in a key creates a nested option: `client_kwargs.endpoint_url=URL` means `client_kwargs={"endpoint_url":
+    "URL"}`. A key that is a URI is not split: `s3://my.bucket={"key": "…"}`.
 
     Raises:
-        click.BadParameter: not of the form KEY=VALUE, wrong JSON, or a key that is given twice or has keys below its
-            value. The message shows no value, which may be a secret.
+        click.BadParameter: A text is not of the form KEY=VALUE, has invalid JSON, repeats a key, or sets a key below a
+            plain value. The message shows no value, because it may be a secret.
     """
     options: dict[str, object] = {}
     for number, text in enumerate(values or (), 1):
@@ -408,7 +424,11 @@ def storage_options(values: Sequence[str] | None) -> dict[str, object]:
 
 
 def parse_value(text: str, option: str) -> object:
-    """The value of a text, as `storage_options` tells; `said`: the option that has it. Raises click.BadParameter."""
+    """Parse a text as described for `storage_options`. `option` names the option in errors.
+
+    Raises:
+        click.BadParameter: The text is invalid JSON.
+    """
     is_json = text in ("true", "false", "null") or _NUMBER.fullmatch(text) or text[:1] in ("{", "[", '"')
     if not is_json:
         return text
@@ -416,7 +436,7 @@ def parse_value(text: str, option: str) -> object:
         return json.loads(text, parse_constant=_refuse_constant)
     except (ValueError, RecursionError):
         raise click.BadParameter(
-            f"{option}: a value that begins with {text[0]} must be JSON; put text that does in double quotes"
+            f"{option}: a value that begins with {text[0]} must be JSON; put other text in double quotes"
         ) from None
 
 
@@ -425,13 +445,15 @@ def _refuse_constant(name: str) -> NoReturn:
 
 
 def _put(options: dict[str, Any], names: Sequence[str], value: object, key: str) -> None:
-    """Sets the value, beside others under the same keys."""
+    """Set a nested value, keeping other values under the same keys."""
     *above, last = names
     level = options
     for name in above:
         level = level.setdefault(name, {})
         if not isinstance(level, dict):
-            raise click.BadParameter(f"{_OPTION} {key!r}: {name!r} already has a value, so nothing can be below it")
+            raise click.BadParameter(
+                f"{_OPTION} {key!r}: {name!r} already has a value, so it cannot have nested options"
+            )
     if isinstance(value, dict) and isinstance(level.get(last), dict):
         for name, inner in value.items():
             _put(level[last], [name], inner, f"{key}.{name}")

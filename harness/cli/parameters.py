@@ -1,7 +1,7 @@
-"""Commands of click from the signatures of functions.
+"""click commands that are built from the signatures of functions.
 
-Each parameter of such a function is annotated with an `Option` or an `Argument`, or is a group: a dataclass whose
-fields are annotated in the same way.
+Each parameter of a function is annotated with an `Option` or an `Argument`, or is a group: a dataclass whose fields are
+annotated in the same way.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ import click
 
 
 class Option:
-    """An option in an annotation.
+    """An option, for use in an annotation.
 
     Args:
-        names: The names with their dashes. Without any, the name is made from the parameter's.
-        metavar: The value in the help, if the type does not say it.
-        help: A sentence or more.
-        min: The least number.
+        names: The names with dashes. If there are none, the name comes from the parameter.
+        metavar: The placeholder for the value in the help, if the type does not provide one.
+        help: The help text.
+        min: The minimum of a number.
         panel: The section of the help.
     """
 
@@ -34,7 +34,7 @@ class Option:
         self.names, self.metavar, self.help, self.min, self.panel = names, metavar, help, min, panel
 
     def parameter(self, name: str, hint: Any, default: object) -> click.Option:
-        """Return click's option for the parameter of the function."""
+        """Return click's option for a parameter."""
         return click.Option(
             [name, *(self.names or [f"--{name.replace('_', '-')}"])],
             is_flag=hint is bool,
@@ -46,12 +46,12 @@ class Option:
         )
 
     def record(self, parameter: click.Parameter, context: click.Context) -> tuple[str, str] | None:
-        """Return the line of the help."""
+        """Return the option's line in the help."""
         return parameter.get_help_record(context)
 
 
 class Argument:
-    """An argument in an annotation, as `Option`."""
+    """An argument, for use in an annotation. See `Option`."""
 
     panel = "Arguments"
 
@@ -59,7 +59,7 @@ class Argument:
         self.metavar, self.help, self.min = metavar, help, min
 
     def parameter(self, name: str, hint: Any, default: object) -> click.Argument:
-        """Return click's argument for the parameter of the function."""
+        """Return click's argument for a parameter."""
         several, required = get_origin(hint) is list, default is inspect.Parameter.empty
         metavar = self.metavar if required else f"[{self.metavar}]"
         return click.Argument(
@@ -71,7 +71,7 @@ class Argument:
         )
 
     def record(self, parameter: click.Parameter, context: click.Context) -> tuple[str, str]:
-        """Return the line of the help."""
+        """Return the argument's line in the help."""
         return self.metavar, self.help
 
 
@@ -79,7 +79,8 @@ class Command(click.Command):
     """A command whose help has sections.
 
     Args:
-        function: The function, whose docstring is the help.
+        name: The name.
+        function: The function. Its docstring is the help.
     """
 
     def __init__(self, name: str, function: Callable[..., None]) -> None:
@@ -112,7 +113,7 @@ class Command(click.Command):
             function(**values)
 
         paragraphs = inspect.cleandoc(function.__doc__ or "").split("\n\n")
-        # Click fills the lines of a paragraph anew unless it begins with the sign \b.
+        # click rewraps a paragraph unless it begins with the character \b.
         text = "\n\n".join(f"\b\n{each}" if "\n " in each else each for each in paragraphs)
         super().__init__(name, callback=run, params=parameters, help=text)
 
@@ -120,7 +121,7 @@ class Command(click.Command):
         """Write arguments and options by section."""
         sections: dict[str, list[tuple[str, str]]] = {"Arguments": [], "Options": []}
         for parameter in self.get_params(ctx):
-            declared = self.declared.get(parameter.name or "", Option())  # click's own option for help has none
+            declared = self.declared.get(parameter.name or "", Option())  # click's own help option is not declared
             if (record := declared.record(parameter, ctx)) is not None:
                 sections.setdefault(declared.panel, []).append(record)
         for title, records in sections.items():
@@ -130,18 +131,18 @@ class Command(click.Command):
 
 
 class _Choice(click.Choice[enum.Enum]):
-    """The values of an enumeration."""
+    """A choice of the values of an enumeration."""
 
     def normalize_choice(self, choice: Any, ctx: click.Context | None) -> str:
         return str(choice.value if isinstance(choice, enum.Enum) else choice)
 
 
 class _File(click.Path):
-    """A path. A dash does not mean standard output, and an empty text is not the current directory."""
+    """A path. A dash does not mean standard output, and empty text does not mean the current directory."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         if value in ("", "-"):
-            self.fail(f"{value!r} is no path. Without a path, results go to standard output.", param, ctx)
+            self.fail(f"{value!r} is not a path. Without a path, results go to standard output.", param, ctx)
         return super().convert(value, param, ctx)
 
 
@@ -151,7 +152,7 @@ def _non_none(hint: Any) -> Any:
 
 
 def _settings(hint: Any, least: float | None, default: object) -> dict[str, Any]:
-    """Return the type, the default and the callback of a parameter. A list without an item is None."""
+    """Return the type, default, and callback of a parameter. An empty list becomes None."""
     if get_origin(hint) is list:
         return {"type": _type(get_args(hint)[0], least), "callback": lambda _, __, value: list(value) or None}
     if default is inspect.Parameter.empty:

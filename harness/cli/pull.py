@@ -1,4 +1,4 @@
-"""`harness pull`: a slice of a table in a directory."""
+"""`harness pull`: copies a slice of a table to a directory."""
 
 from __future__ import annotations
 
@@ -20,62 +20,64 @@ if TYPE_CHECKING:
     from harness.slices.pulling import PullResult
 
 _KEY = "HARNESS_ANONYMISE_KEY"
-"""Names the key in the environment."""
+"""The environment variable that contains the key."""
 
 
 def pull(
     location: options.Location,
-    directory: Annotated[str, Argument(metavar="DIR", help="A new or empty directory, for the slice.")],
+    directory: Annotated[str, Argument(metavar="DIR", help="The directory for the slice, new or empty.")],
     where: options.Where = None,
     at: options.AtOption = None,
-    last: Annotated[int, Option(metavar="N", help="Take so many of the newest snapshots, for time travel.")] = 1,
+    last: Annotated[int, Option(metavar="N", help="Include the N newest snapshots, for time travel.")] = 1,
     columns: options.ColumnsOption = None,
     exact: Annotated[
         bool,
-        Option("--exact", help="Leave out rows that the condition drops: files that lose rows are rewritten."),
+        Option("--exact", help="Only keep rows that match the condition. Files that lose rows are rewritten."),
     ] = False,
     sample_rows: Annotated[
         int | None,
-        Option(metavar="N", help="Keep so many of the rows, and as large a share of the deleted rows."),
+        Option(metavar="N", help="Keep N of the rows, and the same share of the deleted rows."),
     ] = None,
     anonymise: Annotated[
         bool,
         Option(
             "--anonymise",
-            help="Replace all values by others, texts of people too. Equal values stay equal, also between"
-            " slices with one key.",
+            help="Replace all values, including descriptive texts. Equal values stay equal, also between "
+            "slices with the same key.",
         ),
     ] = False,
     key_file: Annotated[
         Path | None,
         Option(
             metavar="FILE",
-            help="Choose the values of --anonymise by the key in the first line of this file, or in the environment "
-            "variable HARNESS_ANONYMISE_KEY. Without a key a random one is used, and nobody learns it.",
+            help="The key for --anonymise: the first line of this file, or the environment variable "
+            "HARNESS_ANONYMISE_KEY. Without a key, a random key is used and discarded.",
         ),
     ] = None,
     refresh: Annotated[
         bool,
-        Option("--refresh", help="Bring the slice in DIR to the newest snapshot, under the options of its pull."),
+        Option("--refresh", help="Update the slice in DIR to the newest snapshot, with the options of its pull."),
     ] = False,
     *,
     out: DocumentOutput,
     opening: options.OpeningOptions,
 ) -> None:
-    """Copy a slice of a table, with the files that a filter needs.
+    """Copy part of a table: a slice with the files that a filter needs.
 
     Examples:
         harness pull prod.sales.orders tests/orders --where "region = 'eu'" --exact
         harness pull warehouse/orders slice --sample-rows 1000 --anonymise
         harness pull warehouse/orders slice --refresh
 
-    A slice is a table of the same format, for any reader. Under the filter it gives the rows of the source. An
-    interrupted pull leaves no table, and the same command goes on where it ended.
+    A slice is a table of the same format that any reader can read. With the filter, it has the same rows as the source.
+    An interrupted pull leaves no table; run the same command again to continue.
     """
     if opening.untrusted:
-        raise RequestError("Cannot pull with --untrusted: a slice is written here, not in the process without rights")
+        raise RequestError(
+            "Cannot pull with --untrusted: this process would have to write the slice, but only a worker may read it"
+        )
     if key_file is not None and not anonymise:
-        raise click.BadParameter("--key-file is for --anonymise, which is not asked for")
+        raise click.BadParameter("--key-file requires --anonymise")
     with terminal.progress("planning"):
         table = opening.open(location)
     with terminal.progress("copying"):
@@ -102,7 +104,7 @@ def pull(
 
 
 def _summary(pulled: PullResult) -> dict[str, object]:
-    """Return what a pull did, for a person: only what happened."""
+    """Return the outcome of a pull for a person, without facts that do not apply."""
     content = {name: value for name, value in asdict(pulled).items() if name not in ("reused", "made", "notes")}
     if pulled.reused:
         content["reused"] = f"{pulled.reused:,} files of an interrupted pull"
@@ -111,7 +113,7 @@ def _summary(pulled: PullResult) -> dict[str, object]:
 
 
 def _key(file: Path | None) -> str:
-    """The key of the values."""
+    """Return the key for pseudonyms."""
     if file is None:
         return os.environ.get(_KEY) or secrets.token_hex()
     try:

@@ -1,4 +1,4 @@
-"""`harness sql`: the rows of a query on tables, run by DuckDB or Spark on the planned files."""
+"""`harness sql`: runs a query on tables, on DuckDB or Spark."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ if TYPE_CHECKING:
 
 
 def sql(
-    query: Annotated[str, Argument(metavar="SQL", help="The query; - reads it from standard input.")],
+    query: Annotated[str, Argument(metavar="SQL", help="The query, or - to read it from standard input.")],
     table: options.NamedTables = None,
     param: Annotated[
         list[str] | None,
         Option(
             metavar="[NAME=]VALUE",
-            help="A value for the query's ? or $1, or for its $NAME. Repeatable. Numbers, true, false and null are "
-            "such, all else is text; in double quotes it is always text.",
+            help="A value for ?, $1, or $NAME in the query. Repeatable. Numbers, true, false, and null keep "
+            "their type; other values are text. Double quotes force text.",
         ),
     ] = None,
     at: options.AtOption = None,
@@ -47,20 +47,20 @@ def sql(
         harness sql "SELECT region, sum(total) FROM orders GROUP BY ALL" --table warehouse/orders --at 2024-01-31
         harness sql --catalog prod "FROM sales.orders LIMIT 10"
 
-    --at holds for every table.
+    --at applies to every table.
     """
     from harness.cli.writers import write_rows
     from harness.engines.registry import find_engine
     from harness.queries.inputs import locations
 
     most = formats.number_of_rows(max_rows)
-    parse_moment(at)  # an error in it comes before a table is opened
+    parse_moment(at)  # report a malformed time before a table is opened
     named_tables = options.named_tables(table)
     text = sys.stdin.read() if query == "-" else query
     params = _params(param, text)
     locations_ = [place for place in locations(text, dialect) if place not in named_tables]
     if engine != "duckdb" and opening.catalog is not None:
-        raise click.BadParameter("--catalog is for --engine duckdb: say --table NAME=TABLE for each table")
+        raise click.BadParameter("--catalog requires --engine duckdb: use --table NAME=TABLE for each table")
     if opening.untrusted:
         untrusted.refuse_engines([engine], "--engine", ("duckdb",))
     untrusted.run_in_worker_if_untrusted([*named_tables.values(), *locations_], opening, out, query=text)
@@ -73,7 +73,7 @@ def sql(
     with terminal.progress("planning"):
         by_names = opening.catalog is not None
         if not (by_names or tables) and (engine, dialect) == ("duckdb", "duckdb"):
-            from harness.queries.rewrite import parse_statement, references  # plain queries do without sqlglot
+            from harness.queries.rewrite import parse_statement, references  # plain queries do not need sqlglot
 
             by_names = any(
                 reference.name[0] not in tables_by_location for reference in references(parse_statement(text))
@@ -92,7 +92,10 @@ def sql(
 def run(
     query: str, tables: Mapping[str, Any], dialect: str = "duckdb", engine: str = "duckdb", params: Params = None
 ) -> QueryRows:
-    """The rows of the query, which is planned now; on DuckDB it runs when rows are read. Raises as `harness.sql`."""
+    """Plan a query and return its rows. On DuckDB, it runs when rows are read.
+
+    Raises the same errors as `harness.sql`.
+    """
     import pyarrow as pa
 
     import harness.queries.sql
@@ -111,7 +114,7 @@ def run(
 
 
 def _params(values: list[str] | None, query: str) -> Params:
-    """The values of --param, by name where the query has the name. Raises click.BadParameter."""
+    """Return the values of --param, by name if the query contains the name. Raise click.BadParameter for a mixture."""
     by_name, by_position = {}, []
     for text in values or ():
         name, separator, value = text.partition("=")
@@ -120,12 +123,12 @@ def _params(values: list[str] | None, query: str) -> Params:
         else:
             by_position.append(options.parse_value(text, "--param"))
     if by_name and by_position:
-        raise click.BadParameter(f"--param {by_position[0]}: say NAME=VALUE for each, or for none")
+        raise click.BadParameter(f"--param {by_position[0]}: use NAME=VALUE for every value or for none")
     return by_name or by_position or None
 
 
 def _run_on_spark(query: str, tables: Mapping[str, object], dialect: str, params: Params) -> QueryRows:
-    """The rows of the query, which has run: Spark's driver hands all of them over at once."""
+    """Run a query on Spark and return its rows, which Spark's driver returns all at once."""
     import pyarrow as pa
     from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
@@ -153,10 +156,10 @@ def _run_by_names(
     dialect: str,
     params: Params,
 ) -> QueryRows:
-    """The rows of a query whose tables a catalog names, except the given ones, which go first."""
+    """Return the rows of a query whose tables are found in a catalog, except for explicitly given tables."""
     if dialect != "duckdb":
         raise RequestError(
-            f"Cannot find tables of a query in dialect {dialect} by name: say --table NAME=TABLE for each",
+            f"Cannot find tables of a query in dialect {dialect} by name: use --table NAME=TABLE for each",
             options=("dialect",),
         )
 
@@ -170,7 +173,7 @@ def _run_by_names(
 
     statement = parse_statement(query)
     refuse_writes(statement)
-    # Catalogs are configured where no worker can look.
+    # A worker cannot see the user's catalogs.
     source: TableSource = {} if opening.catalog is None and opening.untrusted else opening.catalog
     connection = Connection(NamedTables.from_source(source, opening.arguments()), cursor())
     for name, table in explicit_tables.items():
@@ -181,7 +184,7 @@ def _run_by_names(
         else ()
     )
     for name in names:
-        with contextlib.suppress(TableNotFoundError):  # names of no table are DuckDB's to judge
+        with contextlib.suppress(TableNotFoundError):  # DuckDB reports names that are not tables
             table_ = connection.table(name)
             connection.register(name, table_.snapshot(at) if isinstance(table_, Table) else table_)
     relation = connection.sql(query, params)

@@ -1,4 +1,4 @@
-"""Places of results: standard output, or a file with all its content or none."""
+"""Destinations of results: standard output, or a file that is written completely or not at all."""
 
 from __future__ import annotations
 
@@ -20,21 +20,24 @@ from harness.storage import outputs
 
 
 class ReaderGoneError(Exception):
-    """Nobody reads standard output any more: the command ends quietly with 0."""
+    """Raised if standard output has no reader any more. The command then ends quietly with 0."""
 
 
 def discard(stream: TextIO) -> None:
-    """Drops the rest of a standard stream that takes no more: Python would try again at exit, and end with 120."""
-    with contextlib.suppress(OSError, ValueError):  # it may have no descriptor, as in tests
+    """Redirect a broken standard stream to the null device, because Python would retry at exit and end with 120."""
+    with contextlib.suppress(OSError, ValueError):  # in tests the stream may have no descriptor
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, stream.fileno())
         os.close(nowhere)
 
 
 class ByteStream:
-    """A stream of bytes whose errors name it. A reader that has gone away stays a BrokenPipeError.
+    """A byte stream whose errors name it. BrokenPipeError is not translated.
 
-    file: None: standard output. failed: whether it had one. before: is called before each write.
+    Attributes:
+        file: The file, or None for standard output.
+        failed: True after an error.
+        before: Called before each write, or None.
     """
 
     def __init__(self, stream: BinaryIO, name: str, file: Path | None = None) -> None:
@@ -43,13 +46,13 @@ class ByteStream:
         self.before: Callable[[], None] | None = None
 
     def write(self, data: object, /) -> None:
-        """Write all of the bytes."""
+        """Write all bytes."""
         if self.before is not None:
             self.before()
         self._do(self._stream.write, data)
 
     def flush(self) -> None:
-        """Hand on the written bytes."""
+        """Flush the written bytes."""
         self._do(self._stream.flush)
 
     def _do(self, action: Callable[..., object], *arguments: object) -> None:
@@ -57,17 +60,17 @@ class ByteStream:
             with outputs.write_errors(self._name, self.file):
                 action(*arguments)
         except (BrokenPipeError, RequestError):
-            self.failed = True  # for good: the rest of its buffer can go nowhere
+            self.failed = True  # permanent: the rest of the buffer cannot be written
             raise
 
     def isatty(self) -> bool:
-        """Tells whether the stream is a terminal."""
+        """Return whether the stream is a terminal."""
         return self._stream.isatty()
 
 
 @contextlib.contextmanager
 def result_stream() -> Iterator[ByteStream]:
-    """Stdout as bytes, flushed at the end; if its reader has gone away, the command ends quietly with 0."""
+    """Yield stdout as a byte stream and flush it at the end. If its reader is gone, the command ends quietly with 0."""
     interruption.check()
     if sys.stdout is None:
         raise RequestError("Cannot write to standard output: it is closed")
@@ -86,12 +89,12 @@ def result_stream() -> Iterator[ByteStream]:
 
 
 def destination(path: Path | None) -> AbstractContextManager[ByteStream]:
-    """Standard output, or a regular file."""
+    """Return a context for standard output or, if there is a path, for a regular file."""
     return result_stream() if path is None else _file_stream(path)
 
 
 def print_result(*texts: str) -> None:
-    """Writes texts for people to stdout as UTF-8."""
+    """Write texts for people to stdout as UTF-8."""
     with result_stream() as stream:
         write_lines(texts, stream)
 
@@ -102,9 +105,9 @@ def print_version() -> None:
 
 
 def write_texts(texts: Iterable[str], stream: ByteStream) -> None:
-    """Texts to `stream` as UTF-8; what UTF-8 cannot hold (undecodable bytes of a path) as a backslash escape.
+    """Write texts as UTF-8, with backslash escapes for text that UTF-8 cannot encode.
 
-    A terminal gets what is unprintable escaped too: only there, because CSV must hold values as they are.
+    On a terminal, unprintable characters are escaped too. Elsewhere they stay, because CSV must keep values unchanged.
     """
     escape = visible_lines if stream.isatty() else str
     for text in texts:
@@ -119,12 +122,12 @@ _STYLES = {
     ),
     "dim": re.compile(r" +(left|right): |  (?! *#).*  (partition|statistics)$|UNSUPPORTED"),
 }
-"""Lines on a terminal by how they begin, and their styles: differences, deletes, skipped files."""
+"""Patterns for the start of lines on a terminal, by style: differences, deletes, and skipped files."""
 _CODES = {"red": 31, "green": 32, "yellow": 33, "dim": 2}
 
 
 def write_lines(texts: Iterable[str], stream: ByteStream) -> None:
-    """Texts for people, as `write_texts`; on a terminal folded between words, with the style of each line."""
+    """Write texts for people. On a terminal, lines are folded between words and styled."""
     if not stream.isatty():
         write_texts(texts, stream)
         return
@@ -138,24 +141,24 @@ def write_lines(texts: Iterable[str], stream: ByteStream) -> None:
 
 
 def width_for(output: Path | None) -> int | None:
-    """The cells of a line of text; None: it is not for a terminal, and lines are as long as they are."""
+    """Return the width of a text line in cells, or None if the output is not a terminal and lines are not limited."""
     return shutil.get_terminal_size().columns if output is None and is_terminal_output() else None
 
 
 def style_of(stream: ByteStream | TextIO) -> Style:
-    """The function that gives a text its style; texts stay as they are off a terminal, and with NO_COLOR."""
+    """Return the function that styles text. It returns text unchanged if there is no terminal or NO_COLOR is set."""
     if not stream.isatty() or os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":
         return unstyled
     return lambda text, name: f"\x1b[{_CODES[name]}m{text}\x1b[0m"
 
 
 def is_terminal_output() -> bool:
-    """Tells whether stdout is a terminal."""
+    """Return whether stdout is a terminal."""
     return sys.stdout is not None and sys.stdout.isatty()
 
 
 def is_ascii(output: Path | None) -> bool:
-    """Tells whether pictures for that `--output` are for a terminal without other characters."""
+    """Return whether drawings for this `--output` go to a terminal that only supports ASCII."""
     encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
     return output is None and is_terminal_output() and not encoding.lower().startswith("utf")
 

@@ -1,4 +1,4 @@
-"""`harness rule`: the rules that errors and warnings cite, and those of `harness check`."""
+"""`harness rule`: the rules of the formats that errors and warnings cite, and the rules of `harness check`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _ID_OF_CHECK = re.compile(r"(ice|del)(-\S*|\s*\d+)", re.IGNORECASE)
 
 
 def address(name: str) -> str | None:
-    """The address of a rule in the documentation; None: the package's metadata, as before a release, name none."""
+    """Return a rule's URL in the documentation, or None if the package metadata has none, as before a release."""
     try:
         urls = importlib.metadata.metadata("lakeharness").get_all("Project-URL") or ()
     except importlib.metadata.PackageNotFoundError:
@@ -32,20 +32,20 @@ def rule(
         list[str],
         Argument(
             metavar="RULE",
-            help="The name of a rule, such as delta L38 or iceberg 4.7, with or without quotes; or the id of a rule of "
-            "harness check, such as ICE-201.",
+            help="The name of a format rule (delta L38, iceberg 4.7), with or without quotes, or the id of a "
+            "harness check rule (ICE-201).",
         ),
     ],
     *,
     out: DocumentOutput,
 ) -> None:
-    """Show the text of a rule that an error, a warning or a finding cites.
+    """Show the rule that an error, warning, or finding cites.
 
     Examples:
         harness rule delta L38
         harness rule ICE-201
 
-    Exits with 2 if there is no such rule; the error names the nearest ones.
+    Exit code: 2 if there is no such rule. The error names the nearest rules.
     """
     name = " ".join(words)
     if _ID_OF_CHECK.fullmatch(name.strip(" []")):
@@ -57,7 +57,8 @@ def rule(
         out.show("check_rule", content, lambda: [_check_text(check, cited)])
     else:
         rule_ = find_rule(name)
-        out.show("rule", _described(rule_), lambda: [f"{_head(rule_)}\n\n{rule_.text}\n"])  # as on its page, plain
+        # as on its page in the documentation, without markup
+        out.show("rule", _described(rule_), lambda: [f"{_head(rule_)}\n\n{rule_.text}\n"])
 
 
 def _head(rule: Rule) -> str:
@@ -91,6 +92,7 @@ def _described_check(rule: CheckRule) -> dict[str, object]:
 
 def _check_text(rule: CheckRule, cited: list[Rule]) -> str:
     described = _described_check(rule)
-    facts = {name: described[name] for name in ("severity", "level", "reads", "hurts")} | {"mend": rule.mends}
+    facts = {name: described[name] for name in ("severity", "level", "reads")}
+    facts |= {"affects": rule.hurts, "fix": rule.mends}
     lines = [f"{rule.id}: {rule.title}", *(f"{name + ':':10}{text}" for name, text in facts.items())]
     return "\n".join([*lines, *(f"\n{_head(each)}" for each in cited)]) + "\n"

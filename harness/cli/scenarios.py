@@ -1,4 +1,4 @@
-"""`harness scenarios`: tables with expected rows, which engines read, or which are written as data and scripts."""
+"""`harness scenarios`: tables with expected rows, to run engines on or to write as files and scripts."""
 
 from __future__ import annotations
 
@@ -36,14 +36,17 @@ if TYPE_CHECKING:
 
 Scenarios: TypeAlias = Annotated[
     list[str] | None,
-    Argument(metavar="SCENARIO", help="Names or patterns (iceberg/deletes/*), or scenario files; without any, all."),
+    Argument(
+        metavar="SCENARIO", help="Names or patterns (iceberg/deletes/*), or scenario files. [default: all scenarios]"
+    ),
 ]
 Keywords: TypeAlias = Annotated[
     str | None,
     Option(
         "-k",
         metavar="EXPR",
-        help="Take only scenarios whose name or features contain these words, with and, or, not and parentheses.",
+        help="Select scenarios whose name or features contain these words, combined with and, or, not, and"
+        " parentheses.",
     ),
 ]
 
@@ -54,7 +57,7 @@ def list_(
     *,
     out: DocumentOutput,
 ) -> None:
-    """List scenarios by name, with their titles.
+    """List scenarios with their titles.
 
     Examples:
         harness scenarios list 'iceberg/deletes/*'
@@ -73,25 +76,25 @@ def build(
         list[str],
         Argument(
             metavar="SCENARIO... DIR",
-            help="Names or patterns (iceberg/deletes/*), or scenario files; then the directory to write into.",
+            help="Names or patterns (iceberg/deletes/*), or scenario files, then the directory to write to.",
         ),
     ],
     everything: Annotated[bool, Option("--all", help="Build every scenario that comes with harness.")] = False,
 ) -> None:
-    """Write the tables of scenarios, each beside its expected rows: a suite for programs in any language.
+    """Write scenarios as tables with expected rows, for readers in any language.
 
     Examples:
         harness scenarios build 'iceberg/deletes/*' suite
         harness scenarios build --all suite
 
-    DIR/README.md describes how a program reads the suite. harness scenarios score then scores what the program wrote.
-    Paths inside the tables are absolute: build where the tables will be read.
+    DIR/README.md describes how a program reads the suite. harness scenarios score then scores the program's results.
+    Paths inside the tables are absolute, so build them where they will be read.
     """
     from harness.suite.suite_files import write_suite
 
     *patterns, target = arguments
     if everything == (len(patterns) > 0):
-        raise RequestError("Give either scenarios and a directory, or --all and a directory")
+        raise RequestError("Give scenarios and a directory, or --all and a directory")
     directory = Path(target).absolute()
     scenarios = select(patterns)
     with (
@@ -105,36 +108,41 @@ def build(
 
 def script(
     scenario: Annotated[
-        str, Argument(metavar="SCENARIO", help="The name of a scenario, or a scenario file, such as of a repro.")
+        str,
+        Argument(metavar="SCENARIO", help="The name of a scenario, or a scenario file, for example of a bug report."),
     ],
     output: Annotated[
-        Path | None, Option("-o", "--output", metavar="FILE", help="Write here instead of standard output.")
+        Path | None, Option("-o", "--output", metavar="FILE", help="Write to this file instead of standard output.")
     ] = None,
 ) -> None:
-    """Write a scenario as one Python file, for maintainers of readers.
+    """Write a scenario as one Python file, for bug reports to readers.
 
     Examples:
         harness scenarios script iceberg/deletes/null-keys -o null-keys.py
         python null-keys.py /tmp
 
-    The file needs Python 3.8 and nothing else. It writes the table below a directory, and prints the rows that reads
-    must give, the rules that say so, and commands for DuckDB, Spark, Trino, ClickHouse, PyIceberg, Polars and Daft.
+    The file only needs Python 3.8. It writes the table below a directory. It prints the expected rows, the rules that
+    require them, and commands for DuckDB, Spark, Trino, ClickHouse, PyIceberg, Polars, and Daft.
     """
     from harness.suite.script import script as script_of
 
     scenarios = select([scenario])
     if len(scenarios) > 1:
-        raise RequestError(f"A script is of one scenario, and {scenario!r} means {len(scenarios):,}: name one")
+        raise RequestError(f"A script has one scenario, but {scenario!r} matches {len(scenarios):,}; name one of them")
     text = script_of(scenarios[0])
     with results.destination(output) as stream:
         results.write_texts([text], stream)
 
 
 def select(globs: Sequence[str] | None = None, keywords: str | None = None) -> list[Scenario]:
-    """Return the scenarios that have such names and match the keywords, each once, by name.
+    """Return the scenarios that match names and keywords, each once, ordered by name.
+
+    Args:
+        globs: Names, patterns of names, or scenario files. None or empty means all.
+        keywords: An expression for `keyword_filter`, or None.
 
     Raises:
-        RequestError: A pattern matches no scenario, a file is no scenario, or no scenario matches the keywords.
+        RequestError: A pattern matches no scenario, a file is not a scenario, or no scenario matches the keywords.
     """
     from harness.suite.scenarios.loading import find, load
 
@@ -155,7 +163,7 @@ def keyword_filter(expression: str | None) -> Callable[[Iterable[str]], bool]:
     """Return a function that matches a scenario's name and features with an expression, as `pytest -k` does.
 
     Raises:
-        click.BadParameter: The expression is not words joined by `and`, `or`, `not` and parentheses.
+        click.BadParameter: The expression is not words joined by `and`, `or`, `not`, and parentheses.
     """
     if expression is None:
         return lambda _: True
@@ -184,14 +192,14 @@ def keyword_filter(expression: str | None) -> Callable[[Iterable[str]], bool]:
 
 
 _LOGIC = (ast.Expression, ast.BoolOp, ast.boolop, ast.UnaryOp, ast.Not, ast.Subscript, ast.Name, ast.Constant, ast.Load)
-"""The nodes of an expression of `-k`: words are items of a list `has`."""
+"""The allowed nodes of a `-k` expression. Its words become items of a list `has`."""
 
 
 def _select_cases(directory: Path, globs: Sequence[str] | None, keywords: str | None) -> Cases:
-    """Return the cases of a directory that have such names and match the keywords.
+    """Return the cases of a directory that match names and keywords.
 
     Raises:
-        RequestError: There is none.
+        RequestError: No case matches.
     """
     from harness.suite.cases import load_cases
 
@@ -208,11 +216,11 @@ def _select_cases(directory: Path, globs: Sequence[str] | None, keywords: str | 
 
 
 ALL = "all"
-"""Stands for every engine that is known and can run."""
+"""Stands for every known engine that can run."""
 
 
 class SuiteReportFormat(enum.Enum):
-    """Forms of a written run."""
+    """Formats of a report about a run."""
 
     TEXT = "text"
     JSON = "json"
@@ -224,19 +232,17 @@ class SuiteReportFormat(enum.Enum):
 
 Xfails: TypeAlias = Annotated[
     list[Path] | None,
-    Option("--xfails", metavar="FILE", help="Expect the failures in this file, with lines as for --skips."),
+    Option("--xfails", metavar="FILE", help="Expect the failures listed in this file, with lines as for --skips."),
 ]
 Format: TypeAlias = Annotated[
-    SuiteReportFormat | None, Option("--format", help="Write the report in this format; as text by default.")
+    SuiteReportFormat | None, Option("--format", help="Format of the report on standard output, text by default.")
 ]
 WriteXfails: TypeAlias = Annotated[
     Path | None,
-    Option("--write-xfails", metavar="FILE", help="Write each FAIL and ERROR here, as a list for --xfails."),
+    Option("--write-xfails", metavar="FILE", help="Write each FAIL and ERROR to this file, for use with --xfails."),
 ]
-StrictOption: TypeAlias = Annotated[bool, Option("--strict", help="Exit with 1 also for an ERROR.")]
-ExitZero: TypeAlias = Annotated[
-    bool, Option("--exit-zero", help="Exit with 0 whatever the outcomes are, if the suite ran.")
-]
+StrictOption: TypeAlias = Annotated[bool, Option("--strict", help="Also exit with 1 for an ERROR.")]
+ExitZero: TypeAlias = Annotated[bool, Option("--exit-zero", help="Exit with 0 if the suite ran, whatever its outcome.")]
 
 
 def run(
@@ -246,8 +252,8 @@ def run(
         Option(
             "--engines",
             metavar="A,B",
-            help="Engines by name, or MODULE:ATTRIBUTE; all: every engine that can run. [default: those of duckdb, "
-            "spark and oracle that can run]",
+            help="Engines by name, or MODULE:ATTRIBUTE, or all for every engine that can run. [default: "
+            "duckdb, spark, and oracle, if they can run]",
         ),
     ] = None,
     keywords: Keywords = None,
@@ -256,14 +262,16 @@ def run(
         Option(
             "--cases",
             metavar="DIR",
-            help="Run the cases in this directory instead: a suite that build wrote, Delta's acceptance tests, or "
-            "acceptance workloads.",
+            help="Run the cases in this directory instead: a suite from scenarios build, Delta's acceptance "
+            "tests, or acceptance workloads.",
         ),
     ] = None,
     skips: Annotated[
         list[Path] | None,
         Option(
-            "--skips", metavar="FILE", help="Leave scenarios out by this file, with lines of ENGINE::SCENARIO # reason."
+            "--skips",
+            metavar="FILE",
+            help="Skip the scenarios listed in this file, with lines ENGINE::SCENARIO # reason.",
         ),
     ] = None,
     xfails: Xfails = None,
@@ -272,13 +280,15 @@ def run(
     output: formats.ReportFiles = None,
     python: Annotated[
         list[str] | None,
-        Option("--python", metavar="NAME=PATH", help="Run an engine in this interpreter. Repeatable."),
+        Option("--python", metavar="NAME=PATH", help="Run an engine in this Python interpreter. Repeatable."),
     ] = None,
     time_limit: Annotated[
         float,
-        Option("--time-limit", metavar="S", min=0.1, help="End a read of a foreign engine after so many seconds."),
+        Option("--time-limit", metavar="S", min=0.1, help="End a read by another project's reader after S seconds."),
     ] = 60.0,
-    keep: Annotated[Path | None, Option("--keep", metavar="DIR", help="Build the tables here, and leave them.")] = None,
+    keep: Annotated[
+        Path | None, Option("--keep", metavar="DIR", help="Build the tables in this directory and keep them.")
+    ] = None,
     strict: StrictOption = False,
     exit_zero: ExitZero = False,
     untrusted: options.Untrusted = False,
@@ -286,15 +296,15 @@ def run(
     *,
     context: click.Context,
 ) -> None:
-    """Run scenarios on engines, and report who reads them rightly.
+    """Run scenarios on engines and report which engines read them correctly.
 
     Examples:
         harness scenarios run --engines duckdb,spark
         harness scenarios run 'iceberg/deletes/*' -o report.xml -o report.html
         harness scenarios run --cases reader_tests/generated --engines duckdb,polars
 
-    Exits with 0 if no scenario is FAIL or passes against --xfails, with 1 if one is or does, with 2 if the suite, or an
-    engine of --engines, could not run, or if every scenario on an engine is ERROR.
+    Exit code: 0 passed; 1 a scenario is FAIL, or one listed in --xfails passes; 2 the suite or an engine of --engines
+    could not run, or every scenario on an engine is ERROR.
     """
     from harness.suite.cases import Cases
     from harness.suite.readers import ReaderOptions
@@ -303,7 +313,7 @@ def run(
     from harness.suite.runner import run as run_suite
 
     if opening := Settings.parse(set_, untrusted=untrusted).opening:
-        raise click.BadParameter(f"--set {next(iter(opening))}: of scenarios, bounds and waived alone are set")
+        raise click.BadParameter(f"--set {next(iter(opening))}: scenarios only accept bounds and waived")
     reports = formats.report_files(format_, output, SuiteReportFormat)
     if needs_worker(context):
         _run_untrusted(context, reports)
@@ -313,13 +323,13 @@ def run(
         xfails=tuple(line for path in xfails or () for line in read_list(path)),
     )
     if cases is not None and keep is not None:
-        raise RequestError("Cannot run --cases with --keep: their tables are there already")
+        raise RequestError("Cannot combine --cases and --keep: the tables of cases already exist")
     scenarios = select(scenario, keywords) if cases is None else _select_cases(cases, scenario, keywords)
     number = len(scenarios.cases if isinstance(scenarios, Cases) else scenarios)
     places = ReaderOptions(
         pythons=options.pairs(python, "--python"),
         time_limit_s=time_limit,
-        tables=tempfile.gettempdir() if untrusted else None,  # in the worker, where all that it writes is
+        tables=tempfile.gettempdir() if untrusted else None,  # in the worker, tables must be in its scratch directory
     )
     with ExitStack() as resources:
         with terminal.progress("starting engines"):
@@ -339,10 +349,18 @@ def write_reports(
     strict: bool,
     exit_zero: bool,
 ) -> None:
-    """Write the reports of a run and end the command. `done` is the last line on a terminal.
+    """Write the reports of a run and end the command.
+
+    Args:
+        outcome: The run.
+        reports: Each format with its file, or None for standard output.
+        done: The last line on a terminal.
+        write_xfails: The file for failures, or None.
+        strict: True if an ERROR also fails the run.
+        exit_zero: True if the outcome does not matter for the exit code.
 
     Raises:
-        click.exceptions.Exit: With 1, if the run did not pass.
+        click.exceptions.Exit: The run did not pass. The code is 1.
         RequestError: Every scenario on an engine is ERROR.
     """
     from harness.suite.reports import html, json_report, text
@@ -369,17 +387,19 @@ def write_reports(
         raise click.exceptions.Exit(DIFFERENT)
     for case in outcome.engines_without_results():
         message = next((f": {check.message}" for check in case.checks if check.message), "")
-        raise RequestError(f"Engine {case.engine.name} read no scenario, each is ERROR; {case.scenario.name}{message}")
+        raise RequestError(
+            f"Engine {case.engine.name} could not read any scenario: all are ERROR; {case.scenario.name}{message}"
+        )
 
 
 def _run_untrusted(context: click.Context, reports: Sequence[tuple[SuiteReportFormat, Path | None]]) -> None:
-    """Run the suite in a worker, whose tables are removed with it."""
+    """Run the suite in a worker. Its tables are removed with the worker."""
     parameters = context.params
     if parameters["cases"] is not None:
-        raise RequestError("Cannot run --cases with --untrusted: their tables are not built in the worker")
+        raise RequestError("Cannot combine --cases and --untrusted: the tables of cases are not built in the worker")
     if parameters["keep"] is not None or parameters["python"] or parameters["write_xfails"] is not None:
         raise RequestError(
-            "Cannot run scenarios with --untrusted and --keep, --python or --write-xfails: nothing of them is left"
+            "Cannot run scenarios with --untrusted and --keep, --python, or --write-xfails: the worker leaves no files"
         )
     engines = names(parameters["engines"], "--engines") or untrusted.ENGINES
     untrusted.refuse_engines(engines, "--engines")
@@ -398,7 +418,9 @@ def _run_untrusted(context: click.Context, reports: Sequence[tuple[SuiteReportFo
 def _open_readers(
     names: Sequence[str] | None, places: ReaderOptions, resources: ExitStack
 ) -> tuple[list[EngineUnderTest], dict[str, str]]:
-    """Return the requested engines, or those of harness that can run, and by name why other engines cannot run.
+    """Return the engines to run, and the reasons why other engines cannot run, by name.
+
+    The engines are those requested, or those of harness that can run.
 
     Raises:
         RequestError: A requested engine does not exist or is not installed, or no engine can run.
@@ -431,10 +453,10 @@ def _open_readers(
 
 def score(
     suite: Annotated[Path, Argument(metavar="SUITE", help="The directory of a suite, with suite.json.")],
-    folder: Annotated[Path, Argument(metavar="RESULTS", help="The folder that the program wrote.")],
+    folder: Annotated[Path, Argument(metavar="RESULTS", help="The folder that the reader wrote.")],
     case: Annotated[
         list[str] | None,
-        Argument(metavar="CASE", help="Names or patterns (iceberg/deletes/*); without any, all cases."),
+        Argument(metavar="CASE", help="Names or patterns (iceberg/deletes/*). [default: all cases]"),
     ] = None,
     xfails: Xfails = None,
     write_xfails: WriteXfails = None,
@@ -443,15 +465,14 @@ def score(
     strict: StrictOption = False,
     exit_zero: ExitZero = False,
 ) -> None:
-    """Score the results that a program in any language left in a folder.
+    """Score results that a reader in any language wrote to a folder.
 
     Examples:
         harness scenarios score suite results
         harness scenarios score suite results 'delta/*' -o report.html
 
-    SUITE is a directory of harness scenarios build, or the published one; its README.md describes what a program
-    writes. Exits with 0 if no case is FAIL or passes against --xfails, with 1 if one is or does, with 2 if SUITE or
-    RESULTS cannot be read.
+    SUITE is a directory from harness scenarios build, or the published suite. Its README.md describes what a reader
+    writes. Exit code: 0 passed; 1 a case is FAIL, or one listed in --xfails passes; 2 SUITE or RESULTS cannot be read.
     """
     from harness.suite.result_files import NOT_RUN, score_results
     from harness.suite.results import read_list
@@ -469,27 +490,27 @@ def score(
 def reread(
     location: options.Location,
     engine: Annotated[
-        str, Option("--engine", metavar="NAME", help="The reader: an engine, or a reader of another project.")
+        str, Option("--engine", metavar="NAME", help="An engine, or a reader of another project.")
     ] = "duckdb",
     at: options.AtOption = None,
     shapes: Annotated[
-        str | None, Option("--shapes", metavar="A,B", help="Read in these ways alone. [default: all of them]")
+        str | None, Option("--shapes", metavar="A,B", help="Read only in these ways. [default: all]")
     ] = None,
     max_rows: Annotated[
-        int, Option("-n", "--max-rows", metavar="N", min=0, help="Show so many differing rows; all are counted.")
+        int, Option("-n", "--max-rows", metavar="N", min=0, help="Show at most N differing rows. All are counted.")
     ] = 20,
     *,
     reports: Reports,
     opening: options.OpeningOptions,
 ) -> None:
-    """Read one table by one engine in many ways that must agree.
+    """Read a table in many ways with one engine, and compare the results.
 
     Examples:
         harness scenarios reread warehouse/orders
         harness scenarios reread warehouse/orders --engine polars --shapes counts,filters
 
-    No second reader and no expected rows are needed. Exits with 0 (all reads agree), 1 (two reads differ) or 2 (a read
-    failed, or the table cannot be read).
+    This needs neither a second reader nor expected rows. Exit code: 0 all reads agree; 1 two reads differ; 2 a read
+    failed, or the table cannot be read.
     """
     from harness.engines.registry import start_engines
     from harness.suite.rereads.shapes import reread as reread_snapshot

@@ -1,7 +1,7 @@
-"""Messages, warnings, errors and progress on stderr.
+"""Messages, warnings, errors, and progress on stderr.
 
-rich draws the progress. NO_COLOR is respected, and colors and progress are left out where stderr is not a terminal.
-What tables and files say reaches stderr only through `harness.errors.visible`.
+Progress is drawn by rich. NO_COLOR is respected, and there are no colors and no progress if stderr is not a terminal.
+Texts from tables and files are only printed after `harness.errors.visible` has escaped them.
 """
 
 from __future__ import annotations
@@ -35,19 +35,19 @@ if TYPE_CHECKING:
 
 
 def message(text: str) -> None:
-    """A line on stderr."""
+    """Print a line on stderr."""
     _print(visible(text))
 
 
 def error(text: str, excerpt: str = "") -> None:
-    """`error: text` as one line on stderr, whatever line ends are in `text`; then the lines of `excerpt`, its end."""
+    """Print `error: text` as one line on stderr, then `excerpt` with its line breaks. `text` may end with `excerpt`."""
     _print(_one_line(text.removesuffix(excerpt)), label=("error:", "red"))
     if excerpt:
         write_lines(f"{excerpt}\n")
 
 
 def failure(problem: Exception) -> None:
-    """Prints on stderr why a command failed; of a fault of harness, the traceback."""
+    """Print on stderr why a command failed. For a bug in harness, also print the traceback."""
     if isinstance(problem, HarnessError):
         from harness.cli import options
 
@@ -63,22 +63,22 @@ def failure(problem: Exception) -> None:
         error(f"Cannot use {problem.object[problem.start]!r} in a path, whose encoding is {problem.encoding}: {remedy}")
     elif _is_out_of_memory(problem):
         text = " ".join(str(problem).split())
-        error(f"The process ran out of memory ({type(problem).__name__}: {text}); give it more, or ask for fewer rows")
+        error(f"The process ran out of memory ({type(problem).__name__}: {text}); free memory, or request fewer rows")
     else:
         write_lines("".join(traceback.format_exception(problem)))
         error(f"internal error, please report it: {type(problem).__name__}: {problem}")
 
 
 def _print_usage_error(problem: click.ClickException) -> None:
-    """Print the usage of the command and why its arguments are refused. Click's own text depends on its version."""
+    """Print the usage of a command and why its arguments are wrong. click's own text depends on its version."""
     context = getattr(problem, "ctx", None)
     usage = "" if context is None else f"{context.get_usage()}\nTry '{context.command_path} --help' for help.\n\n"
     write_lines(f"{usage}error: {problem.format_message()}\n".replace("\n\t", " "))
 
 
 def _is_usage_error(problem: Exception) -> bool:
-    """Return whether click refuses the arguments."""
-    import click  # takes 0.03 s, which a command that succeeds early saves
+    """Return whether an error is click's error about arguments."""
+    import click  # importing click takes 0.03 s, which a command without errors saves
 
     return isinstance(problem, click.ClickException)
 
@@ -87,43 +87,43 @@ _MEMORY_SIGNS = ("failed to map segment", "cannot allocate", "can't start new th
 
 
 def _is_out_of_memory(problem: Exception) -> bool:
-    """Tells whether memory ran out. Each library, even while imported, says so in its own way."""
+    """Return whether memory ran out. Each library reports this in its own way, even during import."""
     text = str(problem).lower()
     if isinstance(problem, OSError):
         return problem.errno == errno.ENOMEM
     if isinstance(problem, ImportError | RuntimeError) and any(sign in text for sign in _MEMORY_SIGNS):
         return True
-    # DuckDB's is not imported to be known.
+    # DuckDB's exception is matched by name to avoid the import.
     return isinstance(problem, MemoryError) or type(problem).__name__ == "OutOfMemoryException"
 
 
 def fill_closed_streams() -> None:
-    """Puts the null device in place of closed standard streams, so that no opened file gets their numbers.
+    """Replace closed standard streams by the null device, so that opened files do not get their descriptors.
 
-    `sys.stdout` stays None: results have nowhere to go then, which is an error. Stdin gives bytes that are no text as
-    escapes, so that an error can tell the statement.
+    `sys.stdout` stays None, because writing results without stdout is an error. Undecodable bytes on stdin become
+    escapes, so that an error can show the statement.
     """
     if isinstance(sys.stdin, io.TextIOWrapper) and not sys.stdin.closed:
-        with contextlib.suppress(io.UnsupportedOperation):  # a caller of `main` has read from it
+        with contextlib.suppress(io.UnsupportedOperation):  # a caller of `main` has already read from it
             sys.stdin.reconfigure(errors="surrogateescape")
     for number in range(3):
         try:
             os.fstat(number)
         except OSError:
-            os.open(os.devnull, os.O_RDWR)  # the lowest number that is free, which is this one
+            os.open(os.devnull, os.O_RDWR)  # opens the lowest free descriptor, which is this one
     if sys.stderr is None:
         sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115  # it stays open
 
 
 def write_lines(text: str) -> None:
-    """Write a text to stderr with its lines."""
+    """Write text to stderr, keeping its line breaks."""
     with _to_stderr():
         sys.stderr.write(visible_lines(text))
         sys.stderr.flush()
 
 
 def _print(text: str, *, label: tuple[str, str] | None = None) -> None:
-    """Print a line behind a label and its color. While a line moves, rich prints what stderr gets above it."""
+    """Print a line with a colored label. While a progress line is shown, rich prints the line above it."""
     with _to_stderr():
         start = "" if label is None else f"{style_of(sys.stderr)(*label)} "
         sys.stderr.write(f"{start}{text}\n")
@@ -134,13 +134,16 @@ def _print(text: str, *, label: tuple[str, str] | None = None) -> None:
 def _to_stderr() -> Iterator[None]:
     try:
         yield
-    except OSError:  # nobody is left to be told that it takes no more
+    except OSError:  # stderr is broken, so nobody can be informed
         discard(sys.stderr)
 
 
 @contextlib.contextmanager
 def warnings_as_lines() -> Iterator[None]:
-    """Prints each HarnessWarning of the block once, as a line `warning: …`; others are as Python has them."""
+    """Print each different HarnessWarning in the block once, as `warning: …`.
+
+    Other warnings are printed as Python does.
+    """
     printed = set[str]()
 
     def show(
@@ -159,7 +162,7 @@ def warnings_as_lines() -> Iterator[None]:
 
 @contextlib.contextmanager
 def logs_as_lines() -> Iterator[None]:
-    """Print warnings of libraries, and logs that `say_more` lets through, as lines, unless a caller has a handler."""
+    """Print libraries' warnings and enabled logs as lines, unless the caller has installed a log handler."""
     logger = logging.getLogger("harness")
     level, lines = logger.level, _LogLines()
     if not logging.root.handlers:
@@ -172,14 +175,15 @@ def logs_as_lines() -> Iterator[None]:
 
 
 def enable_debug_logs() -> None:
-    """Let through all that harness logs, until the end of `logs_as_lines`."""
+    """Enable all logs of harness until the end of `logs_as_lines`."""
     logging.getLogger("harness").setLevel(logging.DEBUG)
 
 
 class _LogLines(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
         is_own = record.name.partition(".")[0] == "harness"
-        if (is_own or record.levelno >= logging.WARNING) and not interruption.has_come():  # libraries log it
+        # libraries log the interruption itself
+        if (is_own or record.levelno >= logging.WARNING) and not interruption.has_come():
             _print(_one_line(f"{record.name}: {record.getMessage()}"))
 
 
@@ -187,14 +191,14 @@ def _one_line(text: str) -> str:
     return visible(" ".join(text.split()))
 
 
-# Progress: the last line says what is done, how far it is and how long it took. Other lines are printed above it.
-
-
 @dataclass(slots=True)
 class _Command:
     """The running command.
 
-    began: by `threads.clock`. traffic: of stores before. live: prints the line that moves, while there is one.
+    Attributes:
+        began: The start, by `threads.clock`.
+        traffic: The traffic with stores before the command.
+        live: The console that prints the progress line, or None.
     """
 
     began: float
@@ -208,15 +212,16 @@ _DOTS, _ASCII = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏", "-\\|/"
 
 
 def begin() -> None:
-    """Lets the time of a command begin."""
+    """Start the time measurement of a command."""
     _command.began, _command.traffic = threads.clock(), TRAFFIC.summary()
 
 
 @contextlib.contextmanager
 def progress(text: str, total: int | None = None, unit: str = "rows") -> Iterator[Callable[[int], None]]:
-    """While the block runs, shows the phase `text`, those within (`harness.storage.threads.phase`), and the time.
+    """Show a phase, its inner phases (`harness.storage.threads.phase`), and the elapsed time while the block runs.
 
-    Only where stderr is a terminal that can redraw a line, and without NO_COLOR: rich takes 0.03 s to import.
+    Nothing is shown unless stderr is a terminal that can redraw a line and NO_COLOR is not set. rich takes 0.03 s to
+    import.
     """
     if _command.live is not None or style_of(sys.stderr) is unstyled:
         with threads.phase(text, total, unit) as advance:
@@ -237,7 +242,7 @@ def progress(text: str, total: int | None = None, unit: str = "rows") -> Iterato
 
 @contextlib.contextmanager
 def progress_until_written(text: str, stream: ByteStream) -> Iterator[None]:
-    """Shows progress as `progress` does; of standard output, until something is written to it."""
+    """Show progress like `progress`. If the stream is standard output, stop at the first write."""
     with contextlib.ExitStack() as display:
         display.enter_context(progress(text))
         if stream.file is None:
@@ -246,26 +251,27 @@ def progress_until_written(text: str, stream: ByteStream) -> Iterator[None]:
 
 
 def finished(done: str) -> None:
-    """Says on a terminal what was done and how long the command took, if over a second; not if stdout is a pipe.
+    """Print what was done and how long it took, if over 1 second and stderr is a terminal. Not if stdout is a pipe.
 
-    done: in the past tense, such as `counted 20 rows`.
+    Args:
+        done: A text in the past tense, for example `counted 20 rows`.
     """
     seconds, is_piped = threads.clock() - _command.began, False
-    with contextlib.suppress(OSError, ValueError, AttributeError):  # stdout may be closed, or have no descriptor
+    with contextlib.suppress(OSError, ValueError, AttributeError):  # stdout may be closed or have no descriptor
         is_piped = stat.S_ISFIFO(os.fstat(sys.stdout.fileno()).st_mode)
-    if seconds >= 1 and sys.stderr.isatty() and not is_piped:  # what reads the pipe may have the terminal
+    if seconds >= 1 and sys.stderr.isatty() and not is_piped:  # the reader of the pipe may use the terminal
         message(f"{done} in {_duration(seconds, digits=1)}")
 
 
 def restore() -> None:
-    """Takes the line that moves from the terminal, as the process ends at once."""
+    """Remove the progress line from the terminal when the process ends abruptly."""
     if _command.live is not None:
         with contextlib.suppress(OSError):
             os.write(2, b"\r\x1b[2K\x1b[?25h")
 
 
 class _Line:
-    """The phases, how far they are, and the time: as much as fits into a line."""
+    """The phases, their progress, and the elapsed time, shortened to fit into a line."""
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Text | Control]:
         from rich.cells import cell_len
@@ -278,11 +284,14 @@ class _Line:
         frames = _ASCII if options.ascii_only else _DOTS
         frame = frames[int(threads.clock() * _MOVES_A_SECOND) % len(frames)]
         yield Text.assemble((frame, "green"), " ", line, no_wrap=True, overflow="ellipsis", end="")
-        yield Control(ControlType.CARRIAGE_RETURN)  # what Spark's JVM prints by itself takes the place of the line
+        yield Control(ControlType.CARRIAGE_RETURN)  # output of Spark's JVM replaces the line
 
 
 def _status_texts(phases: Sequence[Phase], now: float, measured: float | None) -> list[str]:
-    """The state of the work in ever fewer words. measured: the percentage of DuckDB's queries, of the last phase."""
+    """Return the state of the work in texts of decreasing length.
+
+    `measured` is the progress of DuckDB's queries in percent, which belongs to the last phase.
+    """
     shares = [_share(each, measured if each is phases[-1] else None) for each in phases]
     *above, last = [_phase_text(each, share) for each, share in zip(phases, shares, strict=True)]
     counted = [text for each, text in zip(phases, above, strict=False) if each.done is not None]
@@ -299,27 +308,30 @@ def _status_texts(phases: Sequence[Phase], now: float, measured: float | None) -
 
 
 def _share(phase: Phase, measured: float | None) -> float | None:
-    """The part of a phase that is done; None: unknown. DuckDB says 0 where it does not know."""
+    """Return the completed part of a phase, or None if unknown. DuckDB reports 0 if it does not know."""
     if phase.done is not None:
         return min(phase.done / phase.total, 1.0) if phase.total and phase.total > 1 else None
     return None if measured is None or measured < 1 else measured / 100
 
 
 def _phase_text(phase: Phase, share: float | None, *, brief: bool = False) -> str:
-    """A phase, and how far it is, such as `reading footers, 500 of 2,000 files, 25 %`. brief: without the numbers."""
+    """Describe a phase and its progress, for example `reading footers, 500 of 2,000 files, 25 %`.
+
+    If `brief`, the numbers are left out.
+    """
     is_bytes, counts = phase.unit == "bytes", [each for each in (phase.done, phase.total) if each is not None]
     numbers = " of ".join(f"{each / (1 << 20):,.1f}" if is_bytes else f"{each:,}" for each in counts)
-    is_alone = brief or not counts or phase.total in (0, 1)  # "1 of 1 manifests" says nothing
+    is_alone = brief or not counts or phase.total in (0, 1)  # "1 of 1 manifests" is not informative
     amount = [] if is_alone else [f"{numbers} {'MiB' if is_bytes else phase.unit}"]
     return ", ".join([visible(phase.name), *amount, *([] if share is None else [f"{100 * share:.0f} %"])])
 
 
 _MIN_SECONDS, _MIN_SHARE = 2.0, 0.01
-"""The seconds and the part of a phase from which on the rest can be told."""
+"""The minimum time and the minimum completed part of a phase before the remaining time is estimated."""
 
 
 def _seconds_left(phases: Sequence[Phase], shares: Sequence[float | None], now: float) -> float | None:
-    """The seconds that the outermost phase of which a part is done still takes; None: unknown."""
+    """Estimate the remaining seconds of the outermost phase with known progress, or return None."""
     for phase, share in zip(phases, shares, strict=True):
         elapsed = now - phase.began
         if share is not None and _MIN_SHARE <= share < 1 and elapsed >= _MIN_SECONDS:
@@ -328,7 +340,7 @@ def _seconds_left(phases: Sequence[Phase], shares: Sequence[float | None], now: 
 
 
 def _duration(seconds: float, *, digits: int = 0) -> str:
-    """Seconds in words, such as `12 s`, `2 min 5 s` and `1 h 2 min`."""
+    """Format seconds, for example `12 s`, `2 min 5 s`, and `1 h 2 min`."""
     if seconds < 59.5:
         return f"{seconds:.{digits}f} s"
     minutes, rest = divmod(round(seconds), 60)

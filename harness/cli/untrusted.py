@@ -1,6 +1,6 @@
-"""`--untrusted`: runs the command anew in a process that can do little besides.
+"""`--untrusted`: runs the command again in a worker process with few rights.
 
-That process gets the command spelled out, and gives back the bytes of its result, what it said, and its exit code.
+The worker gets the full command line. It returns the bytes of the result, its messages, and its exit code.
 """
 
 from __future__ import annotations
@@ -22,20 +22,20 @@ from harness.untrusted.bounds import Bounds, readable_directories
 from harness.untrusted.worker import is_confined
 
 ENGINES = ("duckdb", "oracle")
-"""Engines that run in a worker: neither starts a process of its own. Of engines of other packages nobody knows it."""
+"""Engines that run in a worker, because they start no processes. For engines of other packages this is unknown."""
 
 _PART = 1 << 20
 
 
 def needs_worker(context: click.Context) -> bool:
-    """Tells whether the command must run in a worker, and this process is none."""
+    """Return whether the command must run in a worker and this process is not a worker."""
     return context.params["untrusted"] and not is_confined()
 
 
 def run_in_worker_if_untrusted(
     locations: Iterable[str], opening: OpeningOptions, out: formats.OutputOptions, **instead: object
 ) -> None:
-    """Runs the command in a worker, as `run`, and ends it, if it must run there."""
+    """Run the command in a worker and exit, if it must run in a worker. For `instead` see `run`."""
     if needs_worker(opening.context):
         binary = getattr(out.form, "is_binary", bool)()
         instead = {"format_": out.form, "output": None, **instead}
@@ -44,13 +44,13 @@ def run_in_worker_if_untrusted(
 
 
 def refuse_engines(names: Iterable[str], option: str, engines: Sequence[str] = ENGINES) -> None:
-    """Raises RequestError for an engine that cannot be held to limits. engines: those that can."""
+    """Raise RequestError for an engine that cannot be confined. `engines` are those that can."""
     for name in names:
         if name not in engines:
-            reason = "has processes of its own" if name == "spark" else "is not known to keep to one process"
+            reason = "starts its own processes" if name == "spark" else "may start its own processes"
             raise RequestError(
-                f"Cannot run {name} with --untrusted: {name} {reason}, and no limit would hold others; take "
-                f"{' or '.join(engines)} by {option}"
+                f"Cannot run {name} with --untrusted: {name} {reason}, which no limit would confine; use "
+                f"{' or '.join(engines)} with {option}"
             )
 
 
@@ -64,26 +64,30 @@ def run(
     instead: Mapping[str, object] | None = None,
     calls: Sequence[str] = (),
 ) -> None:
-    """Runs the command in a worker.
+    """Run the command in a worker.
 
     Args:
-        locations, roots: of tables, and of other places that they may be read from.
-        instead: the worker's own values of parameters, by name.
-        calls: names of system calls that the worker may make besides those of a read.
+        context: The command's context.
+        locations: Locations of tables.
+        roots: Further locations that the tables may read.
+        output: The file for the result, or None for standard output.
+        binary: True if the result is not text.
+        instead: Values of parameters for the worker, by name.
+        calls: Names of system calls that the worker needs in addition to those for a read.
     """
     from harness.untrusted import launching
 
     if context.params.get("catalog"):
-        raise RequestError("Cannot take --catalog with --untrusted: no catalog is asked where it reads; give paths")
+        raise RequestError("Cannot combine --catalog and --untrusted: the worker cannot contact a catalog; use paths")
     if context.params.get("storage_option"):
         raise RequestError(
-            "Cannot take --storage-option with --untrusted: no store is asked, and what may be a secret stays here"
+            "Cannot combine --storage-option and --untrusted: the worker cannot contact a store, and gets no secrets"
         )
     settings = Settings.parse(context.params["set_"], untrusted=True)
     params = dict(context.params)
     if "location" in params:
         params["location"] = expanded(params["location"])  # the worker has another home directory
-    with terminal.progress("reading in a process apart"):
+    with terminal.progress("reading in a separate process"):
         finished = launching.run(
             f"{__name__}:serve",
             words(context, {**params, **(instead or {})}),
@@ -102,7 +106,7 @@ def run(
             if binary:
                 stream.write(finished.output)
             else:
-                # In parts: text takes up to sixteen times the memory of its bytes.
+                # The text is written in parts, because it takes up to 16 times the memory of its bytes.
                 text = io.TextIOWrapper(io.BytesIO(finished.output), "utf-8", "backslashreplace", newline="")
                 results.write_texts(iter(partial(text.read, _PART), ""), stream)
     if finished.code != DONE:
@@ -118,29 +122,33 @@ def run_with_report(
     instead: Mapping[str, object] | None = None,
     calls: Sequence[str] = (),
 ) -> None:
-    """Run a command that writes one report in a worker, which gives the report back.
+    """Run a command that writes one report in a worker, which returns the report.
 
     Args:
-        context, locations, roots, instead, calls: As for `run`.
-        reports: Each format and its file, or None for standard output.
+        context: As for `run`.
+        locations: As for `run`.
+        roots: As for `run`.
+        reports: Each format with its file, or None for standard output.
+        instead: As for `run`.
+        calls: As for `run`.
 
     Raises:
-        RequestError: There are more reports than one.
+        RequestError: There is more than one report.
     """
     if len(reports) > 1:
-        raise RequestError("Cannot write more than one report: --untrusted takes one report; give one --output")
+        raise RequestError("Cannot write more than one report with --untrusted: give one --output")
     ((form, output),) = reports
     overrides = {**(instead or {}), "output": None, "format_": form}
     run(context, locations, roots, output=output, instead=overrides, calls=calls)
 
 
 def serve(request: Any, output: BinaryIO) -> int:
-    """Runs the command in the worker; `output` is the process's standard output."""
+    """Run the command in the worker. `output` is the worker's standard output."""
     return main([str(word) for word in request])
 
 
 def words(context: click.Context, values: Mapping[str, object]) -> list[str]:
-    """The words of the command line for these values of the parameters."""
+    """Return the words of a command line that sets these parameter values."""
     options_: list[str] = []
     arguments: list[str] = []
     for parameter in context.command.params:

@@ -1,4 +1,4 @@
-"""Values as JSON and as text, such that nothing is lost.
+"""Lossless formats of values in JSON and text.
 
     null                      null
     boolean                   true, false
@@ -13,8 +13,8 @@
     binary                    text, upper-case hex: "00FF"
     list, struct, map         array, object, array of [key, value]
 
-DuckDB itself writes the values of rows: here is the text of its expressions, and nothing is run. Python takes 2 µs for
-each value. Types are those of a query's result (`docs/reference/result-types.md`), on a connection in time zone UTC.
+This module only builds SQL expressions. DuckDB evaluates them to format rows; Python would take 2 µs per value. Types
+are those of a query's result (`docs/reference/result-types.md`) on a connection in time zone UTC.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ from harness.metadata.filters import sqltext
 from harness.storage.records import dataclass
 
 _SPACES = r"\x09-\x0d\x1c-\x20\x{85}\x{a0}\x{1680}\x{2000}-\x{200a}\x{2028}\x{2029}\x{202f}\x{205f}\x{3000}"
-"""Python's white space, which a reader of CSV may strip."""
+"""White space that Python strips, as a CSV reader may do."""
 _QUOTED = sqltext.text(rf'[,"\r\n]|^[{_SPACES}]|[{_SPACES}]$|^$')
 
 _MOST_REPEATED = 50
-"""Fields of a struct up to which the expression of a field may stand in a text several times."""
+"""The maximum number of struct fields for which the expression of a field may be repeated in the text."""
 _BARE = {"boolean", "tinyint", "smallint", "integer", "utinyint", "usmallint", "uinteger"}
 _UNITS: dict[str, Any] = {
     **{"date": "D", "timestamp_s": "s", "timestamp_ms": "ms", "timestamp": "us", "timestamp_ns": "ns"},
@@ -45,9 +45,12 @@ _NESTED = {"list", "array", "map", "struct", "tuple", "union"}
 
 @dataclass(frozen=True, slots=True)
 class _Leaf:
-    """A value that is not nested, in SQL.
+    """SQL for a value that is not nested.
 
-    text: NULL for a null. bare: whether it is a JSON number or boolean. escaped: whether JSON may have to escape it.
+    Attributes:
+        text: SQL for the text, NULL for a null.
+        bare: SQL for whether the text is a JSON number or boolean.
+        escaped: True if JSON may need escapes in the text.
     """
 
     text: str
@@ -56,12 +59,17 @@ class _Leaf:
 
 
 def is_nested(type_: Any) -> bool:
-    """Tells whether a cell of a DuckDBPyType is JSON."""
+    """Return whether cells of a DuckDBPyType are written as JSON."""
     return type_.id in _NESTED
 
 
 def cell(value: str, type_: Any) -> str:
-    """A value as one text, NULL for null: strings bare, nested values as compact JSON. value: SQL, may be repeated."""
+    """Return SQL for a value as text, NULL for null. Strings have no quotes, and nested values are compact JSON.
+
+    Args:
+        value: SQL of the value. It may be repeated in the result.
+        type_: The DuckDBPyType.
+    """
     if type_.id == "union":
         return _union_member(value, type_, cell)
     if type_.id in _NESTED:
@@ -70,7 +78,7 @@ def cell(value: str, type_: Any) -> str:
 
 
 def csv_quoted(text: str, type_: Any) -> str:
-    """The text of a cell, in quotes where CSV needs them; `type_`: of the cell's value."""
+    """Return SQL that quotes the text of a cell if CSV requires it. `type_` is the type of the cell's value."""
     if not (type_.id in _NESTED or type_.id == "blob" or _leaf(text, type_).escaped):
         return text
     quoted = f"""concat('"', replace({text}, '"', '""'), '"')"""
@@ -78,9 +86,13 @@ def csv_quoted(text: str, type_: Any) -> str:
 
 
 def json_value(value: str, type_: Any, *, spaced: bool = False, depth: int = 0) -> str:
-    """A value as JSON, `null` for null. Only control characters are escaped.
+    """Return SQL for a value as JSON, `null` for null. Only control characters are escaped.
 
-    spaced: a space follows each comma and colon. depth: of lambdas around it, whose parameters have their own names.
+    Args:
+        value: SQL of the value.
+        type_: The DuckDBPyType.
+        spaced: True for a space after each comma and colon.
+        depth: The number of lambdas around it. Each has its own parameter name.
     """
     comma, item = ", " if spaced else ",", f"x{depth}"
 
@@ -102,14 +114,15 @@ def json_value(value: str, type_: Any, *, spaced: bool = False, depth: int = 0) 
         case "struct" | "tuple":
             places = enumerate(type_.children, 1)
             if len(type_.children) > _MOST_REPEATED:
-                # A field of many is taken out once: each struct_extract_at costs the number of fields (DuckDB 2.0.1).
+                # In a large struct, extract each field only once: struct_extract_at takes time proportional to the
+                # number of fields (DuckDB 2.0.1).
                 parts = (
                     f"list_transform([struct_extract_at({value}, {n})], lambda {item}: {in_lambda(item, child)})[1]"
                     for n, (_, child) in places
                 )
             else:
                 parts = (part(f"struct_extract_at({value}, {n})", child_type) for n, (_, child_type) in places)
-            # Fields of a tuple have no names; Arrow has these.
+            # Fields of a tuple have no names. Arrow uses these names.
             names = [name or f"element{n}" for n, (name, _) in enumerate(type_.children, 1)]
             text = json_object(names, parts, spaced=spaced)
         case "union":
@@ -120,7 +133,7 @@ def json_value(value: str, type_: Any, *, spaced: bool = False, depth: int = 0) 
 
 
 def json_object(names: Iterable[str], values: Iterable[str], *, spaced: bool) -> str:
-    """A JSON object of these members, whose values are SQL of JSON; `spaced` as for `json_value`."""
+    """Return SQL for a JSON object with members whose values are SQL of JSON. `spaced` is as for `json_value`."""
     comma, colon = (", ", ": ") if spaced else (",", ":")
     members = [
         f"{sqltext.text((comma if place else '') + json_text(name) + colon)}, {value}"
@@ -141,7 +154,7 @@ def _unless_null(value: str, text: str) -> str:
 def _union_member(value: str, type_: Any, convert: Callable[[str, Any], str]) -> str:
     cases = (
         f"WHEN {sqltext.text(name)} THEN {convert(f'union_extract({value}, {sqltext.text(name)})', member_type)}"
-        for name, member_type in type_.children[1:]  # the first is the tag
+        for name, member_type in type_.children[1:]  # the first child is the tag
     )
     return f"CASE CAST(union_tag({value}) AS VARCHAR) {' '.join(cases)} END"
 
@@ -191,7 +204,7 @@ def _is_exact(value: str) -> str:
 def _decimal(value: str, text: str, precision: int, scale: int) -> _Leaf:
     if scale == 0:
         return _Leaf(text, "true" if precision < len(str(EXACT)) else _is_exact(value))
-    # Where there is no digit before the point, DuckDB writes none.
+    # DuckDB writes no digit before the decimal point if all digits are behind it.
     return _Leaf(rf"regexp_replace({text}, '^(-?)\.', '\10.')" if scale == precision else text)
 
 
@@ -212,17 +225,20 @@ def _interval(value: str) -> str:
 
 
 def _moment(value: str, text: str, type_: Any) -> str:
-    """ISO 8601. An infinite moment is the one that Arrow takes it for; years before 1 are counted from 0 down."""
+    """Return SQL for ISO 8601 text.
+
+    Infinite values become the values that Arrow stores for them, and year 0 is 1 BC.
+    """
     kind, unit = type_.id, _UNITS[type_.id]
     largest = 2**31 - 1 if unit == "D" else 2**63 - 1
     zone = "Z" if kind in ("timestamp with time zone", "timestamptz_ns") else ""
     usual, local = f"replace({text}, ' ', 'T')", value
     if kind == "timestamp with time zone":
-        # Not by way of the time zone, whose calendar is the Julian one before 1582.
+        # A conversion to the time zone would use the Julian calendar before 1582.
         local = f"make_timestamp(epoch_us({value}))"
         usual = f"replace(CAST({local} AS VARCHAR), ' ', 'T') || 'Z'"
     elif zone:
-        usual = f"left({usual}, -3) || 'Z'"  # in place of +00
+        usual = f"left({usual}, -3) || 'Z'"  # replaces +00
     day = ", ".join(f"date_part('{part}', {local})" for part in ("year", "month", "day"))
     early = f"printf('%04d-%02d-%02d', {day})"
     if kind != "date":
@@ -231,6 +247,6 @@ def _moment(value: str, text: str, type_: Any) -> str:
         f"WHEN {value} = CAST('{sign}infinity' AS {type_}) THEN '{np.datetime64(int(f'{sign}{largest}'), unit)}{zone}'"
         for sign in ("", "-")
     ]
-    if not kind.endswith("_ns"):  # which begin in 1677
+    if not kind.endswith("_ns"):  # these types begin in 1677
         cases.append(f"WHEN {value} < CAST('0001-01-01' AS {type_}) THEN {early}")
     return f"CASE {' '.join(cases)} ELSE {usual} END"

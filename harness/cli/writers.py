@@ -1,14 +1,16 @@
-"""Query results as text, csv, json, jsonl, parquet or Arrow.
+"""Query results as text, csv, json, jsonl, parquet, or Arrow.
 
-text     columns for people: the first rows, and how many more there are. Nulls as NULL, control characters escaped.
-csv      header and rows, RFC 4180 quoting, line feeds. A null is empty, an empty string is `""`; nested values as JSON.
-json     one document: format, kind, columns (name, type), rows as arrays in column order, row_count.
-jsonl    one object per row. Refused if two columns have one name, as one of them would be lost.
-parquet  a Parquet file (zstandard).
-arrow    an Arrow IPC file, which Feather and Polars read.
-arrows   an Arrow IPC stream.
+    text     columns for people: the first rows, and the number of rows that are not shown. Nulls are NULL, and control
+             characters are escaped.
+    csv      header and rows, RFC 4180 quoting, line feeds. A null is empty, an empty string is `""`, and nested values
+             are JSON.
+    json     one document: format, kind, columns (name, type), rows as arrays in column order, row_count.
+    jsonl    one object per row. Refused if two columns have the same name, because one would be lost.
+    parquet  a Parquet file (zstandard).
+    arrow    an Arrow IPC file, which Feather and Polars read.
+    arrows   an Arrow IPC stream.
 
-How single values look is in `harness.cli.values`. Nothing but the first rows of text is kept in memory.
+`harness.cli.values` defines the format of single values. Only the first rows of text are kept in memory.
 """
 
 from __future__ import annotations
@@ -36,21 +38,26 @@ if TYPE_CHECKING:
     import duckdb
 
 FORMAT = 1
-"""The number of the JSON document. It changes when a key changes its meaning or goes."""
+"""The version of the JSON document. It changes if a key is removed or changes its meaning."""
 _BATCH_ROWS = 8_192
-"""Few, because a batch of lines of text may have no more than 2 GB; and a terminal shows the first ones early."""
+"""The number of rows in a batch.
+
+It is small because a batch of text lines may not exceed 2 GB, and because a terminal then shows the first rows early.
+"""
 
 
 def engine_error(error: Exception) -> HarnessError:
-    """A failure of DuckDB about which nothing more is known."""
+    """Return the error for a DuckDB failure without further details."""
     return EngineError(f"DuckDB cannot run the query: {error}")
 
 
 @dataclass(frozen=True, slots=True)
 class QueryRows:
-    """The rows of a query, which runs at each reading. `docs/reference/result-types.md` has types.
+    """The rows of a query, which runs each time they are read. `docs/reference/result-types.md` lists the types.
 
-    relation: on a connection that harness made. failure: the error of harness for one of DuckDB.
+    Attributes:
+        relation: The query, on a connection that harness created.
+        failure: Translates an error of DuckDB.
     """
 
     relation: duckdb.DuckDBPyRelation
@@ -58,7 +65,7 @@ class QueryRows:
 
     @classmethod
     def from_arrow(cls, table: pa.Table) -> QueryRows:
-        """The rows of a table."""
+        """Wrap the rows of an Arrow table."""
         from harness.engines.duckdb.instance import cursor
         from harness.metadata.filters import sqltext
 
@@ -70,27 +77,30 @@ class QueryRows:
 
     @property
     def columns(self) -> list[tuple[str, Any]]:
-        """Name and DuckDBPyType of each column; names may repeat."""
+        """Name and DuckDBPyType of each column. Names may repeat."""
         return list(zip(self.relation.columns, self.relation.types, strict=True))
 
     def schema(self) -> pa.Schema:
-        """The schema of the batches; reads no rows."""
+        """Return the schema of the batches without reading rows."""
         with self._translating_errors():
             return _file_schema(self.relation.limit(0).to_arrow_table().schema)
 
     def selected(self, *columns: str) -> QueryRows:
-        """Rows of other columns in the same order, each in SQL that calls the columns #1, #2 and so on."""
+        """Return rows with other columns. Each is SQL that refers to the existing columns as #1, #2, and so on."""
         return dataclasses.replace(self, relation=self.relation.project(", ".join(columns)))
 
     def as_arrow(self) -> QueryRows:
-        """The rows in types that Arrow has itself."""
+        """Return the rows with columns converted to types that Arrow has."""
         from harness.engines.duckdb.relations import output_list
 
         columns = output_list(self.relation.columns, self.relation.types, as_arrow=True)
         return self if columns is None else self.selected(columns)
 
     def batches(self, size: int = _BATCH_ROWS) -> Iterator[pa.RecordBatch]:
-        """The rows, while DuckDB goes on, at most `size` a batch. A failure on a first row comes before any batch."""
+        """Yield the rows while DuckDB runs, at most `size` per batch.
+
+        A failure on the first row is raised before any batch.
+        """
         from harness.engines.duckdb.engine import RelationStream
 
         with self._translating_errors():
@@ -110,7 +120,7 @@ class QueryRows:
 
         try:
             yield
-        except (duckdb.Error, pa.ArrowException, OSError) as error:  # of a stream that runs DuckDB's are OSErrors
+        except (duckdb.Error, pa.ArrowException, OSError) as error:  # streams report DuckDB's errors as OSError
             raise self.failure(error) from error
 
 
@@ -119,7 +129,7 @@ def _file_schema(schema: pa.Schema) -> pa.Schema:
 
 
 def _with_booleans(type_: pa.DataType) -> pa.DataType:
-    """The type with booleans for DuckDB's bytes of them, which files would call numbers."""
+    """Replace DuckDB's one-byte booleans by Arrow's booleans, because files would treat them as numbers."""
     if isinstance(type_, pa.BaseExtensionType):
         return pa.bool_() if type_.extension_name == "arrow.bool8" else type_
     parts = [_with_booleans(type_.field(i).type) for i in range(type_.num_fields)]
@@ -134,11 +144,8 @@ def _with_booleans(type_: pa.DataType) -> pa.DataType:
             return pa.list_(type_.value_field.with_type(parts[0]), type_.list_size)
         case pa.MapType():
             return pa.map_(*(_with_booleans(part) for part in (type_.key_type, type_.item_type)))
-        case _:  # a union, which Arrow does not cast
+        case _:  # a union, which Arrow cannot cast
             return type_
-
-
-# The first rows as columns of text, as wide as the terminal.
 
 
 def text_lines(
@@ -149,11 +156,15 @@ def text_lines(
     style: Style = unstyled,
     option: str = "--max-rows",
 ) -> Iterator[str]:
-    """Names, types, a rule, a line per row, and the count of rows not shown.
+    """Yield names, types, a separator, a line per row, and the number of rows that are not shown.
 
     Args:
-        max_rows: so many are shown, the others counted; None: all, and widths come from the first batch.
-        width: of a line at most, in cells. option: the one that sets `max_rows`.
+        rows: The rows.
+        max_rows: The maximum number of rows to show, or None for all. If None, the first batch determines column
+            widths.
+        width: The maximum width of a line in cells, or None.
+        style: Styles the text.
+        option: The name of the option that sets `max_rows`.
     """
     columns = [column_of(name, type_) for name, type_ in rows.columns]
     rows, total = rows.as_arrow(), 0
@@ -172,7 +183,7 @@ def text_lines(
 
 
 def _cells(rows: QueryRows) -> Iterator[list[tuple[str | None, ...]]]:
-    """The cells of the rows, batch by batch."""
+    """Yield the cells of the rows, batch by batch."""
     types = [type_ for _, type_ in rows.columns]
     for batch in _as_texts(rows).batches():
         columns = []
@@ -184,9 +195,6 @@ def _cells(rows: QueryRows) -> Iterator[list[tuple[str | None, ...]]]:
 
 def _as_texts(rows: QueryRows) -> QueryRows:
     return rows.selected(*(cell(f"#{place}", type_) for place, (_, type_) in enumerate(rows.columns, 1)))
-
-
-# DuckDB puts the lines of CSV and JSON together, and hands over their bytes.
 
 
 def _write_csv(rows: QueryRows, stream: ByteStream) -> None:
@@ -207,7 +215,7 @@ def _json_values(rows: QueryRows) -> list[str]:
 
 
 def _write_json_document(rows: QueryRows, stream: ByteStream) -> None:
-    # DuckDB's own types, such as hugeint, are opaque to Arrow.
+    # Arrow does not know DuckDB's own types, for example hugeint.
     types = [(f.name, f.type.type_name if isinstance(f.type, pa.OpaqueType) else str(f.type)) for f in rows.schema()]
     columns = [{"name": name, "type": type_} for name, type_ in types]
     separated = ", ', ', ".join(_json_values(rows))
@@ -215,7 +223,7 @@ def _write_json_document(rows: QueryRows, stream: ByteStream) -> None:
     for text, number in _texts(rows.selected(f"concat(',', chr(10), '[', {separated}, ']')")):
         if count == 0:
             write_texts([before], stream)
-        _write_json(text[1:] if count == 0 else text, stream)  # without the first comma
+        _write_json(text[1:] if count == 0 else text, stream)  # without the leading comma
         count += number
     head, end = (before, "") if count == 0 else ("", "\n")
     write_texts([f'{head}{end}], "row_count": {count}}}\n'], stream)
@@ -233,14 +241,14 @@ def _write_jsonl(rows: QueryRows, stream: ByteStream) -> None:
 
 
 def csv_quotes(text: str) -> str:
-    """A text as a cell of CSV, quoted where needed."""
+    """Quote text as a CSV cell if necessary."""
     if text == "" or any(sign in text for sign in ',"\r\n') or text != text.strip():
         return '"' + text.replace('"', '""') + '"'
     return text
 
 
 def _texts(rows: QueryRows) -> Iterator[tuple[memoryview, int]]:
-    """The texts of the only column in UTF-8, batch by batch, with the number of rows."""
+    """Yield the texts of the only column as UTF-8, batch by batch, with the number of rows."""
     for batch in rows.batches():
         if batch.num_rows:
             texts = batch.column(0)
@@ -250,16 +258,16 @@ def _texts(rows: QueryRows) -> Iterator[tuple[memoryview, int]]:
 
 
 def _write_json(text: memoryview, stream: ByteStream) -> None:
-    r"""Writes JSON without unprintable characters. DuckDB escapes control characters, not DEL and beyond."""
+    """Write JSON without unprintable characters. DuckDB escapes control characters, but not DEL and above."""
     plain = bytes(text)
     is_printable = plain.isascii() and b"\x7f" not in plain
     stream.write(plain if is_printable else json_lines(plain.decode()).encode())
 
 
 _ROW_GROUP = 122_880
-"""The size of a row group of DuckDB's own writer."""
+"""The size of a row group in DuckDB's own writer."""
 _DICTIONARY_BYTES = 128 * 1024
-"""The limit of a dictionary. With Arrow's own megabyte, mostly different values take twice the time and room."""
+"""The maximum size of a dictionary. With Arrow's megabyte, mostly distinct values take twice the time and space."""
 _EXPLAIN_COLUMNS = ["explain_key", "explain_value"]
 
 
@@ -271,10 +279,10 @@ def write_rows(
     max_rows: int | None = MAX_ROWS,
     option: str = "--max-rows",
 ) -> None:
-    """Writes all rows while they are read; as text at most `max_rows`, which `option` sets, if that is not None."""
+    """Write all rows while they are read. Text shows at most `max_rows`, which `option` sets, or all if it is None."""
     match row_format:
         case RowFormat.TEXT if [name for name, _ in rows.columns] == _EXPLAIN_COLUMNS:
-            for batch in rows.batches():  # which has lines of its own
+            for batch in rows.batches():  # EXPLAIN output has its own lines
                 write_texts((visible_lines(text).rstrip("\n") + "\n" for text in batch[1].to_pylist()), stream)
         case RowFormat.TEXT:
             width = shutil.get_terminal_size().columns if stream.isatty() else None
@@ -313,22 +321,22 @@ def _write_parquet(rows: QueryRows, stream: ByteStream) -> None:
                 pq.ParquetWriter(io.BytesIO(), pa.schema([field])).close()
             except (pa.ArrowNotImplementedError, pa.ArrowInvalid):
                 raise RequestError(
-                    f"Cannot write rows as parquet: it cannot hold column {field.name!r}, of type {field.type}; cast "
-                    "it in the query, with CAST(... AS VARCHAR)",
+                    f"Cannot write rows as parquet: the format cannot contain column {field.name!r}, of type "
+                    f"{field.type}; cast it in the query, with CAST(... AS VARCHAR)",
                     field=field.name,
                 ) from error
         raise RequestError(f"Cannot write rows as parquet: {error}; cast the column in the query") from error
 
 
 def _started(rows: QueryRows) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
-    """The schema, and the batches with the first one read: early failures come before a byte is written."""
+    """Return the schema and the batches. The first batch is read now, so that early failures precede any output."""
     rows = rows.as_arrow()
     schema, batches = rows.schema(), rows.batches(_ROW_GROUP)
     return schema, chain([batch for batch in [next(batches, None)] if batch is not None], batches)
 
 
 class _Sink(io.RawIOBase):
-    """An output for Arrow that counts its writes, because a pipe cannot tell its position."""
+    """An output for Arrow that counts written bytes, because a pipe does not know its position."""
 
     def __init__(self, stream: ByteStream) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""`harness.connect`: SQL in which every table of a catalog can be used by its name.
+"""`harness.connect`: SQL that can use every table of a catalog by its name.
 
     with harness.connect("warehouse") as con:
         con.sql("SELECT region, count(*) FROM sales.orders GROUP BY region").show()
@@ -121,7 +121,7 @@ class Connection:
     """A separate DuckDB instance whose statements can use tables of a catalog by name. `connect` creates one.
 
     It has the methods of a connection and of a cursor of the Python Database API (PEP 249), like DuckDB's own
-    connections. Parameters are `?`, `$1` or `$name`, and errors are those of `harness.sql`.
+    connections. Parameters are `?`, `$1` or `$name`, and `harness.sql` describes the errors.
     """
 
     def __init__(self, tables: NamedTables, connection: duckdb.DuckDBPyConnection) -> None:
@@ -207,7 +207,7 @@ class Connection:
         return [(reference.table, plan) for reference, plan in prepared.reads if isinstance(plan, PlannedScan)]
 
     def table(self, name: str) -> Table | Snapshot:
-        """Return the table of a name, or at a path like `./orders`, as it is now or as it was registered.
+        """Return the table of a name, or at a path like `./orders`, in its present state or as it was registered.
 
         Args:
             name: The name or path.
@@ -217,10 +217,10 @@ class Connection:
             AmbiguousTableError: There are several. The message lists them.
         """
         parts = (name,) if is_path(name) and '"' not in name else parse_name(name)
-        found = self._tables.open(parts)
-        if found is None:
+        result = self._tables.open(parts)
+        if result is None:
             raise self._tables.missing_table_error(parts)
-        return found[1]
+        return result[1]
 
     @property
     def within(self) -> Name:
@@ -228,7 +228,7 @@ class Connection:
         return self._tables.within
 
     def names(self, *, everywhere: bool = True) -> Iterator[Name]:
-        """Return the names of all tables, in parts. The catalog is asked for them lazily.
+        """Return the names of all tables, in parts. The catalog lists them lazily.
 
         Args:
             everywhere: If False, and after `USE`, return only names in the selected namespace, as they can be written
@@ -281,7 +281,7 @@ class Connection:
 
     @property
     def description(self) -> list[tuple[Any, ...]] | None:
-        """The columns of the rows, with seven values each, of which the first two are name and type."""
+        """The columns of the rows, with seven values each. The first two are name and type."""
         return None if self._rows is None else self._rows.description
 
     @property
@@ -436,26 +436,26 @@ class Connection:
         try:
             yield
         except duckdb.Error as error:
-            found: HarnessError | None = None
+            result: HarnessError | None = None
             if isinstance(error, duckdb.IOException):
-                found = missing_file(error, tables)
+                result = missing_file(error, tables)
             elif isinstance(error, duckdb.InternalException | duckdb.FatalException):
-                found = instance_error(error, tables)
+                result = instance_error(error, tables)
             if prepared is None:
-                raise found or error from error
-            if found is None and isinstance(error, duckdb.CatalogException | duckdb.BinderException):
-                found = missing_name_error(error, prepared, self._tables)
+                raise result or error from error
+            if result is None and isinstance(error, duckdb.CatalogException | duckdb.BinderException):
+                result = missing_name_error(error, prepared, self._tables)
             known = {name: snapshot.schema for name, snapshot in tables.items()}
-            raise found or binding_error(error) or explain_error(error, prepared.text, known) from error.with_traceback(
-                None
-            )
+            raise (
+                result or binding_error(error) or explain_error(error, prepared.text, known)
+            ) from error.with_traceback(None)
 
 
 def _split_statements(query: str) -> list[str]:
-    found = statements(query)
-    if not found:
+    result = statements(query)
+    if not result:
         raise RequestError("Cannot run an empty text: it has no statement")
-    return found
+    return result
 
 
 def attach(
@@ -525,16 +525,16 @@ def detach(connection: duckdb.DuckDBPyConnection) -> None:
 def plan_views(
     source: TableSource, tables: Iterable[str] | None, options: Mapping[str, Any]
 ) -> dict[tuple[str | None, str], PlannedScan]:
-    """Return plans of whole tables, by schema and name of their views. Arguments and errors are those of `attach`."""
+    """Return plans of whole tables, by schema and name of their views. See `attach` for arguments and errors."""
     known = NamedTables.from_source(source, options)
     names = list(known.names()) if tables is None else [parse_name(name) for name in tables]
     plans: dict[tuple[str | None, str], PlannedScan] = {}
     taken: dict[tuple[str | None, str], Name] = {}
     for name in names:
-        found = known.open(name)
-        if found is None:
+        result = known.open(name)
+        if result is None:
             raise known.missing_table_error(name)
-        _, table = found
+        _, table = result
         view = (".".join(name[:-1]) or None, name[-1])
         folded = (view[0] and view[0].casefold(), view[1].casefold())
         if taken.setdefault(folded, name) != name:

@@ -96,10 +96,10 @@ def _prepare_use(text: str, tables: NamedTables, connection: duckdb.DuckDBPyConn
 
     It raises the errors of `_choose_namespace`.
     """
-    found = _USE.fullmatch(text)
-    if found is None or tables.catalog is None:
+    matches = _USE.fullmatch(text)
+    if matches is None or tables.catalog is None:
         return None
-    chosen = _choose_namespace(parse_name(found["name"]), tables, connection)
+    chosen = _choose_namespace(parse_name(matches["name"]), tables, connection)
     if chosen is None:
         return Prepared(text=text, gives_rows=False, chosen=replace(tables, within=()))
     # Selecting DuckDB's present schema changes nothing, and has the same result as USE.
@@ -112,16 +112,16 @@ def _show_query(text: str, tables: NamedTables, connection: duckdb.DuckDBPyConne
 
     It raises the errors of `_choose_namespace`.
     """
-    found = _SHOW.fullmatch(text)
-    if found is None or tables.catalog is None:
+    result = _SHOW.fullmatch(text)
+    if result is None or tables.catalog is None:
         return None
-    name = None if found["name"] is None else parse_name(found["name"])
-    if found["what"] is None:
+    name = None if result["name"] is None else parse_name(result["name"])
+    if result["what"] is None:
         own = "SELECT database_name FROM duckdb_databases() WHERE NOT internal"
         catalogs = sorted(tables.catalog.catalogs) if isinstance(tables.catalog, AllCatalogs) else [tables.catalog.name]
         return _listing_query(own, ((each,) for each in catalogs), "database_name")
     inside = None if name is None else _choose_namespace(name, tables, connection)
-    if found["what"].upper() == "TABLES":
+    if result["what"].upper() == "TABLES":
         if name is None:
             names = (name_text(each) for each in tables.names(everywhere=False))
             return _listing_query("SELECT name FROM (SHOW TABLES)", ((each,) for each in names), "name")
@@ -138,7 +138,7 @@ def _choose_namespace(name: Name, tables: NamedTables, connection: duckdb.DuckDB
     """Return the tables with that namespace selected, or None if the namespace is one of DuckDB's own.
 
     Raises:
-        TableNotFoundError: Neither the catalog nor DuckDB has such a namespace. The message lists similar names.
+        TableNotFoundError: Neither the catalog nor DuckDB has that namespace. The message lists similar names.
         AmbiguousTableError: Both have it, or there are several.
         StorageError: The catalog does not answer.
     """
@@ -171,7 +171,7 @@ def _namespaces(catalog: Catalog, tables: NamedTables, inside: NamedTables | Non
 
 
 def _listing_query(own_query: str | None, rows: Iterable[tuple[str, ...]], columns: str) -> str:
-    """Return a query for the given rows of names, in addition to those of `own_query`."""
+    """Return a query for the given rows of names, in addition to the rows of `own_query`."""
     values = ", ".join(f"({', '.join(map(literal, row))})" for row in rows)
     parts = [own_query] if own_query is not None else []
     parts += [f"VALUES {values}"] if values else []
@@ -249,8 +249,8 @@ def prepare(text: str, tables: NamedTables, connection: duckdb.DuckDBPyConnectio
     except RequestError as error:  # DuckDB's own syntax; the statement may name no table of the catalog
         return replace(as_it_is, unparsed=error)
     names = dict.fromkeys(reference.name for reference in rewrite.references(parsed))
-    found = {name: _find_table(name, tables, connection, pinned) for name in names}
-    bound = {name: table for name, table in found.items() if table is not None}
+    result = {name: _find_table(name, tables, connection, pinned) for name in names}
+    bound = {name: table for name, table in result.items() if table is not None}
     others = [name for name in names if name not in bound and not _is_own(name, connection)]
     about = {name: table for name in others if (table := _metadata_table_owner(name, tables, connection)) is not None}
     target = _target(parsed)
@@ -302,13 +302,13 @@ def _pin_moments(text: str, tables: NamedTables, connection: duckdb.DuckDBPyConn
 
 def missing_name_error(error: duckdb.Error, prepared: Prepared, tables: NamedTables) -> HarnessError | None:
     """Return the error for a name without a table, or None if DuckDB's error has another reason."""
-    said = str(error).casefold()
+    text = str(error).casefold()
     if isinstance(error, duckdb.BinderException):  # for a name of three parts, DuckDB 1.5 reports only the first part
-        names = (name for name in prepared.unknown if f'catalog "{name[0].casefold()}" does not exist' in said)
+        names = (name for name in prepared.unknown if f'catalog "{name[0].casefold()}" does not exist' in text)
     elif prepared.unparsed is not None:
         return prepared.unparsed
     else:
-        names = (name for name in prepared.unknown if name[-1].casefold() in said)
+        names = (name for name in prepared.unknown if name[-1].casefold() in text)
     return next((tables.missing_table_error(name) for name in names), None)
 
 
@@ -372,11 +372,11 @@ def _find_table(
     """Return the full name and snapshot of a table of the catalog, or None if the catalog has no such table."""
     if len(name) == 1 and name[0] in pinned.moments:
         name, moment = pinned.moments[name[0]]
-        found = _find_table(name, tables, connection, pinned)
-        if found is None:
+        result = _find_table(name, tables, connection, pinned)
+        if result is None:
             return None
-        source = found[1]._source
-        return f"{found[0]} at {moment}", Table(source).snapshot(moment.at)
+        source = result[1]._source
+        return f"{result[0]} at {moment}", Table(source).snapshot(moment.at)
     is_own = _is_own(name, connection)
     opened = tables.open(name, is_taken=is_own)
     if opened is None:

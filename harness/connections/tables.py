@@ -39,7 +39,7 @@ class NamedTables:
 
     Attributes:
         catalog: The catalog for names that are not registered, or None.
-        within: The selected namespace of the catalog, in which names of one part are looked up.
+        within: The selected namespace of the catalog, for names of one part.
         registered: Tables by name.
         options: Keyword arguments of `harness.open_table`, for each table that is opened.
     """
@@ -51,7 +51,7 @@ class NamedTables:
 
     @classmethod
     def from_source(cls, source: TableSource, options: Mapping[str, Any]) -> NamedTables:
-        """Return the tables of a catalog or a mapping. Arguments and errors are those of `harness.connect`."""
+        """Return the tables of a catalog or a mapping. See `harness.connect` for arguments and errors."""
         check_options(open_table, options)
         if source is None:
             return cls(catalog=AllCatalogs(), options=options)
@@ -87,7 +87,7 @@ class NamedTables:
         self.registered[parse_name(name)] = value
 
     def open(self, name: Name, *, is_taken: bool = False) -> tuple[str, Table | Snapshot] | None:
-        """Return the full name of a table and the table as it is now, or None if there is none.
+        """Return the full name of a table and the table in its present state, or None if there is none.
 
         Args:
             name: The name.
@@ -109,14 +109,14 @@ class NamedTables:
         opened: dict[str, Table] = {}
         for whole in self._possible_names(name, is_taken=is_taken):
             try:
-                found = self._open_in_catalog(self.catalog, whole)
+                result = self._open_in_catalog(self.catalog, whole)
             except (StorageError, RequestError) as error:
                 is_of_catalog = isinstance(error, StorageError) or error.cause in _CANNOT_ASK
                 if is_of_catalog and len(whole) > len(name) > 1:  # the user did not name this catalog
                     error.message = f"Cannot tell whether catalog {whole[0]} has {name_text(name)}: {error.message}"
                 raise
-            if found is not None:
-                opened.setdefault(*found)
+            if result is not None:
+                opened.setdefault(*result)
         if len(opened) > 1:
             raise _ambiguous_error(name, list(opened))
         return opened.popitem() if opened else None
@@ -132,16 +132,16 @@ class NamedTables:
             TableNotFoundError: There is no such namespace. The message lists similar names.
             AmbiguousTableError: There are several.
         """
-        found: dict[Name, None] = {}
+        result: dict[Name, None] = {}
         if self.catalog is not None:
             for whole in self._possible_names(name, is_taken=is_taken, is_namespace=True):
-                found |= dict.fromkeys(_namespaces(self.catalog, whole))
-        if not found:
+                result |= dict.fromkeys(_namespaces(self.catalog, whole))
+        if not result:
             raise self._missing_namespace_error(name)
-        exact = [each for each in found if each[-len(name) :] == name and len({*map(_fold, found)}) == 1]
-        meant, *others = exact or found
+        exact = [each for each in result if each[-len(name) :] == name and len({*map(_fold, result)}) == 1]
+        meant, *others = exact or result
         if others:
-            raise _ambiguous_error(name, [self.qualified(each) for each in found], "Namespace")
+            raise _ambiguous_error(name, [self.qualified(each) for each in result], "Namespace")
         return replace(self, within=meant)
 
     def names(self, *, everywhere: bool = True) -> Iterator[Name]:
@@ -172,9 +172,9 @@ class NamedTables:
         if len(name) == 1 and is_path(name[0]):
             return table_not_found(name[0], ())
         with contextlib.suppress(HarnessError):
-            found = self.open(name[:-1]) if len(name) > 1 else None
-            if found is not None:
-                whole, table = found
+            result = self.open(name[:-1]) if len(name) > 1 else None
+            if result is not None:
+                whole, table = result
                 names = ", ".join(NAMES[(table if isinstance(table, Table) else table._source).format])
                 return TableNotFoundError(
                     f"There is no table {name_text(name)}; the metadata tables of {whole} are {names}",
@@ -260,11 +260,11 @@ def _ambiguous_error(name: Name, found: list[str], what: str = "Table") -> Ambig
 
 def _namespaces(catalog: Catalog, name: Name) -> list[Name]:
     """Return the namespaces of that name, regardless of case."""
-    found: list[Name] = [()]
+    result: list[Name] = [()]
     for part in name:
-        inner = (each for namespace in found for each in catalog.namespaces(namespace))
-        found = [each for each in inner if each[-1].casefold() == part.casefold()]
-    return found
+        inner = (each for namespace in result for each in catalog.namespaces(namespace))
+        result = [each for each in inner if each[-1].casefold() == part.casefold()]
+    return result
 
 
 def _fold(name: Name) -> Name:
@@ -275,7 +275,7 @@ _PLAIN = re.compile(r"[^\W\d]\w*")
 
 
 def in_sql(name: Name) -> str:
-    """Return a name as it is typed in SQL, like `sales."a-b"` or `"select".orders`."""
+    """Return a name in SQL syntax, like `sales."a-b"` or `"select".orders`."""
     return ".".join(
         part if _PLAIN.fullmatch(part) and part.lower() not in _reserved_words() else quoted(part) for part in name
     )

@@ -91,11 +91,11 @@ def on_both_sides(sides: tuple[_S, _S], description: str, action: Callable[[_S],
     Raises:
         SideFailedError: A side fails.
     """
-    found = []
+    result = []
     for number, side in enumerate(sides):
         with side_phase(number, description, recorded_rows(side)):
-            found.append(action(side))
-    return found[0], found[1]
+            result.append(action(side))
+    return result[0], result[1]
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,8 +185,8 @@ def _check_unique_keys(sides: HashedSides, hashing: Hashing, buckets: Sequence[B
     """
     cheap, other = cheaper_first(sides)
     differing = {b: sums for b, sums in buckets[other].items() if sums != buckets[cheap].get(b)}
-    for number, asked in ((cheap, buckets[cheap]), (other, differing)):
-        parts = list(bucket_batches((b, sums.rows) for b, sums in sorted(asked.items())))
+    for number, requested in ((cheap, buckets[cheap]), (other, differing)):
+        parts = list(bucket_batches((b, sums.rows) for b, sums in sorted(requested.items())))
         with side_phase(number, "looking for repeated keys on the {} side", len(parts), "parts") as advance:
             for some in parts:
                 repeated = sides[number].repeated(hashing, some)
@@ -208,8 +208,8 @@ def _fetch_rows(number: int, side: HashedSide, hashing: Hashing, wanted: Sequenc
     if not wanted:
         return _empty_rows(side, hashing, hashing.names)
     with side_phase(number, "fetching rows of the {} side to show", recorded_rows(side)):
-        found = side.rows(hashing, pa.array(sorted({first for first, _ in wanted}), pa.uint64()))
-        rows = _select_rows(found, hashing, set(wanted))
+        matches = side.rows(hashing, pa.array(sorted({first for first, _ in wanted}), pa.uint64()))
+        rows = _select_rows(matches, hashing, set(wanted))
         if rows.num_rows != len(wanted):
             raise EngineError(
                 f"The {LABELS[number]} side returned different rows when it was read again: compare a result that does "
@@ -429,7 +429,7 @@ class DifferenceReview:
     def columns(self, left: pa.Table, right: pa.Table, rules: Rules) -> tuple[ColumnDifference, ...]:
         """Return the columns that differ, with examples from the rows of both sides, which have their hash columns."""
         places = [{key: i for i, key in enumerate(_row_hashes(rows, self.hashing))} for rows in (left, right)]
-        found = []
+        result = []
         for name, totals in self.totals.items():
             pairs = [(places[0][key], places[1][key]) for key in totals.examples()]
             largest = None
@@ -439,9 +439,9 @@ class DifferenceReview:
                 line = NumberLine.for_types(left.schema.field(name).type, right.schema.field(name).type)
                 largest = None if line is None or apart is None else distance_text(line, apart)
             texts, paths = examples(left, right, name, pairs, rules)
-            found.append(ColumnDifference(column=name, largest=largest, examples=texts, paths=paths, **totals.counts))
+            result.append(ColumnDifference(column=name, largest=largest, examples=texts, paths=paths, **totals.counts))
         places_of = {name: place for place, name in enumerate(self.hashing.columns)}
-        return tuple(sorted(found, key=lambda each: places_of[each.column]))
+        return tuple(sorted(result, key=lambda each: places_of[each.column]))
 
     def _by_column(self, connection: duckdb.DuckDBPyConnection, load: Load) -> None:
         names = [name for name in self.hashing.columns if name not in self.hashing.keys]
@@ -474,10 +474,10 @@ class DifferenceReview:
             self.allowed += connection.execute("SELECT count(*) FROM passed").fetchall()[0][0]
         for part, text in zip(parts, judged, strict=True):
             sums = ", ".join(_SUMS.format(i=i, most=MOST_EXAMPLES) for i in part)
-            (found,) = connection.execute(f"SELECT {sums} FROM ({text})").fetchall()
-            width = len(found) // len(part)
+            (result,) = connection.execute(f"SELECT {sums} FROM ({text})").fetchall()
+            width = len(result) // len(part)
             for place, name in enumerate(names[part.start : part.stop]):
-                *counts, furthest, key, keys = found[place * width : (place + 1) * width]
+                *counts, furthest, key, keys = result[place * width : (place + 1) * width]
                 if counts[0] or counts[1]:
                     self.totals.setdefault(name, ColumnTotals()).add(counts, furthest, key, keys)
 

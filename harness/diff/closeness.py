@@ -241,8 +241,8 @@ def close_pairs(
                 for label, place, type_ in zip("lr", (i, len(names) + i), types, strict=True)
             ]
             texts.append(equal_within(values[0], values[1], tolerances[name]))
-        found = pa.table(connection.sql(f"SELECT {', '.join(texts)} FROM pairs ORDER BY place"))
-    return {name: found.column(i).to_pylist() for i, name in enumerate(names)}
+        result = pa.table(connection.sql(f"SELECT {', '.join(texts)} FROM pairs ORDER BY place"))
+    return {name: result.column(i).to_pylist() for i, name in enumerate(names)}
 
 
 def tolerance_line(column: str, left: pa.DataType, right: pa.DataType, tolerance: Tolerance) -> NumberLine:

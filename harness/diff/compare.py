@@ -178,13 +178,13 @@ class _Comparison:
             if self.rules.schema_only:
                 return self._with_relaxations(whole, self.rules)
             first = self.rules if self.rules.keys else replace(self.rules, tolerance={})
-            found = self._compare_rows(whole, sides, first)
-            if found.equal or close.tolerance == first.tolerance:
-                return found
+            result = self._compare_rows(whole, sides, first)
+            if result.equal or close.tolerance == first.tolerance:
+                return result
             return (
                 self._compare_rows(whole, sides, close)
                 if close.keys
-                else self._compare_within_tolerance(close, sides, found)
+                else self._compare_within_tolerance(close, sides, result)
             )
         except SideFailedError as failed:
             return self._compare_outcomes(failed, sides)
@@ -239,11 +239,11 @@ class _Comparison:
             for number, path in enumerate(paths):
                 if path is not None:
                     excluded[number].append(path)
-        found = [
+        result = [
             narrow_side(side, narrow_schema(schema, None if self.columns is None else chosen[i], excluded[i]))
             for i, (side, schema) in enumerate(zip(sides, schemas, strict=True))
         ]
-        return found[0], found[1]
+        return result[0], result[1]
 
     def _with_relaxations(self, found: ComparisonResult, rules: Rules) -> ComparisonResult:
         """Add a line for each difference that does not count, and for each column that is compared only in part."""
@@ -269,14 +269,14 @@ class _Comparison:
         group_by = tuple(name for name in partitions if name in columns)
         small = self._fetch_small_sides(sides, columns)
         if small is None:
-            found = compare_by_hashes(sides, columns, rules, group_by)
+            result = compare_by_hashes(sides, columns, rules, group_by)
         else:
             with phase("comparing rows"):
                 difference = rules.difference(*small, columns)
                 groups = count_by_columns(difference, small, group_by)
-                found = RowComparison((small[0].num_rows, small[1].num_rows), difference, small, *groups)
-        difference, shown, keys = found.difference, found.shown_rows, rules.keys
-        infos = [replace(side.info, rows=rows) for side, rows in zip(sides, found.rows, strict=True)]
+                result = RowComparison((small[0].num_rows, small[1].num_rows), difference, small, *groups)
+        difference, shown, keys = result.difference, result.shown_rows, rules.keys
+        infos = [replace(side.info, rows=rows) for side, rows in zip(sides, result.rows, strict=True)]
         plans, rows, files = (sides[0].plan, sides[1].plan), difference.rows, None
         if rows and plans != (None, None):
             with phase("finding the files of differing rows"):
@@ -287,9 +287,9 @@ class _Comparison:
             left=infos[0],
             right=infos[1],
             rows=rows,
-            grouped_by=group_by if found.by_group else (),
-            by_group=found.by_group,
-            groups=found.groups,
+            grouped_by=group_by if result.by_group else (),
+            by_group=result.by_group,
+            groups=result.groups,
             by_key=spread_by_key(difference, shown, keys[0], is_whole=small is not None) if is_known else None,
             by_file=files,
             **{name: getattr(difference, name) for name in SHARED_FIELDS},

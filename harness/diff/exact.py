@@ -32,18 +32,18 @@ def examples(
     left: pa.Table, right: pa.Table, column: str, pairs: Iterable[tuple[int, int]], rules: Rules
 ) -> tuple[tuple[tuple[str, str], ...], tuple[str, ...]]:
     """Return the first differing pairs of values as text and, for nested values, the path of the part in each pair."""
-    found: dict[tuple[str, str], str] = {}
+    result: dict[tuple[str, str], str] = {}
     a, b = left.column(column), right.column(column)
     are_nested = is_nested(a.type) and is_nested(b.type)
     for i, j in pairs:
         if are_nested:
             (part, *_), _ = rules.parts(column, a, i, b, j)
-            found.setdefault(part.values, part.path)
+            result.setdefault(part.values, part.path)
         else:
-            found[show_pair(a, i, b, j)] = column
-        if len(found) == MOST_EXAMPLES:
+            result[show_pair(a, i, b, j)] = column
+        if len(result) == MOST_EXAMPLES:
             break
-    return tuple(found), tuple(found.values()) if are_nested else ()
+    return tuple(result), tuple(result.values()) if are_nested else ()
 
 
 def distance(left: Hashable, right: Hashable) -> Decimal | float | None:
@@ -79,7 +79,7 @@ _MOST_PAIRS = 250_000
 class DifferingRow:
     """A row that differs.
 
-    If the row occurs several times in a table, the index is that of its first occurrence.
+    If the row occurs several times in a table, the index is the one of the first occurrence.
 
     Attributes:
         kind: The kind of difference.
@@ -102,7 +102,7 @@ class Difference:
     values.
 
     Attributes:
-        differing: All differing rows. Those in `rows` come first, in the same order.
+        differing: All differing rows. The ones in `rows` come first, in the same order.
     """
 
     rows: tuple[RowDifference, ...] = ()
@@ -128,7 +128,7 @@ def _multiset_difference(sides: _RowTables) -> Difference:
     shares = _display_shares([len(lefts), len(rights)], sides.rules.max_rows)
     first_left = {row: i for i, row in reversed([*enumerate(sides.left_rows)]) if row in lefts}
     first_right = {row: i for i, row in reversed([*enumerate(sides.right_rows)]) if row in rights}
-    found = [
+    result = [
         [
             DifferingRow(RowKind.ONLY_LEFT, first_left[row], None, lefts[row])
             for row in _order_for_display(lefts, shares[0])
@@ -138,11 +138,11 @@ def _multiset_difference(sides: _RowTables) -> Difference:
             for row in _order_for_display(rights, shares[1])
         ],
     ]
-    shown = ([each.left or 0 for each in found[0][: shares[0]]], [each.right or 0 for each in found[1][: shares[1]]])
+    shown = ([each.left or 0 for each in result[0][: shares[0]]], [each.right or 0 for each in result[1][: shares[1]]])
     partners = sides.partners(*shown)
     alike = [(shown[0][a], shown[1][b - shares[0]]) for a, b in partners.items() if a < b]
     counts = {"only_left": sum(lefts.values()), "only_right": sum(rights.values())}
-    return sides.difference(found, shares, alike, partners, counts)
+    return sides.difference(result, shares, alike, partners, counts)
 
 
 def _keyed_difference(sides: _RowTables) -> Difference:
@@ -166,12 +166,12 @@ def _keyed_difference(sides: _RowTables) -> Difference:
     only_right = [key for key in right_keys if key not in left_keys]
     kinds = {RowKind.CHANGED: changed, RowKind.ONLY_LEFT: only_left, RowKind.ONLY_RIGHT: only_right}
     shares = _display_shares([*map(len, kinds.values())], rules.max_rows)
-    found = [
+    result = [
         [DifferingRow(kind, left_keys.get(key), right_keys.get(key)) for key in _order_for_display(keys, share)]
         for (kind, keys), share in zip(kinds.items(), shares, strict=True)
     ]
     counts = {"only_left": len(only_left), "only_right": len(only_right), "changed": len(changed)}
-    return sides.difference(found, shares, pairs, {}, counts | {"allowed": len(unequal) - len(changed)})
+    return sides.difference(result, shares, pairs, {}, counts | {"allowed": len(unequal) - len(changed)})
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,7 +219,7 @@ class _RowTables:
 
     def by_column(self, pairs: Sequence[tuple[int, int]]) -> tuple[ColumnDifference, ...]:
         """Return the columns in which at least one pair of rows differs."""
-        found = []
+        result = []
         for number, column in enumerate(self.columns):
             unequal = [(i, j) for i, j in pairs if self.left_rows[i][number] != self.right_rows[j][number]]
             if not unequal:
@@ -232,7 +232,7 @@ class _RowTables:
             furthest = max(known, key=known.__getitem__, default=None)
             first = [] if furthest is None else [furthest]
             texts, paths = examples(self.left, self.right, column, first + differing, self.rules)
-            found.append(
+            result.append(
                 ColumnDifference(
                     column=column,
                     rows=len(differing),
@@ -244,7 +244,7 @@ class _RowTables:
                     paths=paths,
                 )
             )
-        return tuple(found)
+        return tuple(result)
 
     def partners(self, lefts: Sequence[int], rights: Sequence[int]) -> dict[int, int]:
         """Return the partner of each row: the most similar row of the opposite side.
@@ -424,7 +424,7 @@ class Rules:
             RequestError: A tolerance is for a column or part that is not compared, or does not fit the values.
         """
         schemas = [pa.schema([schema.field(name) for name in columns]) for schema in (left, right)]
-        found: dict[str, dict[ColumnPath, Tolerance]] = {}
+        result: dict[str, dict[ColumnPath, Tolerance]] = {}
         given = self.tolerance
         if FLOATS not in columns:
             other = float_texts(schemas[1])
@@ -441,8 +441,8 @@ class Rules:
             if path[0] in self.keys or is_in_key(path, schemas[0]):
                 raise RequestError(f"Cannot use a tolerance of {text!r}: it is part of a key", field=text)
             tolerance_line(text, type_at(path, schemas[0]), type_at(path, schemas[1]), tolerance)
-            found.setdefault(path[0], {})[path[1:]] = tolerance
-        return replace(self, tolerances=found)
+            result.setdefault(path[0], {})[path[1:]] = tolerance
+        return replace(self, tolerances=result)
 
     def parts(
         self, column: str, left: pa.ChunkedArray, i: int, right: pa.ChunkedArray, j: int

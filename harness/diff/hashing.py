@@ -419,12 +419,12 @@ def _bytes_hash(value: DuckDBValue, lane: Lane) -> str:
 def field_values(value: DuckDBValue) -> dict[str, DuckDBValue]:
     """Return the struct fields in a value's form, by name."""
     assert isinstance(value.form, StructFields)
-    found = {}
+    result = {}
     for name, form in value.form.fields:
         place = value.logical.get_field_index(name)
         access, type_ = f"struct_extract_at({value.text}, {place + 1})", value.logical.field(place).type
-        found[name] = DuckDBValue(access, child_type(value.stored, place), type_, form, value.depth)
-    return found
+        result[name] = DuckDBValue(access, child_type(value.stored, place), type_, form, value.depth)
+    return result
 
 
 def element_value(value: DuckDBValue, text: str) -> DuckDBValue:

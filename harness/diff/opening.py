@@ -111,8 +111,8 @@ def last_bit_tolerances(query: Query, columns: list[str]) -> dict[str, Tolerance
 
 def engine_version(engine: str) -> str:
     """Return the name and version of an engine, for example `duckdb 2.0.0`."""
-    found = find_engine(engine)
-    return f"{found.name} {found.version()}"
+    result = find_engine(engine)
+    return f"{result.name} {result.version()}"
 
 
 _ACCEPTED = (
@@ -299,14 +299,14 @@ class SideOpening:
                 f"Cannot compare {column!r}: the {self.label} side has {len(places)} columns of that name",
                 field=column,
             )
-        found = places or [place for place, name in enumerate(names) if is_inside(column, name)]
-        if not found:
+        result = places or [place for place, name in enumerate(names) if is_inside(column, name)]
+        if not result:
             raise UnknownColumnError(
                 f"Cannot compare {column!r}: the {self.label} side has no column of that name; "
                 f"{suggestion(column, [names])}",
                 field=column,
             )
-        return found
+        return result
 
     def _plan_scan(self, data: Snapshot | Changes, select_columns: Callable[[Sequence[str]], list[int]]) -> PlannedScan:
         if isinstance(data, Changes):

@@ -92,11 +92,11 @@ def with_origins(
         located = {i: difference.differing[i] for i in sorted({*range(len(difference.rows)), *counted})}
         lefts = lookup.origins(located, rows[0], {i: row.left for i, row in located.items()}, plans)
         rights = lookup.origins(located, rows[1], {i: row.right for i, row in located.items()}, plans[::-1])
-    found = tuple(
+    result = tuple(
         replace(row, left_origins=lefts.get(i, ()), right_origins=rights.get(i, ()))
         for i, row in enumerate(difference.rows)
     )
-    return found, spread_by_file({i: located[i] for i in counted}, lefts, rights)
+    return result, spread_by_file({i: located[i] for i in counted}, lefts, rights)
 
 
 def hiding_deletes(plan: PlannedScan, places: Iterable[RowPlace]) -> dict[RowPlace, tuple[str, ...]]:
@@ -111,11 +111,11 @@ def hiding_deletes(plan: PlannedScan, places: Iterable[RowPlace]) -> dict[RowPla
             wanted.setdefault(ordinals[path], []).append(position)
     deleted = plan.load_positions(wanted)
     positional = plan.position_hits()
-    found = {}
+    result = {}
     for ordinal, positions in wanted.items():
         sources = [source.path for source, files in positional if ordinal in files]
         for position in positions:
-            found[ordinal, position] = sources[:] if position in deleted.get(ordinal, ()) else []
+            result[ordinal, position] = sources[:] if position in deleted.get(ordinal, ()) else []
     by_scope: dict[int, list[int]] = {}
     scopes = plan.files.column("delete_set").to_pylist()
     for ordinal in wanted:
@@ -123,9 +123,9 @@ def hiding_deletes(plan: PlannedScan, places: Iterable[RowPlace]) -> dict[RowPla
     probe = _DeleteProbe(plan, wanted)
     for scope, members in by_scope.items():
         for place, delete in probe.hits(members, plan.delete_sets[scope]):
-            found[place].append(plan.equality_deletes[delete].path)
+            result[place].append(plan.equality_deletes[delete].path)
     paths = plan.files.column("path")
-    return {(paths[o].as_py(), position): tuple(dict.fromkeys(by)) for (o, position), by in found.items()}
+    return {(paths[o].as_py(), position): tuple(dict.fromkeys(by)) for (o, position), by in result.items()}
 
 
 @dataclass(slots=True)
@@ -222,7 +222,7 @@ class _RowLookup:
         elsewhere: dict[RowPlace, tuple[str, ...]] = {}
         whole = set[str]()
         if other is not None:
-            held = {each.place for number, found in by_number.items() if number < self.shown for each in found}
+            held = {each.place for number, result in by_number.items() if number < self.shown for each in result}
             elsewhere = hiding_deletes(other, sorted(held))
             files = zip(*(other.files.column(n).to_pylist() for n in ("path", "positions", "delete_set")), strict=True)
             whole = {path for path, positions, scope in files if positions is None and not other.delete_sets[scope]}
@@ -240,9 +240,9 @@ class _RowLookup:
         return {
             number: tuple(
                 Origin(file=c.place[0], position=c.place[1], hidden_by=elsewhere.get(c.place, ()))
-                for c in sorted(found, key=rank)[: min(differing[number].count, MOST_ORIGINS)]
+                for c in sorted(result, key=rank)[: min(differing[number].count, MOST_ORIGINS)]
             )
-            for number, found in by_number.items()
+            for number, result in by_number.items()
         }
 
     def _candidates(self, plan: PlannedScan, wanted: pa.Table) -> list[list[_Candidate]] | None:
@@ -261,7 +261,7 @@ class _RowLookup:
         ):
             by_match.setdefault(key, []).append((row, (file, position), deleted))
         return [
-            [_Candidate(where, found != row, deleted) for found, where, deleted in by_match.get(key, ())]
+            [_Candidate(where, result != row, deleted) for result, where, deleted in by_match.get(key, ())]
             for key, row in zip(self._rows(wanted, matched), self._rows(wanted, self.columns), strict=True)
         ]
 

@@ -63,10 +63,10 @@ def differing_parts(
         right: An array of one value.
         tolerances: The tolerances by path inside the column.
     """
-    found = list(islice(_find_parts((), column, left, right), _MOST_SEARCHED + 1))
-    kept = _parts_beyond_tolerance(found[:_MOST_SEARCHED], tolerances) or [_Part((), column, left, right)]
+    result = list(islice(_find_parts((), column, left, right), _MOST_SEARCHED + 1))
+    kept = _parts_beyond_tolerance(result[:_MOST_SEARCHED], tolerances) or [_Part((), column, left, right)]
     shown = tuple(PartDifference(column, part.text, *_texts(part)) for part in kept[:MOST_PARTS])
-    return shown, len(kept) > MOST_PARTS or len(found) > _MOST_SEARCHED
+    return shown, len(kept) > MOST_PARTS or len(result) > _MOST_SEARCHED
 
 
 def _find_parts(path: ColumnPath, text: str, left: pa.Array, right: pa.Array) -> Iterator[_Part]:
@@ -99,8 +99,8 @@ def _entries(map_: pa.Array) -> dict[object, tuple[str, pa.Array]] | None:
     """Return the printed key and the value of each map entry, by key, or None if two entries have the same key."""
     keys, values = children_of(map_)
     listed = zip(canonical_values(keys), show_values(keys), (values.slice(i, 1) for i in range(len(keys))), strict=True)
-    found = {key: (text, value) for key, text, value in listed}
-    return found if len(found) == len(keys) else None
+    result = {key: (text, value) for key, text, value in listed}
+    return result if len(result) == len(keys) else None
 
 
 def _entry_parts(

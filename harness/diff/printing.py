@@ -50,7 +50,7 @@ def show(column: ArrowColumn, place: int) -> str:
 
 
 def show_pair(left: ArrowColumn, left_place: int, right: ArrowColumn, right_place: int) -> tuple[str, str]:
-    """Return two different values as texts that show where they differ.
+    """Return two different values as texts in which the difference is visible.
 
     Long values are cut in the same way, around the first difference. Texts that look the same are shown in ASCII
     escapes. Other values that print the same are shown with their types.
@@ -107,10 +107,10 @@ def show_values(array: pa.Array) -> list[str]:
         keys, values = children_of(array)
         order = map(order_key, canonical_values(keys))
         entries = list(zip(order, show_values(keys), show_values(values), strict=True))
-        found = (
+        result = (
             None if row is None else sorted(row, key=lambda entry: entry[0]) for row in group_elements(entries, array)
         )
-        return ["NULL" if row is None else f"map{{{', '.join(f'{k}: {v}' for _, k, v in row)}}}" for row in found]
+        return ["NULL" if row is None else f"map{{{', '.join(f'{k}: {v}' for _, k, v in row)}}}" for row in result]
     if is_list(type_):
         texts = show_values(elements_of(array))
         return ["NULL" if row is None else f"[{', '.join(row)}]" for row in group_elements(texts, array)]

@@ -49,19 +49,19 @@ class QueryRun:
         results: list[pa.Table | HarnessError] = []
         seconds: list[float] = []
         try:
-            asked = [
+            requested = [
                 Query(to_duckdb(query.text), tables)
                 if self.dialect == "spark" and engine != "spark"
                 else Query(query.text, tables, self.dialect)
                 for tables, engine in zip(self.tables, self.engines, strict=True)
             ]
-            for each, engine in zip(asked, self.engines, strict=True):
+            for each, engine in zip(requested, self.engines, strict=True):
                 start = time.perf_counter()
                 results.append(_read_rows(each.run(engine, None)))
                 seconds.append(time.perf_counter() - start)
         except (RequestError, UnsupportedError) as error:
             return BatchEntry(name=query.name, outcome=BatchOutcome.REFUSED, message=str(error))
-        comparison, reasons = self._compare(query, asked[1], results[0], results[1])
+        comparison, reasons = self._compare(query, requested[1], results[0], results[1])
         return batch_entry(query.name, comparison, message=reasons, seconds=(seconds[0], seconds[1]))
 
     def _compare(
@@ -78,7 +78,7 @@ class QueryRun:
                 allowed = last_bit_tolerances(asked, left.column_names)
                 floats = _floats(left) & _floats(right) - untouched
                 tolerance |= {name: each for name, each in allowed.items() if name in floats}
-        found = compare(
+        result = compare(
             left,
             right,
             keys=query.keys,
@@ -89,13 +89,13 @@ class QueryRun:
             max_rows=self.max_rows,
             names=[f"{query.name} on {engine_version(engine)}" for engine in self.engines],
         )
-        columns = [each.column for each in found.by_column if each.allowed]
+        columns = [each.column for each in result.by_column if each.allowed]
         used = sorted(
             name for name in tolerance if name == FLOATS or any(name == c or is_inside(name, c) for c in columns)
         )
-        if not (found.equal and columns):
-            return found, None
-        return found, "; ".join(f"{name} within {tolerance[name]}" for name in used)
+        if not (result.equal and columns):
+            return result, None
+        return result, "; ".join(f"{name} within {tolerance[name]}" for name in used)
 
 
 def _floats(rows: pa.Table) -> set[str]:

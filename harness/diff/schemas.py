@@ -67,9 +67,9 @@ def compare_schemas(
     fields = [{field.name: [field] for field in schema} for schema in (left, right)]
     for name in dict.fromkeys([*left.names, *right.names]):
         a, b = (own.get(name, ()) for own in fields)
-        found = list(_compare_fields("", a, b, rules))
-        differences += found
-        if all(difference.kind in _EXACT for difference in found):
+        result = list(_compare_fields("", a, b, rules))
+        differences += result
+        if all(difference.kind in _EXACT for difference in result):
             common.append(name)
     return (*differences, *_compare_order(left.names, right.names)), tuple(common)
 

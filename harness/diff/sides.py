@@ -266,8 +266,8 @@ class DuckDBSide:
         """Return the sums of all rows by bucket. Empty buckets are left out."""
         with translate_duckdb_errors(self.info, self.plan):
             bucketed = self.hashed(hashing).project(f"{hashing.bucket} AS b, h1, h2")
-            found = bucketed.aggregate("b, count(*) AS n, sum(h1) AS s1, sum(h2) AS s2", "b").fetchall()
-        return {int(b): Sums(int(n), int(s1), int(s2)) for b, n, s1, s2 in found}
+            result = bucketed.aggregate("b, count(*) AS n, sum(h1) AS s1, sum(h2) AS s2", "b").fetchall()
+        return {int(b): Sums(int(n), int(s1), int(s2)) for b, n, s1, s2 in result}
 
     def hashes(self, hashing: Hashing, buckets: Sequence[int]) -> pa.Table:
         """Return the hashes of the rows in some buckets, as uint64 columns named `hashing.names`.
@@ -294,8 +294,8 @@ class DuckDBSide:
                 f"{hashing.grouped_by[0]} IN ({', '.join(map(str, wanted.to_pylist()))})"
             )
             counted = kept.project(f"*, row_number() OVER (PARTITION BY {names}) AS n").filter("n = 1")
-            found = pa.table(counted.project(", ".join([*shown, names])))
-            return with_hashes(self._conform(found, hashing.columns), found.select(hashing.names))
+            matches = pa.table(counted.project(", ".join([*shown, names])))
+            return with_hashes(self._conform(matches, hashing.columns), matches.select(hashing.names))
 
     def matching(self, hashing: Hashing, wanted: WantedRows, columns: Sequence[str]) -> Iterator[pa.Table]:
         """Yield batches that hold at least the rows with the wanted hashes.
@@ -312,8 +312,8 @@ class DuckDBSide:
             projected = kept.project(", ".join([*shown, *hashing.grouped_by]))
             renamed = hasattr(projected, "to_arrow_reader")  # since DuckDB 2.0
             for batch in projected.to_arrow_reader() if renamed else projected.fetch_record_batch():
-                found = pa.Table.from_batches([batch])
-                yield with_hashes(self._conform(found, columns), found.select(hashing.grouped_by))
+                result = pa.Table.from_batches([batch])
+                yield with_hashes(self._conform(result, columns), result.select(hashing.grouped_by))
 
     def repeated(self, hashing: Hashing, buckets: Sequence[int]) -> pa.Table:
         """Return some keys that occur in several rows: `k1` and `k2`, and the number of rows in `n`.
@@ -496,13 +496,13 @@ def reconcile(sides: tuple[Side, Side], columns: tuple[str, ...]) -> tuple[Side,
     as every engine does it the same way; DuckDB's direct cast divides, and can return the float beside it. A boolean
     compared with an integer becomes 1 or 0 (`TypeRule.TRUTH`).
     """
-    schemas, found = [side.schema for side in sides], []
+    schemas, result = [side.schema for side in sides], []
     for side, own, other in zip(sides, schemas, reversed(schemas), strict=True):
         wanted = {own.get_field_index(n): conversion_type(own.field(n).type, other.field(n).type) for n in columns}
         types = {place: type_ for place, type_ in wanted.items() if type_ is not None}
         casts = {place: _CASTS[type_].format for place, type_ in types.items()}
-        found.append(in_engine(side).with_columns(casts, types) if types else side)
-    return found[0], found[1]
+        result.append(in_engine(side).with_columns(casts, types) if types else side)
+    return result[0], result[1]
 
 
 _CASTS = {

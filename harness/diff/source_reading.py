@@ -125,10 +125,10 @@ def _scan(source: RowSource, connection: duckdb.DuckDBPyConnection) -> str:
             tabs = ", delim = '\t'" if ".tsv" in source.place.lower() else ""
             return f"read_csv({place}, all_varchar = true, header = true, allow_quoted_nulls = false{tabs})"
         case SourceKind.JSON:
-            found = connection.sql(f"SELECT * FROM read_json({place}, convert_strings_to_integers = false)")
+            result = connection.sql(f"SELECT * FROM read_json({place}, convert_strings_to_integers = false)")
             columns = {
                 name: str(type_) if type_.id in ("list", "struct", "map") else "VARCHAR"
-                for name, type_ in zip(found.columns, found.types, strict=True)
+                for name, type_ in zip(result.columns, result.types, strict=True)
             }
             listed = ", ".join(f"{sqltext.name(name)}: {sqltext.text(type_)}" for name, type_ in columns.items())
             return f"read_json({place}, columns = {{{listed}}})"

@@ -69,8 +69,8 @@ class RowSource:
             return RowSource(kind, place, query=what) if _QUERY.match(what) else RowSource(kind, place, table=what)
         if text.endswith(".metadata.json"):
             return None
-        found = _FILES.search(text)
-        return None if found is None else RowSource(_ENDINGS[found[1].lower()], text)
+        result = _FILES.search(text)
+        return None if result is None else RowSource(_ENDINGS[result[1].lower()], text)
 
     def with_query(self, query: str) -> RowSource:
         """Return the source of a query's result. The source's rows are the table `t` in the query."""
@@ -78,7 +78,7 @@ class RowSource:
 
     @property
     def has_types(self) -> bool:
-        """Whether the columns have types. If not, they are text and are read as the types of the other side."""
+        """True if the columns have types. Otherwise they are text, and are read with the types of the opposite side."""
         return self.kind not in (SourceKind.CSV, SourceKind.JSON)
 
     @property

@@ -163,9 +163,9 @@ def hash_with_duckdb(frame: DataFrame, schema: pa.Schema, hashing: Hashing, *, k
         for batch in batches:
             connection.register("batch", to_duckdb_types(pa.Table.from_batches([batch])))
             side = DuckDBSide(info=_WORKER, relation=connection.table("batch"), schema=schema)
-            found = pa.table(side.hashed(hashing)).combine_chunks()
+            result = pa.table(side.hashed(hashing)).combine_chunks()
             connection.unregister("batch")
-            hashes = [pa.array(column.combine_chunks()).view(pa.int64()) for column in found.columns]
+            hashes = [pa.array(column.combine_chunks()).view(pa.int64()) for column in result.columns]
             names = [*batch.schema.names[:kept], *hashing.names]
             yield pa.RecordBatch.from_arrays([*batch.columns[:kept], *hashes], names=names)
 
@@ -189,20 +189,20 @@ class SparkSide:
     plan: PlannedScan | None = None
 
     def head(self, columns: Sequence[str], limit: int) -> pa.Table:
-        """See `DuckDBSide.head`."""
+        """Do the same as `DuckDBSide.head`, on Spark."""
         with translate_spark_errors(self.info):
             return self._conform(self.frame.select(*self._select_columns(columns)).limit(limit).toArrow(), columns)
 
     def buckets(self, hashing: Hashing) -> Buckets:
-        """See `DuckDBSide.buckets`."""
+        """Do the same as `DuckDBSide.buckets`, on Spark."""
         session = self.frame.sparkSession
         with translate_spark_errors(self.info):
             hashed = self._hashed(hashing)
             if not has_gateway(session):
                 return _sums_by_bucket(hashed.withColumn("b", functions.expr(hashing.bucket)))
             by = hashing.names.index(hashing.grouped_by[0])
-            found = Gateway.for_session(session).bucket_sums(hashed, lanes=(0, 1), by=by, bits=BITS)
-        words = np.frombuffer(found, ">u8").astype(object).reshape(-1, 5)
+            result = Gateway.for_session(session).bucket_sums(hashed, lanes=(0, 1), by=by, bits=BITS)
+        words = np.frombuffer(result, ">u8").astype(object).reshape(-1, 5)
         return {
             bucket: Sums(rows, low1 + (high1 << 64), low2 + (high2 << 64))
             for bucket, (rows, low1, high1, low2, high2) in enumerate(words.tolist())
@@ -210,22 +210,22 @@ class SparkSide:
         }
 
     def hashes(self, hashing: Hashing, buckets: Sequence[int]) -> pa.Table:
-        """See `DuckDBSide.hashes`."""
+        """Do the same as `DuckDBSide.hashes`, on Spark."""
         with translate_spark_errors(self.info):
             return _as_unsigned(self._hashed(hashing).filter(hashing.bucket_condition(buckets)).toArrow())
 
     def rows(self, hashing: Hashing, wanted: pa.Array) -> pa.Table:
-        """See `DuckDBSide.rows`."""
+        """Do the same as `DuckDBSide.rows`, on Spark."""
         signed = pa.array(wanted, pa.uint64()).view(pa.int64()).to_pylist()
         with translate_spark_errors(self.info):
             hashed = self._hashed(hashing, keep=True)
             kept = hashed.filter(functions.col(hashing.grouped_by[0]).isin(signed)).dropDuplicates(list(hashing.names))
-            found = kept.select(*self._select_columns(hashing.columns), *hashing.names).toArrow()
-            rows = self._conform(found.select(range(len(hashing.columns))), hashing.columns)
-        return with_hashes(rows, _as_unsigned(found.select(hashing.names)))
+            result = kept.select(*self._select_columns(hashing.columns), *hashing.names).toArrow()
+            rows = self._conform(result.select(range(len(hashing.columns))), hashing.columns)
+        return with_hashes(rows, _as_unsigned(result.select(hashing.names)))
 
     def matching(self, hashing: Hashing, wanted: WantedRows, columns: Sequence[str]) -> Iterator[pa.Table]:
-        """See `DuckDBSide.matching`."""
+        """Do the same as `DuckDBSide.matching`, on Spark."""
         lane = hashing.grouped_by[0]
         with translate_spark_errors(self.info):
             kept = self._hashed(hashing, keep=True).filter(hashing.bucket_condition(wanted.buckets))
@@ -233,20 +233,20 @@ class SparkSide:
                 wanted = pa.table({"w": wanted.filter_hashes.combine_chunks().view(pa.int64())})
                 listed = functions.broadcast(self.frame.sparkSession.createDataFrame(wanted))
                 kept = kept.join(listed, functions.col(lane) == functions.col("w"), "left_semi")
-            found = kept.select(*self._select_columns(columns), *hashing.grouped_by).toArrow()
-            rows = self._conform(found.select(range(len(columns))), columns)
-        yield with_hashes(rows, _as_unsigned(found.select(hashing.grouped_by)))
+            result = kept.select(*self._select_columns(columns), *hashing.grouped_by).toArrow()
+            rows = self._conform(result.select(range(len(columns))), columns)
+        yield with_hashes(rows, _as_unsigned(result.select(hashing.grouped_by)))
 
     def repeated(self, hashing: Hashing, buckets: Sequence[int]) -> pa.Table:
-        """See `DuckDBSide.repeated`."""
+        """Do the same as `DuckDBSide.repeated`, on Spark."""
         with translate_spark_errors(self.info):
             kept = self._hashed(hashing).filter(hashing.bucket_condition(buckets))
             grouped = kept.groupBy("k1", "k2").agg(functions.count(functions.lit(1)).alias("n"))
-            found = grouped.filter(functions.col("n") > 1).orderBy("k1", "k2").limit(MOST_REPEATED).toArrow()
-        return _as_unsigned(found.select(["k1", "k2"])).append_column("n", found.column("n"))
+            result = grouped.filter(functions.col("n") > 1).orderBy("k1", "k2").limit(MOST_REPEATED).toArrow()
+        return _as_unsigned(result.select(["k1", "k2"])).append_column("n", result.column("n"))
 
     def with_columns(self, texts: Mapping[int, Callable[[str], str]], types: Mapping[int, pa.DataType]) -> SparkSide:
-        """See `DuckDBSide.with_columns`."""
+        """Do the same as `DuckDBSide.with_columns`, on Spark."""
         chosen = [f"{texts.get(i, str)(name)} AS {name}" for i, name in enumerate(self.frame.columns)]
         schema, stored = with_types(self.schema, types), self.stored and with_types(self.stored, types)
         return replace(self, frame=self.frame.selectExpr(*chosen), schema=schema, stored=stored, plan=None)
@@ -284,8 +284,8 @@ class SparkSide:
 def _sums_by_bucket(bucketed: DataFrame) -> Buckets:
     """Return the sums by bucket `b` without Java, exactly, as decimals of the unsigned hashes."""
     sums = [f"sum(CAST({lane} AS DECIMAL(20, 0)) + IF({lane} < 0, {1 << 64}, 0))" for lane in ("h1", "h2")]
-    found = bucketed.groupBy("b").agg(*map(functions.expr, ("count(*)", *sums))).toArrow()
-    columns = [column.to_pylist() for column in found.columns]
+    result = bucketed.groupBy("b").agg(*map(functions.expr, ("count(*)", *sums))).toArrow()
+    columns = [column.to_pylist() for column in result.columns]
     return {b: Sums(n, int(first), int(second)) for b, n, first, second in zip(*columns, strict=True)}
 
 

@@ -88,8 +88,8 @@ def spread_by_key(difference: Difference, tables: tuple[pa.Table, pa.Table], key
         else:
             places.append(("NULL" if value is None else str(value), kinds))
     rows = sum(kinds.total() for kinds in counts.values())
-    found = tuple(_group_difference((label,), kinds) for label, kinds in places)
-    return Spread(places=found, rows=rows, total=len(found), is_whole=is_whole)
+    result = tuple(_group_difference((label,), kinds) for label, kinds in places)
+    return Spread(places=result, rows=rows, total=len(result), is_whole=is_whole)
 
 
 MOST_GROUPS = 20
@@ -104,7 +104,7 @@ Load: TypeAlias = Callable[[str, int, pa.Table, Sequence[str]], None]
 def partition_columns(plan: ScanPlan) -> tuple[str, ...]:
     """Return the columns of a planned table whose values are partition values.
 
-    Columns that are only the source of another transform, like a bucket or a day, are not included.
+    Columns that are only the source of another transform, like a bucket or a day, are left out.
     """
     sources = {source for partition in plan.partitions for source in partition.constants}
     return tuple(field.name for field in plan.columns if field.id in sources)
@@ -143,10 +143,10 @@ class GroupCounts:
                 f"SELECT {listed}, d.kind, sum(d.n)::BIGINT AS n FROM ({once}) x JOIN d ON d.a = x.k1 AND d.b = x.k2 "
                 f"WHERE d.kind IN ({kinds}) GROUP BY {listed}, d.kind ORDER BY n DESC LIMIT {_MOST_COUNTED}"
             )
-            found = pa.table(connection.sql(grouped))
+            result = pa.table(connection.sql(grouped))
             types = [display_type(self.schemas[number].field(name).type) for name in self.columns]
-            shown = [found.column(i).cast(type_) for i, type_ in enumerate(types)]
-            counted = zip(found.column("kind").to_pylist(), found.column("n").to_pylist(), strict=True)
+            shown = [result.column(i).cast(type_) for i, type_ in enumerate(types)]
+            counted = zip(result.column("kind").to_pylist(), result.column("n").to_pylist(), strict=True)
             for place, (kind, rows) in enumerate(counted):
                 self.counts[tuple(show(column, place) for column in shown)][_KINDS[kind]] += rows
 
@@ -209,7 +209,7 @@ def spread_by_file(
     rows = 0
     for number, row in differing.items():
         origins = (("left", lefts.get(number, ())), ("right", rights.get(number, ())))
-        pairs = [(side, origin.file) for side, found in origins for origin in found]
+        pairs = [(side, origin.file) for side, result in origins for origin in result]
         files = [file for _, file in pairs]
         for file in set(files) if row.kind is RowKind.CHANGED else files:
             counts[file][row.kind] += 1

@@ -46,15 +46,15 @@ class Tolerance:
             RequestError: The text is not a tolerance, or is negative.
         """
         amount, _, reason = text.partition(" because ")
-        found = _AMOUNT.fullmatch(amount.strip())
-        measure, factor = _UNITS.get(found["unit"].strip().lower(), (None, "0")) if found else (None, "0")
-        if found is None or measure is None:
+        result = _AMOUNT.fullmatch(amount.strip())
+        measure, factor = _UNITS.get(result["unit"].strip().lower(), (None, "0")) if result else (None, "0")
+        if result is None or measure is None:
             raise RequestError(
                 f"Invalid tolerance {text!r}: expected an amount such as 0.01, 0.1%, 1e-9 relative, 4 ulps or 500 ms, "
                 "optionally followed by because REASON"
             )
         try:
-            number = Decimal(found["number"]) * Decimal(factor)
+            number = Decimal(result["number"]) * Decimal(factor)
         except InvalidOperation:
             raise RequestError(f"Invalid tolerance {text!r}: its amount has too many digits") from None
         return Tolerance(number, measure, reason.strip() or None)

@@ -129,7 +129,7 @@ class OpenedFiles:
 
     @staticmethod
     def from_forms(forms: Sequence[FileForm], rows: Sequence[int | None]) -> OpenedFiles:
-        """Collect the forms and row counts of files, given one of each per file."""
+        """Collect the forms and row counts of files. Both arguments have one entry per file."""
         counts = np.array([UNKNOWN if count is None else count for count in rows], np.int64)
         distinct = {id(form): form for form in forms}
         if len(distinct) == 1:  # hashing a form takes 0.2 µs per column of its schema
@@ -242,7 +242,7 @@ class Inspector:
         )
         if not self.plan.lookup.is_delta and is_positional(form.schema, name_mapping=mapping, file_format=form.format):
             self._doubt(
-                f"Columns of files without field ids, such as {files.name(first)}, are taken by their positions, "
+                f"Columns of files without field ids, for example {files.name(first)}, are matched by position, "
                 f"because table {self.plan.table} has no name mapping [iceberg 5.6]"
             )
         return FileGroup(members=members, rows=rows, form=form, sources=sources)
@@ -267,7 +267,7 @@ class Inspector:
             if files.exact[number] or not opened.forms[opened.form[place]].schema:
                 found = int(opened.rows[place])
                 raise wrong_count(files.name(number), found, int(expected[place]), self.plan.table)
-        others = f", and those of {len(wrong) - 1} more files" if len(wrong) > 1 else ""
+        others = f"; {len(wrong) - 1} more files are affected" if len(wrong) > 1 else ""
         self._doubt(
             f"Recorded row counts of table {self.plan.table} are wrong: {files.name(int(numbers[wrong[0]]))} has "
             f"{opened.rows[wrong[0]]} rows, the metadata says {expected[wrong[0]]}{others} "
@@ -296,8 +296,8 @@ class Inspector:
             rule = rule_in_format("iceberg 5.2", self.plan.format)
             self._doubt(
                 f"Data file {files.name(int(unmatched[0]))}{others} of table {self.plan.table} has no column of the "
-                "table's schema, so all its values are null, a default or a partition value; unless its columns were "
-                f"all dropped since, compare its names and field ids with the schema [{rule}]"
+                "table's schema, so it only yields nulls, defaults and partition values; compare its names and field "
+                f"ids with the schema, unless all its columns were dropped [{rule}]"
             )
 
     def _doubt(self, sentence: str) -> None:
@@ -314,8 +314,8 @@ def _group_places(files: ScanFiles, numbers: Indices, opened: OpenedFiles) -> li
     partition = files.partition[numbers].tolist()
     columns = {place: frozenset(files.constants[place]) for place in set(partition)}
     parts: dict[tuple[int, int, frozenset[int]], list[int]] = {}
-    alike = zip(opened.form.tolist(), files.split[numbers].tolist(), map(columns.__getitem__, partition), strict=True)
-    for place, key in enumerate(alike):
+    keys = zip(opened.form.tolist(), files.split[numbers].tolist(), map(columns.__getitem__, partition), strict=True)
+    for place, key in enumerate(keys):
         parts.setdefault(key, []).append(place)
     return [np.array(places) for places in parts.values()]
 
@@ -380,23 +380,23 @@ def check_partition_values(
         f"WHERE row_group_id = 0 AND path_in_schema IN ({listed})"
     ).fetchall()
     for name, low, high, nulls, values in rows:
-        wanted = checked[name]
-        value = constants[wanted.id]
-        if _contradicts(connection, wanted, value, low, high, nulls, values):
+        field = checked[name]
+        value = constants[field.id]
+        if _contradicts(connection, field, value, low, high, nulls, values):
             raise SchemaMismatchError(
-                f"Cannot read column {wanted.name!r}: the file's partition says {value!r}, its first rows hold "
-                f"{low!r} to {high!r}; its field ids may be those of another table",
+                f"Cannot read column {field.name!r}: the file's partition value is {value!r}, but its first rows "
+                f"contain {low!r} to {high!r}; its field ids may belong to another table",
                 cause="PartitionValueConflict",
                 table=table,
                 file=str(file),
-                field=wanted.name,
+                field=field.name,
                 rule="iceberg 5.3",
             )
 
 
 def _contradicts(
     connection: duckdb.DuckDBPyConnection,
-    wanted: dt.Field,
+    field: dt.Field,
     value: Any,
     low: str | None,
     high: str | None,
@@ -409,7 +409,7 @@ def _contradicts(
         return nulls == 0 and values > 0
     if low is None or high is None or low == high == str(value):
         return False
-    kind, literal = sqltext.type_name(wanted.type), sqltext.literal(value, wanted.type)
+    kind, literal = sqltext.type_name(field.type), sqltext.literal(value, field.type)
     bounds = [f"TRY_CAST({sqltext.text(text)} AS {kind})" for text in (low, high)]
     ((outside,),) = connection.execute(f"SELECT {literal} < {bounds[0]} OR {literal} > {bounds[1]}").fetchall()
     return bool(outside)

@@ -73,7 +73,10 @@ def snapshot_of(
 
 
 def schema_of(name: str, value: object) -> Schema:
-    """Return the columns of a query's input, without types if it is a data frame. Raises the errors of the query."""
+    """Return the columns of a query's input, without types if it is a data frame.
+
+    Raises the same errors as the query.
+    """
     frame = _to_arrow(name, value)
     return snapshot_of(cast("Table", value)).schema if frame is None else _untyped_schema(frame.column_names)
 
@@ -141,7 +144,7 @@ def _at_moments(
 def plan_reference(
     reference: TableReference, snapshot: Snapshot, connection: duckdb.DuckDBPyConnection | None = None
 ) -> PlannedScan:
-    """Return the plan of a table at one place in a query. Raises as `Snapshot.plan`.
+    """Return the plan of a table at one place in a query. Raises the same errors as `Snapshot.plan`.
 
     Args:
         reference: The place in the query.
@@ -203,7 +206,7 @@ class Inputs:
 
     @classmethod
     def for_query(cls, query: str, dialect: str, tables: Mapping[str, object], **options: Any) -> Inputs:
-        """Return the inputs of a query, including tables named by location. Raises as `harness.sql`.
+        """Return the inputs of a query, including tables named by location. Raises the same errors as `harness.sql`.
 
         Args:
             query: The query.

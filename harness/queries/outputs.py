@@ -75,7 +75,10 @@ class OutputColumns:
                 left, right = self._columns(node.this), self._columns(node.expression)
                 if left is None or right is None or len(left) != len(right):
                     return None if left is None else [(name, None) for name, _ in left]
-                return [(n, own if own == other else None) for (n, own), (_, other) in zip(left, right, strict=True)]
+                return [
+                    (name, left_type if left_type == right_type else None)
+                    for (name, left_type), (_, right_type) in zip(left, right, strict=True)
+                ]
             case exp.Select() if is_bare_star(node):
                 source = node.args.get("from_")
                 is_alone = source is not None and not node.args.get("joins") and not source.this.args.get("joins")
@@ -101,13 +104,13 @@ class OutputColumns:
             return None
         clause = query.args.get("from_")
         sources = [] if clause is None else [clause.this, *(join.this for join in query.args.get("joins") or ())]
-        known = [(source.alias_or_name.casefold(), self.types(source) or {}) for source in sources]
+        types_by_source = [(source.alias_or_name.casefold(), self.types(source) or {}) for source in sources]
         columns: list[tuple[str | None, str | None]] = []
         for item in query.expressions:
             column, types = item.unalias(), []
             if type(column) is exp.Column and len(column.parts) <= 2:
-                own = [each for name, each in known if column.table.casefold() in ("", name)]
-                types = [each[column.name.casefold()] for each in own if column.name.casefold() in each]
+                candidates = [each for name, each in types_by_source if column.table.casefold() in ("", name)]
+                types = [each[column.name.casefold()] for each in candidates if column.name.casefold() in each]
             name = str(item.alias_or_name) if isinstance(item, exp.Alias | exp.Column) else None
             columns.append((name, types[0] if len(types) == 1 else None))
         return columns
@@ -126,9 +129,9 @@ class OutputColumns:
             case exp.Subquery() if isinstance(parent.parent, exp.From | exp.Join):
                 return parent
             case exp.CTE() if not (parent.parent is not None and parent.parent.args.get("recursive")):
-                found = self._tables.get(parent.alias.casefold(), [])
-                is_only = self._only(parent.alias) is parent and len(found) == 1 and id(found[0]) not in self._schemas
-                return found[0] if is_only and not found[0].db else None
+                uses = self._tables.get(parent.alias.casefold(), [])
+                is_only = self._only(parent.alias) is parent and len(uses) == 1 and id(uses[0]) not in self._schemas
+                return uses[0] if is_only and not uses[0].db else None
             case _:
                 return None
 
@@ -141,8 +144,8 @@ class OutputColumns:
         return cte if node is None else None
 
     def _only(self, name: str) -> exp.CTE | None:
-        found = self._ctes.get(name.casefold(), [])
-        return found[0] if len(found) == 1 else None
+        ctes = self._ctes.get(name.casefold(), [])
+        return ctes[0] if len(ctes) == 1 else None
 
 
 def keeps_rows(query: exp.Query) -> bool:
@@ -234,14 +237,14 @@ class SourceColumns:
 
     def index_of(self, column: exp.Column) -> int | None:
         """Return the position of a column's source, or None if unknown."""
-        found = self._resolve(column)
-        return None if found is None else found[0]
+        resolved = self._resolve(column)
+        return None if resolved is None else resolved[0]
 
     def _resolve(self, column: exp.Column) -> tuple[int, Sequence[str]] | None:
         names = tuple(part.name for part in column.parts)
         if names not in self._resolved:
-            found = ((i, path) for i in range(len(self.sources)) if (path := self.path(names, i)) is not None)
-            self._resolved[names] = next(found, None)
+            candidates = ((i, path) for i in range(len(self.sources)) if (path := self.path(names, i)) is not None)
+            self._resolved[names] = next(candidates, None)
         return self._resolved[names]
 
 
@@ -301,16 +304,16 @@ class EqualColumns:
 
         Equality is not exact for floats, which have two equal zeros, and for types that are cast before a comparison.
         """
-        own, other = ((self._scope.columns[i] or {}).get(n) for i, n in ((self._position, name), place))
-        if own is None or other is None or own in _INEXACT:
+        own_type, other_type = ((self._scope.columns[i] or {}).get(n) for i, n in ((self._position, name), place))
+        if own_type is None or other_type is None or own_type in _INEXACT:
             return None
-        if own == other:
+        if own_type == other_type:
             return (None,)
-        if own not in _WHOLE_NUMBERS or other not in _WHOLE_NUMBERS:
+        if own_type not in _WHOLE_NUMBERS or other_type not in _WHOLE_NUMBERS:
             return None
         # An integer keeps its value in a wider type. A literal must not become a value of the narrower type.
         widths = list(_WHOLE_NUMBERS)
-        return (None if widths.index(own) > widths.index(other) else _WHOLE_NUMBERS[other],)
+        return (None if widths.index(own_type) > widths.index(other_type) else _WHOLE_NUMBERS[other_type],)
 
 
 def is_equality(condition: exp.Expr) -> bool:
@@ -515,12 +518,12 @@ def conditions_of(select: exp.Select, clause: str) -> Iterator[exp.Expr]:
 
 
 def filtering_sources(sources: Sequence[JoinedSource], position: int) -> frozenset[int]:
-    """Return the sources that filter this source: its rows only appear if they match a row of these sources.
+    """Return the sources that must have a matching row for a row of this source to matter.
 
-    These are the sources on the preserved side of an outer join. They must not depend on this source.
+    For the right side of a left join, these are the sources on the left. Sources that depend on this one do not count.
     """
-    own = sources[position]
-    is_joined = own.side == "LEFT" or (own.side == "" and own.kind in ("SEMI", "ANTI"))
+    source = sources[position]
+    is_joined = source.side == "LEFT" or (source.side == "" and source.kind in ("SEMI", "ANTI"))
     if is_joined and all(s.side in ("", "LEFT") for s in sources[position + 1 :]):
         return frozenset(range(position))
     for index in range(position + 1, len(sources)):
@@ -531,9 +534,12 @@ def filtering_sources(sources: Sequence[JoinedSource], position: int) -> frozens
 
 
 def is_preserved(sources: Sequence[JoinedSource], position: int, end: int) -> bool:
-    """Return whether joining the sources before `end` keeps this source's columns free of added nulls."""
-    own = sources[position]
-    is_visible = own.side in ("", "RIGHT") and own.kind not in ("SEMI", "ANTI")
+    """Return whether joining the sources before `end` yields only existing rows of this source.
+
+    No outer join may fill this source's columns with nulls.
+    """
+    source = sources[position]
+    is_visible = source.side in ("", "RIGHT") and source.kind not in ("SEMI", "ANTI")
     return is_visible and all(s.side in ("", "LEFT") for s in sources[position + 1 : end])
 
 

@@ -72,7 +72,7 @@ def lower_bound(condition: exp.Expr, now: datetime.datetime) -> exp.Expr | None:
 def _earliest(moment: exp.Expr, now: datetime.datetime) -> exp.Expr | None:
     """Return the earliest value of an expression that contains the current time, or None if it is too complex.
 
-    All expressions that `literal_of` understands grow with the time.
+    Every expression that `literal_of` understands increases with the current time.
     """
     holder = exp.Paren(this=moment.copy())
     nodes = [node for node in holder.walk() if _is_now(node)]

@@ -512,8 +512,8 @@ class _Mentions:
             return None
         if table.alias_or_name.casefold() in self._bare:  # the table's name means a row as a struct
             return None
-        known = dict.fromkeys((*schema.names(), *more))
-        return tuple(name for name in known if name.casefold() in self._names)
+        names = dict.fromkeys((*schema.names(), *more))
+        return tuple(name for name in names if name.casefold() in self._names)
 
 
 def _alias(reference: Reference, text: str, quote: Callable[[str], str]) -> str:

@@ -189,16 +189,16 @@ class SlicePaths:
             ending: The ending of the name.
             folder: The folder for names by digest.
         """
-        found = self._given.get(path)
-        if found is None:
+        result = self._given.get(path)
+        if result is None:
             if self._numbered:
-                found = f"data/{len(self._given):06d}{ending or '.parquet'}"
+                result = f"data/{len(self._given):06d}{ending or '.parquet'}"
             else:
-                found = self._safe_path(path, ending) or _digest_path(path, ending, folder)
-            self._given[path] = found
-            self._taken.add(found.casefold())
-            self._folders.update(_parent_folders(found.casefold()))
-        return found
+                result = self._safe_path(path, ending) or _digest_path(path, ending, folder)
+            self._given[path] = result
+            self._taken.add(result.casefold())
+            self._folders.update(_parent_folders(result.casefold()))
+        return result
 
     def _safe_path(self, path: str, ending: str) -> str | None:
         """Return the path below the location, or None if a slice cannot use it or another file already has it."""
@@ -312,9 +312,13 @@ def fetch(
     known = read_journal(place.journal)
     present, missing = {}, []
     for file in files:
-        found = known.get(file.target)
-        if found is not None and found.source == redact(file.physical) and _is_intact(place.file(file.target), found):
-            present[file.target] = found
+        result = known.get(file.target)
+        if (
+            result is not None
+            and result.source == redact(file.physical)
+            and _is_intact(place.file(file.target), result)
+        ):
+            present[file.target] = result
         else:
             missing.append(file)
     size = sum(file.size or 0 for file in missing)
@@ -334,7 +338,7 @@ class _FetchState:
     """The state that the fetching threads share.
 
     Attributes:
-        failure: The first error, which stops the other threads.
+        failure: The first error, which stops all threads.
         fetched: The fetched files by target.
     """
 
@@ -413,14 +417,14 @@ def read_journal(path: Path) -> dict[str, FetchedFile]:
     """Return the files that earlier attempts fetched, by target. A line that was cut by an interruption is ignored."""
     if not path.is_file():
         return {}
-    found = {}
+    result = {}
     for line in path.read_text(encoding="utf-8").splitlines():
         try:
             file = FetchedFile(**json.loads(line))
         except (ValueError, TypeError):
             continue
-        found[file.target] = file
-    return found
+        result[file.target] = file
+    return result
 
 
 def discard_stale(directory: Path, fetched: Mapping[str, FetchedFile], refreshed: int) -> None:

@@ -65,7 +65,7 @@ def make_slice(snapshot: Snapshot, directory: Path, request: SliceRequest, *, re
     if not refreshed:
         place.check()
     planned: Slice
-    if isinstance(source, DeltaTable):  # does not import modules of the other format
+    if isinstance(source, DeltaTable):  # imports no modules of the second format
         from harness.slices.delta import pulling as delta
 
         planned = delta.plan_slice(source, selection, request, refreshed)
@@ -121,8 +121,10 @@ def identity_of(snapshot: Snapshot) -> str | None:
     """Return the id of a snapshot's table, which distinguishes it from other tables at the same location."""
     source: Any = snapshot._source
     selection: Any = snapshot._selection
-    found: str | None = selection.snapshot.state.metadata.id if isinstance(source, DeltaTable) else source.metadata.uuid
-    return found
+    result: str | None = (
+        selection.snapshot.state.metadata.id if isinstance(source, DeltaTable) else source.metadata.uuid
+    )
+    return result
 
 
 def refresh(snapshot: Snapshot, place: Path) -> PullResult:
@@ -157,8 +159,10 @@ def refresh(snapshot: Snapshot, place: Path) -> PullResult:
             return PullResult(
                 directory=str(place), format=note["format"], snapshots=tuple(before), files=0, bytes=0, made=False
             )
-        asked: dict[str, Any] = {name: tuple(v) if isinstance(v, list) else v for name, v in note["request"].items()}
-        return make_slice(snapshot, place, SliceRequest(**asked), refreshed=note["refreshed"] + 1)
+        requested: dict[str, Any] = {
+            name: tuple(v) if isinstance(v, list) else v for name, v in note["request"].items()
+        }
+        return make_slice(snapshot, place, SliceRequest(**requested), refreshed=note["refreshed"] + 1)
 
 
 def _read_note(place: Path) -> dict[str, Any]:

@@ -104,7 +104,7 @@ class SliceRequest:
 
         The values of an anonymised table are left out.
         """
-        asked = {
+        requested = {
             "where": self.where if self.anonymise is None else None,
             "last": None if self.last == 1 else self.last,
             "columns": None if self.columns is None else list(self.columns),
@@ -112,7 +112,7 @@ class SliceRequest:
             "sample_rows": self.sample_rows,
             "anonymised": self.anonymise is not None or None,
         }
-        return {name: value for name, value in asked.items() if value is not None}
+        return {name: value for name, value in requested.items() if value is not None}
 
 
 def _check_number(value: object, name: str, least: int) -> None:
@@ -142,19 +142,19 @@ def select_rows(plans: Iterable[PlannedScan], request: SliceRequest) -> RowSelec
     """
     if not request.cuts_rows:
         return None
-    found: dict[str, RowPositions] = {}
+    result: dict[str, RowPositions] = {}
     for plan in plans:
         with phase("choosing rows"):
             kept = _select_plan_rows(plan, request)
         for path, rows in kept.items():
-            if not np.array_equal(found.setdefault(path, rows), rows):
+            if not np.array_equal(result.setdefault(path, rows), rows):
                 raise UnsupportedError(
                     "Cannot cut rows: the filter selects different rows of this file in two snapshots, because a "
                     "column was renamed; pull one snapshot",
                     table=plan.table,
                     file=path,
                 )
-    return found
+    return result
 
 
 def _select_plan_rows(plan: PlannedScan, request: SliceRequest) -> dict[str, RowPositions]:
@@ -175,16 +175,16 @@ def _read_positions(plan: PlannedScan) -> dict[str, RowPositions]:
     """Return the positions of the rows that a plan reads, by physical path."""
     physical = dict(zip(*(plan.files.column(name).to_pylist() for name in ("path", "physical")), strict=True))
     parts: dict[str, list[RowPositions]] = {}
-    asked = replace(plan, columns=(METADATA["_file"], METADATA["_pos"]), statistics=None)
+    requested = replace(plan, columns=(METADATA["_file"], METADATA["_pos"]), statistics=None)
     from harness.engines.duckdb.engine import batches as read_batches
 
-    with read_batches(asked, rows=BATCH_ROWS, context=lambda: contained(table=plan.table)) as batches:
+    with read_batches(requested, rows=BATCH_ROWS, context=lambda: contained(table=plan.table)) as batches:
         for batch in batches:
             encoded = pc.dictionary_encode(batch.column(0))
             for code, path in enumerate(encoded.dictionary.to_pylist()):
                 own = batch.column(1).filter(pc.equal(encoded.indices, scalar_of(code, pa.int32())))
                 parts.setdefault(physical[path], []).append(to_numpy(own))
-    return {path: np.sort(np.concatenate(found)) for path, found in parts.items()}
+    return {path: np.sort(np.concatenate(result)) for path, result in parts.items()}
 
 
 def _sample_keys(path: str, rows: RowPositions) -> npt.NDArray[np.uint64]:

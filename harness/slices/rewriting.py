@@ -252,20 +252,20 @@ class Rewriter:
             UnsupportedError: A file cannot be written without the dropped rows or columns.
             CorruptFileError: A file cannot be read.
         """
-        found: dict[str, SliceFile] = {}
+        matches: dict[str, SliceFile] = {}
         for plan in plans:
             paths = zip(*(plan.files.column(name).to_pylist() for name in (keys, "physical")), strict=True)
             with phase("rewriting files", plan.files.num_rows, "files") as advance:
                 for ordinal, (path, physical) in enumerate(paths):
                     advance(1)
-                    if path in found or (self.rows is not None and physical not in self.rows):
+                    if path in matches or (self.rows is not None and physical not in self.rows):
                         continue
                     original, target = (
                         place.file(name(path, is_rewritten=True)) for name in (names.fetched_path, names.written_path)
                     )
                     with translate_write_errors(target):
-                        found[path] = self._rewrite_file(plan, ordinal, original, target)
-        return found
+                        matches[path] = self._rewrite_file(plan, ordinal, original, target)
+        return matches
 
     def _rewrite_file(self, plan: PlannedScan, ordinal: int, original: Path, target: Path) -> SliceFile:
         (row,) = plan.files.slice(ordinal, 1).to_pylist()
@@ -368,8 +368,8 @@ def _column_index(column: tuple[str, int | None] | None, footer: Footer) -> int 
     if column is None:
         return None
     name, id_ = column
-    found = find_named(name, footer.schema) if id_ is None else find_stored(id_, footer.schema)
-    return None if found is None else found.place
+    result = find_named(name, footer.schema) if id_ is None else find_stored(id_, footer.schema)
+    return None if result is None else result.place
 
 
 def _link_original(original: Path, target: Path) -> SliceFile:

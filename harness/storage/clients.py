@@ -73,7 +73,7 @@ class Client(Protocol):
         """List the files directly in a directory, without a cache. Raise FileNotFoundError if it does not exist."""
 
     def directories(self, directory: str) -> set[str]:
-        """List the names of the directories directly in a directory. Raises as `entries`."""
+        """List the names of the directories directly in a directory. Raises the same errors as `entries`."""
 
 
 def check_scheme(scheme: str) -> None:

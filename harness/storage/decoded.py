@@ -154,7 +154,10 @@ class Cache:
     opened: str = field(default_factory=lambda: secrets.token_hex(8), repr=False, compare=False)
 
     def version(self, storage: Storage, path: PhysicalPath) -> FileVersion | None:
-        """Return the version of a file, or None if its content must not be cached. Raises as `Storage.check`."""
+        """Return the version of a file, or None if its content must not be cached.
+
+        Raises the same errors as `Storage.check`.
+        """
         if not is_local(path):
             storage.check(path)
             return FileVersion(0, self.opened)

@@ -162,7 +162,10 @@ def open_regular(path: str, *, follow: Follow | None = None) -> BinaryIO:
 
 
 def read_end(path: str, length: int, *, follow: Follow | None = None) -> bytes:
-    """Return the last `length` bytes of a local file, or all bytes if it is shorter. Otherwise like `open_regular`."""
+    """Return the last `length` bytes of a local file, or all bytes if it is shorter.
+
+    Arguments and errors are those of `open_regular`.
+    """
     descriptor, size = _open_descriptor(path, follow)
     try:
         length = min(length, size)  # os.read allocates the requested length, even if the file is shorter
@@ -334,14 +337,14 @@ class Roots:
         return Roots(table=redact(location), home=home, outside=outside)._with({root: forms}).including(*more)
 
     def including(self, *roots: str) -> Roots:
-        """Return these roots with additional roots, for the same read. Raises as `for_table`."""
+        """Return these roots with further ones, for the same read. Raises the same errors as `for_table`."""
         for root in roots:
             check_name(root)
         spelled = list(map(_spelled, roots))
         return self if self.exact.issuperset(spelled) else self._with({root: _forms(root) for root in spelled})
 
     def _with(self, forms_by_root: Mapping[str, tuple[CanonicalPath, ...]]) -> Roots:
-        """Return these roots with additional roots: a mapping from roots as written to their canonical forms."""
+        """Return these roots with further ones. `forms_by_root` has their canonical forms by spelling."""
         new = {
             root: forms
             for root, forms in forms_by_root.items()
@@ -402,7 +405,7 @@ class Roots:
             warn(f"Table {self.table}: {self._sentence((folder,))}", OutsideTableWarning)
 
     def resolve_link(self, link: str) -> PhysicalPath:
-        """Return the local file to which a link leads, if it may be read. Raises as `check`."""
+        """Return the local file that a link leads to, if it may be read. Raises the same errors as `check`."""
         path = PhysicalPath(os.path.realpath(link))
         if link.rstrip("/") not in self.exact:
             self.check(path, link)

@@ -64,7 +64,10 @@ def client(base: str, options: Mapping[str, object]) -> Client:
 
 
 def bucket_options(base: str, options: Mapping[str, object]) -> dict[str, str]:
-    """Return a bucket's options by canonical name, including configuration files. Otherwise like `client`."""
+    """Return a bucket's options by canonical name, including those from configuration files.
+
+    Arguments and errors are those of `client`.
+    """
     return with_configured(KINDS[base.partition("://")[0].lower()], canonical_path(base).store, options)
 
 

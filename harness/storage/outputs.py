@@ -70,7 +70,10 @@ def new_file(path: Path) -> Iterator[BinaryIO]:
 
 
 def write_file(path: Path, text: str) -> None:
-    """Write text as UTF-8, with backslash escapes for text that UTF-8 cannot encode. Raises as `new_file`."""
+    """Write text as UTF-8, with backslash escapes for text that UTF-8 cannot encode.
+
+    Raises the same errors as `new_file`.
+    """
     with new_file(path) as file, write_errors(OUTPUT_FILE, path):
         file.write(text.encode("utf-8", "backslashreplace"))
 

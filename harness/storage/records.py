@@ -116,8 +116,8 @@ _NEW = _New()
 
 @recursive_repr()
 def _repr(self: Any) -> str:
-    shown = [f"{f.name}={getattr(self, f.name)!r}" for f in dataclasses.fields(self) if f.repr]
-    return f"{type(self).__qualname__}({', '.join(shown)})"
+    values = [f"{f.name}={getattr(self, f.name)!r}" for f in dataclasses.fields(self) if f.repr]
+    return f"{type(self).__qualname__}({', '.join(values)})"
 
 
 def _values(names: Sequence[str]) -> Callable[[Any], tuple[Any, ...]]:

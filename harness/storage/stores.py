@@ -98,7 +98,7 @@ def local_entries(directory: str) -> Iterator[Entry]:
 
 
 def _is_kind(item: os.DirEntry[str], is_kind: Callable[[os.DirEntry[str]], bool]) -> bool:
-    """Return the result of `is_kind` for a directory entry, or False for a circular link."""
+    """Return `is_kind(item)`, or False for circular links."""
     try:
         return is_kind(item)
     except OSError:
@@ -241,7 +241,7 @@ class Storage:
             self.roots.check(path if path.startswith("/") else local_path(path), recorded)
 
     def client(self, path: PhysicalPath) -> Client:
-        """Return the client for the store of a remote physical path. Raises as `check`.
+        """Return the client for the store of a remote physical path. Raises the same errors as `check`.
 
         Raises:
             RequestError: No installed library serves the scheme, or an option is wrong.
@@ -346,7 +346,9 @@ class Storage:
             return self._ends.read(client, local, offset, length, expected)
 
     def end(self, path: PhysicalPath, length: int) -> bytes:
-        """Return the last `length` bytes of a file, or the whole file if it is shorter. Raises as `read`.
+        """Return the last `length` bytes of a file, or the whole file if it is shorter.
+
+        Raises the same errors as `read`.
 
         In an object store, this is one request. The bytes and the status of the file are kept for `read` and
         `known_status`.
@@ -391,7 +393,10 @@ class Storage:
         return gate.is_regular_file(local)
 
     def is_directory(self, path: PhysicalPath) -> bool:
-        """Return whether `path` is a directory or, on an object store, the prefix of a file. Raises as `exists`."""
+        """Return whether `path` is a directory or, on an object store, the prefix of a file.
+
+        Raises the same errors as `exists`.
+        """
         return self._is(path, "directory")
 
     def _is(self, path: PhysicalPath, kind: Literal["file", "directory"]) -> bool:
@@ -407,13 +412,13 @@ class Storage:
             return client.is_directory(local) if kind == "directory" else client.is_file(local)
 
     def size(self, path: PhysicalPath) -> int:
-        """Return the size of a file in bytes. Raises as `read`."""
+        """Return the size of a file in bytes. Raises the same errors as `read`."""
         return self.status(path).size
 
     def status(self, path: PhysicalPath) -> FileStatus:
-        """Return the current size and modification time of a file. Raises as `read`.
+        """Return the current size and modification time of a file. One request to an object store.
 
-        An object store receives one request.
+        Raises the same errors as `read`.
         """
         local = local_path(path)
         check_name(local)
@@ -427,7 +432,9 @@ class Storage:
             return client.status(local)
 
     def version(self, path: PhysicalPath) -> FileVersion | None:
-        """Return the current version of a file, or None if the storage cannot distinguish versions. Raises as `read`.
+        """Return the current version of a file, or None if the storage cannot distinguish versions.
+
+        Raises the same errors as `read`.
 
         Call this before reading the file. It is one request to an object store.
         """
@@ -446,7 +453,9 @@ class Storage:
             return client.version(local)
 
     def fault(self, path: PhysicalPath) -> str | None:
-        """Return why nothing can be read at `path`, or None, without sending a request. Raises as `check`.
+        """Return why nothing can be read at `path`, or None, without sending a request.
+
+        Raises the same errors as `check`.
 
         For a remote file only the name is checked. A local file must also exist and be regular.
         """
@@ -465,7 +474,7 @@ class Storage:
         return tuple(sorted(item.name for item in items))
 
     def directories(self, directory: PhysicalPath) -> tuple[str, ...]:
-        """Return the sorted names of the directories directly in `directory`. Otherwise like `names`."""
+        """Return the sorted names of the directories directly in `directory`. Like `names` otherwise."""
 
         def below(path: str) -> list[str]:
             return [item.name for item in _scan_directory(path) if _is_kind(item, os.DirEntry.is_dir)]
@@ -473,7 +482,7 @@ class Storage:
         return tuple(sorted(self._list(directory, below, lambda client, path: client.directories(path))))
 
     def entries(self, directory: PhysicalPath) -> tuple[Entry, ...]:
-        """Return the files directly in `directory`, listed without a cache and sorted by name. Otherwise like `names`.
+        """Return the files directly in `directory`, listed without a cache and sorted by name. Like `names` otherwise.
 
         On a local disk, other entries are included with the size `UNREADABLE`.
         """

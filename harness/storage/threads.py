@@ -45,9 +45,9 @@ else:
         def __get__(self, instance: object, owner: type | None = None) -> object:
             if instance is None:
                 return self
-            found = self._made(instance)
-            instance.__dict__[self._name] = found
-            return found
+            value = self._made(instance)
+            instance.__dict__[self._name] = value
+            return value
 
 
 class Lock:

@@ -40,7 +40,7 @@ class LakeTable:
 
     @property
     def table(self) -> Table:
-        """The table, opened anew each time.
+        """The table, opened again each time.
 
         Raises:
             HarnessError: The table is broken, as its scenario intends.
@@ -76,9 +76,9 @@ class LakeTable:
             if self.prepare is not None:
                 self.prepare(name)
             read = read_with(self._built, name)
-            found = {each.number: verify(each, read) for each in self._built.expectations if each.open is None}
+            matches = {each.number: verify(each, read) for each in self._built.expectations if each.open is None}
             place = f"table {self.name} on {name}, expectation"
-            failures = [f"{place} {number}: {fault}" for number, fault in found.items() if fault is not None]
+            failures = [f"{place} {number}: {fault}" for number, fault in matches.items() if fault is not None]
             if failures:
                 raise AssertionError("\n".join(failures))
 

@@ -170,7 +170,7 @@ def harness_engine(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture
 def harness_session(request: pytest.FixtureRequest) -> Iterator[HarnessSession]:
-    """Return a session that opens, queries and compares tables, with a DuckDB connection of its own.
+    """Return a session that opens, queries and compares tables, with a separate DuckDB connection.
 
     Spark is started by the first call that needs it.
     """

@@ -132,9 +132,9 @@ def assert_same_rows(
             if any(map(_is_spark_row, cast("Any", (left, right)[number]))):
                 sides[number] = [_with_zones(pa.struct(schema), row) for row in cast("Any", sides[number])]
             sides[number] = rows_to_table(sides[number], schema)
-    found = compare(*sides, keys=() if keys is None else keys, **options)
-    if not found.equal:
-        raise AssertionError(found.to_text())
+    result = compare(*sides, keys=() if keys is None else keys, **options)
+    if not result.equal:
+        raise AssertionError(result.to_text())
 
 
 def _is_rows(side: object) -> bool:

@@ -60,7 +60,7 @@ class HarnessSession:
 
         Args:
             location: A location, a name, or a `LakeTable`.
-            options: Keyword arguments of `harness.open_table`. `allowed_roots` are added to those of the test run.
+            options: Keyword arguments of `harness.open_table`. `allowed_roots` are added to the roots of the test run.
 
         Returns:
             The table.

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class SparkJobTest:
-    """A Spark session in which a job finds the tables of a test, and a record of what the job writes."""
+    """A Spark session with the tables of a test, and a record of what a job writes in it."""
 
     def __init__(self, root: SparkSession, directory: Path) -> None:
         self._directory = directory

@@ -53,10 +53,10 @@ class ServedTable:
         """Return the ratified commits, newest first, with the words of keys joined by `separator`."""
         keys = ("file_name", "file_size", "file_modification_timestamp")
         name, size, modified = (key.replace("_", separator) for key in keys)
-        found = [
+        result = [
             {"version": int(text[:20]), "timestamp": 0, name: text, size: 1, modified: 0} for text in self.ratified
         ]
-        return sorted(found, key=lambda commit: -commit["version"])
+        return sorted(result, key=lambda commit: -commit["version"])
 
 
 class UnityServer:
@@ -165,13 +165,13 @@ class UnityServer:
     def _answer_list(self, kind: str, query: Mapping[str, str]) -> HttpAnswer:
         depth = ("catalogs", "schemas", "tables").index(kind)
         inside = tuple(query[key] for key in ("catalog_name", "schema_name")[:depth])
-        found = sorted({name[depth] for name in self.tables if name[:depth] == inside})
-        if not found:
+        result = sorted({name[depth] for name in self.tables if name[:depth] == inside})
+        if not result:
             return _error(404, "NOT_FOUND", f"{'.'.join(inside)} does not exist")
         first = int(query.get("page_token", "0"))
         after = first + self.page
-        token = str(after) if after < len(found) else None
-        return 200, {kind: [{"name": name} for name in found[first:after]], "next_page_token": token}
+        token = str(after) if after < len(result) else None
+        return 200, {kind: [{"name": name} for name in result[first:after]], "next_page_token": token}
 
     def _answer_table(self, name: str) -> HttpAnswer:
         entry = self.tables.get(tuple(name.split(".")))

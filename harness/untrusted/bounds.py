@@ -80,7 +80,7 @@ def readable_directories(locations: Iterable[str], roots: Iterable[str] = ()) ->
     Raises:
         RequestError: A location is not on a local disk, or is the name of a table in a catalog.
     """
-    found: dict[str, None] = {}
+    result: dict[str, None] = {}
     for location in locations:
         if may_be_name(location):
             raise RequestError(
@@ -91,11 +91,11 @@ def readable_directories(locations: Iterable[str], roots: Iterable[str] = ()) ->
         check_name(location)
         path = _local_path(location)
         for spelled in (path, os.path.realpath(path)):
-            found[metadata_root(spelled) if os.path.isfile(spelled) else spelled] = None
+            result[metadata_root(spelled) if os.path.isfile(spelled) else spelled] = None
     for root in roots:
         check_name(root)
-        found |= dict.fromkeys((_local_path(root), os.path.realpath(_local_path(root))))
-    return tuple(found)
+        result |= dict.fromkeys((_local_path(root), os.path.realpath(_local_path(root))))
+    return tuple(result)
 
 
 def _local_path(location: str) -> str:

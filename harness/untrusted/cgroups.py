@@ -83,14 +83,14 @@ class ResourceWatch:
 
     def _unlinked_bytes(self) -> int:
         """Return the size of open or mapped files without a name, on disk, in memory and in shared memory."""
-        found: dict[tuple[int, int], int] = {}
+        result: dict[tuple[int, int], int] = {}
         with contextlib.suppress(OSError), os.scandir(f"{self._proc}/fd") as descriptors:
             for entry in descriptors:
                 with contextlib.suppress(OSError):
                     at = entry.stat()
                     if stat.S_ISREG(at.st_mode) and at.st_nlink == 0:
-                        found[at.st_dev, at.st_ino] = at.st_blocks * _UNIT
-        return sum(found.values())
+                        result[at.st_dev, at.st_ino] = at.st_blocks * _UNIT
+        return sum(result.values())
 
     def _maps_scratch(self) -> bool:
         """Return whether files of the scratch directory are mapped, which hides them.

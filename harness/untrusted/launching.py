@@ -98,10 +98,10 @@ def _lock(path: str, *, wait: bool) -> int | None:
 
     opened = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     try:
-        found = os.fstat(opened)
-        if found.st_uid == os.geteuid() and stat.S_ISDIR(found.st_mode):
+        result = os.fstat(opened)
+        if result.st_uid == os.geteuid() and stat.S_ISDIR(result.st_mode):
             fcntl.flock(opened, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
-            if os.path.samestat(found, os.stat(path, follow_symlinks=False)):
+            if os.path.samestat(result, os.stat(path, follow_symlinks=False)):
                 opened, kept = -1, opened
                 return kept
         return None
@@ -136,11 +136,11 @@ def _remove(directory: str) -> None:
 def _remove_files(directory: str) -> list[str]:
     """Delete everything in a directory except directories, and return these."""
     with os.scandir(directory) as entries:
-        found = list(entries)
-    for entry in found:
+        result = list(entries)
+    for entry in result:
         if not entry.is_dir(follow_symlinks=False):
             os.unlink(entry.path)
-    return [entry.path for entry in found if entry.is_dir(follow_symlinks=False)]
+    return [entry.path for entry in result if entry.is_dir(follow_symlinks=False)]
 
 
 _RECEIVE, _SEND = 0xC0502100, 0xC0182101
@@ -202,10 +202,10 @@ class _RefusedCalls:
                 ready = dict(poll.poll())
                 if end in ready or not ready[listener] & select.POLLIN:
                     return
-                asked = bytearray(_ASKED_BYTES)
+                requested = bytearray(_ASKED_BYTES)
                 try:
-                    fcntl.ioctl(listener, _RECEIVE, asked, True)
-                    call, number = struct.unpack_from(_ASKED, asked)
+                    fcntl.ioctl(listener, _RECEIVE, requested, True)
+                    call, number = struct.unpack_from(_ASKED, requested)
                     if len(self.names) < _MOST_NAMES:
                         self.names[names.get(number, f"call {number}")] = None
                     fcntl.ioctl(listener, _SEND, bytearray(struct.pack(_ANSWER, call, 0, -errno.EPERM, 0)), True)
@@ -383,14 +383,14 @@ class _Exchange:
     def _read_first_line(self, line: bytearray, data: bytes) -> bytes:
         """Return the output so far, and answer the worker's first line when it is complete."""
         line += data
-        told, end, rest = line.partition(b"\n")
+        notes, end, rest = line.partition(b"\n")
         if not end:
             if len(line) > _LINE_BYTES:
                 raise EngineError(f"{_WORKER} did not begin with the expected line", cause=CRASHED)
             return b""
         self._first_line = None
-        if told.isdigit() and len(told) <= _LINE_BYTES:
-            self._meanwhile.enter_context(self.refusals.record(self._child.process.pid, int(told)))
+        if notes.isdigit() and len(notes) <= _LINE_BYTES:
+            self._meanwhile.enter_context(self.refusals.record(self._child.process.pid, int(notes)))
         self._child.send(b"\n")
         return bytes(rest)
 
@@ -451,11 +451,11 @@ def _unenforced_error(output: bytes) -> RequestError:
         reasons = {str(name): visible(str(why)) for name, why in json.loads(output[:_SAID_BYTES]).items()}
     except (ValueError, AttributeError, RecursionError):
         reasons = {}
-    told = "; ".join(f"{visible(name)}: {why}" for name, why in reasons.items())
+    texts = "; ".join(f"{visible(name)}: {why}" for name, why in reasons.items())
     waived = ", ".join(map(visible, reasons))
     return RequestError(
-        f"Cannot enforce the limits for an untrusted table here: {told}. Run it on Linux, in a container if necessary, "
-        f"or use the option waived to accept that there is no limit for {waived}",
+        f"Cannot enforce the limits for an untrusted table here: {texts}. Run it on Linux, in a container if "
+        f"necessary, or use the option waived to accept that there is no limit for {waived}",
         cause="Unenforced",
         options=("waived",),
     )

@@ -107,8 +107,8 @@ def read_untrusted(
     )
     if finished.code != 0:
         raise _worker_error(finished)
-    rows, said = _decode_rows(finished.output, (bounds or Bounds()).output_bytes)
-    for sentence in said:
+    rows, text = _decode_rows(finished.output, (bounds or Bounds()).output_bytes)
+    for sentence in text:
         warn(sentence)
     return rows
 
@@ -124,14 +124,14 @@ def _json_moment(at: When) -> int | str | None:
 def serve(request: dict[str, Any], output: BinaryIO) -> int:
     """Read the table in the worker: write rows as an Arrow stream and return 0, or an error as JSON and return 2."""
     try:
-        with warnings.catch_warnings(record=True) as told:
+        with warnings.catch_warnings(record=True) as notes:
             warnings.simplefilter("always", HarnessWarning)
             rows = _read(request)
-        said = _limit_warnings([str(each.message) for each in told if issubclass(each.category, HarnessWarning)])
+        text = _limit_warnings([str(each.message) for each in notes if issubclass(each.category, HarnessWarning)])
     except HarnessError as error:
         output.write(json.dumps(_error_document(error)).encode())
         return 2
-    rows = _with_metadata(rows, {**(rows.schema.metadata or {}), _WARNINGS_KEY: json.dumps(said).encode()})
+    rows = _with_metadata(rows, {**(rows.schema.metadata or {}), _WARNINGS_KEY: json.dumps(text).encode()})
     if sum(column.num_chunks for column in rows.columns) > MOST_ARRAYS >> 4:
         rows = rows.combine_chunks()
     with pa.ipc.new_stream(output, rows.schema) as writer:
@@ -186,14 +186,14 @@ def _worker_error(finished: WorkerResult) -> HarnessError:
     try:
         if len(finished.output) > DOCUMENT_BYTES:
             raise ValueError("too long")
-        said = json.loads(finished.output)
-        kind = getattr(harness.errors, said["kind"], None)
+        text = json.loads(finished.output)
+        kind = getattr(harness.errors, text["kind"], None)
         if not (isinstance(kind, type) and issubclass(kind, HarnessError)):
-            raise ValueError(said["kind"])
-        context = {name: _printable(said[name]) for name in ("cause", *_CONTEXT) if said.get(name) is not None}
-        options = tuple(_printable(name) for name in said["options"])
+            raise ValueError(text["kind"])
+        context = {name: _printable(text[name]) for name in ("cause", *_CONTEXT) if text.get(name) is not None}
+        options = tuple(_printable(name) for name in text["options"])
         return kind(
-            _printable(said["message"]) + refused_calls_text(finished.refused_calls), options=options, **context
+            _printable(text["message"]) + refused_calls_text(finished.refused_calls), options=options, **context
         )
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
         return _broken_output("its error is not a harness error")
@@ -212,10 +212,10 @@ def _decode_rows(output: bytes, most_bytes: int) -> tuple[pa.Table, list[str]]:
         warned = metadata.pop(_WARNINGS_KEY, b"[]")
         if len(warned) > DOCUMENT_BYTES:
             raise StreamError("its warnings are too long")
-        said = [_printable(sentence) for sentence in json.loads(warned)]
+        text = [_printable(sentence) for sentence in json.loads(warned)]
     except (ValueError, TypeError, RecursionError) as error:
         raise _broken_output(visible(str(error))) from error
-    return _with_metadata(rows, metadata or None), said
+    return _with_metadata(rows, metadata or None), text
 
 
 def _with_metadata(rows: pa.Table, metadata: Mapping[bytes, bytes] | None) -> pa.Table:

@@ -1,13 +1,13 @@
-"""`nox -s bench -- …`: measures harness beside a floor and its peers, and keeps a history of it.
+"""Measure harness, a floor, and other readers, and keep a history of the results: `nox -s bench -- …`.
 
-    python programs/benchmarks/bench.py                      all figures; a line each into docs/bench/history.jsonl
-    python programs/benchmarks/bench.py --compare            measures, and says what became slower than the run before
-    python programs/benchmarks/bench.py --compare 8dd31722   the same, against the run of a commit
-    python programs/benchmarks/bench.py --compare --newest   the same of the newest run in the history; measures nothing
-    python programs/benchmarks/bench.py --small              to see that everything works, in two minutes
+    python programs/benchmarks/bench.py                      all figures; a line each in docs/bench/history.jsonl
+    python programs/benchmarks/bench.py --compare            measure, and print what is slower than in the previous run
+    python programs/benchmarks/bench.py --compare 8dd31722   the same, compared with the run of a commit
+    python programs/benchmarks/bench.py --compare --newest   compare the newest run in the history; measure nothing
+    python programs/benchmarks/bench.py --small              check in two minutes that everything works
 
-A run that is not whole, of small tables, without peers, or of some figures, goes to build/bench/others.jsonl instead.
-Wants an idle machine. Tables are made under build/bench, once; peers are installed in .nox/bench, once.
+An incomplete run (small tables, no peers, or some figures only) goes to build/bench/others.jsonl instead. Use an idle
+machine. Tables are made once, below build/bench; peers are installed once, in .nox/bench.
 """
 
 import argparse
@@ -38,12 +38,12 @@ PAGE = ROOT / "docs/bench/index.md"
 BUILD = ROOT / "build/bench"
 PEERS = ROOT / ".nox/bench"
 OTHERS = BUILD / "others.jsonl"
-"""Runs that are no part of the history: at another scale, of some figures, or without peers."""
+"""Runs that do not belong to the history: at another scale, of some figures, or without peers."""
 MAKERS = {"scanned": scanned, "small": small, "many": many, "planned": planned}
 
 
 def main(words: Sequence[str] | None = None) -> int:
-    """Do what the words say. 0; 1 where harness failed, gave a wrong answer, or became slower."""
+    """Run the program. Return 1 if harness failed, returned a wrong answer, or became slower, and otherwise 0."""
     arguments = _arguments(words)
     scale = SMALL if arguments.small else FULL
     history = HISTORY if scale.name == FULL.name else OTHERS
@@ -83,7 +83,7 @@ def _arguments(words: Sequence[str] | None) -> argparse.Namespace:
 
 
 def _measure(arguments: argparse.Namespace, scale: Scale) -> list[Record]:
-    """A record for each figure asked for, which is also printed."""
+    """Measure each requested figure, print it, and return its record."""
     run = BenchRun(
         date=datetime.now(UTC).isoformat(timespec="seconds"),
         commit=_commit(),
@@ -127,7 +127,7 @@ def _figures(scale: Scale, *, large: bool) -> Iterator[Figure]:
 
 
 def _commit() -> str:
-    """The commit, with `+` where what is measured has changes that are not in it."""
+    """Return the commit, with `+` if the measured files have uncommitted changes."""
     commit = _git("rev-parse", "--short=10", "HEAD")
     return f"{commit}+" if _git("status", "--porcelain", "--", "harness") else commit
 
@@ -143,7 +143,7 @@ def _keep(records: Sequence[Record], history: Path) -> None:
 
 
 def _failures(record: Record) -> Iterator[tuple[str, str]]:
-    """The project's own failures; a peer's are in the record."""
+    """Yield the failures of harness itself. Failures of peers are in the record."""
     for name, outcome in record.outcomes.items():
         if name.startswith(bench_reports.OURS) and isinstance(outcome, FailedMeasurement):
             yield name, outcome.reason

@@ -1,9 +1,9 @@
-"""The process of one reader: `bench_answering.py PEER TASK`, arguments as a line of JSON on standard input.
+"""The process of one reader: `bench_answering.py PEER TASK`, with arguments as a line of JSON on standard input.
 
-Runs in the interpreter that has the reader, so it imports nothing but the standard library and the peer's module in
-`peers/`. A task is a function of that module: it takes the arguments and gives back what is timed, which gives back a
-list of integers, or None where there is no answer to hold against another. For each further line on standard input it
-is called once, and a line of JSON says what that took. What the reader itself prints goes to standard error.
+It runs in the reader's interpreter, so it imports only the standard library and the peer's module in `peers/`. A task
+is a function of that module. It takes the arguments and returns the function to time, which returns a list of integers,
+or None if there is no comparable answer. The function is called once for each further line on standard input, and a
+line of JSON reports the cost. Output of the reader goes to standard error.
 """
 
 import importlib
@@ -36,7 +36,7 @@ def main(peer: str, task: str) -> None:
             answers.write(json.dumps(_turn(run, others)) + "\n")
             answers.flush()
     except Exception as error:
-        # Whatever a reader raises is what there is to say about it.
+        # Every exception of a reader is reported as its result.
         answers.write(json.dumps({"failed": " ".join(f"{type(error).__name__}: {error}".split())[:200]}) + "\n")
     finally:
         answers.flush()
@@ -56,7 +56,7 @@ def _turn(run: Any, others: list[int]) -> dict[str, Any]:
 
 
 def _forget_peak(process: str) -> None:
-    """The most memory that was resident counts from now on, where the system can do so."""
+    """Reset the peak of resident memory, if the system supports that."""
     try:
         Path(f"/proc/{process}/clear_refs").write_text("5")
     except OSError:
@@ -73,7 +73,7 @@ def _peak_mib(process: str) -> float | None:
 
 
 def _cpu_seconds(process: int) -> float:
-    """Of a process that a reader started, such as a JVM."""
+    """Return the CPU seconds of a process that a reader started, for example a JVM."""
     fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / _TICKS
 

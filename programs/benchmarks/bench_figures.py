@@ -1,4 +1,4 @@
-"""The table: which figures there are, and who is asked what for each."""
+"""The benchmark's figures, with the readers and tasks of each."""
 
 from collections.abc import Iterator, Mapping
 from functools import partial
@@ -23,14 +23,14 @@ _SCANNED = {
 }
 
 ON_SPARK = "spark/"
-"""How the names of the figures on Spark begin."""
+"""The prefix of the names of Spark figures."""
 
 Tables = Mapping[str, Mapping[str, BenchTable]]
-"""By maker, then by name."""
+"""The tables by maker and name."""
 
 
 def figures(tables: Tables, scale: Scale) -> Iterator[Figure]:
-    """All figures but those on Spark, in the order of the page."""
+    """Yield all figures except those on Spark, in the order of the page."""
     yield from _first_query(tables["scanned"])
     yield from _small_tables(tables["small"])
     yield from _many_files(tables["many"], scale)
@@ -42,7 +42,7 @@ def figures(tables: Tables, scale: Scale) -> Iterator[Figure]:
 
 
 def is_large(figure: str, scale: Scale) -> bool:
-    """Whether a figure is of the table with `scale.large_files`, which is measured where it is asked for."""
+    """Return whether a figure is about the table with `scale.large_files`, which is only measured on request."""
     if scale.large_files in scale.planned_files:
         return False
     return figure.startswith("plan/") and figure.split("/")[2] == str(scale.large_files)
@@ -73,7 +73,7 @@ def _at(format: str, table: BenchTable) -> str | None:
 
 
 def _queries(format: str, table: BenchTable, select: str, **where: str) -> tuple[Contender, ...]:
-    """The peers that run queries in SQL."""
+    """Return the peers that run SQL queries."""
     asked = {"format": format, "location": _at(format, table), "select": select, **where}
     found = [("Polars", "polars"), ("DuckDB's extension", "duckdb_extension"), ("chDB", "chdb")]
     rust = _deltalake("query", location=table.location, select=select, **where)
@@ -85,7 +85,7 @@ def _sums(format: str, table: BenchTable) -> tuple[Contender, ...]:
 
 
 def _read(table: BenchTable, select: str, **where: str) -> tuple[Contender, Contender]:
-    """The floor and harness, which opens and plans the table each time."""
+    """Return the floor, and harness, which opens and plans the table each time."""
     floor = _floor("query", files=table.files, select=select, **where)
     return floor, _harness("query", location=table.location, select=select, **where)
 
@@ -138,12 +138,12 @@ def _scans(tables: Mapping[str, BenchTable]) -> Iterator[Figure]:
     for name in _SCANNED:
         table, format = tables[name], name.split()[0]
         peers = _queries(format, table, SUMS)
-        if name == "iceberg equality":  # DuckDB's extension 1.5.5 holds every row against every key: hours
+        if name == "iceberg equality":  # DuckDB's extension 1.5.5 compares every row with every key, which takes hours
             peers = tuple(peer for peer in peers if peer.peer != "duckdb_extension")
         planned = _harness("planned_before", "harness, planned before", location=table.location, select=SUMS)
         yield _scan(name, "", "", table, *_read(table, SUMS), planned, *peers, *_sums(format, table))
     for name in ("iceberg none", "iceberg vectors", "delta vectors"):
-        # Polars' SQL has another way to say a field of a struct.
+        # Polars' SQL has another syntax for a field of a struct.
         table, peers = tables[name], _queries(name.split()[0], tables[name], ALL_COLUMNS)
         extension = [peer for peer in peers if peer.peer == "duckdb_extension"]
         yield _scan(name, "/all-columns", ", all columns", table, *_read(table, ALL_COLUMNS), *extension)
@@ -197,7 +197,7 @@ def _arrow(tables: Mapping[str, BenchTable]) -> Iterator[Figure]:
 
 
 def planning(tables: Mapping[str, BenchTable], scale: Scale) -> Iterator[Figure]:
-    """The figures of planning; `tables` are those of `bench_planned.planned`."""
+    """Yield the figures of planning. `tables` are the tables of `bench_planned.planned`."""
     first, after, wanted = date_of(DAY), date_of(DAY + 1), scale.planned_files[0] // 2 * ROWS + 5
     times = f"ts >= TIMESTAMP '{first}' AND ts < TIMESTAMP '{after}'"
     iceberg = {"all": None, "day": times, "id": f"id = {wanted}"}
@@ -238,7 +238,7 @@ def _comparing(tables: Mapping[str, BenchTable]) -> Iterator[Figure]:
 
 
 def spark_figures(tables: Mapping[str, BenchTable]) -> Iterator[Figure]:
-    """The figures on Spark, each with the format's own jar beside harness."""
+    """Yield the figures on Spark, each with harness and the format's own jar."""
     select = SUMS.split(", ")
     for name, title in _SCANNED.items():
         table, format = tables[name], name.split()[0]

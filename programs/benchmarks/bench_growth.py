@@ -1,9 +1,9 @@
-"""How cost grows with columns, versions and findings: processor seconds at n and at 4n, and their ratio.
+"""Measure how costs grow with columns, versions, and findings: processor seconds at n and at 4n, and their ratio.
 
     python programs/benchmarks/bench_growth.py
 
-Linear cost has a ratio of at most 4, and less where a fixed part counts; the square has 16. Each measurement runs in a
-process of its own.
+Linear costs have a ratio of at most 4, and less if there is a fixed part; quadratic costs have 16. Each measurement
+runs in a separate process.
 """
 
 import json
@@ -22,14 +22,17 @@ from harness.writing.iceberg.builder import IcebergTable
 
 
 def wide(builder: type[DeltaTable] | type[IcebergTable], place: Path, columns: int) -> str:
-    """Return the location of a table of one row and so many columns of whole numbers."""
+    """Return the location of a table with one row and a number of integer columns."""
     table = builder.create(place, {f"c{i}": "long" for i in range(columns)})
     table.append(table.write_data([{f"c{i}": i for i in range(columns)}]))
     return str(place)
 
 
 def long(place: Path, versions: int, *, missing: bool = False) -> str:
-    """Return the location of a table with so many commits, each of one file. missing: files that are not there."""
+    """Return the location of a table with a number of commits of one file each.
+
+    If `missing` is true, the files do not exist.
+    """
     table = DeltaTable.create(place, {"id": "long"})
     table.append(table.write_data([{"id": 1}]))
     log = place / "_delta_log"
@@ -45,37 +48,37 @@ def long(place: Path, versions: int, *, missing: bool = False) -> str:
 
 
 def checked_values(place: Path, number: int) -> Callable[[], object]:
-    """Check the values of so many columns."""
+    """Check the values of a number of columns."""
     location = wide(DeltaTable, place, number)
     return lambda: harness.open_table(location).check(level="data")
 
 
 def metadata_files(place: Path, number: int) -> Callable[[], object]:
-    """Print the table `files` of an Iceberg table of so many columns."""
+    """Print the table `files` of an Iceberg table with a number of columns."""
     location = wide(IcebergTable, place, number)
     return lambda: run(["metadata", location, "files", "--format", "json", "--output", str(place / "out.json")])
 
 
 def compared(place: Path, number: int) -> Callable[[], object]:
-    """Compare a table of so many columns with itself."""
+    """Compare a table with a number of columns with itself."""
     location = wide(DeltaTable, place, number)
     return lambda: harness.compare(location, location)
 
 
 def all_columns(place: Path, number: int) -> Callable[[], object]:
-    """Read so many columns."""
+    """Read a number of columns."""
     location = wide(DeltaTable, place, number)
     return lambda: harness.sql("SELECT * FROM t", {"t": location}).fetchall()
 
 
 def checked_versions(place: Path, number: int) -> Callable[[], object]:
-    """Check so many versions."""
+    """Check a number of versions."""
     location = long(place, number)
     return lambda: harness.open_table(location).check(level="metadata", all_snapshots=True)
 
 
 def reported_findings(place: Path, number: int) -> Callable[[], object]:
-    """Report so many findings as HTML."""
+    """Report a number of findings as HTML."""
     location = long(place, number, missing=True)
     return lambda: run(["check", location, "--format", "html", "--output", str(place / "out.html")])
 
@@ -91,7 +94,7 @@ CASES = {
 
 
 def measured(case: str, number: int) -> tuple[float, int]:
-    """Return the processor seconds of a case, and the most memory of its process in MiB."""
+    """Return the processor seconds of a case, and the peak memory of its process in MiB."""
     make, _ = CASES[case]
     with tempfile.TemporaryDirectory() as place:
         work = make(Path(place) / "table", number)

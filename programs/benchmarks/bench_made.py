@@ -1,4 +1,4 @@
-"""How large the tables of a run are; they are made once and kept until what makes them changes."""
+"""Sizes of the tables of a run. Tables are made once, and kept until the code that makes them changes."""
 
 import hashlib
 import json
@@ -19,15 +19,19 @@ from harness.writing.iceberg.files import IcebergFile
 class Scale:
     """The sizes of a run.
 
-    name: of the scale; only runs of one scale are compared.
-    rows: of the tables that are scanned, over all `data_files`, which differ in rows and in the rows of a row group.
-    shares: of rows deleted, 0 to 1, where the cost by share is measured; scattered over the file, and in clusters.
-    many_files: data files of 100 rows each. planned_files: data files of tables that are only planned. large_files: of
-    one more of these, where it is asked for: it takes minutes to make.
-    small_tables: tables of some rows, by format. rounds: how often each reader has its turn, after one that does not
-    count; up to five times as often while that takes less than a fifth of `figure_s`.
-    figure_s: seconds after which a figure has no further round, if it had two.
-    turn_s: seconds after which a turn has failed.
+    Attributes:
+        name: The name of the scale. Only runs of the same scale are compared.
+        rows: The rows of the tables that are scanned, over all `data_files`. The files differ in rows and row group
+            sizes.
+        shares: Shares of deleted rows, 0 to 1, for the cost by share; scattered over the file, and in clusters.
+        many_files: The number of data files with 100 rows each.
+        planned_files: The numbers of data files of tables that are only planned.
+        large_files: The number of files of another planned table, which is made on request, because that takes minutes.
+        small_tables: The number of tables with a few rows, by format.
+        rounds: The number of turns of each reader, after one that does not count. Fast figures have up to five times as
+            many, while they take less than a fifth of `figure_s`.
+        figure_s: The seconds after which a figure gets no further round, if it had two.
+        turn_s: The seconds after which a turn has failed.
     """
 
     name: str
@@ -69,15 +73,18 @@ SMALL = Scale(
     figure_s=5,
     turn_s=180,
 )
-"""To see that everything works: the figures of it mean nothing."""
+"""A scale to check that everything works. Its figures are meaningless."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BenchTable:
-    """A table, or what is left of it after deletes.
+    """A table, before or after deletes.
 
-    location: its directory. metadata: Iceberg's metadata file. files: for the floor, what it reads plainly: data files,
-    or files of metadata. answer: what readers must say of it.
+    Attributes:
+        location: The directory.
+        metadata: The Iceberg metadata file.
+        files: The files that the floor reads: data files, or metadata files.
+        answer: The expected answer of every reader.
     """
 
     location: str
@@ -90,9 +97,12 @@ Maker = Callable[[Path, Scale], Mapping[str, BenchTable]]
 
 
 def cached_table(maker: Maker, scale: Scale, root: Path) -> dict[str, BenchTable]:
-    """The tables of a maker by name, in a directory under `root` whose name follows from its source and the scale."""
+    """Return a maker's tables by name.
+
+    They are in a directory below `root` whose name depends on its source and the scale.
+    """
     source = Path(maker.__code__.co_filename).read_bytes()
-    sizes = replace(scale, rounds=0, figure_s=0, turn_s=0)  # how it is measured does not matter
+    sizes = replace(scale, rounds=0, figure_s=0, turn_s=0)  # the measurement itself does not matter
     key = hashlib.sha256(source + repr(sizes).encode()).hexdigest()[:12]
     folder = root / f"{maker.__name__}-{scale.name}-{key}"
     listing = folder / "made.json"
@@ -107,7 +117,7 @@ def cached_table(maker: Maker, scale: Scale, root: Path) -> dict[str, BenchTable
 
 
 def link_tables(table: IcebergTable, handle: IcebergFile) -> IcebergFile:
-    """The same data file in another table, by a hard link: every table reads the same bytes."""
+    """Add a hard link to a data file to another table, so that all tables read the same bytes."""
     recorded = f"{table.location}/data/{handle.file.name}"
     file = table.file_of(recorded)
     file.parent.mkdir(parents=True, exist_ok=True)
@@ -116,7 +126,7 @@ def link_tables(table: IcebergTable, handle: IcebergFile) -> IcebergFile:
 
 
 def link_delta(table: DeltaTable, handle: IcebergFile, first: int) -> DeltaFile:
-    """The same data file in a Delta table, by a hard link; its rows have the ids from `first` on, which go up by 1."""
+    """Add a hard link to a data file to a Delta table. Its rows have consecutive ids from `first` on."""
     file = table.directory / handle.file.name
     os.link(handle.file, file)
     rows = handle.record_count

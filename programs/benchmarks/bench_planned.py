@@ -1,6 +1,6 @@
-"""Tables that are only planned: metadata of many data files, none of which exists, in Iceberg and in Delta.
+"""Tables that are only planned: metadata of many data files, which do not exist, in Iceberg and in Delta.
 
-Partitioned by day and region, in the order of days; statistics on ten columns.
+They are partitioned by day and region, in the order of days, and have statistics on ten columns.
 """
 
 import datetime
@@ -17,10 +17,10 @@ from harness.writing.iceberg.builder import IcebergTable
 from harness.writing.iceberg.files import IcebergFile, base_data_file
 
 ROWS = 1_000
-"""Of each file: file i has the ids from i * ROWS on."""
+"""The rows of each file. File i has the ids from i * ROWS on."""
 DAYS = 100
 DAY = 40
-"""The day that is asked for, counted from the first."""
+"""The day that queries select, counted from the first."""
 
 _PER_COMMIT = 5_000
 _FIRST = datetime.date(2020, 1, 1)
@@ -32,12 +32,15 @@ _COLUMNS = {"id": "long", "ts": "timestamp", **dict.fromkeys(_NUMBERS, "long"), 
 
 
 def date_of(day: int) -> str:
-    """A day counted from the first, as ISO text."""
+    """Return a day, counted from the first, as ISO text."""
     return (_FIRST + datetime.timedelta(day)).isoformat()
 
 
 def planned(folder: Path, scale: Scale) -> Mapping[str, BenchTable]:
-    """`iceberg N` and `delta N` for each number of files; the answer: files of all, of `DAY`, of one id."""
+    """Return `iceberg N` and `delta N` for each number of files.
+
+    The answer is the number of files of all rows, `DAY`, and one id.
+    """
     found = {}
     for files in scale.planned_files:
         answer = [files, sum(_day(i, files) == DAY for i in range(files)), 1]
@@ -51,7 +54,7 @@ def _day(number: int, files: int) -> int:
 
 
 def _bounds(number: int, day: int) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Lower and upper bounds by column, of the types of Python; times in micros since 1970."""
+    """Return lower and upper bounds by column as Python values. Times are in microseconds since 1970."""
     start = (_EPOCH + day) * _DAY_US
     low = {"id": number * ROWS, "ts": start, **{name: number % 977 + i for i, name in enumerate(_NUMBERS)}}
     high = {"id": number * ROWS + ROWS - 1, "ts": start + _DAY_US - 1, **{name: low[name] + 500 for name in _NUMBERS}}

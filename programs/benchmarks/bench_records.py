@@ -1,4 +1,4 @@
-"""What a run found: samples become figures, and figures lines of JSON, of which the history is made."""
+"""Results of a run: samples are summarized as figures, and figures are stored as lines of JSON in the history."""
 
 import json
 import statistics
@@ -7,12 +7,12 @@ from dataclasses import asdict, dataclass
 from typing import TypeAlias
 
 FORMAT = 2
-"""Of the lines. A change that readers of it must know gets the next number."""
+"""The format of the lines. Increase it for changes that readers of the history must know."""
 
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """One turn of one reader: wall seconds, CPU seconds of all its threads, peak of resident memory (None: unknown)."""
+    """One turn of a reader: wall seconds, CPU seconds of all its threads, and peak resident memory (None: unknown)."""
 
     wall_s: float
     cpu_s: float
@@ -21,7 +21,9 @@ class Sample:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measurement:
-    """A reader's medians, and its wall time over that of the floor in the same round: lower quartile, median, upper."""
+    """A reader's medians, and its wall time divided by the floor's in the same round: lower quartile, median, upper
+    quartile.
+    """
 
     versions: str
     rounds: int
@@ -35,7 +37,7 @@ class Measurement:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FailedMeasurement:
-    """A reader that gave an error or the wrong answer: the reason, in a line."""
+    """A reader that failed or returned a wrong answer, with the reason in one line."""
 
     versions: str
     reason: str
@@ -46,10 +48,11 @@ Outcome: TypeAlias = Measurement | FailedMeasurement
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BenchRun:
-    """When and on what figures were measured together.
+    """The time and environment of figures that were measured together.
 
-    date: the start in UTC, ISO 8601; it tells runs apart. commit: of the repository, with `+` where the package had
-    changes that were not committed.
+    Attributes:
+        date: The start in UTC, in ISO 8601. It identifies the run.
+        commit: The commit, with `+` if the package had uncommitted changes.
     """
 
     date: str
@@ -62,7 +65,7 @@ class BenchRun:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Record:
-    """One figure of one run. outcomes: by reader; the first is the floor, to which ratios are taken."""
+    """One figure of one run. `outcomes` are by reader; the first is the floor, which ratios refer to."""
 
     run: BenchRun
     group: str
@@ -77,7 +80,7 @@ class Record:
 
 
 def summarize(samples: Sequence[Sample], floor: Sequence[Sample], versions: str) -> Measurement:
-    """The figures of one reader; `samples` and `floor` are of the same rounds, in order."""
+    """Return the figures of one reader. `samples` and `floor` are from the same rounds, in order."""
     peaks = [sample.peak_mib for sample in samples if sample.peak_mib is not None]
     low, middle, high = _quartiles([mine.wall_s / floors.wall_s for mine, floors in zip(samples, floor, strict=True)])
     return Measurement(
@@ -100,22 +103,22 @@ def _quartiles(values: Sequence[float]) -> tuple[float, float, float]:
 
 
 def _short(value: float) -> float:
-    """Four digits: more would say that they mean something."""
+    """Round to four digits: more would not be significant."""
     return float(f"{value:.4g}")
 
 
 def to_line(record: Record) -> str:
-    """The record as a line of JSON, without its end."""
+    """Return the record as a line of JSON, without a line feed."""
     outcomes = {name: asdict(outcome) for name, outcome in record.outcomes.items()}
     named = {"group": record.group, "figure": record.figure, "title": record.title, "outcomes": outcomes}
     return json.dumps({"format": FORMAT, "kind": "bench figure", **asdict(record.run), **named})
 
 
 def from_line(line: str) -> Record:
-    """The record of a line.
+    """Return the record in a line.
 
     Raises:
-        ValueError: the line has another format.
+        ValueError: The line has another format.
     """
     fields = json.loads(line)
     if fields.get("format") != FORMAT:
@@ -129,14 +132,18 @@ def from_line(line: str) -> Record:
 
 
 def from_lines(text: str) -> list[Record]:
-    """The records of a history, in its order; empty lines are passed over."""
+    """Return the records of a history in order. Empty lines are ignored."""
     return [from_line(line) for line in text.splitlines() if line.strip()]
 
 
 def newest_run(records: Iterable[Record], scale: str, *, before: str | None = None, commit: str = "") -> list[Record]:
-    """The records of the newest run of this scale; none where there is no such run.
+    """Return the records of the newest run of a scale, or an empty list.
 
-    before: the date of a run that began later. commit: how the commit of the run begins.
+    Args:
+        records: The history.
+        scale: The name of the scale.
+        before: The date of a later run. None for no restriction.
+        commit: The beginning of the run's commit.
     """
     runs = [r for r in records if r.run.scale == scale and r.run.commit.startswith(commit)]
     runs = [record for record in runs if before is None or record.run.date < before]

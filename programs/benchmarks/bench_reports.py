@@ -1,4 +1,4 @@
-"""A run for people: what became slower between two runs, and the newest as the tables of `docs/bench/index.md`."""
+"""Reports of a run: differences between two runs, and the tables of the newest run in `docs/bench/index.md`."""
 
 from collections.abc import Iterable, Sequence
 from typing import Literal, TypeAlias
@@ -6,20 +6,22 @@ from typing import Literal, TypeAlias
 from bench_records import FailedMeasurement, Measurement, Outcome, Record
 
 OURS = "harness"
-"""Readers whose names begin so are the project's; the others are measured beside them, and not held against it."""
+"""The prefix of the names of the project's own readers. Results of the other readers never count as regressions."""
 
 LEAST = 1.1
-"""Ratios that differ by less are alike, however steady they were."""
+"""Ratios that differ by less are considered equal."""
 
 
 Difference: TypeAlias = tuple[Literal["slower", "faster", "failed", "missing"], str]
-"""Its kind, and a reader's figure in two runs as text. All but `faster` are steps back."""
+"""The kind of difference, and a reader's figure in two runs as text. All kinds except `faster` are regressions."""
 
 
 def differences(now: Sequence[Record], then: Sequence[Record]) -> list[Difference]:
-    """How the project's figures differ, in the order of `then`; what is only in `now` is no difference.
+    """Return the differences of the project's figures, in the order of `then`.
 
-    A ratio differs if the middle halves of both runs' rounds do not meet and the medians are `LEAST` apart.
+    Figures that are only in `now` are ignored.
+
+    A ratio differs if the interquartile ranges of both runs do not overlap and the medians differ by `LEAST`.
     """
     present = {record.figure: record for record in now}
     found = []
@@ -54,7 +56,7 @@ def _figure_text(figure: Measurement) -> str:
 
 
 def report(now: Sequence[Record], then: Sequence[Record]) -> str:
-    """Both runs compared, as text for a person."""
+    """Return a comparison of two runs as text."""
     if not now or not then:
         return f"Nothing to compare: there is no {'run' if not now else 'such earlier run'} at this scale."
     this, that = now[0].run, then[0].run
@@ -71,14 +73,12 @@ def report(now: Sequence[Record], then: Sequence[Record]) -> str:
     return "\n".join(lines)
 
 
-# -- the page ----------------------------------------------------------------------------------------------------------
-
 START = "<!-- figures: written by `nox -s bench` -->\n"
 END = "<!-- end of figures -->\n"
 
 
 def figures(records: Sequence[Record]) -> str:
-    """The tables of one run, one for each group of figures, with what was measured on; Markdown."""
+    """Return the tables of one run in Markdown, one for each group of figures, with the environment."""
     if not records:
         return "No run has been recorded yet.\n"
     run = records[0].run
@@ -110,7 +110,7 @@ def _cell(outcome: Outcome | None) -> str:
 
 
 def line(record: Record) -> str:
-    """A record in a line, for the terminal."""
+    """Return a record as one line for the terminal."""
     parts = []
     for name, outcome in record.outcomes.items():
         if isinstance(outcome, FailedMeasurement):
@@ -136,10 +136,10 @@ def _versions(records: Sequence[Record]) -> str:
 
 
 def put(page: str, tables: str) -> str:
-    """The page with these tables between its two marks.
+    """Return the page with the tables between its two marks.
 
     Raises:
-        ValueError: it lacks a mark.
+        ValueError: The page lacks a mark.
     """
     before, start, rest = page.partition(START)
     _, end, after = rest.partition(END)

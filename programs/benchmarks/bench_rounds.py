@@ -1,4 +1,4 @@
-"""Readers in processes of their own, which take turns round by round, so that a noisy moment hits all of them alike."""
+"""Readers in separate processes that take turns in rounds, so that noise affects all of them equally."""
 
 import contextlib
 import itertools
@@ -33,26 +33,30 @@ _ENVIRONMENTS = {
     "spark_iceberg": "spark-iceberg",
     "spark_delta": "spark-delta",
 }
-"""By peer; the other peers run in harness's own interpreter."""
+"""Environments by peer. The other peers run in harness' own interpreter."""
 SCRIPTS: Mapping[str, OtherReader] = {
     "readers": _READERS,
     "duckdb-extensions": _EXTENSIONS,
     "chdb": READERS["chdb"],
-    # harness and its dependencies too: harness and the jar run on one version of Spark.
+    # Harness and its dependencies are installed too, so that harness and the jar run on one version of Spark.
     **{name: replace(READERS[name], install=f"{READERS[name].install} -e {_ROOT}") for name in _ON_SPARK},
 }
-"""What to install for each environment."""
+"""The packages to install for each environment."""
 
 
 class ContenderFailed(Exception):
-    """A reader gave an error instead of an answer; the text says which, in a line."""
+    """A reader failed. The text is the reason in one line."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Contender:
-    """A reader and what it is asked.
+    """A reader and its task.
 
-    name: its column. peer: its module in `peers/`, without `peer_`. task: a function there. arguments: of the task.
+    Attributes:
+        name: The column in the table.
+        peer: The module in `peers/`, without `peer_`.
+        task: A function of that module.
+        arguments: The arguments of the task.
     """
 
     name: str
@@ -62,12 +66,15 @@ class Contender:
 
 
 Turn = Callable[[], tuple[list[int] | None, Sample]]
-"""Gives the answer, and what it took. Raises ContenderFailed: the reader gave an error, ended, or took too long."""
+"""A function that returns the answer and its cost.
+
+It raises ContenderFailed if the reader fails, ends, or times out.
+"""
 
 
 @contextlib.contextmanager
 def one_process(contender: Contender, python: str, limit_s: float) -> Iterator[Turn]:
-    """A contender in one process, which is started now and answers each turn in `limit_s` seconds or never."""
+    """Start a contender in one process. Each turn must be answered within `limit_s` seconds."""
     process = _start(contender.peer, contender.task, contender.arguments, python)
 
     def turn() -> tuple[list[int] | None, Sample]:
@@ -80,7 +87,9 @@ def one_process(contender: Contender, python: str, limit_s: float) -> Iterator[T
 
 @contextlib.contextmanager
 def fresh_processes(contender: Contender, python: str, limit_s: float) -> Iterator[Turn]:
-    """A contender in a process for each turn, timed from its start to its end; it ends in `limit_s` seconds."""
+    """Run a contender in a new process for each turn, which is timed from its start to its end, at most `limit_s`
+    seconds.
+    """
 
     def turn() -> tuple[list[int] | None, Sample]:
         started = time.perf_counter()
@@ -101,10 +110,10 @@ def fresh_processes(contender: Contender, python: str, limit_s: float) -> Iterat
 
 @cache
 def versions(peer: str, python: str) -> str:
-    """What a peer is, as it says itself: names and versions.
+    """Return the names and versions that a peer reports.
 
     Raises:
-        ContenderFailed: it cannot be imported.
+        ContenderFailed: The peer cannot be imported.
     """
     process = _start(peer, "versions", {}, python)
     out, _ = process.communicate()
@@ -113,9 +122,9 @@ def versions(peer: str, python: str) -> str:
 
 def _start(peer: str, task: str, arguments: Mapping[str, Any], python: str) -> subprocess.Popen[str]:
     path = os.pathsep.join(filter(None, (str(_ROOT), os.environ.get("PYTHONPATH"))))
-    # Another interpreter has packages of its own; harness's would clash with them.
+    # Another interpreter has its own packages, which would clash with those of harness.
     environment = {**os.environ, "PYTHONPATH": path if python == sys.executable else ""}
-    # Installed packages come compiled; harness is read from the checkout, and would be compiled anew by each process.
+    # Installed packages are compiled. Harness is read from the checkout, and every process would compile it again.
     environment.pop("PYTHONDONTWRITEBYTECODE", None)
     command = [python, str(_ANSWERING), peer, task]
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
@@ -137,7 +146,7 @@ def _request(process: subprocess.Popen[str], limit_s: float) -> dict[str, Any]:
 
     late = threading.Timer(limit_s, end)
     late.start()
-    with contextlib.suppress(BrokenPipeError):  # what it said before it ended is still there to be read
+    with contextlib.suppress(BrokenPipeError):  # its output before the end can still be read
         process.stdin.write("run\n")
         process.stdin.flush()
     line = process.stdout.readline()
@@ -156,19 +165,21 @@ def _parse_answer(line: str) -> dict[str, Any]:
     return answer
 
 
-# -- rounds ------------------------------------------------------------------------------------------------------------
-
 _LEAST = 2
 _MORE = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Figure:
-    """One row of the table: readers with the same to do.
+    """One row of the table: readers with the same task.
 
-    figure: its name in the history, which stays. group, title: its heading and its row. expected: the right answer.
-    contenders: the first is the floor, what can hardly be done faster; it reads deleted rows too.
-    fresh: each turn is a process of its own, timed from its start to its end.
+    Attributes:
+        figure: The name in the history, which never changes.
+        group: The heading.
+        title: The title of the row.
+        expected: The right answer.
+        contenders: The readers. The first is the floor, which is hardly possible to beat, and also reads deleted rows.
+        fresh: If true, each turn is a separate process, timed from its start to its end.
     """
 
     figure: str
@@ -180,10 +191,15 @@ class Figure:
 
 
 def measure(figure: Figure, scale: Scale, pythons: Mapping[str, str]) -> dict[str, Outcome]:
-    """The cost of each reader, by name; without the readers that are not installed. pythons: by environment.
+    """Measure a figure and return the cost of each reader by name. Readers that are not installed are left out.
+
+    Args:
+        figure: The figure.
+        scale: The scale.
+        pythons: The interpreters by environment.
 
     Raises:
-        ContenderFailed: the floor fails, so that there is nothing to take ratios to.
+        ContenderFailed: The floor fails, so that ratios cannot be computed.
     """
     found = ((each, _python(each.peer, pythons)) for each in figure.contenders)
     asked = {contender.name: (contender, python) for contender, python in found if python is not None}
@@ -216,7 +232,7 @@ def _samples(
     for round_ in itertools.count():
         if round_ and enough(round_ - 1, time.perf_counter() - started, scale):
             break
-        # There and back, so that nobody always follows the same reader.
+        # The order alternates, so that no reader always follows the same reader.
         for name, turn in running.items() if round_ % 2 == 0 else reversed(running.items()):
             if name in failed:
                 continue
@@ -225,10 +241,10 @@ def _samples(
             except ContenderFailed as error:
                 failed[name] = str(error)
                 continue
-            # The floor may see what was deleted.
+            # The floor may return deleted rows.
             if name != figure.contenders[0].name and answer is not None and answer != figure.expected:
                 failed[name] = f"wrong answer: {answer}, not {figure.expected}"
-            elif round_:  # the first does not count
+            elif round_:  # the first round does not count
                 samples[name].append(sample)
         if not round_:
             started = time.perf_counter()
@@ -236,7 +252,7 @@ def _samples(
 
 
 def enough(rounds: int, seconds: float, scale: Scale) -> bool:
-    """Whether so many rounds in so many seconds will do: what is quick is noisy, and has more of them."""
+    """Return whether a number of rounds is sufficient. Fast figures are noisy, and need more rounds."""
     if rounds < scale.rounds:
         return rounds >= _LEAST and seconds > scale.figure_s
     return rounds >= _MORE * scale.rounds or seconds > scale.figure_s / _MORE

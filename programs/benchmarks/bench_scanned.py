@@ -1,6 +1,6 @@
 """Tables that are scanned: the same rows without deletes and with deletes of each kind, in Iceberg and in Delta.
 
-Data files differ in rows, in the rows of a row group, and in their compression; there is a nested column.
+Data files differ in rows, row group sizes, and compression. One column is nested.
 """
 
 from __future__ import annotations
@@ -41,9 +41,9 @@ SCHEMA = {
 }
 DELTA_SCHEMA = {**SCHEMA, "place": "struct<lat:double,zone:string>"}
 RANGE = range(1_000, 2_000)
-"""The ids that a selective query asks for, all of the first data file where it has so many rows."""
+"""The ids that a selective query selects. In large tables, all of them are in the first data file."""
 SHARE = 0.01
-"""Of rows deleted, but where the share is what is varied."""
+"""The share of deleted rows, unless the share is varied."""
 
 _WEIGHTS = (1, 3, 2, 2, 1, 4, 1, 2, 3, 1)
 _GROUPS = (122_880, 20_000, 500_000, 1_000_000)
@@ -54,7 +54,7 @@ _FIRST_DAY = 18_262  # 2020-01-01
 
 @dataclass(frozen=True, slots=True)
 class _ScannedFile:
-    """A data file as Iceberg's builder knows it, and the id of its first row; ids go up by 1."""
+    """A data file as the Iceberg builder's handle, and the id of its first row. Ids are consecutive."""
 
     handle: IcebergFile
     first: int
@@ -64,7 +64,7 @@ class _ScannedFile:
         return self.handle.record_count
 
     def sums(self, dead: Positions | None, among: range | None) -> tuple[int, int, int]:
-        """count(*), sum(k) and sum(id) without the rows at the positions `dead`; only of the ids `among`."""
+        """Return count(*), sum(k), and sum(id) of the ids in `among`, without the rows at the positions `dead`."""
         ids = np.arange(self.first, self.first + self.rows)
         if dead is not None:
             ids = np.delete(ids, dead)
@@ -74,9 +74,10 @@ class _ScannedFile:
 
 
 def scanned(folder: Path, scale: Scale) -> Mapping[str, BenchTable]:
-    """`iceberg none`, `position`, `equality`, `vectors`, vectors by shape and share; `delta none`, `vectors`.
-
-    The answer: count(*), sum(k), sum(id); of the two whose name ends with `range`, of the ids of `RANGE`.
+    """Return `iceberg none`, `position`, `equality`, `vectors`, vectors by shape and share; and `delta none`,
+    `vectors`.
+    The answer is count(*), sum(k), and sum(id), for the two tables whose name ends with `range` only of the ids in
+    `RANGE`.
     """
     base = IcebergTable.create(folder / "iceberg-none", SCHEMA)
     files = _data_files(base, scale)
@@ -141,7 +142,7 @@ def _rows(first: int, last: int) -> pa.Table:
 
 
 def _deleted(files: Sequence[_ScannedFile], share: float, shape: Shape) -> list[Positions]:
-    """Positions of deleted rows by file, ascending."""
+    """Return the positions of deleted rows by file, ascending."""
     random = np.random.default_rng(42)
     found = []
     for file in files:

@@ -1,4 +1,4 @@
-"""Small files: tables of some rows, as tests make them, and a table of many such files; in Iceberg and in Delta."""
+"""Small files: tables with a few rows, as tests make them, and tables with many files, in Iceberg and Delta."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -18,11 +18,11 @@ _NESTED = {"id": "long", "place": "struct<lat: double, zone: string>", "tags": "
 _DELTA_NESTED = {**_NESTED, "place": "struct<lat:double,zone:string>", "tags": "array<string>"}
 _WIDE = {"id": "long", **{f"c{i}": "double" for i in range(30)}}
 _ROWS = 100
-"""Of each file of the table of many files: file i has the ids from i * 100 on, and k is the id modulo 97."""
+"""The rows of each file of the table with many files. File i has the ids from i * 100 on; k is the id modulo 97."""
 
 
 def small(folder: Path, scale: Scale) -> Mapping[str, BenchTable]:
-    """`iceberg I` and `delta I`; the answer: rows."""
+    """Return `iceberg I` and `delta I`. The answer is the number of rows."""
     found = {}
     for number in range(scale.small_tables):
         for format, kinds in _KINDS.items():
@@ -32,7 +32,7 @@ def small(folder: Path, scale: Scale) -> Mapping[str, BenchTable]:
 
 
 def many(folder: Path, scale: Scale) -> Mapping[str, BenchTable]:
-    """`iceberg` and `delta`: the same files, with nested columns; the answer: count(*), sum(k)."""
+    """Return `iceberg` and `delta` with the same files and nested columns. The answer is count(*) and sum(k)."""
     iceberg = IcebergTable.create(folder / "iceberg", {"k": "long", **_NESTED})
     delta = DeltaTable.create(folder / "delta", {"k": "long", **_DELTA_NESTED})
     numbers = range(scale.many_files)
@@ -66,7 +66,7 @@ def _wide_rows(first: int, last: int) -> list[dict[str, Any]]:
 
 
 Filled = tuple[Sequence[IcebergFile | DeltaFile], int]
-"""The live data files of a table, and its rows."""
+"""The live data files of a table, and its number of rows."""
 
 
 def _commits(table: IcebergTable | DeltaTable) -> Filled:
@@ -131,7 +131,7 @@ _KINDS: Mapping[str, tuple[Any, ...]] = {
         (_checkpoint, _WIDE, {}),
     ),
 }
-"""By format: what fills a table, its columns, and other options of it."""
+"""For each format: the function that fills a table, its columns, and further options."""
 
 
 def _build(format: str, place: Path, fill: Any, schema: Mapping[str, str], more: Mapping[str, Any]) -> BenchTable:

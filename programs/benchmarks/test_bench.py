@@ -1,4 +1,4 @@
-"""The benchmark: what is asked of harness and answered, turns, records, what became slower, and the page."""
+"""The benchmark: requests to harness and its answers, turns, records, regressions, and the page."""
 
 import contextlib
 import importlib
@@ -41,7 +41,6 @@ FIGURE = Measurement(
 GONE = FailedMeasurement(versions="y 2", reason="no such file")
 RECORD = Record(run=RUN, group="Scans", figure="scan/a", title="a", outcomes={"plain": FIGURE, "harness": GONE})
 
-# -- figures -----------------------------------------------------------------------------------------------------------
 
 TINY = replace(SMALL, rows=6_000, data_files=2, many_files=3, planned_files=(200,), small_tables=5, rounds=1)
 
@@ -63,10 +62,8 @@ def test_harness_answers_every_figure_rightly_on_tiny_tables(tmp_path, monkeypat
     assert len(set(names)) == len(names)
 
 
-# -- turns, with readers that are told what to say ---------------------------------------------------------------------
-
 SCALE = replace(SMALL, rounds=2, figure_s=0)
-"""Two rounds, and none for being quick."""
+"""Two rounds, and no further rounds for fast figures."""
 
 
 TURNS: list[str] = []
@@ -74,7 +71,7 @@ TURNS: list[str] = []
 
 @contextlib.contextmanager
 def scripted_process(contender: Contender, python: str, limit_s: float):
-    """A reader whose arguments say what its turns give: an answer and seconds, or a failure."""
+    """A reader whose arguments contain the results of its turns: an answer and seconds, or a failure."""
     answers = iter(contender.arguments["turns"])
 
     def turn():
@@ -89,7 +86,10 @@ def scripted_process(contender: Contender, python: str, limit_s: float):
 
 @pytest.fixture
 def measure_turns(monkeypatch):
-    """What readers came to, by their turns; a reader that is not installed is left out."""
+    """A function that measures scripted readers and returns their results.
+
+    A reader that is not installed is left out.
+    """
     monkeypatch.setattr(bench_rounds, "one_process", scripted_process)
     monkeypatch.setattr(bench_rounds, "versions", lambda peer, python: f"{peer} 1")
     TURNS.clear()
@@ -116,7 +116,7 @@ def test_a_wrong_answer_and_an_error_are_failures(measure_turns):
     outcomes = measure_turns(floor=[([9], 1)] * 3, a=[([7], 1), ([8], 1)], b=[([7], 1), "Oh: no"])
     assert outcomes["a"] == FailedMeasurement(versions="floor 1", reason="wrong answer: [8], not [7]")
     assert outcomes["b"] == FailedMeasurement(versions="floor 1", reason="Oh: no")
-    assert isinstance(outcomes["floor"], Measurement)  # it may see deleted rows
+    assert isinstance(outcomes["floor"], Measurement)  # the floor may return deleted rows
     with pytest.raises(ContenderFailed, match=r"^f: floor fails: Oh: no$"):
         measure_turns(floor=["Oh: no"])
 
@@ -136,16 +136,14 @@ def test_readers_run_in_processes_of_their_own():
 def test_a_fresh_process_is_timed_and_a_turn_that_takes_too_long_has_failed():
     with fresh_processes(IDLE, sys.executable, 60) as turn:
         answer, sample = turn()
-    assert (answer, sample.wall_s > 0.01, sample.cpu_s > 0.01) == (None, True, True)  # the call alone takes micros
+    # the call alone takes microseconds
+    assert (answer, sample.wall_s > 0.01, sample.cpu_s > 0.01) == (None, True, True)
     with one_process(IDLE, sys.executable, 0.001) as turn, pytest.raises(ContenderFailed, match=r"^no answer in 0"):
         turn()
 
 
-# -- records -----------------------------------------------------------------------------------------------------------
-
-
 def test_ratios_are_taken_within_rounds():
-    # Round by round 2, 1.5 and 1: the median of ratios. The ratio of medians would be 3 / 2.
+    # The ratios by round are 2, 1.5, and 1, and their median is used. The ratio of the medians would be 3 / 2.
     floor = [Sample(1, 1, None), Sample(2, 1, None), Sample(4, 1, None)]
     mine = [Sample(2, 5, 10), Sample(3, 7, 30), Sample(4, 6, 20)]
     ratios = {"ratio_low": 1.25, "ratio": 1.5, "ratio_high": 1.75}
@@ -160,9 +158,6 @@ def test_the_history_can_be_read_and_the_page_has_its_newest_figures():
     assert [to_line(record) for record in records] == lines.splitlines()
     page = bench.PAGE.read_text("utf-8")
     assert bench_reports.put(page, bench_reports.figures(newest_run(records, FULL.name))) == page
-
-
-# -- what became slower ------------------------------------------------------------------------------------------------
 
 
 def ratio(low: float, middle: float, high: float) -> Measurement:
@@ -181,14 +176,14 @@ BEFORE = ratio(1.9, 2.0, 2.1)
     ("now", "then", "kinds"),
     [
         (record(ratio(2.3, 2.4, 2.5)), record(BEFORE), ["slower"]),
-        (record(ratio(2.05, 2.4, 2.9)), record(BEFORE), []),  # the middle halves meet
+        (record(ratio(2.05, 2.4, 2.9)), record(BEFORE), []),  # the interquartile ranges overlap
         (record(ratio(2.11, 2.15, 2.2)), record(BEFORE), []),  # less than a tenth
         (record(ratio(1.5, 1.6, 1.7)), record(BEFORE), ["faster"]),
         (record(ratio(1.5, 1.6, 1.95)), record(BEFORE), []),
         (record(GONE), record(BEFORE), ["failed"]),
         (record(None), record(BEFORE), ["missing"]),
         (record(BEFORE), record(GONE), []),
-        (record(ratio(9, 9, 9), "Polars"), record(BEFORE, "Polars"), []),  # not held against the project
+        (record(ratio(9, 9, 9), "Polars"), record(BEFORE, "Polars"), []),  # peers do not count
     ],
 )
 def test_a_difference_is_more_than_the_noise(now, then, kinds):

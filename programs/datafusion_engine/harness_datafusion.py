@@ -1,7 +1,7 @@
-"""A DataFusion engine for harness, in a package of its own: made by `docs/how-to/add-an-engine.md`.
+"""A DataFusion engine for harness in a separate package, as `docs/how-to/add-an-engine.md` explains.
 
-Harness opens the files and gives their rows as stored. Here they become table-typed columns, and DataFusion joins them
-with equality deletes and filters them.
+Harness opens the files and returns their stored rows. This module converts them to columns with the table's types, and
+DataFusion joins them with equality deletes and filters them.
 """
 
 from __future__ import annotations
@@ -59,15 +59,15 @@ dialect = "postgres"
 
 
 def version() -> str:
-    """The version of DataFusion."""
+    """Return the version of DataFusion."""
     return datafusion.__version__
 
 
 def to_arrow(plan: PlannedScan) -> pa.Table:
-    """All rows of a plan, in the exact types of its columns; row order is open.
+    """Return all rows of a plan in the exact types of its columns, in any order.
 
     Raises:
-        HarnessError: the plan cannot be run.
+        HarnessError: The plan cannot be run.
     """
     with _about(plan):
         columns = columns_to_read(plan)
@@ -78,13 +78,13 @@ def to_arrow(plan: PlannedScan) -> pa.Table:
 
 
 def query(text: str, plans: Mapping[str, PlannedScan]) -> datafusion.DataFrame:
-    """The result of a query that reads plans by name."""
+    """Return the result of a query that reads plans by name."""
     context = SessionContext()
     for view, plan in plans.items():
         _register(context, view, to_arrow(plan))
     try:
         return context.sql(text)
-    except Exception as error:  # DataFusion's errors are plain ones
+    except Exception as error:  # DataFusion raises plain exceptions
         raise EngineError(f"DataFusion cannot run the query: {error}") from error
 
 
@@ -107,11 +107,8 @@ def _no_rows(schema: pa.Schema) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays([pa.nulls(0, f.type) for f in schema], schema=schema)
 
 
-# Rows of the files, less the deleted ones.
-
-
 def _rows(plan: PlannedScan, columns: Sequence[Field]) -> pa.Table:
-    """The live rows as `c0`, `c1`, …"""
+    """Return the live rows as `c0`, `c1`, …"""
     types = [nullable_type(arrow_type(f.type)) for f in columns]
     schema = pa.schema([pa.field(f"c{i}", type_) for i, type_ in enumerate(types)] + [pa.field("one", pa.int8())])
     if plan.files.num_rows == 0:
@@ -147,7 +144,7 @@ def _deleted(arm: UnionArm, number: int, count: int) -> Any:
 
 
 def _hit(arm: UnionArm, rows: pa.Table, files: _RegisteredFiles) -> Iterator[Any]:
-    """The numbers of the rows that equality deletes hit, by set of keys."""
+    """Yield the numbers of the rows that equality deletes apply to, by set of keys."""
     plan, scope = arm.plan, arm.scope
     if scope is None:
         return
@@ -179,7 +176,7 @@ def _deleted_keys(key_set: KeySet, numbers: Sequence[int], files: _RegisteredFil
 
 
 def _keys(key_set: KeySet, roots: Sequence[pa.Array]) -> dict[str, pa.Array]:
-    """The keys as `k0`, `k1`, …; below a null struct a key is null (iceberg 4.23)."""
+    """Return the keys as `k0`, `k1`, …; inside a null struct, a key is null (iceberg 4.23)."""
     made = {}
     for i, (root, names) in enumerate(zip(roots, key_set.names, strict=True)):
         for part in names:
@@ -189,15 +186,14 @@ def _keys(key_set: KeySet, roots: Sequence[pa.Array]) -> dict[str, pa.Array]:
 
 
 def _comparable(array: pa.Array) -> pa.Array:
-    """One zero and one NaN, because Arrow compares floats by their bits; UUIDs as bytes."""
+    """Return the array with a single zero and NaN, because Arrow compares floats by their bits, and with UUIDs as
+    bytes.
+    """
     if isinstance(array.type, pa.BaseExtensionType):
         return array.storage
     if not pa.types.is_floating(array.type):
         return array
     return pc.if_else(pc.is_nan(array), pa.scalar(float("nan"), array.type), pc.add(array, pa.scalar(0, array.type)))
-
-
-# Values of one file's columns.
 
 
 @dataclass(frozen=True)
@@ -211,12 +207,12 @@ class _RegisteredFiles:
 
     @staticmethod
     def from_plan(plan: PlannedScan) -> _RegisteredFiles:
-        """Opens none yet."""
-        looks = local_opener(plan)
-        return _RegisteredFiles(plan, looks, Inspector(looks, plan), delete_files(plan))
+        """Return the files of a plan without opening them."""
+        opener = local_opener(plan)
+        return _RegisteredFiles(plan, opener, Inspector(opener, plan), delete_files(plan))
 
     def read(self, name: FileName, group: FileGroup, fields: Sequence[Field], number: int) -> _NumberedFile:
-        """The file that is the `number`th of its group."""
+        """Read the file with an index in its group."""
         if not group.form.schema:
             return _NumberedFile(number, int(group.rows[number]), None, group)
         rows = self.opener.rows(name, group, fields)
@@ -224,14 +220,14 @@ class _RegisteredFiles:
 
 
 class _NumberedFile:
-    """The rows of a file as stored, and what is read of them."""
+    """The stored rows of a file, and the values that are read from them."""
 
     def __init__(self, number: int, count: int, rows: pa.Table | None, group: FileGroup) -> None:
         self.number, self.count, self.rows, self.group = number, count, rows, group
         self.positions = pa.array(np.arange(count))
 
     def array(self, value: ColumnValue) -> pa.Array:
-        """The values, in the Arrow type of their field."""
+        """Return the values in the Arrow type of their field."""
         match value:
             case Uniform() | PerFile() | ConstantStruct():
                 return self.constant(value, self.count)
@@ -251,7 +247,7 @@ class _NumberedFile:
                 assert_never(other)
 
     def constant(self, value: Constant, count: int) -> pa.Array:
-        """So many copies."""
+        """Return `count` copies of a constant."""
         match value:
             case ConstantStruct(fields=fields, parts=parts):
                 arrays = [self.constant(part, count) for part in parts]
@@ -264,7 +260,7 @@ class _NumberedFile:
         return as_arrow([single], value.type).take(pa.array(np.zeros(count, np.int64)))
 
     def stored(self, value: StoredColumn, array: pa.Array) -> pa.Array:
-        """Stored values as those of the field; a null parent stays null."""
+        """Convert stored values to the type of the field. Inside a null parent, they are null."""
         wanted, physical = value.field.type, value.source.physical
         if not children(wanted):
             if is_legacy(physical, self.group.form.legacy):
@@ -289,21 +285,18 @@ def _single(array: pa.Array, stored: Type, wanted: Type) -> pa.Array:
         isinstance(wanted, TimestampType)
         and isinstance(stored, TimestampType)
         and (stored.unit, wanted.unit) == ("ns", "us")
-    ):  # floor, also before 1970 (iceberg 6.8)
+    ):  # rounded down, also before 1970 (iceberg 6.8)
         nanos = array.view(pa.int64())
         micros = pa.array(np.floor_divide(nanos.fill_null(0).to_numpy(), 1000), mask=pc.is_null(array).to_numpy(False))
         return micros.view(target)
     found = as_exact_type(array, target)
     if pa.types.is_string(target):
-        found.validate(full=True)  # text that is no UTF-8 (iceberg 6.11)
+        found.validate(full=True)  # raises for text that is not UTF-8 (iceberg 6.11)
     return found
 
 
-# The filter.
-
-
 def _filtered(plan: PlannedScan, columns: Sequence[Field], rows: pa.Table) -> pa.Table:
-    """The rows that the filter keeps, with the plan's columns."""
+    """Return the rows that match the filter, with the plan's columns."""
     places = {f.id: i for i, f in enumerate(columns)}
     chosen = [f"c{places[f.id]}" for f in plan.columns]
     context = SessionContext()
@@ -321,7 +314,7 @@ def _filtered(plan: PlannedScan, columns: Sequence[Field], rows: pa.Table) -> pa
 
 
 def _carried(rows: pa.Table) -> pa.Table:
-    """The rows with extension types, which DataFusion does not know, as what stores them."""
+    """Return the rows with extension types replaced by their storage types, because DataFusion does not know them."""
     return pa.table({name: _storage(column) for name, column in zip(rows.column_names, rows.columns, strict=True)})
 
 
@@ -343,20 +336,20 @@ def _storage_type(type_: pa.DataType) -> pa.DataType:
 
 
 class _Condition:
-    """A predicate as SQL over `r`; its values are the columns of `v`, of one row."""
+    """A predicate as SQL over `r`. Its values are the columns of `v`, which has one row."""
 
     def __init__(self, places: Mapping[int, int]) -> None:
         self.places, self.values, self.floats = places, dict[str, pa.Array](), set[int]()
 
     def names(self) -> list[str]:
-        """Of the columns of `v`."""
+        """Return the names of the columns of `v`."""
         return ["one", *self.values]
 
     def sql(self, part: Predicate) -> str:
-        """The condition.
+        """Return the condition.
 
         Raises:
-            UnsupportedError: a part of the filter is not known beyond its text.
+            UnsupportedError: A part of the filter is only known as text.
         """
         match part:
             case Comparison(field=f, op=op, value=value):
@@ -380,7 +373,7 @@ class _Condition:
                 raise UnsupportedError("Cannot filter on DataFusion by what is no comparison of a column")
 
     def column(self, wanted: Field) -> str:
-        """A column of the rows."""
+        """Return a column of the rows."""
         if wanted.id not in self.places or children(wanted.type):
             raise UnsupportedError(f"Cannot filter on DataFusion by the nested column {wanted.name}")
         place = self.places[wanted.id]
@@ -390,7 +383,7 @@ class _Condition:
         return f"r.f{place}"
 
     def value(self, wanted: Field, value: Any) -> str:
-        """A value of the type of a column."""
+        """Return a value in the type of a column."""
         label = f"v{len(self.values)}"
         self.values[label] = _comparable(as_arrow([value], wanted.type))
         return f"v.{label}"

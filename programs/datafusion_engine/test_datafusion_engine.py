@@ -1,4 +1,4 @@
-"""The engine of another package, which `nox -s tests-external -- datafusion` installs: no scenario is read wrongly."""
+"""The engine of another package reads all scenarios correctly. `nox -s tests-external -- datafusion` installs it."""
 
 from collections import Counter
 

@@ -13,7 +13,7 @@ from harness.cli import main as harness
 
 BUILD = ROOT / "build"
 ROOT_PAGES = {"CHANGELOG.md": "changelog.md", "SECURITY.md": "security.md"}
-"""Files beside docs/ that are pages of the site, and their names there."""
+"""Files outside docs/ that are pages of the site, and their names there."""
 
 
 def write_pages() -> None:
@@ -25,7 +25,7 @@ def write_pages() -> None:
 
 
 def write_root_pages() -> None:
-    """Copy the files of ROOT_PAGES into the site, and make links to and from them point to the copies."""
+    """Copy the files of ROOT_PAGES into the site, and adjust the links to and from them."""
     for file, page in ROOT_PAGES.items():
         (BUILD / "docs" / page).write_text((ROOT / file).read_text("utf-8").replace("](docs/", "]("), "utf-8")
     for path in (BUILD / "docs").rglob("*.md"):
@@ -43,7 +43,7 @@ def links_to_copies(text: str) -> str:
 
 
 def write_scripts(folder: Path) -> None:
-    """Write a script beside each scenario of a report: the script writes the scenario's table, wherever it is run."""
+    """Write a script next to each scenario of a report. The script writes the scenario's table wherever it runs."""
     for scenario in sorted(folder.glob("*.yaml")):
         if harness(["scenarios", "script", str(scenario), "--output", str(scenario.with_suffix(".py"))]) != 0:
             raise SystemExit(f"{scenario} has no script")

@@ -1,4 +1,4 @@
-"""A pytest plug-in that records the messages which tests provoke. `messages.py --run` uses it."""
+"""A pytest plug-in that records the messages that tests provoke. `messages.py --run` uses it."""
 
 import json
 import os
@@ -16,7 +16,7 @@ _seen: set[tuple[str, int, str]] = set()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add the option that names the folder of the records."""
+    """Add the option that sets the folder of the records."""
     parser.addoption("--record-messages", metavar="FOLDER", help="write a JSON file of messages for each process")
 
 

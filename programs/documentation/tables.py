@@ -1,8 +1,8 @@
-"""The tables of the documentation that the code knows, such as the options of each command.
+"""Tables in the documentation that are generated from the code, for example the options of each command.
 
     python programs/documentation/tables.py
 
-writes the tables that are in the repository: the scores of readers in the README and docs/index.md, from
+This writes the tables that are in the repository: the scores of readers in the README and docs/index.md, from
 docs/suite/readers.md, and the format of scenarios. `build.py` writes all other tables.
 """
 
@@ -59,16 +59,16 @@ _PARAMETERS = {
     texts.OR_EMPTY: "VARCHAR, or a type with the same text on both engines",
     times.MICROS: "DATE or TIMESTAMP, as microseconds since 1970",
 }
-"""The types of parameters, as DuckDB writes them."""
+"""The types of parameters in DuckDB's notation."""
 
 
 def commands() -> dict[str, Command]:
-    """The commands of `harness` by name, those of a group last."""
+    """Return the commands of `harness` by name. Commands of groups come last."""
     return {name: imported(name) for name in sorted(COMMANDS, key=lambda name: " " in name)}
 
 
 def options_table(command: Command) -> str:
-    """Arguments and options of a command as a Markdown table. The options for opening tables are a row."""
+    """Return the arguments and options of a command as a Markdown table. The options for opening tables are one row."""
     shared = len(_opening(commands()["plan"]))
     opening = found if len(found := _opening(command)) == shared else []
     rows = [_row(command, parameter) for parameter in command.params if parameter not in opening]
@@ -82,7 +82,7 @@ def _opening(command: Command) -> list[Any]:
 
 
 def with_tables(page: str) -> str:
-    """The page of commands with the tables as they must be now, between `<!-- options of … -->` and `<!-- end -->`."""
+    """Return the page of commands with its tables, between `<!-- options of … -->` and `<!-- end -->`."""
     plan = commands()["plan"]
     marks = re.findall("<!-- options of ([a-z ]+) -->", page)
     if marks != list(commands()):
@@ -103,7 +103,7 @@ def _written(page: str, mark: str, head: str, rows: Iterable[str]) -> str:
 
 
 def with_shapes(page: str) -> str:
-    """The page about rereads with its table of shapes as it must be now."""
+    """Return the page about rereads with its table of shapes."""
     needs = {shape.name: "" if shape.needs is None else f"`{shape.needs}`" for shape in SHAPES}
     rows = [f"| `{shape.name}` | {shape.read} | {shape.result} | {needs[shape.name]} |" for shape in SHAPES]
     return _between(
@@ -140,7 +140,7 @@ def _row(command: Command, parameter: Any) -> str:
 
 
 def with_stores(page: str) -> str:
-    """The page of object stores with the options of each service, then those of every service."""
+    """Return the page of object stores with the options of each service, followed by those of every service."""
     lines = []
     for title, kind in (*((kind.value, kind) for kind in StoreKind), ("All of them", StoreKind.S3)):
         wanted = [name for name in NAMES[kind] if (name in CONNECTION) == (title == "All of them")]
@@ -151,7 +151,7 @@ def with_stores(page: str) -> str:
 
 
 def with_trust(page: str) -> str:
-    """The page of what is trusted with its two tables as they must be now."""
+    """Return the page about trust with its two tables."""
     claims = [
         ("Statement", "Column types", "Trusted", "Reason"),
         *((c.statement.value, _types(c.types), c.trust.value, c.reason) for c in CLAIMS),
@@ -193,7 +193,7 @@ def with_limits(page: str) -> str:
 
 
 def with_topics(page: str) -> str:
-    """A page of rules with its table of topics: each with the numbers of its rules, as links."""
+    """Return a page of rules with its table of topics. Each topic links to its rules."""
     text = ["| Topic | Rules |", "|---|---|"]
     for section in re.split(r"(?m)^## ", page)[1:]:
         topic, _, rest = section.partition("\n")
@@ -205,7 +205,7 @@ def with_topics(page: str) -> str:
 
 
 def with_checks(page: str) -> str:
-    """The page of `harness check` with all rules as they must be now, each with an anchor."""
+    """Return the page of `harness check` with all checks, each with an anchor."""
     from harness.check.running import all_rules
 
     text = []
@@ -227,7 +227,7 @@ def with_checks(page: str) -> str:
 
 
 def with_keywords(page: str) -> str:
-    """The page of scenarios with the tables of their keywords as they must be now."""
+    """Return the page of scenarios with the tables of their keywords."""
     keys = ((key.name, key.metadata["meaning"]) for key in dataclasses.fields(Expectation))
     selectors = ((name, kind.meaning) for name, kind in SELECTORS.items())
     for mark, rows in (("keys of expect", keys), ("keys of at", selectors)):
@@ -250,11 +250,13 @@ def _file_keys(method: Any, options: Any) -> str:
 
 
 SCORES = {"Silently wrong": "silently wrong", "Right": "right of all"}
-"""The columns of a table of scores, and the lines of docs/suite/readers.md that they come from."""
+"""The columns of a table of scores, and the lines of docs/suite/readers.md with their values."""
 
 
 def with_scores(page: str) -> str:
-    """A page with a table of scores for each format, from docs/suite/readers.md; fewest silently wrong reads first."""
+    """Return a page with a table of scores for each format, from docs/suite/readers.md, fewest silently wrong reads
+    first.
+    """
     _, _, table = (ROOT / "docs/suite/readers.md").read_text("utf-8").partition("<!-- run: ")
     lines = table.splitlines()
     rows = [[cell.strip() for cell in line.strip("| ").split(" | ")] for line in lines if line.startswith("| ")]
@@ -297,13 +299,13 @@ READERS = {
     "spark-iceberg": ("Spark with Iceberg's jar,", ("Iceberg",)),
     "spark-delta": ("Spark with Delta's jar,", ("Delta",)),
 }
-"""Readers: names as people know them, and the formats that they read."""
+"""The public names of readers, and the formats that they read."""
 
 
 def with_functions(page: str) -> str:
-    """The page of functions with the table as it must be now.
+    """Return the page of functions with its table.
 
-    Its names, its signatures and its refusals are those of the code. Other words stay as the page has them.
+    Names, signatures, and refusals are generated from the code. Other text of the page stays.
     """
     rows = [re.split(r"(?<!\\) ?\| ?", line)[1:-1] for line in page.splitlines() if line.startswith("| `")]
     told = {row[0].split(", ")[0]: row for row in rows if len(row) == 5}
@@ -351,7 +353,7 @@ def _parameters(form: Signature) -> str:
 
 
 def _plain(text: str) -> str:
-    """Text outside of code, in which a bracket would begin a link."""
+    """Return text outside code, with brackets escaped that would begin a link."""
     return text.replace("[", "\\[")
 
 
@@ -363,14 +365,14 @@ def _code(text: str) -> str:
 
 
 def _code_of_cell(text: str) -> str:
-    """Code in a cell: builders show the backslash that would escape a bar between backticks."""
+    """Return code in a table cell. A bar is not escaped, because site builders show a backslash between backticks."""
     if not text:
         return ""
     return f"<code>{text.replace('|', '&#124;')}</code>" if "|" in text else f"`{text}`"
 
 
 def with_layers(page: str) -> str:
-    """The page of the architecture with the layers that pyproject.toml lists, each as its own docstring says it."""
+    """Return the page of the architecture with the layers in pyproject.toml, each described by its docstring."""
     settings = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
     (layers,) = (each["layers"] for each in settings["tool"]["importlinter"]["contracts"] if each["type"] == "layers")
     text = "\n".join(["| Layer | Subject |", "|---|---|", *map(_layer_row, layers)])
@@ -378,7 +380,7 @@ def with_layers(page: str) -> str:
 
 
 def _layer_row(layer: str) -> str:
-    """A layer by its names, with the folder in place of three or more of its modules."""
+    """Return a layer by its names. A folder replaces three or more of its modules."""
     names = re.split(r" [|:] ", layer)
     folders = Counter(name.rpartition(".")[0] for name in names)
     many = {folder for folder, count in folders.items() if count > 2 and folder != "harness"}
@@ -388,7 +390,7 @@ def _layer_row(layer: str) -> str:
 
 
 def _subject(name: str) -> str:
-    """The first sentence of a module's docstring."""
+    """Return the first sentence of a module's docstring."""
     place = ROOT / "harness" / name.replace(".", "/")
     file = place / "__init__.py" if place.is_dir() else place.with_suffix(".py")
     docstring = ast.get_docstring(ast.parse(file.read_text("utf-8"))) or ""
@@ -406,7 +408,7 @@ WRITTEN = {
     **{f"docs/rules/{name}.md": with_topics for name in ("iceberg", "delta", "frontier")},
     "docs/how-to/object-stores.md": with_stores,
 }
-"""The pages that have tables, and the function that returns a page with its tables."""
+"""The pages with tables, and the function that returns a page with its tables."""
 COMMITTED = {"docs/how-to/write-a-scenario.md": with_keywords}
 """The pages whose tables are also in the repository, so that a code host shows them."""
 

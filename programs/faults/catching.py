@@ -1,8 +1,8 @@
-"""What a planted fault changes: every scenario is built once, by right code, and read again under each fault.
+"""A server that detects planted faults: every scenario is built once by correct code, and read again under each fault.
 
-As a program it is a server: `python catching.py COPY BUILT` reads questions, one JSON list of topics in each line, and
-answers each with a line: the first scenario of BUILT, those of the topics first, that the harness in COPY does not read
-as expected, or nothing. Each answer comes from a fork that loads harness anew; other libraries are loaded once.
+`python catching.py COPY BUILT` reads requests from standard input, one JSON list of topics per line. It answers each
+request with a line: the first scenario of BUILT, starting with the topics, that the harness in COPY does not read as
+expected, or nothing. Each answer is computed in a fork that imports harness again; other libraries are imported once.
 """
 
 import json
@@ -16,7 +16,7 @@ from types import SimpleNamespace
 
 
 def build_all(directory: Path) -> int:
-    """Make the tables of all scenarios, each with its expectations beside it; how many."""
+    """Build the tables of all scenarios, write their expectations next to them, and return their number."""
     from harness.suite.scenarios.building import build
     from harness.suite.scenarios.loading import find
 
@@ -30,10 +30,10 @@ def build_all(directory: Path) -> int:
 
 
 def first_catch(directory: Path, topics: Sequence[str]) -> str | None:
-    """The first scenario that is not read as expected, those of the first topics first; None: all are."""
+    """Return the first scenario that is not read as expected, starting with the first topics, or None."""
     from harness.suite.scenarios.verifying import read_with, verify
 
-    warnings.simplefilter("ignore")  # what is odd about a table is its point
+    warnings.simplefilter("ignore")  # the tables are irregular on purpose
     kept = [pickle.loads(file.read_bytes()) for file in sorted(directory.glob("*/expected.pickle"))]
     for name, address, expectations in sorted(kept, key=lambda k: [topic not in k[0] for topic in topics]):
         read = read_with(SimpleNamespace(address=address), "duckdb")
@@ -48,7 +48,7 @@ def first_catch(directory: Path, topics: Sequence[str]) -> str | None:
 
 
 def serve(copy: Path, directory: Path) -> None:
-    """Answer questions from standard input until it ends."""
+    """Answer requests from standard input until it ends."""
     for library in ("duckdb", "pyarrow.dataset", "pyarrow.orc", "pyarrow.parquet", "sqlglot.dialects.duckdb", "yaml"):
         __import__(library)
     assert not any(name.partition(".")[0] == "harness" for name in sys.modules)

@@ -1,4 +1,7 @@
-"""Faults that readers of tables really had, each as one edit of harness; `faults.txt` tells them, and its own form."""
+"""Faults that real readers of tables had, each as one edit of harness.
+
+`faults.txt` contains them and describes its format.
+"""
 
 import re
 from collections.abc import Iterator
@@ -10,9 +13,12 @@ from pathlib import Path
 class Fault:
     """One wrong edit.
 
-    file: below `harness/`. before: text that occurs once in it; after: what stands there instead. test: the file of
-    tests, or the test, that catches it, where neither scenarios nor properties reach, or where they reach by chance.
-    seen: the report of a reader that had the fault.
+    Attributes:
+        file: The file, relative to `harness/`.
+        before: A text that occurs once in the file.
+        after: The text that replaces it.
+        test: The test or file of tests that detects the fault, if scenarios and properties do not, or only by chance.
+        seen: The report of a reader that had the fault.
     """
 
     name: str
@@ -24,8 +30,8 @@ class Fault:
 
 
 def _parsed(text: str) -> Iterator[Fault]:
-    for told in re.split(r"^(?=\S+\.py: )", text, flags=re.MULTILINE)[1:]:
-        first, *lines = told.splitlines()
+    for entry in re.split(r"^(?=\S+\.py: )", text, flags=re.MULTILINE)[1:]:
+        first, *lines = entry.splitlines()
         file, _, name = first.partition(": ")
         before, after = ("\n".join(line[1:] for line in lines if line[:1] == sign) for sign in "-+")
         named = dict(line.split(": ", 1) for line in lines if line.startswith(("test: ", "seen: ")))

@@ -1,6 +1,6 @@
-"""Planted faults: each is planted in a copy of harness, and a scenario, or else a property, must turn red there.
+"""Each fault is planted in a copy of harness, where a scenario, or else a property, must fail.
 
-A fault of queries, which no scenario asks, names the file of tests that must turn red.
+A fault of queries, which scenarios do not cover, names the file of tests that must fail.
 """
 
 import functools
@@ -30,11 +30,11 @@ pytestmark = pytest.mark.slow
 
 @pytest.fixture(scope="session")
 def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A copy of the project, to plant faults in."""
+    """A copy of the project, in which faults are planted."""
     directory = tmp_path_factory.mktemp("copy")
     for name in COPIED:
         if (ROOT / name).is_dir():
-            shutil.copytree(ROOT / name, directory / name)  # with compiled files, which saves time
+            shutil.copytree(ROOT / name, directory / name)  # including compiled files, which saves time
         else:
             shutil.copy(ROOT / name, directory / name)
     return directory
@@ -42,7 +42,10 @@ def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def scenario_that_catches(copy: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[..., str | None]]:
-    """Asks for the first scenario that is not read as expected by the copy's code; nothing is, without a fault."""
+    """A function that returns the first scenario that the copy does not read as expected.
+
+    Without a fault, it returns None.
+    """
     tables = tmp_path_factory.mktemp("tables")
     assert build_all(tables) > 0
     command = [sys.executable, str(copy / "programs/faults/catching.py"), str(copy), str(tables)]
@@ -62,7 +65,7 @@ def scenario_that_catches(copy: Path, tmp_path_factory: pytest.TempPathFactory) 
 
 @pytest.fixture(scope="session")
 def passes(copy: Path) -> Callable[[str], bool]:
-    """Whether a file of tests passes on the copy's code, found out once, before a fault is planted."""
+    """A function that returns whether a file of tests passes on the copy without faults. Results are cached."""
     return functools.cache(lambda tests: failing_test(copy, tests, *WITHOUT_SPARK) is None)
 
 
@@ -87,26 +90,26 @@ def test_the_suite_notices(fault: Fault, copy: Path, scenario_that_catches, pass
 
 
 def topics(file: str) -> list[str]:
-    """Words in the names of scenarios that likely catch a fault of a file, the best first."""
+    """Return words in the names of scenarios that are likely to detect a fault of a file, most likely first."""
     *folders, name = file.removesuffix(".py").replace("_", "-").split("/")
     of_format = [folder for folder in folders if folder in ("delta", "iceberg")]
     return [*(f"{folder}/{name}" for folder in of_format), name, *of_format, "deletes"]
 
 
 def write(file: Path, text: str) -> None:
-    """Python knows a compiled file by its source's second and length, so each text gets a second of its own."""
+    """Write a text with a new modification second, because Python identifies compiled files by second and size."""
     file.write_text(text, encoding="utf-8")
     second = next(SECONDS)
     os.utime(file, (second, second))
 
 
 def failing_test(copy: Path, tests: str, *options: str) -> str | None:
-    """The first test of a file or directory that fails on the copy's code, and with what; None: all pass."""
+    """Return the first failing test of a file or directory on the copy's code, and its failure, or None."""
     told = ["-n0", "-q", "-x", "--tb=no", "-rf", "-p", "no:cacheprovider", *options, tests]
     command = [sys.executable, "-m", "pytest", *told]
     environment = {**os.environ, "PYTHONPATH": str(copy), "COLUMNS": "300"}
     ran = subprocess.run(command, cwd=copy, env=environment, capture_output=True, text=True, check=False)
-    if ran.returncode == -signal.SIGABRT:  # a library gave up on what it was handed
+    if ran.returncode == -signal.SIGABRT:  # a library aborted because of invalid input
         return "the tests are aborted"
     assert ran.returncode in (PASSED, TESTS_FAILED), ran.stdout + ran.stderr
     failed = [line.removeprefix("FAILED ") for line in ran.stdout.splitlines() if line.startswith("FAILED ")]

@@ -1,4 +1,4 @@
-"""The decoders of harness that take bytes, as functions of bytes: what they may raise is a HarnessError and no more."""
+"""The decoders of harness that take bytes, as functions. Invalid input must raise a HarnessError and nothing else."""
 
 import contextlib
 import warnings
@@ -24,25 +24,25 @@ from harness.suite.oracle import bitmaps as other_roaring
 from harness.untrusted.arrow_messages import StreamError, read_stream
 
 INPUTS = Path(__file__).parent / "inputs"
-"""Small inputs, by name of decoder: some right, some wrong, among them every one that was a finding once."""
+"""Small inputs by decoder, valid and invalid, including every input that ever was a finding."""
 
 Decoder: TypeAlias = Callable[[bytes], object]
 
 
 def _avro(data: bytes) -> object:
-    """An Avro file of rows, and its schema from its head."""
+    """Decode an Avro file with rows, and its schema."""
     schema_of_avro(data, file="f")
     return read_avro(data, file="f")[1].num_rows
 
 
 def _puffin(data: bytes) -> object:
-    """A Puffin file, and its first blob as a deletion vector."""
+    """Decode a Puffin file, and its first blob as a deletion vector."""
     opened = open_puffin(_InMemory(data), "/f")
     return decode_deletion_vector(opened.bytes_at(4, 8 + int.from_bytes(data[4:8], "big")))
 
 
 def _bitmap(ours: Decoder, other: Decoder) -> Decoder:
-    """A roaring bitmap; the oracle's decoder must see the same positions."""
+    """Return a decoder of a roaring bitmap that checks that the oracle's decoder returns the same positions."""
 
     def decode(data: bytes) -> object:
         found: Any = ours(data)
@@ -54,20 +54,20 @@ def _bitmap(ours: Decoder, other: Decoder) -> Decoder:
 
 
 def _stored_vector(data: bytes) -> object:
-    """A deletion vector of Delta in a file: its size and checksum, its form, its bitmap."""
+    """Decode a Delta deletion vector in a file: its size and checksum, its format, and its bitmap."""
     size, cardinality = max(0, len(data) - 8), data[-1] if data else 0
     vector = StoredVector(path="v", physical="v", format="bin", offset=1, length=size, record_count=cardinality)
     return decode_stored(data, vector)
 
 
 def _inline_vector(data: bytes) -> object:
-    """A deletion vector of Delta in its commit, as Z85."""
+    """Decode a Delta deletion vector in a commit, in Z85 encoding."""
     text = data.decode("latin-1")
     return decode_inline(InlineVector(text=text, length=len(text) // 5 * 4, record_count=2))
 
 
 def _variant(data: bytes) -> object:
-    """A variant value; its metadata is as many bytes of the front as the first byte says."""
+    """Decode a variant value. The first byte is the length of the metadata, which comes first."""
     size = data[0] if data else 0
     metadata, value = data[1 : 1 + size], data[1 + size :]
     with contextlib.suppress(HarnessError):
@@ -76,14 +76,14 @@ def _variant(data: bytes) -> object:
 
 
 def _wkb(data: bytes) -> object:
-    """A geometry; this one raises ValueError, which its callers turn into an error that names the file."""
+    """Decode a geometry. Its ValueError is expected, because callers convert it to an error that names the file."""
     with contextlib.suppress(ValueError):
         return canonical_wkb(data)
     return None
 
 
 def _reader_rows(data: bytes) -> object:
-    """Rows that a reader of another project left, with all names of their schema."""
+    """Decode rows that another project's reader wrote, with all names of their schema."""
     try:
         rows = read_stream(data, most_bytes=1 << 24, most_rows=1 << 21, foreign=True)
     except StreamError as error:
@@ -110,7 +110,7 @@ DECODERS: Mapping[str, Decoder] = {
 
 
 def accepts(decoder: Decoder, data: bytes) -> bool:
-    """Whether the decoder takes the bytes; False: it refuses them as it should."""
+    """Return True if the decoder accepts the bytes, and False if it raises the expected error."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
@@ -121,7 +121,7 @@ def accepts(decoder: Decoder, data: bytes) -> bool:
 
 
 class _InMemory(Storage):
-    """One file, at any path."""
+    """A storage with one file, which is at every path."""
 
     def __init__(self, data: bytes) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""Values that readers trip over, drawn by a random generator: numbers at the edges of types, odd texts, cut bytes."""
+"""Random values that readers often handle wrongly: limits of number types, unusual texts, and cut bytes."""
 
 from random import Random
 
@@ -77,7 +77,7 @@ TEXTS = (
 
 
 def integer(rng: Random, value: int = 0) -> int:
-    """A number near `value`, or at an edge of some type."""
+    """Return a number near `value`, or at a limit of a type."""
     match rng.randrange(6):
         case 0:
             return value + rng.choice((-1, 1))
@@ -92,7 +92,7 @@ def integer(rng: Random, value: int = 0) -> int:
 
 
 def text(rng: Random, value: str = "") -> str:
-    """A text that is odd by itself, or `value` made odd."""
+    """Return an unusual text, or a changed `value`."""
     place = rng.randrange(len(value) + 1)
     match rng.randrange(8):
         case 0:
@@ -113,7 +113,7 @@ def text(rng: Random, value: str = "") -> str:
 
 
 def blob(rng: Random, value: bytes) -> bytes:
-    """Bytes that are `value` with a part changed, taken away, said twice or made up."""
+    """Return `value` with a part changed, removed, repeated, or replaced."""
     start = rng.randrange(len(value) + 1)
     end = min(len(value), start + rng.choice((1, 1, 2, 4, 8, 64)))
     match rng.randrange(8):
@@ -136,9 +136,9 @@ def blob(rng: Random, value: bytes) -> bytes:
 
 
 def numbered(rng: Random, value: bytes) -> bytes:
-    """The bytes with a number of 1 to 8 bytes set to an edge; lengths, offsets, counts and values are at such places.
+    """Return the bytes with a number of 1 to 8 bytes set to a limit, as lengths, offsets, counts, and values are.
 
-    Or it takes the place of another, or stands there twice.
+    Alternatively, a number replaces another one, or is inserted again.
     """
     width = rng.choice((1, 2, 2, 4, 4, 8))
     if len(value) < width:
@@ -157,7 +157,7 @@ def numbered(rng: Random, value: bytes) -> bytes:
 
 
 def flipped(rng: Random, value: bytes) -> bytes:
-    """The bytes with one bit turned over; one byte if there was none."""
+    """Return the bytes with one bit flipped, or one byte if there were none."""
     if not value:
         return rng.randbytes(1)
     place = rng.randrange(len(value))
@@ -165,7 +165,7 @@ def flipped(rng: Random, value: bytes) -> bytes:
 
 
 def text_bytes(rng: Random, value: bytes) -> bytes:
-    """Bytes that stand for a text: an odd text, or bytes that are none."""
+    """Return bytes in place of a text: an unusual text, or invalid UTF-8."""
     if rng.random() < 0.3:
         return blob(rng, value)
     return text(rng, value.decode("utf-8", "replace")).encode("utf-8", "surrogatepass")

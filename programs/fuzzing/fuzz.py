@@ -1,11 +1,12 @@
-"""Mutates tables, reads and checks them: rows must stay right, or a HarnessError must come.
+"""Mutate tables, and read and check them: the rows must stay right, or a HarnessError must be raised.
 
     python programs/fuzzing/fuzz.py --mutants 200000 --seed 7 --target avro --jobs 2
 
-Ends with the counts of each target, and with 1 if there is a finding. What was found is left in build/fuzz, made small.
-Targets are kinds of files, and three of answers about a table: listings of its store, a catalog's, a worker's messages.
-A mutant is drawn from its target, the seed, its number and its subject, and so the same as long as its scenario is; a
-new scenario takes its share of the numbers. A finding's directory holds what it takes, whatever else changes.
+The program prints the counts of each target, and exits with 1 if there is a finding. Findings are reduced and written
+to build/fuzz. Targets are kinds of files, and three kinds of answers about a table: listings of its store, a catalog's
+answers, and a worker's messages. A mutant is derived from its target, the seed, its number, and its subject, so it
+stays the same as long as its scenario does; a new scenario takes over some of the numbers. A finding's directory
+contains everything needed to reproduce it.
 """
 
 import argparse
@@ -35,9 +36,10 @@ _MOST_SHRUNK = 40
 
 
 class FuzzRun:
-    """A run of the fuzzer: counts by target and verdict, and findings by what tells them apart.
+    """A run of the fuzzer: counts by target and assessment, and findings by identity.
 
-    options: of the command line.
+    Args:
+        options: The command line options.
     """
 
     def __init__(self, options: argparse.Namespace) -> None:
@@ -51,7 +53,7 @@ class FuzzRun:
         self.agreed: list[Result] = []
 
     def run(self) -> None:
-        """Read mutants on all jobs until there were enough."""
+        """Read mutants on all jobs until there are enough."""
         with ThreadPoolExecutor(self._options.jobs) as pool:
             jobs = [pool.submit(self._work) for _ in range(self._options.jobs)]
             try:
@@ -62,13 +64,13 @@ class FuzzRun:
             job.result()
 
     def summary(self) -> str:
-        """The number of mutants, the time, and the findings."""
+        """Return the number of mutants, the time, and the findings as text."""
         total, seconds = sum(counts.total() for counts in self.counts.values()), time.monotonic() - self._began
         rate = f"{total / seconds * 3600:,.0f} an hour, {len(self.found)} findings"
         return f"{total} mutants in {seconds:.0f} s, {rate}"
 
     def table(self) -> str:
-        """The counts, a line for each target; then the findings."""
+        """Return the counts, one line for each target, followed by the findings."""
         rows = {**dict(sorted(self.counts.items())), "all": sum(self.counts.values(), Counter[OutcomeKind]())}
         kinds = [kind for kind in OutcomeKind if rows["all"][kind]]
         cells = [["target", "mutants", *(kind.value for kind in kinds)]]
@@ -95,7 +97,7 @@ class FuzzRun:
             return None if is_late or self._is_over else next(self._groups, None)
 
     def _all_groups(self) -> Iterator[tuple[str, int]]:
-        """Targets in turn, each with the next of its groups."""
+        """Yield the targets in turn, each with the next of its groups."""
         targets = self._options.target or ROTATION
         counts = {target: itertools.count(step=GROUP) for target in targets}
         turns = itertools.cycle(targets)
@@ -119,7 +121,7 @@ class FuzzRun:
 
 
 def distinct(result: Result) -> str:
-    """The name of a finding: the fault as the verdict says it; of wrong rows, what was done to which table."""
+    """Return the identity of a finding: its signature and, for wrong rows, the mutation and the table."""
     signature = result.assessment.signature
     if result.assessment.kind not in (OutcomeKind.WRONG, OutcomeKind.DISPUTED):
         return signature
@@ -128,13 +130,13 @@ def distinct(result: Result) -> str:
 
 
 def line(result: Result) -> str:
-    """A finding in two lines."""
+    """Return a finding as two lines."""
     mutant, assessment = result.mutant, result.assessment
     return f"{assessment.kind.value}: {mutant.name}, {mutant.subject}, {mutant.words()}\n    {assessment.detail[:700]}"
 
 
 def shrink_finding(result: Result, worker: FuzzWorker, only: str | None, tries: int = 300) -> FuzzFinding:
-    """A finding made small, in at most so many tries."""
+    """Reduce a finding with at most `tries` reads."""
     mutant, pieces, image = worker.mutant(*parsed(result.mutant.name), only)
     wanted = result.assessment
 
@@ -146,7 +148,7 @@ def shrink_finding(result: Result, worker: FuzzWorker, only: str | None, tries: 
 
 
 def save_findings(found: Sequence[Result], options: argparse.Namespace) -> None:
-    """Make findings small, leave a directory of each, and print the commands that show them."""
+    """Reduce findings, write a directory for each, and print the commands that reproduce them."""
     with FuzzWorker(options.plant) as worker:
         for result in found:
             place = fuzz_findings.write(shrink_finding(result, worker, options.subject), options.output)
@@ -154,7 +156,7 @@ def save_findings(found: Sequence[Result], options: argparse.Namespace) -> None:
 
 
 def replay(place: Path, plant: str | None) -> int:
-    """Read a finding once more; the exit code."""
+    """Read a finding again and return the exit code."""
     with FuzzWorker(plant) as worker:
         assessment = worker.assess(*fuzz_findings.load_again(place))
     print(f"{assessment.kind.value}: {assessment.detail}")
@@ -162,7 +164,7 @@ def replay(place: Path, plant: str | None) -> int:
 
 
 def run_one(name: str, options: argparse.Namespace) -> int:
-    """Draw and read one mutant, and say what came of it; a finding leaves its directory. The exit code."""
+    """Draw and read one mutant, print the result, and return the exit code. A finding is written to a directory."""
     target, seed, number = parsed(name)
     with FuzzWorker(options.plant) as worker:
         (result,) = worker.group(target, seed, number, number + 1, options.subject)
@@ -173,7 +175,7 @@ def run_one(name: str, options: argparse.Namespace) -> int:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """The exit code: 1 if there is a finding."""
+    """Run the program and return the exit code: 1 if there is a finding."""
     options = _options(arguments)
     if options.again is not None:
         return replay(options.again, options.plant)

@@ -1,7 +1,8 @@
-"""Answers that a reader gets about a table: of listings, of catalogs, of the worker that reads in its place.
+"""Answers about a table that a reader gets from listings, catalogs, and the worker that reads an untrusted table.
 
-Each is kept as a file beside the table's own, under a name that begins with its target, such as `catalog:…`. So mutants
-of it are drawn, made small and kept like those of files; what reads them is an `Answers`.
+Each answer is kept as a file next to the table's files, with a name that starts with its target, for example
+`catalog:…`. Mutants of answers are therefore drawn, reduced, and written like mutants of files. An `Answers` object
+reads them.
 """
 
 from collections.abc import Callable, Mapping
@@ -21,17 +22,17 @@ class Answers(Protocol):
     image: Image
 
     def read(self, changes: Changes, read: SubjectRead) -> Outcome:
-        """The outcome for a user, if the answers have these changes."""
+        """Return the outcome for a user if the answers have these changes."""
 
     def assessment(self, outcome: Outcome, original: Outcome, changes: Changes, read: SubjectRead) -> Assessment:
-        """The verdict on that. original: what a user gets without changes."""
+        """Assess an outcome. `original` is the outcome without changes."""
 
 
 KINDS: Mapping[str, Callable[[Subject], Answers]] = {"listings": Listings, "catalog": Catalogs, "worker": Contained}
-"""Makers of answers, by target."""
+"""Classes of answers by target."""
 
 
 def target_of(changes: Changes) -> str | None:
-    """The target whose answers are changed; None: files of the table are."""
+    """Return the target whose answers are changed, or None if files of the table are changed."""
     target = next(iter(changes), "").partition(":")[0]
     return target if target in KINDS else None

@@ -1,8 +1,9 @@
-"""Verdicts: whether what a read of a mutant came to is fine.
+"""Assessment of the outcome of reading a mutant.
 
-Fine is: the rows of the table as it was, a HarnessError, or other rows where the oracle, which plans and reads by
-itself, gives the same. Filters skip files by statistics, which nobody can check: where those were changed, rows that
-only a read without skipping finds are fine too, and no row may come that such a read does not have.
+An outcome is fine if it is the original rows, a HarnessError, or other rows that the oracle, which plans and reads
+independently, returns as well. Filters skip files by statistics, which cannot be verified. Therefore, if statistics
+were changed, it is also fine if rows are missing that only a read without skipping finds. Additional rows are never
+fine.
 """
 
 import enum
@@ -14,7 +15,7 @@ from fuzz_reading import Leak, Outcome, ReadRows, Refusal
 
 
 class OutcomeKind(enum.Enum):
-    """What became of a mutant; all from WRONG on are findings."""
+    """The kinds of outcomes. All from WRONG on are findings."""
 
     SAME = "same rows"
     REFUSED = "HarnessError"
@@ -35,12 +36,12 @@ class OutcomeKind(enum.Enum):
 
     @property
     def is_finding(self) -> bool:
-        """Whether harness did what it must not."""
+        """Whether the outcome is a fault of harness."""
         return self not in _FINE
 
 
 _INTERNAL = re.compile(r"INTERNAL Error|FATAL Error|invalidated|ends its instance|gave up the instance", re.IGNORECASE)
-"""Of DuckDB: a fault of its own, after which its instance is no more."""
+"""Internal errors of DuckDB, after which its instance cannot be used."""
 _FINE = (
     OutcomeKind.SAME,
     OutcomeKind.REFUSED,
@@ -63,12 +64,12 @@ KNOWN_DISPUTES = {
     "a data file is live with two deletion vectors": "of a change feed, whose commits are not replayed to the end",
     "Missing partitionValues": "of a checkpoint without that column, where a table has no partitions",
 }
-"""Words of the oracle where it refuses what DuckDB reads, and why that is left so."""
+"""Texts of errors with which the oracle refuses what DuckDB reads, and the reason why that is accepted."""
 
 
 @dataclass(frozen=True, slots=True)
 class Assessment:
-    """signature: alike for findings that one change of harness would mend, as far as that can be told."""
+    """The assessment of an outcome. Findings with the same signature probably have the same cause."""
 
     kind: OutcomeKind
     detail: str = ""
@@ -81,13 +82,16 @@ def assess_read(
     oracle: Callable[[], Iterable[Outcome]],
     careful: Callable[[], Iterable[Outcome]],
 ) -> Assessment:
-    """The verdict on one read.
+    """Assess one read.
 
-    outcome, original: what DuckDB gives of the mutant, and of the table before.
-    oracle: called if there are rows: what the oracle gives of the mutant; more than one, where the table says the same
-        thing in several places, and no reader can tell which of them lies.
-    careful: called where it is needed: what DuckDB gives, if it does not skip by statistics, those of the table or
-        those in data files.
+    Args:
+        outcome: DuckDB's outcome for the mutant.
+        original: DuckDB's outcome for the original table.
+        oracle: A function that is called if there are rows, and returns the oracle's outcomes for the mutant. There are
+            several if the table stores the same information in several places, and readers cannot tell which of them is
+            wrong.
+        careful: A function that is called if needed, and returns DuckDB's outcomes without skipping by the table's
+            statistics, and without skipping by those in data files.
     """
     if isinstance(outcome, ReadRows):
         return _assess_rows(outcome, original, oracle(), careful)
@@ -95,7 +99,7 @@ def assess_read(
 
 
 def without_rows(outcome: Refusal | Leak) -> Assessment:
-    """The verdict on a read that gave no rows."""
+    """Assess a read that returned no rows."""
     match outcome:
         case Leak("MemoryError"):
             return Assessment(OutcomeKind.MEMORY, str(outcome), f"memory {outcome.place}")
@@ -108,7 +112,10 @@ def without_rows(outcome: Refusal | Leak) -> Assessment:
 
 
 def assess_untrusted(skipping: Outcome, careful: Outcome) -> Assessment | None:
-    """The verdict on two reads of an untrusted table, with and without skipping; None: they agree, or one refuses."""
+    """Assess two reads of an untrusted table, with and without skipping.
+
+    Return None if they agree, or if one is refused.
+    """
     if isinstance(skipping, ReadRows) and isinstance(careful, ReadRows) and skipping != careful:
         detail = f"skipping: {skipping}; without: {careful}; {_differing(skipping, careful)}"
         return Assessment(OutcomeKind.UNTRUSTED, detail, "untrusted")
@@ -122,7 +129,7 @@ def _assess_rows(
     for reference in references:
         if reference == rows or (rows == original and not isinstance(reference, ReadRows)):
             return Assessment(OutcomeKind.SAME if rows == original else OutcomeKind.OTHER)
-        # Of another view of the table, that a careful read agrees with it is no news.
+        # A careful read that agrees with another view of the table proves nothing.
         if first is None and any(_is_careful(other, reference) for other in careful()):
             return Assessment(OutcomeKind.SKIPPED)
         assessment = _disagreement(rows, original, reference)
@@ -134,7 +141,7 @@ def _assess_rows(
 
 
 def _is_careful(careful: Outcome, reference: Outcome) -> bool:
-    """Whether a read that trusts no statistics agrees with the oracle; that both refuse is agreement too."""
+    """Return whether a read that ignores statistics agrees with the oracle, which includes that both refuse."""
     return careful == reference or (isinstance(careful, Refusal) and not isinstance(reference, ReadRows))
 
 
@@ -155,10 +162,10 @@ _NUMBERS = re.compile(r"('-?\d+(?:\.\d+)?'|-?\d+)")
 
 
 def _differ_by_wrapping(rows: ReadRows, reference: ReadRows) -> bool:
-    """Whether only numbers differ, by what two kinds of damage do that no reader need notice.
+    """Return whether only numbers differ, in ways that readers need not detect.
 
-    INT96 with a negative time of day: Arrow takes it for unsigned. A decimal of more digits than its footer says, in
-    whole numbers: DuckDB keeps as many bytes as these digits need, two at least.
+    INT96 with a negative time of day: Arrow reads it as unsigned. A decimal with more digits than its footer declares,
+    in integer storage: DuckDB keeps only the bytes that the declared digits need, at least two.
     """
     more, less = (
         sorted((rows.counts - reference.counts).elements()),
@@ -178,7 +185,7 @@ def _is_wrapped(row: str, other: str) -> bool:
 
 
 def _wraps(number: str, other: str) -> bool:
-    """Decimals are quoted in the texts of rows."""
+    """Return whether a number differs by wrapping around. Decimals are quoted in the texts of rows."""
     apart = int(re.sub(r"['.]", "", other)) - int(re.sub(r"['.]", "", number))
     return apart % 2**16 == 0 if number[0] == other[0] == "'" else abs(apart - _WRAPPED_US) <= 1
 

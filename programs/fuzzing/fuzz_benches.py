@@ -1,4 +1,4 @@
-"""Subjects made ready to be mutated, and mutants of them judged."""
+"""Test benches: subjects that are prepared for mutation, and the assessment of their mutants."""
 
 import io
 from collections.abc import Callable, Iterator
@@ -20,16 +20,17 @@ from fuzz_subjects import Changes, Image, Subject, SubjectRead
 
 
 class WatchedAccess(Protocol):
-    """What hears of opened files and sockets, such as `fuzz_limits.Watch`."""
+    """An observer of opened files and sockets, like `fuzz_limits.SocketWatch`."""
 
     opened: set[str] | None
     sockets: int
 
 
 class Bench:
-    """A subject on disk, and what reading it gives before anything is changed.
+    """A subject on disk, and the outcomes of reads before anything is changed.
 
-    judging: called before the oracle is asked.
+    Args:
+        before_oracle: A function that is called before the oracle reads.
     """
 
     def __init__(self, subject: Subject, watch: WatchedAccess, before_oracle: Callable[[], object]) -> None:
@@ -41,11 +42,13 @@ class Bench:
         self._answered: dict[tuple[str, str], Outcome] = {}
 
     def image(self, target: str) -> Image:
-        """The bytes that mutants of a target are of: the table's files, or answers about it."""
+        """Return the files that mutants of a target change: the table's files, or answers about it."""
         return self._answers_of(target).image if target in fuzz_answers.KINDS else self.subject.image
 
     def original(self, read: SubjectRead) -> tuple[Outcome, list[str]]:
-        """The outcome, and which files such a read may be about: those opened, and all outside of the metadata."""
+        """Return the outcome of a read, and the files that affect it: the opened files, and all files outside the
+        metadata.
+        """
         key = str(read)
         if key not in self._originals:
             opened = self._watch.opened = set()
@@ -61,7 +64,7 @@ class Bench:
         return self._originals[key]
 
     def assess(self, changes: Changes, read: SubjectRead) -> Assessment:
-        """The verdict on the table with these changes; it is whole again afterwards."""
+        """Assess the table with these changes. The table is restored afterwards."""
         target = fuzz_answers.target_of(changes)
         if target is not None:
             return self._assess_answers(target, changes, read)
@@ -73,7 +76,7 @@ class Bench:
         return _or_neighbor(assessment, original, lambda: by_duckdb(self.subject.address, read))
 
     def _untrusted(self, read: SubjectRead) -> Assessment | None:
-        """The verdict on the table as untrusted: filters skip by what is recorded, deletes by nothing of it."""
+        """Assess the table as untrusted: filters skip by recorded statistics, deletes do not."""
         if read.where is None:
             return None
         reads = [by_duckdb(self.subject.address, read, prune, untrusted=True) for prune in ("files", "off")]
@@ -85,7 +88,7 @@ class Bench:
         return self._answers[target]
 
     def _assess_answers(self, target: str, changes: Changes, read: SubjectRead) -> Assessment:
-        """The verdict on answers with these changes; what comes without them must be the same afterwards."""
+        """Assess answers with these changes. The outcome without changes must be the same afterwards."""
         answers, key = self._answers_of(target), (target, str(read))
         if key not in self._answered:
             self._answered[key] = answers.read({}, read)
@@ -95,7 +98,7 @@ class Bench:
         return _or_neighbor(assessment, before, lambda: answers.read({}, read))
 
     def _run_watched(self, run_read: Callable[[], Outcome]) -> tuple[Outcome, Assessment | None]:
-        """An outcome, and the verdict if it opened a socket, or took too much memory."""
+        """Return an outcome, and an assessment if the read opened a socket or used too much memory."""
         sockets = self._watch.sockets
         with MemoryMeter() as memory:
             outcome = run_read()
@@ -120,7 +123,7 @@ class Bench:
         )
 
     def _careful(self, changes: Changes, read: SubjectRead) -> Iterator[Outcome]:
-        """What DuckDB gives, if nothing is skipped by the table's statistics; then also without those of data files."""
+        """Yield DuckDB's outcome without the table's statistics, and then also without those in data files."""
         yield by_duckdb(self.subject.address, read, "off")
         plain = {
             name: plain_parquet(data) for name, data in changes.items() if data is not None and _is_data(name, data)
@@ -130,9 +133,9 @@ class Bench:
                 yield by_duckdb(self.subject.address, read, "off")
 
     def _oracle(self, changes: Changes, read: SubjectRead) -> Iterator[Outcome]:
-        """What the oracle gives, and what it gives where it must believe another part of a Delta table's log.
+        """Yield the oracle's outcome, and its outcomes if it must use other parts of a Delta log.
 
-        By itself it replays from the first commit on that is left, and looks at nothing that repeats a commit.
+        By default it replays from the first remaining commit, and ignores files that repeat commits.
         """
         self._before_oracle()
         yield by_oracle(self.subject.address, read)
@@ -143,17 +146,17 @@ class Bench:
 
 
 def _or_neighbor(assessment: Assessment, before: Outcome, run_read: Callable[[], Outcome]) -> Assessment:
-    """The verdict, or that a table which is whole again reads otherwise than before."""
+    """Return the assessment, or a finding if the restored table no longer has the original outcome."""
     if not assessment.kind.is_finding and (after := run_read()) != before:
         return Assessment(OutcomeKind.NEIGHBOR, f"before: {before}; after the mutant: {after}", "neighbour")
     return assessment
 
 
 def plain_parquet(data: bytes) -> bytes:
-    """The rows and columns of a Parquet file, as Arrow reads them, in a file without statistics.
+    """Rewrite a Parquet file as Arrow reads it, without statistics.
 
-    DuckDB believes what the chunks of a column say of themselves, such as that all values are null. Timestamps that
-    were INT96 stay so: as other types they would be instants of another kind.
+    DuckDB trusts the statistics of column chunks, for example that all values are null. Timestamps in INT96 stay INT96,
+    because they would have another meaning as other types.
     """
     out = io.BytesIO()
     try:
@@ -170,7 +173,12 @@ def _is_data(name: str, data: bytes) -> bool:
 
 
 class Benches:
-    """One bench at a time. place: a directory that no other process writes in. judging: as for `Bench`."""
+    """A single bench at a time.
+
+    Args:
+        place: A directory that no other process writes to.
+        before_oracle: As for `Bench`.
+    """
 
     def __init__(self, place: Path, watch: WatchedAccess, before_oracle: Callable[[], object]) -> None:
         self._place = place
@@ -181,7 +189,10 @@ class Benches:
         self._fits: dict[tuple[str, str], bool] = {}
 
     def drawn(self, target: str, seed: int, number: int, only: str | None) -> tuple[Mutant, Bench]:
-        """The mutant of that number, and the bench with its subject. only: the one subject that there is; None: all."""
+        """Return the mutant with a number, and the bench with its subject.
+
+        `only` is the only subject to use; None for all.
+        """
         bench = self._fitting(target, seed, number, only)
         read = draw_read(target, seed, number, bench.subject)
         _, files = bench.original(read)
@@ -191,7 +202,7 @@ class Benches:
         return draw(target, seed, number, subject, files, read), bench
 
     def on(self, name: str) -> Bench:
-        """The bench with the subject of that name."""
+        """Return the bench with the subject of a name."""
         if self._bench is None or self._bench.subject.name != name:
             self._bench = Bench(fuzz_subjects.make(name, self._place / "subject"), self._watch, self._before_oracle)
         return self._bench

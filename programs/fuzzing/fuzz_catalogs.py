@@ -1,8 +1,8 @@
-"""Catalogs over HTTP that a table is opened by: Unity Catalog's two generations of calls, and Iceberg's REST catalog.
+"""Catalogs over HTTP that a table is opened by: both generations of Unity Catalog's API, and Iceberg's REST catalog.
 
-What a server would send is given to Python's HTTP client in place of a socket, so that nothing is asked of a network.
-Of Iceberg's REST catalog only what harness itself reads of an answer is tried, with a client of PyIceberg's shape:
-PyIceberg's own reading of configuration and tokens is not.
+Python's HTTP client gets the bytes that a server would send from a replaced socket, so there is no network access. For
+Iceberg's REST catalog, only the parts of an answer that harness itself reads are mutated, with a client like
+PyIceberg's. PyIceberg's own code for configuration and tokens is not tested.
 """
 
 import http.client
@@ -37,7 +37,7 @@ _CONFIG = {"s3.access-key-id": "key", "s3.secret-access-key": "secret", "s3.sess
 
 
 class Endless(Exception):
-    """Raised where a catalog is asked, or waited for, without an end."""
+    """Raised if a catalog is asked, or waited for, without end."""
 
 
 class Catalogs:
@@ -52,7 +52,7 @@ class Catalogs:
         self._now: Changes = self.image
 
     def read(self, changes: Changes, read: SubjectRead) -> Outcome:
-        """The outcome for a user who opens the table by its name."""
+        """Return the outcome for a user who opens the table by name."""
         with self._ask_catalog(changes):
             outcome = by_duckdb(_NAME, read, catalog=self._catalog())
         if isinstance(outcome, Refusal) and TOKEN in outcome.text:
@@ -60,7 +60,10 @@ class Catalogs:
         return outcome
 
     def assessment(self, outcome: Outcome, original: Outcome, changes: Changes, read: SubjectRead) -> Assessment:
-        """The verdict: rows of other versions of this table are fine, since the catalog says which is the latest."""
+        """Assess an outcome.
+
+        Rows of other versions of this table are fine, because the catalog decides which is the latest.
+        """
         if not isinstance(outcome, ReadRows):
             return without_rows(outcome)
         if outcome == original:
@@ -89,7 +92,7 @@ class Catalogs:
             raise Endless(f"{self._waited} s of waiting")
 
     def _recorded(self) -> dict[str, bytes]:
-        """Answers of a sound server to all calls of one read."""
+        """Return the answers of a correct server to all calls of one read."""
         if self._dialect == "rest":
             return {"catalog:GET tables/t": _sent(200, self._loaded())}
         image = self._subject.image
@@ -111,7 +114,7 @@ class Catalogs:
         return {f"catalog:{call}": _sent(*server.answer(*call.split(" "), {}, body, None)) for call in calls}
 
     def _loaded(self) -> dict[str, Any]:
-        """The answer of an Iceberg catalog: the metadata file that the table's address leads to, and its content."""
+        """Return the answer of an Iceberg catalog: the path and content of the table's metadata file."""
         image, directory = self._subject.image, str(self._subject.directory)
         names = sorted((n for n in image if n.endswith("metadata.json")), key=lambda n: (len(n), n))
         name = names[-1] if names else "metadata/none.metadata.json"
@@ -132,7 +135,7 @@ class Catalogs:
 
     @contextmanager
     def _ask_catalog(self, changes: Changes) -> Iterator[None]:
-        """Whoever asks over HTTP gets the answers with these changes while the block runs."""
+        """While the block runs, answer HTTP requests with these changes."""
         self._calls, self._waited = 0, 0.0
         self._now = {**self.image, **changes}
         catalogs = self
@@ -161,12 +164,12 @@ _CALLS = {
     "newer": ["GET delta/v1/config", _LOAD, f"{_LOAD}/credentials"],
     "older": [f"GET tables/{_NAME}", "GET delta/preview/commits", "POST temporary-table-credentials"],
 }
-"""Calls of a read, by generation of Unity Catalog's."""
+"""The calls of a read, by generation of Unity Catalog's API."""
 _DIALECTS = tuple(_CALLS)
 
 
 class _Socket:
-    """Sends a request to a function, and receives what that returns."""
+    """A socket that passes a request to a function, and returns the function's result."""
 
     def __init__(self, answer: Callable[[bytes], bytes]) -> None:
         self._answer, self._request = answer, b""
@@ -182,11 +185,11 @@ class _Socket:
 
 
 class NoSuchTableError(Exception):
-    """As PyIceberg's is called."""
+    """An exception with the name of PyIceberg's."""
 
 
 class RESTError(Exception):
-    """As PyIceberg's is called."""
+    """An exception with the name of PyIceberg's."""
 
 
 def _handle_non_200_response(error: Exception, known: dict[int, type[Exception]]) -> None:
@@ -204,7 +207,7 @@ _STAND_IN = SimpleNamespace(
 
 @contextmanager
 def _stand_in() -> Iterator[None]:
-    """Stands in for the modules of PyIceberg that asking a catalog imports, while the block runs."""
+    """While the block runs, replace the PyIceberg modules that harness imports to ask a catalog."""
     lacking = [name for name in _MODULES if name not in sys.modules]
     sys.modules.update(dict.fromkeys(lacking, _STAND_IN))  # type: ignore[arg-type]
     try:
@@ -215,11 +218,11 @@ def _stand_in() -> Iterator[None]:
 
 
 class RestCatalog(SimpleNamespace):
-    """A client under the name of PyIceberg's."""
+    """A client with the name of PyIceberg's."""
 
 
 def rest_catalog(answer: Callable[[str], bytes]) -> RestCatalog:
-    """A client of PyIceberg's shape, whose session asks a function for bytes."""
+    """Return a client like PyIceberg's, whose session gets its bytes from a function."""
     return RestCatalog(
         name="rest",
         properties={"uri": "http://127.0.0.1:9", "s3.region": "eu-west-1", "token": TOKEN},
@@ -233,7 +236,7 @@ def rest_catalog(answer: Callable[[str], bytes]) -> RestCatalog:
 
 
 class _Response:
-    """As of the package requests: what cannot be read is an error when it is received."""
+    """A response like those of the package requests: content that cannot be read raises an error at once."""
 
     def __init__(self, answer: bytes) -> None:
         received = http.client.HTTPResponse(_Socket(lambda _: answer))  # type: ignore[arg-type]

@@ -1,7 +1,9 @@
-"""Messages of the worker that reads an untrusted table: whatever it says, its parent gives its rows or an error.
+"""Messages of the worker that reads an untrusted table.
 
-The bytes come out of pipes, so that all of the parent's side is what users run; only the process is none.
-A worker that was taken over may tell of any rows. So rows are fine if pyarrow decodes the same ones.
+For any messages, its parent must return rows or raise an error.
+
+The bytes come from pipes, so the parent's code is the code that users run; only the process is replaced. A compromised
+worker can send any rows. Therefore rows are fine if pyarrow decodes the same rows.
 """
 
 import contextlib
@@ -33,7 +35,7 @@ _MOST_COUNTED = 5000
 
 
 class Contained:
-    """Words of a worker about one table: its rows, an error, and how it ends."""
+    """Messages of a worker about one table: its rows, an error, and its end."""
 
     def __init__(self, subject: Subject) -> None:
         self._address = subject.address
@@ -44,7 +46,7 @@ class Contained:
             self.image[ROWS] = _BEGUN + rows.output
 
     def read(self, changes: Changes, read: SubjectRead) -> Outcome:
-        """The outcome of `read_untrusted` with the worker's words."""
+        """Return the outcome of `read_untrusted` with the worker's messages."""
         code, said, output = self._words(changes)
         bounds = harness.Bounds(output_bytes=max(1 << 16, 2 * len(output)), wall_seconds=20)
         puppet = mock.patch.object(launching, "_worker", return_value=_fake_process(code, said, output))
@@ -56,7 +58,7 @@ class Contained:
         return Leak("Unprintable", "contained", repr(odd[0])[:300]) if odd else outcome
 
     def assessment(self, outcome: Outcome, original: Outcome, changes: Changes, read: SubjectRead) -> Assessment:
-        """The verdict: other rows are fine where pyarrow decodes them too."""
+        """Assess an outcome. Other rows are fine if pyarrow decodes them too."""
         if not isinstance(outcome, ReadRows):
             return without_rows(outcome)
         if outcome == original and ERROR not in changes:
@@ -71,7 +73,7 @@ class Contained:
         )
 
     def _words(self, changes: Changes) -> tuple[int, bytes, bytes]:
-        """Exit code, standard error and standard output of the worker that a mutant is of."""
+        """Return the exit code, standard error, and standard output of the worker in a mutant."""
         now = {**self.image, **changes}
         end = _parsed(now[END])
         is_error = ROWS not in self.image or (ERROR in changes and ROWS not in changes)
@@ -81,7 +83,7 @@ class Contained:
 
 
 def _parsed(end: bytes | None) -> dict[str, Any]:
-    """The end of a worker; if it says nothing of it, it fails."""
+    """Return the end of a worker. By default it fails."""
     try:
         return dict(json.loads(end or b""))
     except ValueError:
@@ -89,7 +91,7 @@ def _parsed(end: bytes | None) -> dict[str, Any]:
 
 
 def _served(address: str, **at: Any) -> WorkerResult:
-    """The result of a read, from a worker that does as it should."""
+    """Return the result of a read by a correct worker."""
 
     def serve(_: str, request: Any, **__: Any) -> WorkerResult:
         output = io.BytesIO()
@@ -106,21 +108,21 @@ def _served(address: str, **at: Any) -> WorkerResult:
 
 
 def _ordered(rows: pa.Table) -> pa.Table:
-    """The rows in one order, so that their bytes are the same in each run."""
+    """Return the rows in a fixed order, so that their bytes are the same in each run."""
     lines = lines_of(rows)
     order = pa.array(sorted(range(len(lines)), key=lines.__getitem__), pa.int64())
     return rows.take(order).combine_chunks() if rows.num_columns else rows
 
 
 def _counted(rows: pa.Table) -> ReadRows:
-    """The rows; of very many, their number alone, since a message of nulls may claim millions."""
+    """Return the rows, or only their number if there are very many, because a message of nulls may claim millions."""
     if rows.num_rows > _MOST_COUNTED:
         rows = pa.table({f"{field.name} {field.type}": [rows.num_rows] for field in rows.schema})
     return counted(rows)
 
 
 class _FakeProcess(Child):
-    """A child without a process of its own to kill."""
+    """A child without a process that can be killed."""
 
     def kill(self) -> None:
         """Do nothing."""
@@ -128,7 +130,7 @@ class _FakeProcess(Child):
 
 @contextlib.contextmanager
 def _fake_process(code: int, said: bytes, output: bytes) -> Iterator[Child]:
-    """A process that says all that it will, and has ended with a code."""
+    """Return a process that has written all of its output and has ended with an exit code."""
     (out, to_out), (err, to_err) = os.pipe(), os.pipe()
 
     def speak() -> None:
@@ -140,8 +142,8 @@ def _fake_process(code: int, said: bytes, output: bytes) -> Iterator[Child]:
     try:
         with open(out, "rb", buffering=0) as stdout, open(err, "rb", buffering=0) as stderr:
             thread.start()
-            # A descriptor that its first line names is taken out of another process, as of a worker: of this one, it
-            # would be an end of these pipes.
+            # The first line names a descriptor to take from the worker's process. Here that is this process, and the
+            # descriptor would be one of these pipes.
             ended: dict[str, Any] = {"pid": os.getppid(), "poll": lambda: code, "wait": lambda _=None: code}
             process = SimpleNamespace(stdin=io.BytesIO(), stdout=stdout, stderr=stderr, returncode=code, **ended)
             child = _FakeProcess(process, "")  # type: ignore[arg-type]  # all of a process that is asked for

@@ -1,8 +1,8 @@
-"""Atheris on the decoders that take bytes: inputs grow where they reach new code, and only a HarnessError may come out.
+"""Fuzz the decoders that take bytes with Atheris. Only a HarnessError may be raised.
 
     python programs/fuzzing/fuzz_decoders.py --seconds 60 --decoder avro --decoder roaring
 
-Begins with the inputs of programs/fuzzing/inputs. What it finds, and what it learnt, is left in build/fuzz-decoders.
+The first inputs are in programs/fuzzing/inputs. Findings and new inputs are written to build/fuzz-decoders.
 """
 
 import argparse
@@ -17,7 +17,7 @@ _MOST_SECONDS = 20
 
 
 def fuzz(name: str, seconds: int, seed: int, place: Path) -> None:
-    """Fuzz one decoder; ends the process, with a code that is not 0 if there was a finding."""
+    """Fuzz one decoder, and end the process with a nonzero code if there is a finding."""
     import atheris
 
     with atheris.instrument_imports(include=["harness"]):
@@ -40,14 +40,14 @@ def fuzz(name: str, seconds: int, seed: int, place: Path) -> None:
 
 
 def replay(name: str, file: Path) -> None:
-    """One input once more, without Atheris: its exception goes on."""
+    """Decode one input again without Atheris. Its exception is not caught."""
     from decoders import DECODERS, accepts
 
     print("accepted" if accepts(DECODERS[name], file.read_bytes()) else "refused by a HarnessError")
 
 
 def every(names: list[str], seconds: int, seed: int, place: Path) -> int:
-    """Fuzz some decoders, each in a process of its own; the exit code: 1 if one has a finding."""
+    """Fuzz some decoders, each in a separate process, and return the exit code: 1 if one has a finding."""
     failed = []
     for name in names:
         command = [sys.executable, __file__, "--only", name, "--seconds", str(seconds), "--seed", str(seed)]
@@ -64,7 +64,7 @@ def every(names: list[str], seconds: int, seed: int, place: Path) -> int:
 
 
 def main() -> int:
-    """The exit code: 1 if there is a finding."""
+    """Run the program and return the exit code: 1 if there is a finding."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--seconds", type=int, default=60, help="for each decoder (60)")
     parser.add_argument("--seed", type=int, default=1, help="what inputs are drawn from (1)")

@@ -1,9 +1,9 @@
-"""A finding as a directory that shows it to somebody else.
+"""Findings written to directories, so that others can reproduce them.
 
 table/           the table as it is read
-scenario.yaml    makes it, where the subject is a scenario and a file of it is changed, and says that it must be refused
-finding.json     subject, read and changed files, for `fuzz.py --again`
-README.md        what happens, and the commands that show it
+scenario.yaml    makes the table, if the subject is a scenario and one of its files is changed, and expects a refusal
+finding.json     subject, read, and changed files, for `fuzz.py --again`
+README.md        what happens, and the commands that reproduce it
 """
 
 import importlib.metadata
@@ -31,7 +31,7 @@ _PACKAGES = ("duckdb", "pyarrow", "fastavro", "pyroaring")
 
 @dataclass(frozen=True, slots=True)
 class FuzzFinding:
-    """A fault that a mutant showed, made small. image: the table before `changes`."""
+    """A reduced fault that a mutant showed. `image` is the table before `changes`."""
 
     mutant: Mutant
     assessment: Assessment
@@ -40,7 +40,7 @@ class FuzzFinding:
 
 
 def write(finding: FuzzFinding, directory: Path) -> Path:
-    """The directory of a finding, made below another."""
+    """Write a finding to a new directory below another, and return the new directory."""
     mutant = finding.mutant
     place = directory / mutant.name
     place.mkdir(parents=True, exist_ok=True)
@@ -59,7 +59,7 @@ def write(finding: FuzzFinding, directory: Path) -> Path:
 
 
 def load_again(place: Path) -> tuple[str, SubjectRead, Changes]:
-    """Subject, read and changes of a finding that was written."""
+    """Return the subject, read, and changes of a finding that was written."""
     document = json.loads((place / "finding.json").read_text("utf-8"))
     read = {name: tuple(value) if isinstance(value, list) else value for name, value in document["read"].items()}
     changes = {name: None if text is None else bytes.fromhex(text) for name, text in document["changes"].items()}
@@ -67,7 +67,7 @@ def load_again(place: Path) -> tuple[str, SubjectRead, Changes]:
 
 
 def scenario_of(finding: FuzzFinding) -> Scenario:
-    """The scenario whose history ends with the changes, and whose one read must be refused."""
+    """Return the scenario whose history ends with the changes, and whose only read must be refused."""
     mutant, read = finding.mutant, finding.mutant.read
     original = placed(load(fixtures_directory() / f"{mutant.subject}.yaml", mutant.subject))
     broken: list[dict[str, Any]] = [

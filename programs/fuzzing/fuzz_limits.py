@@ -1,4 +1,4 @@
-"""What a worker may use: memory, processor time, no socket; and what it did use."""
+"""Limits for a worker (memory, processor time, no sockets), and measurements of what it used."""
 
 from __future__ import annotations
 
@@ -9,18 +9,22 @@ from pathlib import Path
 from typing import Any
 
 MOST_SECONDS = 20
-"""Of processor time, for one mutant and its judges."""
+"""The CPU seconds for one mutant, including the oracle."""
 
 MOST_BYTES = 1 << 30
-"""Of memory, beyond what the process had before."""
+"""The bytes of memory in addition to the process's memory at the start."""
 
 _ADDRESS_SPACE = 4 << 30
 
 
 class SocketWatch:
-    """Hears which files the process opens by Python, and refuses it sockets. One for the process: it stays for ever.
+    """An observer of files that Python code opens, which also refuses sockets.
 
-    opened: paths, while it is a set. sockets: how often one was asked for.
+    There is one, and it lasts as long as the process.
+
+    Attributes:
+        opened: A set that collects paths, or None.
+        sockets: How often a socket was requested.
     """
 
     def __init__(self) -> None:
@@ -37,13 +41,13 @@ class SocketWatch:
 
 
 class MemoryMeter:
-    """How much more memory the process has at most inside of the block than before it. bytes: known after it."""
+    """A meter of the peak memory in a block, compared with the memory before. `bytes` is known after the block."""
 
     def __init__(self) -> None:
         self.bytes = 0
 
     def __enter__(self) -> MemoryMeter:
-        Path("/proc/self/clear_refs").write_text("5")  # from now on VmHWM is the most since now
+        Path("/proc/self/clear_refs").write_text("5")  # resets VmHWM, the peak of resident memory
         self._before = _resident("VmRSS")
         return self
 
@@ -52,13 +56,13 @@ class MemoryMeter:
 
 
 def limit_process() -> None:
-    """No more memory than a mutant could have a reason for, and no core file of a crash."""
+    """Limit memory to more than any mutant can need, and write no core file after a crash."""
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     resource.setrlimit(resource.RLIMIT_AS, (_ADDRESS_SPACE, resource.RLIM_INFINITY))
 
 
 def allow_seconds() -> None:
-    """So much processor time from now on; then the system ends the process by SIGXCPU."""
+    """Limit the processor time from now on. The system ends the process with SIGXCPU."""
     used = resource.getrusage(resource.RUSAGE_SELF)
     limit = math.ceil(used.ru_utime + used.ru_stime) + MOST_SECONDS
     resource.setrlimit(resource.RLIMIT_CPU, (limit, resource.RLIM_INFINITY))

@@ -1,7 +1,8 @@
-"""Listings of a store that a table is in, and look-ups of single files, in place of what the disk says of them.
+"""Listings of a store that contains a table, and requests for single files, with other answers than the disk's.
 
-A store whose listing lacks the last commit shows an older table, and nobody can tell. So the oracle, which lists by
-itself, is asked for the rows of the same store. What files hold is as it was: `files` and others change that.
+A store whose listing lacks the last commit shows an older table, which readers cannot detect. Therefore the oracle,
+which lists independently, reads the rows from the same store. The content of files does not change here; `files` and
+other targets change it.
 """
 
 import json
@@ -21,17 +22,20 @@ from fuzz_subjects import Changes, Image, Subject, SubjectRead
 from harness.storage import clients
 
 STORE = "listed://table"
-"""The table's place in the store, wherever its files are."""
+"""The table's location in the store, wherever its files are."""
 _LOOK_UPS = "listings:look-ups"
 _FOLDERS = ("", "_delta_log", "_delta_log/_staged_commits", "metadata")
-"""Those that harness lists, below the table's."""
+"""The folders that harness lists, relative to the table's."""
 _LATEST_S = 1_750_000_000.0
-"""Times after it are those at which a table was built, and others in each run; those before it a scenario sets."""
+"""Later times are build times, which differ in each run; earlier times are set by a scenario."""
 _OF_METADATA = ("_delta_log/", "metadata/")
 
 
 class Listed(fsspec.AbstractFileSystem):
-    """A store of one table, below `table`. Its clients are told what is asked for, and read what is there."""
+    """A store with one table below `table`.
+
+    Requests are answered with the given answers, and reads with the files on disk.
+    """
 
     protocol = "listed"
     cachable = False
@@ -74,7 +78,7 @@ class Listed(fsspec.AbstractFileSystem):
     def _file(self, path: str) -> Path:
         place = self.root / self._below(path)
         if not place.resolve().is_relative_to(self.root.resolve()):
-            raise FileNotFoundError(path)  # of a store, `..` is a name
+            raise FileNotFoundError(path)  # in a store, `..` is an ordinary name
         return place
 
     def _below(self, path: str) -> str:
@@ -96,19 +100,19 @@ class Listings:
                 self.image[f"listings:{folder}"] = _json(entries)
 
     def read(self, changes: Changes, read: SubjectRead) -> Outcome:
-        """The outcome of a read of the store by DuckDB."""
+        """Return DuckDB's outcome of a read from the store."""
         with self._store(changes):
             return by_duckdb(self._address, read)
 
     def assessment(self, outcome: Outcome, original: Outcome, changes: Changes, read: SubjectRead) -> Assessment:
-        """The verdict: other rows are fine where the oracle gives them, of the same answers."""
+        """Assess an outcome. Other rows are fine if the oracle returns them with the same answers."""
 
         with self._store(changes):
             careful = (by_duckdb(self._address, read, "off") for _ in "a")
             return assess_read(outcome, original, lambda: self._oracle(read), lambda: careful)
 
     def _oracle(self, read: SubjectRead) -> Iterator[Outcome]:
-        """Outcomes of the oracle: of the store, and of each part of a Delta log that says the same thing as another."""
+        """Yield the oracle's outcomes: of the store, and of each part of a Delta log that repeats another part."""
         yield by_oracle(self._address, read)
         image = self._subject.image
         for view in other_views(image, read.at.get("version")):
@@ -125,9 +129,9 @@ class Listings:
 
 @contextmanager
 def store_of(subject: Subject, answers: Changes) -> Iterator[None]:
-    """While the block runs, a table is in a store. answers: of the store; what they do not say, it says as it is."""
+    """While the block runs, put a table into a store. Requests that `answers` does not contain get the true answer."""
     fsspec.register_implementation("listed", Listed, clobber=True)
-    clients.MOST_RETRIES = 0  # nothing passes while a mutant waits
+    clients.MOST_RETRIES = 0  # waiting would not change a mutant's answers
     Listed.root, Listed.answers = subject.directory, dict(answers)
     try:
         yield

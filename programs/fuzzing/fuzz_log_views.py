@@ -1,6 +1,7 @@
-"""A Delta log says most things twice: in commits, in checkpoints, in compacted commits. Views hide all but one of them.
+"""Views of a Delta log, which stores most information twice: in commits, in checkpoints, and in compacted commits.
 
-Where they contradict each other, no reader can tell which of them lies, and any of them may be believed.
+A view hides all but one of these. If they contradict each other, readers cannot tell which is wrong, and may use any of
+them.
 """
 
 import re
@@ -15,10 +16,14 @@ _NOTHING = b'{"commitInfo":{}}\n'
 
 
 def other_views(image: Mapping[str, bytes], version: int | None = None) -> Iterator[Changes]:
-    """What to change in a table for each view of its log but that of its commits; none, if it is no Delta table.
+    """Yield the changes to a table for each view of its log, except the view of its commits.
 
-    version: that is read; None: the latest. An older one may come from commits, while the latest, which must be sound
-    too, comes from what stands for other commits.
+    Other tables have no views.
+
+    Args:
+        image: The files of the table.
+        version: The version to read. None for the latest. An older version may be read from commits, while the latest,
+            which must be valid too, is read from files that replace other commits.
     """
     checkpoints = {name: (found[1], _whole(found[2])) for name in image if (found := _CHECKPOINT.fullmatch(name))}
     for base, kind in sorted(set(checkpoints.values())):
@@ -36,7 +41,7 @@ def other_views(image: Mapping[str, bytes], version: int | None = None) -> Itera
 
 
 def _compacted(image: Mapping[str, bytes], since: str) -> Iterator[Changes]:
-    """Views by one compacted commit of versions since one: its last version says all of it, those before nothing."""
+    """Yield views with one compacted commit of versions from `since` on. Its last version contains everything."""
     for name, data in image.items():
         found = _COMPACTED.fullmatch(name)
         if found and found[1] >= since:
@@ -45,6 +50,6 @@ def _compacted(image: Mapping[str, bytes], since: str) -> Iterator[Changes]:
 
 
 def _whole(ending: str) -> str:
-    """What the parts of a checkpoint in parts have in common, by the end of their names."""
+    """Return the common beginning of the parts of a multi-part checkpoint, given the end of their names."""
     part, _, rest = ending.partition(".")
     return rest if part.isdigit() else ending

@@ -1,4 +1,4 @@
-"""Mutants: which file of a table is changed, by what, drawn from a target, a seed and a number and nothing else."""
+"""Mutants: a file of a table and a change of it, derived only from a target, a seed, and a number."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -73,8 +73,10 @@ TARGETS: dict[str, dict[str, tuple[ByBytes, ...]]] = {
         "end": (mutate_messages.end,),
     },
 }
-"""What is mutated by what, by target and kind of file; `bytes` and `files` take any file, and the last three no file at
-all but what `fuzz_answers` says of a table."""
+"""The mutators by target and kind of file.
+
+`bytes` and `files` take any file. The last three targets change answers about a table, see `fuzz_answers`.
+"""
 
 ROTATION = (
     "json",
@@ -94,18 +96,19 @@ ROTATION = (
     "catalog",
     "worker",
 )
-"""The targets in the order in which groups of mutants go over them."""
+"""The order in which groups of mutants use the targets."""
 
 _LOTS = 20
-"""Places of a table that its catalog manages, among those of `order`: answers about others say little."""
+"""The number of places in `order` for tables that a catalog manages, because answers about other tables contain little.
+"""
 
 GROUP = 32
-"""So many mutants are of one table, so that making it costs little."""
+"""The number of mutants of one table, so that the cost of making it is shared."""
 
 
 @dataclass(frozen=True, slots=True)
 class Mutation:
-    """A change of a file. seed: of its draws."""
+    """A change of a file. `seed` determines its draws."""
 
     file: str
     mutate: ByBytes | ByFiles
@@ -113,13 +116,13 @@ class Mutation:
 
     @property
     def mutator(self) -> str:
-        """The name of what is done."""
+        """The name of the mutator."""
         return f"{self.mutate.__module__.removeprefix('mutate_')}.{self.mutate.__name__}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mutant:
-    """A table with one to three mutations, and how it is read."""
+    """A table with one to three mutations, and the read."""
 
     target: str
     seed: int
@@ -130,16 +133,16 @@ class Mutant:
 
     @property
     def name(self) -> str:
-        """Draws the mutant again: see `parsed`."""
+        """The name from which the mutant can be drawn again, see `parsed`."""
         return f"{self.target}-{self.seed}-{self.number}"
 
     def words(self) -> str:
-        """The mutations."""
+        """Return the mutations as text."""
         return "; ".join(f"{each.mutator} of {each.file}" for each in self.mutations)
 
 
 def parsed(name: str) -> tuple[str, int, int]:
-    """Target, seed and number of a mutant, by its name."""
+    """Return the target, seed, and number in a mutant's name."""
     target, seed, number = name.split("-")
     if target not in TARGETS:
         raise ValueError(f"no target {target}: there are {', '.join(TARGETS)}")
@@ -147,9 +150,9 @@ def parsed(name: str) -> tuple[str, int, int]:
 
 
 def order(target: str, seed: int, number: int, names: Sequence[str]) -> list[str]:
-    """The subjects that a mutant's group may be of: the first that has a file for the target is the one.
+    """Return the possible subjects of a mutant's group. The first one that has a file for the target is used.
 
-    Each has a place of its own, so that one more changes only the mutants that are of it.
+    Each subject has its own positions, so that a new subject changes only the mutants that become its own.
     """
     group = f"{target} {seed} {number // GROUP}"
 
@@ -161,13 +164,13 @@ def order(target: str, seed: int, number: int, names: Sequence[str]) -> list[str
 
 
 def fitting(target: str, subject: Subject, files: Sequence[str]) -> list[str]:
-    """Those of some files that the target's mutators are for."""
+    """Return the files that the target's mutators can change."""
     kinds = TARGETS[target]
     return [file for file in files if not kinds or any(kind in kinds for kind in kinds_of(file, subject.image[file]))]
 
 
 def draw(target: str, seed: int, number: int, subject: Subject, files: Sequence[str], read: SubjectRead) -> Mutant:
-    """The mutant of that number. files: those that are read, at least one of them fitting the target."""
+    """Draw the mutant with a number. `files` are the files that are read; at least one must fit the target."""
     rng = Random(f"{target} {seed} {number} mutant")
     mutations = []
     for _ in range(rng.choice((1, 1, 1, 2, 3))):
@@ -181,14 +184,17 @@ def draw(target: str, seed: int, number: int, subject: Subject, files: Sequence[
 
 
 def draw_read(target: str, seed: int, number: int, subject: Subject) -> SubjectRead:
-    """How the mutant of that number is read: half of the time simply all of it, and always in a worker."""
+    """Draw the read of the mutant with a number.
+
+    Half of the reads, and all reads in a worker, are reads of all rows.
+    """
     if target == "worker":
         return subject.reads[0]
     return Random(f"{target} {seed} {number} read").choice((subject.reads[0], *subject.reads))
 
 
 def applied(mutant: Mutant, image: Image) -> dict[str, bytes | None]:
-    """What the mutations change. Where one does not fit, a bit is turned over instead."""
+    """Return the changes by the mutations. If a mutation does not fit, a bit is flipped instead."""
     changes: dict[str, bytes | None] = {}
     for mutation in mutant.mutations:
         now = {k: v for k, v in {**image, **changes}.items() if v is not None}
@@ -198,8 +204,8 @@ def applied(mutant: Mutant, image: Image) -> dict[str, bytes | None]:
 
 
 def kinds_of(file: str, data: bytes) -> tuple[str, ...]:
-    """What a file of a table is, by its place and its bytes."""
-    match file.partition(":"):  # of answers about a table
+    """Return the kinds of a table's file, by its path and content."""
+    match file.partition(":"):  # for answers about a table
         case ("listings", ":", rest):
             return (rest if rest == "look-ups" else "listing",)
         case ("catalog", ":", _):
@@ -228,5 +234,5 @@ def _applied(mutation: Mutation, image: Image) -> Changes:
         return mutation.mutate(image, mutation.file, rng)  # type: ignore[call-arg,arg-type,return-value]
     try:
         return {mutation.file: mutation.mutate(data, rng)}  # type: ignore[call-arg,arg-type,dict-item]
-    except Exception:  # what another mutation left is of another kind, or not to be taken apart any more
+    except Exception:  # another mutation may have left a file of another kind, or one that cannot be parsed
         return {mutation.file: mutate_bytes.flip(data, rng)}

@@ -1,4 +1,4 @@
-"""What a read comes to, whatever it is; and who reads: DuckDB by harness's own plan, and the oracle by its own."""
+"""Outcomes of reads, and the readers: DuckDB and Spark with harness' plan, and the oracle with its own."""
 
 import traceback
 from collections import Counter
@@ -23,7 +23,12 @@ _PACKAGE = Path(harness.__file__).parent
 
 @dataclass(frozen=True, slots=True)
 class ReadRows:
-    """Rows came back. types: names and types. counts: how often there is each row, as text."""
+    """The outcome with rows.
+
+    Attributes:
+        types: The names and types.
+        counts: The number of occurrences of each row, as text.
+    """
 
     types: tuple[str, ...]
     counts: Counter[str]
@@ -34,7 +39,7 @@ class ReadRows:
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """A HarnessError; its text."""
+    """The outcome with a HarnessError, and its text."""
 
     text: str
 
@@ -44,7 +49,7 @@ class Refusal:
 
 @dataclass(frozen=True, slots=True)
 class Leak:
-    """Another exception. place: the last lines of harness that it passed."""
+    """The outcome with another exception. `place` are the last lines of harness in its traceback."""
 
     kind: str
     place: str
@@ -60,9 +65,10 @@ Outcome: TypeAlias = ReadRows | Refusal | Leak
 def by_duckdb(
     address: str, read: SubjectRead, prune: str = "files", *, untrusted: bool = False, catalog: Any = None
 ) -> Outcome:
-    """What a user gets, who looks at the table and its plan besides.
+    """Return the outcome for a user who also looks at the table and its plan.
 
-    Not by default: a mutant's summary may lie so that nobody can see it, and summaries are trusted (iceberg 3.9).
+    By default, summaries do not skip manifests: a mutant may change them undetectably, and they are trusted (iceberg
+    3.9).
     """
 
     def run_read() -> pa.Table:
@@ -78,7 +84,7 @@ def by_duckdb(
 
 
 def description(address: str) -> Refusal | Leak | None:
-    """What becomes of what `harness info` asks for; None: all is well."""
+    """Return the outcome of what `harness info` reads, or None if it succeeds."""
 
     def run_read() -> None:
         table = open_table(address)
@@ -89,7 +95,7 @@ def description(address: str) -> Refusal | Leak | None:
 
 
 def checked(address: str) -> Refusal | Leak | None:
-    """Return what ends `harness check` or one of its reports; None: nothing does, whatever the findings."""
+    """Return the error of `harness check` or one of its reports, or None if it succeeds, with or without findings."""
 
     def run_read() -> None:
         report = open_table(address).check(level="data", all_snapshots=True, orphans=True)
@@ -101,13 +107,13 @@ def checked(address: str) -> Refusal | Leak | None:
 
 
 def by_oracle(address: str, read: SubjectRead, **options: Any) -> Outcome:
-    """The outcome by the oracle, planned by itself. options: of `read_apart`."""
+    """Return the oracle's outcome, with its own plan. `options` are those of `read_apart`."""
     shown = {"changes": read.changes, "columns": read.columns, "where": read.where}
     return outcome_of(lambda: read_with_oracle(address, **read.at, **shown, **options))
 
 
 def by_spark(address: str, read: SubjectRead) -> Outcome:
-    """What Spark gives, by harness's own plan."""
+    """Return Spark's outcome with harness' plan."""
 
     def run_read() -> pa.Table:
         table = open_table(address)
@@ -121,18 +127,18 @@ def by_spark(address: str, read: SubjectRead) -> Outcome:
 
 
 def counted(rows: pa.Table) -> ReadRows:
-    """The rows as a multiset of texts, exact: -0.0 is not 0.0, and one NaN is another."""
+    """Return the rows as a multiset of exact texts: -0.0 differs from 0.0, and NaNs may differ."""
     return ReadRows(tuple(f"{field.name} {field.type}" for field in rows.schema), Counter(lines_of(rows)))
 
 
 def lines_of(rows: pa.Table) -> list[str]:
-    """Texts of the rows, in their order."""
+    """Return the rows as texts, in their order."""
     columns = [_texts(column) for column in rows.columns]
     return ["\x1f".join(row) for row in zip(*columns, strict=True)] if columns else [""] * rows.num_rows
 
 
 def outcome_of(read: Callable[[], pa.Table | None], count: Callable[[pa.Table], ReadRows] = counted) -> Outcome:
-    """The outcome of a read. count: makes Rows of what it returns."""
+    """Return the outcome of a read. `count` converts the rows that it returns."""
     try:
         rows = read()
         return count(pa.table({}) if rows is None else rows)
@@ -155,7 +161,7 @@ def _texts(column: pa.ChunkedArray) -> list[str]:
 
 
 def _place(error: Exception) -> str:
-    """The innermost two functions of harness, by file and name: the same for the same fault."""
+    """Return the innermost two functions of harness, by file and name, which are the same for the same fault."""
     frames = [
         frame for frame in traceback.extract_tb(error.__traceback__) if Path(frame.filename).is_relative_to(_PACKAGE)
     ]

@@ -1,4 +1,4 @@
-"""A finding made small: fewer mutations, changed bytes and other files, as long as it stays the same finding."""
+"""Reduction of a finding to fewer mutations, changed bytes, and changed files, as long as it stays the same finding."""
 
 import time
 from collections.abc import Callable, Iterable, Sequence
@@ -11,16 +11,20 @@ _MOST_TO_ALIGN = 4000
 T = TypeVar("T")
 
 Hunk = tuple[int, int, bytes]
-"""Bytes of a file from one place to another, and what takes their place."""
+"""The start and end of a part of a file, and the bytes that replace it."""
 
 
 def shrink(
     image: Image, candidates: Sequence[Changes], shows: Callable[[Changes], bool], tries: int = 300, seconds: float = 60
 ) -> Changes:
-    """The smallest changes of a table found, `{}` if none of the candidates shows anything.
+    """Return the smallest changes of a table that still are the finding, or `{}` if none of the candidates is.
 
-    image: as it was. candidates: smallest last. shows: whether changes still are the same finding; asked at most
-    `tries` times, and not again after so many seconds.
+    Args:
+        image: The original files.
+        candidates: The changes to reduce, smallest last.
+        shows: A function that returns whether changes still are the same finding.
+        tries: The maximum number of calls of `shows`.
+        seconds: The time after which `shows` is not called again.
     """
     end = time.monotonic() + seconds
     best: Changes = {}
@@ -48,7 +52,7 @@ def shrink(
 
 
 def minimal(parts: Sequence[T], works: Callable[[Sequence[T]], bool]) -> Sequence[T]:
-    """Some of the parts with which it works, and without any single one of which it does not (delta debugging)."""
+    """Return parts for which `works` is true, and false if any single part is removed (delta debugging)."""
     size = len(parts)
     while parts and size:
         for start in range(0, len(parts), size):
@@ -63,7 +67,7 @@ def minimal(parts: Sequence[T], works: Callable[[Sequence[T]], bool]) -> Sequenc
 
 
 def hunks(before: bytes, after: bytes) -> list[Hunk]:
-    """The differences of two files, from the front to the back, none touching another."""
+    """Return the differences of two files in order. They do not touch each other."""
     if len(before) == len(after):
         places = [i for i, (a, b) in enumerate(zip(before, after, strict=True)) if a != b]
         return [(i, i + 1, after[i : i + 1]) for i in places]
@@ -77,7 +81,7 @@ def hunks(before: bytes, after: bytes) -> list[Hunk]:
 
 
 def apply_hunks(before: bytes, chosen: Iterable[Hunk]) -> bytes:
-    """The file with some of its hunks applied."""
+    """Return the file with some of its hunks applied."""
     out, at = [], 0
     for start, end, text in chosen:
         out += [before[at:start], text]

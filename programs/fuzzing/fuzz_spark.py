@@ -1,4 +1,4 @@
-"""A third opinion on mutants with other rows: those on which DuckDB and the oracle agree, read by Spark."""
+"""A third opinion on mutants with other rows on which DuckDB and the oracle agree: Spark reads them too."""
 
 import tempfile
 import warnings
@@ -13,7 +13,7 @@ from fuzz_reading import ReadRows, Refusal, by_duckdb, by_spark
 
 
 def is_agreed(names: Sequence[str], only: str | None) -> bool:
-    """Whether Spark gives the same rows of all these mutants, or refuses; says where it gives others."""
+    """Return whether Spark returns the same rows for all these mutants, or refuses them, and print differences."""
     counts: Counter[str] = Counter()
     with tempfile.TemporaryDirectory() as place, warnings.catch_warnings():
         warnings.simplefilter("ignore")

@@ -1,7 +1,7 @@
-"""Tables to mutate: those of scenarios, built where they are wanted, and small ones of the corpus.
+"""Tables to mutate: those of scenarios, and small ones of the corpus.
 
-A subject lies in a directory of its own, which only one process writes. What its files hold is kept in memory, so that
-a mutant writes what it changes and nothing else, and the table is whole again after it.
+A subject is in its own directory, which only one process writes to. Its files are kept in memory, so that a mutant
+writes only its changes, and the table is restored afterwards.
 """
 
 import itertools
@@ -22,13 +22,13 @@ from harness.suite.scenarios.model import BuiltScenario, Scenario
 ROOT = Path(__file__).parents[2]
 CORPUS = Path(os.environ.get("HARNESS_CORPUS") or ROOT.parent / "shared" / "corpus")
 LOCATION = "file:///harness-fuzz/table"
-"""Recorded in Iceberg tables in place of their directory, so that the bytes are the same wherever they are built."""
+"""The recorded location of Iceberg tables, so that the bytes are the same wherever they are built."""
 
 Image = dict[str, bytes]
-"""The files of a table by path below its directory."""
+"""The files of a table by path relative to its directory."""
 
 Changes = Mapping[str, bytes | None]
-"""Files of an image that are others; None: gone."""
+"""Changed files of an image. None means deleted."""
 
 _MOST_ROWS, _MOST_BYTES, _MOST_FILES = 2000, 1_000_000, 120
 _ticks = itertools.count(1)
@@ -36,7 +36,7 @@ _ticks = itertools.count(1)
 
 @dataclass(frozen=True, slots=True)
 class SubjectRead:
-    """One read of a subject; `at` as arguments of `ResolvedSelector`, `changes` of `Table.changes`."""
+    """One read of a subject. `at` has the arguments of `ResolvedSelector`, and `changes` those of `Table.changes`."""
 
     at: Mapping[str, Any] = field(default_factory=dict)
     columns: tuple[str, ...] | None = None
@@ -51,7 +51,12 @@ class SubjectRead:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Subject:
-    """A table on disk. address: what to open. times: modification times of its files, in ns."""
+    """A table on disk.
+
+    Attributes:
+        address: The address to open.
+        times: Modification times of its files in nanoseconds.
+    """
 
     name: str
     directory: Path
@@ -61,7 +66,7 @@ class Subject:
     times: Mapping[str, int]
 
     def put(self, changes: Changes) -> None:
-        """Write what is changed. No file is ever changed in place under the same time: readers may remember it."""
+        """Write changed files, each with a new modification time, because readers may cache files by it."""
         for name, data in changes.items():
             path = self.directory / name
             path.unlink(missing_ok=True)
@@ -73,7 +78,7 @@ class Subject:
 
     @contextmanager
     def changed(self, changes: Changes, before: Changes | None = None) -> Iterator[None]:
-        """Within the block files are others. before: what they are after it; None: what the table was."""
+        """While the block runs, change files. Afterwards, restore `before`, or the original table if it is None."""
         self.put(changes)
         try:
             yield
@@ -82,14 +87,14 @@ class Subject:
 
 
 def names() -> tuple[str, ...]:
-    """All subjects, always in the same order: scenarios by path below `fixtures/`, then `corpus/...`."""
+    """Return all subjects in a fixed order: scenarios by path below `fixtures/`, then `corpus/...`."""
     root = fixtures_directory()
     scenarios = sorted(path.relative_to(root).with_suffix("").as_posix() for path in root.rglob("*.yaml"))
     return (*scenarios, *(f"corpus/{name}" for name in _cases()))
 
 
 def make(name: str, directory: Path) -> Subject:
-    """The subject of that name, in an empty directory."""
+    """Return the subject of a name, in an empty directory."""
     shutil.rmtree(directory, ignore_errors=True)
     if name.startswith("corpus/"):
         return _copied(name, directory)
@@ -97,7 +102,7 @@ def make(name: str, directory: Path) -> Subject:
 
 
 def from_scenario(scenario: Scenario, directory: Path) -> Subject:
-    """The table of a scenario, with the reads that it tells of, and one of all rows."""
+    """Return the table of a scenario, with the reads in it, and a read of all rows."""
     built = build(placed(scenario), directory)
     reads = [SubjectRead(), *(_read(built, number) for number in range(len(built.expectations)))]
     distinct = tuple(read for i, read in enumerate(reads) if read not in reads[:i])
@@ -105,7 +110,7 @@ def from_scenario(scenario: Scenario, directory: Path) -> Subject:
 
 
 def placed(scenario: Scenario) -> Scenario:
-    """The scenario with a recorded location that does not depend on where it is built."""
+    """Return the scenario with a recorded location that does not depend on the build directory."""
     if scenario.format == "delta" or "recorded-location" in scenario.table:
         return scenario
     return replace(scenario, table={**scenario.table, "recorded-location": LOCATION})
@@ -139,7 +144,7 @@ def _subject(name: str, place: Path, address: str, reads: tuple[SubjectRead, ...
 
 @cache
 def _cases() -> dict[str, Any]:
-    """The cases of the corpus that are small, by id; none where there is no corpus."""
+    """Return the small cases of the corpus by id, or an empty dict if there is no corpus."""
     index = CORPUS / "cases.json"
     if not index.is_file():
         return {}

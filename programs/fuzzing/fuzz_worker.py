@@ -1,7 +1,7 @@
-"""A process that judges mutants; `fuzz_workers` starts it, gives it tasks and listens.
+"""The process that assesses mutants. `fuzz_workers` starts it, sends tasks, and receives messages.
 
-`begin` is said before a mutant is read, so that whatever happens then is known to be its doing, `judging` before the
-oracle is asked, `verdict` after it, `done` after a task.
+The process sends `begin` before a mutant is read, so that a crash can be attributed to it, `judging` before the oracle
+reads, `verdict` afterwards, and `done` after a task.
 """
 
 import faulthandler
@@ -25,15 +25,19 @@ for _engine in ("duckdb", "oracle"):
 
 
 def live(pipe: Connection, place: Path, said: Path, plant: str | None) -> None:
-    """Does tasks as long as there are some. said: gets what the process prints.
+    """Process tasks as long as there are any.
 
-    plant: `module:function`, called first to break something, by which the fuzzer itself is tested.
+    Args:
+        pipe: The connection for tasks and messages.
+        place: A directory that no other process writes to.
+        said: The file for the output of the process.
+        plant: `module:function`, a function that is called first to break harness, to test the fuzzer itself.
     """
     output = os.open(said, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
     os.dup2(output, 1), os.dup2(output, 2)
-    warnings.simplefilter("ignore")  # what is odd about a table is its point
+    warnings.simplefilter("ignore")  # the tables are irregular on purpose
     faulthandler.enable()
-    faulthandler.register(signal.SIGXCPU, chain=True)  # says where the time went, before it ends the process
+    faulthandler.register(signal.SIGXCPU, chain=True)  # prints where the time was spent before it ends the process
     if plant is not None:
         module, _, function = plant.partition(":")
         getattr(importlib.import_module(module), function)()
@@ -49,20 +53,20 @@ def live(pipe: Connection, place: Path, said: Path, plant: str | None) -> None:
 
 
 class _Tasks:
-    """place: a directory that no other process writes in."""
+    """The tasks of a worker. `place` is a directory that no other process writes to."""
 
     def __init__(self, pipe: Connection, place: Path) -> None:
         self._pipe = pipe
         self._benches = Benches(place, SocketWatch(), lambda: pipe.send(("judging",)))
 
     def group(self, target: str, seed: int, start: int, end: int, only: str | None) -> None:
-        """Judge the mutants from one number to before another, all of one group."""
+        """Assess the mutants in a range of numbers, all in one group."""
         for number in range(start, end):
             mutant, bench = self._drawn(target, seed, number, only)
             self._assess(mutant, bench, applied(mutant, bench.image(target)), mutant.read)
 
     def mutant(self, target: str, seed: int, number: int, only: str | None) -> None:
-        """Tell of a mutant, what it changes with all its mutations and with all but one, and the table."""
+        """Send a mutant, its changes with all mutations and with all but one, and the table."""
         mutant, bench = self._drawn(target, seed, number, only)
         image = bench.image(target)
         fewer = [tuple(m for m in mutant.mutations if m is not left) for left in mutant.mutations]
@@ -71,14 +75,14 @@ class _Tasks:
         self._pipe.send(("mutant", mutant, pieces, image))
 
     def image(self, subject: str, read: SubjectRead, changes: Changes) -> None:
-        """Judge a table with any changes."""
+        """Assess a table with given changes."""
         allow_seconds()
         bench = self._benches.on(subject)
         bench.original(read)
         self._assess(None, bench, changes, read)
 
     def _drawn(self, target: str, seed: int, number: int, only: str | None) -> tuple[Mutant, Bench]:
-        allow_seconds()  # to make the subject: what the mutant before it left may be too little
+        allow_seconds()  # for making the subject: the rest of the previous mutant's time may be too short
         return self._benches.drawn(target, seed, number, only)
 
     def _assess(self, mutant: Mutant | None, bench: Bench, changes: Changes, read: SubjectRead) -> None:

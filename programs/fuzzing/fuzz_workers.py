@@ -1,4 +1,4 @@
-"""Workers from outside: started, given tasks, listened to, and replaced when a mutant ends them."""
+"""Workers from the parent's side: started, given tasks, and replaced when a mutant ends them."""
 
 from __future__ import annotations
 
@@ -21,25 +21,25 @@ from fuzz_subjects import Changes, Image, SubjectRead
 from fuzz_worker import live
 
 _WALL_SECONDS = 4 * MOST_SECONDS
-"""Until a worker says its next word. Machines are busy, and some time no processor's clock sees: waiting."""
+"""The seconds until a worker must send a message. Waiting on a busy machine is not counted as processor time."""
 _MOST_TASKS = 200
-"""After which a process is replaced, so that what adds up over many mutants is nobody's fault."""
+"""The number of tasks after which a process is replaced, so that effects of many mutants do not add up."""
 _SHARED_MEMORY = Path("/dev/shm")
 _SERVER = multiprocessing.get_context("forkserver")
-"""Processes are children of one that has loaded everything and done nothing."""
+"""Worker processes are forked from a server process that has imported everything and done nothing else."""
 _SERVER.set_forkserver_preload(["fuzz_worker"])
 
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """A mutant and its verdict."""
+    """A mutant and its assessment."""
 
     mutant: Mutant
     assessment: Assessment
 
 
 class FuzzWorker:
-    """A process after the other that reads, in a directory in memory. plant: see `fuzz_worker.live`."""
+    """A sequence of processes that read in a directory in memory. `plant` is as for `fuzz_worker.live`."""
 
     def __init__(self, plant: str | None = None) -> None:
         parent = _SHARED_MEMORY if os.access(_SHARED_MEMORY, os.W_OK) else None
@@ -57,24 +57,27 @@ class FuzzWorker:
         shutil.rmtree(self._place, ignore_errors=True)
 
     def group(self, target: str, seed: int, start: int, end: int, only: str | None) -> Iterator[Result]:
-        """The verdicts on some mutants of one group, whatever becomes of the processes that give them."""
+        """Yield the assessments of some mutants of one group, even if processes die."""
         while start < end:
             for result in self._receive_result("group", target, seed, start, end, only):
                 yield result
                 start += 1
 
     def assess(self, subject: str, read: SubjectRead, changes: Changes) -> Assessment:
-        """The verdict on a table with any changes."""
+        """Return the assessment of a table with given changes."""
         (result,) = self._receive_result("image", subject, read, changes)
         return result.assessment
 
     def mutant(self, target: str, seed: int, number: int, only: str | None) -> tuple[Mutant, list[Changes], Image]:
-        """A mutant, its changes with all and with all but one of its mutations, and the table."""
+        """Return a mutant, its changes with all mutations and with all but one, and the table."""
         ((_, *told),) = (words for words in self._answers("mutant", target, seed, number, only) if len(words) > 1)
         return tuple(told)  # type: ignore[return-value]
 
     def _receive_result(self, *task: Any) -> Iterator[Result]:
-        """Verdicts until the task is done, or the process is dead; the last is then about what killed it."""
+        """Yield results until the task is done, or the process is dead.
+
+        The last result is then about the cause of its death.
+        """
         mutant: Any = None
         for words in self._answers(*task):
             match words:
@@ -84,7 +87,7 @@ class FuzzWorker:
                     yield Result(mutant, assessment)
 
     def _answers(self, *task: Any) -> Iterator[tuple[Any, ...]]:
-        """The words about a task, until it is done; a process that has no word for too long is ended."""
+        """Yield the messages about a task until it is done. A process that sends no message for too long is killed."""
         if self._process is None or not self._process.is_alive() or self._tasks % _MOST_TASKS == 0:
             self._begin()
         self._tasks += 1
@@ -105,20 +108,20 @@ class FuzzWorker:
         self._end()
         self._pipe, theirs = _SERVER.Pipe()
         self._process = _SERVER.Process(target=live, args=(theirs, self._place, self._said, self._plant), daemon=True)
-        with mock.patch.dict(os.environ, PYTHONPATH=os.pathsep.join(sys.path)):  # of the server, when it begins
+        with mock.patch.dict(os.environ, PYTHONPATH=os.pathsep.join(sys.path)):  # for the server, when it starts
             self._process.start()
         theirs.close()
 
     def _end(self) -> None:
         if self._process is not None:
-            self._process.kill()  # whatever it does
+            self._process.kill()  # even if it hangs
             self._process.join()
             self._process = None
             self._pipe.close()
 
     def _death(self, last: str) -> Assessment:
         self._process.join()
-        # The innermost frames come first, and a stack is longer if the checkout's path is.
+        # The innermost frames come first, and longer checkout paths make a stack longer.
         code, said = self._process.exitcode, self._said.read_text("utf-8", "replace")[-64_000:]
         self._end()
         killer = signal.Signals(-code).name if code < 0 else f"exit {code}"

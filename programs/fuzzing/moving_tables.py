@@ -1,8 +1,8 @@
-"""Tables that a writer changes while they are read: each read must give the rows of one version, or a HarnessError.
-
-A writer makes each version in a directory of its own, and moves its files into the table one by one, in the order in
-which writers of the format do: what is pointed to before what points to it. It appends, deletes rows, compacts, makes
-checkpoints, and takes away what the newest version does not need.
+"""Tables that a writer changes while they are read: each read must return the rows of one version, or raise a
+HarnessError.
+A writer makes each version in a separate directory, and moves its files into the table one by one, in the order of real
+writers: files before the files that refer to them. It appends, deletes rows, compacts, writes checkpoints, and deletes
+what the newest version does not need.
 """
 
 import itertools
@@ -24,7 +24,7 @@ _MOST_ROWS = 20
 
 
 def begin_table(kind: str, directory: Path) -> Any:
-    """The builder of an empty table of a kind."""
+    """Return the builder of an empty table of a kind."""
     table: dict[str, Any] = {"schema": {"id": "long"}}
     if kind == "delta":
         return DeltaHistory(directory, {**table, "features": ["deletionVectors"]})
@@ -33,7 +33,7 @@ def begin_table(kind: str, directory: Path) -> Any:
 
 
 def changes(kind: str, history: Any) -> Iterator[list[int]]:
-    """Changes a table without an end; the ids of its rows after each change."""
+    """Change a table endlessly, and yield the ids of its rows after each change."""
     ids: list[int] = []
     files: list[str] = []
     for number in itertools.count():
@@ -58,7 +58,7 @@ def changes(kind: str, history: Any) -> Iterator[list[int]]:
 
 
 def _delete(kind: str, file: str, label: str) -> dict[str, Any]:
-    """Deletes the first row of a file."""
+    """Return the operation that deletes the first row of a file."""
     if kind == "delta":
         return {"delete-rows": {file: [0]}}
     delete = {"position-deletes": [[file, 0]]} if kind == "iceberg-2" else {"deletion-vectors": {file: [0]}}
@@ -66,7 +66,7 @@ def _delete(kind: str, file: str, label: str) -> dict[str, Any]:
 
 
 def _tidy_delta(history: DeltaHistory) -> None:
-    """A checkpoint, no commits before it, and no file that the newest version does not need."""
+    """Write a checkpoint, and delete earlier commits and all files that the newest version does not need."""
     newest = history.table.version
     for operation in ({"checkpoint": "classic"}, {"vacuum": None}, {"expire-log": newest}):
         history.apply(operation)
@@ -76,7 +76,7 @@ def _tidy_delta(history: DeltaHistory) -> None:
 
 
 def _tidy_iceberg(history: IcebergHistory) -> None:
-    """No snapshot but the current one, and no file that it does not need."""
+    """Expire all snapshots except the current one, and delete all files that it does not need."""
     table = history.table
     for snapshot in table.snapshots:
         if snapshot["snapshot-id"] != table.snapshot_id:
@@ -92,7 +92,7 @@ def _tidy_iceberg(history: IcebergHistory) -> None:
 
 
 def publish(made: Path, live: Path) -> None:
-    """Move what is new into the table, each file at once; then take away what is gone."""
+    """Move new files into the table, each atomically, and then delete the files that are gone."""
     names = {path.relative_to(made).as_posix() for path in made.rglob("*") if path.is_file()}
     for name in sorted(names, key=lambda name: (_rank(name), name)):
         target = live / name
@@ -106,7 +106,7 @@ def publish(made: Path, live: Path) -> None:
 
 
 def _rank(name: str) -> int:
-    """What is pointed to comes before what points to it."""
+    """Return the order of a file: files come before the files that refer to them."""
     if name.endswith(("version-hint.text", "_last_checkpoint")):
         return 4
     if name.endswith(".json"):
@@ -115,11 +115,11 @@ def _rank(name: str) -> int:
 
 
 def read_while_it_moves(kind: str, directory: Path, reads: int) -> Counter[str]:
-    """Read a table so many times while a writer changes it; how often there were rows, and which errors.
+    """Read a table a number of times while a writer changes it, and return how often there were rows, and each error.
 
     Raises:
-        AssertionError: rows of no version that the read could have seen.
-        Exception: what a read raises besides HarnessError.
+        AssertionError: The rows belong to no version that the read could have seen.
+        Exception: The read raised something other than a HarnessError.
     """
     history, live, versions = begin_table(kind, directory / "made"), directory / "live", []
     is_there, ended, outcomes = threading.Event(), threading.Event(), Counter[str]()
@@ -128,7 +128,7 @@ def read_while_it_moves(kind: str, directory: Path, reads: int) -> Counter[str]:
     def write() -> None:
         try:
             for ids in changes(kind, history):
-                versions.append(ids)  # said before its first file is moved
+                versions.append(ids)  # recorded before the first file is moved
                 publish(history.location, live)
                 is_there.set()
                 if ended.is_set():

@@ -1,7 +1,7 @@
-"""Avro files taken apart into tokens by their schema, changed in one place and put together again, right or wrong.
+"""Mutators of Avro files, which are parsed into tokens by their schema, changed in one place, and written again.
 
-A value that is changed here is well compressed and framed, so that it gets past the outer checks of a reader. Blocks,
-sync marks, codec names and the header are changed on their own. Nothing here is shared with the readers under test.
+A changed value is compressed and framed correctly, so that it passes the outer checks of a reader. Blocks, sync marks,
+codec names, and the header are changed separately. This module shares no code with the readers under test.
 """
 
 import bz2
@@ -22,7 +22,7 @@ MAGIC = b"Obj\x01"
 
 
 def unsnappy(block: bytes) -> bytes:
-    """The content of a raw block, which begins with its length in seven bits a byte."""
+    """Return the content of a raw snappy block, which begins with its length as a varint."""
     end = next(place for place, byte in enumerate(block) if byte < 0x80) + 1
     length = sum((byte & 0x7F) << 7 * place for place, byte in enumerate(block[:end]))
     return pa.Codec("snappy").decompress(block, length, asbytes=True)
@@ -42,12 +42,12 @@ CODECS: Mapping[str, tuple[Callable[[bytes], bytes], Callable[[bytes], bytes]]] 
     "bzip2": (bz2.compress, bz2.decompress),
     "xz": (lzma.compress, lzma.decompress),
 }
-"""Packers and unpackers of blocks."""
+"""Functions that compress and decompress blocks."""
 
 
 @dataclass(slots=True)
 class Block:
-    """Records as they stand in the file. size: what is said of `data`, None: the truth."""
+    """Records as they are stored. `size` is the recorded size of `data`, or None for the true size."""
 
     count: int
     data: bytes
@@ -57,7 +57,7 @@ class Block:
 
 @dataclass(slots=True)
 class AvroContainer:
-    """An Avro file. header: keys and values in order."""
+    """An Avro file. `header` contains keys and values in order."""
 
     header: list[tuple[bytes, bytes]]
     sync: bytes
@@ -69,7 +69,7 @@ class AvroContainer:
         return dict(self.header).get(b"avro.codec", b"").decode() or "null"
 
     def tokens(self, block: Block) -> list[Token]:
-        """The tokens of a block, by the schema of the header."""
+        """Return the tokens of a block, according to the schema in the header."""
         reader, names = ThriftReader(CODECS[self.codec][1](block.data)), dict[str, Any]()
         schema = json.loads(dict(self.header)[b"avro.schema"])
         for _ in range(block.count):
@@ -78,7 +78,7 @@ class AvroContainer:
 
 
 def values(data: bytes, rng: Random) -> bytes:
-    """One to three tokens of one block say something else."""
+    """Change one to three tokens of one block."""
     container = parse(data)
     block = rng.choice([block for block in container.blocks if block.count])
     tokens = container.tokens(block)
@@ -89,7 +89,7 @@ def values(data: bytes, rng: Random) -> bytes:
 
 
 def frame(data: bytes, rng: Random) -> bytes:
-    """Counts, sizes and sync marks of blocks lie, or blocks are gone, doubled, moved, damaged."""
+    """Change counts, sizes, and sync marks of blocks, or remove, repeat, move, or damage blocks."""
     container = parse(data)
     place = rng.randrange(len(container.blocks))
     block = container.blocks[place]
@@ -112,7 +112,7 @@ def frame(data: bytes, rng: Random) -> bytes:
 
 
 def header(data: bytes, rng: Random) -> bytes:
-    """The schema, the codec or another entry of the header is changed, gone, or there twice."""
+    """Change, remove, or repeat the schema, the codec, or another entry of the header."""
     container = parse(data)
     place = rng.randrange(len(container.header))
     key, value = container.header[place]
@@ -134,7 +134,7 @@ def header(data: bytes, rng: Random) -> bytes:
 
 
 def recoded(data: bytes, rng: Random) -> bytes:
-    """The same records under another codec: another file that says the same."""
+    """Write the same records with another codec, which must not change the rows."""
     container = parse(data)
     name = rng.choice(list(CODECS))
     for block in container.blocks:
@@ -144,10 +144,10 @@ def recoded(data: bytes, rng: Random) -> bytes:
 
 
 def parse(data: bytes) -> AvroContainer:
-    """The parts of a file.
+    """Return the parts of a file.
 
     Raises:
-        ValueError: it is no Avro file, or has no block.
+        ValueError: The file is not an Avro file, or has no block.
     """
     if data[:4] != MAGIC:
         raise ValueError("no Avro file")
@@ -166,7 +166,7 @@ def parse(data: bytes) -> AvroContainer:
 
 
 def written(container: AvroContainer) -> bytes:
-    """The bytes of a file."""
+    """Return the bytes of a file."""
     out = [MAGIC, zigzag(len(container.header))]
     out += [encoded([Token("text", key), Token("text", value)]) for key, value in container.header]
     out += [b"\0", container.sync]
@@ -175,7 +175,7 @@ def written(container: AvroContainer) -> bytes:
 
 
 def _read(reader: ThriftReader, schema: Any, names: dict[str, Any]) -> None:
-    """Takes a value of a schema. names: schemas by name."""
+    """Read a value of a schema. `names` are schemas by name."""
     match schema:
         case list():
             _read(reader, schema[reader.signed()], names)

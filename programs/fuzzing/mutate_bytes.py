@@ -1,15 +1,15 @@
-"""Damage without a look at the structure: bits, cuts, repeats, zeros, bytes from elsewhere in the file."""
+"""Damage regardless of structure: flipped bits, cuts, repeats, zeros, and bytes from elsewhere in the file."""
 
 from random import Random
 
 import drawn_values
 
 _TAIL = 256
-"""Footers of Parquet, ORC and Puffin are at the end, and small files are mostly footer."""
+"""Footers of Parquet, ORC, and Puffin are at the end, and are most of a small file."""
 
 
 def flip(data: bytes, rng: Random) -> bytes:
-    """One to three bits turned over; half of the time near the end or the start."""
+    """Flip one to three bits, half of the time near the end or the start."""
     for _ in range(rng.choice((1, 1, 2, 3))):
         start, end = _window(data, rng)
         data = data[:start] + drawn_values.flipped(rng, data[start:end]) + data[end:]
@@ -17,7 +17,7 @@ def flip(data: bytes, rng: Random) -> bytes:
 
 
 def cut(data: bytes, rng: Random) -> bytes:
-    """The start or the end is gone, or a part in the middle."""
+    """Remove the start, the end, or a part in the middle."""
     start, end = sorted((rng.randrange(len(data) + 1), rng.randrange(len(data) + 1)))
     match rng.randrange(5):
         case 0:
@@ -33,14 +33,14 @@ def cut(data: bytes, rng: Random) -> bytes:
 
 
 def repeat(data: bytes, rng: Random) -> bytes:
-    """A part stands there twice, or all of it."""
+    """Repeat a part, or the whole file."""
     start = rng.randrange(len(data) + 1)
     end = min(len(data), start + rng.choice((1, 4, 16, 256, len(data))))
     return data[:end] + data[start:end] * rng.choice((1, 1, 1, 9)) + data[end:]
 
 
 def overwrite(data: bytes, rng: Random) -> bytes:
-    """A part is zeros, ones, noise or another part of the file; the size stays."""
+    """Replace a part with zeros, ones, noise, or another part of the file. The size stays."""
     start, end = _window(data, rng)
     start = rng.randrange(start, end) if end > start else start
     length = min(len(data) - start, rng.choice((1, 2, 4, 8, 16, 64)))
@@ -50,7 +50,7 @@ def overwrite(data: bytes, rng: Random) -> bytes:
 
 
 def insert(data: bytes, rng: Random) -> bytes:
-    """Bytes that do not belong there, often at the end."""
+    """Insert bytes, often at the end."""
     place = rng.choice((0, len(data), rng.randrange(len(data) + 1)))
     part = rng.choice((b"\0", b"\n", b" ", b"PAR1", rng.randbytes(rng.choice((1, 4, 64)))))
     return data[:place] + part + data[place:]
@@ -60,7 +60,7 @@ DAMAGE = (flip, flip, cut, repeat, overwrite, insert)
 
 
 def damaged(data: bytes, rng: Random) -> bytes:
-    """Any of these."""
+    """Apply any of these mutators."""
     return rng.choice(DAMAGE)(data, rng)
 
 

@@ -1,4 +1,4 @@
-"""Delta checkpoints and Parquet data written anew: values, types, columns and rows are others, the file is in order."""
+"""Mutators of Delta checkpoints and Parquet data: changed values, types, columns, and rows in valid files."""
 
 import io
 from collections.abc import Callable
@@ -11,11 +11,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 _MOST_ROW_GROUPS = 1000
-"""A file of more takes longer to write than a mutant may take."""
+"""Writing more row groups takes longer than a mutant may take."""
 
 
 def rewritten(data: bytes, rng: Random) -> bytes:
-    """One to two changes of the file's table."""
+    """Apply one or two changes to the file's table."""
     table = pq.read_table(io.BytesIO(data), partitioning=None)
     for _ in range(rng.choice((1, 1, 2))):
         table = rng.choice(_CHANGES)(table, rng)
@@ -29,7 +29,7 @@ def rewritten(data: bytes, rng: Random) -> bytes:
 
 
 def _value(table: pa.Table, rng: Random) -> pa.Table:
-    """One value somewhere below a column of one row is another of the same type."""
+    """Change one value somewhere below a column to another value of the same type."""
     place = rng.randrange(table.num_columns)
     values = table.column(place).to_pylist(maps_as_pydicts=None)
     filled = [i for i, value in enumerate(values) if value is not None]
@@ -40,7 +40,7 @@ def _value(table: pa.Table, rng: Random) -> pa.Table:
 
 
 def _changed(value: Any, type_: pa.DataType, rng: Random) -> Any:
-    """Another value of the type; null often enough."""
+    """Return another value of the type, often null."""
     if rng.random() < 0.15:
         return None
     if pa.types.is_struct(type_):
@@ -97,7 +97,7 @@ _TYPES = (
 def _inside(
     table: pa.Table, rng: Random, change: Callable[[pa.Array, pa.Field], list[tuple[pa.Array, Any]]]
 ) -> pa.Table:
-    """The table with a column, or a child of one, in place of which `change` gives one or none."""
+    """Return the table with a column, or a child of one, replaced by the one or none that `change` returns."""
     place = rng.randrange(table.num_columns)
     field, column = table.schema.field(place), table.column(place).combine_chunks()
     if pa.types.is_struct(field.type) and field.type.num_fields > 1 and rng.random() < 0.85:
@@ -113,7 +113,7 @@ def _inside(
 
 
 def _retyped(table: pa.Table, rng: Random) -> pa.Table:
-    """A column, or a child of one, has another type, and nulls where the values do not fit."""
+    """Change the type of a column or of a child, with nulls for values that do not fit."""
 
     def retyped(array: pa.Array, field: pa.Field) -> list[tuple[pa.Array, pa.Field]]:
         type_ = rng.choice(_TYPES)
@@ -127,7 +127,7 @@ def _retyped(table: pa.Table, rng: Random) -> pa.Table:
 
 
 def _renamed(table: pa.Table, rng: Random) -> pa.Table:
-    """A column, or a child of one, is called otherwise, or is gone."""
+    """Rename or remove a column or a child of one."""
 
     def renamed(array: pa.Array, field: pa.Field) -> list[tuple[pa.Array, pa.Field]]:
         name = rng.choice((field.name.swapcase(), f"{field.name}_", "add", "path", "", field.name[:-1]))
@@ -137,7 +137,7 @@ def _renamed(table: pa.Table, rng: Random) -> pa.Table:
 
 
 def _rows(table: pa.Table, rng: Random) -> pa.Table:
-    """Rows are lost, doubled, or in another order."""
+    """Remove, repeat, or reorder rows."""
     places = list(range(table.num_rows))
     match rng.randrange(3):
         case 0 if places:
@@ -150,7 +150,7 @@ def _rows(table: pa.Table, rng: Random) -> pa.Table:
 
 
 def _column(table: pa.Table, rng: Random) -> pa.Table:
-    """A column more: of nothing, or one that is there already."""
+    """Add an empty column, or repeat an existing one."""
     place = rng.randrange(table.num_columns)
     if rng.random() < 0.5:
         return table.append_column("unknown", pa.nulls(table.num_rows, pa.int32()))

@@ -1,21 +1,21 @@
-"""Whole files: one takes another's place, is there twice, or is gone."""
+"""Mutators of whole files: a file is replaced by another, repeated, or removed."""
 
 from random import Random
 
 
 def swap(image: dict[str, bytes], file: str, rng: Random) -> dict[str, bytes | None]:
-    """Two files of the same kind change places."""
+    """Swap two files of the same kind."""
     other = _similar_file(image, file, rng)
     return {file: image[other], other: image[file]}
 
 
 def copy(image: dict[str, bytes], file: str, rng: Random) -> dict[str, bytes | None]:
-    """Another file of the same kind stands in the place of this one; its own bytes are lost."""
+    """Replace the file with another file of the same kind."""
     return {file: image[_similar_file(image, file, rng)]}
 
 
 def remove(image: dict[str, bytes], file: str, rng: Random) -> dict[str, bytes | None]:
-    """The file is gone, or empty."""
+    """Remove or empty the file."""
     return {file: None if rng.random() < 0.8 else b""}
 
 

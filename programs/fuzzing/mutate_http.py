@@ -1,4 +1,4 @@
-"""Answers of servers over HTTP: their JSON, and the status, headers and frames that it comes in."""
+"""Mutators of HTTP answers: their JSON, status, headers, and framing."""
 
 import json
 from collections.abc import Callable
@@ -9,7 +9,7 @@ import drawn_values
 import mutate_json
 
 TOKEN = "a-secret-that-nobody-prints"
-"""The secret by which servers know who asks them. They may say it again."""
+"""The secret by which servers identify the client, which they may repeat."""
 
 _STATUS = (
     "HTTP/1.1 204 No Content",
@@ -93,13 +93,13 @@ _PLACES = (
 
 
 def body(data: bytes, rng: Random) -> bytes:
-    """The JSON with one or two changes, of the length that it says."""
+    """Apply one or two changes to the JSON, with the correct content length."""
     head, _, content = data.partition(b"\r\n\r\n")
     return _framed(head, mutate_json.document(content, rng))
 
 
 def places(data: bytes, rng: Random) -> bytes:
-    """A location that leads elsewhere: to other stores, hosts and folders, or out of the one that it names."""
+    """Change a location to another store, host, or folder, or to a path outside the named one."""
     head, _, content = data.partition(b"\r\n\r\n")
     said = json.loads(content)
     found = _find_all(said, lambda value: isinstance(value, str) and "/" in value)
@@ -128,7 +128,7 @@ def places(data: bytes, rng: Random) -> bytes:
 
 
 def versions(data: bytes, rng: Random) -> bytes:
-    """A version, a size or a time that is a little more or less; or one commit that is not said, or said twice."""
+    """Change a version, size, or time slightly, or remove or repeat a commit."""
     head, _, content = data.partition(b"\r\n\r\n")
     said = json.loads(content)
     lists = [value for value in said.values() if isinstance(value, list) and value]
@@ -144,7 +144,7 @@ def versions(data: bytes, rng: Random) -> bytes:
 
 
 def status(data: bytes, rng: Random) -> bytes:
-    """Another status, with the same content or the words of an error."""
+    """Change the status, with the same content or the text of an error."""
     head, _, content = data.partition(b"\r\n\r\n")
     _, _, headers = head.partition(b"\r\n")
     words = drawn_values.text(rng, "what is wrong").encode("utf-8", "surrogatepass").decode("utf-8", "replace")
@@ -156,7 +156,7 @@ def status(data: bytes, rng: Random) -> bytes:
 
 
 def headers(data: bytes, rng: Random) -> bytes:
-    """More headers, or very many, in front or behind."""
+    """Add headers, or very many of them, before or after the others."""
     head, _, content = data.partition(b"\r\n\r\n")
     first, *others = head.split(b"\r\n")
     more = [rng.choice(_HEADERS).encode("utf-8") for _ in range(rng.choice((1, 1, 2, 200)))]
@@ -164,7 +164,7 @@ def headers(data: bytes, rng: Random) -> bytes:
 
 
 def chunks(data: bytes, rng: Random) -> bytes:
-    """The content in chunks, whole or not, some with sizes that they do not have."""
+    """Send the content in chunks, complete or incomplete, some with wrong sizes."""
     head, _, content = data.partition(b"\r\n\r\n")
     width = rng.choice((1, 7, 1000))
     parts = [content[at : at + width] for at in range(0, len(content), width)]
@@ -183,7 +183,7 @@ def _framed(head: bytes, content: bytes) -> bytes:
 
 
 def _find_all(value: Any, wanted: Callable[[Any], bool]) -> list[tuple[Any, Any]]:
-    """The containers and keys of all wanted values below a value."""
+    """Return the containers and keys of all matching values below a value."""
     items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     found: list[tuple[Any, Any]] = []
     for key, item in items:

@@ -1,4 +1,7 @@
-"""JSON documents changed by value, key and shape; objects may say a key twice, and texts that hold JSON are entered."""
+"""Mutators of JSON documents by value, key, and shape.
+
+Objects may repeat a key, and JSON inside texts is changed too.
+"""
 
 import copy
 import gzip
@@ -10,25 +13,25 @@ from typing import Any
 import drawn_values
 
 Place = tuple[list[Any], int]
-"""Where a value stands: a list that is changed in place, and an index into it."""
+"""The position of a value: a list that is changed in place, and an index."""
 
 
 class JsonObject(list[Any]):
-    """An object as a list of [key, value], so that a key may be there twice."""
+    """An object as a list of [key, value], so that keys may be repeated."""
 
 
 class JsonNumber(str):
-    """A number as its text, which need not be one that Python can say."""
+    """A number as text, which Python need not be able to represent."""
 
     __slots__ = ()
 
 
 class Embedded(list[Any]):
-    """A text that holds a JSON document: a list of just that document."""
+    """A text that contains a JSON document, as a list with that document."""
 
 
 def document(data: bytes, rng: Random) -> bytes:
-    """A file of one document, with one or two changes; compressed again if it was."""
+    """Change a file with one document once or twice. A compressed file is compressed again."""
     packed = data[:2] == b"\x1f\x8b"
     root = [parse(gzip.decompress(data) if packed else data)]
     for _ in range(rng.choice((1, 1, 2))):
@@ -38,7 +41,7 @@ def document(data: bytes, rng: Random) -> bytes:
 
 
 def lines(data: bytes, rng: Random) -> bytes:
-    """A file with a document in each line: one is changed, or lines are lost, doubled or moved."""
+    """Change one document of a file with a document per line, or remove, repeat, or move lines."""
     texts = [line for line in data.split(b"\n") if line.strip()]
     if not texts:
         raise ValueError("no lines")
@@ -56,7 +59,7 @@ def lines(data: bytes, rng: Random) -> bytes:
 
 
 def change(root: list[Any], rng: Random) -> None:
-    """Changes one value somewhere below `root`, in place."""
+    """Change one value somewhere below `root` in place."""
     places = list(_places(root))
     inside, index = rng.choice(places)
     value = inside[index]
@@ -64,14 +67,14 @@ def change(root: list[Any], rng: Random) -> None:
     match rng.randrange(10):
         case 0 | 1:
             inside[index] = _odd(rng)
-        case 2:  # the value of another place; below itself it would never end, so as text and back
+        case 2:  # the value of another position, inserted as a copy, because it would be infinite below itself
             there, at = rng.choice(places)
             inside[index] = parse(dump(there[at]))
         case 3 if parts:
             del parts[rng.randrange(len(parts))]
         case 3:
             inside[index] = None
-        case 4 if parts:  # a key or an item twice; the second with its own value, or another
+        case 4 if parts:  # a repeated key or item, with its own value or another
             part = rng.choice(parts)
             again = [part[0], rng.choice((part[1], _odd(rng)))] if isinstance(value, JsonObject) else part
             parts.insert(rng.randrange(len(parts) + 1), copy.deepcopy(again))
@@ -88,10 +91,10 @@ def change(root: list[Any], rng: Random) -> None:
 
 
 def parse(data: bytes | str) -> Any:
-    """The document, with objects, numbers and texts of JSON as the classes of this module.
+    """Return the document with JSON objects, numbers, and texts as the classes of this module.
 
     Raises:
-        ValueError: it is no JSON.
+        ValueError: The text is not JSON.
     """
     decoder = json.JSONDecoder(
         object_pairs_hook=lambda pairs: JsonObject([key, _entered(value)] for key, value in pairs),
@@ -103,7 +106,7 @@ def parse(data: bytes | str) -> Any:
 
 
 def dump(value: Any) -> str:
-    """The text of a parsed document."""
+    """Return the text of a parsed document."""
     match value:
         case JsonObject():
             return "{" + ",".join(f"{json.dumps(key)}:{dump(item)}" for key, item in value) + "}"
@@ -118,7 +121,7 @@ def dump(value: Any) -> str:
 
 
 def _entered(value: Any) -> Any:
-    """The value, with texts that hold an object or a list opened, in lists too; objects did it for themselves."""
+    """Return the value with parsed texts if they contain an object or a list. Objects are processed while parsing."""
     if isinstance(value, list) and not isinstance(value, JsonObject):
         return [_entered(item) for item in value]
     if isinstance(value, str) and not isinstance(value, JsonNumber) and value[:1] in ("{", "["):
@@ -130,7 +133,7 @@ def _entered(value: Any) -> Any:
 
 
 def _places(value: Any) -> Iterator[Place]:
-    """Every value below a list."""
+    """Yield the position of every value below a list."""
     for index, item in enumerate(value):
         if isinstance(value, JsonObject):
             yield item, 1
@@ -143,7 +146,7 @@ def _places(value: Any) -> Iterator[Place]:
 
 
 def _nudged(value: Any, rng: Random) -> Any:
-    """Another value of the same kind; of an object or a list, one part less."""
+    """Return another value of the same kind, or an object or list with one part less."""
     match value:
         case bool():
             return not value
@@ -162,7 +165,7 @@ def _nudged(value: Any, rng: Random) -> Any:
 
 
 def _wrapped(value: Any, rng: Random) -> Any:
-    """The value in a list, in an object, as text, or deep inside of lists."""
+    """Return the value in a list, in an object, as text, or nested deeply in lists."""
     depth, text = rng.choice((1, 1, 1, 3000)), dump(value)
     deep = JsonNumber("[" * depth + text + "]" * depth), JsonNumber('{"a":' * depth + text + "}" * depth)
     return rng.choice((*deep, JsonObject([["value", value]]), text))

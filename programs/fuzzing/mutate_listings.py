@@ -1,4 +1,4 @@
-"""Listings of a folder, and look-ups of its files, as a store may answer them: stale, cut, twice, or of other files."""
+"""Mutators of listings of a folder, and of requests for its files: stale, incomplete, repeated, or of other files."""
 
 import json
 from random import Random
@@ -14,7 +14,7 @@ _TIMES = (0, -1, 1, 2**31, 2**40, 1e18, None, "2024-01-01T00:00:00Z", "2024-01-0
 
 
 def listing(data: bytes, rng: Random) -> bytes:
-    """A folder's listing, with one or two changes."""
+    """Apply one or two changes to a folder's listing."""
     entries: list[Entry] = json.loads(data)
     for _ in range(rng.choice((1, 1, 2))):
         if not entries or rng.random() < 0.05:
@@ -24,7 +24,7 @@ def listing(data: bytes, rng: Random) -> bytes:
 
 
 def look_ups(data: bytes, rng: Random) -> bytes:
-    """Look-ups of single files: one is not there, is there where none is, or is another one."""
+    """Change requests for single files: a file is missing, exists although it should not, or is another one."""
     known: dict[str, Entry] = json.loads(data)
     if not known:
         raise ValueError("no files")
@@ -42,7 +42,7 @@ def look_ups(data: bytes, rng: Random) -> bytes:
 
 
 def _change(entries: list[Entry], rng: Random) -> None:
-    """Changes a listing in place: entries are not there, there twice, elsewhere, or of another file."""
+    """Change a listing in place: remove, repeat, or move entries, or replace them with other files."""
     place = rng.randrange(len(entries))
     entry = entries[place]
     match rng.randrange(10):
@@ -51,7 +51,7 @@ def _change(entries: list[Entry], rng: Random) -> None:
         case 1:
             for gone in sorted({rng.randrange(len(entries)) for _ in "abc"}, reverse=True):
                 del entries[gone]
-        case 2:  # pages are left out, at the end, at the start or in the middle
+        case 2:  # missing pages at the end, at the start, or in the middle
             start, end = sorted((rng.randrange(len(entries) + 1), rng.randrange(len(entries) + 1)))
             entries[:] = rng.choice((entries[:start], entries[end:], entries[:start] + entries[end:]))
         case 3:
@@ -70,7 +70,7 @@ def _change(entries: list[Entry], rng: Random) -> None:
 
 
 def _outside(path: str, rng: Random) -> str:
-    """A name in another folder."""
+    """Return a name in another folder."""
     folder, _, name = path.rpartition("/")
     return rng.choice(
         (
@@ -88,7 +88,7 @@ def _outside(path: str, rng: Random) -> str:
 
 
 def _changed(entry: Entry, rng: Random) -> Entry:
-    """A file with another size or time, or that is none."""
+    """Return a file with another size or time, or an entry that is not a file."""
     match rng.randrange(5):
         case 0 | 1:
             return {**entry, "size": rng.choice((*_SIZES, drawn_values.integer(rng, entry.get("size") or 0)))}
@@ -99,7 +99,7 @@ def _changed(entry: Entry, rng: Random) -> Entry:
 
 
 def _near(path: str, rng: Random) -> str:
-    """A name that is nearly that of another commit, checkpoint, metadata file or hint."""
+    """Return a name that is similar to that of a commit, checkpoint, metadata file, or hint."""
     folder, _, name = path.rpartition("/")
     digits = "".join(filter(str.isdigit, name.partition(".")[0])) or "0"
     number = int(digits)

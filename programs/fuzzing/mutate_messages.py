@@ -1,4 +1,6 @@
-"""Messages of the worker for an untrusted table: a line that names a descriptor, then an Arrow stream or an error."""
+"""Mutators of messages of the worker for an untrusted table: a line with a descriptor, then an Arrow stream or an
+error.
+"""
 
 import json
 import struct
@@ -16,20 +18,20 @@ _CONTROLS = ("\x1b[2J", "\r", "\n", "\x00", "\u202e", "\x9b31m", "\u2028", "\udc
 
 
 def first_line(data: bytes, rng: Random) -> bytes:
-    """A line that names another descriptor, does not end, or is none; or the line twice."""
+    """Change the descriptor in the first line, remove its end, or remove or repeat the line."""
     line, _, rest = data.partition(b"\n")
     names = (b"", b"0", b"1", b"2", b"7", b"63", b"-1", b"99999999999", b"9" * 40, "²".encode(), b"\x00", line + b"\n-")
     return rng.choice(names) + rng.choice((b"\n", b"\n", b"\r\n", b"", b"\n\n")) + rest
 
 
 def bits(data: bytes, rng: Random) -> bytes:
-    """Damage anywhere below the first line."""
+    """Damage bytes after the first line."""
     line, _, rest = data.partition(b"\n")
     return line + b"\n" + mutate_bytes.damaged(rest, rng)
 
 
 def numbers(data: bytes, rng: Random) -> bytes:
-    """Sets one to three numbers of 1 to 8 bytes to an edge."""
+    """Set one to three numbers of 1 to 8 bytes to a limit."""
     line, _, rest = data.partition(b"\n")
     for _ in range(rng.choice((1, 1, 2, 3))):
         rest = drawn_values.numbered(rng, rest)
@@ -37,7 +39,7 @@ def numbers(data: bytes, rng: Random) -> bytes:
 
 
 def messages(data: bytes, rng: Random) -> bytes:
-    """A message of the stream is gone, there twice, elsewhere, of another size, or one that another stream has."""
+    """Remove, repeat, or move a message of the stream, change its size, or replace it with one of another stream."""
     line, _, rest = data.partition(b"\n")
     parts = _parts(rest)
     place = rng.randrange(len(parts))
@@ -61,7 +63,7 @@ def messages(data: bytes, rng: Random) -> bytes:
 
 
 def rewritten(data: bytes, rng: Random) -> bytes:
-    """A stream that is well formed and of other rows, types, batches, compression, names or warnings."""
+    """Replace the stream with a valid one of other rows, types, batches, compression, names, or warnings."""
     line, _, rest = data.partition(b"\n")
     table = pa.ipc.open_stream(rest).read_all()
     options = None
@@ -84,7 +86,7 @@ def rewritten(data: bytes, rng: Random) -> bytes:
 
 
 def error(data: bytes, rng: Random) -> bytes:
-    """An error with other fields, of another class, with controls in its texts, or too long."""
+    """Change the error: other fields, another class, control characters in its texts, or too long."""
     line, _, rest = data.partition(b"\n")
     said = json.loads(rest)
     match rng.randrange(5):
@@ -114,14 +116,14 @@ def error(data: bytes, rng: Random) -> bytes:
 
 
 def end(data: bytes, rng: Random) -> bytes:
-    """Another exit code or signal, and other last words."""
+    """Change the exit code or signal, and the last output."""
     code = rng.choice((0, 1, 2, 3, 4, 10, 11, 12, 13, 255, -6, -9, -11, -24, -25, -31, -99))
     said = rng.choice(_CONTROLS).join(drawn_values.text(rng, "a word") for _ in range(rng.choice((1, 3, 200))))
     return json.dumps({"code": code, "said": said}).encode()
 
 
 def _parts(stream: bytes) -> list[bytes]:
-    """Each message of a sound stream, with its size before it and its body after it; the end is one too."""
+    """Return each message of a valid stream with its size and body. The end mark is a message too."""
     reader = pa.BufferReader(stream)
     parts = []
     start = 0
@@ -138,7 +140,7 @@ def _parts(stream: bytes) -> list[bytes]:
 
 
 def _odd_table(rng: Random) -> pa.Table:
-    """Columns whose decoding may take much more than their bytes."""
+    """Return columns whose decoding may need much more memory than their bytes."""
     rows = rng.choice((0, 1, 3, 1000))
     made: tuple[Callable[[], pa.Array], ...] = (
         lambda: pa.nulls(rows),

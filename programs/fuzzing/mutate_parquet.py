@@ -1,4 +1,4 @@
-"""Footers and pages of Parquet files taken apart into tokens of Thrift's compact protocol, changed, and put back."""
+"""Mutators of footers and pages of Parquet files, which are parsed into tokens of Thrift's compact protocol."""
 
 from collections.abc import Iterator
 from random import Random
@@ -10,7 +10,7 @@ _FIRST, _OF_A_PAGE, _COMPRESSED = 4, 4, 2
 
 
 def footer(data: bytes, rng: Random) -> bytes:
-    """One to three parts of the footer say something else; its length is right, mostly."""
+    """Change one to three parts of the footer. Its length is mostly correct."""
     body, tokens = split_file(data)
     for _ in range(rng.choice((1, 1, 2, 3))):
         change(tokens, rng)
@@ -20,14 +20,14 @@ def footer(data: bytes, rng: Random) -> bytes:
 
 
 def body(data: bytes, rng: Random) -> bytes:
-    """The pages, whose headers and values are before the footer, are damaged in place."""
+    """Damage the pages, whose headers and values are before the footer, in place."""
     start, _ = split_file(data)
     changed = drawn_values.blob(rng, start[4:])
     return data[:4] + changed[: len(start) - 4].ljust(len(start) - 4, b"\0") + data[len(start) :]
 
 
 def page(data: bytes, rng: Random) -> bytes:
-    """One or two parts of the header of a page say something else; what is behind it moves within the pages."""
+    """Change one or two parts of a page header. The following bytes move within the pages."""
     body, _ = split_file(data)
     at, end, tokens = rng.choice(list(_pages(body)))
     for _ in range(rng.choice((1, 1, 2))):
@@ -37,7 +37,7 @@ def page(data: bytes, rng: Random) -> bytes:
 
 
 def _pages(body: bytes) -> Iterator[tuple[int, int, list[Token]]]:
-    """Where headers of pages begin and end, and what they hold. Behind the pages, other structs may be."""
+    """Yield the start, end, and content of page headers. Other structs may follow the pages."""
     at = _FIRST
     while at < len(body):
         try:
@@ -52,7 +52,7 @@ def _pages(body: bytes) -> Iterator[tuple[int, int, list[Token]]]:
 
 
 def split_file(data: bytes) -> tuple[bytes, list[Token]]:
-    """The bytes before the footer, and the footer's tokens."""
+    """Return the bytes before the footer, and the footer's tokens."""
     length = int.from_bytes(data[-8:-4], "little")
     if data[-4:] != b"PAR1" or length + 12 > len(data):
         raise ValueError("no Parquet file")
@@ -60,10 +60,10 @@ def split_file(data: bytes) -> tuple[bytes, list[Token]]:
 
 
 def tokenised(data: bytes, at: int = 0) -> tuple[list[Token], int]:
-    """The tokens of a struct, and where it ends.
+    """Return the tokens of a struct, and its end.
 
     Raises:
-        ValueError: there is none.
+        ValueError: There is no struct.
     """
     reader = ThriftReader(data, at)
     try:
@@ -77,7 +77,7 @@ def _struct(reader: ThriftReader) -> None:
     while head := reader.take("raw", 1)[0]:
         if not head >> 4:
             reader.signed()  # the field's number
-        if head & 15 > 2:  # what is true or false is so by its type
+        if head & 15 > 2:  # booleans are stored in the type
             _value(reader, head & 15)
 
 

@@ -1,4 +1,4 @@
-"""Puffin files: the footer's document, its flags and lengths, and the blobs, with the frame made right again."""
+"""Mutators of Puffin files: the footer's document, flags, and lengths, and the blobs, with a corrected frame."""
 
 import json
 from random import Random
@@ -11,7 +11,7 @@ MAGIC = b"PFA1"
 
 
 def footer(data: bytes, rng: Random) -> bytes:
-    """The document of the footer says something else; or its flags, length or magic do."""
+    """Change the document, flags, length, or magic of the footer."""
     before, payload, flags = _split_file(data)
     match rng.randrange(10):
         case 0:
@@ -26,7 +26,7 @@ def footer(data: bytes, rng: Random) -> bytes:
 
 
 def blobs(data: bytes, rng: Random) -> bytes:
-    """One blob holds something else, of another size perhaps; the footer follows, manifests do not."""
+    """Change one blob, perhaps with another size. The footer is updated, but manifests are not."""
     before, payload, flags = _split_file(data)
     document = json.loads(payload)
     chosen = rng.choice(document["blobs"])
@@ -41,7 +41,7 @@ def blobs(data: bytes, rng: Random) -> bytes:
 
 
 def _split_file(data: bytes) -> tuple[bytes, bytes, bytes]:
-    """What is before the footer, the footer's document, and its flags."""
+    """Return the bytes before the footer, the footer's document, and its flags."""
     size = int.from_bytes(data[-12:-8], "little")
     start = len(data) - 12 - size
     if data[-4:] != MAGIC or start < 8 or data[start - 4 : start] != MAGIC:

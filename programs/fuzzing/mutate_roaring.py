@@ -1,6 +1,6 @@
-"""Roaring bitmaps and the frames that both formats put them in: counts, keys, containers and runs are changed.
+"""Mutators of roaring bitmaps and their frames in both formats: counts, keys, containers, and runs.
 
-Lengths and checksums of the frame are made right again, mostly, so that the bitmap itself is what a reader stumbles on.
+Lengths and checksums of the frame are mostly corrected, so that readers decode the bitmap itself.
 """
 
 import base64
@@ -12,7 +12,7 @@ import drawn_values
 
 
 def deletion_vectors(data: bytes, rng: Random) -> bytes:
-    """A file of Delta deletion vectors: a byte of version, then size, bytes and checksum of each."""
+    """Change a file of Delta deletion vectors: a version byte, then size, bytes, and checksum of each vector."""
     frames, at = [], 1
     while at + 8 <= len(data):
         size = int.from_bytes(data[at : at + 4], "big")
@@ -27,7 +27,7 @@ def deletion_vectors(data: bytes, rng: Random) -> bytes:
 
 
 def blob(data: bytes, rng: Random) -> bytes:
-    """A `deletion-vector-v1` blob of Puffin: length, magic, bitmaps, checksum."""
+    """Change a `deletion-vector-v1` blob of Puffin: length, magic, bitmaps, checksum."""
     if data[4:8] != b"\xd1\xd3\x39\x64":
         raise ValueError("no deletion vector")
     return _framed(tagged(data[4:-4], rng), rng)
@@ -40,19 +40,19 @@ def _framed(inner: bytes, rng: Random) -> bytes:
 
 
 def tagged(frame: bytes, rng: Random) -> bytes:
-    """A bitmap after four bytes that say its form."""
+    """Change a bitmap after the four bytes of its format."""
     match rng.randrange(20):
         case 0:
             return drawn_values.blob(rng, frame[:4]) + frame[4:]
         case 1 | 2 | 3:
             return frame[:4] + drawn_values.blob(rng, frame[4:])
-        case _:  # most numbers of a bitmap are at its front
+        case _:  # most numbers of a bitmap are at its start
             end = rng.choice((4 + 32, 4 + 64, len(frame)))
             return frame[:4] + drawn_values.numbered(rng, frame[4:end]) + frame[end:]
 
 
 def inline(data: bytes, rng: Random) -> bytes:
-    """A Delta commit with a deletion vector in it, whose bitmap is changed."""
+    """Change the bitmap of a deletion vector inside a Delta commit."""
     chosen = rng.choice(list(_INLINE.finditer(data)))
     frame = tagged(base64.b85decode(chosen[1].translate(bytes.maketrans(_Z85, _B85))), rng)
     text = base64.b85encode(frame.ljust(-(-len(frame) // 4) * 4, b"\0")).translate(bytes.maketrans(_B85, _Z85))

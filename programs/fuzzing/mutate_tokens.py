@@ -1,4 +1,4 @@
-"""Parts of a serialised value, one of which says something else: what Avro and Thrift have alike."""
+"""Tokens of a serialized value, which mutators of Avro and Thrift change."""
 
 from dataclasses import dataclass
 from random import Random
@@ -9,9 +9,12 @@ import drawn_values
 
 @dataclass(slots=True)
 class Token:
-    """signed: a number in zigzag form. text, binary: bytes after their length, signed or not. raw: bytes as they are.
+    """A part of a serialized value.
 
-    said: the length to write in place of the true one.
+    Attributes:
+        kind: `signed`: a number in zigzag form; `text` and `binary`: bytes after their signed or unsigned length;
+            `raw`: other bytes.
+        said: The length to write in place of the true one.
     """
 
     kind: Literal["signed", "unsigned", "text", "binary", "raw"]
@@ -20,7 +23,7 @@ class Token:
 
 
 def change(tokens: list[Token], rng: Random) -> None:
-    """Changes, takes away or doubles a token."""
+    """Change, remove, or repeat a token."""
     place = rng.randrange(len(tokens))
     token = tokens[place]
     match rng.randrange(10):
@@ -47,7 +50,7 @@ def _other(token: Token, rng: Random) -> Token:
 
 
 def encoded(tokens: list[Token]) -> bytes:
-    """The bytes of tokens."""
+    """Return the bytes of tokens."""
     return b"".join(map(_written, tokens))
 
 
@@ -65,7 +68,7 @@ def _written(token: Token) -> bytes:
 
 
 def zigzag(value: int) -> bytes:
-    """A number of any size as Avro and Thrift write one."""
+    """Return a number of any size in the zigzag form of Avro and Thrift."""
     return _varint(value << 1 if value >= 0 else (-value << 1) - 1)
 
 
@@ -78,7 +81,7 @@ def _varint(rest: int) -> bytes:
 
 
 class ThriftReader:
-    """Takes bytes apart, from the front; IndexError where they end too early. tokens: what was taken."""
+    """A reader of bytes from the front, which raises IndexError at the end. `tokens` are the tokens read so far."""
 
     def __init__(self, data: bytes, at: int = 0) -> None:
         self.data = data
@@ -86,7 +89,7 @@ class ThriftReader:
         self.tokens: list[Token] = []
 
     def take(self, kind: Any, size: int) -> bytes:
-        """So many bytes."""
+        """Read `size` bytes."""
         if not 0 <= size <= len(self.data) - self.at:
             raise IndexError("bytes are cut")
         value = self.data[self.at : self.at + size]
@@ -95,26 +98,26 @@ class ThriftReader:
         return value
 
     def unsigned(self) -> int:
-        """A number that is not in zigzag form."""
+        """Read a number that is not in zigzag form."""
         value = self._number()
         self.tokens.append(Token("unsigned", value))
         return value
 
     def signed(self) -> int:
-        """A number in zigzag form."""
+        """Read a number in zigzag form."""
         value = self._number()
         value = (value >> 1) ^ -(value & 1)
         self.tokens.append(Token("signed", value))
         return value
 
     def text(self) -> bytes:
-        """Bytes after their signed length."""
+        """Read bytes after their signed length."""
         size = self.signed()
         self.tokens.pop()
         return self.take("text", size)
 
     def binary(self) -> bytes:
-        """Bytes after their unsigned length."""
+        """Read bytes after their unsigned length."""
         return self.take("binary", self._number())
 
     def _number(self) -> int:

@@ -1,4 +1,4 @@
-"""Faults planted in harness, which the fuzzer must find: what takes the place of what, by name."""
+"""Faults planted in harness that the fuzzer must find: replacements of functions, by name."""
 
 import os
 from collections.abc import Callable, Mapping
@@ -46,7 +46,9 @@ PLANTS: Mapping[str, tuple[tuple[Any, str, Any], ...]] = {
         (segment, "_check_chain", lambda *_: None),
         (segment, "_commits", _commits),
     ),
-    "parts of a catalog's answer are taken to be there": ((unity_rest, "_of", lambda answer, key, _: answer[key]),),
+    "parts of a catalog's answer are taken to be there": (
+        (unity_rest, "_typed_value", lambda answer, key, _: answer[key]),
+    ),
     "texts of a worker keep their control characters": tuple(
         (module, "visible", lambda text: text) for module in (reading, errors)
     ),
@@ -54,7 +56,7 @@ PLANTS: Mapping[str, tuple[tuple[Any, str, Any], ...]] = {
 
 
 def end_or_never_end() -> None:
-    """The process ends where values do not ascend, and does not come back where anything else is wrong."""
+    """Replace code so that the process dies if values do not ascend, and hangs if anything else is wrong."""
     fuzz_limits.MOST_SECONDS = 1
 
     def do(error: CorruptDeleteError) -> Any:

@@ -1,4 +1,4 @@
-"""Decoders on damaged inputs, and small tables that ask for much: a value, or a HarnessError that costs little."""
+"""Decoders of damaged inputs, and small tables that claim to need much: a value, or a HarnessError at low cost."""
 
 import json
 import subprocess

@@ -1,4 +1,4 @@
-"""The fuzzer finds faults that are planted, says what they are, and makes them small."""
+"""The fuzzer finds planted faults, classifies them, and reduces them."""
 
 import io
 from dataclasses import replace
@@ -31,7 +31,7 @@ from harness.suite.scenarios.verifying import read_with, verify
 SUBJECT = "iceberg/deletes/vector-of-a-run"
 MANAGED = "delta/catalog/ratified-commits-are-read"
 QUIET = SimpleNamespace(opened=None, sockets=0)
-"""In place of a Watch, which would stay with the test process for ever."""
+"""Used instead of a SocketWatch, which would stay in the test process."""
 
 
 @pytest.fixture
@@ -67,7 +67,7 @@ def bench(tmp_path):
         ),
     ],
 )
-def test_a_planted_fault_is_found_and_made_small(monkeypatch, tmp_path, fault, target, subject, kinds, signature):
+def test_a_planted_fault_is_found_and_reduced(monkeypatch, tmp_path, fault, target, subject, kinds, signature):
     bench = Bench(fuzz_subjects.make(subject, tmp_path / "subject"), QUIET, lambda: None)
     image, read = bench.image(target), bench.subject.reads[0]
     bench.original(read)
@@ -101,7 +101,7 @@ def test_a_planted_fault_is_found_and_made_small(monkeypatch, tmp_path, fault, t
     if target == "roaring":
         (damaged,) = (name for name, data in small.items() if data is not None)
         assert sum(end - start for start, end, _ in hunks(image[damaged], small[damaged])) <= 4
-        assert small["metadata/v1.metadata.json"] is None  # nobody reads it
+        assert small["metadata/v1.metadata.json"] is None  # not read by any reader
         built = build(load(place / "scenario.yaml"), tmp_path / "built")
         try:
             assert verify(built.expectations[0], read_with(built, "duckdb")) is not None
@@ -118,7 +118,7 @@ def test_what_kills_a_process_ends_no_more_than_its_mutant():
         assert by_kind[OutcomeKind.CRASH].assessment.signature.startswith("SIGABRT metadata/deletes/puffin.py")
         finding = fuzz.shrink_finding(by_kind[OutcomeKind.CRASH], worker, SUBJECT, tries=60)
     assert all(name.endswith(".puffin") for name, data in finding.changes.items() if data is not None)
-    assert None in finding.changes.values()  # files were taken away that it does not need
+    assert None in finding.changes.values()  # files that the finding does not need were removed
 
 
 def test_a_run_without_findings(capsys):
@@ -164,12 +164,12 @@ M = Decimal(1_000_000)
         (Leak("MemoryError", "a", ""), rows(1), None, None, OutcomeKind.MEMORY),
     ],
 )
-def test_verdicts(outcome, original, oracle, careful, kind):
+def test_assessments(outcome, original, oracle, careful, kind):
     assert assess_read(outcome, original, lambda: [oracle], lambda: [careful]).kind is kind
 
 
 def test_any_of_several_places_that_say_the_same_may_be_believed():
-    """Of a Delta table, commits and a checkpoint."""
+    """A Delta table stores the same information in commits and a checkpoint."""
     opinions = [rows(1), rows(2), rows(3)]
     assert assess_read(rows(2), rows(1), lambda: opinions, lambda: [rows(2)]).kind is OutcomeKind.OTHER
     assert assess_read(rows(4), rows(1), lambda: opinions, lambda: [rows(4)]).kind is OutcomeKind.WRONG
@@ -185,12 +185,12 @@ def test_a_new_scenario_takes_its_share_of_the_mutants_and_leaves_the_others():
     names = [f"delta/paths/s{i}" for i in range(20)]
     groups = [(order("json", 1, n * GROUP, names), order("json", 1, n * GROUP, [*names, "new"])) for n in range(400)]
     assert all([name for name in more if name != "new"] == found for found, more in groups)
-    assert 5 <= sum(more[0] == "new" for _, more in groups) <= 40  # some 400 / 21
+    assert 5 <= sum(more[0] == "new" for _, more in groups) <= 40  # about 400 / 21
     assert {found[0] for found, _ in groups} == set(names)
 
 
 def test_views_of_a_log():
-    """Two checkpoints at version 2, one of them in parts, and versions 3 and 4 compacted."""
+    """There are two checkpoints at version 2, one of them multi-part, and versions 3 and 4 are compacted."""
     parts = [f"_delta_log/{2:020d}.checkpoint.{i:010d}.{2:010d}.parquet" for i in (1, 2)]
     whole = f"_delta_log/{2:020d}.checkpoint.parquet"
     commits = [f"_delta_log/{version:020d}.json" for version in range(5)]
@@ -201,21 +201,23 @@ def test_views_of_a_log():
     of_parts = dict.fromkeys((*commits[:2], whole))
     of_whole = dict.fromkeys((*commits[:2], *parts))
     assert views == [of_parts, {**of_parts, **of_compacted}, of_whole, {**of_whole, **of_compacted}, of_compacted]
-    assert list(other_views(image, 4)) == views  # nothing is later
+    assert list(other_views(image, 4)) == views  # there is nothing later
     assert list(other_views(image, 3)) == [*views, dict.fromkeys((commits[4], compacted))]
     assert list(other_views({name: image[name] for name in commits}, 3)) == []
 
 
 def test_plain_files_keep_instants_of_their_kind():
-    """An INT96 that became another timestamp would be refused or of another type, and the judgement would be void."""
+    """An INT96 that became another timestamp would be refused or have another type, and the comparison would be
+    meaningless.
+    """
     out = io.BytesIO()
     pq.write_table(pa.table({"t": pa.array([0], pa.timestamp("us"))}), out, use_deprecated_int96_timestamps=True)
     plain = pq.ParquetFile(io.BytesIO(plain_parquet(out.getvalue())))
     assert plain.schema.column(0).physical_type == "INT96"
 
 
-def test_statistics_in_a_data_file_may_lie(bench):
-    """DuckDB reads nulls where the footer says that all are null, and so no wrong rows of harness."""
+def test_statistics_in_a_data_file_may_be_wrong(bench):
+    """DuckDB reads nulls if the footer says that all values are null, so these are not wrong rows of harness."""
     name = next(name for name, data in bench.subject.image.items() if data[:4] == b"PAR1")
     out = io.BytesIO()
     pq.write_table(pq.read_table(bench.subject.directory / name), out, compression="none")

@@ -1,4 +1,4 @@
-"""Reads of tables that change meanwhile: rows of one version, or a HarnessError. `fuzz.py --moving 1000` reads more."""
+"""Reads of tables that change: rows of one version, or a HarnessError. `fuzz.py --moving 1000` runs more reads."""
 
 import itertools
 
@@ -22,4 +22,4 @@ def test_each_version_is_what_the_writer_says(tmp_path, kind):
         publish(history.location, tmp_path / "live")
         rows = harness.open_table(str(tmp_path / "live")).snapshot().to_arrow()
         assert sorted(rows["id"].to_pylist()) == ids
-    assert len(list(tmp_path.rglob("live/**/*.parquet"))) <= 6  # of eight or more
+    assert len(list(tmp_path.rglob("live/**/*.parquet"))) <= 6  # out of eight or more

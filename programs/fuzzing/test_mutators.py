@@ -1,4 +1,4 @@
-"""Mutators: what they take apart they put together again, and the same seed changes the same bytes."""
+"""Mutators: parsed files are written unchanged, and the same seed changes the same bytes."""
 
 import json
 from dataclasses import replace
@@ -127,7 +127,7 @@ def test_avro_blocks_under_every_codec(codec):
 
 
 def test_most_changed_bitmaps_have_a_right_checksum(subject):
-    """So that decoders are asked about what is inside: some mutants are read, and give other positions."""
+    """Decoders then decode the content: some mutants are read, and yield other positions."""
     for data in files_of(subject, "puffin"):
         blob = data[4 : 4 + 8 + int.from_bytes(data[4:8], "big")]
         assert list(decode_deletion_vector(blob)) == [1]

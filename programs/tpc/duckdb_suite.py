@@ -1,13 +1,13 @@
-"""DuckDB's own SQL tests as queries that nobody of this project wrote: SELECTs over tables that Delta can hold.
+"""DuckDB's own SQL tests, as queries that were written outside this project: SELECTs over tables that Delta can store.
 
     python programs/tpc/duckdb_suite.py DIRECTORY [--place build/duckdb-suite] [--engine spark] [--only 'window/*']
 
-DIRECTORY is `test/sql` of DuckDB's sources, or a part of it. Each `.test` file runs in a process of its own: in plain
-DuckDB, until a query reads tables, which become Delta tables. What is right is what plain DuckDB gives over those, in
-a connection that has nothing else. Settings of a file are left out, and with them what only they make right; so are
-queries that are not the same twice, and files that loop. Prints for each engine how many results are equal, columns'
-names and types too, how many within the allowances of the query, how many differ, and how many are refused, by reason;
-ends with 1 if one differs or fails. Needs the package `deltalake`.
+DIRECTORY is `test/sql` in DuckDB's sources, or a part of it. Each `.test` file runs in a separate process in plain
+DuckDB until a query reads tables, which become Delta tables. The right result is the result of plain DuckDB over these
+tables, in a new connection. Settings of a file are left out, along with the queries that depend on them, and so are
+queries whose results vary, and files with loops. The program prints for each engine how many results are equal
+(including names and types), how many are within the allowances of the query, how many differ, and how many are refused,
+by reason. It exits with 1 if a result differs or a query fails. It needs the package `deltalake`.
 """
 
 import argparse
@@ -34,7 +34,7 @@ from harness.errors import HarnessError
 from harness.queries.allowances import allowances
 
 _ROWS = 3000
-"""Results of more are left out."""
+"""Results with more rows are left out."""
 _FILE_SECONDS, _QUERY_SECONDS = 120, 60
 _NOT_FOR_US = re.compile(
     r"\b(random|now|current_\w+|today|uuid|gen_random_uuid|nextval|currval|setseed|getenv|version|hash|typeof|"
@@ -42,7 +42,7 @@ _NOT_FOR_US = re.compile(
     r"current_setting|getvariable|txid_\w+|alias|pragma_\w+|storage_info|enum_\w+|union_\w+|stats|icu_\w+)\b",
     re.IGNORECASE,
 )
-"""What is another thing each time, or is about the database and not about rows."""
+"""Queries whose result varies, or that are about the database and not about rows."""
 _DELTA_TYPES = re.compile(
     r"(BOOLEAN|TINYINT|SMALLINT|INTEGER|BIGINT|FLOAT|DOUBLE|DECIMAL\(\d+,\d+\)|VARCHAR|BLOB|DATE|TIMESTAMP|"
     r'TIMESTAMP WITH TIME ZONE|STRUCT|MAP|\[\]|[(),\s]|"[^"]*"|(?<=[(,\s])\w+(?=\s))+'
@@ -53,7 +53,12 @@ _VERDICTS = ("equal", "allowed", "different", "refused", "failed")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SuiteCase:
-    """A query of a test file. tables: locations by name. right: a file of Arrow's with what plain DuckDB gives."""
+    """A query of a test file.
+
+    Attributes:
+        tables: The locations by name.
+        right: An Arrow file with the result of plain DuckDB.
+    """
 
     file: str
     query: str
@@ -64,7 +69,7 @@ class SuiteCase:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SuiteOutcome:
-    """What became of a case on an engine. verdict: of `_VERDICTS`."""
+    """The result of a case on an engine. `verdict` is one of `_VERDICTS`."""
 
     file: str
     query: str
@@ -73,11 +78,8 @@ class SuiteOutcome:
     reason: str
 
 
-# Cases of a file.
-
-
 def blocks(text: str) -> Iterator[list[str]]:
-    """The lines of each statement, its directive first, without comments."""
+    """Yield the lines of each statement without comments, starting with its directive."""
     for block in re.split(r"\n[ \t]*\n", text):
         lines = [line for line in block.strip("\n").split("\n") if not line.startswith("#")]
         if lines and lines[0].strip():
@@ -85,7 +87,7 @@ def blocks(text: str) -> Iterator[list[str]]:
 
 
 def collect(file: Path, name: str, place: Path) -> Iterator[SuiteCase]:
-    """The cases of a file; tables and results are left below `place`."""
+    """Yield the cases of a file, and write tables and results below `place`."""
     text = file.read_text("utf-8", errors="replace")
     if re.search(r"^(foreach|loop|concurrentloop|concurrentforeach|mode skip|require-env|load|restart)\b", text, re.M):
         return
@@ -111,7 +113,7 @@ def collect(file: Path, name: str, place: Path) -> Iterator[SuiteCase]:
 def _run(connection: duckdb.DuckDBPyConnection, sql: str) -> None:
     try:
         connection.execute(sql)
-    except duckdb.Error:  # as the test has it, or a setting that is left out
+    except duckdb.Error:  # the test expects the error, or depends on a setting that is left out
         return
 
 
@@ -135,7 +137,7 @@ def _case(
         for table in used:
             if (table, changes) not in exported:
                 exported[table, changes] = _export(connection, table, place / f"{len(exported)}_{table}")
-    except Exception:  # whatever the writer has against a table
+    except Exception:  # any error of the writer for this table
         return None
     tables = {table: exported[table, changes] for table in used}
     found = _plain(sql, tables)
@@ -156,7 +158,7 @@ def _export(connection: duckdb.DuckDBPyConnection, table: str, place: Path) -> s
 
 
 def _plain(sql: str, tables: dict[str, str]) -> tuple[list[str], pa.Table] | None:
-    """What plain DuckDB gives over the tables as they are in Delta; None: nothing that can be compared."""
+    """Return the result of plain DuckDB over the Delta tables, or None if there is nothing to compare."""
     own = duckdb.connect(config={"threads": 1})
     own.execute("SET TimeZone = 'UTC'")
     try:
@@ -171,11 +173,8 @@ def _plain(sql: str, tables: dict[str, str]) -> tuple[list[str], pa.Table] | Non
     return (relation.columns, rows) if is_same and rows.num_rows < _ROWS else None
 
 
-# What becomes of them.
-
-
 def outcome(case: SuiteCase, engine: str, spark: Any) -> SuiteOutcome:
-    """Reads a case on an engine, and judges what it gives."""
+    """Read a case on an engine and compare the result."""
     with pa.memory_map(case.right) as source:
         right = pa.ipc.open_file(source).read_all()
     try:
@@ -186,7 +185,7 @@ def outcome(case: SuiteCase, engine: str, spark: Any) -> SuiteOutcome:
             verdict = Agreement("different", f"columns {columns}, expected {case.columns}")
     except harness.UnsupportedError as error:
         verdict = Agreement("refused", str(error))
-    except Exception as error:  # of whatever engine: none may end so
+    except Exception as error:  # no engine may fail like this
         verdict = Agreement("failed", f"{type(error).__name__}: {' '.join(str(error).split())}")
     return SuiteOutcome(
         file=case.file, query=case.query, engine=engine, verdict=verdict.word, reason=verdict.reason[:400]
@@ -207,7 +206,9 @@ def _rows(case: SuiteCase, engine: str, spark: Any) -> tuple[list[str], pa.Table
 
 
 def report(found: Sequence[SuiteOutcome]) -> Iterator[str]:
-    """Counts by engine; then what differs or failed, and the reasons of refusals with how often each is."""
+    """Yield counts by engine, followed by the cases that differ or failed, and the reasons of refusals with their
+    counts.
+    """
     for engine in ENGINES:
         of = [o for o in found if o.engine == engine]
         counts = Counter(o.verdict for o in of)
@@ -220,12 +221,12 @@ def report(found: Sequence[SuiteOutcome]) -> Iterator[str]:
 
 
 def _reason(text: str) -> str:
-    """A refusal without what it says of its place."""
+    """Return the text of a refusal without its position."""
     return re.sub(r" on Spark with certainly .*|, in: .*|'[^']*'|\d+", "…", text)[:120]
 
 
 def main() -> int:
-    """The exit code: 1 if a result differs, or a query failed."""
+    """Run the program and return the exit code: 1 if a result differs or a query failed."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("directory", type=Path)
     parser.add_argument("--place", type=Path, default=Path("build/duckdb-suite"))
@@ -248,7 +249,7 @@ def main() -> int:
 
 
 def _cases(directory: Path, only: str, place: Path) -> list[SuiteCase]:
-    """The cases of all files, each collected by a process that may hang or end."""
+    """Return the cases of all files. Each file is processed by a separate process, which may hang or crash."""
     names = sorted(str(file.relative_to(directory)) for file in directory.glob(f"{only}.test"))
 
     def parse_file(name: str) -> list[SuiteCase]:

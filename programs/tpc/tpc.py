@@ -1,11 +1,11 @@
-"""The 22 queries of TPC-H and the 99 of TPC-DS on both engines, over tables of both formats, against plain DuckDB.
-
+"""Run the 22 queries of TPC-H and the 99 of TPC-DS on both engines, over tables of both formats, and compare with
+DuckDB.
     python programs/tpc/tpc.py build/tpc/sf0.1 [--engine spark] [--suite tpcds] [--query 64] [--format delta]
 
-What is right is what the project's own DuckDB gives over the rows themselves, in Parquet files. Prints for each engine
-and format how many results are equal, types too, how many within the allowances of the query (`allowances`), how many
-differ, and how many were refused, with the reasons; ends with 1 if one differs or fails. `tpc_data` and `tpc_tables`
-make what it reads.
+The right result is that of DuckDB over the rows themselves, in Parquet files. The program prints for each engine and
+format how many results are equal (including types), how many are within the allowances of the query (`allowances`), how
+many differ, and how many are refused, with the reasons. It exits with 1 if a result differs or a query fails.
+`tpc_data` and `tpc_tables` make the input.
 """
 
 import argparse
@@ -35,10 +35,12 @@ SUITES, FORMATS, ENGINES = ("tpch", "tpcds"), ("delta", "iceberg"), ("duckdb", "
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueryOutcome:
-    """What became of a query.
+    """The result of a query.
 
-    verdict: `equal`, `allowed`, `different`, `refused` or `failed`. rows: of what is right.
-    seconds: of the processor on DuckDB, by the clock on Spark.
+    Attributes:
+        verdict: `equal`, `allowed`, `different`, `refused`, or `failed`.
+        rows: The number of rows of the right result.
+        seconds: CPU seconds on DuckDB, wall seconds on Spark.
     """
 
     suite: str
@@ -52,7 +54,7 @@ class QueryOutcome:
 
 
 class PlainTables:
-    """A suite's rows on DuckDB, without harness."""
+    """A suite's rows in DuckDB, without harness."""
 
     def __init__(self, place: Path, suite: str) -> None:
         deleted = json.loads((place / "deleted.json").read_text("utf-8"))[suite]
@@ -65,19 +67,19 @@ class PlainTables:
             self._connection.execute(f"CREATE VIEW {table} AS FROM '{file}' WHERE {kept}")
 
     def rows(self, query: str) -> pa.Table:
-        """What the query gives."""
+        """Return the result of a query."""
         return arrow(self._connection.sql(query))
 
 
 def arrow(relation: duckdb.DuckDBPyRelation) -> pa.Table:
-    """A result with its columns in the types in which they leave harness, and numbers for names."""
+    """Return a result in the types that harness returns, with numbers as column names."""
     shown = output_list(relation.columns, relation.types)
     result = (relation if shown is None else relation.project(shown)).to_arrow_table()
     return result.rename_columns([f"c{i}" for i in range(result.num_columns)])
 
 
 def collected(frame: Any) -> pa.Table:
-    """A result of Spark's in the types that its columns say they are, and numbers for names."""
+    """Return a Spark result in the types in its column metadata, with numbers as column names."""
     told = [b64decode(field.metadata[ARROW_METADATA]) for field in frame.schema]
     schema = pa.schema([pa.ipc.read_schema(pa.py_buffer(one)).field(0) for one in told])
     result = conform(frame.toArrow(), schema)
@@ -88,25 +90,25 @@ class Engines:
     """Both engines over a suite's tables in a format."""
 
     def __init__(self, place: Path, suite: str, format_: str) -> None:
-        # PyIceberg's catalog in memory is gone, and it leaves no hint which metadata is the newest.
+        # PyIceberg's in-memory catalog no longer exists, and left no hint which metadata file is the newest.
         guess = format_ == "iceberg"
         places = sorted((place / format_ / suite).iterdir())
         self.tables = {t.name: harness.open_table(str(t), allow_version_guess=guess) for t in places}
 
     def rows(self, engine: str, query: str) -> pa.Table:
-        """What the query gives. Raises as `harness.sql`."""
+        """Return the result of a query. It raises the errors of `harness.sql`."""
         if engine == "duckdb":
             return arrow(harness.sql(query, self.tables))
         return collected(harness.sql(query, self.tables, engine="spark", spark=session()))
 
 
 def session() -> Any:
-    """Spark, for few rows and many shuffles."""
+    """Return a Spark session for few rows and many shuffles."""
     return harness.spark_session(config={"spark.sql.shuffle.partitions": "2", "spark.driver.memory": "4g"})
 
 
 def outcomes(place: Path, chosen: argparse.Namespace) -> Iterator[QueryOutcome]:
-    """What became of every query that is asked for."""
+    """Yield the result of every requested query."""
     for suite in chosen.suite or SUITES:
         texts = {int(n): text for n, text in json.loads((place / f"{suite}.json").read_text("utf-8")).items()}
         plain = PlainTables(place, suite)
@@ -145,7 +147,7 @@ def _outcome(
 
 
 def report(found: list[QueryOutcome]) -> Iterator[str]:
-    """Counts by suite, engine and format; then what is not equal, with its reason."""
+    """Yield counts by suite, engine, and format, followed by the results that are not equal, with reasons."""
     for suite, engine, format_ in sorted({(o.suite, o.engine, o.format) for o in found}):
         of = [o for o in found if (o.suite, o.engine, o.format) == (suite, engine, format_)]
         counts = Counter(o.verdict for o in of)
@@ -158,7 +160,7 @@ def report(found: list[QueryOutcome]) -> Iterator[str]:
 
 
 def main() -> int:
-    """The exit code: 1 if a result differs, or a query failed."""
+    """Run the program and return the exit code: 1 if a result differs or a query failed."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("place", type=Path)
     parser.add_argument("--engine", action="append", choices=ENGINES)

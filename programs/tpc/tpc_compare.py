@@ -1,4 +1,4 @@
-"""Whether two results are the same rows: exactly, or within the allowances of the query by column."""
+"""Comparison of two results: exactly, or within the allowances of the query by column."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -13,14 +13,14 @@ from harness.queries.allowances import Allowance
 
 @dataclass(frozen=True, slots=True)
 class Agreement:
-    """`equal`, `allowed`, `different`, `refused` or `failed`, and why."""
+    """`equal`, `allowed`, `different`, `refused`, or `failed`, and the reason."""
 
     word: str
     reason: str = ""
 
 
 def compare_rows(rows: pa.Table, right: pa.Table, allowed: Mapping[int, Allowance]) -> Agreement:
-    """Columns of both have the same names; `allowed`: by place of the column."""
+    """Compare two results whose columns have the same names. `allowed` is by column index."""
     if rows.schema.types != right.schema.types:
         return Agreement("different", f"types {rows.schema.types}, expected {right.schema.types}")
     allowances = {

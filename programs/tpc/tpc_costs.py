@@ -1,13 +1,13 @@
-"""What harness costs beside plain views, and its text for Spark beside sqlglot's: CPU, summed over a suite's queries.
+"""Measure the CPU costs of harness compared with plain views, and of its Spark SQL compared with sqlglot's, by suite.
 
     python programs/tpc/tpc_costs.py build/tpc/sf1 --engine duckdb --suite tpch [--rounds 5] [--format delta]
 
-On DuckDB: `harness.sql` over snapshots that are held, and over locations that are opened for each query, beside the
-same query on views of `read_parquet` of the same data files. deltalake and PyIceberg delete by writing files anew, so
-both read the same rows. On Spark: what harness makes of a query beside what sqlglot does, over the same views; first a
-round that does not count. All take turns, query by query, in one process; the least of the rounds counts.
+On DuckDB: `harness.sql` over open snapshots, and over locations that are opened for each query, compared with the same
+query on views of `read_parquet` of the same data files. deltalake and PyIceberg delete by rewriting files, so all read
+the same rows. On Spark: harness' translation of a query compared with sqlglot's, over the same views, after a round
+that does not count. All methods take turns for each query, in one process; the minimum of the rounds counts.
 
-Prints a line for each query, then one of JSON, which `--record` also adds to docs/bench/tpc.jsonl.
+The program prints a line for each query, and a line of JSON, which `--record` also adds to docs/bench/tpc.jsonl.
 """
 
 import argparse
@@ -30,7 +30,7 @@ from harness.queries.rewrite import rewrite
 
 HISTORY = Path(__file__).parents[2] / "docs" / "bench" / "tpc.jsonl"
 Ways: TypeAlias = Mapping[str, Callable[[], object]]
-"""How a query is run, by name; the first one is what the others are held against."""
+"""The methods of running a query, by name. The others are compared with the first."""
 
 
 def main() -> None:
@@ -60,9 +60,10 @@ def main() -> None:
 
 
 class _Costs:
-    """How the queries of a suite are run on an engine.
+    """The methods of running the queries of a suite on an engine.
 
-    clock: seconds of CPU that the engine has taken.
+    Attributes:
+        clock: A function that returns the CPU seconds of the engine.
     """
 
     def __init__(self, ways: Callable[[str], Ways], clock: Callable[[], float]) -> None:
@@ -70,8 +71,8 @@ class _Costs:
 
 
 def on_duckdb(tables: list[Path]) -> _Costs:
-    """Plain views, held snapshots, and locations."""
-    # PyIceberg's catalog in memory leaves no hint which metadata is the newest.
+    """Return plain views, open snapshots, and locations."""
+    # PyIceberg's in-memory catalog left no hint which metadata file is the newest.
     guess = tables[0].parent.parent.name == "iceberg"
     opened = {t.name: harness.open_table(str(t), allow_version_guess=guess).snapshot() for t in tables}
     plain = connect(lossless=False)
@@ -97,7 +98,7 @@ def on_duckdb(tables: list[Path]) -> _Costs:
 
 
 def on_spark(tables: list[Path]) -> _Costs:
-    """sqlglot's text, and harness's."""
+    """Return the translations of sqlglot and of harness."""
     spark = harness.spark_session(config={"spark.sql.shuffle.partitions": "2", "spark.driver.memory": "4g"})
     guess = tables[0].parent.parent.name == "iceberg"
     schemas, frames = {}, {}
@@ -129,7 +130,7 @@ def on_spark(tables: list[Path]) -> _Costs:
 
 
 def measure(title: str, made: _Costs, text: str, rounds: int) -> dict[str, float]:
-    """The least CPU seconds of a query in each of its ways."""
+    """Return the minimum CPU seconds of a query for each method."""
     ways = made.ways(text)
     least = dict.fromkeys(ways, float("inf"))
     for turn in range(rounds + 1):
@@ -142,7 +143,7 @@ def measure(title: str, made: _Costs, text: str, rounds: int) -> dict[str, float
 
 
 def record(chosen: argparse.Namespace, scale: str, least: Mapping[int, Mapping[str, float]]) -> dict[str, Any]:
-    """What a line of the history says."""
+    """Return the content of a line of the history."""
     names = list(next(iter(least.values())))
     sums = {name: sum(seconds[name] for seconds in least.values()) for name in names}
     return {

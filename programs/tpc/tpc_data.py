@@ -1,9 +1,9 @@
-"""Data and texts of TPC-H and TPC-DS, made once by the extensions of DuckDB that PyPI ships.
+"""Write data and texts of TPC-H and TPC-DS with the DuckDB extensions from PyPI.
 
     python programs/tpc/tpc_data.py build/tpc/sf0.1 --scale 0.1
 
-Runs in an environment with `duckdb` and `duckdb-extension-tpch`, `duckdb-extension-tpcds` of one version, and imports
-nothing of harness. Leaves `<suite>/<table>.parquet` and `<suite>.json`, the texts by number.
+Run this in an environment with `duckdb`, `duckdb-extension-tpch`, and `duckdb-extension-tpcds` of one version. It does
+not import harness. It writes `<suite>/<table>.parquet` and `<suite>.json`, the texts by number.
 """
 
 import argparse
@@ -17,7 +17,7 @@ SUITES = {"tpch": "dbgen", "tpcds": "dsdgen"}
 
 
 def make(suite: str, generator: str, place: Path, scale: float) -> None:
-    """The tables and texts of a suite; nothing, if they are there."""
+    """Write the tables and texts of a suite, unless they exist."""
     texts = place / f"{suite}.json"
     if texts.is_file():
         return

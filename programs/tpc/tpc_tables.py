@@ -1,9 +1,9 @@
-"""The data of TPC-H and TPC-DS as tables that deltalake and PyIceberg wrote and deleted rows of.
+"""Write the data of TPC-H and TPC-DS as tables of deltalake and PyIceberg, and delete some rows.
 
     python programs/tpc/tpc_tables.py build/tpc/sf0.1
 
-Runs in an environment with `deltalake`, `pyiceberg[sql-sqlite]` and pyarrow. Leaves `<format>/<suite>/<table>`, and in
-`deleted.json` which values of the first column no row has any more.
+Run this in an environment with `deltalake`, `pyiceberg[sql-sqlite]`, and pyarrow. It writes `<format>/<suite>/<table>`,
+and `deleted.json` with the values of the first column whose rows were deleted.
 """
 
 import argparse
@@ -17,11 +17,11 @@ import pyarrow.parquet as pq
 FORMATS = ("delta", "iceberg")
 _SUITES = ("tpch", "tpcds")
 _SMALL, _DELETED, _FILES = 1_000, 12, 3
-"""Rows of tables that keep all of theirs, values that are deleted, and files that a table begins with."""
+"""The rows below which a table keeps all rows, the number of deleted values, and the number of files of a new table."""
 
 
 def chosen_values(rows: pa.Table) -> list[int]:
-    """Some values of the first column, from its first to its last."""
+    """Return some values of the first column, from its first to its last."""
     if rows.num_rows < _SMALL:
         return []
     values = sorted(pc.unique(rows.column(0)).drop_null().to_pylist())
@@ -29,13 +29,13 @@ def chosen_values(rows: pa.Table) -> list[int]:
 
 
 def pieces(rows: pa.Table) -> list[pa.Table]:
-    """The rows, as they go into files."""
+    """Return the rows of each file."""
     size = max(1, -(-rows.num_rows // _FILES))
     return [rows.slice(start, size) for start in range(0, max(1, rows.num_rows), size)]
 
 
 def write_delta(place: Path, rows: pa.Table, deleted: list[int]) -> None:
-    """A table that deltalake writes."""
+    """Write a table with deltalake."""
     import deltalake
 
     for piece in pieces(rows):
@@ -46,7 +46,7 @@ def write_delta(place: Path, rows: pa.Table, deleted: list[int]) -> None:
 
 
 def write_iceberg(place: Path, rows: pa.Table, deleted: list[int]) -> None:
-    """A table that PyIceberg writes."""
+    """Write a table with PyIceberg."""
     from pyiceberg.catalog.memory import InMemoryCatalog
     from pyiceberg.expressions import In
 

@@ -1,4 +1,4 @@
-"""What is made of a catalog's answers, with a client of PyIceberg's shape in place of PyIceberg."""
+"""Handling of catalogs' answers, with fake clients that have the interface of PyIceberg."""
 
 import sys
 from contextlib import nullcontext
@@ -15,11 +15,11 @@ DELTA = {"spark.sql.sources.provider": "delta"}
 
 
 class NoSuchTableError(Exception):
-    """As PyIceberg's is called."""
+    """An error with the name of PyIceberg's class."""
 
 
 class GlueCatalog:
-    """Records of Glue, by database and table."""
+    """A fake Glue catalog: records by database and table."""
 
     def __init__(self, records: dict[tuple[str, str], dict[str, Any]]) -> None:
         self.records = records
@@ -54,7 +54,7 @@ def record(parameters: dict[str, str], location: str = "s3://lake/t", path: str 
 
 
 class HiveCatalog(GlueCatalog):
-    """The same tables, as Hive's client gives them."""
+    """A fake Hive catalog with the same tables, in the form of Hive's client."""
 
     @property
     def _client(self) -> Any:
@@ -80,7 +80,7 @@ class HiveCatalog(GlueCatalog):
 
 
 class RestCatalog:
-    """A REST catalog that gives one answer."""
+    """A fake REST catalog with one answer."""
 
     def __init__(self, said: dict[str, Any]) -> None:
         self.said = said
@@ -100,7 +100,7 @@ class RestCatalog:
 
 @pytest.fixture(autouse=True)
 def pyiceberg(monkeypatch):
-    """What is imported of PyIceberg to ask its catalogs."""
+    """Replacements for the PyIceberg modules that harness imports to query catalogs."""
     exceptions = SimpleNamespace(NoSuchTableError=NoSuchTableError)
     monkeypatch.setitem(sys.modules, "pyiceberg.exceptions", exceptions)
     endpoints = SimpleNamespace(load_table="/tables/{table}")
@@ -129,7 +129,7 @@ def catalog(records: dict[str, dict[str, Any]], kind: type[GlueCatalog] = GlueCa
     ],
 )
 @pytest.mark.parametrize("kind", [GlueCatalog, HiveCatalog])
-def test_a_table_of_glue_or_hive_is_what_its_parameters_say(parameters, path, expected, kind):
+def test_parameters_determine_the_format_of_glue_and_hive_tables(parameters, path, expected, kind):
     found = catalog({"t": record(parameters, path=path)}, kind).locate(("db", "t"))
     assert (found.format, found.location, found.metadata_location) == expected
     assert found.storage_options == REGION
@@ -145,7 +145,7 @@ def test_a_table_of_glue_or_hive_is_what_its_parameters_say(parameters, path, ex
         (record({}) | {"TableType": "VIRTUAL_VIEW"}, "Cannot read a view"),
     ],
 )
-def test_what_is_no_table_of_either_format_is_refused(given, said):
+def test_tables_of_other_formats_are_refused(given, said):
     with pytest.raises(harness.HarnessError, match=said):
         catalog({"t": given}).locate(("db", "t"))
 
@@ -177,7 +177,7 @@ CREDENTIALS = [{"prefix": prefix, "config": config} for prefix, config in VENDED
     [
         ({}, {}, None),
         ({"config": key("a"), "metadata": {"location": "s3://lake/t"}}, {"key": "a"}, None),
-        # The credentials of the longest prefix; those of other buckets go there.
+        # The credentials of the longest prefix are used. Credentials of other buckets are sent to those buckets.
         (
             {"config": key("a", **{"s3.secret-access-key": "s"}), "storage-credentials": CREDENTIALS},
             {
@@ -208,7 +208,7 @@ GCS = "gs://lake/t/metadata/1.metadata.json"
 EVIL_GCS = {"gcs.service.host": "http://evil:1"}
 
 
-def answered(
+def location_from(
     config: dict[str, Any], configured: dict[str, Any], server: dict[str, Any], at: str
 ) -> harness.TableLocation:
     client = RestCatalog({"metadata-location": at, "config": config})
@@ -249,22 +249,22 @@ def home(tmp_path, monkeypatch):
     ],
 )
 def test_only_credentials_of_a_server_go_to_an_address_of_the_server(configured, server, config, at, home):
-    found = answered(config, configured, server, at)
+    found = location_from(config, configured, server, at)
     with pytest.raises(harness.RequestError, match=r"names \S*evil\S* as the address of"):
         found.store_options({}, ())
 
 
 @pytest.mark.parametrize("config", [EVIL, {**EVIL, **KEYS}])
-def test_credentials_of_the_caller_go_to_no_address_of_a_server(config, home):
+def test_credentials_of_the_caller_are_not_sent_to_an_address_of_a_server(config, home):
     with pytest.raises(harness.RequestError, match="set the address yourself"):
-        answered(config, {}, {}, METADATA).store_options({"key": "c", "secret": "d", "token": "e"}, ())
+        location_from(config, {}, {}, METADATA).store_options({"key": "c", "secret": "d", "token": "e"}, ())
 
 
 def test_credentials_of_a_server_come_without_those_of_the_user(home):
     mine = {**KEYS, "s3.session-token": "c", "client.session-token": "d", "s3.profile-name": "p", "s3.region": "r"}
     given = {"s3.access-key-id": "e", "s3.secret-access-key": "f"}
     expected = {"key": "e", "secret": "f", "client_kwargs": {"region_name": "r"}}
-    assert answered(given, mine, {}, METADATA).store_options({}, ()) == expected
+    assert location_from(given, mine, {}, METADATA).store_options({}, ()) == expected
 
 
 @pytest.mark.parametrize(
@@ -283,20 +283,20 @@ def test_credentials_of_a_server_come_without_those_of_the_user(home):
         pytest.param({}, {**EVIL_GCS, "gcs.oauth2.token": "x"}, GCS, {}, id="Google's"),
     ],
 )
-def test_an_address_of_a_server_gets_the_credentials_that_are_said_for_it(configured, config, at, own, home):
-    assert answered(config, configured, {}, at).store_options(own, ()) is not None
+def test_an_address_of_a_server_gets_the_credentials_set_for_it(configured, config, at, own, home):
+    assert location_from(config, configured, {}, at).store_options(own, ()) is not None
 
 
-def test_an_address_counts_as_the_users_where_a_configuration_file_names_it_too(home):
+def test_an_address_counts_as_the_users_if_a_configuration_file_names_it_too(home):
     file = home / "harness" / "config.toml"
     file.parent.mkdir()
     own = '[tool.harness.stores."s3://lake"]\naccess_key_id = "k"\nsecret_access_key = "s"\n'
     file.write_text(own)
-    found = answered(EVIL, {}, {}, METADATA)
+    found = location_from(EVIL, {}, {}, METADATA)
     with pytest.raises(harness.RequestError, match="set the address yourself"):
         found.store_options({}, ())
     file.write_text(f'{own}endpoint = "http://evil:1"')
-    assert found.store_options({}, ()) == answered(EVIL, {}, {}, METADATA).storage_options
+    assert found.store_options({}, ()) == location_from(EVIL, {}, {}, METADATA).storage_options
 
 
 def test_an_address_for_another_bucket_gets_none_of_them_either(home):
@@ -310,8 +310,8 @@ def test_an_address_for_another_bucket_gets_none_of_them_either(home):
 
 
 def test_a_renewed_answer_that_names_an_address_gets_none_of_them_either(home, monkeypatch):
-    first = answered({**KEYS, "s3.session-token-expires-at-ms": "1"}, {}, {}, METADATA)
-    second = answered(EVIL, {}, {}, METADATA)
+    first = location_from({**KEYS, "s3.session-token-expires-at-ms": "1"}, {}, {}, METADATA)
+    second = location_from(EVIL, {}, {}, METADATA)
     monkeypatch.setattr(PyIcebergCatalog, "locate", lambda *_: second)
     renewal = renewal_of(first, {}, ())
     assert renewal is not None
@@ -320,7 +320,7 @@ def test_a_renewed_answer_that_names_an_address_gets_none_of_them_either(home, m
 
 
 @pytest.mark.parametrize("said", [{}, {"metadata-location": None}, {"metadata-location": 1}])
-def test_an_answer_that_does_not_say_where_is_refused(said):
+def test_an_answer_without_a_location_is_refused(said):
     with pytest.raises(harness.UnsupportedError, match="does not name its metadata file"):
         PyIcebergCatalog("prod", RestCatalog(said)).locate(("sales", "t"))
 
@@ -335,12 +335,12 @@ def test_an_answer_that_does_not_say_where_is_refused(said):
         {"storage-credentials": [{"prefix": METADATA, "config": [1]}]},
     ],
 )
-def test_an_answer_whose_parts_are_no_objects_is_refused(said):
+def test_an_answer_whose_parts_are_not_objects_is_refused(said):
     with pytest.raises(harness.StorageError, match=r"answer is invalid: its \S+ is not a JSON object"):
         PyIcebergCatalog("prod", RestCatalog({"metadata-location": METADATA, **said})).locate(("sales", "t"))
 
 
-def test_a_name_that_is_not_there_comes_with_the_nearest():
+def test_a_missing_name_is_reported_with_similar_names():
     own = catalog({"orders": record(DELTA)})
     with pytest.raises(harness.TableNotFoundError, match=r"no table db\.order; the nearest are db\.orders"):
         own.locate(("db", "order"))
@@ -350,7 +350,7 @@ def test_a_name_that_is_not_there_comes_with_the_nearest():
         own.locate(("orders",))
 
 
-def test_who_may_not_list_is_told_that_there_is_no_table():
+def test_a_user_who_may_not_list_gets_the_error_for_a_missing_table():
     own = catalog({"orders": record(DELTA)})
 
     def forbidden(_: object) -> Any:
@@ -369,7 +369,7 @@ def error(name: str, text: str = "") -> Exception:
 
 
 def refused() -> Exception:
-    """As clients wrap it."""
+    """Return an error wrapped in another one, as clients do."""
     try:
         try:
             raise ConnectionRefusedError(111, "Connection refused")
@@ -395,7 +395,7 @@ def refused() -> Exception:
         (error("ServerError", "x" * 1000), harness.StorageError, r"Catalog my-prod failed \(ServerError: x{200}…\)"),
     ],
 )
-def test_every_failure_is_one_line_that_says_what_to_set(raised, kind, said, caplog):
+def test_every_failure_is_one_line_that_names_the_setting(raised, kind, said, caplog):
     caplog.set_level("DEBUG", "harness.catalogs")
     with (
         pytest.raises(kind, match=said) as shown,

@@ -1,4 +1,4 @@
-"""Catalogs by the names that a project or a user gave them."""
+"""Catalogs by the names in the configuration of a project or a user."""
 
 from pathlib import Path
 
@@ -14,7 +14,7 @@ from harness.writing.delta.builder import DeltaTable
 
 @pytest.fixture
 def project(tmp_path, monkeypatch) -> Path:
-    """The working directory, in a project; nothing is configured elsewhere."""
+    """The working directory in a project, without any other configuration."""
     inner = tmp_path / "project" / "src"
     inner.mkdir(parents=True)
     monkeypatch.chdir(inner)
@@ -25,11 +25,11 @@ def project(tmp_path, monkeypatch) -> Path:
     return tmp_path / "project"
 
 
-def say(project: Path, text: str) -> None:
+def write_project_configuration(project: Path, text: str) -> None:
     (project / "pyproject.toml").write_text(text)
 
 
-def say_at_home(project: Path, text: str) -> None:
+def write_user_configuration(project: Path, text: str) -> None:
     place = project.parent / "home" / "harness"
     place.mkdir(parents=True)
     (place / "config.toml").write_text(text)
@@ -39,7 +39,7 @@ WAREHOUSE = '[tool.harness.catalogs.lake]\ntype = "warehouse"\nlocation = "lake"
 
 
 def test_a_table_opens_by_the_name_of_its_catalog(project, capfd):
-    say(project, WAREHOUSE)
+    write_project_configuration(project, WAREHOUSE)
     for name, catalog in [("lake.sales.orders", None), ("sales.orders", "LAKE"), ("sales.orders", None)]:
         table = harness.open_table(name, catalog=catalog)
         assert (table.name, table.snapshot().to_arrow()["id"].to_pylist()) == ("lake.sales.orders", [1])
@@ -51,8 +51,8 @@ def test_unity_with_the_token_of_the_environment(project, monkeypatch):
     with UnityServer(token="abc") as server:
         server.add("main.sales.orders", project / "lake" / "sales" / "orders", managed=False)
         text = f'[tool.harness.catalogs.prod]\ntype = "unity"\nuri = "{server.uri}"\nprefix = "main"\ntimeout = 5\n'
-        say(project, text)
-        monkeypatch.setenv("UNITY_CATALOG_TOKEN", "abc")  # which a project does not get
+        write_project_configuration(project, text)
+        monkeypatch.setenv("UNITY_CATALOG_TOKEN", "abc")  # a project must not receive this token
         with pytest.raises(StorageError, match=r"Catalog prod at .* requires a token"):
             harness.open_table("prod.sales.orders")
         monkeypatch.setenv("HARNESS_CATALOG__PROD__TOKEN", "abc")
@@ -60,7 +60,7 @@ def test_unity_with_the_token_of_the_environment(project, monkeypatch):
         monkeypatch.delenv("HARNESS_CATALOG__PROD__TOKEN")
         monkeypatch.setenv("OTHER", "abc")
         (project / "pyproject.toml").unlink()
-        say_at_home(project, f'{text}token-variable = "OTHER"\n')
+        write_user_configuration(project, f'{text}token-variable = "OTHER"\n')
         assert harness.open_table("prod.sales.orders").name == "prod.sales.orders"
 
 
@@ -87,30 +87,30 @@ PROD = "[tool.harness.catalogs.prod]\n"
         ),
     ],
 )
-def test_a_configuration_that_is_none(project, text, words):
-    say(project, text)
+def test_an_invalid_configuration(project, text, words):
+    write_project_configuration(project, text)
     with pytest.raises(RequestError, match=words) as error:
         resolving.configured_catalogs()
     assert (error.value.cause, error.value.file) == ("CatalogMisconfigured", str(project / "pyproject.toml"))
 
 
 def test_a_name_that_two_configurations_have(project, monkeypatch):
-    say(project, WAREHOUSE)
+    write_project_configuration(project, WAREHOUSE)
     monkeypatch.setattr(pyiceberg, "is_installed", lambda: True)
     monkeypatch.setattr(pyiceberg, "configured_properties", lambda: {"lake": {"type": "rest"}})
     with pytest.raises(RequestError, match="Catalog name lake is ambiguous: harness's configuration and PyIceberg's"):
         resolving.configured_catalogs()
 
 
-def test_a_project_puts_no_server_in_place_of_its_users(project):
-    say_at_home(project, f"{PROD}type = 'unity'\nuri = 'https://own'\n")
-    say(project, f"{PROD}type = 'unity'\nuri = 'https://evil'\n")
+def test_a_project_cannot_replace_a_users_server(project):
+    write_user_configuration(project, f"{PROD}type = 'unity'\nuri = 'https://own'\n")
+    write_project_configuration(project, f"{PROD}type = 'unity'\nuri = 'https://evil'\n")
     with pytest.raises(RequestError, match="Catalog name prod is ambiguous: your own configuration and the project"):
         resolving.configured_catalogs()
 
 
-def test_a_name_of_no_catalog(project):
-    say(project, WAREHOUSE)
+def test_a_name_of_an_unknown_catalog(project):
+    write_project_configuration(project, WAREHOUSE)
     with pytest.raises(
         TableNotFoundError, match="no catalog 'lak' is configured: no configured catalog \\(lake\\) has the"
     ):
@@ -123,7 +123,7 @@ def test_a_name_of_no_catalog(project):
 
 
 @pytest.mark.parametrize("is_installed", [True, False])
-def test_where_no_catalog_is_configured_it_is_said_where_one_can_be(project, monkeypatch, capfd, is_installed):
+def test_without_catalogs_the_error_explains_how_to_configure_one(project, monkeypatch, capfd, is_installed):
     monkeypatch.setattr(pyiceberg, "is_installed", lambda: is_installed)
     monkeypatch.setattr(pyiceberg, "configured_properties", dict)
     monkeypatch.setattr(pyiceberg, "default_name", lambda: None)
@@ -149,5 +149,5 @@ def test_where_no_catalog_is_configured_it_is_said_where_one_can_be(project, mon
         ({}, None),
     ],
 )
-def test_what_a_catalog_of_pyiceberg_is(properties, kind):
+def test_the_kind_of_a_pyiceberg_catalog(properties, kind):
     assert pyiceberg.catalog_kind(properties) == kind

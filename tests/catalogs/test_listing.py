@@ -46,7 +46,7 @@ def configured(lake) -> None:
 
 
 @pytest.mark.parametrize("source", [["lake"], ["--recursive", "."], ["prod"], ["--catalog", "prod", "sales"]])
-def test_what_list_prints_can_be_pasted_into_every_command(capfd, configured, lake, source):
+def test_names_printed_by_list_work_in_every_command(capfd, configured, lake, source):
     odd = DeltaTable.create(lake / "sales" / "v1.0 (old)", {"id": "long"})
     odd.append(odd.write_data([{"id": 1}]))
     left, count = [source], 0
@@ -90,7 +90,7 @@ def test_on_a_terminal_the_shells_own_characters_are_quoted(capfd, monkeypatch, 
         (["sql", "FROM x", "--table", "x=lake.top"], "there is a table at ./lake/top"),
     ],
 )
-def test_a_name_with_dots_that_leads_to_a_table_is_told_by_its_path(capfd, command, hint):
+def test_a_dotted_name_of_a_local_table_gets_a_hint_about_its_path(capfd, command, hint):
     assert main(command) == 2
     assert hint in capfd.readouterr().err
 
@@ -103,7 +103,7 @@ def test_a_name_with_dots_that_leads_to_a_table_is_told_by_its_path(capfd, comma
         (["--catalog", "lake", "sales.orders"], "Cannot list lake.sales.orders: it is a table"),
         (["./none"], "there is no such directory"),
         (["none"], "Cannot find catalog 'none': there is no such directory"),
-        (["lake/top"], "Cannot list a table: harness info describes it"),
+        (["lake/top"], "Cannot list a table: use harness info to describe it"),
     ],
 )
 def test_what_is_not_there_is_an_error(capfd, arguments, said):
@@ -139,12 +139,12 @@ def test_a_query_names_tables_of_the_catalog(capfd, query, more, printed):
     [
         ("SELECT * FROM sales.orderz", [], "There is no table sales.orderz; the nearest are sales.orders"),
         ("SELECT * FROM sales.orders", ["--at", "9"], "version 9"),
-        ("CREATE TABLE x AS FROM top", [], "A query only reads"),
+        ("CREATE TABLE x AS FROM top", [], "A query may only read"),
         ("SELECT nothing FROM top", [], "nothing"),
         ("SELECT 1", ["--dialect", "spark"], "--table NAME=TABLE"),
     ],
 )
-def test_a_query_by_names_that_cannot_be_is_an_error_of_one_line(capfd, query, more, said):
+def test_a_query_with_invalid_names_is_an_error_of_one_line(capfd, query, more, said):
     assert main(["sql", query, "--catalog", "lake", *more]) == 2
     assert said in capfd.readouterr().err
 
@@ -152,7 +152,7 @@ def test_a_query_by_names_that_cannot_be_is_an_error_of_one_line(capfd, query, m
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["info", "sales.orders", "--catalog", "lake"], "Cannot take --catalog with --untrusted"),
+        (["info", "sales.orders", "--catalog", "lake"], "Cannot combine --catalog and --untrusted"),
         (["plan", "prod.sales.orders"], "Cannot read an untrusted table by name"),
         (["sql", "SELECT 1", "--table", "t=prod.sales.orders"], "Cannot read an untrusted table by name"),
     ],

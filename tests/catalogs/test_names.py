@@ -15,12 +15,12 @@ from harness.metadata.catalogs.catalog import name_text, parse_name
         (("a.b", "c"), ("a.b", "c")),
     ],
 )
-def test_a_name_has_parts_and_is_written_again(text, parts):
+def test_a_name_is_parsed_and_written_back(text, parts):
     assert parse_name(text) == parts
     assert parse_name(name_text(parts)) == parts
 
 
 @pytest.mark.parametrize("text", ["", ".", "a.", ".a", "a..b", '"a', '"a"b', 'a"b"', '""'])
-def test_a_name_with_an_empty_part_or_an_open_quote_is_none(text):
+def test_a_name_with_an_empty_part_or_an_open_quote_is_invalid(text):
     with pytest.raises(RequestError, match=r"^Invalid name"):
         parse_name(text)

@@ -1,4 +1,4 @@
-"""What the server of a catalog may set, and that its listings end."""
+"""The settings that a catalog's server may change, and the end of its listings."""
 
 from itertools import count
 
@@ -41,7 +41,7 @@ ELSEWHERE = "https://evil.example/api"
         ("client.access-key-id", "a", {}),
     ],
 )
-def test_what_decides_where_credentials_go_is_refused_by_name(name, value, own):
+def test_properties_that_redirect_credentials_are_refused_by_name(name, value, own):
     user = {**OWN, **own}
     with pytest.raises(harness.RequestError, match="because it decides which credentials are sent") as error:
         accepted_properties("prod", user, {**user, name: value})
@@ -64,16 +64,16 @@ def test_what_decides_where_credentials_go_is_refused_by_name(name, value, own):
         ("adls.account-name", "a"),
     ],
 )
-def test_what_a_server_may_set(name, value):
+def test_properties_that_a_server_may_set(name, value):
     assert accepted_properties("prod", OWN, {**OWN, name: value}) == {**OWN, name: value}
 
 
 @pytest.mark.parametrize("name", ["nessie.is-nessie-catalog", "rest-metrics-reporting-enabled", "io-impl"])
-def test_what_is_not_known_is_ignored(name):
+def test_unknown_properties_are_ignored(name):
     assert accepted_properties("prod", OWN, {**OWN, name: "true"}) == OWN
 
 
-def test_what_the_user_set_too_is_not_the_servers():
+def test_properties_that_the_user_set_too_are_the_users():
     own = {**OWN, "rest.sigv4-enabled": "true", "oauth2-server-uri": ELSEWHERE}
     assert accepted_properties("prod", own, dict(own)) == own
 

@@ -1,4 +1,4 @@
-"""Unity Catalog, asked of a server of ours that speaks its calls (frontier F4.5, F4.6)."""
+"""Unity Catalog, with a test server that implements its calls (frontier F4.5, F4.6)."""
 
 import dataclasses
 import time
@@ -29,7 +29,7 @@ HOUR_MS = 3_600_000
 
 @pytest.fixture(scope="module")
 def orders(tmp_path_factory) -> DeltaTable:
-    """Version n adds the id n: 3 and 4 are staged, with a rival of 4 beside them."""
+    """A table whose version n adds the id n. Versions 3 and 4 are staged, next to a competing commit 4."""
     table = DeltaTable.create(
         tmp_path_factory.mktemp("unity") / "orders",
         {"id": "long"},
@@ -69,16 +69,13 @@ def newer(orders) -> Iterator[UnityServer]:
 
 
 def unity(server: UnityServer, **more: Any) -> UnityCatalog:
-    """A catalog that does not sleep before it asks again."""
+    """Return a catalog that does not sleep before retries."""
     found = open_unity(server.uri, **{"token": TOKEN, **more})
     return dataclasses.replace(found, server=dataclasses.replace(found.server, wait=lambda seconds: None))
 
 
 def ids(table: harness.Table) -> list[int]:
     return sorted(table.snapshot().to_arrow().column("id").to_pylist())
-
-
-# -- tables
 
 
 def test_names_are_listed_page_by_page(server):
@@ -100,7 +97,7 @@ def test_names_are_listed_page_by_page(server):
         ("sales.orders", "catalog unity has no namespace sales; the nearest are main, other"),
     ],
 )
-def test_what_is_not_there_is_said_with_the_nearest_names(server, name, said):
+def test_missing_names_are_reported_with_similar_names(server, name, said):
     with pytest.raises(TableNotFoundError, match=said):
         harness.open_table(name, catalog=unity(server))
 
@@ -118,13 +115,10 @@ def test_what_is_not_there_is_said_with_the_nearest_names(server, name, said):
         ),
     ],
 )
-def test_what_is_no_delta_table_is_named_as_what_it_is(server, entry, error, words):
+def test_other_kinds_of_tables_are_named(server, entry, error, words):
     server.add("main.sales.other", "file:///nowhere", managed=False, **entry)
     with pytest.raises(error, match=words):
         harness.open_table("main.sales.other", catalog=unity(server))
-
-
-# -- answers that do not fit
 
 
 @pytest.mark.parametrize(
@@ -154,7 +148,7 @@ def test_an_answer_about_commits_that_does_not_fit(server, entry, error, words):
         (b"<html>", "did not answer with a JSON object; check that `uri` is the address of a Unity Catalog"),
     ],
 )
-def test_an_answer_that_is_none(newer, answer, words):
+def test_an_invalid_answer(newer, answer, words):
     catalog = unity(newer)
     assert catalog.locate(("main", "sales", "orders")).format == "delta"
     newer.failures = [(200, answer)]
@@ -171,12 +165,9 @@ def test_a_server_without_a_call_for_commits(orders):
         assert [word in str(each.message) for word, each in zip(words, said, strict=True)] == [True, True]
         with (
             pytest.warns(HarnessWarning, match="too old to return"),
-            pytest.raises(UnsupportedError, match="published_only reads what is published"),
+            pytest.raises(UnsupportedError, match="published_only reads the published versions"),
         ):
             harness.open_table("main.sales.orders", catalog=unity(server))
-
-
-# -- servers that fail
 
 
 @pytest.mark.parametrize(
@@ -199,7 +190,7 @@ def test_a_server_without_a_call_for_commits(orders):
         ),
     ],
 )
-def test_every_failure_is_one_line_that_says_what_to_set(newer, failures, cause, words):
+def test_every_failure_is_one_line_that_names_the_setting(newer, failures, cause, words):
     newer.failures = list(failures)
     with pytest.raises(StorageError, match=words) as error:
         harness.open_table("main.sales.orders", catalog=unity(newer))
@@ -209,7 +200,7 @@ def test_every_failure_is_one_line_that_says_what_to_set(newer, failures, cause,
     assert (TOKEN in text, "\n" in text) == (False, False)
 
 
-def test_a_server_that_is_busy_is_asked_again(newer, caplog):
+def test_a_busy_server_is_retried(newer, caplog):
     newer.failures = [(429, b""), (503, b"")]
     with caplog.at_level("DEBUG", "harness.catalogs"):
         assert ids(harness.open_table("main.sales.orders", catalog=unity(newer))) == [1, 2, 3, 4]
@@ -237,14 +228,14 @@ def test_pages_that_do_not_end(newer):
 
 @pytest.mark.parametrize(("status", "words"), [(200, "with too many values"), (500, "no message")])
 def test_an_answer_of_millions_of_empty_values_is_not_parsed(newer, status, words):
-    """64 MiB of them are 21 million, and 1.7 GiB of memory."""
+    """An answer of 64 MiB may have 21 million values, which take 1.7 GiB of memory."""
     newer.failures = [(status, b'{"message": "a", "of": [' + b"[]," * 8_000_001 + b"1]}")]
     with pytest.raises(StorageError, match=words):
         unity(newer).locate(("main", "sales", "orders"))
 
 
-def test_a_page_of_commits_that_is_given_again(orders):
-    """Else a server that does not look at `start_version` is asked 10,000 times."""
+def test_a_repeated_page_of_commits(orders):
+    """Otherwise a server that ignores `start_version` would be queried 10,000 times."""
     with UnityServer(token=TOKEN, older=True) as older:
         older.add("main.sales.orders", orders.directory, latest=9, ratified=list(orders.log.staged.values()))
         ratified = older.tables["main", "sales", "orders"].commits("_")[::-1]
@@ -257,10 +248,7 @@ def test_a_page_of_commits_that_is_given_again(orders):
         assert len(older.failures) == 18
 
 
-# -- the token
-
-
-def test_the_token_is_in_no_text(newer):
+def test_the_token_appears_in_no_text(newer):
     catalog = unity(newer)
     assert TOKEN not in repr(catalog) + repr(catalog.locate(("main", "sales", "orders")))
     with pytest.warns(HarnessWarning, match="the token is sent to http://lake:8080 without encryption") as said:
@@ -277,19 +265,17 @@ def test_the_token_is_in_no_text(newer):
         ("https://lake", "two lines\nx", "Invalid token of catalog unity"),
     ],
 )
-def test_an_address_or_token_that_is_none(uri, token, words):
+def test_an_invalid_address_or_token(uri, token, words):
     with pytest.raises(RequestError, match=words) as error:
         open_unity(uri, token=token)
     assert "secret" not in str(error.value)
     assert token not in str(error.value)
 
 
-# -- temporary credentials
-
 S3 = {"s3.access-key-id": "A", "s3.secret-access-key": "B", "s3.session-token": "C"}
 
 
-def test_credentials_are_asked_for_again_before_they_end(server, plain, monkeypatch):
+def test_credentials_are_renewed_before_they_expire(server, plain, monkeypatch):
     now = int(time.time() * 1000)
     fsspec.filesystem("memory").put(str(plain.directory), "/unity/plain", recursive=True)
     server.add("main.sales.far", "memory://unity/plain", managed=False)
@@ -305,7 +291,7 @@ def lending(server: UnityServer) -> int:
     return sum("credentials" in asked for asked in server.requests)
 
 
-def test_a_catalog_that_lends_nothing(server):
+def test_a_catalog_without_credentials(server):
     server.add("main.sales.far", "s3://bucket/orders", managed=False)
     with pytest.raises(
         StorageError, match=r"provided no credentials for s3://bucket/orders of unity\.main\.sales\.far; pass"
@@ -339,5 +325,5 @@ def credential(prefix: str, config: dict[str, str]) -> dict[str, Any]:
         ({"aws_temp_credentials": None}, "s3://b/t", None),
     ],
 )
-def test_what_a_catalog_lends_becomes_options_of_the_store(answer, location, expected):
+def test_vended_credentials_become_store_options(answer, location, expected):
     assert parse_credentials(answer, location) == expected

@@ -10,7 +10,7 @@ from harness.writing.iceberg.builder import IcebergTable
 
 @pytest.fixture(scope="module")
 def lake(tmp_path_factory) -> Path:
-    """Tables of both formats at several depths, and what looks like none."""
+    """Tables of both formats at several depths, and directories that resemble tables."""
     root = tmp_path_factory.mktemp("lake")
     for folder in ("top", "sales.db/orders", "eu/hr/people"):
         (root / folder).parent.mkdir(parents=True, exist_ok=True)
@@ -24,7 +24,7 @@ def lake(tmp_path_factory) -> Path:
     return root
 
 
-def test_tables_are_found_by_what_lies_there(lake):
+def test_tables_are_found_by_their_files(lake):
     warehouse = harness.open_warehouse(str(lake))
     assert isinstance(warehouse, Catalog)
     assert warehouse.name == lake.name
@@ -56,13 +56,13 @@ def test_a_name_opens_the_table(lake, name, table_format, ids):
         ("..", "Invalid name"),
     ],
 )
-def test_what_is_not_there_is_said_with_the_nearest_names(lake, name, said):
+def test_missing_names_are_reported_with_similar_names(lake, name, said):
     with pytest.raises(harness.HarnessError) as raised:
         harness.open_table(name, catalog=harness.open_warehouse(str(lake), name="lake"))
     assert said in raised.value.message
 
 
-def test_a_database_with_and_without_its_ending_is_two_tables_of_one_name(tmp_path):
+def test_a_database_with_and_without_suffix_makes_a_name_ambiguous(tmp_path):
     for folder in ("sales/orders", "sales.db/orders"):
         (tmp_path / folder / "_delta_log").mkdir(parents=True)
     with pytest.raises(harness.AmbiguousTableError, match=r"sales\.orders is ambiguous: it may be"):
@@ -70,8 +70,8 @@ def test_a_database_with_and_without_its_ending_is_two_tables_of_one_name(tmp_pa
 
 
 @pytest.mark.parametrize("name", ["db.orders", "linked.orders"])
-def test_a_table_that_a_link_in_the_warehouse_leads_to_is_outside(tmp_path, name):
-    """The user named the warehouse; the link is the word of who filled it."""
+def test_a_linked_table_is_outside_the_warehouse(tmp_path, name):
+    """The user named the warehouse, but the link was made by whoever filled it."""
     table = DeltaTable.create(tmp_path / "mine" / "orders", {"id": "long"})
     table.append(table.write_data([{"id": 1}]))
     (tmp_path / "lake" / "db").mkdir(parents=True)
@@ -111,7 +111,7 @@ def test_a_listing_follows_links_once_and_within_the_warehouse(tmp_path, links):
     assert list(walk(warehouse)) == [("top",), ("db", "orders")]
 
 
-def test_a_link_to_a_table_of_the_warehouse_is_a_name_of_it(tmp_path):
+def test_a_link_to_a_table_in_the_warehouse_is_another_name(tmp_path):
     (tmp_path / "lake" / "db").mkdir(parents=True)
     DeltaTable.create(tmp_path / "lake" / "db" / "orders", {"id": "long"})
     (tmp_path / "lake" / "latest").symlink_to("db/orders")

@@ -1,4 +1,4 @@
-"""`harness check` and `Table.check`: exit codes, levels, choices, and the forms of a report."""
+"""`harness check` and `Table.check`: exit codes, levels, selected rules, and report formats."""
 
 import json
 import os
@@ -29,7 +29,7 @@ def sound(tmp_path) -> IcebergTable:
 
 @pytest.fixture
 def lying(tmp_path) -> Path:
-    """Two files of ten rows; the greatest `x` of the second one, 133, is recorded as 103, and its size as one more."""
+    """Two files of ten rows. The second file's greatest `x`, 133, is recorded as 103, and its size is off by one."""
     table = DeltaTable.create(tmp_path / "lying", {"id": "long", "x": "long"})
     for first in (0, 10):
         table.append(table.write_data([{"id": i, "x": i * 7} for i in range(first, first + 10)]))
@@ -76,7 +76,7 @@ def test_levels_and_choices(lying, capsys, words, code, rules):
         (["--select", "DEL-5"], "or use --level data"),
         (["--ignore", "DEL"], "no selected rule"),
         (["--select", "DEL-9"], "Unknown rule 'DEL-9': the nearest are DEL-"),
-        (["--ignore", "DEL-503,,"], "--ignore 'DEL-503,,' holds an empty name"),
+        (["--ignore", "DEL-503,,"], "--ignore 'DEL-503,,' contains an empty name"),
     ],
 )
 def test_a_selection_that_asks_nothing_is_an_error(lying, capsys, words, sentence):
@@ -163,7 +163,7 @@ def test_a_format_that_no_file_has_is_that_of_standard_output(lying, tmp_path, m
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no file has such a name there")
 def test_a_message_in_sarif_has_no_link_and_no_placeholder_of_the_table(tmp_path, capsys):
-    """SARIF 2.1.0, 3.11.5: braces are doubled. 3.11.6: brackets and backslashes follow a backslash."""
+    """SARIF 2.1.0, 3.11.5: braces are doubled. 3.11.6: brackets and backslashes are escaped by a backslash."""
     table = IcebergTable.create(tmp_path / "t", {"id": "long"})
     table.append(table.write_data([{"id": 1}]))
     (tmp_path / "t/data" / "[text](https:x){0}\\b").write_bytes(b"x")
@@ -211,7 +211,7 @@ def test_annotations_are_no_more_than_github_shows(tmp_path, capsys):
 
 @pytest.mark.slow
 def test_sarif_keeps_to_its_schema(lying):
-    """pydantic-sarif has the classes that were generated from the schema of SARIF 2.1.0; unknown keys are errors."""
+    """The classes of pydantic-sarif were generated from the schema of SARIF 2.1.0 and reject unknown keys."""
     model = pytest.importorskip("pydantic_sarif.model", reason="pydantic-sarif is of the session tests-slow")
     report = harness.open_table(str(lying)).check(level="data")
     document = json.loads(to_sarif(report))
@@ -247,7 +247,7 @@ def test_orphans_are_not_looked_for_behind_links(tmp_path, capsys, options):
 
 @pytest.fixture
 def foreign(tmp_path):
-    """A table whose second data file is at an absolute path outside of the table."""
+    """A table whose second data file has an absolute path outside the table."""
     table = DeltaTable.create(tmp_path / "t", {"id": "long"})
     for _ in range(2):
         table.append(table.write_data([{"id": 7}]))
@@ -303,7 +303,7 @@ def test_a_data_file_that_is_a_link_is_not_checked_and_the_others_are(tmp_path):
 
 @pytest.mark.parametrize("text", ["{", "[" * 100_000, "1" * 5_000, '{"type": "struct"'], ids=lambda text: text[:10])
 def test_a_broken_schema_below_a_checkpoint_is_a_finding(tmp_path, text):
-    """The version is read from the checkpoint alone, so that the table can be read."""
+    """The version is read from the checkpoint only, so the table can be read."""
     table = DeltaTable.create(tmp_path / "t", {"id": "long"})
     table.append(table.write_data([{"id": 1}]))
     table.checkpoint()
@@ -335,7 +335,7 @@ def test_the_suffix_of_sarif(lying, tmp_path):
 
 @pytest.mark.parametrize("form", ["text", "json", "junit", "github", "sarif", "html"])
 def test_a_long_name_is_cut_in_a_report(tmp_path, capsys, form):
-    """200 findings about a column with a name of 50,000 characters."""
+    """200 findings about a column whose name has 50,000 characters."""
     name = "n" * 50_000
     table = DeltaTable.create(tmp_path / "t", {name: "long"})
     files = [table.write_data([{name: number}]) for number in range(200)]

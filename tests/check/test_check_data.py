@@ -1,4 +1,4 @@
-"""The findings of scenarios, and false statements of Parquet files on themselves and of stored row ids."""
+"""Findings in scenarios, and wrong statements in Parquet files about themselves and about stored row ids."""
 
 import struct
 from pathlib import Path
@@ -20,11 +20,11 @@ from harness.writing.iceberg.builder import IcebergTable
 BUILDERS = {"ICE": IcebergTable, "DEL": DeltaTable}
 ROWS = 4242
 COUNT, NONE = b"\xa4\x42", b"\x80\x00"
-"""The number of rows as Thrift has it in a footer, and 0 in as many bytes."""
+"""The number of rows as Thrift encodes it in a footer, and 0 in the same number of bytes."""
 
 
 def of_footer(path: Path, old: bytes, new: bytes, *, first: int, last: int | None) -> None:
-    """Puts bytes in the place of those of the same length in a file's footer, from one occurrence to another."""
+    """Replace bytes in a file's footer by bytes of the same length, from one occurrence to another."""
     data = path.read_bytes()
     start = len(data) - 8 - struct.unpack("<I", data[-8:-4])[0]
     parts = data[start:].split(old)
@@ -43,7 +43,7 @@ def number(value: int) -> bytes:
 @pytest.mark.parametrize(
     ("old", "new", "places", "rule", "group"),
     [
-        # Rows 0 to 4241 in groups of 1,000: 1,999 is the greatest of the second, 4,000 the least of the last.
+        # Rows 0 to 4241 in groups of 1,000: 1,999 is the greatest of the second group, 4,000 the least of the last.
         pytest.param(number(1999), number(1998), (0, None), "511", "row group 1", id="greatest"),
         pytest.param(number(4000), number(4001), (0, None), "511", "row group 4", id="least"),
         pytest.param(number(1999), number(2500), (0, None), None, None, id="wide"),
@@ -76,7 +76,7 @@ def test_false_statistics_of_a_footer(tmp_path, format, old, new, places, rule, 
     ],
 )
 def test_false_statistics_of_pages(tmp_path, type_, old, new, field):
-    """Rows 0 to 9 in row groups of 4, each of a page: the second has 4 to 7."""
+    """Rows 0 to 9 in row groups of 4 with one page each. The second row group has 4 to 7."""
     values = {"string": "x{}", "decimal(9, 2)": "{}.00"}.get(type_)
     table = IcebergTable.create(tmp_path / "t", {"v": type_})
     rows = [{"v": i if values is None else values.format(i)} for i in range(10)]
@@ -117,7 +117,7 @@ def test_stored_row_ids(tmp_path, ids, versions, rules):
 
 @pytest.mark.slow
 def test_the_values_of_many_columns(tmp_path):
-    """DuckDB ends the process if the aggregates of a group, here 64 bytes a column, are larger than 256 KiB."""
+    """DuckDB ends the process if the aggregates of a group, here 64 bytes per column, exceed 256 KiB."""
     columns = [f"c{i}" for i in range(4_500)]
     table = DeltaTable.create(tmp_path / "t", dict.fromkeys(columns, "string"))
     table.append(table.write_data([dict.fromkeys(columns, "x")]))
@@ -127,7 +127,7 @@ def test_the_values_of_many_columns(tmp_path):
 
 @pytest.mark.parametrize("format", BUILDERS)
 def test_columns_of_several_queries(tmp_path, format, monkeypatch):
-    """Four columns, each checked by a query of its own, as in tables of more columns than one query aggregates."""
+    """Four columns, each checked by a separate query, as in tables with more columns than one query aggregates."""
     monkeypatch.setattr(leaves, "MOST_COLUMNS", 1)
     array = "list" if format == "ICE" else "array"
     inner = f"struct<x: double, y: string, z: {array}<struct<u: long, v: long>>>"
@@ -135,7 +135,7 @@ def test_columns_of_several_queries(tmp_path, format, monkeypatch):
     rows = [{"id": i, "s": {"x": float("nan"), "y": f"y{i}", "z": [{"u": i, "v": None}]}} for i in range(3)]
     table.append(table.write_data(rows))
     report = harness.open_table(str(tmp_path / "t")).check(level="data")
-    number = 5 if format == "ICE" else 4  # Iceberg counts the elements of lists, Delta the lists
+    number = 5 if format == "ICE" else 4  # Iceberg counts the elements of lists, and Delta counts the lists
     assert (report.findings, report.unchecked, report.read["column"]) == ((), (), number)
 
 
@@ -175,7 +175,7 @@ def test_tables_of_the_reference_implementations_have_no_findings(place):
 
 
 def test_every_rule_has_a_scenario():
-    """Orphans and pages of files are none of a scenario: tests of their own have them."""
+    """Rules about orphans and pages have no scenario, but tests of their own."""
     found = {id_ for scenario in SCENARIOS for id_ in scenario.findings}
     known = {rule.id for rule in all_rules()}
     assert found <= known

@@ -1,4 +1,4 @@
-"""What tests of the command share."""
+"""Fixtures for tests of the command."""
 
 import signal
 from collections.abc import Iterator
@@ -8,7 +8,7 @@ import pytest
 
 @pytest.fixture
 def interruptible() -> Iterator[None]:
-    """A shell starts what runs in its background with SIGINT ignored, and processes inherit that."""
+    """Restore SIGINT: a shell ignores it for background processes, and child processes inherit that."""
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, before)

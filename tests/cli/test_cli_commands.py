@@ -1,4 +1,4 @@
-"""The commands with stand-ins for the reading API: arguments in, text and exit code out."""
+"""The commands with a replaced reading API: from arguments to text and exit code."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from harness.writing.iceberg.builder import IcebergTable
 
 
 class StandIn:
-    """A table, its snapshot and its plan, which note what they are asked for."""
+    """A table, its snapshot, and its plan, which record the calls they receive."""
 
     def __init__(self, calls: list) -> None:
         self.calls = calls
@@ -59,7 +59,7 @@ class StandIn:
 
 @pytest.fixture
 def calls(monkeypatch) -> list:
-    """The reading API's calls, in order; the API itself is replaced."""
+    """The calls of the replaced reading API, in order."""
     made: list = []
 
     def open_table(location, **options):
@@ -247,7 +247,7 @@ def test_error_that_ends_a_command_is_printed(capfd, monkeypatch, raised, code, 
         (["plan", "t", "--set", "path_map.a=b", "--set", "path_map.a=c"], "--set path_map.a is given twice"),
         (["plan", "t", "--set", "outside=ignore"], "--set outside=ignore: expected warn or refuse"),
         (["plan", "t", "--set", "prune=0"], "--set prune=0: expected off, partition, files or all"),
-        (["plan", "t", "--columns", "a,,b"], "--columns 'a,,b' holds an empty name"),
+        (["plan", "t", "--columns", "a,,b"], "--columns 'a,,b' contains an empty name"),
         (["plan", "t", "--columns", '"a'], "--columns: the quote in '\"a' is not closed"),
         (["plan", "t", "--columns", '"a"b'], "--columns: 'b' follows a quoted name"),
         (["sql", "SELECT 1", "--table", "=t"], "--table '=t': expected NAME=TABLE or TABLE"),
@@ -262,31 +262,34 @@ def test_error_that_ends_a_command_is_printed(capfd, monkeypatch, raised, code, 
         (["sql", "SELECT 1", "--set", "allowed_roots=/"], "give --allow-root"),
         (["sql", "SELECT 1", "--set", "speed=5"], "there are path_map.OLD, outside, prune, allow_version_guess"),
         (["pull", "t", "d", "--untrusted"], "Cannot pull with --untrusted"),
-        (["scenarios", "run", "--set", "max_version=3"], "of scenarios, bounds and waived alone are set"),
+        (["scenarios", "run", "--set", "max_version=3"], "scenarios only accept bounds and waived"),
         (["sql", "SELECT 1", "--at", "timestamp=noon"], "Invalid timestamp: got 'noon'"),
         (["info", "t", "--format", "xml"], "xml"),
         (["sql", "SELECT 1", "--engine", "sprak"], "Unknown engine 'sprak'"),
-        (["sql", "SELECT 1", "--engine", "spark", "--untrusted"], "take duckdb by --engine"),
-        (["sql", "SELECT 1", "--engine", "spark", "--catalog", "prod"], "--catalog is for --engine duckdb"),
+        (["sql", "SELECT 1", "--engine", "spark", "--untrusted"], "use duckdb with --engine"),
+        (["sql", "SELECT 1", "--engine", "spark", "--catalog", "prod"], "--catalog requires --engine duckdb"),
         (["plan", "t", "--storage-option", "secret:hunter2"], "--storage-option number 1 is not of the form"),
         (["plan", "t", "--storage-option", "=hunter2"], "--storage-option number 1 is not of the form"),
         (["sql", "SELECT 1", "--max-rows", "x"], "max-rows"),
-        (["metadata", "t", "History"], "harness history TABLE prints the history"),
+        (["metadata", "t", "History"], "use harness history TABLE"),
         (["diff"], "Missing argument 'TABLE'"),
-        (["diff", "t", "--engines", "a,b,c"], "--engines 'a,b,c': expected one name, or two with a comma between"),
+        (["diff", "t", "--engines", "a,b,c"], "--engines 'a,b,c': expected one name, or two separated by a comma"),
         (["diff", "t", "--engines", ""], "--engines ''"),
         (["diff", "t", "--at", "1", "--at", "2", "--at", "3"], "--at is given 3 times"),
         (["diff", "t", "--at", "snapshot=x"], "Invalid --at snapshot=x: a snapshot is a 64-bit number"),
-        (["diff", "t", "--keys", "a,,b"], "--keys 'a,,b' holds an empty name"),
-        (["diff", "t", "--sql", "SELECT 1", "--where", "a"], "--sql excludes --columns and --where"),
-        (["diff", "t", "--output", "o.parquet"], "the suffix says parquet; there are text, json, junit, html"),
-        (["diff", "t", "--tolerance", "a"], "--tolerance 'a': expected two parts with = between them"),
+        (["diff", "t", "--keys", "a,,b"], "--keys 'a,,b' contains an empty name"),
+        (["diff", "t", "--sql", "SELECT 1", "--where", "a"], "--sql cannot be combined with --columns and --where"),
+        (
+            ["diff", "t", "--output", "o.parquet"],
+            "the suffix means parquet, but this command only writes text, json, junit, html",
+        ),
+        (["diff", "t", "--tolerance", "a"], "--tolerance 'a': expected COLUMN=AMOUNT"),
         (["diff", "t", "--tolerance", "a=much"], "--tolerance 'a=much': Invalid tolerance 'much'"),
         (["diff", "t", *["--sql", "SELECT 1"] * 3], "--sql is given 3 times"),
         (["diff", "t", "--tolerance", "a=1", "--tolerance", "a=2"], "--tolerance is given twice for 'a'"),
-        (["diff", "t", "--table", "a=b"], "--table, --dialect and more than two arguments are for --sql-file"),
-        (["diff", "rows.csv"], "'rows.csv' is compared with nothing"),
-        (["diff", "rows.csv", "t", "--at", "1", "--at", "2"], "--at is for tables: rows.csv has no snapshots"),
+        (["diff", "t", "--table", "a=b"], "--table, --dialect, and more than two arguments require --sql-file"),
+        (["diff", "rows.csv"], "'rows.csv' has no other side"),
+        (["diff", "rows.csv", "t", "--at", "1", "--at", "2"], "--at only applies to tables: rows.csv has no snapshots"),
         (["rule"], "Missing argument"),
         (["nothing"], "nothing"),
     ],
@@ -314,7 +317,7 @@ def test_a_caller_may_have_read_from_the_standard_input(monkeypatch, capfd):
 
 
 def test_a_reader_that_goes_away_ends_the_command_quietly():
-    # More rows than a pipe holds, so that the writer notices.
+    # There are more rows than fit in a pipe, so the writer notices that the reader is gone.
     program = (
         "import sys; from harness.cli import main;"
         "sys.exit(main(['sql', 'SELECT range AS n FROM range(300_000)', '--format', 'csv']))"

@@ -1,4 +1,4 @@
-"""`harness diff`: arguments in; report and exit code out."""
+"""`harness diff`: from arguments to report and exit code."""
 
 import importlib.util
 import json
@@ -11,7 +11,7 @@ import click
 import pytest
 
 import harness
-import harness.snapshot  # binds the engines before a test replaces them
+import harness.snapshot  # import the engines before a test replaces them
 from harness.cli import main
 from harness.cli.app import imported
 from harness.diff.result import ComparisonResult, RowDifference, RowKind, SideInfo
@@ -31,7 +31,7 @@ FAILED = ComparisonResult(left=SideInfo(name="t", engine="duckdb 2.0.0", error=C
 
 
 class Calls:
-    """What was asked of the API, which is replaced; `compare` gives `found`."""
+    """The calls of the replaced API. `compare` returns `result`."""
 
     def __init__(self) -> None:
         self.result, self.compared, self.sessions = EQUAL, [], 0
@@ -102,7 +102,7 @@ OPTIONS = """
 
 
 def test_the_command_has_22_options_in_the_common_spelling():
-    """What else two results may differ in is said in SQL, and a reader is tested by the commands of the suite."""
+    """Other allowed differences are written in SQL, and readers are tested by the commands for scenarios."""
     command = imported("diff")
     options = [each for each in command.get_params(click.Context(command)) if each.param_type_name == "option"]
     assert [next(name for name in each.opts if name.startswith("--")) for each in options] == OPTIONS.split()
@@ -182,7 +182,7 @@ def test_an_engine_that_is_not_there_is_no_difference(calls, capfd, monkeypatch,
 
 @pytest.fixture
 def orders(tmp_path) -> IcebergTable:
-    """Snapshots: rows 1, 2, 3; then without 2; then with 3 changed."""
+    """Snapshots with rows 1, 2, and 3, then without row 2, then with row 3 changed."""
     built = IcebergTable.create(tmp_path / "orders", {"id": "long not null", "region": "string"})
     first = built.write_data([{"id": 1, "region": "eu"}, {"id": 2, "region": "eu"}, {"id": 3, "region": "us"}])
     built.append(first)
@@ -207,7 +207,7 @@ def test_a_file_is_compared_with_a_table(orders, tmp_path, capfd):
     ids=["text", "nulls"],
 )
 def test_queries_make_equal_what_may_differ(orders, tmp_path, query, code):
-    """Names, case, spaces, texts for null and types: each has its words in SQL."""
+    """SQL can express allowed differences of names, case, spaces, texts for null, and types."""
     (tmp_path / "orders.csv").write_text("id,area\n1,EU \n3,apac\n5,-\n")
     orders.append(orders.write_data([{"id": 5, "region": None}]))
     sides = [str(tmp_path / "orders.csv"), str(orders.location)]

@@ -1,4 +1,4 @@
-"""`harness diff` of many: query files, and all tables of two directories."""
+"""`harness diff` for query files, and for all tables of two directories."""
 
 from pathlib import Path
 from xml.etree import ElementTree
@@ -19,7 +19,7 @@ def table(place: Path, rows: list[dict]) -> str:
 
 @pytest.fixture
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Two warehouses, each with a table `a`, of which the right one has its rows in another order."""
+    """Two warehouses with a table `a`. The right table has the rows in another order."""
     table(tmp_path / "left" / "a", ROWS)
     table(tmp_path / "right" / "a", ROWS[::-1])
     monkeypatch.chdir(tmp_path)
@@ -61,7 +61,8 @@ def test_the_other_reports_say_the_same(capfd) -> None:
     assert page.index("3-different.sql</code>") < page.index("1-equal.sql</code>")
     assert page.count("duckdb, s</th>") == 2
     assert ">different: 1 row only on the left, 1 row only on the right\n\nleft" in page
-    assert page.count("<details") == 3  # all that is not equal and was compared: the failed one has a report too
+    # every comparison with differences, including the failed one, which also has a report
+    assert page.count("<details") == 3
     assert "<script" not in page
 
 
@@ -89,15 +90,19 @@ def test_a_comment_says_how_a_query_is_compared(comment: str, query: str, code: 
 @pytest.mark.parametrize(
     ("texts", "more", "sentence"),
     [
-        ({"q.sql": "-- harness: --keep x\nSELECT 1"}, [], "q.sql: in its comment -- harness: is '--keep'"),
-        ({"q.sql": "-- harness: --keys\nSELECT 1"}, [], "--keys lacks its value"),
+        ({"q.sql": "-- harness: --keep x\nSELECT 1"}, [], "q.sql: in its comment -- harness: '--keep' is unknown"),
+        ({"q.sql": "-- harness: --keys\nSELECT 1"}, [], "--keys has no value"),
         ({"q.sql": "SELECT 1"}, ["none.sql"], "--sql-file 'none.sql' cannot be read"),
         ({"q.sql": "SELECT 1"}, ["--table", "x="], "--table 'x=': expected NAME=TABLE or TABLE"),
-        ({"q.sql": "SELECT 1"}, ["--table", "a-b"], "--table 'a-b': 'a-b' is no identifier"),
+        ({"q.sql": "SELECT 1"}, ["--table", "a-b"], "--table 'a-b': 'a-b' is not an identifier"),
         ({"q.sql": "SELECT 1"}, ["--table", "t=left/a"], "--table t is given 3 times"),
-        ({"q.sql": "SELECT 1"}, ["--sql", "SELECT 1"], "--sql-file excludes --sql"),
-        ({"q.sql": "SELECT 1"}, ["--schema-only"], "--sql-file excludes --sql, --columns, --where, --at and"),
-        ({"q.sql": "-- harness: --trim\nSELECT 1"}, [], "is none of --keys, --exclude, --tolerance"),
+        ({"q.sql": "SELECT 1"}, ["--sql", "SELECT 1"], "--sql-file cannot be combined with --sql"),
+        (
+            {"q.sql": "SELECT 1"},
+            ["--schema-only"],
+            "--sql-file cannot be combined with --sql, --columns, --where, --at, or",
+        ),
+        ({"q.sql": "-- harness: --trim\nSELECT 1"}, [], "expected one of --keys, --exclude, --tolerance"),
     ],
 )
 def test_what_cannot_be_asked_of_queries_is_one_line(capfd, texts, more, sentence) -> None:
@@ -127,7 +132,7 @@ def test_all_tables_of_two_directories(here: Path, capfd) -> None:
         "= a        no difference in 4 rows",
     ]
     assert main([*given, "--output", "r.html"]) == 1
-    assert ", s</th>" not in Path("r.html").read_text("utf-8")  # no side's seconds were measured
+    assert ", s</th>" not in Path("r.html").read_text("utf-8")  # the seconds of no side were measured
     assert main([*given, "--keys", "nothing"]) == 1
     assert "? a        refused: Cannot pair rows by 'nothing'" in capfd.readouterr().out
 
@@ -135,7 +140,7 @@ def test_all_tables_of_two_directories(here: Path, capfd) -> None:
 @pytest.mark.usefixtures("here")
 def test_all_tables_have_no_common_snapshot(capfd) -> None:
     assert main(["diff", "left", "right", "--engines", "duckdb", "--at", "1"]) == 2
-    assert "--at is for one table on each side" in capfd.readouterr().err
+    assert "--at needs one table on each side" in capfd.readouterr().err
 
 
 @pytest.mark.usefixtures("here")

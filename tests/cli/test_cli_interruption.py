@@ -1,7 +1,7 @@
-"""Ctrl-C: the command ends with 130 and the one word, wherever it is, and leaves no file.
+"""Ctrl-C: the command prints one word, exits with 130 at any point, and leaves no file.
 
-Each test runs the command as a process, waits for a sign that it is where it shall be, and sends the signal. The bound
-on how long it may take is that of a test that hangs; nothing is said of how quick it is.
+Each test runs the command as a process, waits for a sign that it has reached a certain point, and sends the signal. The
+time limits only detect hanging tests; they do not check that the command is fast.
 """
 
 import contextlib
@@ -35,14 +35,14 @@ ENDLESS_QUERIES = {
 
 
 class Command:
-    """A command that runs in an empty directory, which is its place for temporary files too."""
+    """A command that runs in an empty directory, which it also uses for temporary files."""
 
     def __init__(self, directory: Path, *arguments: str, **environment: str) -> None:
         self.directory = directory
         (directory / "tmp").mkdir(parents=True)
         self.process = subprocess.Popen(
             [sys.executable, "-m", "harness", *arguments],
-            bufsize=0,  # `communicate` does not know what a line that was read before has left in a buffer
+            bufsize=0,  # `communicate` would miss data that reading a line left in a buffer
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             cwd=directory,
@@ -50,7 +50,7 @@ class Command:
         )
 
     def wait_for(self, sign: Callable[[], bool]) -> None:
-        """Wait until there is a sign that it is where it shall be; fail if it ends before."""
+        """Wait for a sign that the command has reached a certain point. Fail if it ends before."""
         for _ in range(int(HANGS_S / 0.05)):
             if sign():
                 return
@@ -63,7 +63,7 @@ class Command:
         raise AssertionError(self.process.communicate()[1].decode())
 
     def interrupt(self) -> str:
-        """Send the signal; what the command says on stderr."""
+        """Send the signal and return the text that the command prints on stderr."""
         self.process.send_signal(signal.SIGINT)
         out, err = self.process.communicate(timeout=HANGS_S)
         assert out == b""
@@ -71,16 +71,16 @@ class Command:
         return err.decode()
 
     def leaves(self) -> list[str]:
-        """Files that it left."""
+        """Files that the command left."""
         return [str(path) for path in self.directory.rglob("*") if path != self.directory / "tmp"]
 
 
 BUSY_S = 0.5
-"""CPU seconds that the command has used since it opened the file for its rows when it surely runs the query."""
+"""CPU seconds after opening the output file, after which the command certainly runs the query."""
 
 
 def start_of(query: str, directory: Path) -> Command:
-    """The command, when it has been busy with the query for a while."""
+    """Return the command after it has been busy with the query for a while."""
     command = Command(directory, "sql", query, "--output", "out.csv")
     stat = Path("/proc", str(command.process.pid), "stat")
     ticks = os.sysconf("SC_CLK_TCK")
@@ -116,7 +116,7 @@ def heard(event, arguments):
             os.kill(os.getpid(), signal.SIGINT)
 sys.addaudithook(heard)
 """
-"""Sends the signal at an import, or at another event, of the process itself."""
+"""A program that sends the signal to its own process at an import or another event."""
 
 
 def signalled(directory: Path, event: str, at: int, *arguments: str) -> subprocess.CompletedProcess[str]:
@@ -182,18 +182,18 @@ SLOW = f"""
     ids=["in-executed-text", "where-exceptions-are-dropped", "where-queries-end-late"],
 )
 def test_a_signal_where_python_treats_it_apart(tmp_path, text):
-    """An executed text is noted, and Python would end by the signal; what `__del__` raises is printed, and gone."""
+    """Python remembers a signal in executed text and would end by it, and prints and drops exceptions in `__del__`."""
     script = tmp_path / "script.py"
     main = "sys.argv[1:] = ['info', 'x']\nfrom harness import cli\ncli._run = run\nsys.exit(cli.main())"
     script.write_text(f"import signal, sys, time\ndef run(*_):\n    {text.strip()}\n{main}\n")
-    command = [sys.executable, "-m", script.stem]  # of a module only, Python looks at what it noted
+    command = [sys.executable, "-m", script.stem]  # Python only checks this after executing the text of a module
     done = subprocess.run(command, cwd=tmp_path, check=False, capture_output=True, text=True, timeout=HANGS_S)
     assert (done.returncode, done.stderr) == (130, "interrupted\n")
 
 
 @pytest.mark.harness_spark
 def test_a_running_query_of_spark(tmp_path):
-    """The sign is the log of events that Spark keeps: a job has started."""
+    """The sign is Spark's event log: a job has started."""
     table = DeltaTable.create(tmp_path / "t", {"id": "long"})
     table.append(table.write_data([{"id": number} for number in range(2_000)]))
     log = tmp_path / "events"
@@ -207,16 +207,17 @@ def test_a_running_query_of_spark(tmp_path):
         lambda: any("TaskStart" in path.read_text(errors="replace") for path in log.glob("**/*") if path.is_file())
     )
     told = command.interrupt().splitlines()
-    assert [line for line in told if not line.startswith("WARNING: Using incubator")] == ["interrupted"]  # the JVM's
+    # the JVM's process
+    assert [line for line in told if not line.startswith("WARNING: Using incubator")] == ["interrupted"]
     assert [path for path in command.leaves() if "harness" in path] == []
 
 
 def test_a_query_of_duckdb_in_this_process_is_ended_without_an_error(capfd, monkeypatch):
-    """The signal comes in the moment before the query starts, and DuckDB's own exception is all that is raised."""
+    """The signal comes just before the query starts, and only DuckDB's own exception is raised."""
 
     def sql(query, tables, *, params, dialect, connection):
         heard = signal.getsignal(signal.SIGINT)
-        signal.signal(signal.SIGINT, lambda *_: None)  # as long as the main thread is in C code, nothing is raised
+        signal.signal(signal.SIGINT, lambda *_: None)  # while the main thread is in C code, no exception is raised
         signal.raise_signal(signal.SIGINT)
         try:
             connection.execute(query)
@@ -233,7 +234,7 @@ def test_a_query_of_duckdb_in_this_process_is_ended_without_an_error(capfd, monk
 
 
 def test_an_interruption_that_another_error_replaced_still_ends_the_command(tmp_path, capfd, monkeypatch):
-    """PySpark's own cleaning up does so: the error is what a comparison shows as the outcome of a side."""
+    """PySpark's clean-up does this: a comparison then shows the error as the outcome of a side."""
 
     def compare(*_, **__):
         try:

@@ -1,4 +1,4 @@
-"""First looks at a table: head, count, schema, info, and what fits and colours a terminal."""
+"""Commands that inspect a table: head, count, schema, and info, and the width and colors of a terminal."""
 
 import re
 import shlex
@@ -18,7 +18,7 @@ from harness.writing.iceberg.builder import IcebergTable
 
 @pytest.fixture(scope="module")
 def places(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """A table of each format with rows 1 to 4, of which the first is deleted; the branch `old` still has it."""
+    """A table of each format with rows 1 to 4. Row 1 is deleted, but the branch `old` still has it."""
     root = tmp_path_factory.mktemp("looking")
     columns = {"id": "long not null", "at": "struct<x: int>", "u": "uuid"}
     rows = [{"id": i, "at": {"x": i * 10}, "u": None} for i in (1, 2, 3, 4)]
@@ -134,7 +134,7 @@ def terminal(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
 
 @pytest.fixture(scope="module")
 def lake(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A table with files by month and hour, one without deletes, one with each kind; and two files to compare."""
+    """Tables with files by month and hour, without deletes, and with each kind of delete, and two files to compare."""
     lake = tmp_path_factory.mktemp("lake")
     columns = {"id": "long", "region": "string", "at": "timestamptz", "note": "string"}
     spec = [("region", "identity"), ("at", "month"), ("at", "hour")]
@@ -182,7 +182,7 @@ def test_what_is_printed_fits_the_terminal(lake, terminal, capfd, command, width
     lines = capfd.readouterr().out.splitlines()
     assert lines
     too_wide = [line for line in lines if cell_width(line) > width]
-    # A path that no line holds is never broken.
+    # A path that is wider than a line is not broken.
     assert [line for line in too_wide if max(map(len, line.split())) < width - 30] == []
 
 

@@ -1,4 +1,4 @@
-"""The help of commands, and what the file system gets for a text of `--storage-option`."""
+"""The help of commands, and the parsing of `--storage-option`."""
 
 import os
 import re
@@ -34,7 +34,7 @@ def test_examples_come_first_and_are_commands_that_parse(name, capfd):
 
 def test_the_help_has_each_command_in_a_section(capfd):
     assert main(["--help"]) == 0
-    sections = capfd.readouterr().out.partition("\nLook at a table:\n")[2]
+    sections = capfd.readouterr().out.partition("\nInspect tables:\n")[2]
     shown = re.findall(r"^  (\w+) ", sections, re.MULTILINE)
     assert sorted(shown) == sorted({name.partition(" ")[0] for name in COMMANDS})
 
@@ -57,7 +57,7 @@ COMMAND_MODULES = {f"harness.cli.{place.partition(':')[0]}" for place, _ in COMM
 
 
 def completion(line: str) -> dict[str, str]:
-    """Return the environment in which bash asks how the line may go on."""
+    """Return the environment of bash when it requests completions of a line."""
     return {
         "_HARNESS_COMPLETE": "bash_complete",
         "COMP_WORDS": line,
@@ -142,10 +142,10 @@ def test_the_help_of_each_command_has_the_options_for_opening_tables_in_a_sectio
     ],
 )
 def test_values_are_typed(texts, expected) -> None:
-    assert repr(storage_options(texts)) == repr(expected)  # False is no 0
+    assert repr(storage_options(texts)) == repr(expected)  # False is not 0
 
 
-NO_JSON = "must be JSON; put text that does in double quotes"
+NO_JSON = "must be JSON; put other text in double quotes"
 
 
 @pytest.mark.parametrize(
@@ -158,7 +158,7 @@ NO_JSON = "must be JSON; put text that does in double quotes"
         (["a.b=1", "a.b=2"], "--storage-option 'a.b' is given twice"),
         (["a.b=1", 'a={"b": 2}'], "--storage-option 'a.b' is given twice"),
         (["a.b=1", "a=2"], "--storage-option 'a' is given twice"),
-        (["a=1", "a.b=2"], "--storage-option 'a.b': 'a' already has a value, so nothing can be below it"),
+        (["a=1", "a.b=2"], "--storage-option 'a.b': 'a' already has a value, so it cannot have nested options"),
         (["a={secret"], f"--storage-option 'a': a value that begins with {{ {NO_JSON}"),
         (['a="secret'], f"--storage-option 'a': a value that begins with \" {NO_JSON}"),
         (["a=[NaN]"], f"--storage-option 'a': a value that begins with [ {NO_JSON}"),

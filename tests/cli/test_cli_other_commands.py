@@ -1,4 +1,4 @@
-"""`harness rule`, `doctor`, `demo`, and `scenarios list` and `build`."""
+"""`harness rule`, `doctor`, `demo`, `scenarios list`, and `scenarios build`."""
 
 import importlib.metadata
 import json
@@ -35,12 +35,12 @@ def test_a_rule_is_printed_as_on_its_page(capfd, words):
 
 @pytest.mark.parametrize("words", [["ICE-201"], ["ice-201"], ["[ICE-201]"]])
 def test_a_rule_of_check_is_printed_with_what_it_breaks(capfd, words):
-    """Iceberg 2.2 and 3.5 are what a wrong count in a manifest list breaks."""
+    """A wrong count in a manifest list violates iceberg 2.2 and 3.5."""
     assert main(["rule", *words]) == 0
     text = capfd.readouterr().out
     assert text.startswith("ICE-201: The manifest list has the correct counts of a manifest's entries and rows\n")
     facts = dict(re.findall(r"^(\w+): +(.+)$", text, re.MULTILINE))
-    assert (facts["severity"], facts["level"], facts["mend"]) == (
+    assert (facts["severity"], facts["level"], facts["fix"]) == (
         "error",
         "metadata",
         "manifest list: the counts of the manifest",
@@ -62,7 +62,7 @@ def test_every_rule_of_check_can_be_looked_up_as_a_report_names_it(capfd, rule):
 
 @pytest.fixture
 def released(monkeypatch) -> None:
-    """Metadata of a package that a workflow built, which knows its repository."""
+    """Metadata of a package that was built by a workflow and therefore has a repository."""
     metadata = Message()
     for link in ("Source, https://git.example/me/harness", f"Documentation, {DOCUMENTATION}/index.md"):
         metadata["Project-URL"] = link
@@ -84,7 +84,7 @@ def test_an_unknown_rule_is_an_error_in_one_line(capfd):
     assert main(["rule", "delta", "L47"]) == 2
     out, err = capfd.readouterr()
     assert out == ""
-    unknown = " ".join(["delta", "L47"])  # not in one piece: the test of citations would take it for one
+    unknown = " ".join(["delta", "L47"])  # in two parts, because the test of citations would find it otherwise
     assert err == f"error: Unknown rule '{unknown}': the nearest are delta L46, delta L45, delta L44 [Request]\n"
 
 

@@ -1,4 +1,4 @@
-"""Commands of click from the signatures of functions."""
+"""click commands built from the signatures of functions."""
 
 import dataclasses
 import enum
@@ -69,8 +69,8 @@ def test_values_have_the_types_of_the_annotations(words, expected):
         (["x", "--size", "0"], "0 is not in the range x>=1"),
         (["x", "--max-level", "LOW"], "'LOW' is not one of 'low', 'very high'"),
         (["x", "--max-lvl", "low"], "--max-lvl"),
-        (["x", ""], "'' is no path"),
-        (["x", "-"], "'-' is no path"),
+        (["x", ""], "'' is not a path"),
+        (["x", "-"], "'-' is not a path"),
     ],
 )
 def test_other_values_are_wrong_usage(words, message):

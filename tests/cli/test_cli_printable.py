@@ -1,4 +1,4 @@
-"""Whatever a table, a file or a scenario says: no character of it steers the terminal that a command prints to."""
+"""Texts from tables, files, and scenarios cannot control the terminal that a command prints to."""
 
 import contextlib
 import io
@@ -44,7 +44,7 @@ def delta(directory: Path) -> DeltaTable:
 
 @pytest.fixture(scope="module")
 def places(tmp_path_factory) -> dict[str, str]:
-    """Two tables of one row with such names, values, paths and properties; and one whose metadata is damaged."""
+    """Two tables of one row with hostile names, values, paths, and properties, and a table with damaged metadata."""
     directory = tmp_path_factory.mktemp("steering")
     made = {"iceberg": str(iceberg(directory).location), "delta": str(delta(directory).directory)}
     broken = DeltaTable.create(directory / f"broken{EVIL}", {"id": "long"})
@@ -53,7 +53,7 @@ def places(tmp_path_factory) -> dict[str, str]:
 
 
 def printed(capfd, *arguments: str, code: int | None = None) -> str:
-    """What a command wrote, to both ends; with which exit code it must have ended, if that is not all the same."""
+    """Return the text that a command printed to both streams. `code` is the required exit code, or None for any."""
     ended = main(arguments)
     out, err = capfd.readouterr()
     assert code in (None, ended), err
@@ -143,11 +143,11 @@ def test_progress_names_its_phases_without_obeying_them(monkeypatch):
         with terminal.progress(f"[bold]{EVIL}"), phase(f"[bold]{EVIL}"):
             terminal.message("a line is drawn below")
     data = b""
-    with contextlib.suppress(OSError):  # as nobody writes any more
+    with contextlib.suppress(OSError):  # as no current writer produces
         while part := os.read(parent, 100_000):
             data += part
     os.close(parent)
     shown = data.decode(errors="replace")
     assert "\x9b" not in shown
     assert "\u202e" not in shown
-    assert shown.count("[bold]a\\x1b[31m") >= 3  # both while the line was printed, the outer one in the end
+    assert shown.count("[bold]a\\x1b[31m") >= 3  # both while the line was printed, and the outer one at the end

@@ -1,4 +1,4 @@
-"""The line that moves on a terminal while a command waits: what is done, how far it is, and how long it took."""
+"""The progress line on a terminal: the current step, its progress, and the elapsed time."""
 
 import contextlib
 import io
@@ -23,7 +23,7 @@ from harness.storage.threads import Phase
 from harness.writing.delta.builder import DeltaTable
 
 ROWS = 60_000
-"""More than a comparison fetches, so that sides are hashed."""
+"""More rows than a comparison fetches, so that sides are hashed."""
 
 
 @pytest.fixture(autouse=True)
@@ -34,7 +34,7 @@ def unwatched(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 class Terminal(io.StringIO):
-    """A terminal, and what is done on it at each phase."""
+    """A terminal that records its output at each phase."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -44,12 +44,12 @@ class Terminal(io.StringIO):
         return True
 
     def lines(self) -> list[str]:
-        """The different states of the line that moves, one after the other."""
+        """The states of the progress line, in order."""
         drawn = re.findall(r"[⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏]\S* ([^\x1b\r\n]*)", re.sub(r"\x1b\[[\d;]*m", "", self.getvalue()))
         return [line for line, _ in itertools.groupby(drawn)]
 
     def screen(self) -> list[str]:
-        """The lines that stand on it in the end."""
+        """The lines on the terminal at the end."""
         lines, row = [""], 0
         for sign in re.findall(r"\x1b\[[?\d;]*[A-Za-z]|\r|\n|[^\x1b\r\n]+", self.getvalue()):
             if sign == "\n":
@@ -66,12 +66,12 @@ class Terminal(io.StringIO):
 
 @pytest.fixture
 def fake_terminal(monkeypatch: pytest.MonkeyPatch) -> Terminal:
-    """A terminal on which the line is drawn as each phase begins and ends; its clock stands still."""
+    """A terminal that draws the line whenever a phase begins or ends. Its clock does not advance."""
     terminal_ = Terminal()
     for name, value in {"TERM": "xterm", "COLUMNS": "200"}.items():
         monkeypatch.setenv(name, value)
     monkeypatch.setattr(threads, "clock", lambda: terminal_.now)
-    monkeypatch.setattr(threads, "percent", lambda: None)  # of queries, which take their own time
+    monkeypatch.setattr(threads, "percent", lambda: None)  # queries take their own time
     monkeypatch.setattr(threads, "_phases", Drawn())
     return terminal_
 
@@ -110,7 +110,7 @@ def is_in_order(expected: list[str], lines: list[str]) -> bool:
 
 
 def table_of(directory: Path, ids: list[range]) -> Path:
-    """A table with a file of rows for each range."""
+    """Create a table with one file of rows for each range."""
     table = DeltaTable.create(directory, {"id": "long", "n": "long"})
     for each in ids:
         table.append(table.write_data(pa.table({"id": list(each), "n": [i % 7 for i in each]})))
@@ -132,7 +132,7 @@ def test_a_comparison_tells_its_phases_and_keeps_warnings_above(tmp_path, fake_t
     assert run(fake_terminal, monkeypatch, "diff", left, right, "--keys", "id") == 1
     wanted = [
         "reading metadata",
-        "reading metadata: reading commits, 3 of 3 commits, 100 %",  # the first makes the table
+        "reading metadata: reading commits, 3 of 3 commits, 100 %",  # the first word creates the table
         "starting engines",
         "comparing: opening the left side",
         "comparing: opening the left side: reading footers, 2 of 2 files, 100 %",
@@ -152,7 +152,7 @@ def test_a_comparison_tells_its_phases_and_keeps_warnings_above(tmp_path, fake_t
     ]
     assert fake_terminal.getvalue().count("\x1b[?25l") == fake_terminal.getvalue().count(
         "\x1b[?25h"
-    )  # the cursor is there again
+    )  # the cursor is visible again
     assert "1 row only on the left" in capsys.readouterr().out
 
 
@@ -197,12 +197,12 @@ NESTED, COMPARING, LEFT = [TABLES, HASHING], "comparing, 1 of 10 tables, 10 %", 
         ([COPYING], [], None, 80, "fetching files, 361.0 MiB (10 s)"),
         ([COPYING], [120 << 20], None, 80, "fetching files, 120.0 of 361.0 MiB, 33 % (10 s, 20 s left)"),
         ([HASHING], [], 40.0, 80, "hashing the left side, 20,000,000 rows, 40 % (10 s, 15 s left)"),
-        ([HASHING], [], 0.0, 80, "hashing the left side, 20,000,000 rows (10 s)"),  # DuckDB does not know
+        ([HASHING], [], 0.0, 80, "hashing the left side, 20,000,000 rows (10 s)"),  # DuckDB does not know it
         ([("writing", 1, "files")], [1], None, 80, "writing (10 s)"),
         ([("putting aside", None, "rows")], [1_200], None, 80, "putting aside, 1,200 rows (10 s)"),
         ([TABLES], [1], None, 80, f"{COMPARING} {LEFT}"),
         (NESTED, [1], 40.0, 120, f"{COMPARING}: hashing the left side, 20,000,000 rows, 40 % {LEFT}"),
-        # Of both, the numbers of the inner one go first, then all of it.
+        # On a narrow terminal, the numbers of the inner phase are dropped first, then the whole phase.
         (NESTED, [1], 40.0, 100, f"{COMPARING}: hashing the left side, 40 % {LEFT}"),
         (NESTED, [1], 40.0, 80, f"{COMPARING} {LEFT}"),
         ([HASHING], [], 40.0, 30, "hashing the left side, 40 %…"),
@@ -232,7 +232,7 @@ def test_an_interrupted_command_leaves_no_line(fake_terminal, monkeypatch):
         terminal.restore()
         raise KeyboardInterrupt
     terminal.restore()
-    assert written == [(2, b"\r\x1b[2K\x1b[?25h")]  # while there was one
+    assert written == [(2, b"\r\x1b[2K\x1b[?25h")]  # while there was a progress line
     assert not any(fake_terminal.screen())
     assert fake_terminal.getvalue().rindex("\x1b[?25h") > fake_terminal.getvalue().rindex("\x1b[?25l")
     assert threads.phases() == ()

@@ -1,4 +1,4 @@
-"""Where results go: formats by suffix, files replaced whole or not at all, and what cannot be written is one line."""
+"""Destinations of results: formats by suffix, complete replacement of files, and errors in one line."""
 
 import io
 import json
@@ -32,7 +32,7 @@ def table(tmp_path, monkeypatch) -> str:
 
 
 def refused(capfd, arguments) -> str:
-    """The one line that the command ends with."""
+    """Return the single line of the error that the command prints."""
     assert main(arguments) == 2
     out, err = capfd.readouterr()
     assert out == ""
@@ -227,19 +227,28 @@ def test_the_suffix_says_the_format(table, tmp_path, capfd, command, output, rea
 @pytest.mark.parametrize("output", ["o.parquet", "o.html"])
 def test_no_description_is_written_as_text_into_another_kind_of_file(table, tmp_path, capfd, command, output):
     assert main([*command, "--output", output]) == 2
-    assert "there are text, json" in capfd.readouterr().err
+    assert "this command only writes text, json" in capfd.readouterr().err
     assert not (tmp_path / output).exists()
 
 
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        ([*ONE, "--output", "r.html"], "--output r.html: the suffix says html; there are text, csv, json"),
-        ([*ONE, "--output", "o.csv", "--format", "json"], "the suffix says csv, --format says json"),
-        ([*ONE, "--output", "o.xlsx"], "the suffix says no format; give --format, or .txt, .csv, .json"),
-        (["scenarios", "run", "--output", "o.parquet"], "says parquet; there are text, json, junit, github, html"),
+        (
+            [*ONE, "--output", "r.html"],
+            "--output r.html: the suffix means html, but this command only writes text, csv, json",
+        ),
+        ([*ONE, "--output", "o.csv", "--format", "json"], "the suffix means csv, but --format is json"),
+        (
+            [*ONE, "--output", "o.xlsx"],
+            "the suffix does not determine a format; use --format, or one of .txt, .csv, .json",
+        ),
+        (
+            ["scenarios", "run", "--output", "o.parquet"],
+            "means parquet, but this command only writes text, json, junit, github, html",
+        ),
         (["check", "t", "--output", "o.json", "--output", "o.json"], "--output names a file twice"),
-        (["metadata", "t", "files", "--output", "o.csv", "--format", "arrow"], "--format says arrow"),
+        (["metadata", "t", "files", "--output", "o.csv", "--format", "arrow"], "--format is arrow"),
         (["history", "t", "--format", "jsn"], "'--format': 'jsn' is not one of 'text', 'json', 'html'"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",

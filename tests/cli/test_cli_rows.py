@@ -1,4 +1,4 @@
-"""Rows as text and as files: every type and its odd values, tables that fit a terminal, refusals."""
+"""Rows as text and as files: all types with unusual values, tables that fit a terminal, and refusals."""
 
 import csv
 import datetime
@@ -175,7 +175,8 @@ def written(rows: str | pa.Table, row_format: RowFormat) -> str:
 )
 def test_values_are_text_and_json(query, expected):
     document = json.loads(written(query, RowFormat.JSON))
-    assert repr([row for (row,) in document["rows"]]) == repr(expected)  # repr: 1 is not True, 0.0 is not -0.0
+    # repr, because 1 is not True and 0.0 is not -0.0
+    assert repr([row for (row,) in document["rows"]]) == repr(expected)
     lines = [json.loads(line) for line in written(query, RowFormat.JSONL).split("\n")[:-1]]
     assert repr([line["v"] for line in lines]) == repr(expected)
     cells = written(query, RowFormat.CSV).removeprefix("v\n")
@@ -290,9 +291,10 @@ FITTING = """\
 
 
 def test_text_fits_a_terminal():
-    assert "".join(text_lines(QueryRows.from_arrow(WIDE), width=80)) == FITTING  # b has three quarters of it, 60
+    # b gets three quarters of the width, 60
+    assert "".join(text_lines(QueryRows.from_arrow(WIDE), width=80)) == FITTING
     narrow = "".join(text_lines(QueryRows.from_arrow(WIDE), width=5)).split()
-    assert narrow[:5] == ["id", "bigint", "----------", "1234567890", "5"]  # a number is whole
+    assert narrow[:5] == ["id", "bigint", "----------", "1234567890", "5"]  # a number is never cut
     assert narrow[5:] == ["(5", "more", "columns:", "kind", "=", "kkkkkkkkkkkkkkkk,", "a,", "b,", "day,", "c)"]
 
 
@@ -323,13 +325,13 @@ def test_parquet_refuses_what_it_cannot_hold():
     with pytest.raises(RequestError) as caught:
         packed(table, RowFormat.PARQUET)
     assert str(caught.value) == (
-        "Cannot write rows as parquet: it cannot hold column 'i', of type month_day_nano_interval; cast it in the "
-        "query, with CAST(... AS VARCHAR) [Request; field i]"
+        "Cannot write rows as parquet: the format cannot contain column 'i', of type month_day_nano_interval; "
+        "cast it in the query, with CAST(... AS VARCHAR) [Request; field i]"
     )
 
 
 def test_a_struct_of_many_fields_as_json(capsys):
-    """Each field of 60 is a struct of its own, of which one is null."""
+    """Each of 60 fields is a struct, and one of them is null."""
     fields = [f"'f{i}': {{'n': {i}, 't': 'x\"{i}', 'l': [{{'u': {i}.5}}, NULL]}}" for i in range(59)]
     text = f"SELECT {{{', '.join(fields)}, 'f59': CAST(NULL AS STRUCT(n INTEGER))}} AS s"
     assert main(["sql", text, "--format", "jsonl"]) == 0

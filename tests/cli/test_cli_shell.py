@@ -1,4 +1,4 @@
-"""`harness shell` from a pipe; how inputs are put together, and how they may go on."""
+"""`harness shell` from a pipe: how lines form inputs, and completions."""
 
 import io
 import re
@@ -54,10 +54,10 @@ def test_what_fails_is_a_line_and_the_next_statement_runs(shell):
     assert re.match(r'error: Cannot parse the query: .*"SELEC"', lines.pop(2))
     assert [lines.pop(2) for _ in range(2)] == ["LINE 1: SELEC", "        ^^^^^"]
     assert lines == [
-        "error: Cannot show a plan: there was no query yet; say one, .plan SELECT …",
+        "error: Cannot show a plan: there was no query yet; write one, as in .plan SELECT …",
         "error: There is no table sales.order; the nearest are sales.orders",
         "error: There is no command .what; the nearest is .help",
-        "error: Cannot write rows as arrow: say one of text, csv, json, jsonl",
+        "error: Cannot write rows as arrow: use one of text, csv, json, jsonl",
         "error: There is no table x; the nearest are days, sales.orders",
         "error: There is no table y; the nearest are days, sales.orders",
     ]
@@ -174,7 +174,7 @@ def test_completions_for_the_shells_of_the_system(variables, expected, monkeypat
 def test_a_shell_is_never_untrusted(shell, lake):
     code, out, err = shell("SELECT 1;", lake, "--untrusted")
     assert (code, out) == (2, "")
-    assert "a shell cannot be --untrusted: run each query with harness sql --untrusted" in err
+    assert "a shell cannot be --untrusted: use harness sql --untrusted for each query" in err
 
 
 def test_a_file_is_read_as_if_typed(shell, lake, tmp_path):
@@ -185,10 +185,10 @@ def test_a_file_is_read_as_if_typed(shell, lake, tmp_path):
     code, out, err = shell(f".read {outer}\n.read {latin}\n.read {tmp_path}/none.sql\n.read\nSELECT 4 AS d;")
     assert (code, out) == (2, "a\n1\nb\n2\nc\n3\nd\n4\n")
     assert err.replace(" [Request]", "").splitlines() == [
-        f"error: Cannot read statements from {outer}: it is being read, and would be without end",
-        f"error: Cannot read statements from {latin}: it is not UTF-8; say a file",
-        f"error: Cannot read statements from {tmp_path}/none.sql: No such file or directory; say a file",
-        "error: Cannot read statements from nothing: Is a directory; say a file",
+        f"error: Cannot read statements from {outer}: it is already being read, so it would never end",
+        f"error: Cannot read statements from {latin}: it is not UTF-8; name a file",
+        f"error: Cannot read statements from {tmp_path}/none.sql: No such file or directory; name a file",
+        "error: Cannot read statements from nothing: Is a directory; name a file",
     ]
 
 
@@ -203,5 +203,5 @@ def test_the_timer_does_not_mix_with_the_rows(shell):
     code, out, err = shell(".timer on\n.mode csv\nSELECT 1 AS a;\n.timer off\nSELECT 2 AS b;\n.timer\n")
     assert (code, out) == (2, "a\n1\nb\n2\n")
     assert re.fullmatch(
-        r"run time \d+\.\d{3} s\nerror: Cannot set the timer to nothing: say on or off \[Request\]\n", err
+        r"run time \d+\.\d{3} s\nerror: Cannot set the timer to nothing: use on or off \[Request\]\n", err
     )

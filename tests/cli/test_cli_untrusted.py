@@ -1,4 +1,4 @@
-"""`--untrusted`: what goes to the worker, and what becomes of what it gives back. One test starts one."""
+"""`--untrusted`: the request to the worker, and the handling of its results. One test starts a real worker."""
 
 import io
 import re
@@ -21,7 +21,7 @@ def table(tmp_path_factory):
 
 @pytest.fixture
 def worker(monkeypatch):
-    """Workers that give back what the test says, and what they were started with."""
+    """Workers that return a chosen result and record their requests."""
 
     class Worker:
         answer = WorkerResult(0, b"rows\n", "")
@@ -40,7 +40,7 @@ def worker(monkeypatch):
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux can hold a worker to all limits")
 def test_a_query_in_a_worker(table, capfd):
-    """It opens the table as the command here would; of a file that is not the table's it only says why it may not."""
+    """The worker opens the table as this process would. It may not read other files, and only says why."""
     query = "SELECT id FROM t UNION ALL SELECT 1 FROM read_csv('/etc/passwd')"
     assert main(["sql", query, "--table", f"t={table}", "--untrusted"]) == 2
     out, err = capfd.readouterr()
@@ -126,18 +126,24 @@ def test_bounds(worker):
     ("command", "message"),
     [
         ("info s3://b/t --untrusted", "error: Cannot read an untrusted table that is not on a local disk"),
-        ("info {t} --untrusted --storage-option key=secret", "error: Cannot take --storage-option with --untrusted"),
-        ("diff {t} --untrusted", "error: Cannot run spark with --untrusted: .* take duckdb or oracle by --engines"),
-        ("scenarios run --engines spark --untrusted", "Cannot run spark with --untrusted: .* by --engines"),
-        ("diff {t} --engines duckdb,acme --untrusted", "error: Cannot run acme with --untrusted: acme is not known to"),
-        ("scenarios reread {t} --engine acme --untrusted", "Cannot run acme with --untrusted: .* oracle by --engine"),
+        ("info {t} --untrusted --storage-option key=secret", "error: Cannot combine --storage-option and --untrusted"),
+        ("diff {t} --untrusted", "error: Cannot run spark with --untrusted: .* use duckdb or oracle with --engines"),
+        ("scenarios run --engines spark --untrusted", "Cannot run spark with --untrusted: .* with --engines"),
+        (
+            "diff {t} --engines duckdb,acme --untrusted",
+            "error: Cannot run acme with --untrusted: acme may start its own",
+        ),
+        ("scenarios reread {t} --engine acme --untrusted", "Cannot run acme with --untrusted: .* oracle with --engine"),
         ("scenarios reread {t} --untrusted -o a.json -o b.json", "Cannot write more than one"),
-        ("diff --sql-file {t}/q.sql --untrusted", "no side may be a query, file or database"),
-        ("diff {t} rows.csv --untrusted", "no side may be a query, file or database"),
-        ("diff {t} --engines duckdb --output a.txt --output b.txt --untrusted", "--untrusted takes one report"),
-        ("scenarios run --keep d --untrusted", "with --untrusted and --keep, --python or --write-xfails"),
+        ("diff --sql-file {t}/q.sql --untrusted", "no side may be a query, file, or database"),
+        ("diff {t} rows.csv --untrusted", "no side may be a query, file, or database"),
+        (
+            "diff {t} --engines duckdb --output a.txt --output b.txt --untrusted",
+            "more than one report with --untrusted",
+        ),
+        ("scenarios run --keep d --untrusted", "with --untrusted and --keep, --python, or --write-xfails"),
         ("scenarios run -o x.json -o x.html --untrusted", "error: Cannot write more than one"),
-        ("info {t} --set bounds.memory_bytes=5", "--set bounds.NAME=VALUE and --set waived=NAME are for --untrusted"),
+        ("info {t} --set bounds.memory_bytes=5", "--set bounds.NAME=VALUE and --set waived=NAME require --untrusted"),
         ("info {t} --untrusted --set bounds.speed=5", "speed: there is no such name; there are bounds.memory_bytes"),
         ("info {t} --untrusted --set waived=speed", "error: Cannot waive 'speed'"),
     ],

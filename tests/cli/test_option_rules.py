@@ -1,4 +1,4 @@
-"""The rules of options that docs/reference/cli.md states, held over the parameters of every command."""
+"""The rules about options in docs/reference/cli.md, checked for the parameters of every command."""
 
 from collections import defaultdict
 from types import SimpleNamespace
@@ -8,14 +8,14 @@ import pytest
 from harness.cli.app import COMMANDS, imported
 
 SHORT = {"-c": "--command", "-k": "-k", "-n": "--max-rows", "-o": "--output", "-v": "--verbose"}
-"""Short options, and the option that each stands for in every command that has it."""
+"""Short options, and the long option that each means in every command."""
 LISTS = {"--columns", "--engines", "--exclude", "--ignore", "--keys", "--select"}
 METAVARS = {"--at": "WHEN", "--engine": "NAME", "--max-rows": "N", "--output": "FILE", "--table": "[NAME=]TABLE"}
 METAVARS |= dict.fromkeys(LISTS, "A,B")
 MAY_HOLD_COMMAS = {"DIR", "FILE", "SQL", "TEXT"}
-"""Values that a comma cannot separate, because they may hold one; so may those with a name, NAME=VALUE."""
+"""Values that cannot be separated by commas, because they may contain one. Values NAME=VALUE may too."""
 ONE_FOR_EACH_SIDE = {("diff", "--at")}
-"""The option that may be repeated although its values hold no comma."""
+"""The option that may be repeated although its values contain no comma."""
 OWN_TEXT = {
     "--format": "names the formats of the command",
     "--output": "of a report, it may be repeated; a script has one format",
@@ -23,10 +23,10 @@ OWN_TEXT = {
     "--engine": "scenarios reread takes readers of other projects too",
     "--max-rows": "head reads so many rows; diff counts differences",
 }
-"""Options of one meaning whose texts differ by command, and why."""
+"""Options with one meaning whose help differs by command, and why."""
 OPENING = ["--catalog", "--storage-option", "--allow-root", "--verbose", "--untrusted", "--set"]
 MOST = {"pull": 18, "diff": 22}
-"""The most options that a command has."""
+"""The maximum number of options of a command."""
 
 
 def options(name: str) -> list[SimpleNamespace]:
@@ -85,7 +85,7 @@ def test_one_engine_or_several_is_one_question(command):
 
 @pytest.mark.parametrize("command", [name for name in COMMANDS if name != "shell"])
 def test_a_format_has_a_place(command):
-    """Whatever has a format may go to a file; the shell alone writes many results."""
+    """Every command with formats can write to a file, except for the shell, which writes many results."""
     names = {option.name for option in EVERY[command]}
     assert "--format" not in names or "--output" in names
 

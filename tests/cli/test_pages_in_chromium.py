@@ -1,6 +1,6 @@
-"""The pages of `info`, `plan` and `history` in a real browser: widths, places of texts, accessibility.
+"""The pages of `info`, `plan`, and `history` in a real browser: widths, positions of texts, and accessibility.
 
-Skipped where no Chromium or Chrome is found on PATH.
+Skipped if neither Chromium nor Chrome is on PATH.
 """
 
 import pytest
@@ -15,7 +15,7 @@ EVIL = "<script>throw 1</script>&\"'"
 
 @pytest.fixture(scope="module")
 def pages(tmp_path_factory) -> dict[str, str]:
-    """The pages of a table with long partitions, deletes, and more snapshots than bars."""
+    """The pages of a table with long partition names, deletes, and more snapshots than bars."""
     place = tmp_path_factory.mktemp("pages")
     t = IcebergTable.create(
         place / "t", {"day": "string", "of": "string"}, partition_spec=[("day", "identity"), ("of", "identity")]
@@ -48,11 +48,11 @@ def test_pictures_fit_their_window(browser, pages, command, width):
     assert too_wide == 0
     assert right - left <= 60 * 16
     assert len(bars) == {"info": 12, "plan": 12, "history": 30}[command]
-    if width > 390:  # on a phone a text of wide letters may be cut
+    if width > 390:  # on a phone, a text with wide letters may be cut
         assert max(end for _, end, _ in texts) <= right + 1
     beside = [(a, b) for a in texts for b in texts if a is not b and abs(a[2] - b[2]) < 3 and a[0] <= b[0]]
     assert beside
-    assert [(a, b) for a, b in beside if a[1] > b[0]] == []  # none lies over another
+    assert [(a, b) for a, b in beside if a[1] > b[0]] == []  # no text overlaps another one
 
 
 @pytest.mark.parametrize("command", COMMANDS)

@@ -1,4 +1,4 @@
-"""Rows of checkpoints, as the tests of them write them."""
+"""Helpers to build checkpoint rows in tests."""
 
 from typing import Any
 
@@ -28,7 +28,7 @@ def add(path: str, **fields: Any) -> dict[str, Any]:
 
 
 def table(rows: Any, types: dict[str, pa.DataType] = TYPES) -> pa.Table:
-    """The rows of a checkpoint, with a column for each kind of action that occurs."""
+    """Return checkpoint rows as a table, with a column for each kind of action that occurs."""
     names = [name for name in types if any(name in row for row in rows)]
     return pa.table({name: pa.array([_body(row.get(name)) for row in rows], types[name]) for name in names})
 

@@ -1,4 +1,4 @@
-"""The change data feed: which rows, in which schema, and what is refused (delta C1 to C12)."""
+"""The change data feed: its rows, its schema, and refused requests (delta C1 to C12)."""
 
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,7 @@ from harness.writing.iceberg.builder import IcebergTable
 
 FEED = {"delta.enableChangeDataFeed": "true"}
 SCHEMA = {"id": "long", "part": "string"}
-START = 1_704_067_200_000  # 2024-01-01 00:00:00 UTC; each commit of these tests is a second later
+START = 1_704_067_200_000  # 2024-01-01 00:00:00 UTC; each commit in these tests follows a second later
 
 
 def create(folder: Path, schema: dict[str, str] = SCHEMA, **more: Any) -> DeltaTable:
@@ -26,26 +26,23 @@ def numbered(*ids: int, part: str = "p") -> list[dict[str, Any]]:
 
 
 def moment(milliseconds: int) -> str:
-    """The time so long after `START`."""
+    """Return the time that is `seconds` after `START`."""
     return f"timestamp={START + milliseconds}"
 
 
 def changes(table: DeltaTable, *arguments: Any, **more: Any) -> list[tuple[Any, ...]]:
-    """(version, change type, id, …) of each change, sorted; times are tested apart."""
+    """Return (version, change type, id, …) of each change, sorted. Times are tested separately."""
     read = harness.open_table(str(table.directory)).changes(*arguments, **more).to_arrow()
     rows = [{k: v for k, v in row.items() if k != "_commit_timestamp"} for row in read.to_pylist()]
     return sorted((row.pop("_commit_version"), row.pop("_change_type"), *row.values()) for row in rows)
 
 
 def ids(table: DeltaTable, version: int) -> dict[str, list[int]]:
-    """The ids of one version's changes, by change type."""
+    """Return the ids that one version changed, by change type."""
     found: dict[str, list[int]] = {}
     for _, kind, key, *_ in changes(table, version, version):
         found.setdefault(kind, []).append(key)
     return found
-
-
-# -- which rows -------------------------------------------------------------------------------------------------------
 
 
 def test_a_file_removed_twice_in_one_commit_is_refused(tmp_path):
@@ -72,11 +69,8 @@ def test_a_bare_remove_of_an_unknown_file_is_refused(tmp_path):
     )
 
 
-# -- which versions ---------------------------------------------------------------------------------------------------
-
-
 def history(folder: Path, **more: Any) -> DeltaTable:
-    """Versions 1 to 3, each with one row whose id is the version, 10 seconds apart."""
+    """Versions 1 to 3, 10 seconds apart. Each adds one row whose id is the version."""
     table = create(folder, **more)
     for version in (1, 2, 3):
         table.append(table.write_data(numbered(version)), timestamp=START + 10_000 * version)
@@ -148,7 +142,7 @@ def test_out_of_range_may_be_empty(tmp_path, bounds):
 
 
 def test_cleaned_up_versions_are_refused(tmp_path):
-    """delta C2: a range that may have lost commits gives no rows at all."""
+    """A range that may have lost commits returns no rows at all (delta C2)."""
     table = history(tmp_path)
     table.checkpoint(version=2)
     table.expire_log(2)
@@ -160,10 +154,7 @@ def test_cleaned_up_versions_are_refused(tmp_path):
         changes(table, moment(0))
 
 
-# -- what is refused --------------------------------------------------------------------------------------------------
-
-
-def test_a_column_called_like_one_of_the_feed_is_refused(tmp_path):
+def test_a_column_with_the_name_of_a_feed_column_is_refused(tmp_path):
     """delta C10"""
     table = create(tmp_path, {"id": "long", "_Commit_Version": "long"})
     with pytest.raises(harness.InvalidTableError, match="has a column '_Commit_Version'"):
@@ -186,7 +177,7 @@ def test_other_schema_changes_are_refused(tmp_path, evolve, reason):
     evolve(table)
     with pytest.raises(harness.RequestError, match=f"changes of version 1 in the schema of version 2: {reason}"):
         changes(table, 1)
-    assert len(changes(table, 1, 1)) == 1  # each side of the change can be read
+    assert len(changes(table, 1, 1)) == 1  # Both sides of the change can be read.
     assert changes(table, 2) == []
 
 
@@ -203,9 +194,6 @@ def test_iceberg_tables_have_no_feed(tmp_path):
     table = IcebergTable.create(tmp_path / "t", {"id": "long"})
     with pytest.raises(harness.UnsupportedError, match="iceberg tables have no change data feed"):
         harness.open_table(table.location).changes(0)
-
-
-# -- how it is read ---------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("column", ["_row_id", "_deleted", "nothing"])

@@ -1,4 +1,4 @@
-"""Statistics that stay in a checkpoint until a plan asks: of the right files, and of no more than damage leaves."""
+"""Lazily read statistics of checkpoints: they belong to the right files, and damaged ones are not used."""
 
 from datetime import UTC, datetime
 from pathlib import Path
@@ -19,7 +19,7 @@ STRUCT = pa.struct([("numRecords", pa.int64()), ("minValues", pa.struct([("id", 
 
 
 def part(first: int, adds: list[dict[str, object] | None], *, texts: bool = True) -> CheckpointPart:
-    """A file of row groups of two rows."""
+    """Return a checkpoint file with row groups of two rows."""
     fields = [("path", pa.string()), *([("stats", pa.string())] if texts else []), (STATS_STRUCT, STRUCT)]
     sink = pa.BufferOutputStream()
     pq.write_table(pa.table({"add": pa.array(adds, pa.struct(fields))}), sink, row_group_size=2)
@@ -39,27 +39,27 @@ def read(parts: list[CheckpointPart], rows: list[int], structs: list[tuple[str, 
     return [found[place] for place in range(len(rows))]
 
 
-def test_statistics_are_those_of_the_rows_asked_for_in_that_order():
+def test_statistics_are_returned_in_the_order_of_the_requested_rows():
     parts = [part(0, [add("a"), None, add("c"), add("d"), add("e")]), part(5, [None, add("g")])]
     assert read(parts, [6, 0, 3, 4], []) == [("g", None), ("a", None), ("d", None), ("e", None)]
 
 
 @pytest.mark.parametrize("texts", [True, False])
-def test_structs_are_read_where_a_row_has_no_text_and_only_what_is_asked_for(texts):
+def test_structs_are_read_for_rows_without_text_and_only_requested_fields(texts):
     parts = [part(0, [None, add(None, 1), add("c" if texts else None, 2), add(None, 3)], texts=texts)]
     (_, second), (_, fourth) = read(parts, [1, 3], [("numRecords",), ("minValues", "id")])
     assert second == {"numRecords": 1, "minValues": {"id": 2}}
     assert fourth == {"numRecords": 3, "minValues": {"id": 4}}
 
 
-def test_a_name_with_a_dot_is_no_path():
+def test_a_name_with_a_dot_is_not_a_path():
     ((_, found),) = read([part(0, [add(None, 1)])], [0], [("numRecords",), ("minValues", "a.b")])
     assert found["minValues"]["a.b"] == 3
 
 
 @pytest.mark.parametrize("stats_json", [False, True], ids=["structs", "structs beside one text"])
 def test_bounds_in_int96_beyond_the_range_of_nanos_lose_no_row(tmp_path, stats_json):
-    """F10. Databricks writes them so; in nanos 2960 would be 1791."""
+    """Databricks writes INT96 bounds. In nanoseconds, the year 2960 would become 1791 (delta F10)."""
     within = {"type": "struct", "fields": [{"name": "at", "type": "timestamp", "nullable": True, "metadata": {}}]}
     table = DeltaTable.create(tmp_path / "t", {"id": "long", "at": "timestamp", "in": within})
     far, near = (datetime(year, 5, 1, tzinfo=UTC) for year in (2960, 2020))
@@ -82,7 +82,7 @@ def test_bounds_in_int96_beyond_the_range_of_nanos_lose_no_row(tmp_path, stats_j
 
 
 def viewed(type_: pa.DataType) -> pa.DataType:
-    """The type with views of texts, at every level, as delta-rs has them in memory."""
+    """Return the type with string views at every level, as delta-rs holds texts in memory."""
     if pa.types.is_struct(type_):
         return pa.struct([field.with_type(viewed(field.type)) for field in type_])
     if pa.types.is_map(type_):
@@ -91,7 +91,7 @@ def viewed(type_: pa.DataType) -> pa.DataType:
 
 
 @pytest.mark.parametrize("stats_json", [True, False], ids=["texts", "structs"])
-def test_what_layout_the_writer_of_a_checkpoint_had_does_not_matter(tmp_path, stats_json):
+def test_the_arrow_layout_of_a_checkpoint_does_not_matter(tmp_path, stats_json):
     table = DeltaTable.create(tmp_path / "t", {"s": "string"}, configuration={"a": "b"})
     table.append(*(table.write_data([{"s": text}]) for text in "abc"))
     table.checkpoint(stats_json=stats_json, stats_parsed=True)
@@ -106,7 +106,7 @@ def test_what_layout_the_writer_of_a_checkpoint_had_does_not_matter(tmp_path, st
 
 
 def damaged(folder: Path) -> tuple[str, bytes]:
-    """A table whose checkpoint has statistics that no longer decode, and the bytes of the whole checkpoint."""
+    """A table whose checkpoint has statistics that cannot be decoded, and the bytes of the intact checkpoint."""
     table = DeltaTable.create(folder / "t", {"id": "long"})
     table.append(*(table.write_data([{"id": 10 * i}, {"id": 10 * i + 9}]) for i in range(6)))
     table.checkpoint()
@@ -131,4 +131,4 @@ def test_damaged_statistics_of_an_untrusted_table_are_an_error(tmp_path):
     path.write_bytes(whole)
     assert (
         harness.open_table(location, untrusted=True).snapshot().plan(where="id = 25").files.num_rows == 6
-    )  # none skipped
+    )  # no file is skipped

@@ -54,15 +54,15 @@ def refused(root: Path, checkpoint: Checkpoint) -> CorruptFileError | MissingFil
 
 
 @pytest.mark.parametrize("bystander", [PROTOCOL, {"remove": {"path": "b"}}], ids=["protocol", "tombstone"])
-def test_a_row_of_two_actions_does_not_hide_one_of_none(tmp_path, bystander):
-    """Counted in sum, as many actions as rows; and the file `a` would be gone."""
+def test_a_row_with_two_actions_does_not_hide_a_row_without_one(tmp_path, bystander):
+    """The total number of actions equals the number of rows, but the file `a` would be lost."""
     rows = [METADATA, add("c") | bystander, {}] + ([PROTOCOL] if bystander is not PROTOCOL else [])
     error = refused(tmp_path, classic(write(tmp_path, "5.checkpoint.parquet", rows)))
     assert f"1 of its {len(rows)} rows hold more than one action" in error.message
 
 
 def test_every_lost_row_is_found_in_a_file_of_many_batches(tmp_path):
-    """Rows are told apart over batches and row groups; unknown actions beside them make up for none."""
+    """Rows are counted over batches and row groups. Unknown actions in other rows do not compensate for lost ones."""
     types = TYPES | {"future": pa.struct({"x": pa.int64()})}
     rows = [PROTOCOL, METADATA] + [add(f"f{n}") for n in range(40_000)] + [{"future": {"x": 1}}]
     rows[35_000] = {}
@@ -70,7 +70,7 @@ def test_every_lost_row_is_found_in_a_file_of_many_batches(tmp_path):
     assert "1 of its 40003 rows hold no action" in error.message
 
 
-def test_rows_with_unknown_actions_are_passed_over(tmp_path):
+def test_rows_with_unknown_actions_are_skipped(tmp_path):
     types = TYPES | {"future": pa.struct({"x": pa.int64()}), "commitInfo": pa.struct({"y": pa.int64()})}
     rows = [PROTOCOL, METADATA, add("a"), {"future": {"x": 1}}, {"commitInfo": {"y": 1}}]
     got = read(tmp_path, classic(write(tmp_path, "5.checkpoint.parquet", rows, types)))
@@ -79,7 +79,7 @@ def test_rows_with_unknown_actions_are_passed_over(tmp_path):
 
 @pytest.mark.parametrize("action", ["add", "remove"])
 @pytest.mark.parametrize("key", ["storageType", "pathOrInlineDv", "sizeInBytes", "cardinality"])
-def test_half_a_vector_is_refused(tmp_path, action, key):
+def test_an_incomplete_vector_is_refused(tmp_path, action, key):
     rows = [add("x"), {action: {"path": "y", "size": 1, "deletionVector": {**vector("d"), key: None}}}]
     got = refused(tmp_path, classic(write(tmp_path, "5.checkpoint.parquet", rows)))
     assert "deletion vector of y is incomplete" in got.message

@@ -17,7 +17,7 @@ TOGETHER = (
 
 
 def log(times: Mapping[int, int | None], *, classic: tuple[int, ...] = ()) -> LogListing:
-    """Commits with these modification times, and checkpoints."""
+    """Return a log of commits with these modification times, and of checkpoints."""
     commits = (Entry(f"{version:020d}.json", 7, time) for version, time in times.items())
     return listing_from_entries(
         "/t", [*commits, *(Entry(f"{version:020d}.checkpoint.parquet", 7, 0) for version in classic)]
@@ -69,7 +69,7 @@ def test_storage_without_times() -> None:
     )
 
 
-# Files copied at 9000, in the wrong order. In-commit timestamps since version 3.
+# The files were copied at 9000 in the wrong order. In-commit timestamps exist since version 3.
 COPIED = log({0: 9003, 1: 9002, 2: 9001, 3: 9000, 4: 9000, 5: 9000})
 IN_COMMIT = {3: 1000, 4: 1100, 5: 1200}
 
@@ -106,7 +106,7 @@ def test_times_out_of_range_with_in_commit_timestamps(listing: LogListing, asked
     ("times", "asked"), [((1000, 3000, 2000), 2000), ((1000, 2000, 2000), 2000), ((3000, 2000, 1000), 1000)]
 )
 def test_in_commit_timestamps_that_do_not_increase(times: tuple[int, ...], asked: int) -> None:
-    """A search in them would find any version, or none."""
+    """A binary search in such timestamps could return any version."""
     history = with_in_commit(log({0: 9, 1: 9, 2: 9}), InCommitTimestamps(), dict(enumerate(times)))
     with pytest.raises(InvalidTableError, match=r"in-commit timestamps must increase, but version \d has") as raised:
         history.version_at(asked)

@@ -23,9 +23,6 @@ def stored(path: str, *, length: int, record_count: int, offset: int = 1) -> Sto
     return StoredVector(path=path, physical=path, format="bin", offset=offset, length=length, record_count=record_count)
 
 
-# -- Z85
-
-
 @pytest.mark.parametrize(
     ("text", "message"),
     [
@@ -38,9 +35,6 @@ def stored(path: str, *, length: int, record_count: int, offset: int = 1) -> Sto
 def test_z85_refuses(text, message):
     with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
         decode_z85(text)
-
-
-# -- where vectors are
 
 
 @pytest.mark.parametrize(
@@ -57,9 +51,6 @@ def test_path_is_refused(kind, text, reason, rule):
     assert str(caught.value) == (
         f"Cannot read deletion vector: its {reason}. Restore the table [DeletionVectorError; rule delta {rule}]"
     )
-
-
-# -- inline
 
 
 DATA = bitmap_bytes([1, 2, 9], "portable")
@@ -87,9 +78,6 @@ def test_broken_inline_vector(text, size, cardinality, rule):
     with pytest.raises(CorruptDeleteError) as caught:
         decode_inline(InlineVector(text=text, length=size, record_count=cardinality))
     assert (caught.value.rule, caught.value.cause) == (rule, "DeletionVectorError")
-
-
-# -- in files
 
 
 def frame(data: bytes = DATA, *, length: int | None = None, checksum: int | None = None) -> bytes:
@@ -126,13 +114,13 @@ def vectors_file(path: Path, *positions: list[int], version: int = 1) -> list[St
 
 
 def load(*vectors: StoredVector):
-    """Reads vectors of one file."""
+    """Read the vectors of one file."""
     targets = {i: f"f{i}" for i in range(len(vectors))}
     return read_vectors(Storage(), vectors[0].physical, dict(enumerate(vectors)), targets)
 
 
 @pytest.mark.parametrize("wrong", [{"length": -8}, {"offset": -5}], ids=str)
-def test_a_vector_at_no_place(tmp_path, wrong):
+def test_a_vector_at_an_invalid_position(tmp_path, wrong):
     (vector,) = vectors_file(tmp_path / "v.bin", [7])
     with pytest.raises(CorruptDeleteError, match="expected 0 or more"):
         load(replace(vector, **wrong))

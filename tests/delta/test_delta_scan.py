@@ -14,7 +14,7 @@ def snapshot(table: DeltaTable, **how: Any) -> harness.Snapshot:
 
 @pytest.fixture
 def table(tmp_path) -> DeltaTable:
-    """Ids 0 to 9 in partition eu, 10 to 19 in us, 20 to 29 in none."""
+    """A table with ids 0 to 9 in partition eu, 10 to 19 in us, and 20 to 29 in the null partition."""
     table = DeltaTable.create(tmp_path / "t", {"id": "long", "region": "string"}, partition_columns=["region"])
     for region, start in (("eu", 0), ("us", 10), (None, 20)):
         table.append(table.write_data([{"id": start + i, "region": region} for i in range(10)]))

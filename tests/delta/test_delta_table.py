@@ -11,7 +11,7 @@ from harness.writing.iceberg.builder import IcebergTable
 
 @pytest.fixture
 def table(tmp_path) -> DeltaTable:
-    """Version 1: id 1 in eu; 2: and id 2 in us; 3: a column more; 4: without id 1."""
+    """A table of 4 versions: 1 adds id 1 in eu, 2 adds id 2 in us, 3 adds a column, and 4 removes id 1."""
     schema = {"id": "long", "region": "string"}
     table = DeltaTable.create(tmp_path / "t", schema, partition_columns=["region"], timestamp=1_000_000_000_000)
     first = table.write_data([{"id": 1, "region": "eu"}])
@@ -30,9 +30,6 @@ def ids(snapshot: harness.Snapshot) -> list[int]:
     return sorted(snapshot.to_arrow(columns=["id"]).column(0).to_pylist())
 
 
-# -- what is where
-
-
 def test_format_of_both(tmp_path):
     DeltaTable.create(tmp_path / "t", {"id": "long"})
     IcebergTable.create(tmp_path / "i", {"id": "long"})
@@ -48,7 +45,7 @@ def test_format_of_both(tmp_path):
     assert harness.open_table(location, format_hint="iceberg").format == "iceberg"
 
 
-def test_a_folder_called_metadata_is_no_iceberg_table(table):
+def test_a_folder_named_metadata_is_not_an_iceberg_table(table):
     (table.directory / "metadata").mkdir()
     (table.directory / "metadata" / "notes.txt").write_text("")
     assert opened(table).format == "delta"
@@ -82,9 +79,6 @@ def test_options_of_delta_are_refused_for_iceberg(tmp_path):
         harness.open_table(location).snapshot().plan(columns=["_row_commit_version"])
 
 
-# -- time travel
-
-
 @pytest.mark.parametrize(
     ("at", "error"),
     [
@@ -93,13 +87,13 @@ def test_options_of_delta_are_refused_for_iceberg(tmp_path):
         pytest.param("main", errors.RequestError, id="ref"),
     ],
 )
-def test_time_travel_that_cannot_be(table, at, error):
+def test_impossible_time_travel(table, at, error):
     with pytest.raises(error) as caught:
         opened(table).snapshot(at)
     assert caught.value.table == str(table.directory)
 
 
-# -- versions older than the retention (delta L37)
+# Versions older than the retention (delta L37).
 
 RETENTION = "delta.deletedFileRetentionDuration"
 
@@ -116,7 +110,7 @@ def test_old_versions_are_refused_where_retention_is_enforced(table, at):
     )
 
 
-def test_the_retention_is_the_latest_versions_own(table):
+def test_the_retention_of_the_latest_version_counts(table):
     table.set_configuration({RETENTION: "interval 10000 weeks"})
     assert ids(opened(table, enforce_retention=True).snapshot(2)) == [1, 2]
     table.set_configuration({RETENTION: "interval 1 month"})

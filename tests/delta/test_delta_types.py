@@ -1,4 +1,4 @@
-"""Schemas in JSON: types, fields and the annotations of column mapping, and what of them is refused."""
+"""Schemas in JSON: types, fields, column mapping annotations, and refused schemas."""
 
 import json
 
@@ -103,7 +103,7 @@ def test_unknown_kind_of_nested_type_is_refused():
         '{"type":"array","elementType":"long"}',
     ],
 )
-def test_what_is_no_schema_is_refused(text):
+def test_invalid_schemas_are_refused(text):
     with pytest.raises(InvalidTableError) as error:
         parse_schema(text)
     assert error.value.cause == "SchemaError"

@@ -23,7 +23,7 @@ def us(days, hour=0, minute=0, second=0, micros=0):
 
 
 def same(left, right):
-    """Equality that tells -0.0 from 0.0, bool from int, and scales of decimals apart."""
+    """Return whether values are equal, with -0.0 and 0.0, bool and int, and decimals of different scales distinct."""
     if isinstance(right, float):
         return isinstance(left, float) and struct.pack(">d", left) == struct.pack(">d", right)
     return left == right and type(left) is type(right) and repr(left) == repr(right)

@@ -74,8 +74,8 @@ def test_columns_resolve_as_single_paths_do(recorded):
 
 
 @given(st.lists(PIECES, min_size=1, max_size=5).map("".join), st.lists(PIECES, min_size=1, max_size=5).map("".join))
-def test_two_paths_have_one_key_where_they_name_one_file(one, other):
-    """Whether set both or neither or apart, and whether either begins with the table's folder."""
+def test_two_paths_have_the_same_key_if_they_name_the_same_file(one, other):
+    """The keys are equal in one call and in two, whether or not a path starts with the table's folder."""
     for root in (LOCAL, REMOTE):
         spelled = [one, other, f"{root.prefix}{one}", f"{root.prefix}{other}"]
         try:
@@ -108,7 +108,7 @@ def test_file_ids_hold_the_deletion_vector():
     assert ids_of(pa.table(files)).to_pylist() == ["/a\x00ux@4", "/a\x00ux", "/a\x00ix@4", "/b"]
 
 
-# Writers that put a file elsewhere than where the log's path, decoded once, leads (delta L38).
+# Some writers put a file at another location than its path in the log, decoded once (delta L38).
 @pytest.mark.parametrize("engine", ["duckdb", pytest.param("spark", marks=pytest.mark.harness_spark)])
 @pytest.mark.parametrize(
     ("recorded", "stored"),
@@ -119,7 +119,7 @@ def test_file_ids_hold_the_deletion_vector():
         pytest.param("a%3Ab.parquet", "a%3Ab.parquet", id="a file's name"),
     ],
 )
-def test_a_missing_file_that_is_there_in_another_spelling_is_named(tmp_path, recorded, stored, engine):
+def test_a_missing_file_that_exists_under_another_spelling_is_named(tmp_path, recorded, stored, engine):
     made = DeltaTable.create(tmp_path / "t", {"id": "long"})
     handle = made.write_data([{"id": 1}], path="plain.parquet", recorded=recorded)
     made.append(handle)

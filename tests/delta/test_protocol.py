@@ -68,11 +68,8 @@ def test_contradictions_are_refused(given, message):
     assert error.value.rule == "delta P1"
 
 
-# Properties (R12).
-
-
 @pytest.mark.parametrize("text", ["", "1", "yes", " true", "truth"])
-def test_other_text_is_no_boolean(text):
+def test_other_texts_are_not_booleans(text):
     with pytest.raises(InvalidTableError, match=r"delta\.enableRowTracking"):
         is_enabled({"delta.enableRowTracking": text}, "delta.enableRowTracking")
 

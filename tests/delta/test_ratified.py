@@ -1,4 +1,4 @@
-"""Tables that a catalog manages: read by its answer, or as far as they are published (frontier F4)."""
+"""Tables that a catalog manages, read with the catalog's answer or up to the published version (frontier F4)."""
 
 from pathlib import Path
 
@@ -12,7 +12,7 @@ from harness.writing.delta.builder import DeltaTable
 
 UUID = "7d17ac10-5cc3-401b-bd1a-9c82dd2ea032"
 OTHER = "b91807ba-fe18-488c-a15e-c4807dbd2174"
-"""When version 0 was committed; the others follow a second apart."""
+"""The time of version 0. Each version follows a second after the previous one."""
 
 
 def v(version: int, uuid: str = UUID) -> str:
@@ -20,7 +20,7 @@ def v(version: int, uuid: str = UUID) -> str:
 
 
 def managed(place: Path, *, feature: str = "catalogManaged", **configuration: str) -> DeltaTable:
-    """Version n adds the id n, up to version 4."""
+    """A managed table up to version 4. Version n adds the id n."""
     table = DeltaTable.create(
         place / "t",
         {"id": "long"},
@@ -59,25 +59,25 @@ def file(table: DeltaTable, name: str) -> Path:
         (3, [f"..\\{v(3)}"], "expected the name of a staged commit"),
     ],
 )
-def test_an_answer_that_cannot_be_one_is_refused(max_version, ratified, words):
+def test_an_invalid_answer_is_refused(max_version, ratified, words):
     with pytest.raises(errors.RequestError, match=words) as error:
         catalog_answer(max_version, ratified)
     assert (error.value.cause, error.value.rule) == ("CatalogAnswer", "frontier F4.4")
 
 
-def test_without_a_catalog_the_table_is_refused_and_what_to_do_is_said(tmp_path):
+def test_without_a_catalog_the_table_is_refused_with_advice(tmp_path):
     table = managed(tmp_path)
     with pytest.raises(errors.UnsupportedError) as error:
         harness.open_table(str(table.directory))
     assert str(error.value) == (
         "Cannot read a catalog-managed table (feature 'catalogManaged') without its catalog, which alone knows the "
-        "newest commits. Open the table by its name in the catalog, or pass the catalog's answer as max_version and "
-        "ratified; published_only reads the published versions, which may be older "
+        "newest commits. Open the table by its name in the catalog, or pass the catalog's answer as max_version "
+        "and ratified; published_only reads the published versions, which may be older "
         f"[CatalogManaged; table {table.directory}, rule frontier F4.3]"
     )
 
 
-def test_a_published_commit_that_is_torn_is_not_passed_over(tmp_path):
+def test_a_torn_published_commit_is_not_skipped(tmp_path):
     table = managed(tmp_path)
     file(table, f"{3:020}.json").write_text("")
     with pytest.raises(errors.CorruptFileError, match="commit 3 is an empty file"):
@@ -92,7 +92,7 @@ def test_a_published_commit_that_is_torn_is_not_passed_over(tmp_path):
         ({"format_hint": "iceberg", "published_only": True}, "Invalid option published_only: the table is iceberg"),
     ],
 )
-def test_options_that_do_not_go_together(tmp_path, options, words):
+def test_incompatible_options(tmp_path, options, words):
     with pytest.raises(errors.RequestError, match=words):
         harness.open_table(str(tmp_path), **options)
 
@@ -118,7 +118,7 @@ def test_the_answer_on_the_command_line(tmp_path, capfd):
     assert "No such file" in capfd.readouterr().err
 
 
-def test_every_error_is_of_harness(tmp_path):
+def test_every_error_is_a_harness_error(tmp_path):
     table = managed(tmp_path)
     for answer in ([v(9)], [(4, b"\xff")], [(4, b"[]\n")]):
         with pytest.raises(errors.HarnessError):

@@ -33,7 +33,7 @@ def remove(path, **fields):
 
 
 class Log:
-    """A log written by hand below `root`."""
+    """A log below `root` that tests write by hand."""
 
     def __init__(self, root: Path):
         self.root = root
@@ -103,7 +103,7 @@ def test_partitioned_table_needs_partition_values(log):
         log.state()
 
 
-def test_unpartitioned_table_does_without_partition_values(log):
+def test_unpartitioned_table_needs_no_partition_values(log):
     log.commits(START)
     log.checkpoint(0, *START, {"add": {"path": "b", "size": 1}})
     assert log.state().files.column("partition_values").to_pylist() == [[]]
@@ -117,13 +117,13 @@ def test_malformed_checksum_is_a_warning(log, text):
 
 
 def in_parts(log, protocol):
-    """Version 1 as commits, and as a checkpoint in two parts, which has other files; and version 2."""
+    """A log with version 1 as commits and as a checkpoint in two parts with other files, and with version 2."""
     log.commits([protocol, METADATA, add("a")], [add("b")], [add("c")])
     log.checkpoint(1, protocol, METADATA, add("p"), part=f".{1:010d}.{2:010d}")
     log.checkpoint(1, add("q"), part=f".{2:010d}.{2:010d}")
 
 
-def test_a_checkpoint_in_parts_is_refused_where_nothing_else_gives_the_version(log):
+def test_a_checkpoint_in_parts_is_refused_if_nothing_else_has_the_version(log):
     in_parts(log, V2_PROTOCOL)
     (log.directory / f"{0:020d}.json").unlink()
     with pytest.raises(CorruptFileError, match="in parts: the table has the feature v2Checkpoint") as caught:
@@ -139,8 +139,11 @@ def test_many_actions_are_reconciled_in_pieces(log, monkeypatch):
     assert sorted(log.live()) == names[5:]
 
 
-def test_a_version_that_follows_another_is_the_one_that_is_replayed(tmp_path):
-    """Adds, removes and a checkpoint between: `is_next_commit` tells where one more commit makes the next version."""
+def test_adding_one_commit_equals_a_full_replay(tmp_path):
+    """The log has adds, removes, and a checkpoint in between.
+
+    `is_next_commit` finds the versions that need only one more commit.
+    """
     table = DeltaTable.create(tmp_path / "t", {"id": "long"})
     files = [table.write_data([{"id": number}]) for number in range(6)]
     table.append(files[0], files[1])
@@ -163,7 +166,7 @@ def test_a_version_that_follows_another_is_the_one_that_is_replayed(tmp_path):
 
 
 def test_a_check_of_all_versions_reads_each_commit_a_few_times(tmp_path, monkeypatch):
-    """A replay of its own for each of 40 versions would read commits 800 times."""
+    """Replaying the log separately for each of 40 versions would read commits 800 times."""
     table = DeltaTable.create(tmp_path / "t", {"id": "long"})
     for number in range(40):
         table.append(table.write_data([{"id": number}]))

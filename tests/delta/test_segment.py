@@ -1,4 +1,4 @@
-"""The segment of a log: its files, the hint of its last checkpoint, and the commits and checkpoints."""
+"""The segment of a log: the hint `_last_checkpoint`, commits, and checkpoints."""
 
 import hashlib
 from collections.abc import Iterable
@@ -36,7 +36,7 @@ LAGGING = log(range(21), classic=[10, 20])
         (None, 99, "version 99, but the newest in the log is 20: newer files may be lost"),
     ],
 )
-def test_the_hint_changes_nothing_but_warnings(version, hint, warning):
+def test_the_hint_only_changes_warnings(version, hint, warning):
     segment = choose_segment(replace(LAGGING, hint=Hint(hint)), version)
     plain = choose_segment(LAGGING, version)
     assert (segment.checkpoint, segment.commits) == (plain.checkpoint, plain.commits)
@@ -59,7 +59,7 @@ def write(root: Path, *names: str) -> None:
         pytest.param(errors.RequestError("wrong"), 1, id="request"),
     ],
 )
-def test_what_is_tried_twice(tmp_path: Path, error: errors.HarnessError, tries: int) -> None:
+def test_missing_files_are_tried_twice(tmp_path: Path, error: errors.HarnessError, tries: int) -> None:
     write(tmp_path, f"{v(0)}.json")
     seen: list[LogListing] = []
     if error.file is not None:
@@ -76,7 +76,8 @@ def test_what_is_tried_twice(tmp_path: Path, error: errors.HarnessError, tries: 
 
 
 GOOD = b'{"version":10,"size":3,"parts":2}'
-# The example of the protocol's section on JSON checksums, and a version; the checksum is of the canonical text.
+# The example in the protocol's section on JSON checksums, with a version. The checksum is computed from the canonical
+# text.
 EXAMPLE = (
     """{"k0":"'v 0'", "k1":{"k2": 2, "k3": ["v3", [1, 2], {"k4": "v4", "k5": ["v5", "v6", "v7"]}]}, "version":10"""
 )

@@ -55,14 +55,14 @@ PARTITIONED = SCHEMA.fields[-2:]
 
 @pytest.fixture(autouse=True, scope="module")
 def _texts_together():
-    """A few texts are parsed one by one, as damaged ones are; here, sound ones go the way of many."""
+    """Parse all texts at once. By default, few texts are parsed one by one, like damaged ones."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(statistics, "FEW_TEXTS", 0)
         yield
 
 
 def files(*stats: Any, partitions: list[Any] | None = None, structs: pa.Array | None = None) -> pa.Table:
-    """Live files with these statistics (texts, or values to dump) and partition values."""
+    """Return live files with these statistics (texts, or values to dump) and partition values."""
     size = len(stats)
     columns: dict[str, Any] = {f.name: pa.nulls(size, f.type) for f in FILES_STATE}
     columns |= {name: [f"f{i}" for i in range(size)] for name in ("path", "key")}
@@ -85,14 +85,14 @@ def stats(
     }
 
 
-def verdicts(table: pa.Table, where: str) -> list[int]:
+def decisions(table: pa.Table, where: str) -> list[int]:
     tuples = partition_tuples(table, PARTITIONED)
     return skip_files(FilesStatistics(table, None, "t"), tuples, SCHEMA, parse_filter(where, SCHEMA).predicate).tolist()
 
 
 def is_kept(recorded: Any, where: str) -> bool:
-    (verdict,) = verdicts(files(recorded), where)
-    return verdict == KEPT
+    (decision,) = decisions(files(recorded), where)
+    return decision == KEPT
 
 
 def only(column: str, value: Any) -> dict[str, Any]:
@@ -107,14 +107,12 @@ def decimals(low: str, high: str) -> str:
     return f'{{"numRecords": 1, "minValues": {{"n": {low}}}, "maxValues": {{"n": {high}}}, "nullCount": {{"n": 0}}}}'
 
 
-# -- what is recorded, and what may be concluded from it
-
 PREFIX = "abcdefghijklmnopqrstuvwxyz012345"  # 32 characters
 T123, T1850, T1970 = "2024-01-01T00:00:00.123", "1850-01-01T00:00:00.000Z", "1970-01-01T00:00:00Z"
 
 
 def match_cases(recorded: Any, out: str = "", kept: str = "") -> list[tuple[Any, str, bool]]:
-    """What one file's statistics rule out, and what they do not."""
+    """Return cases of filters that one file's statistics rule out, and of filters that they do not rule out."""
     return [
         (recorded, where, said) for said, text in ((False, out), (True, kept)) for where in text.split("; ") if where
     ]
@@ -142,7 +140,7 @@ CASES = [
             stats("i", None, None, nulls=9),
         )
     ),
-    # all rows null, and bounds beside it: neither is believed
+    # all rows are null, and there are bounds: neither is trusted
     *match_cases(stats("i", 1, 9, nulls=10), kept="i = 5; i IS NOT NULL; i IS NULL; i > 100"),
     *match_cases(stats("s", "a", "b", nulls=10), kept="s = 'a'; s IS NOT NULL"),
     (stats("i", 1, 9), "i > 100", False),
@@ -182,7 +180,7 @@ CASES = [
     (only("ts", "2024-01-01T01:00:00.000+01:00"), "ts > TIMESTAMPTZ '2024-01-01 00:30:00Z'", False),
     (only("ts", "2024-01-01T01:00:00.000-01:00"), "ts > TIMESTAMPTZ '2024-01-01 00:30:00Z'", True),
     (only("ts", "2024-01-01 00:00:00"), "ts > TIMESTAMPTZ '2025-01-01 00:00:00Z'", True),
-    # before 1901: offsets cut to minutes, days of the old calendar (T20)
+    # before 1901: offsets cut to minutes, and days in the old calendar (T20)
     (only("ts", T1850), "ts = TIMESTAMPTZ '1901-01-01 00:00:01Z'", False),
     (only("ts", "1901-01-01T00:00:00.000Z"), "ts < TIMESTAMPTZ '1900-12-31 23:59:59Z'", False),
     (only("ntz", "0100-01-01T00:00:00"), "ntz = TIMESTAMP '0099-12-30 00:00:00'", True),
@@ -206,7 +204,7 @@ CASES = [
     (only("f", 3.4), "f = 3.5::FLOAT", False),
     (only("d", 3.4), "d = 3.4000000953674316::DOUBLE", True),  # widened from float (T24)
     (only("d", 3.4), "d = 3.5", False),
-    # decimals, less what a double may have lost
+    # decimals, with the error that doubles may have
     *match_cases(decimals("12345678.01", "12345678.01"), "n = 12345678.02; n <> 12345678.01"),
     (decimals("123456789012345678.01", "123456789012345678.01"), "n = 123456789012345678.02", True),
     (decimals("123456789012345678.01", "123456789012345678.01"), "n = 123456789012360000.00", False),
@@ -214,7 +212,7 @@ CASES = [
     (decimals("1.0000000000000002", "1.0000000000000002"), "n <= 1", True),
     (decimals("92233720368547758.07", "92233720368547758.07"), "n > 99999999999999999", True),
     (decimals("1E40", "1E999999999"), "n = 1", True),
-    # longs are exact, or were no longs when they were written
+    # integers are exact, unless they were written as another type
     (only("i", 1e18), "i = 5", True),
     ('{"numRecords": 1, "minValues": {"i": 9.007199254740993E15}, "nullCount": {"i": 0}}', "i = 5", True),
     *match_cases(decimals("1E+3", "1000"), "n > 1000.00", "n = 1000.00"),
@@ -223,9 +221,9 @@ CASES = [
 
 @pytest.mark.parametrize(("recorded", "where", "kept"), CASES)
 def test_statistics_decide(recorded, where, kept):
-    """One text that is no JSON sends all of them the long way, one by one, and changes nothing."""
+    """A text that is not JSON makes all texts be parsed one by one, with the same results."""
     assert is_kept(recorded, where) is kept
-    first, second = verdicts(files(recorded, '{"numRecords": 10, "minValues": {"i": tru'), where)
+    first, second = decisions(files(recorded, '{"numRecords": 10, "minValues": {"i": tru'), where)
     assert (first == KEPT) is kept
     assert second == KEPT
 
@@ -248,9 +246,6 @@ def test_statistics_decide(recorded, where, kept):
 def test_record_counts(monkeypatch, text, count, few):
     monkeypatch.setattr(statistics, "FEW_TEXTS", few)
     assert record_counts(files(text, '{"numRecords":5}')).tolist() == [count, 5]
-
-
-# -- structs of checkpoints (F10)
 
 
 def struct(low: Any, high: Any, type_: pa.DataType, *, nulls: int | None = 0, rows: int | None = 10) -> pa.Array:
@@ -328,16 +323,16 @@ def test_struct_statistics(structs, type_, bounds):
         pytest.param(True, LONG, (None, None), id="no number"),
     ],
 )
-@pytest.mark.parametrize("neighbour", ["{}", "{damaged"])
-def test_bounds_in_text(value, type_, bounds, neighbour):
+@pytest.mark.parametrize("neighbor", ["{}", "{damaged"])
+def test_bounds_in_text(value, type_, bounds, neighbor):
     column = dt.Field(id=1, name="c", type=type_)
-    table = files(stats("c", value, value), neighbour)
+    table = files(stats("c", value, value), neighbor)
     found = read_statistics(table, statistics_columns(dt.Schema(fields=(column,)), [1])).bounds(column)
     assert found is not None
     assert (found.lower[0].as_py(), found.upper[0].as_py()) == bounds
 
 
-def test_text_goes_before_struct_and_damaged_text_behind_it():
+def test_text_has_priority_over_struct_unless_it_is_damaged():
     structs = struct(1, 5, pa.int64())
     assert row_bounds(structs, LONG, json.dumps(stats("c", 2, 3))) == (2, 3)
     assert row_bounds(structs, LONG, "{broken") == (1, 5)
@@ -350,11 +345,8 @@ def test_struct_that_lags_behind_the_schema():
     assert record_counts(files(None, structs=structs)).tolist() == [3]
 
 
-# -- partitions
-
-
 def test_partition_tuples_do_not_depend_on_where_chunks_end():
-    """Of names that differ in case the exact one counts, else the last that a file has (V8)."""
+    """Among names that differ in case, the exact one has priority, then the last one of a file (V8)."""
     maps = [
         [("P", "x"), ("P", "a")],
         [("p", "b"), ("P", "x")],
@@ -371,21 +363,19 @@ def test_partition_tuples_do_not_depend_on_where_chunks_end():
         assert found.tuples == ({20: "a"}, {20: "b"}, {20: None})
 
 
-def test_floats_are_told_apart_by_bits():
+def test_floats_are_compared_by_bits():
     column = dt.Field(id=1, name="x", type=dt.FloatType(64))
     table = files(*[None] * 5, partitions=[[("x", text)] for text in ("0.0", "-0.0", "NaN", "nan", "0")])
     assert partition_tuples(table, (column,)).indexes.tolist() == [0, 1, 2, 2, 0]
 
 
-# -- partition values and statistics together
-
 LISTED = ", ".join(f"'{number}'" for number in range(300))
 
 
 @pytest.mark.parametrize(
-    ("where", "value", "verdict"),
+    ("where", "value", "decision"),
     [
-        # The file has i from 1 to 9.
+        # The file has values of i from 1 to 9.
         pytest.param("p = 'a'", "a", KEPT, id="true"),
         pytest.param("p = 'a'", "b", BY_PARTITION, id="false"),
         pytest.param("p = 'a'", None, BY_PARTITION, id="unknown keeps no row"),
@@ -405,12 +395,10 @@ LISTED = ", ".join(f"'{number}'" for number in range(300))
         pytest.param("p NOT LIKE 'ab%'", "abc", BY_PARTITION, id="not like"),
     ],
 )
-def test_partition_values_and_statistics_decide(where, value, verdict):
+def test_partition_values_and_statistics_decide(where, value, decision):
     partition = [] if value is None else [("p", value)]
-    assert verdicts(files(stats("i", 1, 9), partitions=[partition]), where) == [verdict]
+    assert decisions(files(stats("i", 1, 9), partitions=[partition]), where) == [decision]
 
-
-# -- many files at once are decided as one by one
 
 NUMBERS = st.one_of(st.none(), st.integers(-3, 3))
 TEXTS = st.one_of(st.none(), st.sampled_from(["", "a", "ab", "b", "\U0010ffff", "a" * 20, "a" * 31 + "b"]))
@@ -469,7 +457,7 @@ def test_many_files_at_once(statistics, predicate):
 
 
 @pytest.mark.parametrize(("rows", "few"), [(1, 0), (2, 0), (3, 0), (100, 0), (100, 16)])
-def test_texts_are_parsed_some_at_a_time_with_the_same_values(monkeypatch, rows, few):
+def test_texts_are_parsed_in_slices_with_the_same_values(monkeypatch, rows, few):
     monkeypatch.setattr(statistics, "FEW_TEXTS", few)
     monkeypatch.setattr(statistics, "SLICE_ROWS", rows)
     texts = [

@@ -8,7 +8,7 @@ from harness.cli import main
 
 @pytest.fixture(scope="session")
 def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A directory with the demo tables, made once: the examples of no page change them."""
+    """A directory with the demo tables, created once, because no page's examples change them."""
     directory = tmp_path_factory.mktemp("examples")
     with contextlib.chdir(directory):
         assert main(["demo", "demo-tables"]) == 0

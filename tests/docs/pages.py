@@ -1,23 +1,23 @@
-"""The pages whose examples are run: the README, and those under docs/ that say so.
+"""The pages whose examples are run: the README, and pages below docs/ that declare it.
 
-A page says so by the line `<!-- examples are run -->`. Then, in a directory that holds the tables of `harness demo`,
-and from the top of the page to its end:
+A page declares it with the line `<!-- examples are run -->`. Its examples run from top to bottom in a directory with
+the tables of `harness demo`:
 
-- in each `console` block, every `$ harness …` is run, and what it prints is compared with the lines under it; what
-  stands between `<<'END'` and `END` is typed into it; `$ export NAME=VALUE` holds from there on;
-- the commands of a block below the line `<!-- run, output not shown -->` must succeed, and may print anything;
-- each `python` block is executed, with the names that the blocks before it made; its `assert`s are the check;
+- In each `console` block, every `$ harness …` is run, and its output is compared with the lines below it. Text between
+  `<<'END'` and `END` is typed into the command. `$ export NAME=VALUE` applies from there on.
+- The commands of a block below the line `<!-- run, output not shown -->` must succeed, and may print anything.
+- Each `python` block is executed with the names of the blocks before it. Its `assert`s are the check.
 - `$ pytest …` in a `console` block must pass. Its output is not compared.
 
-A block below the line `<!-- saved as FILE -->`, in any language, is not executed but saved in that file. All files of a
+A block below the line `<!-- saved as FILE -->`, in any language, is not executed but saved to that file. All files of a
 page are saved before its first block is run.
 
-A block below the line `<!-- not run: why -->` is only shown, and one below `<!-- run with PyIceberg -->` is run where
-that is installed, by `nox -s tests-external -- catalogs`. `python tests/docs/refresh.py` writes into the pages what the
-commands print now.
+A block below the line `<!-- not run: why -->` is only shown. A block below `<!-- run with PyIceberg -->` is run if
+PyIceberg is installed, by `nox -s tests-external -- catalogs`. `python tests/docs/refresh.py` updates the printed
+output in the pages.
 
-In every page of docs/, a block below the line `<!-- copy of FILE -->` must be the text of that file. So must the part
-between the lines `<!-- included: FILE -->` and `<!-- end of FILE -->`. `refresh.py` writes both.
+In every page of docs/, a block below the line `<!-- copy of FILE -->` must be the text of that file, and so must the
+part between the lines `<!-- included: FILE -->` and `<!-- end of FILE -->`. `refresh.py` updates both.
 """
 
 import contextlib
@@ -58,9 +58,12 @@ Answer = Callable[[tuple[str, str]], str]
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """A block that is run. kind: python or console. start: of its text in the page.
+    """A block that is run.
 
-    shows_output: False: the page leaves out what the commands print.
+    Attributes:
+        kind: `python` or `console`.
+        start: The position of its text in the page.
+        shows_output: False if the page omits the output of the commands.
     """
 
     kind: str
@@ -70,18 +73,18 @@ class Example:
 
 
 def marked() -> list[Path]:
-    """The README and the pages of docs/ whose examples are run."""
+    """Return the README and the pages of docs/ whose examples are run."""
     pages = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
     return [page for page in pages if f"{MARK}\n" in page.read_text("utf-8")]
 
 
 def wants_pyiceberg(page: Path) -> bool:
-    """Whether a page has blocks that are run where PyIceberg is installed."""
+    """Return whether a page has blocks that require PyIceberg."""
     return "<!-- run with PyIceberg -->" in page.read_text("utf-8")
 
 
 def examples(text: str, *, with_pyiceberg: bool = False) -> list[Example]:
-    """The blocks of a page that are run, in its order."""
+    """Return the blocks of a page that are run, in order."""
     return [
         Example(found["kind"], found["text"], found.start("text"), found["mark"] != "run, output not shown")
         for found in _BLOCK.finditer(text)
@@ -91,7 +94,7 @@ def examples(text: str, *, with_pyiceberg: bool = False) -> list[Example]:
 
 
 def with_files(text: str) -> str:
-    """Return a page whose copies of files, in blocks and as parts of the page, are the files as they are now."""
+    """Return a page whose copies of files, in blocks and as parts of the page, match the files as they are now."""
     for pattern in (_COPY, _INCLUDED):
         for part in reversed(list(pattern.finditer(text))):
             content = (ROOT / part["file"]).read_text("utf-8")
@@ -100,7 +103,7 @@ def with_files(text: str) -> str:
 
 
 def commands(block: str) -> list[tuple[str, str, str]]:
-    """The `harness` commands of a console block, what is typed into each, and the lines shown under it."""
+    """Return the `harness` commands of a console block, the text typed into each, and the lines shown below it."""
     return [(match["command"], _typed(match), match["shown"]) for match in _COMMAND.finditer(block)]
 
 
@@ -130,7 +133,7 @@ def answer(command: str, typed: str = "") -> tuple[str, int]:
 
 
 def run(page: Path, *, with_pyiceberg: bool = False) -> Iterator[tuple[tuple[str, str], str, str, int]]:
-    """Runs the blocks of a page; each command with the typed text, the lines under it, its output and exit code."""
+    """Run the blocks of a page, and yield each command with its typed text, shown lines, output, and exit code."""
     text, namespace = page.read_text("utf-8"), {}
     for file, content in _SAVED.findall(text):
         Path(file).write_text(content, "utf-8")
@@ -149,7 +152,7 @@ def run(page: Path, *, with_pyiceberg: bool = False) -> Iterator[tuple[tuple[str
 
 
 def run_pytest(command: str) -> None:
-    """Run a command `pytest …` of a page in a process of its own, as a reader of the page would.
+    """Run a command `pytest …` of a page in a separate process, as a reader of the page would.
 
     Raises:
         AssertionError: A test fails or is skipped, or no test runs.
@@ -166,7 +169,7 @@ def expected_code(transcript: str) -> int:
 
 
 def rewritten(text: str, answered: Answer, *, with_pyiceberg: bool = False) -> str:
-    """The page with what the commands of its console blocks print now."""
+    """Return the page with the current output of the commands in its console blocks."""
     for example in reversed(examples(text, with_pyiceberg=with_pyiceberg)):
         if example.kind == "console" and example.shows_output:
             block = _COMMAND.sub(

@@ -1,7 +1,7 @@
-"""`python tests/docs/refresh.py`: writes into the pages what the commands print now.
+"""`python tests/docs/refresh.py`: updates the printed output of commands in the pages.
 
-Look at the difference before you commit it: the pages are there to be right, and not only to agree with the code.
-Examples with PyIceberg stay as they are where it is not installed.
+Review the changes before you commit them: the pages must be right, and not only agree with the code. Examples with
+PyIceberg stay unchanged if it is not installed.
 """
 
 import importlib.util

@@ -1,4 +1,4 @@
-"""Links of the README and the pages lead somewhere, and their examples are run."""
+"""Links in the README and the pages work, and their examples are run."""
 
 import contextlib
 import json
@@ -15,7 +15,7 @@ from harness.cli import main
 
 @pytest.fixture(scope="module")
 def documents(demo) -> list[dict[str, object]]:
-    """A document of each kind; of a description one for each table format."""
+    """One JSON document of each kind. Descriptions have one for each table format."""
     with contextlib.chdir(demo):
         printed = [
             "info demo-tables/orders",
@@ -50,9 +50,6 @@ def test_every_document_says_what_it_is(documents):
         assert document["format"] == 1
 
 
-# -- links -------------------------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("name", ["README.md", "CONTRIBUTING.md"])
 def test_links_into_the_repository_lead_somewhere(name):
     text = (pages.ROOT / name).read_text("utf-8")
@@ -68,7 +65,7 @@ def test_copies_of_files_are_the_files(page):
 
 _MARKED = pages.marked()
 _FIRST_PAGES = ("README.md", "docs/index.md", "docs/tour.md")
-"""Pages that begin in an empty directory, in which a newcomer pastes block after block."""
+"""Pages that start in an empty directory, where a newcomer runs block after block."""
 
 
 def _name(page: Path) -> str:
@@ -87,7 +84,7 @@ def test_the_examples_of_a_page_are_true(page, demo, tmp_path, monkeypatch):
 @pytest.mark.external
 @pytest.mark.filterwarnings(
     "ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning"
-)  # SQLAlchemy's
+)  # a warning of SQLAlchemy
 @pytest.mark.parametrize("page", [page for page in _MARKED if pages.wants_pyiceberg(page)], ids=_name)
 def test_the_examples_with_pyiceberg_are_true(page, demo, tmp_path, monkeypatch):
     pytest.importorskip("pyiceberg", reason="PyIceberg is not installed: nox -s tests-external -- catalogs")

@@ -1,4 +1,4 @@
-"""Rows of two engines made comparable, value by value."""
+"""Rows of two engines in comparable form, value by value."""
 
 from typing import Any
 
@@ -10,7 +10,7 @@ from harness.writing.iceberg.builder import IcebergTable
 
 
 def comparable(rows: pa.Table) -> list[tuple[str, ...]]:
-    """Rows as sorted texts; -0.0 and NaN show in them, and dates and times go by their numbers."""
+    """Return rows as sorted texts. -0.0 and NaN stay distinguishable, and dates and times are numbers."""
     if rows.num_columns == 0 or rows.num_rows == 0:  # pyarrow combines no empty extension columns
         return [()] * rows.num_rows
     columns = [[repr(value) for value in plain(column.combine_chunks())] for column in rows.columns]
@@ -18,7 +18,7 @@ def comparable(rows: pa.Table) -> list[tuple[str, ...]]:
 
 
 def plain(array: pa.Array) -> list[Any]:
-    """Values that Python can hold, whatever their size."""
+    """Convert values to types that Python can hold, whatever their size."""
     kind = array.type
     if isinstance(kind, pa.BaseExtensionType):
         return plain(array.storage)
@@ -48,7 +48,7 @@ def snapshot_of(table: IcebergTable) -> harness.Snapshot:
 
 
 def agreed(snapshot: harness.Snapshot, spark: Any, **how: Any) -> pa.Table:
-    """The rows by Spark; asserts that DuckDB gives the same ones in the same types."""
+    """Return the rows read by Spark, after asserting that DuckDB returns the same rows in the same types."""
     rows, other = engine.to_arrow(snapshot.plan(**how), spark), snapshot.to_arrow(**how)
     assert rows.schema == other.schema
     assert comparable(rows) == comparable(other)

@@ -8,5 +8,5 @@ from harness.writing.iceberg.builder import IcebergTable
 
 @pytest.fixture
 def make(tmp_path: Path) -> Any:
-    """Makes a table of a schema."""
+    """Return a function that creates a table with a schema."""
     return lambda schema, **more: IcebergTable.create(tmp_path / "t", schema, **{"format_version": 3, **more})

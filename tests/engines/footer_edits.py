@@ -1,26 +1,26 @@
-"""Parquet footers in which a number or a text is another one, found by Thrift's compact protocol."""
+"""Edits of Parquet footers: numbers and texts are replaced, located by Thrift's compact protocol."""
 
 from collections.abc import Mapping
 from pathlib import Path
 
 Way = tuple[int, ...]
-"""The numbers of fields, and of elements of lists, that lead to a value."""
+"""The field numbers and list indexes that lead to a value."""
 
 FILE_ROWS: Way = (3,)
 
 
 def group(number: int, *rest: int) -> Way:
-    """The way to a field of a row group: 3 its rows."""
+    """Return the path to a field of a row group. Field 3 is its row count."""
     return (4, number, *rest)
 
 
 def chunk(number: int, column: int, field: int) -> Way:
-    """The way to a field of a chunk's metadata: 1 type, 5 values, 6 and 7 sizes, 9 data page, 11 dictionary."""
+    """Return the path to a field of a column chunk: 1 type, 5 values, 6 and 7 sizes, 9 data page, 11 dictionary."""
     return (4, number, 1, column, 3, field)
 
 
 def edit(path: Path, changes: Mapping[Way, int | bytes]) -> None:
-    """Write a file's footer anew, where values at these ways are others."""
+    """Rewrite a file's footer with other values at these paths."""
     data = path.read_bytes()
     length = int.from_bytes(data[-8:-4], "little")
     footer = edited(data[-8 - length : -8], changes)
@@ -29,7 +29,7 @@ def edit(path: Path, changes: Mapping[Way, int | bytes]) -> None:
 
 
 def edited(footer: bytes, changes: Mapping[Way, int | bytes]) -> bytes:
-    """A footer in which values at these ways are others. Nothing in it says how long a struct is."""
+    """Return a footer with other values at these paths. Structs in it do not record their length."""
     for way, value in changes.items():
         places: dict[Way, tuple[int, int]] = {}
         _find(footer, 0, 12, (), places)
@@ -39,7 +39,7 @@ def edited(footer: bytes, changes: Mapping[Way, int | bytes]) -> bytes:
 
 
 def _find(data: bytes, at: int, kind: int, way: Way, places: dict[Way, tuple[int, int]]) -> int:
-    """The end of a value; the places of numbers and texts inside of it are added by their ways."""
+    """Return the end of a value, and add the offsets of the numbers and texts in it by their paths."""
     start = at
     match kind:
         case 4 | 5 | 6:
@@ -57,7 +57,7 @@ def _find(data: bytes, at: int, kind: int, way: Way, places: dict[Way, tuple[int
             field = 0
             while head := data[at]:
                 field, at = field + (head >> 4), at + 1
-                if head & 15 > 2:  # what is true or false is so by its type
+                if head & 15 > 2:  # Booleans are encoded by their type
                     at = _find(data, at, head & 15, (*way, field), places)
             at += 1
     places[way] = start, at

@@ -1,4 +1,4 @@
-"""Rows of a table that was built for a test, read by every way into DuckDB, which must agree."""
+"""Rows of a test table, read through every interface to DuckDB. All interfaces must agree."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -17,7 +17,10 @@ from harness.writing.iceberg.builder import IcebergTable
 def arrow(
     table: IcebergTable, columns: Sequence[str] | None = None, where: str | None = None, **options: Any
 ) -> pa.Table:
-    """The current rows at once; asserts that a query and a view give the same ones. options: of `open_table`."""
+    """Return the current rows, after asserting that a query and a view return the same rows.
+
+    `options` are for `open_table`.
+    """
     plan = harness.open_table(str(table.store.directory), **options).snapshot().plan(columns, where)
     at_once = engine.to_arrow(plan)
     if at_once.num_columns and len({name.lower() for name in at_once.column_names}) == at_once.num_columns:
@@ -32,17 +35,17 @@ def arrow(
 def rows(
     table: IcebergTable, columns: Sequence[str] | None = None, where: str | None = None, **options: Any
 ) -> list[tuple[Any, ...]]:
-    """The current rows as tuples in a fixed order."""
+    """Return the current rows as tuples in a fixed order."""
     return values(arrow(table, columns, where, **options))
 
 
 def in_order(found: Any) -> list[tuple[Any, ...]]:
-    """Rows in the order of `rows`, which nulls and mixed types do not upset."""
+    """Sort rows like `rows`, including nulls and mixed types."""
     return sorted(found, key=repr)
 
 
 def values(table: pa.Table) -> list[tuple[Any, ...]]:
-    """Rows as tuples in a fixed order; what Python has no type for is an int, NaN is the text `nan`."""
+    """Return rows as tuples in a fixed order. Values without a Python type are ints, and NaN is the text `nan`."""
     if not table.num_columns or not table.num_rows:
         return [()] * table.num_rows
     columns = [[_plain(v) for v in _countable(c.combine_chunks()).to_pylist()] for c in table.columns]
@@ -50,7 +53,7 @@ def values(table: pa.Table) -> list[tuple[Any, ...]]:
 
 
 def _countable(array: pa.Array) -> pa.Array:
-    """Dates and times at the top level as their ints, because Python's end at the year 9999."""
+    """Convert top-level dates and times to ints, because Python's end in the year 9999."""
     kind = array.type
     if pa.types.is_date32(kind):
         return array.view(pa.int32())

@@ -1,8 +1,8 @@
-"""Reads tables on a cluster, as JSON on each line: rows, or the class and the message of an error.
+"""Read tables on a cluster. Each line of output is JSON: the rows, or the class and message of an error.
 
     python reading_on_cluster.py MASTER TABLE... [--kill=before FOLDER | --kill="in the scan" FOLDER]
 
-With a fault, executors are killed for each table: before its frame is made, or in the task that has its first rows.
+With a fault, executors are killed for each table: before its frame is created, or in the task that has its first rows.
 """
 
 import json
@@ -23,7 +23,7 @@ MANY = {"spark.task.maxFailures": "20", "spark.deploy.maxExecutorRetries": "-1"}
 
 
 def main(master: str, tables: list[str], kill: str | None, folder: Path) -> None:
-    """Reads all tables."""
+    """Read all tables."""
     if master == "connect":
         spark: Any = SparkSession.builder.remote("local[1]").getOrCreate()
     else:
@@ -43,8 +43,8 @@ def main(master: str, tables: list[str], kill: str | None, folder: Path) -> None
 
 
 def kill_executors(spark: Any) -> bool:
-    """Kills all executors of this application; whether there was one."""
-    spark.range(100).count()  # some have come
+    """Kill all executors of this application. Return whether there were any."""
+    spark.range(100).count()  # executors have arrived
     application = spark.sparkContext.applicationId
     pids = [int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdigit() and runs(entry, application)]
     for pid in pids:
@@ -53,7 +53,7 @@ def kill_executors(spark: Any) -> bool:
 
 
 def runs(process: Path, application: str) -> bool:
-    """Tells whether a process is an executor of an application."""
+    """Return whether a process is an executor of an application."""
     try:
         words = (process / "cmdline").read_bytes().split(b"\0")
     except OSError:
@@ -62,14 +62,14 @@ def runs(process: Path, application: str) -> bool:
 
 
 def killer(mark: Path) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """Passes batches on, and kills the executor of the first task that has rows."""
+    """Pass batches on, and kill the executor of the first task that has rows."""
 
     def passed(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             if batch.num_rows and not mark.exists():
                 mark.touch()
                 daemon = Path(f"/proc/{os.getppid()}/stat").read_text("ascii").rpartition(")")[2].split()
-                os.kill(int(daemon[1]), signal.SIGKILL)  # the JVM that started the daemon of Python workers
+                os.kill(int(daemon[1]), signal.SIGKILL)  # the JVM that started the daemon of the Python workers
             yield batch
 
     return passed

@@ -1,9 +1,9 @@
-"""Reads tables over a real session of Spark Connect, in a process of its own: a process has sessions of one kind only.
+"""Read tables in a real session of Spark Connect. It needs its own process: a process has sessions of one kind only.
 
     python reading_on_connect.py REQUEST.json
 
-The request is a list of `{location, columns, where, reader}`; each answer is a line of JSON, with the number of rows
-where DuckDB gives the same ones, or the error.
+The request is a list of `{location, columns, where, reader}`. Each answer is a line of JSON with the number of rows if
+DuckDB returns the same rows, or with the error.
 """
 
 import json
@@ -14,7 +14,10 @@ from typing import Any
 
 
 def main(requests: list[dict[str, Any]]) -> None:
-    """Answers all requests. Leaves without stopping the session, which waits for its server for ever."""
+    """Answer all requests.
+
+    The process exits without stopping the session, because that would wait for its server forever.
+    """
     from pyspark.sql import SparkSession
 
     from harness.engines.spark.connect import reader_of
@@ -35,13 +38,13 @@ def main(requests: list[dict[str, Any]]) -> None:
     for request in requests:
         try:
             say(answer(request, session))
-        except Exception as error:  # whatever it is, the test that asked shows it
+        except Exception as error:  # the calling test shows the error
             say({"error": type(error).__name__, "message": str(error)[:2000]})
     say({"settings": session.conf.get("spark.sql.caseSensitive")})
 
 
 def answer(request: dict[str, Any], session: Any) -> dict[str, Any]:
-    """How many rows both engines give, through `to_spark` and at once."""
+    """Return how many rows both engines return, through `to_spark` and at once."""
     from as_compared import comparable
 
     import harness
@@ -72,12 +75,12 @@ def answer(request: dict[str, Any], session: Any) -> dict[str, Any]:
 
 
 def say(what: dict[str, Any]) -> None:
-    """One line of the answer."""
+    """Print one line of the answer."""
     print(json.dumps(what), flush=True)
 
 
 if __name__ == "__main__":
-    # Without a network: gRPC would take the proxy of the environment even for the loopback address.
+    # Without a network, gRPC would use the proxy of the environment even for the loopback address.
     os.environ.update({"PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1", "no_proxy": "*"})
     main(json.loads(Path(sys.argv[1]).read_text(encoding="utf-8")))
     os._exit(0)

@@ -1,4 +1,4 @@
-"""Rows as a stream: the same as all at once, no more of them at once than asked for, and an end where it is closed."""
+"""Rows as a stream: the same rows as in one table, batches of limited size, and an end when the stream is closed."""
 
 import gc
 import os
@@ -19,7 +19,7 @@ from harness.table import open_table
 from harness.writing.iceberg.builder import IcebergTable
 
 MANY = 150_000
-ENDLESS = 1_000_000  # of a file; the threads of DuckDB may take the rest of MANY into its streaming buffer
+ENDLESS = 1_000_000  # rows of a file; DuckDB's threads may read the rest of MANY into the streaming buffer
 
 
 def two_files(directory: Path, rows: int) -> Snapshot:
@@ -81,7 +81,7 @@ def test_ending_a_stream_early_ends_its_query(endless: Snapshot, end: str) -> No
 
 
 @needs_proc
-def test_whoever_takes_an_arrow_stream_takes_a_snapshot_by_and_by(endless: Snapshot) -> None:
+def test_a_consumer_of_arrow_streams_reads_a_snapshot_in_batches(endless: Snapshot) -> None:
     reader = pa.RecordBatchReader.from_stream(endless)
     assert reader.read_next_batch().num_rows < ENDLESS
     assert open_files(endless)
@@ -90,7 +90,7 @@ def test_whoever_takes_an_arrow_stream_takes_a_snapshot_by_and_by(endless: Snaps
 
 
 def damaged(tmp_path: Path) -> tuple[Snapshot, Path]:
-    """A table whose second file is damaged in its pages, which no footer tells."""
+    """Return a table whose second file has damaged pages. Its footer is intact."""
     t = IcebergTable.create(tmp_path / "t", {"id": "long"})
     first = t.write_data(pa.table({"id": np.arange(MANY)}))
     second = t.write_data(pa.table({"id": np.arange(MANY)}))
@@ -110,12 +110,12 @@ def test_a_damaged_file_is_an_error_while_the_stream_is_read(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("batch_rows", [0, -1, 1.5, True, "8"])
-def test_a_size_that_is_none_is_refused(large: Snapshot, batch_rows: Any) -> None:
+def test_an_invalid_batch_size_is_refused(large: Snapshot, batch_rows: Any) -> None:
     with pytest.raises(RequestError, match="batch_rows"):
         large.to_batches(batch_rows=batch_rows)
 
 
-# -- what a stream says of its end, of which DuckDB 1.5 says no more than that it was interrupted ----------------------
+# -- interrupts: DuckDB 1.5 reports only that a stream was interrupted -------------------------------------------------
 
 FAILURE = "Conversion Error: Could not convert string 'x' to INT32"
 INTERRUPTION = "INTERRUPT Error: Interrupted!"
@@ -123,7 +123,7 @@ SCHEMA = pa.schema([("v", pa.int32())])
 
 
 class Relation:
-    """One whose stream fails when it is made or when it is read, as some threads' failures do by chance."""
+    """A relation whose stream fails when it is created or read, as happens by chance if a thread fails."""
 
     def __init__(self, said: str, *, at_once: bool) -> None:
         self.said, self.at_once, self.runs = said, at_once, 0
@@ -169,7 +169,7 @@ def read_to_the_end(relation: Relation, *, asked: bool) -> None:
     [
         (INTERRUPTION, True, False, FAILURE, 1),
         (INTERRUPTION, False, False, FAILURE, 1),
-        (INTERRUPTION, False, True, INTERRUPTION, 0),  # somebody wanted no more of it
+        (INTERRUPTION, False, True, INTERRUPTION, 0),  # the consumer stopped reading
         (FAILURE, False, False, FAILURE, 0),
     ],
 )

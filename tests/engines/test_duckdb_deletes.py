@@ -1,4 +1,4 @@
-"""Deletes on DuckDB: what scenarios cannot say of positions, of keys and of connections (iceberg 4.4, 4.23 to 4.28)."""
+"""Deletes on DuckDB that scenarios cannot express: positions, keys, and connections (iceberg 4.4, 4.23 to 4.28)."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -19,7 +19,10 @@ Make = Callable[..., IcebergTable]
 
 @pytest.fixture(params=["by scope", "by sequence number"])
 def make(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Make:
-    """Makes a table of a schema. Reads run under either lowering of equality deletes, whatever the table's size."""
+    """Return a function that creates a table.
+
+    Reads use either lowering of equality deletes, whatever the table's size.
+    """
     monkeypatch.setattr(union_arms, "joins_by_set", lambda plan: request.param == "by scope")
     return lambda schema, **more: IcebergTable.create(tmp_path / "t", schema, **more)
 
@@ -36,7 +39,7 @@ def test_a_delete_of_another_spec_applies_by_path_when_asked(tmp_path: Path) -> 
 
 
 def test_files_too_long_for_a_bitmap(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Files of more rows than a bitmap can index lose positions one by one; here already those of more than 5."""
+    """Files with more rows than a bitmap can index use an anti join on positions. The limit is set to 5 rows here."""
     monkeypatch.setattr(lowering, "BITMAP_ROWS", 5)
     t = IcebergTable.create(tmp_path / "t", {"id": "long"}, format_version=3)
     a, b, c = (
@@ -52,7 +55,7 @@ def test_files_too_long_for_a_bitmap(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 
 def test_text_is_not_filtered_under_another_collation(tmp_path: Path) -> None:
-    """iceberg 3.3: files would be skipped by bytes and rows chosen by folded text."""
+    """iceberg 3.3: files would be skipped by bytes, but rows would be chosen by folded text."""
     t = IcebergTable.create(tmp_path / "t", {"k": "string"})
     t.append(t.write_data([{"k": "a"}]))
     con = connect()
@@ -70,7 +73,7 @@ def ids(*numbers: int) -> list[dict[str, Any]]:
 
 @pytest.mark.parametrize("collation", ["nocase", "noaccent", "nocase.noaccent"])
 def test_the_collation_of_the_connection_is_not_that_of_keys(make: Make, collation: str) -> None:
-    """iceberg 4.28: no collation, in the join and in the pooling of keys."""
+    """iceberg 4.28: keys are compared without collation, in the join and in the pooling of keys."""
     t = make({"k": "string", "s": "struct<k: string>"})
     t.append(t.write_data([{"k": k, "s": {"k": k}} for k in ("a", "A", "á", None)]))
     t.commit(add=[t.write_equality_deletes(["k"], [{"k": "A"}])])
@@ -83,7 +86,7 @@ def test_the_collation_of_the_connection_is_not_that_of_keys(make: Make, collati
 
 
 def test_a_partition_column_that_the_delete_file_lacks(make: Make) -> None:
-    """iceberg 4.25: the delete file's own tuple gives the key."""
+    """iceberg 4.25: the delete file's partition value is the key."""
     t = make({"id": "long", "p": "int"}, partition_spec=[("p", "identity")])
     t.append(*t.write_partitioned([{"id": i, "p": p} for p in (1, 2) for i in (1, 2)]))
     delete = t.write_equality_deletes(["id"], ids(1), partition={"p": 1})
@@ -124,8 +127,11 @@ def test_refused(make: Make, delete: Callable[[IcebergTable], IcebergFile], caus
     assert str(caught.value.file).startswith(handle.path)
 
 
-def test_files_that_bounds_tell_apart_are_joined_once(tmp_path: Path) -> None:
-    """iceberg 4.6: deletes of one commit hit all older files; which of them their bounds reach costs no join."""
+def test_files_with_different_bounds_are_joined_once(tmp_path: Path) -> None:
+    """iceberg 4.6: deletes of one commit apply to all older files.
+
+    Bounds that exclude some of them do not add joins.
+    """
     t = IcebergTable.create(tmp_path / "t", {"id": "long"})
     t.append(*[t.write_data(ids(*range(first, first + 4))) for first in (0, 10, 20, 30)])
     t.commit(add=[t.write_equality_deletes(["id"], ids(number)) for number in (1, 12, 23)])

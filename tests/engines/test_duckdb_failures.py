@@ -1,4 +1,4 @@
-"""What failures of engines while they run a query become."""
+"""The errors into which failures of engines during a query are translated."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from harness.writing.iceberg.builder import IcebergTable
 
 @pytest.fixture
 def table(tmp_path: Path) -> tuple[ScanPlan, Path]:
-    """A plan over two files, and the second of them."""
+    """Return a plan with two files, and the second of them."""
     made = IcebergTable.create(tmp_path / "t", {"a": "long"})
     handles = [made.write_data([{"a": i} for i in range(100)]) for _ in range(2)]
     made.append(*handles)
@@ -28,7 +28,7 @@ def table(tmp_path: Path) -> tuple[ScanPlan, Path]:
     return plan, Path(made.file_of(handles[1].path))
 
 
-# A page's header is damaged, of which DuckDB says no file; and its content, of which it says the file.
+# A damaged page header, for which DuckDB names no file; and damaged page content, for which DuckDB names the file.
 @pytest.mark.parametrize("reader", ["duckdb", pytest.param("spark", marks=pytest.mark.harness_spark)])
 @pytest.mark.parametrize("damaged", [slice(4, 40), slice(60, 90)], ids=["header", "content"])
 def test_a_page_that_is_damaged(table: tuple[ScanPlan, Path], damaged: slice, reader: str) -> None:  # iceberg 7.6
@@ -48,7 +48,7 @@ def test_a_delete_file_is_named_as_duckdb_has_it(table):
     assert error.file == "/d/deletes.parquet"
 
 
-def test_no_file_is_blamed_that_can_be_read(table):
+def test_a_readable_file_is_not_reported(table):
     error = failures.engine_error(duckdb.Error("don't know what type: "), table[0])
     assert isinstance(error, harness.CorruptFileError)
     assert error.file is None
@@ -61,7 +61,7 @@ def test_other_failures_are_the_engines(table):
 
 
 class Vacuumed:
-    """A connection under which a file goes before the n-th statement."""
+    """A connection that removes a file before its n-th statement."""
 
     def __init__(self, connection: duckdb.DuckDBPyConnection, at: int, path: Path) -> None:
         self.connection, self.at, self.path, self.statements = connection, at, path, 0
@@ -92,10 +92,10 @@ def partitioned(folder: Path) -> tuple[harness.Snapshot, Path]:
 
 
 @pytest.mark.parametrize("make", [delta, partitioned])
-def test_a_file_that_goes_between_two_looks_at_it_is_missing(tmp_path, make, monkeypatch):
+def test_a_file_removed_between_two_checks_is_missing(tmp_path, make, monkeypatch):
     snapshot, path = make(tmp_path)
     content, outcomes, at, statements = path.read_bytes(), [], 0, 0
-    while at <= statements:  # once more than there are, so that nothing is taken away
+    while at <= statements:  # one more than there are, so that no file is removed
         at += 1
         path.write_bytes(content)
         connection = Vacuumed(cursor(), at, path)
@@ -108,7 +108,7 @@ def test_a_file_that_goes_between_two_looks_at_it_is_missing(tmp_path, make, mon
 
 
 def outcome(snapshot: harness.Snapshot, file: str) -> int | str | None:
-    """How many rows there are, or the cause of an error about the file."""
+    """Return the number of rows, or the cause of an error about the file."""
     try:
         return snapshot.to_arrow().num_rows
     except harness.HarnessError as error:

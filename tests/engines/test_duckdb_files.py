@@ -1,4 +1,4 @@
-"""Files that are not local reach DuckDB by position, each from the storage of its own table, and no other file does."""
+"""DuckDB opens remote files by position, each through the storage of its own table, and cannot open any other file."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ ROWS = 100_000
 
 
 class OwnHandle:
-    """Gives up the interpreter at each call, and serves none but the thread that opened it."""
+    """A handle that releases the interpreter lock at each call, and only serves the thread that opened it."""
 
     def __init__(self, opened: Any) -> None:
         self._opened, self._thread = opened, threading.get_ident()
@@ -48,7 +48,7 @@ class OwnHandle:
 
 
 class Switching(LocalFileSystem):
-    """The local disk, with such handles."""
+    """The local disk with such handles."""
 
     protocol = "switching"
     cachable = False
@@ -62,7 +62,7 @@ class Switching(LocalFileSystem):
 
 
 class Vault(fsspec.AbstractFileSystem):
-    """A store of which each key sees other files under the same paths; made for one thread at a time."""
+    """A store in which each key gives access to other files under the same paths. It supports one thread at a time."""
 
     protocol = "vault"
     cachable = False
@@ -113,7 +113,7 @@ def memory() -> Iterator[Any]:
 
 
 def many_pages(folder: Path, step: int = 1) -> Path:
-    """A Delta table of one file of many row groups and pages that are not compressed, as threads share it."""
+    """Return a Delta table with one file of many row groups and uncompressed pages, which threads share."""
     table = DeltaTable.create(folder, {"a": "long", "b": "long"})
     table.append(table.write_data([{"a": 0, "b": 0}]))
     (file,) = folder.glob("*.parquet")
@@ -151,7 +151,7 @@ def test_no_handle_is_shared_by_threads(tmp_path: Path) -> None:
         assert sums(f"switching://{path}", threaded()) == expected()
 
 
-def test_a_store_made_for_one_thread_is_asked_by_one_at_a_time(tmp_path: Path) -> None:
+def test_a_store_for_one_thread_is_read_by_one_thread_at_a_time(tmp_path: Path) -> None:
     Vault.kept = {"k": str(tmp_path)}
     many_pages(tmp_path / "t")
     for _ in range(3):
@@ -172,13 +172,13 @@ def test_each_thread_reads_on_from_where_it_sought(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("cut", [1, -1], ids=["fewer", "more"])
-def test_a_store_that_gives_another_number_of_bytes_fails(tmp_path: Path, cut: int) -> None:
+def test_a_store_that_returns_the_wrong_number_of_bytes_fails(tmp_path: Path, cut: int) -> None:
     Vault.kept = {"k": str(tmp_path)}
     many_pages(tmp_path / "t")
     table = harness.open_table("vault://t", storage_options={"key": "k"}).snapshot()
     table.plan()
     Vault.cut = cut
-    with pytest.raises(harness.HarnessError, match=r"its storage returned \d+ bytes for"):
+    with pytest.raises(harness.HarnessError, match=r"its storage returned \d+ bytes instead of"):
         table.to_arrow()
 
 
@@ -201,7 +201,7 @@ def test_each_table_is_read_with_its_own_credentials(tmp_path: Path) -> None:
     assert both == (ROWS, (ROWS - 1) * 2)
 
 
-def test_credentials_are_of_no_use_to_later_sql(tmp_path: Path) -> None:
+def test_later_sql_cannot_use_the_credentials(tmp_path: Path) -> None:
     two_vaults(tmp_path)
     connection = connect()
     assert sums("vault://t", connection, storage_options={"key": "one"}) == expected()
@@ -217,7 +217,7 @@ def test_credentials_are_of_no_use_to_later_sql(tmp_path: Path) -> None:
             connection.sql(f"SELECT * FROM read_parquet('{path}')").fetchall()
     planned = f"{prefix}://0/vault://t/{file.name}"
     assert connection.sql(f"SELECT count(*) FROM read_parquet('{planned}')").fetchall()[0] == (ROWS,)
-    with pytest.raises(duckdb.Error, match="for other use"):
+    with pytest.raises(duckdb.Error, match="only harness may use it"):
         connection.sql("SELECT 1 AS a").write_csv(planned)
 
 
@@ -225,13 +225,13 @@ def test_credentials_are_of_no_use_to_later_sql(tmp_path: Path) -> None:
 def test_a_file_that_is_replaced_in_place_is_noticed(tmp_path: Path, memory: Any, scheme: str) -> None:
     path = many_pages(tmp_path / "t")
     (file,) = path.glob("*.parquet")
-    os.utime(file, (1_000_000, 1_000_000))  # so old that DuckDB keeps what it read
+    os.utime(file, (1_000_000, 1_000_000))  # so old that DuckDB caches the file
     memory.put(str(path), "/kept/t", recursive=True)
     connection = connect()
     connection.execute("SET enable_object_cache = true")
     location = "memory://kept/t" if scheme == "memory" else f"switching://{path}"
     harness.open_table(location).snapshot().to_duckdb(connection, name="v")
-    query = f"SELECT sum(a)::BIGINT, (SELECT count(*) FROM v WHERE a >= {ROWS}) FROM v"  # its bounds may be kept, too
+    query = f"SELECT sum(a)::BIGINT, (SELECT count(*) FROM v WHERE a >= {ROWS}) FROM v"  # its bounds may be cached, too
     assert [connection.sql(query).fetchall() for _ in range(2)] == [[(expected()[1], 0)]] * 2
     (replaced,) = many_pages(tmp_path / "u", step=2).glob("*.parquet")
     assert replaced.stat().st_size == file.stat().st_size
@@ -240,7 +240,7 @@ def test_a_file_that_is_replaced_in_place_is_noticed(tmp_path: Path, memory: Any
         os.utime(file, (now, now))
         memory.pipe_file(f"/kept/t/{file.name}", replaced.read_bytes())
         assert connection.sql(query).fetchall() == [(expected(step=2)[1], ROWS // 2)]
-        pq.write_table(pq.read_table(replaced), replaced, compression="zstd")  # of another size
+        pq.write_table(pq.read_table(replaced), replaced, compression="zstd")  # a different size
 
 
 @pytest.mark.filterwarnings("ignore:Recorded row counts")
@@ -283,7 +283,7 @@ def test_messages_show_the_physical_path(memory: Any, tmp_path: Path, damaged: s
     ],
     ids=["1.5", "3.11", "3.13"],
 )
-def test_of_a_failure_in_python_only_what_is_marked_is_told(form: str) -> None:
+def test_only_the_marked_part_of_a_python_failure_is_shown(form: str) -> None:
     @instance.mark_errors
     def fails() -> None:
         raise harness.StorageError("fails") from ValueError("secret")
@@ -299,7 +299,7 @@ def test_messages_have_no_names_of_planned_files() -> None:
     assert instance.error_text(duckdb.Error(f"IO Error: of\n{name}")) == "IO Error: of s3://b/a.parquet"
 
 
-def test_release_takes_back_the_files_that_no_other_connection_has(tmp_path):
+def test_release_revokes_files_that_no_other_connection_has(tmp_path):
     locations = [f"switching://{many_pages(tmp_path / name)}" for name in "ab"]
     first, second = (connection := connect()), connection.cursor()
     assert sums(locations[0], first) == sums(locations[1], first) == sums(locations[0], second) == expected()
@@ -314,7 +314,7 @@ def test_release_takes_back_the_files_that_no_other_connection_has(tmp_path):
     assert not files._files
 
 
-def test_release_spares_the_files_of_named_views(tmp_path):
+def test_release_keeps_the_files_of_named_views(tmp_path):
     connection = connect()
     table = harness.open_table(f"switching://{many_pages(tmp_path / 'a [1]')}")
     table.snapshot().to_duckdb(connection, name="named")
@@ -323,7 +323,10 @@ def test_release_spares_the_files_of_named_views(tmp_path):
 
 
 def many_files(at: Path, count: int) -> list[Path]:
-    """Files with a row each, of a column `id` from 0, in a directory whose name is a pattern of others."""
+    """Return files with one row each and a column `id` from 0.
+
+    The directory's name is a pattern that matches others.
+    """
     folder = at / "it's [a]*"
     folder.mkdir(parents=True)
     paths = [folder / f"{i}.parquet" for i in range(count)]
@@ -332,7 +335,7 @@ def many_files(at: Path, count: int) -> list[Path]:
     return paths
 
 
-def test_a_long_list_of_files_is_no_text_on_a_connection_of_harness(tmp_path: Path) -> None:
+def test_a_long_list_of_files_is_a_variable_on_an_internal_connection(tmp_path: Path) -> None:
     paths = [str(path) for path in many_files(tmp_path, 150)]
     query = "SELECT count(*), sum(id)::BIGINT FROM read_parquet({})".format
     for own, is_text in [(cursor(), False), (duckdb.connect(), True)]:
@@ -340,7 +343,7 @@ def test_a_long_list_of_files_is_no_text_on_a_connection_of_harness(tmp_path: Pa
         listed, few = files.listed(paths), files.listed(paths[:20])
         assert (paths[0].replace("'", "''").replace("[a]*", "[[]a][*]") in listed) is is_text
         assert few.startswith("['")
-        assert files.listed(paths) == listed != files.listed(paths[1:])  # the same list is the same text
+        assert files.listed(paths) == listed != files.listed(paths[1:])  # equal lists give equal texts
         assert own.sql(query(listed)).fetchall() == [(150, 149 * 75)]
         assert own.sql(query(files.listed(paths[1:]))).fetchall() == [(149, 149 * 75)]
         assert own.sql(query(few)).fetchall() == [(20, 190)]

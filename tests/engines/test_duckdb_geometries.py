@@ -20,7 +20,7 @@ GEO = {"geo": json.dumps({"version": "1.1.0", "primary_column": "b", "columns": 
 
 @pytest.fixture(params=[True, False], ids=["converting", "not converting"])
 def connection(request) -> Iterator[duckdb.DuckDBPyConnection]:
-    """A user's connection, whose settings are the user's own."""
+    """Return a user's connection with the user's settings."""
     with duckdb.connect() as connection:
         connection.execute(f"SET enable_geoparquet_conversion = {str(request.param).lower()}")
         before = settings(connection)
@@ -49,7 +49,7 @@ def test_binary_on_a_users_connection(connection, tmp_path, order):
 
 
 def test_a_file_of_duckdbs_own_copy(connection, tmp_path):
-    """A table that took the file in; COPY writes the metadata for its GEOMETRY column."""
+    """Copy the file through a table. COPY writes metadata for the GEOMETRY column."""
     t = IcebergTable.create(tmp_path / "t", {"id": "int", "b": "binary"})
     data = t.write_data([{"id": 1, "b": LITTLE}])
     path = t.file_of(data.path)
@@ -63,7 +63,7 @@ def test_a_file_of_duckdbs_own_copy(connection, tmp_path):
 
 
 class Wkb(pa.ExtensionType):
-    """What makes pyarrow annotate a column as a geometry, around any bytes."""
+    """An extension type that makes pyarrow annotate a column as a geometry, whatever its bytes are."""
 
     def __init__(self):
         super().__init__(pa.binary(), "geoarrow.wkb")
@@ -78,7 +78,7 @@ class Wkb(pa.ExtensionType):
 
 @pytest.fixture
 def annotated(tmp_path):
-    """Makes a table of one file whose column g is annotated."""
+    """Create a table with one file whose column g is annotated."""
     pa.register_extension_type(Wkb())
     yield lambda values: annotated_table(tmp_path, values)
     pa.unregister_extension_type("geoarrow.wkb")
@@ -97,7 +97,7 @@ def annotated_table(directory, values):
     return t
 
 
-def test_annotated_geometries_are_alike_everywhere(annotated, connection, spark):
+def test_annotated_geometries_are_equal_everywhere(annotated, connection, spark):
     from harness.engines.spark import engine as spark_engine
 
     found = snapshot(annotated([BIG, LITTLE, None]))
@@ -107,7 +107,7 @@ def test_annotated_geometries_are_alike_everywhere(annotated, connection, spark)
         assert rows["g"].to_pylist() == expected
 
 
-def test_annotated_bytes_that_are_no_geometry(annotated, spark):
+def test_annotated_bytes_that_are_not_a_geometry(annotated, spark):
     from harness.engines.duckdb import engine as duckdb_engine
     from harness.engines.spark import engine as spark_engine
 
@@ -120,5 +120,5 @@ def test_annotated_bytes_that_are_no_geometry(annotated, spark):
         spark_engine.to_arrow(plan, spark)
     assert (caught.value.field, caught.value.rule) == ("g", "frontier F1.7")
     assert str(caught.value).startswith(
-        "Cannot read file: a geometry is no well-known binary: 1 bytes follow the geometry; restore it "
+        "Cannot read file: a geometry is not well-known binary: 1 bytes follow the geometry; restore it "
     )

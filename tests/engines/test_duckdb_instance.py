@@ -1,4 +1,4 @@
-"""The one DuckDB instance that harness's own reads share: what a reader can and cannot do to another."""
+"""The DuckDB instance that all internal reads share: the effects that one read can have on another."""
 
 from pathlib import Path
 
@@ -56,7 +56,7 @@ def read_all(location: str) -> list[int]:
 
 
 @pytest.mark.parametrize("lossless", [False, True])
-def test_an_instance_that_was_given_up_is_replaced(location: str, lossless: bool, monkeypatch) -> None:
+def test_an_abandoned_instance_is_replaced(location: str, lossless: bool, monkeypatch) -> None:
     before = cursor(lossless=lossless)
     before.execute("CREATE TABLE of_the_old_instance (a INT)")
     given_up = [True]
@@ -69,7 +69,7 @@ def test_an_instance_that_was_given_up_is_replaced(location: str, lossless: bool
     assert read_all(location) == ids(location) == [0, 1, 2, 3, 4]
 
 
-def test_a_read_that_another_ended_says_to_open_again(location: str) -> None:
+def test_a_read_ended_by_another_read_advises_to_open_the_table_again(location: str) -> None:
     plan = harness.open_table(location).snapshot().plan()
     error = engine_error(duckdb.FatalException(f"{ENDED} Original error: metadata is corrupt"), plan)
     assert isinstance(error, EngineError)
@@ -91,7 +91,7 @@ needs_2_0_0 = pytest.mark.skipif(duckdb.__version__ != "2.0.0", reason="the vers
 
 @pytest.fixture
 def poison(tmp_path: Path, monkeypatch) -> str:
-    """A table that ends the instance, and is not noticed before."""
+    """Return a table that ends the instance and passes all checks before."""
     table = DeltaTable.create(tmp_path / "poison", {"id": "long"})
     table.append(table.write_data([{"id": 1}]))
     edit(next((tmp_path / "poison").glob("*.parquet")), {chunk(0, 0, 7): -1})
@@ -102,7 +102,7 @@ def poison(tmp_path: Path, monkeypatch) -> str:
 
 
 @needs_2_0_0
-def test_one_table_ends_no_other(location: str, poison: str) -> None:
+def test_one_table_does_not_end_reads_of_another(location: str, poison: str) -> None:
     held = harness.open_table(location).snapshot().to_duckdb()
     bad = harness.open_table(poison).snapshot()
     for read in (bad.to_arrow, lambda: list(bad.to_batches())):
@@ -110,7 +110,7 @@ def test_one_table_ends_no_other(location: str, poison: str) -> None:
             read()
         assert "poison" in str(caught.value.file)
         assert read_all(location) == ids(location) == [0, 1, 2, 3, 4]
-    assert held.fetchall()  # of the instance of relations, which nobody ended yet
+    assert held.fetchall()  # of the instance for relations, which is still running
     with pytest.raises(duckdb.Error):
         bad.to_duckdb().fetchall()
     with pytest.raises(duckdb.Error, match="invalidated"):

@@ -1,4 +1,4 @@
-"""Odd names and shapes on DuckDB: of columns, files of two formats, wrong counts (iceberg 5.19, 5.21, 6.14, 7)."""
+"""Unusual names and shapes on DuckDB: columns, files of two formats, wrong counts (iceberg 5.19, 5.21, 6.14, 7)."""
 
 import dataclasses
 from pathlib import Path
@@ -16,7 +16,7 @@ from harness.writing.delta.builder import DeltaTable
 from harness.writing.iceberg.builder import IcebergFile, IcebergTable
 
 
-def test_the_empty_name(make):  # Arrow can say it, DuckDB's SQL cannot
+def test_the_empty_name(make):  # possible in Arrow but not in DuckDB's SQL
     t = make({"": "int", "s": "struct<a: int>", "b": "int"})
     t.append(t.write_data([{"": 1, "s": {"a": 2}, "b": 3}]))
     snapshot = harness.open_table(str(t.store.directory)).snapshot()
@@ -30,7 +30,7 @@ def test_the_empty_name(make):  # Arrow can say it, DuckDB's SQL cannot
         arrow(t)
 
 
-def test_columns_equal_but_for_case(make):  # 5.21, 11.9
+def test_columns_that_differ_only_in_case(make):  # 5.21, 11.9
     t = make({"a": "int", "A": "int", "a_1": "int", "á": "int", "Á": "int"})
     t.append(t.write_data([{"a": 1, "A": 2, "a_1": 3, "á": 4, "Á": 5}]))
     assert rows(t) == [(1, 2, 3, 4, 5)]
@@ -43,7 +43,7 @@ def test_columns_equal_but_for_case(make):  # 5.21, 11.9
     assert snapshot.to_duckdb(columns=["A"]).fetchall() == [(2,)]
 
 
-def test_struct_fields_equal_but_for_case_are_refused(make):  # DuckDB cannot make such a struct
+def test_struct_fields_that_differ_only_in_case_are_refused(make):  # DuckDB cannot create this struct
     fields = (Field(id=2, name="a", type=IntegerType(32)), Field(id=3, name="A", type=IntegerType(32)))
     t = make(Schema(fields=(Field(id=1, name="s", type=StructType(fields)), Field(id=4, name="b", type=StringType()))))
     t.append(t.write_data([{"s": {"a": 1, "A": 2}, "b": "x"}]))
@@ -56,8 +56,8 @@ def test_struct_fields_equal_but_for_case_are_refused(make):  # DuckDB cannot ma
 @pytest.mark.parametrize(
     "name", ["deleted", "Deleted", "c0", "e0", "s", "d", "f", "p", "k0", "file_row_number", "FILE_INDEX"]
 )
-def test_user_columns_named_like_ours_inside(tmp_path: Path, name: str) -> None:
-    """iceberg 5.21: internal names never meet the table's."""
+def test_user_columns_named_like_internal_columns(tmp_path: Path, name: str) -> None:
+    """iceberg 5.21: internal names do not collide with the table's names."""
     t = IcebergTable.create(tmp_path / "t", {name: "long", "_c0": "int"})
     f = t.write_data([{name: i, "_c0": -i} for i in range(5)])
     t.append(f)
@@ -71,10 +71,10 @@ def test_user_columns_named_like_ours_inside(tmp_path: Path, name: str) -> None:
 def test_a_struct_that_is_seen_flat_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     table = IcebergTable.create(tmp_path / "t", {"s": "struct<a:int,b:string>"})
     table.append(table.write_data([{"s": {"a": 1, "b": "x"}}], format="orc"))
-    table.rename_column("s.b", "c")  # so that the struct is built anew
+    table.rename_column("s.b", "c")  # so that the struct is rebuilt
     seen = scans.duckdb_column
     monkeypatch.setattr(scans, "duckdb_column", lambda label, type_: dataclasses.replace(seen(label, type_), parts=()))
-    with pytest.raises(harness.SchemaMismatchError, match="Cannot read a column: Arrow sees it as"):
+    with pytest.raises(harness.SchemaMismatchError, match="Cannot read a column: Arrow reads it as"):
         harness.open_table(str(tmp_path / "t")).snapshot().to_arrow()
 
 
@@ -97,7 +97,7 @@ def test_one_warning_names_the_first_of_many_wrong_counts(make, prune):  # 2.21:
     with pytest.warns(HarnessWarning) as caught:
         assert sorted(snapshot.to_arrow(where="id > 0").column("id").to_pylist()) == [1, 2]
     (warning,) = caught
-    assert f"{files[1].path} has 1 rows, the metadata says 0, and those of 1 more files" in str(warning.message)
+    assert f"{files[1].path} has 1 rows, the metadata says 0; 1 more files are affected" in str(warning.message)
 
 
 @pytest.mark.parametrize("engine", ["duckdb", "oracle", pytest.param("spark", marks=pytest.mark.harness_spark)])
@@ -127,7 +127,8 @@ def test_files_of_two_formats_are_joined_with_themselves(tmp_path: Path) -> None
     assert harness.sql(query, {"t": t.location}).fetchall() == [(1, 25), (2, 1)]
 
 
-# -- files without columns, whose rows are the number in the footer ----------------------------------------------------
+# -- files without columns: the footer's row count is all there is to read
+# ----------------------------------------------
 
 
 def test_a_footer_that_claims_many_rows_costs_nothing_until_they_are_read() -> None:
@@ -140,14 +141,14 @@ def test_a_footer_that_claims_many_rows_costs_nothing_until_they_are_read() -> N
 
 
 @pytest.mark.parametrize("engine", ["duckdb", "oracle"])
-def test_a_footer_whose_row_groups_say_otherwise(tmp_path: Path, engine: str) -> None:
+def test_a_footer_whose_row_groups_contradict_it(tmp_path: Path, engine: str) -> None:
     table = IcebergTable.create(tmp_path / "t", {"u": "unknown"}, format_version=3)
     file = table.write_data([{}] * 3)
     table.append(file)
     table.add_column("a", "int")
     table.append(table.write_data([{"a": 1}]))
     path = Path(table.file_of(file.path))
-    total = b"\x16\x06"  # of the file, which comes before that of its row group: a long, 3
+    total = b"\x16\x06"  # the file's count, which precedes the row group's: a long, 3
     path.write_bytes(path.read_bytes().replace(total, b"\x16\x08", 1))
     file.data_file["record_count"] = 4
     with pytest.raises(harness.CorruptFileError, match="counts 4 rows, its row groups 3") as caught:
@@ -156,8 +157,8 @@ def test_a_footer_whose_row_groups_say_otherwise(tmp_path: Path, engine: str) ->
 
 
 @pytest.mark.parametrize("engine", ["duckdb", "oracle"])
-def test_a_column_whose_name_is_no_text(tmp_path: Path, engine: str) -> None:
-    """Arrow fails to say so: its message has the name's bytes in it."""
+def test_a_column_whose_name_is_not_text(tmp_path: Path, engine: str) -> None:
+    """Arrow cannot report this error, because its message contains the bytes of the name."""
     table = DeltaTable.create(tmp_path / "t", {"id": "long"})
     file = table.write_data([{"id": 1}])
     table.commit(add=[file])

@@ -1,8 +1,8 @@
-"""Deleted positions by bitmap and by positional join give the same rows, whatever DuckDB's optimizer is given.
+"""Deleted positions by bitmap and by positional join return the same rows, for all queries that DuckDB optimizes.
 
-A positional join is right only while both of its sides hold all rows in order, so every query that could tempt an
-optimizer rule (top-n and join filters, limits, samples, late materialization, counts from metadata, unused columns)
-runs over files of three row groups whose first and last rows are deleted (iceberg 4.15, trap T2).
+A positional join is correct only as long as both of its sides hold all rows in order. So every query that could trigger
+an optimizer rule (top-n and join filters, limits, samples, late materialization, counts from metadata, unused columns)
+runs over files with three row groups whose first and last rows are deleted (iceberg 4.15, trap T2).
 """
 
 import json
@@ -22,7 +22,7 @@ from harness.metadata.plan.scan_plan import ScanPlan
 from harness.table import open_table
 from harness.writing.iceberg.builder import IcebergTable
 
-GROUP = 20_000  # ten vectors, the last of them not full
+GROUP = 20_000  # ten vectors, the last one not full
 FILE = 3 * GROUP
 TAIL = 10  # rows of a file without deletes
 EDGES = (0, GROUP - 1, GROUP, 2 * GROUP - 1, 2 * GROUP, FILE - 1)
@@ -64,7 +64,7 @@ def all_at_once(deleted: Sequence[Sequence[int]], others: int, threads: int) -> 
 
 
 def registered(plan: ScanPlan, con: duckdb.DuckDBPyConnection, runs: Callable[..., list[list[Run]]]) -> None:
-    """Makes the view `v`, with files joined by position in the `runs` given, whether or not this DuckDB is trusted."""
+    """Create the view `v` with files joined by position in the given `runs`, on any DuckDB version."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(lowering, "POSITIONAL_JOIN_VERSIONS", {duckdb.__version__})
         patch.setattr(lowering, "plan_runs", runs)
@@ -185,7 +185,8 @@ def test_nothing_is_pushed_below_a_positional_join(plan, runs):
         for name, (query, _) in QUERIES.items():
             ((_, text),) = con.execute(f"EXPLAIN (FORMAT json) {query}").fetchall()
             joined = list(below_positional(json.loads(text)))
-            assert joined or name == "filter-nothing-by-statistics"  # which is found empty before any scan
+            # the scan is never reached, because the side is empty
+            assert joined or name == "filter-nothing-by-statistics"
             for node in joined:
                 assert node["name"].strip().upper().replace(" ", "_") in allowed, name
                 told = node.get("extra_info", {})
@@ -210,8 +211,8 @@ WHERE = {
 
 
 @pytest.mark.parametrize(("where", "joins", "rows"), WHERE.values(), ids=WHERE)
-def test_files_that_a_filter_keeps_whole_are_joined_by_position(plan, where, joins, rows):
-    """Where statistics say that no row of a file fails the filter, no row group could be skipped."""
+def test_files_that_match_a_filter_completely_are_joined_by_position(plan, where, joins, rows):
+    """If all rows of a file match the filter according to its statistics, no row group could be skipped anyway."""
     filtered = open_table(plan.table).snapshot().plan(columns=["id"], where=where)
     with duckdb.connect() as con:
         registered(filtered, con, file_by_file)

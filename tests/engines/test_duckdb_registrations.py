@@ -1,4 +1,4 @@
-"""What reads leave on a user's connection: the same plan leaves it once, and nothing goes but by `detach`."""
+"""Objects that reads create on a user's connection: a plan creates them once, and only `detach` removes them."""
 
 import duckdb
 import pytest
@@ -10,7 +10,10 @@ from harness.writing.iceberg.builder import IcebergTable
 
 @pytest.fixture(scope="module")
 def tables(tmp_path_factory) -> dict[str, harness.Table]:
-    """Two tables whose deletes and partition values are tables beside the query: 1, 3 and 4 live in each."""
+    """Return two tables whose deletes and partition values are tables next to the query.
+
+    Rows 1, 3, and 4 are live in each.
+    """
     place = tmp_path_factory.mktemp("tables")
     iceberg = IcebergTable.create(place / "i", {"id": "long", "p": "string"}, partition_spec=[("p", "identity")])
     files = [iceberg.write_data([{"id": n, "p": p}]) for n, p in ((1, "a"), (2, "b"))]
@@ -89,7 +92,7 @@ def test_release_takes_everything_and_reads_go_on(con, tables):
         assert sorted(table.snapshot().to_duckdb(con).project("id").fetchall()) == [(1,), (3,), (4,)]
 
 
-def test_release_spares_what_named_views_need(con, tables):
+def test_release_keeps_objects_that_named_views_need(con, tables):
     tables["iceberg"].snapshot().to_duckdb(con, name="named")
     con.execute("CREATE TEMP VIEW upon AS SELECT id FROM named WHERE id > 1")
     tables["iceberg"].snapshot().to_duckdb(con, where="id = 1").fetchall()

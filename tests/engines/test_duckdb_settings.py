@@ -1,7 +1,7 @@
-"""Settings of a user's connection: a read gives the same rows as without them, or an error that names the setting.
+"""Settings of a user's connection: a read returns the same rows as without them, or an error that names the setting.
 
-All settings of DuckDB 2.0.1 were tried on 110 plans of scenarios, with one or two values each. What is not here changed
-no row.
+All settings of DuckDB 2.0.1 were tried on 110 plans of scenarios, with one or two values each. Settings that are not
+listed here changed no row.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ ROW = {"id": 1, "b": b"\xff\x00", "s": "x", "nested": {"b": b"\xfe"}}
 
 @pytest.fixture(params=["delta", "iceberg"])
 def location(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    """A table with two files, the first of which has a deleted row."""
+    """Return a table with two files. The first has a deleted row."""
     if request.param == "delta":
         delta = DeltaTable.create(tmp_path / "t", {**COLUMNS, "ts": "timestamp"})
         row = {**ROW, "ts": INSTANT}

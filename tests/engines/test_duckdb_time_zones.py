@@ -1,4 +1,4 @@
-"""Instants under the time zone of a connection, in values and in filters, on DuckDB (iceberg 6.8, 11.5)."""
+"""Instants with the time zone of a connection, in values and in filters, on DuckDB (iceberg 6.8, 11.5)."""
 
 import datetime as dt
 from pathlib import Path
@@ -15,7 +15,7 @@ UTC = dt.UTC
 
 
 def year(y: int) -> int:
-    """Days from 1970-01-01 to the first of January of a year of the proleptic Gregorian calendar."""
+    """Return the days from 1970-01-01 to January 1 of a year, in the proleptic Gregorian calendar."""
     before = y - 1
     return before * 365 + before // 4 - before // 100 + before // 400 - 719162
 
@@ -51,7 +51,7 @@ MIDNIGHT = 1_710_028_800_000_000
 
 @pytest.fixture(scope="module")
 def by_hours(tmp_path_factory):
-    """A file for each of the hours, and one of 2020, which is gone: it must be skipped."""
+    """Return a table with one file per hour, and a file of 2020 that does not exist and so must be skipped."""
     schema = {"id": "long", "v": "timestamptz", "s": "struct<v: timestamptz>", "w": "timestamp", "d": "date"}
     t = IcebergTable.create(tmp_path_factory.mktemp("by-hours") / "t", schema, format_version=3)
     stamps = [(hour, MIDNIGHT + hour * 3_600_000_000) for hour in HOURS] + [(99, year(2020) * DAY)]
@@ -93,7 +93,7 @@ def test_instants_are_filtered_in_the_time_zone_of_the_connection(by_hours, wher
 
 
 def test_days_beside_instants_skip_nothing_in_another_zone(make):
-    """In New York 2024-03-10 begins at 05:00 UTC, which is the beginning of no day in UTC."""
+    """In New York 2024-03-10 begins at 05:00 UTC, which is not the beginning of a day in UTC."""
     t = make({"d": "date"})
     t.append(*(t.write_data([{"d": day}]) for day in (dt.date(2024, 3, 9), dt.date(2024, 3, 10))))
     snapshot = harness.open_table(str(t.store.directory)).snapshot()

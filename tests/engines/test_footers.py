@@ -1,4 +1,4 @@
-"""What the footers of data files tell: read once, counts that are wrong, and the same warnings from both engines."""
+"""Footers of data files: each is read once, wrong counts are found, and both engines warn alike."""
 
 import re
 import warnings
@@ -25,7 +25,7 @@ from harness.writing.delta.builder import DeltaTable
 from harness.writing.iceberg.builder import IcebergTable
 
 
-def test_a_local_file_whose_end_was_read_is_not_looked_at_once_more(tmp_path, monkeypatch):
+def test_a_local_file_is_not_checked_again_after_its_end_was_read(tmp_path, monkeypatch):
     path = tmp_path / "[a]*.parquet"
     pq.write_table(pa.table({"id": [1, 2]}), path)
     access = DuckDBFiles(duckdb.connect(), Storage())
@@ -60,16 +60,16 @@ SHOWN = {
         (SHOWN, tuple(SHOWN)),
         ({"t": pa.timestamp("us")}, ("TIMESTAMP",)),
         ({"ä": pa.int64(), "Ö": pa.int64()}, ("BIGINT", "BIGINT")),
-        ({"a": pa.int64(), "A": pa.int64()}, None),  # DuckDB gives the second another name
+        ({"a": pa.int64(), "A": pa.int64()}, None),  # DuckDB renames the second column
         ({"": pa.int64()}, None),
-        ({"a": pa.binary()}, None),  # text, where a connection says so
+        ({"a": pa.binary()}, None),  # text, if a connection's setting requests it
         ({"a": pa.list_(pa.int64())}, None),
         ({"a": pa.struct({"a": pa.int64()})}, None),
         ({"a": pa.int64(), "m": pa.map_(pa.string(), pa.int64())}, None),
         ({"a": pa.uint32()}, None),
     ],
 )
-def test_types_that_a_footer_tells_are_those_that_the_binder_shows(tmp_path, columns, shown):
+def test_types_from_a_footer_are_the_types_of_the_binder(tmp_path, columns, shown):
     path = str(tmp_path / "a.parquet")
     pq.write_table(pa.schema(list(columns.items())).empty_table(), path)
     access = DuckDBFiles(duckdb.connect(), Storage())
@@ -120,7 +120,7 @@ PLACES: dict[str, tuple[dict[tuple[int, ...], int], str]] = {
     "too long": ({chunk(1, ID, 7): 2**62}, "column 'id' of row group 1 is at bytes"),
     "in the magic": ({chunk(0, ID, 9): 3, chunk(0, ID, 11): 0}, "column 'id' of row group 0 is at bytes 3"),
 }
-"""Of a trusted file as is usual, places beyond it are DuckDB's to see."""
+"""In trusted files, DuckDB reports offsets beyond the end, as usual."""
 
 
 @pytest.fixture(scope="module")
@@ -136,7 +136,7 @@ def footer_of(file: bytes) -> bytes:
 
 @pytest.fixture(params=["the first chunks of a process", "later chunks"])
 def chunks(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Chunks are read field by field until regular expressions are worth compiling."""
+    """Parse chunks field by field until compiling regular expressions pays off."""
     monkeypatch.setattr(parquet_footer, "FEW_CHUNKS", 0 if request.param == "later chunks" else 1 << 62)
 
 
@@ -177,7 +177,7 @@ def test_a_footer_that_contradicts_itself(name, file):
         (lambda footer: b"\x1b" * 9, "it has an invalid value"),
     ],
 )
-def test_a_footer_that_is_none(change, words, file):
+def test_a_missing_footer(change, words, file):
     with pytest.raises(Contradiction, match=words):
         check_counts(change(footer_of(file)), None)
 
@@ -222,7 +222,7 @@ def test_no_row_is_lost_by_a_count(name, make, engine, untrusted, tmp_path):
 
 
 def test_a_delete_file(tmp_path):
-    """A chunk of no keys would delete no row."""
+    """A chunk without keys would delete no row."""
     table = IcebergTable.create(tmp_path / "t", {"id": "long"})
     table.append(table.write_data([{"id": i} for i in range(4)]))
     deletes = table.write_equality_deletes(["id"], [{"id": 1}])
@@ -236,7 +236,7 @@ ENGINES = ["duckdb", pytest.param("spark", marks=pytest.mark.harness_spark)]
 
 
 def read(location: Path, engine: str, request: pytest.FixtureRequest, **how: Any) -> tuple[list[Any], list[str]]:
-    """The rows, sorted, and the texts of all warnings."""
+    """Return the rows, sorted, and the texts of all warnings."""
     plan = harness.open_table(str(location)).snapshot().plan(**how)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", HarnessWarning)
@@ -250,7 +250,7 @@ def read(location: Path, engine: str, request: pytest.FixtureRequest, **how: Any
 
 @pytest.mark.parametrize("engine", ENGINES)
 def test_delta_files_of_other_names_are_warned_of(engine, tmp_path, request):
-    """delta T7, T10: what column mapping would find is not found without it, and one warning says so."""
+    """delta T7, T10: without column mapping, its columns are not found, and one warning reports this."""
     t = DeltaTable.create(tmp_path / "t", {"id": "long", "s": "string"})
     names = {"id": "col-1", "s": "col-2"}
     unlike = [t.write_data([{"id": i, "s": "x"}], names=names) for i in (1, 2)]
@@ -260,13 +260,13 @@ def test_delta_files_of_other_names_are_warned_of(engine, tmp_path, request):
     assert len(said) == 1
     assert f"{unlike[0].path} (" in said[0]
     assert ", and 1 more files, of table" in said[0]
-    assert said[0].endswith("[delta T7]")  # the rule by which the values are null, as iceberg 5.2 is
+    assert said[0].endswith("[delta T7]")  # the rule that makes the values null, like iceberg 5.2
     assert rule_in_format("iceberg 5.2", "delta") == "delta T7"
 
 
 @pytest.mark.parametrize("engine", ENGINES)
 def test_iceberg_files_of_other_ids_are_warned_of(engine, tmp_path, request):
-    """iceberg 5.2: it cannot be told from a table all of whose columns were dropped since, which this one is."""
+    """iceberg 5.2: this table looks like a table whose columns were all dropped since, which it is."""
     t = IcebergTable.create(tmp_path / "t", {"a": "long"})
     old = t.write_data([{"a": 1}])
     t.append(old)

@@ -1,4 +1,4 @@
-"""Engines by name: harness's own, and those that packages register."""
+"""Engines by name: built-in engines, and engines that packages register."""
 
 import sys
 from importlib.metadata import EntryPoint
@@ -47,7 +47,7 @@ def test_a_package_registers_an_engine_and_takes_no_name_of_harness() -> None:
         ("bare", "Cannot use the engine bare: fake_engine:bare has no version or to_arrow"),
     ],
 )
-def test_what_is_no_engine_is_refused(name: str, message: str) -> None:
+def test_an_invalid_engine_is_refused(name: str, message: str) -> None:
     with pytest.raises(harness.RequestError) as caught:
         find_engine(name)
     assert caught.value.message == message

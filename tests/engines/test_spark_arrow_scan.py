@@ -1,4 +1,4 @@
-"""Files that Spark's executors read through Arrow: the same columns, positions and errors as a read in one process."""
+"""Files that Spark's executors read through Arrow have the columns, positions, and errors of a read in one process."""
 
 import pickle
 from typing import Any
@@ -28,7 +28,7 @@ FORMATS = ("avro", "orc")
 
 
 def frame(session: SparkSession, table: IcebergTable) -> DataFrame:
-    """Rows with their positions, for which no ORC file is given to Spark's own reader."""
+    """Return rows with their positions, because Spark's own reader reads no ORC file then."""
     return engine.dataframe(open_table(table.location).snapshot().plan(columns=["id", "_pos"]), session)
 
 
@@ -100,11 +100,11 @@ def test_errors_keep_all_parts_through_text_and_pickle(kind):
         ("ModuleNotFoundError: No module named 'pyarrow.lib'", "no module 'pyarrow'; install lakeharness there"),
         (
             'java.io.IOException: Cannot run program "/x/python": error=2',
-            "no Python '/x/python'; name one that is there",
+            "no Python '/x/python'; set an existing Python",
         ),
         (
             "[PYTHON_VERSION_MISMATCH] Python in worker has different version: 3.9 than that in driver: 3.11",
-            "their Python is 3.9, the driver's 3.11; name one like the driver's",
+            "their Python is 3.9, the driver's is 3.11; set a Python of the driver's version",
         ),
     ],
     ids=["harness", "pyarrow", "python", "version"],
@@ -113,7 +113,7 @@ def test_what_workers_lack_is_named(text, told):
     error = unwrap(RuntimeError(text))
     assert isinstance(error, errors.EngineError)
     assert told in error.message
-    assert "in PYSPARK_PYTHON before the session is made" in error.message
+    assert "in PYSPARK_PYTHON before you create the session" in error.message
 
 
 # -- heads -------------------------------------------------------------------------------------------------------------
@@ -149,7 +149,8 @@ def test_parts_of_slices_stay_with_their_rows():
     assert reshape(array, wanted, {1: None}).to_pylist() == [row and {**row, "l": None} for row in rows[4:9]]
 
 
-# -- what Spark's Parquet reader is trusted with -----------------------------------------------------------------------
+# -- Parquet files that Spark's own reader may read
+# -----------------------------------------------------------------------
 
 
 def stored(name: str, type_: Any, *children: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Executors in processes of their own get all they need from the driver: the Java classes, and what they read."""
+"""Executors in separate processes get all they need from the driver: the Java classes and the Python modules."""
 
 import json
 import os
@@ -25,12 +25,12 @@ pytestmark = pytest.mark.external
 
 
 BARE = ("numpy", "pandas", "pyarrow", "dateutil", "pytz", "six", "tzdata")
-"""Packages of an executor's Python: PySpark's own needs, and no harness."""
+"""Packages in an executor's Python: those that PySpark itself needs, without harness."""
 
 
 @pytest.fixture(scope="module")
 def bare_python(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The `python3` of an environment without harness."""
+    """Return the `python3` of an environment without harness."""
     environment, driver = tmp_path_factory.mktemp("bare"), Path(sysconfig.get_path("purelib"))
     venv.create(environment, symlinks=True)
     packages = environment / driver.relative_to(sys.prefix)
@@ -42,7 +42,7 @@ def bare_python(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @cache
 def isolating_command() -> tuple[str, ...]:
-    """The beginning of a command in a namespace where harness's folder is empty; nothing where none may be made."""
+    """Return the beginning of a command in a namespace that hides harness's folder. Empty if this is not possible."""
     hide = ("unshare", "--user", "--map-root-user", "--mount", "sh", "-c", 'mount -t tmpfs none "$0" && exec "$@"')
     package = str(Path(harness.__file__).parent)
     if shutil.which("unshare") is None:
@@ -53,7 +53,7 @@ def isolating_command() -> tuple[str, ...]:
 
 @pytest.fixture(scope="module")
 def standalone(tmp_path_factory: pytest.TempPathFactory, bare_python: Path) -> Iterator[str]:
-    """The address of a cluster of two workers, which know nothing of this Python, nor see harness's folder."""
+    """Yield the address of a cluster with two workers, which know neither this Python nor harness's folder."""
     import pyspark
 
     folder, home = tmp_path_factory.mktemp("standalone"), Path(pyspark.__file__).parent
@@ -81,7 +81,7 @@ def standalone(tmp_path_factory: pytest.TempPathFactory, bare_python: Path) -> I
         for line in process.stdout:
             said.append(line)
             if (match := re.search(until, line)) is not None:
-                readers.append(threading.Thread(target=process.communicate))  # else it waits for a reader
+                readers.append(threading.Thread(target=process.communicate))  # otherwise it waits for a reader
                 readers[-1].start()
                 return match[1]
         raise AssertionError("".join(said)[-3000:])
@@ -101,7 +101,7 @@ def standalone(tmp_path_factory: pytest.TempPathFactory, bare_python: Path) -> I
 
 @pytest.fixture(scope="module")
 def formats(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """A table of each file format, of ids 0 to 3 of which 2 is deleted by its place; but in `orc` none is."""
+    """Return a table per file format, with ids 0 to 3. Id 2 is deleted by position, except in `orc`."""
     made = {}
     for name, file_format in {"parquet": "parquet", "orc": "orc", "orc-deletes": "orc", "avro": "avro"}.items():
         table = IcebergTable.create(tmp_path_factory.mktemp("tables") / name, {"id": "long"})
@@ -150,12 +150,12 @@ def test_executors_without_python_read_what_spark_reads_itself(standalone, forma
 
 FILES, IN_EACH = 6, 500
 GONE = range(0, IN_EACH, 7)
-"""Places of deleted rows in each file, where the table has deletes: 72 of 500."""
+"""Positions of deleted rows in each file, if the table has deletes: 72 of 500."""
 
 
 @pytest.fixture(scope="module")
 def shapes(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """Six tables of equal data: plain, with positions, keys or vectors; and of Delta, plain or with vectors."""
+    """Return six tables with equal data: plain, with positions, keys, or vectors; and Delta, plain or with vectors."""
     folder = tmp_path_factory.mktemp("shapes")
     rows = [[{"id": IN_EACH * f + i} for i in range(IN_EACH)] for f in range(FILES)]
     made = {}
@@ -187,7 +187,7 @@ def live_rows(name: str) -> list[list[int]]:
 
 @pytest.mark.parametrize("fault", [None, "before", "in the scan"], ids=str)
 def test_executors_that_are_killed_lose_no_row(standalone, shapes, tmp_path, fault):
-    """By SIGKILL: before the job that looks at footers, or while rows are read and joined."""
+    """Kill with SIGKILL: before the job that reads footers, or while rows are read and joined."""
     found = read_on_cluster(standalone, shapes, None, *(() if fault is None else (f"--kill={fault}", str(tmp_path))))
     assert {name: read["rows"] for name, read in found.items()} == {name: live_rows(name) for name in shapes}
     assert all(read["killed"] for read in found.values()) is (fault is not None)

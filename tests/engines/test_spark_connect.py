@@ -1,7 +1,7 @@
-"""Sessions without a gateway to their JVM: files by harness's source on the server, or by plain paths.
+"""Sessions without a gateway to their JVM read files through harness's source on the server, or by plain paths.
 
-Rows of such a session are read on the run's own session, whose gateway is left aside and whose JVM has the source's
-classes, and on a real one of Spark Connect in a process of its own.
+Most tests use the test run's own session and ignore its gateway; its JVM has the classes of the source. Others use a
+real session of Spark Connect in a separate process.
 """
 
 import contextlib
@@ -37,15 +37,15 @@ from harness.writing.iceberg.builder import IcebergTable
 
 @pytest.fixture(params=[PlainPaths, PlannedSource], ids=["plain", "source"])
 def plain(request: pytest.FixtureRequest, spark: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
-    """The session, read as if it had no gateway."""
-    Gateway.for_session(spark)  # which loads the classes that a client sends
+    """Return the session, read as if it had no gateway."""
+    Gateway.for_session(spark)  # loads the classes that a client sends
     monkeypatch.setattr(spark_engine, "reader_of", request.param)
     return spark
 
 
 @contextmanager
 def settings(spark: Any, values: dict[str, str]) -> Iterator[None]:
-    """The session under other settings, whose names come after `spark.sql.`."""
+    """Change settings of the session, whose names follow `spark.sql.`."""
     before = {f"spark.sql.{name}": spark.conf.get(f"spark.sql.{name}") for name in values}
     for name, value in values.items():
         spark.conf.set(f"spark.sql.{name}", value)
@@ -95,7 +95,7 @@ def data_files(folder: Path, count: int = 2) -> list[str]:
 
 
 def test_a_row_of_an_unknown_file_is_an_error(tmp_path, spark, monkeypatch):
-    """Should Spark ever spell a path otherwise than known, rows must not go missing in the join."""
+    """If Spark ever spells a path in an unknown way, the join must not lose rows."""
     paths = data_files(tmp_path)
     monkeypatch.setattr(
         "harness.engines.spark.connect._spellings", lambda at: _spellings(at) if "0.parquet" in at else {"other:" + at}
@@ -139,7 +139,7 @@ HOSTILE: dict[str, dict[str, str]] = {
 
 @pytest.fixture(scope="module")
 def rich(tmp_path_factory: pytest.TempPathFactory) -> IcebergTable:
-    """All types that Iceberg has up to version 3, with values at their ends."""
+    """Return a table with all types of Iceberg up to version 3, with extreme values."""
     types = {
         "id": "long",
         "flag": "boolean",
@@ -211,33 +211,33 @@ TIMES = {"id": "long", "t": "timestamptz"}
 def test_a_setting_under_which_rows_would_be_wrong_is_refused(tmp_path, plain, schema, where, setting, value, needed):
     table = IcebergTable.create(tmp_path / "t", schema)
     table.append(table.write_data([{"id": 1}]))
-    message = f"spark.sql.{setting} is {value}, needed is {needed}"
+    message = f"spark.sql.{setting} is {value}, but must be {needed}"
     with settings(plain, {setting: value}), pytest.raises(harness.RequestError, match=message):
         snapshot_of(table).to_spark(plain, where=where)
     with settings(plain, {setting: needed}):
         assert agreed(snapshot_of(table), plain, where=where).num_rows == 1
 
 
-def test_parts_of_a_file_that_differ_by_case_alone_want_a_session_that_tells_them_apart(tmp_path, plain):
+def test_fields_that_differ_only_in_case_need_a_case_sensitive_session(tmp_path, plain):
     table = IcebergTable.create(tmp_path / "t", {"id": "long", "s": "struct<a: long, A: long>", "ID": "long"})
     table.append(table.write_data([{"id": 1, "s": {"a": 2, "A": 3}, "ID": 4}]))
     table.drop_column("s.a")
     table.drop_column("ID")
-    assert agreed(snapshot_of(table), plain, columns=["id"]).to_pylist() == [{"id": 1}]  # at the top no matter
-    with pytest.raises(harness.RequestError, match="caseSensitive is false, needed is true"):
+    assert agreed(snapshot_of(table), plain, columns=["id"]).to_pylist() == [{"id": 1}]  # irrelevant at the top level
+    with pytest.raises(harness.RequestError, match="caseSensitive is false, but must be true"):
         snapshot_of(table).to_spark(plain)
     with settings(plain, {"caseSensitive": "true"}):
         assert agreed(snapshot_of(table), plain).to_pylist() == [{"id": 1, "s": {"A": 3}}]
 
 
 @pytest.mark.parametrize("what", [None, 5, "spark"], ids=repr)
-def test_what_is_no_session_is_refused(what):
+def test_an_object_that_is_not_a_session_is_refused(what):
     with pytest.raises(harness.RequestError, match=f"of type {type(what).__name__}: expected a SparkSession"):
         reader_of(what)
 
 
 def test_a_filter_that_comes_later_skips_files_of_the_source(tmp_path, spark, monkeypatch):
-    """By the bounds of the metadata: of three files, one may hold the id."""
+    """Bounds in the metadata leave one of three files that may hold the id."""
     Gateway.for_session(spark)
     monkeypatch.setattr(spark_engine, "reader_of", PlannedSource)
     table = IcebergTable.create(tmp_path / "t", {"id": "long"})
@@ -250,7 +250,7 @@ def test_a_filter_that_comes_later_skips_files_of_the_source(tmp_path, spark, mo
 
 
 def server_of(version: str, takes: bool = True) -> Any:
-    """A session of Connect as far as `PlannedSource` asks for it."""
+    """A fake session of Connect with the members that `PlannedSource` uses."""
     server = MagicMock(version=version)
     server.addArtifacts.side_effect = None if takes else PySparkException("artifacts are not taken")
     server.read.format.return_value.options.return_value.load.return_value.collect.return_value = [(b"\1",)]
@@ -275,7 +275,10 @@ def test_the_source_is_sent_once_where_the_server_can_load_it(server, serves, tm
 
 @pytest.mark.parametrize("home", [None, "empty"], ids=["nowhere", "in a SPARK_HOME of another Spark"])
 def test_a_client_without_jars_or_with_those_of_another_spark_reads_plain_paths(home, tmp_path, monkeypatch):
-    """As `pip install pyspark-client` gives it; PySpark itself would end the process. Own jars go first."""
+    """The client of `pip install pyspark-client`; PySpark itself would end the process.
+
+    The client's own jars come first.
+    """
     assert _own_jars() == Path(pyspark.__file__).parent / "jars"
     (tmp_path / "empty" / "jars").mkdir(parents=True)
     (tmp_path / "empty" / "jars" / "spark-catalyst_2.13-3.5.1.jar").touch()
@@ -290,7 +293,7 @@ def test_a_client_without_jars_or_with_those_of_another_spark_reads_plain_paths(
 
 
 def test_options_of_a_store_are_not_sent_to_a_server(tmp_path, spark):
-    """They would stand in its log of requests: such a table is read by plain paths, or not at all."""
+    """The server would log them. So these tables are read by plain paths, or not at all."""
     table = IcebergTable.create(tmp_path / "t", {"id": "long"})
     table.append(table.write_data([{"id": 1}]))
     plan, source = snapshot_of(table).plan(), PlannedSource(spark)
@@ -299,7 +302,7 @@ def test_options_of_a_store_are_not_sent_to_a_server(tmp_path, spark):
     assert reader_for(replace(plan, storage=secret), source) is source  # local files need none
     assert reader_for(replace(remote, storage=plan.storage), source) is source
     assert reader_for(remote, source) == PlainPaths(spark)
-    with pytest.raises(harness.RequestError, match="Cannot hand options of a store to Spark Connect"):
+    with pytest.raises(harness.RequestError, match="Cannot pass store options to Spark Connect"):
         source.read_ends(["s3://bucket/f.parquet"], {"fs.s3a.access.key": "a"}, most=1)
 
 
@@ -316,7 +319,8 @@ def test_a_real_session_of_spark_connect(tmp_path):
     avro = IcebergTable.create(tmp_path / "avro", {"id": "long", "at": "timestamptz"})
     avro.append(avro.write_data([{"id": 1, "at": 0}], format="avro"))
     orders, clicks = str(demo.orders.location), str(demo.clicks.location)
-    for file in demo.orders.location.glob("**/*.parquet"):  # checksums of Hadoop's, of other contents: they have no say
+    # Hadoop's checksums of other contents, which must be ignored
+    for file in demo.orders.location.glob("**/*.parquet"):
         file.with_name(f".{file.name}.crc").write_bytes(b"crc\0" + (512).to_bytes(4, "big") + bytes(400))
     requests = [
         {"location": orders, "compare": True},
@@ -332,14 +336,14 @@ def test_a_real_session_of_spark_connect(tmp_path):
     answers = [json.loads(line) for line in on_connect(tmp_path / "request.json") if line.startswith("{")]
     assert answers[0] == {"session": "pyspark.sql.connect.session.SparkSession", "reader": "PlannedSource"}
     assert answers[1:3] == [{"rows": len(demo.orders.expected)}] * 2
-    assert all(answer.get("rows") for answer in answers[3:8]), answers  # those of DuckDB
+    assert all(answer.get("rows") for answer in answers[3:8]), answers  # the rows of DuckDB
     assert answers[8]["error"] == "RequestError"
-    assert "spark.sql.session.timeZone is Asia/Tokyo, needed is UTC" in answers[8]["message"]
+    assert "spark.sql.session.timeZone is Asia/Tokyo, but must be UTC" in answers[8]["message"]
     assert answers[9] == {"settings": "false"}
 
 
 def on_connect(request: Path) -> list[str]:
-    """The lines that the process prints; it and its JVM are gone afterwards, however long they took."""
+    """Return the lines that the process prints. The process and its JVM end afterwards, however long they take."""
     script = Path(__file__).with_name("reading_on_connect.py")
     environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(Path(__file__).parents[2]), str(script.parent)])}
     process = subprocess.Popen(

@@ -1,4 +1,4 @@
-"""Equality deletes as joins on Spark: how many joins, of which kind (iceberg 4.6, 4.26, 4.29)."""
+"""Equality deletes as joins on Spark: the number and the kind of the joins (iceberg 4.6, 4.26, 4.29)."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:Recorded row counts")
 
 
 def planned(table: IcebergTable, record_count: int | None) -> ScanPlan:
-    """The table's newest plan, in which each delete file is said to have so many rows."""
+    """Return the table's newest plan. Each delete file claims this number of rows."""
     plan = open_table(table.location).snapshot().plan()
     deletes = tuple(replace(delete, record_count=record_count) for delete in plan.equality_deletes)
     return replace(plan, equality_deletes=deletes)
@@ -30,7 +30,7 @@ def joins(frame: DataFrame) -> int:
 
 @pytest.fixture
 def keyed(tmp_path: Path) -> IcebergTable:
-    """Ids 0, 1 and null in two files, of which 1 and null are deleted."""
+    """Return a table with ids 0, 1, and null in two files. 1 and null are deleted."""
     table = IcebergTable.create(tmp_path / "t", {"id": "long"})
     table.append(table.write_data([{"id": 1}, {"id": None}]), table.write_data([{"id": 0}]))
     table.commit(add=[table.write_equality_deletes(["id"], [{"id": None}, {"id": 1}])])
@@ -50,7 +50,7 @@ def test_spark_broadcasts_unless_there_are_too_many_deletes(spark, keyed, record
 
 @pytest.fixture
 def separate_delete_sets(tmp_path: Path) -> IcebergTable:
-    """Five files, four of which have a delete set of their own by the bounds of their ids."""
+    """Return a table with five files. Four of them have their own delete sets because of the bounds of their ids."""
     table = IcebergTable.create(tmp_path / "t", {"id": "long"})
     table.append(*[table.write_data([{"id": first + i} for i in range(4)]) for first in (0, 10, 20, 30)])
     table.commit(add=[table.write_equality_deletes(["id"], [{"id": id}]) for id in (1, 12, 23)])
@@ -58,7 +58,7 @@ def separate_delete_sets(tmp_path: Path) -> IcebergTable:
     return table
 
 
-def test_files_that_bounds_tell_apart_are_joined_once(spark, separate_delete_sets):
+def test_files_with_different_bounds_are_joined_once(spark, separate_delete_sets):
     frame = open_table(separate_delete_sets.location).snapshot().to_spark(spark)
     assert sorted(row.id for row in frame.collect()) == sorted([0, 2, 3, 10, 11, 13, 20, 21, 22, *range(30, 34), 1, 12])
     assert joins(frame) == 1

@@ -1,4 +1,4 @@
-"""What Spark must know of files before their rows are read is found out by executors: the driver opens no data file."""
+"""Executors read the schemas and row counts that Spark needs before the rows: the driver opens no data file."""
 
 import os
 from collections.abc import Callable
@@ -29,7 +29,7 @@ from harness.writing.iceberg.builder import IcebergTable
 
 @pytest.fixture(params=["on a cluster", "in a local session"], autouse=True)
 def opening_place(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    """Where files are looked at. A local session has executors too, in its driver."""
+    """Return the processes that open files. In a local session the executors are in the driver."""
     if request.param == "on a cluster":
         monkeypatch.setattr(Gateway, "is_local", False)
     return request.param
@@ -49,7 +49,7 @@ KINDS = {
     "delta/paths/glob-characters",
     "delta/schema/legacy-timestamps",
 }
-"""Scenarios of tables whose files are looked at for different reasons."""
+"""Scenarios with tables whose files are opened for different reasons."""
 
 
 @pytest.fixture(params=sorted(KINDS))
@@ -71,7 +71,7 @@ def without_deletes(folder: Path) -> Path:
 
 @dataclass(frozen=True)
 class Driver:
-    """What this process opened of a table, by physical path."""
+    """The files of a table that this process opened, by physical path."""
 
     opened: list[str]
 
@@ -113,7 +113,7 @@ def test_the_driver_opens_no_data_file(kind: ScanPlan, spark: Any, driver: Drive
     assert frame.count() == find_engine("duckdb").to_arrow(kind).num_rows > 0
 
 
-def test_missing_files_fail_who_reads_them(kind: ScanPlan, spark: Any) -> None:
+def test_missing_files_fail_queries_that_read_them(kind: ScanPlan, spark: Any) -> None:
     paths = kind.files["physical"].to_pylist()
     for path in paths:
         Path(path).unlink()
@@ -133,7 +133,7 @@ def test_missing_files_fail_who_reads_them(kind: ScanPlan, spark: Any) -> None:
         ("p = 1", [(1, 10), (1, 11)]),
         ("p IS NOT NULL AND p < 2", [(1, 10), (1, 11)]),
         ("v = 10 AND p = 1", [(1, 10)]),
-        ("v = 10", None),  # of a column that is nowhere but in the files
+        ("v = 10", None),  # a column that exists only in the files
         ("v IS NOT NULL", None),
         ("p = 2", None),
     ],
@@ -171,7 +171,7 @@ def become_a_directory(file: Path) -> None:
 
 
 @pytest.mark.parametrize("damage", [cut, scramble, encrypt, become_a_directory, lambda file: file.write_bytes(b"")])
-def test_damage_is_told_as_by_duckdb(damage: Callable[[Path], Any], tmp_path: Path, spark: Any) -> None:
+def test_damage_is_reported_as_by_duckdb(damage: Callable[[Path], Any], tmp_path: Path, spark: Any) -> None:
     plan = plan_of(without_deletes(tmp_path))
     damage(Path(plan.files["physical"][1].as_py()))
     with pytest.raises(harness.HarnessError) as expected:
@@ -182,7 +182,7 @@ def test_damage_is_told_as_by_duckdb(damage: Callable[[Path], Any], tmp_path: Pa
 
 
 def test_footers_that_differ(tmp_path: Path, spark: Any) -> None:
-    """Of one table: columns, types, codecs, metadata of writers, several row groups; more files than a task has."""
+    """Footers of one table differ in columns, types, codecs, metadata, and row groups; a task has several files."""
     table = iceberg(tmp_path)
     handles = []
     for i in range(70):
@@ -208,7 +208,10 @@ def test_footers_that_differ(tmp_path: Path, spark: Any) -> None:
 
 @pytest.mark.parametrize("opening_place", ["on a cluster"], indirect=True)
 def test_footers_cross_in_rounds(tmp_path: Path, spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A footer longer than its file's share of a round crosses in a later one; one that is too long is refused."""
+    """A footer longer than its file's share of a round is sent in a later round.
+
+    A footer that is too long is refused.
+    """
     table = iceberg(tmp_path)
     handles = [table.write_data([{"a": i, "b": "x"}]) for i in range(8)]
     for handle in handles[2:5]:

@@ -22,7 +22,7 @@ from harness.engines.spark.transpile.filters import condition as spark_condition
 
 DAY = 86_400_000_000
 NAN, INF = math.nan, math.inf
-# Per column: its type, and values of rows from the first one on, null once these are used up.
+# Each column's type, and its values from the first row on. Later rows are null.
 COLUMNS: dict[str, tuple[str, list[Any]]] = {
     "id": ("int", [-(2**31), 1, 2, 16777217]),
     "small": ("int", [-128, 1, 127]),
@@ -49,7 +49,7 @@ COLUMNS: dict[str, tuple[str, list[Any]]] = {
     "fx": ("fixed[2]", [b"ab"]),
 }
 ROWS = 1 + max(len(values) for _, values in COLUMNS.values())
-# The names that the columns have on Spark: nothing that a user could write.
+# The names of the columns on Spark, which no user could write.
 NAMES = {name: f"{i} `.{name}" for i, name in enumerate(COLUMNS)}
 SINGLE = list(COLUMNS)[:15]
 SCHEMA = schema_of({name: type_ for name, (type_, _) in COLUMNS.items()})
@@ -66,7 +66,7 @@ LITERAL_TEXT = r"""
 LITERALS = [literal.replace("_", " ") for literal in LITERAL_TEXT.split()]
 OPERATORS = ("=", "<>", "<", "<=", ">", ">=", "IS DISTINCT FROM")
 EQUALITY = ("=", "<>", "IS DISTINCT FROM")
-"""The operators of UUIDs on Spark: an order of UUIDs is refused."""
+"""The supported operators for UUIDs on Spark. UUIDs cannot be ordered there."""
 LITERALS_OF = {
     "id": "0 1 2 -1 127 128 -128 16777217 2147483648 1.5 -0.0 '1' null",
     "small": "0 1 2 -1 127 128 -128 16777217 2147483648 1.5 -0.0 '1' null",
@@ -84,7 +84,7 @@ LITERALS_OF = {
     "tm": "'10:00:00' time_'10:00:00' null",
     "bo": "true null",
 }
-"""Literals that each column must be compared with on Spark. Spark may refuse other comparisons."""
+"""Literals that each column must be comparable with on Spark. Spark may refuse other comparisons."""
 CONDITION_TEXT = r"""
     s LIKE 'a%'; s NOT LIKE 'a%'; s LIKE '%'; s LIKE 'a_'; s LIKE 'a\_'; s LIKE 'a\b'; s LIKE '%\%'
     s LIKE 'a$%' ESCAPE '$'; s NOT LIKE 'a$%' ESCAPE '$'; s LIKE NULL; starts_with(s, 'a'); suffix(s, 'b')
@@ -109,7 +109,7 @@ CONDITIONS = [text.strip() for line in CONDITION_TEXT.strip().splitlines() for t
 
 @pytest.fixture(scope="module")
 def sides(tmp_path_factory, spark):
-    """The same rows on DuckDB and on Spark, there in the types that values travel in."""
+    """Return the same rows on DuckDB and on Spark, on Spark in storage types."""
     table = IcebergTable.create(
         tmp_path_factory.mktemp("filters") / "t",
         {"n": "int", **{name: type_ for name, (type_, _) in COLUMNS.items()}},
@@ -118,7 +118,7 @@ def sides(tmp_path_factory, spark):
     given = {name: [*values, *[None] * (ROWS - len(values))] for name, (_, values) in COLUMNS.items()}
     table.append(table.write_data([{"n": i, **{name: given[name][i] for name in given}} for i in range(ROWS)]))
     snapshot = harness.open_table(table.location).snapshot()
-    # A session beside the tests' own, which does not compile hundreds of conditions that are evaluated a dozen times.
+    # A session next to the tests' own. It does not compile the hundreds of conditions, which run only a dozen times.
     own = spark.newSession()
     own.conf.set("spark.sql.codegen.wholeStage", "false")
     own.conf.set("spark.sql.codegen.factoryMode", "NO_CODEGEN")
@@ -169,7 +169,7 @@ def test_every_condition_is_lowered_and_means_what_duckdb_says(sides):
     ("where", "construct"),
     [
         pytest.param("s ~ 'a'", "a ~ b", id="regular-expression"),
-        pytest.param("s LIKE s", "LIKE with a pattern that is no literal", id="like-pattern"),
+        pytest.param("s LIKE s", "LIKE with a pattern that is not a literal", id="like-pattern"),
         pytest.param("u > '00000000-0000-0000-0000-000000000001'", "an order of uuid", id="uuid-order"),
         pytest.param("tm + INTERVAL 1 HOUR > '10:00:00'", "time + interval", id="time-arithmetic"),
         pytest.param("tm::varchar = '10:00:00'", "a cast from time to string", id="time-as-text"),
@@ -193,8 +193,8 @@ def test_what_might_differ_is_refused_by_name(where, construct):
     assert construct in error.value.message
 
 
-def test_text_beyond_ascii_is_an_error_where_case_rules_differ(sides):
-    # DuckDB makes 'É', and of 'ß' another letter than Java does: no answer is better than one of two.
+def test_non_ascii_text_is_an_error_if_case_rules_differ(sides):
+    # For 'É' and 'ß' DuckDB and Java return different letters, so the call is an error.
     _, frame = sides
     condition = spark_condition(parse_filter("upper(s) = 'É'", SCHEMA), NAMES)
     with pytest.raises(Exception, match="letters beyond ASCII"):

@@ -1,4 +1,4 @@
-"""Planned files as relations of Spark, and local files beside stale checksums of Hadoop's and by relative paths."""
+"""Planned files as relations on Spark; local files next to stale checksums of Hadoop, and with relative paths."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -24,7 +24,7 @@ from harness.writing.iceberg.builder import IcebergTable
 
 @pytest.fixture(params=["gateway", "plain paths"])
 def session(request: pytest.FixtureRequest, spark: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
-    """The session with its gateway, and as if it had none."""
+    """Return the session with its gateway, and as if it had none."""
     if request.param == "plain paths":
         monkeypatch.setattr(spark_engine, "reader_of", PlainPaths)
     before = spark.sparkContext._jsc.hadoopConfiguration().get("fs.file.impl")
@@ -33,7 +33,7 @@ def session(request: pytest.FixtureRequest, spark: Any, monkeypatch: pytest.Monk
 
 
 def stale(file: Path) -> None:
-    """Puts Hadoop's checksum of another content beside a file: its head, the bytes per sum, and sums of 0."""
+    """Write Hadoop's checksum for other content next to a file: its header, the bytes per sum, and sums of 0."""
     sums = file.stat().st_size // 512 + 1
     file.with_name(f".{file.name}.crc").write_bytes(b"crc\0" + (512).to_bytes(4, "big") + bytes(4 * sums))
 
@@ -44,7 +44,7 @@ def ids(location: Path, session: Any) -> list[int]:
 
 
 @pytest.mark.parametrize("format", ["parquet", "orc"])
-def test_checksums_of_hadoop_have_no_say(tmp_path, session, format):
+def test_checksums_of_hadoop_are_ignored(tmp_path, session, format):
     table = IcebergTable.create(tmp_path / "t", {"id": "long"})
     data = table.write_data([{"id": i} for i in range(5)], format=format)
     table.append(data)
@@ -56,7 +56,7 @@ def test_checksums_of_hadoop_have_no_say(tmp_path, session, format):
 
 
 def test_the_users_own_reads_keep_their_checksums(tmp_path, spark):
-    """The file systems that a session keeps open are not those of harness's reads."""
+    """Harness's reads do not use the file systems that a session keeps open."""
     table = IcebergTable.create(tmp_path / "t", {"id": "long"})
     data = table.write_data([{"id": 1}])
     table.append(data)
@@ -69,7 +69,10 @@ def test_the_users_own_reads_keep_their_checksums(tmp_path, spark):
 
 @pytest.fixture
 def folders(tmp_path: Path) -> tuple[Path, Path]:
-    """Where a table is opened, and where the process is when its rows are read. The JVM is elsewhere."""
+    """Return the directory for opening a table, and the directory for reading its rows.
+
+    The JVM runs in another directory.
+    """
     for name in ("here", "there"):
         (tmp_path / name).mkdir()
     return tmp_path / "here", tmp_path / "there"
@@ -78,7 +81,7 @@ def folders(tmp_path: Path) -> tuple[Path, Path]:
 @pytest.mark.parametrize("format", ["parquet", "avro"])
 @pytest.mark.parametrize("way", ["location", "path map", "recorded path"])
 def test_relative_paths_start_where_the_table_was_opened(folders, session, monkeypatch, format, way):
-    """Of the table; of where its data was moved; and of a file beside it, as its writer recorded it."""
+    """Relative paths of the table, of moved data, and of a file next to the table, as its writer recorded it."""
     here, there = folders
     table = IcebergTable.create(here / "t", {"id": "long"})
     data = table.write_data([{"id": i} for i in range(3)], format=format)
@@ -116,7 +119,7 @@ def gateway(spark: Any) -> Gateway:
 
 
 def written(folder: Path, count: int) -> list[DiskFile]:
-    """Files of two rows each: in file i, 10 i and 10 i + 1."""
+    """Return files with two rows each: file i has 10 i and 10 i + 1."""
     files = []
     for i in range(count):
         path = folder / f"{i}.parquet"
@@ -133,7 +136,7 @@ def planned(gateway: Gateway, files: list[DiskFile], constants: pa.Table) -> Dat
 
 @pytest.mark.parametrize(("share", "later"), [(2, 0), (0.5, 0), (1, 1)])
 def test_a_file_that_is_another_than_was_planned(gateway, tmp_path, share, later):
-    """By its size or its time. With a size that is too small, Spark would drop row groups (trap; iceberg 7.2)."""
+    """The size or the time differs. With a size that is too small, Spark would skip row groups (trap; iceberg 7.2)."""
     path = tmp_path / "a.parquet"
     parquet.write_table(pa.table({"a": list(range(1000))}), path, row_group_size=10)
     now = path.stat()
@@ -148,7 +151,7 @@ def test_a_file_that_is_another_than_was_planned(gateway, tmp_path, share, later
 
 
 def test_ten_thousand_files_are_not_listed(gateway, tmp_path, spark):
-    """Spark's own index would run a job of a task per path; a plan whose files are not there even shows its schema."""
+    """Spark's own index would run a job with a task per path. Even a plan whose files do not exist has a schema."""
     tracker = spark.sparkContext.statusTracker()
     before = set(tracker.getJobIdsForGroup(None))
     files = [DiskFile(str(tmp_path / f"{i}.parquet"), 1000) for i in range(10_000)]
@@ -159,7 +162,7 @@ def test_ten_thousand_files_are_not_listed(gateway, tmp_path, spark):
     assert set(tracker.getJobIdsForGroup(None)) == before
     assert "PlannedFileIndex(" in plan
     assert "InMemoryFileIndex" not in plan
-    assert sorted(row.p0 for row in frame.where("k = 1234").collect()) == [0, 1]  # the others were not even opened
+    assert sorted(row.p0 for row in frame.where("k = 1234").collect()) == [0, 1]  # the other files were not even opened
     assert len(set(tracker.getJobIdsForGroup(None)) - before) == 1
 
 
@@ -175,7 +178,7 @@ def test_ten_thousand_files_are_not_listed(gateway, tmp_path, spark):
         ("FILE_NOT_EXIST", "java.io.FileNotFoundException: a", harness.MissingFileError),
     ],
 )
-def test_what_ails_a_file_goes_by_the_cause(kind, reason, expected):
+def test_the_error_about_a_file_follows_its_cause(kind, reason, expected):
     said = f"[FAILED_READ_FILE.{kind}] Encountered error while reading file s3a://b/x%25.parquet. Details. SQLSTATE: K"
     error = engine_error(RuntimeError(f"waited\n\tat a.b\nCaused by: c.D: {said}\nCaused by: {reason}\n"), "t")
     assert type(error) is expected
@@ -191,5 +194,5 @@ def test_what_ails_a_file_goes_by_the_cause(kind, reason, expected):
     ],
     ids=["causes", "neither cause nor message", "connect"],
 )
-def test_a_failure_tells_its_first_cause(text, told):
+def test_a_failure_shows_its_first_cause(text, told):
     assert engine_error(RuntimeError(text)).message == f"Spark failed: {told}"

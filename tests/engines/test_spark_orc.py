@@ -1,4 +1,7 @@
-"""ORC files by Spark's own reader: exactly what harness's reader gives, or they are not given to it."""
+"""ORC files that Spark's own reader reads: the rows are exactly those of harness's reader.
+
+Other files are not passed to it.
+"""
 
 from collections.abc import Iterator, Mapping
 from decimal import Decimal
@@ -65,7 +68,7 @@ def write(path: Path, table: pa.Table) -> FileName:
 
 
 def question(file: FileName) -> dict[str, Any]:
-    """What a read of all columns asks."""
+    """Return the arguments for reading all columns."""
     schema, _ = read_head(file, "orc", Storage(), table="t")
     return {
         "schema": schema,
@@ -164,7 +167,7 @@ def test_without_a_storage_the_answer_is_careful(tmp_path):
 
 
 def write_in_java(spark: SparkSession, path: Path, *, proleptic: bool) -> FileName:
-    """A file with the columns char(5), varchar(5), date and string, which pyarrow cannot write all of."""
+    """Write a file with columns of type char(5), varchar(5), date, and string, some of which pyarrow cannot write."""
     from py4j.java_gateway import get_field, set_field
 
     jvm: Any = spark._jvm

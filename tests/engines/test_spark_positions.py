@@ -1,4 +1,4 @@
-"""Deleted positions on Spark: the Java test of a row, and the join that stands in for it."""
+"""Deleted positions on Spark: the Java test of a row, and the join that replaces it."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -34,7 +34,7 @@ BITMAPS = {
 
 
 def neighbours(positions: BitMap64) -> list[int]:
-    """Positions around those that are deleted, both kinds, in ascending order."""
+    """Return the deleted positions and their neighbors, in ascending order."""
     chosen = list(positions)[:20] + list(positions)[-20:]
     around = {p + step for p in chosen for step in (-BLOCK, -64, -1, 0, 1, 64, BLOCK)} | {0, 1, 2**31, 2**32}
     return sorted(p for p in around if p >= 0)
@@ -42,12 +42,12 @@ def neighbours(positions: BitMap64) -> list[int]:
 
 @pytest.fixture
 def jvm(spark: SparkSession) -> Any:
-    """The JVM, after harness's classes were loaded."""
+    """Return the JVM with harness's classes loaded."""
     return Gateway.for_session(spark).session._jvm
 
 
 def marked(jvm: Any, bitmap: BitMap64, positions: list[int]) -> list[int]:
-    """What becomes of the positions of a batch."""
+    """Return the positions of a batch after marking."""
     long = jvm.org.apache.spark.sql.types.DataTypes.LongType
     vector = jvm.org.apache.spark.sql.execution.vectorized.OnHeapColumnVector(max(1, len(positions)), long)
     for place, position in enumerate(positions):
@@ -69,7 +69,7 @@ def test_a_row_is_marked_where_its_bit_is_set(jvm, deleted):
 
 
 def test_rows_that_have_no_number_are_an_error(jvm):
-    """Spark's reader fills the column; should it ever not do so, rows would seem deleted, or not."""
+    """Spark's reader fills the column. If it ever did not, the wrong rows would be deleted."""
     long = jvm.org.apache.spark.sql.types.DataTypes.LongType
     vector = jvm.org.apache.spark.sql.execution.vectorized.OnHeapColumnVector(1, long)
     vector.putNull(0)
@@ -88,7 +88,7 @@ def bitmaps() -> list[BitMap64]:
 
 @pytest.fixture(scope="module")
 def data(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
-    """Two files of 200,000 rows in 20 row groups; `n` is the row's position, `m` something else."""
+    """Return two files of 200,000 rows in 20 row groups. `n` is the row's position, `m` another number."""
     directory = tmp_path_factory.mktemp("data")
     numbers = pa.array(np.arange(ROWS))
     paths = [str(directory / f"{name}.parquet") for name in ("a", "b")]
@@ -99,7 +99,7 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
 
 @contextmanager
 def configured(spark: SparkSession, key: str, value: str) -> Iterator[None]:
-    """The user's session and harness's own under a setting."""
+    """Change a setting of the user's session and of harness's own."""
     sessions = [spark, Gateway.for_session(spark).session]
     before = [session.conf.get(key) for session in sessions]
     for session in sessions:
@@ -147,7 +147,7 @@ def test_positions_of_all_rows(spark, data, bitmaps):
     position = functions.col("pos")
     is_wrong = (unmarked(position) != functions.col("p0")) | position.isNull()
     assert frame.where(is_wrong).count() == 0
-    # Without a filter that Spark pushes, harness numbers the rows.
+    # Without a filter that Spark pushes, harness itself numbers the rows.
     assert frame.agg(functions.count_if(is_wrong), functions.count("*")).collect() == [(0, 2 * ROWS)]
     assert frame.select("pos").where(position >= 0).count() == 2 * ROWS - sum(map(len, bitmaps))  # no stored column
     gone = frame.where(is_marked(position)).groupBy("f").count().collect()

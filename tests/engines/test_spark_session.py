@@ -1,4 +1,4 @@
-"""The local session: what is checked before it starts, what it leaves alone, and what it leaves behind."""
+"""The local session: checks before it starts, settings that it does not change, and traces that it leaves."""
 
 import importlib.util
 import os
@@ -18,7 +18,7 @@ from harness.storage import threads
 
 
 def java(directory: Path, script: str) -> Path:
-    """A program that takes Java's place: JAVA_HOME, below which it is."""
+    """Return a fake Java program, whose JAVA_HOME is above it."""
     (directory / "bin").mkdir(parents=True)
     program = directory / "bin" / "java"
     program.write_text(f"#!/bin/sh\n{script}\n")
@@ -130,14 +130,14 @@ def test_without_pyspark_the_error_names_the_extra(monkeypatch):
     monkeypatch.setattr(
         importlib.util, "find_spec", lambda name, *more: None if name == "pyspark" else find(name, *more)
     )
-    with pytest.raises(RequestError, match=r"pyspark is not installed, pip install 'lakeharness\[spark\]'"):
+    with pytest.raises(RequestError, match=r"pyspark is not installed; run pip install 'lakeharness\[spark\]'"):
         harness.spark_session()
 
 
 def test_an_old_pyspark_is_refused(monkeypatch):
     pyspark = pytest.importorskip("pyspark")
     monkeypatch.setattr(pyspark, "__version__", "3.5.7")
-    with pytest.raises(RequestError, match=r"pyspark is 3\.5\.7, needed is 4\.0 or newer"):
+    with pytest.raises(RequestError, match=r"pyspark is 3\.5\.7, but 4\.0 or newer is required"):
         harness.spark_session()
 
 
@@ -150,7 +150,7 @@ def test_an_interrupt_cancels_the_jobs_of_a_session():
 
 
 def test_the_session_that_runs_is_returned_unchanged(spark):
-    spark.createDataFrame([], "a int")  # makes it the active one, as sessions of other tests did
+    spark.createDataFrame([], "a int")  # makes the session active, as tests with other sessions do
     before = spark.conf.getAll
     assert harness.spark_session(app_name="another", master="local[1]")._jsparkSession.equals(spark._jsparkSession)
     assert spark.conf.getAll == before
@@ -208,6 +208,6 @@ def test_a_new_session_leaves_nothing_in_the_directory_and_says_nothing(spark, t
     )
     assert done.returncode == 0, done.stderr
     assert done.stdout == "[]\n"
-    # The JVM's own line on a module that Spark asks for cannot be turned off.
+    # The JVM prints a line about a module that Spark requests, which cannot be turned off.
     assert [line for line in done.stderr.splitlines() if "incubator" not in line] == []
     assert not list(tmp_path.glob("harness-spark-*")), "temporary directories stay behind"

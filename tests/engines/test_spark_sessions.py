@@ -1,7 +1,7 @@
-"""Scenarios on Spark under sessions that are not harness's own: a user's settings, and no gateway to a JVM.
+"""Scenarios on Spark in sessions other than harness's own: with a user's settings, and without a gateway to the JVM.
 
-A session without a gateway reads files by harness's source on the server, or by plain paths. Here the run's own session
-stands in for one, whose JVM has the classes of the source; `test_spark_connect.py` asks a real one.
+A session without a gateway reads files through harness's source on the server, or by plain paths. Here the test run's
+own session represents this case; its JVM has the classes of the source. `test_spark_connect.py` uses a real one.
 """
 
 from typing import Any
@@ -41,7 +41,7 @@ SETTINGS = {
     "spark.sql.caseSensitive": "false",
     "spark.sql.legacy.parquet.nanosAsLong": "false",
 }
-"""Of a user with other ideas: no errors of ANSI, another zone, the last of equal map keys wins, any letter case."""
+"""Settings of a user: no ANSI errors, another time zone, the last of equal map keys wins, case-insensitive names."""
 
 pytestmark = pytest.mark.filterwarnings("ignore::harness.errors.HarnessWarning")
 
@@ -70,7 +70,7 @@ def test_rows_are_those_of_every_session(kind, evidence, spark, foreign, monkeyp
     if kind == "foreign":
         session = foreign
     else:
-        Gateway.for_session(spark)  # which loads the classes that a client sends
+        Gateway.for_session(spark)  # loads the classes that a client sends
         monkeypatch.setattr(engine, "reader_of", kind)
 
     def read(expectation: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Filters that come after `to_spark`: they skip files by what the plan knows, and never one with a wanted row."""
+"""Filters added after `to_spark`: they skip files by the plan's metadata, but never a file with a matching row."""
 
 from datetime import UTC, date, datetime
 from decimal import Decimal
@@ -34,23 +34,23 @@ ON_DELTA = {
 
 
 def row(n: int, **other: Any) -> dict[str, Any]:
-    """The values that n makes of each column; `e` is null."""
+    """Return the values of each column for n. `e` is null."""
     moment = datetime(2020, 1, 1 + n // 10, n % 24)
     values = {"n": n, "i": -n, "x": n / 4, "f": n / 4, "de": Decimal(n) / 4, "s": f"{n:03}", "b": n % 20 < 10}
     return {**values, "d": moment.date(), "t": moment.replace(tzinfo=UTC), "w": moment, "by": bytes([n]), **other}
 
 
-# File k below 6 has the rows 10 k to 10 k + 9; then come files with what is odd.
+# File k below 6 has the rows 10 k to 10 k + 9. Further files have unusual values.
 FILES = [[row(n) for n in range(10 * k, 10 * k + 10)] for k in range(6)]
 FILES += [
     [row(200, x=NAN, f=NAN), row(201)],
     [row(210, x=-0.0, f=0.0), row(211, x=0.0, f=-0.0)],
-    [{"n": n} for n in (220, 221)],  # all others are null
+    [{"n": n} for n in (220, 221)],  # all other values are null
     [row(230, s=LONG + "a", by=LONG.encode() + b"a"), row(231, s=LONG + "b\U0010ffff", by=LONG.encode() + b"\xff")],
     [row(240, e=1, d=date(1582, 10, 10)), row(241, e=None, d=date(1, 1, 1))],
 ]
-# Each filter, how many files it leaves of an Iceberg table, whose writer counts everything, and of a Delta table, which
-# counts no NaN and has no bounds of Booleans and bytes; None: as many.
+# Each filter, the number of files left in an Iceberg table, whose writer records all statistics, and in a Delta table,
+# which has no NaN counts and no bounds of Booleans and bytes. None means the same number.
 EVERY = len(FILES)
 FILTERS: list[tuple[str, int, int | None]] = [
     ("n = 25", 1, None),
@@ -64,12 +64,12 @@ FILTERS: list[tuple[str, int, int | None]] = [
     ("n < 10 OR length(s) = 7", EVERY, None),
     ("NOT (n >= 10)", 1, None),
     ("n + 1 = 26", EVERY, None),
-    ("n = i", EVERY - 1, None),  # not the file of nulls
+    ("n = i", EVERY - 1, None),  # not the file with nulls
     ("i = -25L", 1, None),
     ("i < -5000000000", 0, None),
     ("cast(i as decimal(20, 2)) = -25.00", 1, None),
     ("cast(n as string) = '25'", EVERY, None),
-    ("x = 6.25", 1, 4),  # where NaN may be, there is no upper bound
+    ("x = 6.25", 1, 4),  # if NaN is possible, there is no upper bound
     ("x = double('nan')", 1, EVERY - 1),
     ("isnan(x)", EVERY, None),
     ("x = 0.0", 2, None),
@@ -99,7 +99,7 @@ FILTERS: list[tuple[str, int, int | None]] = [
 
 @pytest.fixture(scope="module", params=["iceberg", "delta"])
 def read(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, spark: Any) -> tuple[str, Any, Any]:
-    """The format, a frame of the table, and for each filter which rows it keeps where no file can be skipped."""
+    """Return the format, a frame of the table, and for each filter the matching rows without skipping."""
     folder = tmp_path_factory.mktemp(request.param) / "t"
     made: Any = (
         IcebergTable.create(folder, TYPES)
@@ -114,7 +114,7 @@ def read(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
 
 
 def files_of(frame: DataFrame) -> int:
-    """The number of files that the scans of a frame are given."""
+    """Return the number of files in the scans of a frame."""
     leaves = frame._jdf.queryExecution().sparkPlan().collectLeaves()
     scans = [leaves.apply(i) for i in range(leaves.size())]
     scans = [scan for scan in scans if scan.getClass().getName().endswith("FileSourceScanExec")]
@@ -129,18 +129,18 @@ def test_a_later_filter_skips_files_and_no_wanted_row(read, where, on_iceberg, o
     assert files_of(narrowed) == (on_iceberg if on_delta is None or format_ == "iceberg" else on_delta)
 
 
-def test_a_condition_that_fails_is_left_to_the_rows(read):
+def test_a_failing_condition_fails_on_the_rows(read):
     with pytest.raises(Exception, match="not true"):
         read[1].where("n < 10 OR assert_true(n < 0) IS NULL").collect()
 
 
 def iceberg(folder: Path, spark: Any, **types: str) -> tuple[IcebergTable, Any]:
-    """A table, and what gives its newest rows as a frame."""
+    """Return a table, and a function that returns its newest rows as a frame."""
     table = IcebergTable.create(folder / "t", types)
     return table, lambda: harness.open_table(str(folder / "t")).snapshot().to_spark(spark)
 
 
-def test_what_nobody_counted_keeps_a_file(tmp_path, spark):
+def test_unknown_statistics_keep_a_file(tmp_path, spark):
     table, frame = iceberg(tmp_path, spark, n="long", m="long")
     handles = [table.write_data([{"n": k, "m": k}]) for k in range(4)]
     for handle, names in zip(
@@ -148,9 +148,9 @@ def test_what_nobody_counted_keeps_a_file(tmp_path, spark):
     ):
         handle.data_file.update(dict.fromkeys(names))
     table.append(*handles)
-    assert files_of(frame().where("n = 1")) == 2  # that file, and the one of which there is no bound
+    assert files_of(frame().where("n = 1")) == 2  # that file, and the file without bounds
     assert files_of(frame().where("n = 0")) == 2
-    assert files_of(frame().where("n = 3")) == 3  # and the one without an upper bound
+    assert files_of(frame().where("n = 3")) == 3  # and the file without an upper bound
     assert [row.n for row in frame().where("n = 2").collect()] == [2]
 
 
@@ -175,7 +175,7 @@ def test_columns_that_came_or_changed_later(tmp_path, spark):
         assert files_of(narrowed) == files, where
 
 
-def test_partition_tuples_tell_where_bounds_do_not(tmp_path, spark):
+def test_partition_values_skip_files_without_bounds(tmp_path, spark):
     table = IcebergTable.create(tmp_path / "t", {"p": "string", "n": "long"}, partition_spec=[("p", "identity")])
     rows = [{"p": p, "n": n} for n, p in enumerate(("a", "b", "c", None))]
     table.append(*(table.write_data([row], statistics=[]) for row in rows))
@@ -195,7 +195,7 @@ def test_a_join_skips_partitions_by_what_the_other_side_holds(tmp_path, spark):
     assert "dynamicpruning" in joined._jdf.queryExecution().executedPlan().toString()
 
 
-def test_the_index_tells_spark_what_it_asks(tmp_path, spark):
+def test_the_file_index_answers_spark(tmp_path, spark):
     table, frame = iceberg(tmp_path, spark, n="long")
     handles = [table.write_data([{"n": k}]) for k in range(3)]
     table.append(*handles)
@@ -204,6 +204,6 @@ def test_the_index_tells_spark_what_it_asks(tmp_path, spark):
     assert sorted(read.inputFiles()) == sorted(spark.read.parquet(*map(str, paths)).inputFiles())
     size = sum(path.stat().st_size for path in paths)
     leaves = read._jdf.queryExecution().optimizedPlan().collectLeaves()
-    assert int(leaves.apply(0).stats().sizeInBytes()) == size  # by which joins are broadcast
+    assert int(leaves.apply(0).stats().sizeInBytes()) == size  # which determines the joins that are broadcast
     location = leaves.apply(0).relation().location()
     assert str(location.rootPaths().apply(0).toUri().getPath()) == str(tmp_path / "t")

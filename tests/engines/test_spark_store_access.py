@@ -1,4 +1,4 @@
-"""Tables in object stores on Spark: what Hadoop is told, and what is said where it has no file system for them."""
+"""Tables in object stores on Spark: the options for Hadoop, and the errors if Hadoop has no file system for a store."""
 
 from pathlib import Path
 from typing import Any
@@ -101,9 +101,9 @@ SAS = {f"fs.azure.account.auth.type.{HOST}": "SAS", f"fs.azure.sas.fixed.token.{
         ({"azure_client_id": "app"}, MANAGED),
         ({"client_id": "app", "tenant_id": "acme"}, {**MANAGED, f"fs.azure.account.oauth2.msi.tenant.{HOST}": "acme"}),
         ({"client_id": "app", "account_key": "azE="}, SHARED_KEY),
-        ({"client_id": "app", "token": "t"}, {}),  # of whom the token is
-        ({"client_id": "app", "client_secret": "s"}, {}),  # without a tenant nobody can be asked
-        ({"token": "t"}, {}),  # Hadoop takes it from a class only: Spark's configuration holds
+        ({"client_id": "app", "token": "t"}, {}),  # the owner of the token
+        ({"client_id": "app", "client_secret": "s"}, {}),  # without a tenant, no token can be requested
+        ({"token": "t"}, {}),  # Hadoop accepts it only from a class, so Spark's configuration applies
     ],
 )
 def test_options_of_an_azure_account(said: dict[str, Any], told: dict[str, str]) -> None:
@@ -207,12 +207,12 @@ def test_a_read_with_options_opens_one_file_system_and_asks_once_each_file(harne
         assert frame.agg({"p0": "sum"}).collect()[0][0] == sum(range(count))
         return str(store.counts())
 
-    asked = count if harness_spark.version >= "4.1" else 2 * count  # Spark 4.0 opens a file once more for its footer
+    asked = count if harness_spark.version >= "4.1" else 2 * count  # Spark 4.0 opens a file again for its footer
     store.reset()
     gateway.read_ends(paths, options, most=1 << 16)
     assert store.counts() == f"1 opened, 0 closed, {count} heads"
     assert read() == f"0 opened, 0 closed, {asked} heads"
     assert read(**{"fs.s3a.bucket.lake.secret.key": "another"}) == f"1 opened, 0 closed, {asked} heads"
-    for number in range(32):  # as many as are kept
+    for number in range(32):  # as many as are cached
         gateway.read_ends(paths[:1], options | {"fs.s3a.bucket.lake.secret.key": str(number)}, most=1 << 16)
     assert read() == f"1 opened, 1 closed, {asked} heads"

@@ -1,4 +1,4 @@
-"""Tables and types on Spark: the same rows in the same types as on DuckDB, and what only Spark could get wrong."""
+"""Tables and types on Spark: the same rows and types as on DuckDB, and cases that only Spark could get wrong."""
 
 import base64
 import struct
@@ -48,7 +48,7 @@ def small(folder: Path, **how: Any) -> tuple[IcebergTable, Any]:
     ],
 )
 def test_widened_values_may_all_be_null(tmp_path, spark, type_, path, value):
-    """A column chunk of nulls alone has a dictionary without values."""
+    """A column chunk that has only nulls has a dictionary without values."""
     table = IcebergTable.create(tmp_path / "t", {"a": type_})
     written = dict(value) if type_.startswith("map") else value
     table.append(table.write_data([{"a": written}, {"a": None}]))
@@ -169,6 +169,6 @@ UNFIT: list[tuple[pa.Array, Any]] = [
 
 @pytest.mark.parametrize(("array", "type_"), UNFIT, ids=[str(t) for _, t in UNFIT])
 def test_what_does_not_fit_is_an_error(array, type_):
-    with pytest.raises(harness.EngineError, match="Cannot give column c out") as caught:
+    with pytest.raises(harness.EngineError, match="Cannot return column c as") as caught:
         conform(pa.table({"x": array}), pa.schema([pa.field("c", type_)]))
     assert caught.value.field == "c"

@@ -1,4 +1,4 @@
-"""What an untrusted table says of files beside their rows skips no delete: neither with `prune="off"` nor without."""
+"""False statements of an untrusted table about files and rows skip no delete, with and without `prune="off"`."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -17,11 +17,11 @@ ALL = [{"id": i, "name": None if i == 4 else f"n{i}"} for i in range(6)]
 LONG = 8
 
 StatisticsEdit = Callable[[IcebergFile, IcebergFile, IcebergFile], None]
-"""What is said otherwise, of the data file, another data file and the delete."""
+"""An edit of the statistics of the data file, another data file, and the delete file."""
 
 
 def edit_statistics(of: int, **statements: dict[int, Any]) -> StatisticsEdit:
-    """Replace statements about one of the three files, by name and field id; None: the statement is left out."""
+    """Replace statistics of one of the three files by name and field id. None removes a statistic."""
 
     def edit(*files: IcebergFile) -> None:
         for name, values in statements.items():
@@ -37,12 +37,12 @@ def number(value: int) -> bytes:
 
 
 def bounded(of: int) -> StatisticsEdit:
-    """Bounds of `id` that no row of the table is within."""
+    """Bounds of `id` that exclude all rows of the table."""
     return edit_statistics(of, lower_bounds={1: number(7)}, upper_bounds={1: number(9)})
 
 
 def all_null(of: int, rows: int) -> StatisticsEdit:
-    """Counts by which every `id` is null. Bounds beside them would contradict the counts."""
+    """Counts that make every `id` null. Bounds next to them would contradict the counts."""
     return edit_statistics(
         of, value_counts={1: rows}, null_value_counts={1: rows}, lower_bounds={1: None}, upper_bounds={1: None}
     )
@@ -79,7 +79,7 @@ def equality(folder: Path, name: str) -> tuple[str, list[int]]:
 
 
 def elsewhere(data: IcebergFile, other: IcebergFile, delete: IcebergFile) -> None:
-    """Bounds of a path before any of the table."""
+    """Bounds of a path before all paths of the table."""
     path = data.data_file["file_path"].encode()
     edit_statistics(2, lower_bounds={FILE_PATH_ID: path[:-9] + b"\0"}, upper_bounds={FILE_PATH_ID: path[:-9] + b"\0"})(
         data, other, delete
@@ -117,7 +117,7 @@ ENGINES = ["duckdb", pytest.param("spark", marks=pytest.mark.harness_spark)]
 @pytest.mark.parametrize("name", EQUALITY)
 def test_no_statistic_skips_an_equality_delete(name: str, engine: str, tmp_path: Path) -> None:
     location, expected = equality(tmp_path, name)
-    assert ids(location) != expected  # at the reader's own risk
+    assert ids(location) != expected  # the reader accepts this risk
     check(location, expected, engine)
 
 

@@ -1,7 +1,7 @@
-"""Everyday expressions of DuckDB's SQL, and what becomes of each on Spark: equal, allowed or refused.
+"""Everyday expressions in DuckDB's SQL and their outcome on Spark: equal, allowed to differ, or refused.
 
-Over a table of orders, `COLUMNS` and `ROWS`; `everyday.txt` lists them, and two blanks part them. The reference counts
-them (`programs/documentation/tables.py`).
+They use a table of orders, `COLUMNS` and `ROWS`. `everyday.txt` lists them, separated by two blanks. The reference
+counts them (`programs/documentation/tables.py`).
 """
 
 import re
@@ -133,6 +133,6 @@ EQUAL, ALLOWED, REFUSED = re.split(r"^# \w+\n", Path(__file__).with_suffix(".txt
 
 
 def listed(text: str) -> list[tuple[str, str]]:
-    """Each expression with the condition on the rows that it is asked for."""
+    """Return each expression with the condition on its rows."""
     listed = re.split(r"\n|  +", text.strip())
     return [(sql, where or "true") for sql, _, where in (expression.partition(" @@ ") for expression in listed)]

@@ -1,4 +1,4 @@
-"""Three tables of a shop, with nested columns, nulls and deleted rows: what queries of other people are tried on."""
+"""Three tables of a shop, with nested columns, nulls, and deleted rows, for queries from other projects."""
 
 from pathlib import Path
 from typing import Any
@@ -89,7 +89,7 @@ ROWS = {
 
 
 def tables(directory: Path) -> dict[str, harness.Table]:
-    """The tables, each of two files with a deleted row in both."""
+    """Create the tables, each with two files and a deleted row in both."""
     for name, columns in COLUMNS.items():
         table = IcebergTable.create(directory / name, columns, format_version=2)
         half = len(ROWS[name]) // 2

@@ -1,4 +1,4 @@
-"""Which columns of a result may differ in their last bits, and by how much."""
+"""Which result columns may differ in their last bits, and by how much."""
 
 import itertools
 

@@ -1,4 +1,4 @@
-"""Every entry of the table of functions, on DuckDB and on Spark, over edge values."""
+"""Every entry of the table of functions, on DuckDB and Spark, with edge values."""
 
 import contextlib
 import math
@@ -61,7 +61,7 @@ def with_names(expressions: list[str]) -> str:
 
 
 def assert_same(expressions: list[str], query: str, tables: Any, spark: Any, ulps: list[int]) -> None:
-    """Fails where the engines give other values for an expression, or of another type. query: `{}` for all of them."""
+    """Fail if the engines return different values or types for an expression. `query` has `{}` for all expressions."""
     results = both(query.format(with_names(expressions)), tables, spark)
     different = [
         f"{sql}: {pair}"
@@ -72,7 +72,7 @@ def assert_same(expressions: list[str], query: str, tables: Any, spark: Any, ulp
 
 
 def first_difference(a: pa.ChunkedArray, b: pa.ChunkedArray, ulps: int) -> tuple[Any, Any] | None:
-    """The first two values that differ by more than so many units in the last place."""
+    """Return the first two values that differ by more than `ulps` units in the last place, or None."""
     is_map = pa.types.is_map(a.type)
     for left, right in zip(a.to_pylist(), b.to_pylist(), strict=True):
         if is_map:
@@ -104,7 +104,7 @@ def test_every_supported_function_has_a_call_that_is_drawn():
 def test_every_call_is_lowered_as_what_duckdb_reads(edges):
     columns = {field.name: field.type for field in edges["e"].snapshot().schema.fields}
     queries = [f"SELECT {with_columns(draw)} AS c FROM e" for _, draw in calls()]
-    if has_older_parser():  # it refuses some of them, which is no misreading
+    if has_older_parser():  # a refusal is not a misreading
         queries = [query for query in queries if is_lowered(query, columns)]
         assert len(queries) > 400
     read = [transpile.query(query, {"e": columns}).written_back for query in queries]

@@ -1,4 +1,4 @@
-"""What a query reads besides tables by name: tables by their locations, values, and frames."""
+"""Inputs of queries other than tables by name: tables by location, parameter values, and data frames."""
 
 import datetime
 import importlib.util
@@ -22,7 +22,7 @@ from harness.writing.iceberg.builder import IcebergTable
 
 @pytest.fixture(scope="module")
 def lake(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """`lake/i` holds 0, 1 and 2, a commit each; `lake/d` holds 1 and 5."""
+    """`lake/i` has rows 0, 1, and 2, one commit each. `lake/d` has 1 and 5."""
     lake = tmp_path_factory.mktemp("inputs") / "lake"
     iceberg = IcebergTable.create(lake / "i", {"id": "long"})
     for i in range(3):
@@ -50,13 +50,13 @@ def test_a_table_by_its_location(lake: Path, monkeypatch: pytest.MonkeyPatch) ->
     assert metadata.fetchall() == [(3,)]
     monkeypatch.chdir(lake.parent)
     assert harness.sql("SELECT count(*) FROM 'lake/d'").fetchall() == [(2,)]
-    # The table that is given goes before the one that is there.
+    # A given table has priority over a table at that location.
     given = harness.open_table("lake/i")
     assert harness.queries.sql.sql("SELECT count(*) FROM 'lake/d'", {"lake/d": given}).fetchall() == [(3,)]
 
 
 _ODD_NAMES = ("v1.0", "a.b.c", "d.parquet", "odd\\name", "C:\\lake\\d")
-"""Of directories. Backslashes divide on Windows alone."""
+"""Spellings of directories. Backslashes only separate names on Windows."""
 
 
 @pytest.mark.parametrize(
@@ -138,8 +138,6 @@ def test_a_table_by_its_location_on_spark(lake: Path, spark: Any) -> None:
     assert own.collect() == [(2,)]
 
 
-# Values of parameters.
-
 DAY = datetime.date(2024, 1, 31)
 BOUND: dict[str, tuple[Any, list[tuple[Any, ...]]]] = {
     "SELECT id FROM t WHERE id >= ? AND s <> ? ORDER BY id": ([1, "b'; DROP"], [(1,), (2,)]),
@@ -159,7 +157,7 @@ BOUND: dict[str, tuple[Any, list[tuple[Any, ...]]]] = {
 
 @pytest.fixture(scope="module")
 def bound(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """Rows 0, 1 and 2 with a text and a day, a file each."""
+    """Rows 0, 1, and 2 with a text and a day, one file each."""
     t = IcebergTable.create(tmp_path_factory.mktemp("bound") / "t", {"id": "int", "s": "string", "day": "date"})
     for i, s in enumerate("abc"):
         t.append(t.write_data([{"id": i, "s": s, "day": DAY.toordinal() - 719163 + i}]))
@@ -221,16 +219,13 @@ def test_values_of_the_command(bound: str, capfd: pytest.CaptureFixture[str]) ->
     assert printed("SELECT $x || s AS v FROM t WHERE id = $k", "x=a=b", "k=0") == "v\na=ba\n"
     assert printed("SELECT $1 AS v", "x=1") == "v\nx=1\n"
     assert printed("SELECT typeof($1) AS v", '"12"') == "v\nVARCHAR\n"
-    assert "--param 7: say NAME=VALUE for each, or for none" in printed("SELECT $x", "x=1", "7")
+    assert "--param 7: use NAME=VALUE for every value or for none" in printed("SELECT $x", "x=1", "7")
     assert printed(f"SELECT max(id) AS v FROM '{bound}' WHERE s <= $s", "s=b") == "v\n1\n"
 
 
 @pytest.mark.parametrize("name", inspect.signature(harness.sql).parameters)
 def test_a_table_may_have_the_name_of_an_option(bound: str, name: str) -> None:
     assert harness.sql(f'SELECT count(*) FROM "{name}"', {name: bound}).fetchall() == [(3,)]
-
-
-# Frames.
 
 
 def frames() -> dict[str, Any]:

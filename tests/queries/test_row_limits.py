@@ -1,4 +1,4 @@
-"""Queries that open few files: those content with any few rows, and those of files_planned.md and files_joined.md."""
+"""Queries that open few files: those that need only a few rows, and those in files_planned.md and files_joined.md."""
 
 import datetime
 from collections import Counter
@@ -57,7 +57,7 @@ DELETED = (1, 4, 7, 10, 13)
 
 
 def table_of(directory: Path, kind: str) -> harness.Table:
-    """Five files of three rows, ids from 0 on; the second of each may be deleted."""
+    """Create five files of three rows each, with ids from 0. The second row of each file may be deleted."""
     place, ids = directory / "t", [[{"id": 3 * i + j} for j in range(3)] for i in range(5)]
     if kind.startswith("delta"):
         delta = DeltaTable.create(place, {"id": "long"})
@@ -104,7 +104,7 @@ def test_the_rows_are_rows_of_the_table(kind: str, tmp_path: Path) -> None:
     ],
 )
 def test_files_are_opened_until_there_are_enough(kind: str, limit: int, opened: int, tmp_path: Path) -> None:
-    """One file, then two more, then all: the others may be gone."""
+    """One file is opened, then two more, then all. The other files may be missing."""
     snapshot = table_of(tmp_path, kind).snapshot()
     files = snapshot.plan().files.column("physical").to_pylist()
     for file in files[opened:]:
@@ -116,7 +116,7 @@ def test_files_are_opened_until_there_are_enough(kind: str, limit: int, opened: 
 
 
 def test_recorded_counts_are_not_trusted(tmp_path: Path) -> None:
-    """iceberg 7.2: the first file says that it has a thousand rows, and has three."""
+    """Spec: iceberg 7.2. The first file records a thousand rows but has three."""
     table = IcebergTable.create(tmp_path / "t", {"id": "long"})
     file = table.write_data([{"id": i} for i in range(3)])
     file.data_file["record_count"] = 1000
@@ -133,14 +133,15 @@ PLANNED, JOINED = (
     ]
     for name in ("planned", "joined")
 )
-"""Queries, and the number of files that each of their tables reads. docs/reference/files-read.md includes both."""
+"""Queries with the number of files that each of their tables reads. docs/reference/files-read.md includes both pages.
+"""
 COLUMNS = {"id": "long", "k": "int", "day": "date", "at": "timestamp", "seen": "date", "s": "string"}
 EPOCH = datetime.date(1970, 1, 1)
 
 
 @pytest.fixture(scope="module")
 def snapshots(tmp_path_factory: pytest.TempPathFactory) -> dict[str, harness.Snapshot]:
-    """The tables of the page; in the files of `f`, which is `g` too, but for the sixth, there are no rows any more."""
+    """The tables of the page. All files of `f` (also named `g`) except the sixth are damaged."""
     place = tmp_path_factory.mktemp("read")
     table = IcebergTable.create(place / "f", COLUMNS, format_version=2)
     first = (datetime.date(2020, 1, 1) - EPOCH).days
@@ -178,7 +179,7 @@ def test_rows_of_one_file_are_read(snapshots: dict[str, harness.Snapshot], query
 
 
 def _damage(place: Path) -> None:
-    """Puts nonsense in place of the rows; the file's end, which says what is in it, stays."""
+    """Replace the rows of a file by garbage, keeping the footer at its end."""
     content = bytearray(place.read_bytes())
     end = len(content) - 8 - int.from_bytes(content[-8:-4], "little")
     content[4:end] = b"\xff" * (end - 4)

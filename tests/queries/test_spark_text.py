@@ -1,4 +1,4 @@
-"""Queries given to Spark, and Spark's texts in DuckDB's dialect: what is certain, and what is refused."""
+"""Queries in Spark's dialect, run on Spark and translated to DuckDB: certain results and refusals."""
 
 import duckdb
 import pytest
@@ -43,7 +43,7 @@ def test_aggregates(expression: str, written: str) -> None:
     ],
 )
 def test_only_floats_of_files_are_kept_from_their_statistics(condition: str, is_whole: bool) -> None:
-    """Parquet's do not count NaN, and Spark skips row groups by them."""
+    """Parquet's statistics do not count NaN, and Spark skips row groups by them."""
     assert ("NANVL" in queries.query(f"SELECT id FROM t WHERE {condition}", {"t": COLUMNS}).sql) is is_whole
 
 
@@ -77,13 +77,13 @@ def test_what_is_certain_runs_on_duckdb(query: str, rows: list) -> None:
 UNCERTAIN = {
     "SELECT v / 2 FROM t": "digits of a quotient",
     "SELECT avg(v) FROM t": "digits of an average",
-    "SELECT CAST(v AS STRING) FROM t": "depends on types",
-    "SELECT v FROM t ORDER BY v LIMIT 1": "comes first is open",
+    "SELECT CAST(v AS STRING) FROM t": "different values in a cast",
+    "SELECT v FROM t ORDER BY v LIMIT 1": "each engine may return different rows",
     r"SELECT 'a\nb' FROM t": "backslash",
-    "SELECT 1e3": "its type is another",
+    "SELECT 1e3": "its type differs",
     "SELECT concat(name, 'x') FROM t": "CONCAT",
     "SELECT upper(name) FROM t": "(?i)upper",
-    "SELECT count(k, v) FROM t": "leaves out nulls",
+    "SELECT count(k, v) FROM t": "skips nulls only in Spark",
     "SELECT k FROM t JOIN u USING (k)": "write the join with ON",
     "SELECT k FROM t LEFT SEMI JOIN u ON t.k = u.k": "write the join with ON",
     "SELECT * FROM t JOIN u ON t.k = u.k": "name them",

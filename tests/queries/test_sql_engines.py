@@ -1,4 +1,4 @@
-"""One query on both engines: the same rows, names and types, or a refusal that names the construct."""
+"""One query on both engines: the same rows, names, and types, or a refusal that names the construct."""
 
 import base64
 import math
@@ -90,7 +90,7 @@ def tables(tmp_path_factory) -> dict[str, harness.Table]:
 
 
 def both(query: str, tables: dict[str, harness.Table], spark: Any) -> tuple[pa.Table, pa.Table]:
-    """The results of DuckDB and of Spark, in the types that Spark's columns say they are."""
+    """Return the results of DuckDB and of Spark, in the types that Spark declares for its columns."""
     from harness.engines.column_values import conform
     from harness.engines.spark.engine import conform as conform_spark
 
@@ -101,7 +101,7 @@ def both(query: str, tables: dict[str, harness.Table], spark: Any) -> tuple[pa.T
     relation = harness.sql(query, tables, connection=connect())
     schema = pa.schema(told)
     assert relation.columns == frame.columns == schema.names
-    # Arrow has no 128-bit integer; there it is a DECIMAL(38, 0).
+    # Arrow has no 128-bit integer and uses DECIMAL(38, 0).
     huge = {i for i, type_ in enumerate(relation.types) if str(type_) == "HUGEINT"}
     shown = [f"#{i + 1}::DECIMAL(38, 0)" if i in huge else f"#{i + 1}" for i in range(len(told))]
     return conform(pa.table(relation.project(", ".join(shown))), schema), conform_spark(frame.toArrow(), schema)
@@ -161,7 +161,7 @@ def test_both_engines_give_the_same_rows(tables, spark, query):
 
 
 def check_same_rows(query: str, tables: dict[str, harness.Table], spark: Any) -> int:
-    """Fails where the engines differ; gives the number of rows."""
+    """Fail if the engines differ, and return the number of rows."""
     by_duckdb, by_spark = both(query, tables, spark)
     assert by_spark.schema == by_duckdb.schema
     expected, actual = _rows(by_duckdb), _rows(by_spark)
@@ -177,7 +177,7 @@ def _rows(table: pa.Table) -> list[tuple[str, ...]]:
 
 
 def _plain(column: pa.ChunkedArray) -> list[Any]:
-    """Values whose text tells all: maps have no order."""
+    """Convert values so that equal values have equal texts. Maps have no order."""
     if pa.types.is_map(column.type):
         return [None if value is None else sorted(value) for value in column.to_pylist()]
     return column.to_pylist()
@@ -211,7 +211,7 @@ def _plain(column: pa.ChunkedArray) -> list[Any]:
     ],
 )
 def test_what_might_differ_is_refused_by_name(tables, query, construct):
-    # Refused before there is any need for a Spark session.
+    # The query is refused before a Spark session is needed.
     pytest.importorskip("pyspark")
     with pytest.raises(UnsupportedError) as error:
         harness.sql(query, tables, engine="spark")

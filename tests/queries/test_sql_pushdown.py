@@ -1,4 +1,4 @@
-"""Rewriting queries over bound tables. DuckDB judges whether the rewritten query gives the same rows."""
+"""Rewriting of queries over bound tables. DuckDB checks that the rewritten query returns the same rows."""
 
 import re
 from collections import Counter
@@ -76,7 +76,7 @@ def test_tables_become_views(query: str, sql: str) -> None:
         pytest.param("FROM t WHERE id = 1 OR x = 2", ['("id" = 1 OR "x" = 2)'], id="or"),
         pytest.param("FROM t WHERE random() < 0.5 AND id = 1", ['("id" = 1)'], id="volatile"),
         pytest.param("FROM t WHERE id IN [1, 2]", ['("id" IN [1, 2])'], id="in-a-list"),
-        pytest.param("FROM t WHERE id NOT IN [1, NULL]", [None], id="not-in-a-list"),  # a list's null is no unknown
+        pytest.param("FROM t WHERE id NOT IN [1, NULL]", [None], id="not-in-a-list"),  # null in a list is not unknown
         pytest.param("SELECT k FROM t GROUP BY k HAVING k = 1 AND sum(x) > 2", ['("k" = 1)'], id="having-of-a-key"),
         pytest.param("SELECT k FROM t GROUP BY CUBE (k, x) HAVING k = 1", [None], id="having-of-a-cube"),
         ("FROM t, u WHERE (x = 1 AND y = 2) OR (x = 3 AND y = 4)", ['("x" = 1 OR "x" = 3)', '("y" = 2 OR "y" = 4)']),
@@ -208,8 +208,6 @@ def test_a_name_that_may_be_two_tables_is_refused() -> None:
     assert str(error.value) == "Table ab may be any of aB, Ab. Use the exact spelling. [Request]"
 
 
-# Rows, judged by DuckDB.
-
 VALUES = "(1, 1, 1), (1, 2, NULL), (2, 1, 1), (2, NULL, 2), (3, 2, 2), (NULL, 1, 3), (3, 3, 1), (4, 2, 2)"
 
 
@@ -243,8 +241,9 @@ def conditions(names: list[str]) -> st.SearchStrategy[str]:
     return st.lists(whole, min_size=1, max_size=2).map(" AND ".join)
 
 
-# Rows are queries. `[a b]` are conditions on these columns, `[a = b; a b]` conditions for ON, most of them with rows
-# that match, or nothing would be filled with nulls. `<name>` is one of the row of that name below.
+# Each row is a query. `[a b]` are conditions on these columns. `[a = b; a b]` are conditions for ON, most of them with
+# matching rows, because otherwise nothing would be filled with nulls. `<name>` is one of the queries with that name
+# below.
 TEMPLATES = """
 SELECT * FROM t WHERE [id x k]
 SELECT * FROM t <join> u ON [t.id = u.id; t.id t.x x u.id u.y y] WHERE [t.id t.x x u.id u.y y]
@@ -303,7 +302,7 @@ for row in PARTS.strip().splitlines():
 
 @st.composite
 def queries(draw: Any) -> str:
-    """A template, filled; some without their SELECT."""
+    """Draw a template and fill it, sometimes without its SELECT."""
 
     def filled(part: re.Match[str]) -> str:
         if part[1] is not None:

@@ -1,4 +1,4 @@
-"""Texts of queries: which two are one to DuckDB, which need no sqlglot, and names of tables with a schema."""
+"""Texts of queries: texts that are equal to DuckDB, texts that do not need sqlglot, and table names with a schema."""
 
 import importlib.metadata
 from collections.abc import Iterator
@@ -46,7 +46,7 @@ DIFFERENT = [
     ("FROM t LIMIT 1", "FROM t LIMIT 1 OFFSET 1", "FROM"),
     ("SELECT sum(a) OVER (ORDER BY b)", "SELECT sum(a) OVER (ORDER BY b ROWS UNBOUNDED PRECEDING)", "sum"),
     ("SELECT 1", "SELECT '1'", "1"),
-    ("PIVOT t ON a USING sum(b)", "PIVOT t ON a USING sum(b)", "PIVOT"),  # no SELECT: DuckDB shows no tree
+    ("PIVOT t ON a USING sum(b)", "PIVOT t ON a USING sum(b)", "PIVOT"),  # no SELECT, so DuckDB shows no tree
 ]
 
 
@@ -71,7 +71,7 @@ def test_names_that_are_one_are_so_in_duckdbs_catalog():
     catalog = duckdb.connect()
     functions = dict(catalog.execute("SELECT DISTINCT function_name, alias_of FROM duckdb_functions()").fetchall())
     types = dict(catalog.execute("SELECT lower(type_name), lower(logical_type) FROM duckdb_types()").fetchall())
-    # DuckDB 1.5 says of fewer functions which one they are; GROUPING_ID is a word of the parser.
+    # DuckDB 1.5 resolves fewer functions to one name. GROUPING_ID is a keyword of its parser.
     assert [name for name, first in agreement._FUNCTIONS.items() if functions.get(name) not in (first, None)] == []
     assert {name: types[name] for name in agreement._TYPES} == agreement._TYPES
 
@@ -135,7 +135,7 @@ def test_columns_without_a_name_are_called_as_duckdb_calls_them(tables, items):
         assert [name for name, *_ in connection.execute(query).description] == names
     rewritten = rewrite(query, {name: table.snapshot().schema for name, table in tables.items()})
     plans = {reference.view: plan_reference(reference, tables["t"].snapshot()) for reference in rewritten.references}
-    told = query_columns(rewritten.sql, plans, rewritten.originals)  # what Spark's columns are called
+    told = query_columns(rewritten.sql, plans, rewritten.originals)  # the names of Spark's columns
     assert [name for name, _ in told] == names
 
 

@@ -1,4 +1,4 @@
-"""Moments that queries name, and conditions on the moment of a query, on both engines; rows are counted by hand."""
+"""Time travel in queries, and conditions on the current time, on both engines. Expected rows are counted by hand."""
 
 import datetime
 from pathlib import Path
@@ -62,7 +62,7 @@ def test_what_is_no_moment_is_refused(query: str) -> None:
 
 @pytest.fixture(scope="module")
 def tables(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    """Tables of one, two and three rows, a commit each; the Iceberg table has a branch at the first."""
+    """Tables with one, two, and three rows after each commit. The Iceberg table has a branch at the first."""
     place: Path = tmp_path_factory.mktemp("moments")
     iceberg = IcebergTable.create(place / "i", {"id": "long"})
     delta = DeltaTable.create(place / "d", {"id": "long"})

@@ -1,4 +1,4 @@
-"""Stores fail here on purpose: nobody waits before they are asked again."""
+"""Fixtures for failing stores: retries do not wait."""
 
 import time
 from collections.abc import Iterator

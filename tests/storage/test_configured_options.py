@@ -1,4 +1,4 @@
-"""Options of a bucket in a project's configuration and the user's own, below those of a call."""
+"""Options of a bucket in a project's configuration and in the user's own, which options of a call override."""
 
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,7 @@ from harness.storage.option_names import StoreKind
 
 @pytest.fixture
 def say(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
-    """A function that writes the user's own file, and the project's around the working directory."""
+    """Return a function that writes the user's own file, and the file of the project around the working directory."""
     (tmp_path / "project/tests").mkdir(parents=True)
     (tmp_path / "harness").mkdir()
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))

@@ -1,4 +1,4 @@
-"""Files that a store cuts where a reader does not notice: at the end of a line of a log."""
+"""Files that a store truncates at a point that readers cannot detect: after a line of a log."""
 
 from pathlib import Path
 
@@ -10,7 +10,7 @@ from harness.writing.delta.builder import DeltaTable
 
 
 def last_line(data: bytes) -> bytes:
-    """The data without its last line."""
+    """Return the data without its last line."""
     return data[: data.rstrip(b"\n").rindex(b"\n") + 1]
 
 

@@ -1,8 +1,8 @@
-"""A store that fails at its n-th call, for every n of a read: right rows, or an error of harness that says what failed.
+"""A store that fails at its n-th call, for every n of a read: correct rows, or a harness error that names the failure.
 
-The file system serves a local directory as a remote one, counts what it is asked, and at one call does something else.
-Which failure comes at which call goes round, and two tests differ in where they begin: all of them at all calls would
-take minutes.
+The file system serves a local directory as a remote one, counts its calls, and fails at one of them. The kinds of
+failure alternate with the number of the call, and two tests start with different kinds, because testing all kinds at
+all calls would take minutes.
 """
 
 import os
@@ -24,7 +24,7 @@ from harness.writing.iceberg.builder import IcebergTable
 
 @dataclass
 class Store:
-    """What the file system does. at: the number of the call that goes wrong; 0: none."""
+    """Settings of the file system. `at` is the number of the call that fails, or 0 for none."""
 
     at: int = 0
     failure: Any = None
@@ -76,7 +76,7 @@ class FailingFileSystem(fsspec.AbstractFileSystem):
 
 
 class ClientError(Exception):
-    """As clients of object stores have them: of no class that Python knows."""
+    """An error like in object store clients, which have their own error classes."""
 
 
 def fails(error: Exception) -> Callable[[str], None]:
@@ -132,7 +132,8 @@ def read(location: str) -> list[int]:
     return sorted(harness.open_table(location).snapshot().to_arrow().column("id").to_pylist())
 
 
-@pytest.mark.filterwarnings("ignore:.*Cannot use .*checkpoint:harness.HarnessWarning")  # the commits are read, and told
+# the commits are read, with progress
+@pytest.mark.filterwarnings("ignore:.*Cannot use .*checkpoint:harness.HarnessWarning")
 @pytest.mark.parametrize("shift", [0, 4])
 @pytest.mark.parametrize("make", [iceberg, delta])
 def test_a_failure_at_any_call_is_an_error_of_harness(tmp_path: Path, make: Any, shift: int) -> None:
@@ -150,12 +151,12 @@ def test_a_failure_at_any_call_is_an_error_of_harness(tmp_path: Path, make: Any,
         except Exception as error:
             leaks.append(f"{name} at call {at}: {type(error).__name__}: {error}"[:200])
     assert not leaks, "\n".join(leaks)
-    assert failed > calls // 2  # else the store's failures do not reach harness
+    assert failed > calls // 2  # otherwise the store's failures would not reach harness
 
 
 @pytest.mark.parametrize("format", ["orc", "avro"])
 def test_a_failure_at_some_calls_of_sparks_driver(tmp_path: Path, format: str, spark: Any) -> None:
-    # Executors read by themselves; what the driver asks of a store comes before.
+    # Executors read the files themselves. The driver contacts the store before that.
     _, location = iceberg(tmp_path, format)
     harness.open_table(location).snapshot().to_spark(spark)
     leaks, calls, failed = [], STORE.calls, 0
@@ -189,7 +190,7 @@ def test_a_file_that_went_since_the_plan_says_that_the_table_moved_on(tmp_path: 
     with pytest.raises(harness.MissingFileError, match="table has changed") as caught:
         snapshot.to_arrow()
     assert f"{snapshot.id} was read, the newest is {newest}" in caught.value.message
-    with pytest.raises(duckdb.Error):  # what is fetched later is DuckDB's own; docs/reference/errors.md says so
+    with pytest.raises(duckdb.Error):  # errors while rows are fetched are DuckDB's own, see docs/reference/errors.md
         relation.fetchall()
 
 

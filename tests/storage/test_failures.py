@@ -1,4 +1,4 @@
-"""Failures of stores: which client reads, what is asked again, and one line that says what to set and no secret."""
+"""Failures of stores: the client that reads, retries, and one error line with a remedy and no secret."""
 
 import errno
 import os
@@ -21,11 +21,11 @@ from harness.writing.iceberg.builder import IcebergTable
 
 
 class ClientError(Exception):
-    """What botocore and aiohttp raise is no OSError."""
+    """An error like in botocore and aiohttp, where errors are not OSErrors."""
 
 
 class Failing(fsspec.AbstractFileSystem):
-    """Fails in each call, and counts them."""
+    """A file system that fails in each call and counts the calls."""
 
     protocol = "failing"
     cachable = False
@@ -115,7 +115,7 @@ def test_a_file_that_cannot_be_looked_at_is_not_taken_for_absent(tmp_path, monke
     stat = os.stat
 
     def fail(path: Any, *more: Any, **options: Any) -> os.stat_result:
-        if str(path).endswith("v2.metadata.json"):  # the newest: without it the version before would be read
+        if str(path).endswith("v2.metadata.json"):  # the newest version: without it, the previous one would be read
             raise OSError(errno.EIO, os.strerror(errno.EIO), path)
         return stat(path, *more, **options)
 
@@ -157,7 +157,7 @@ def test_impossible_paths(tmp_path: Path, table_format: str, name: str) -> None:
 )
 def test_a_store_without_its_client(monkeypatch: pytest.MonkeyPatch, location: str, service: str, extra: str) -> None:
     monkeypatch.setitem(sys.modules, "obstore", None)
-    options = {"max_retries": 4}  # of no other test, whose client would be known
+    options = {"max_retries": 4}  # a name that no other test uses, so its client is new
     with pytest.raises(harness.RequestError) as caught:
         Storage(options).read(f"{location}/f")
     assert caught.value.message == (

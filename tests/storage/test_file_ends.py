@@ -1,4 +1,4 @@
-"""Ends of remote files that were read ahead are not asked for again, and belong to the file as it was."""
+"""Ends of remote files that were read in advance are not requested again and belong to the same version."""
 
 from typing import Any
 
@@ -12,7 +12,7 @@ OLD = FileStatus(10, 0, '"old"')
 
 
 class Bucket:
-    """Objects by name, and what was asked of them."""
+    """Objects by name, and the requests for them."""
 
     def __init__(self, **content: bytes) -> None:
         self.content, self.etag, self.requests = content, '"old"', []
@@ -51,7 +51,7 @@ def test_a_file_that_was_replaced_is_not_read_on(bucket: Any, content: bytes, et
     bucket.content["f"], bucket.etag = content, etag
     with pytest.raises(StorageError, match="it was replaced while it was read; read the table again"):
         ends.read(bucket, "f", 0, 3, OLD)
-    ends.fetch(bucket, "f", 4)  # another read of the table began
+    ends.fetch(bucket, "f", 4)  # another read of the table has started
     with pytest.raises(StorageError, match="replaced"):
         ends.read(bucket, "f", 8, 2, OLD)
 

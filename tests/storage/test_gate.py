@@ -1,4 +1,4 @@
-"""What a path must be before anything opens it; FIFOs, directories and NULs, in storage and under each engine."""
+"""Checks of paths before they are opened: FIFOs, directories, and NULs, in storage and under each engine."""
 
 import contextlib
 import os
@@ -117,7 +117,7 @@ def test_status_of_a_remote_file() -> None:
 
 @pytest.fixture(params=["local", "memory"])
 def place_of_table(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[Path, str]]:
-    """Where a table is written, and where it is read from then."""
+    """Return the directories for writing and for reading a table."""
     if request.param == "local":
         yield tmp_path / "t", str(tmp_path / "t")
         return
@@ -138,7 +138,7 @@ def test_a_nul_in_a_recorded_path_is_an_error(kind: str, place_of_table: tuple[P
 
 
 def with_nul(folder: Path, kind: str) -> None:
-    """An Iceberg table of which one path ends in a NUL and more; a file is at what stands before it."""
+    """An Iceberg table with a path that contains a NUL. A file exists at the part before the NUL."""
     iceberg(folder.parent, kind, lambda file: f"{file}\0tail")
 
 
@@ -157,7 +157,7 @@ def test_a_nul_in_the_log_is_an_error(tmp_path: Path, tail: str, prefix: str) ->
 THINGS = ("pipe", "socket", "directory", "device", "link to nowhere")
 LOG = "t/_delta_log/"
 LEFT_OUT = {("checkpoint", "link to nowhere"), ("hint", "link to nowhere"), ("checksum", "link to nowhere")}
-"""What may be absent, and is."""
+"""A file that may be absent, and is."""
 DELTA_FILES = {
     "the newest commit": f"{LOG}00000000000000000003.json",
     "a commit before it": f"{LOG}00000000000000000002.json",
@@ -184,7 +184,7 @@ def put(thing: str, path: Path) -> None:
             os.mkfifo(path)
         case "socket":
             here = os.open(".", os.O_RDONLY)
-            os.chdir(path.parent)  # the path of a socket may have 108 bytes
+            os.chdir(path.parent)  # a socket's path may have 108 bytes
             with socket.socket(socket.AF_UNIX) as made:
                 made.bind(path.name)
             os.fchdir(here)
@@ -198,13 +198,14 @@ def put(thing: str, path: Path) -> None:
 
 
 def read_by_both(location: Path) -> Iterator[Any]:
-    """What harness and the oracle say."""
+    """Read with harness and with the oracle, and return both outcomes."""
     for read in (
         lambda: harness.open_table(str(location)).snapshot().to_arrow(),
         lambda: oracle.read_with_oracle(str(location)),
     ):
         try:
-            with warnings.catch_warnings(action="ignore", category=harness.HarnessWarning):  # a device is elsewhere
+            # a device is outside the table
+            with warnings.catch_warnings(action="ignore", category=harness.HarnessWarning):
                 yield sorted(read()["id"].to_pylist())
         except HarnessError as error:
             yield error
@@ -228,7 +229,7 @@ def test_what_is_no_file_of_a_log_is_not_passed_over(what: str, thing: str, tmp_
     else:
         assert isinstance(ours, MissingFileError)
         assert path.name in str(ours.file)
-    assert isinstance(oracles, HarnessError) or oracles == [1, 2, 3]  # it reads no hint and no checksum
+    assert isinstance(oracles, HarnessError) or oracles == [1, 2, 3]  # the oracle reads no hint and no checksum
 
 
 @pytest.mark.parametrize("thing", THINGS)
@@ -262,7 +263,7 @@ def test_a_link_at_any_depth_leads_out_of_the_table(tmp_path: Path, depth: int) 
     Path(tmp_path, "elsewhere", *names[depth:]).mkdir(parents=True)
     linked.symlink_to(tmp_path / "elsewhere")
     roots = Roots.for_table(str(tmp_path / "t"))
-    for _ in range(2):  # a directory beside it is known then
+    for _ in range(2):  # the result for a neighboring directory is cached by then
         assert roots.containment(str(Path(linked, *names[depth:]))) is Containment.OUTSIDE
         assert roots.containment(str(Path(plain, *names[depth:]))) is Containment.INSIDE
 
@@ -273,7 +274,7 @@ def test_a_link_at_any_depth_leads_out_of_the_table(tmp_path: Path, depth: int) 
         ("https://h/lake/t/data/a%20b.parquet", True),
         ("https://h/lake/t/data/..%2F..%2F..%2Fother.parquet", False),
         ("https://h/lake/t/data%2F..%2F..%2Fother/a.parquet", False),
-        ("s3://b/lake/t/p%2F..%2F..%2Fb.parquet", True),  # the object is called so
+        ("s3://b/lake/t/p%2F..%2F..%2Fb.parquet", True),  # this is the object's name
     ],
 )
 def test_a_store_that_decodes_paths_gives_no_file_of_another_directory(path: str, may_be_read: bool) -> None:

@@ -1,4 +1,4 @@
-"""Options of object stores under the names that people have, as those of one client."""
+"""Options of object stores under the names of many libraries, as options of one client."""
 
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,7 @@ PATIENT = {"timeout": "1h", "read_timeout": "30s"}
 
 @pytest.fixture(autouse=True)
 def no_machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Nothing of the machine's own configuration."""
+    """Hide this machine's own configuration."""
     for name in ("AWS_PROFILE", "AWS_ACCESS_KEY_ID", "AWS_REGION", "AWS_DEFAULT_REGION", "AWS_ENDPOINT_URL"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.delenv("AWS_ENDPOINT_URL_S3", raising=False)
@@ -250,7 +250,7 @@ def test_nothing_that_a_catalog_names_makes_another_host(kind, authority, option
     ],
 )
 def test_explicit_credentials_are_the_only_ones_a_store_gets(kind, options, credentials):
-    """obstore mixes them with those of the environment: a session's token, a token of Azure."""
+    """obstore would add credentials from the environment, for example a session token or an Azure token."""
     first, second = (translated(kind, AZURE_HOST if kind is StoreKind.AZURE else "lake", options) for _ in range(2))
     assert first.provider is not None
     assert first.provider() == {**credentials, "expires_at": None}

@@ -1,4 +1,4 @@
-"""Paths in canonical form, in which they are compared; those of Windows with `os.path` and `os.name` as there."""
+"""Canonical paths for comparison, including Windows paths with Windows' `os.path` and `os.name`."""
 
 import json
 import ntpath
@@ -89,7 +89,7 @@ def test_containment(path, root, inside):
     [
         ("https://h/t/%2e%2e/%252e%252e/x", ["/t/%2e%2e/%252e%252e/x", "/x"]),
         ("https://h/t/..%2fx", ["/t/..%2fx", "/x"]),
-        ("s3://b/t/p=a%2F..%2F..%2Fb/x", ["/t/p=a%2F..%2F..%2Fb/x"]),  # the object is called so
+        ("s3://b/t/p=a%2F..%2F..%2Fb/x", ["/t/p=a%2F..%2F..%2Fb/x"]),  # this is the object's name
     ],
 )
 def test_a_path_has_two_targets_in_stores_that_decode(path, expected):
@@ -120,7 +120,7 @@ def test_a_path_that_is_encoded_a_thousand_times_is_decoded_a_few():
 
 @contextmanager
 def windows() -> Iterator[None]:
-    """The system's own names, for a few calls: pytest itself needs those of this system."""
+    """Use Windows' names for a few calls only, because pytest needs this system's names."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(os, "name", "nt")
         patch.setattr(os, "path", ntpath)
@@ -162,7 +162,7 @@ def test_the_log_of_a_delta_table_names_files_of_the_drive(location: str, record
     ids=["backslashes", "mixed", "URI", "not moved", "from a store"],
 )
 def test_a_moved_iceberg_table_is_known(location: str, manifest_list: str, file: str, expected: str) -> None:
-    """Iceberg 1.11: recorded paths and the directory that was opened differ by the move alone."""
+    """Iceberg 1.11: the recorded paths differ from the opened directory only because the table was moved."""
     document = {
         "format-version": 1,
         "location": location,

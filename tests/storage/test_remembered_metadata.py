@@ -1,4 +1,4 @@
-"""Plans of what a process has decoded before are those of the table as it is now."""
+"""Plans from cached metadata describe the current table."""
 
 import os
 from pathlib import Path
@@ -19,7 +19,7 @@ FILTERS = [None, "id = 17", "region = 'eu'", "id > 8 AND region = 'us'", "id IS 
 
 @pytest.fixture
 def table(tmp_path, monkeypatch, clock_ahead) -> Path:
-    """Three manifests of four files each. Every version counts as settled, every manifest as worth keeping."""
+    """Three manifests with four files each. Every version counts as settled, and every manifest is cached."""
     monkeypatch.setattr(manifests, "MIN_CACHED_ENTRIES", 0)
     monkeypatch.setattr(entries, "manifests_for_lockstep", lambda batch: frozenset(b.number for b in batch))
     DECODED.clear()
@@ -74,7 +74,7 @@ def test_bounds_of_another_column_are_added(table, monkeypatch):
 
 
 def test_manifests_in_a_store_are_held_by_the_opened_table_alone(table, monkeypatch):
-    """A store could only be asked whether they changed, which costs what reading does."""
+    """Asking a store whether they changed would cost as much as reading them."""
     fsspec.filesystem("memory").put(str(table), "/t", recursive=True)
     read = manifests_read(monkeypatch)
     for expected in (3, 6):
@@ -84,7 +84,7 @@ def test_manifests_in_a_store_are_held_by_the_opened_table_alone(table, monkeypa
 
 
 def uncompressed(manifest: Path) -> None:
-    """Writes it anew, so that texts in it can be replaced."""
+    """Write a manifest without compression, so that texts in it can be replaced."""
     with manifest.open("rb") as stream:
         reader = fastavro.reader(stream)
         records = list(reader)
@@ -98,7 +98,7 @@ def test_a_manifest_that_was_replaced_in_place_is_read_again(table):
     uncompressed(first)
     before = plans(table)
     status, content = first.stat(), first.read_bytes()
-    # As long as it was and with the same time, so that only what a file system sets by itself tells.
+    # The length and the time stay the same, so only attributes set by the file system show the change.
     first.write_bytes(content.replace(b".parquet", b".PARQUET"))
     os.utime(first, ns=(status.st_atime_ns, status.st_mtime_ns))
     assert (first.stat().st_size, first.read_bytes() != content) == (len(content), True)

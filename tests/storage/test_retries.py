@@ -1,4 +1,4 @@
-"""Requests that are made again, until they end; credentials that are renewed in time; and what is logged of them."""
+"""Retries of requests and their end, renewal of credentials in time, and the log of both."""
 
 import logging
 from collections.abc import Iterator
@@ -20,7 +20,7 @@ from harness.writing.delta.builder import DeltaTable
 
 @dataclass
 class Time:
-    """Seconds that pass only where somebody sleeps."""
+    """A clock that only advances when something sleeps."""
 
     now_s: float = 0.0
     slept: list[float] = field(default_factory=list)
@@ -42,7 +42,7 @@ def time(monkeypatch: pytest.MonkeyPatch) -> Time:
 
 
 class Answered(Exception):
-    """As aiohttp has it: a status, and headers."""
+    """An error like aiohttp's, with a status and headers."""
 
     def __init__(self, status: int, **headers: str) -> None:
         super().__init__(f"{status}")
@@ -50,7 +50,7 @@ class Answered(Exception):
 
 
 class ClientError(Exception):
-    """As botocore has it."""
+    """An error like botocore's."""
 
     def __init__(self, status: int) -> None:
         self.response = {"ResponseMetadata": {"HTTPStatusCode": status}}
@@ -97,7 +97,7 @@ def with_retries(answers: Iterator[Any]) -> Any:
     [
         ([Answered(404)], []),
         ([Answered(503), Answered(403)], [0.1]),
-        ([Answered(429, Retry_After="50"), Answered(429, Retry_After="11")], [50.0]),  # 61 s are more than 60
+        ([Answered(429, Retry_After="50"), Answered(429, Retry_After="11")], [50.0]),  # 61 s exceed the limit of 60 s
         ([Answered(503)] * 6, [0.1, 0.2, 0.4, 0.8, 1.6]),
     ],
 )
@@ -116,7 +116,7 @@ def test_a_store_says_how_long(time: Time) -> None:
 
 
 class Throttling(fsspec.AbstractFileSystem):
-    """Serves one file, after it failed so often as `failures` says."""
+    """Serves one file after failing as often as `failures` says."""
 
     protocol = "throttling"
     cachable = False
@@ -129,7 +129,7 @@ class Throttling(fsspec.AbstractFileSystem):
     def info(self, path: str, **_: Any) -> dict[str, Any]:
         try:
             self._failed()
-        except Answered as error:  # as that of HTTP does, whatever was answered
+        except Answered as error:  # like the HTTP file system, whatever the server answered
             raise FileNotFoundError(path) from error
         return {"name": path, "type": "file", "size": 4}
 
@@ -172,7 +172,7 @@ def test_a_throttled_file_is_not_taken_for_absent(store: Storage, time: Time) ->
 
 @pytest.fixture
 def clock(monkeypatch) -> list[int]:
-    """What time it is, in its only item; in milliseconds."""
+    """The current time in milliseconds, as the only item of a list."""
     now = [0]
     monkeypatch.setattr("time.time_ns", lambda: now[0] * 1_000_000)
     return now

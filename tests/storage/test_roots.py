@@ -1,4 +1,4 @@
-"""Where a table may be read from: directories, links, stores, and what storage is told to whom."""
+"""Locations that a table may be read from: directories, links, and stores, and the options of each store."""
 
 import ntpath
 import os
@@ -40,7 +40,7 @@ def test_a_root_without_a_path_is_the_process_directory_and_no_disk(lake, monkey
 
 @pytest.mark.parametrize("root", ["other/f", "t/../other/f", "file:other/f"])
 def test_a_root_may_be_a_file(lake: Path, monkeypatch: pytest.MonkeyPatch, root: str) -> None:
-    """Such as the target of a path map that maps one file."""
+    """For example, the target of a path map for a single file."""
     monkeypatch.chdir(lake)
     target = PathMap((("old", root),)).physical("old")
     storage = Storage(roots=Roots.for_table("t", (root,), outside=Outside.REFUSE))
@@ -81,7 +81,7 @@ def test_a_link_is_checked_when_it_is_opened(lake: Path, monkeypatch: pytest.Mon
 
 
 def test_a_link_in_the_place_of_a_metadata_file_widens_nothing(lake: Path) -> None:
-    """The table's own directory was named, and the link is one of the table's words."""
+    """The user named the table's directory, so a link inside it is not trusted."""
     metadata = lake / "t" / "metadata"
     metadata.mkdir()
     (lake / "elsewhere" / "metadata").mkdir(parents=True)
@@ -109,7 +109,7 @@ def test_the_roots_of_a_table_on_windows_are_no_disk(location: str, monkeypatch:
 
 
 class Counter(fsspec.AbstractFileSystem):
-    """Remembers which options it was made with."""
+    """A client that records the options it was created with."""
 
     protocol = "counter"
     cachable = False

@@ -1,4 +1,4 @@
-"""A small server of HTTP that answers what a test says: errors of stores, and counts of what is asked of another."""
+"""A small HTTP server with the answers that a test chooses: errors of a store, or another server's answers, counted."""
 
 import http.client
 import threading
@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 @dataclass
 class Asked:
-    """An endpoint, and the method and path of each request to it."""
+    """An endpoint, with the method and path of each request to it."""
 
     endpoint: str = ""
     requests: list[tuple[str, str]] = field(default_factory=list)
@@ -21,7 +21,7 @@ class Asked:
 
 
 Answer = Callable[[int, str], tuple[int, bytes] | None]
-"""From the number of a request and its path to a status and a body; None: what the server behind says."""
+"""Returns a status and a body for a request's number and path, or None to forward the request to the real server."""
 
 
 @contextmanager
@@ -71,6 +71,6 @@ def server(answer: Answer, behind: str = "http://127.0.0.1:1") -> Iterator[Asked
 
 
 def error(code: str, status: int = 403) -> Answer:
-    """The same error of S3 to every request."""
+    """Return the same S3 error to every request."""
     body = f"<?xml version='1.0'?><Error><Code>{code}</Code><Message>AKIASECRET</Message></Error>".encode()
     return lambda number, path: (status, body)

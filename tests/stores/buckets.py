@@ -1,4 +1,4 @@
-"""Buckets of the servers, and what is put there."""
+"""Buckets of the servers, and uploads to them."""
 
 import urllib.parse
 import urllib.request
@@ -6,13 +6,13 @@ from pathlib import Path
 from typing import Any
 
 BUCKET = "lake"
-# The account that azurite knows, from its documentation.
+# The account that azurite accepts, from its documentation.
 AZURE_ACCOUNT = "devstoreaccount1"
 AZURE_KEY = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
 
 
 def upload_to_google(endpoint: str, directory: Path, prefix: str) -> None:
-    """As `upload`, by the interface in JSON: the server that the tests start takes no other."""
+    """Upload like `upload`, with the JSON interface, which is the only one that the test server supports."""
     for file in sorted(path for path in directory.rglob("*") if path.is_file()):
         name = urllib.parse.quote(f"{prefix}/{file.relative_to(directory).as_posix()}", safe="")
         url = f"{endpoint}/upload/storage/v1/b/{BUCKET}/o?uploadType=media&name={name}"
@@ -21,7 +21,7 @@ def upload_to_google(endpoint: str, directory: Path, prefix: str) -> None:
 
 
 def s3_store(options: dict[str, Any]) -> Any:
-    """The bucket of the S3 server, to put objects into."""
+    """Return the bucket of the S3 server, for uploads."""
     from obstore.store import S3Store
 
     return S3Store(
@@ -35,7 +35,7 @@ def s3_store(options: dict[str, Any]) -> Any:
 
 
 def upload(store: Any, directory: Path, prefix: str) -> None:
-    """All files of a directory, under a prefix of a bucket."""
+    """Upload all files of a directory below a prefix of a bucket."""
     import obstore
 
     for file in sorted(path for path in directory.rglob("*") if path.is_file()):

@@ -1,4 +1,4 @@
-"""Servers of object stores on this machine, each for the whole session; a test of one that cannot start is skipped."""
+"""Object store servers on this machine, one of each per session. If a server cannot start, its tests are skipped."""
 
 import os
 import shutil
@@ -19,7 +19,7 @@ _SECONDS = 60
 
 @pytest.fixture(autouse=True)
 def no_machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Nothing of the machine's own credentials."""
+    """Hide this machine's own credentials."""
     for name in [name for name in os.environ if name.startswith(("AWS_", "AZURE_", "GOOGLE_"))]:
         monkeypatch.delenv(name)
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
@@ -35,7 +35,7 @@ def free_port() -> int:
 
 @contextmanager
 def server(command: Callable[[int], list[str]], directory: Path) -> Iterator[int]:
-    """A server's port, once it answers."""
+    """Start a server and yield its port once it responds."""
     port = free_port()
     with open(directory / "server.log", "wb") as log:
         process = subprocess.Popen(command(port), stdout=log, stderr=log, cwd=directory)
@@ -80,7 +80,7 @@ def options(s3: str) -> dict[str, Any]:
 
 
 def _program_path(program: str, variable: str) -> str:
-    """A program by the variable that names it, or on the PATH."""
+    """Return the path of a program from an environment variable or PATH."""
     path = os.environ.get(variable) or shutil.which(program)
     if path is None:
         pytest.skip(f"{program} is not installed, and {variable} does not name it")
@@ -103,7 +103,7 @@ def azure(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 
 def _create_container(endpoint: str) -> None:
-    """By a signed request of its own: obstore creates no containers."""
+    """Create a container with a signed request, because obstore cannot create containers."""
     import base64
     import email.utils
     import hashlib

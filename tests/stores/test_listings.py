@@ -1,4 +1,4 @@
-"""Listings of a store that have no end, and stores that do not answer while the user waits."""
+"""Store listings that never end, and stores that do not respond while the user waits."""
 
 import os
 import signal
@@ -34,7 +34,7 @@ def options(server: answering_server.Asked) -> dict[str, Any]:
 
 @pytest.fixture
 def soon(monkeypatch):
-    """A listing is looked at at once, and given up soon after."""
+    """Check a listing immediately and abandon it soon after."""
     monkeypatch.setattr(object_client, "QUICK_LISTING_S", 0.1)
     monkeypatch.setattr(object_client, "LONGEST_LISTING_S", 0.2)
 

@@ -1,4 +1,4 @@
-"""Tables that another writer makes: drawn histories by deltalake on S3."""
+"""Tables by another writer: random histories written by deltalake to S3."""
 
 import os
 import random
@@ -33,7 +33,7 @@ def _arrow(rows: list[dict[str, Any]]) -> pa.Table:
 
 
 def _draw(deltalake: Any, location: str, numbers: random.Random, options: dict[str, str]) -> list[list[dict[str, Any]]]:
-    """Writes a history; the rows of each of its versions, by what the operations mean."""
+    """Write a history, and return the rows of each version according to the operations."""
     rows = _rows(numbers)
     partitions = numbers.choice([None, ["region"]])
     deltalake.write_deltalake(location, _arrow(rows), partition_by=partitions, storage_options=options)

@@ -1,4 +1,4 @@
-"""Spark reads tables in S3 through s3a, with the options that they were opened with."""
+"""Spark reads tables in S3 through s3a, with the options that the tables were opened with."""
 
 import contextlib
 import os
@@ -48,14 +48,15 @@ def test_rows_and_settings(location: str, options: dict[str, Any]) -> None:
         assert harness.sql("SELECT sum(id) FROM t", {"t": table}, engine="spark").collect() == [(KEPT,)]
     assert harness.compare(table, table, engines=("spark", "duckdb")).equal
     assert not [name for name, _ in spark.sparkContext.getConf().getAll() if "s3a" in name]
-    # Three pools of Hadoop, Amazon's client and Spark fill up to 100 each. A file system for each file had 5 a file.
+    # Pools of Hadoop, Amazon's client, and Spark fill up to 100 each. With a file system per file there were 5 per
+    # file.
     threads = [len(list((process / "task").iterdir())) for process in executors(spark.sparkContext.applicationId)]
     assert len(threads) == 2
     assert max(threads) < 500
 
 
 def executors(application: str) -> list[Path]:
-    """The processes of an application's executors."""
+    """Return the processes of an application's executors."""
     found = []
     for process in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):

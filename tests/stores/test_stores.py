@@ -1,4 +1,4 @@
-"""Tables in servers of S3, Azure and Google Cloud: the rows of a local disk, no HEAD, and failures in one line."""
+"""Tables in S3, Azure, and Google Cloud servers: the same rows as on local disk, no HEAD, and failures in one line."""
 
 import itertools
 import json
@@ -41,7 +41,7 @@ def delta(folder: Path) -> Path:
 
 @pytest.fixture
 def put(options: dict[str, Any]) -> Any:
-    """A function that puts a local table on S3, and gives its location there."""
+    """Return a function that uploads a local table to S3 and returns its location there."""
 
     def upload_(folder: Path) -> str:
         upload(s3_store(options), folder, folder.name)
@@ -78,7 +78,7 @@ def test_no_file_is_asked_for_by_a_head_and_none_twice(name, put, options, make)
         assert rows(location, storage_options={**options, "endpoint_url": asked.endpoint}) == local
     assert asked.methods() == {"GET"}
     data = [path for _, path in asked.requests if path.endswith(".parquet") and "deletes" not in path]
-    assert len(data) == len(set(data)) == 4  # a small file is its own end
+    assert len(data) == len(set(data)) == 4  # for a small file, its end is the whole file
 
 
 def test_a_scan_does_not_read_footers_again(name: Path, put: Any, options: dict[str, Any]) -> None:
@@ -103,7 +103,7 @@ def test_a_scan_does_not_read_footers_again(name: Path, put: Any, options: dict[
         ]
         data = [path for _, path in asked.requests[before:] if path.endswith(".parquet")]
     assert size > 2_000_000
-    assert len(data) <= 4 * (1 + 2)  # a footer each, and a column of two row groups
+    assert len(data) <= 4 * (1 + 2)  # one request for each footer, and one for a column in two row groups
 
 
 KEYS = ["a b", "a%20b", "a#b", "é", "a*b", "p=x%2Fy", "a~b", "a?b", "a+b", 'a"b', "a[b]", "a&b"]

@@ -1,4 +1,4 @@
-"""Engines for `--engine fake_engines:NAME`, each with a fault of its own. They read one Parquet file and no log."""
+"""Engines for `--engine fake_engines:NAME`, each with one fault. They read one Parquet file and no log."""
 
 import os
 import signal
@@ -21,7 +21,7 @@ class Fake:
         return None
 
     def read(self, table: TableAt, *, columns: tuple[str, ...] | None, where: str | None) -> pa.Table:
-        """All rows of all files, whatever was deleted, at whatever version."""
+        """Return all rows of all files, at every version, including deleted rows."""
         print("a library that talks on standard output")
         files = sorted(Path(table.location).glob("*.parquet"))
         return pa.concat_tables([pq.read_table(file, columns=columns) for file in files])
@@ -35,7 +35,7 @@ class Claiming(Fake):
 
 
 class Raising(Fake):
-    """Ends each read with an error."""
+    """Raises an error for each read."""
 
     def __init__(self, name: str, error: BaseException) -> None:
         self.name, self.error = name, error
@@ -45,7 +45,7 @@ class Raising(Fake):
 
 
 class Counting(Fake):
-    """Gives two rows, of which it counts the one that is not deleted."""
+    """Returns two rows and counts only the row that is not deleted."""
 
     name = "counting"
 

@@ -1,4 +1,4 @@
-"""Readers and cases: published case formats, made by hand as their suites have them, and harness's own engines."""
+"""Readers and cases: published case formats, made by hand in the form of their suites, and harness's own engines."""
 
 import datetime
 import json
@@ -19,12 +19,12 @@ from harness.writing.delta.builder import DeltaTable
 SCHEMA = {"id": "long", "At": "timestamp", "letter": "string"}
 TIME = "2024-05-06 07:08:09Z"
 ROWS = [[1, TIME, "a"], [2, None, "b"], [3, TIME, None]]
-INSTANT = datetime.datetime(2024, 5, 6, 7, 8, 9)  # as INT96 has it
+INSTANT = datetime.datetime(2024, 5, 6, 7, 8, 9)  # INT96's Julian day and nanoseconds
 
 
 @pytest.fixture(scope="module")
 def table(tmp_path_factory):
-    """A table of two versions with rows: one, then three."""
+    """Make a table of two versions: one row, then three rows."""
     history = [{"append": [{"data": "a", "rows": ROWS[:1]}]}, {"append": [{"data": "b", "rows": ROWS[1:]}]}]
     told = {
         "title": "Two",
@@ -43,7 +43,7 @@ def written(place, content):
 
 
 def rows(place, ids, **columns):
-    """Rows as Spark leaves them: in two files, with INT96, and with files that hold no rows beside."""
+    """Write rows as Spark does: in two files, with INT96, next to files without rows."""
     place.mkdir(parents=True)
     values = {1: (INSTANT, "a"), 2: (None, "b"), 3: (INSTANT, None)}
     kinds = {"id": pa.int64(), "At": pa.timestamp("us"), "letter": pa.string()}
@@ -56,7 +56,7 @@ def rows(place, ids, **columns):
 
 
 def ran(directory, capsys, *options, code=0):
-    """The run's JSON report."""
+    """Return the JSON report of a run."""
     assert main(["scenarios", "run", "--cases", str(directory), "--format", "json", *options]) == code
     return json.loads(capsys.readouterr().out)
 
@@ -67,7 +67,7 @@ def outcomes(report):
 
 @pytest.fixture
 def dat(table, tmp_path):
-    """A case of Delta's acceptance tests."""
+    """Make a case of Delta's acceptance tests."""
     case = tmp_path / "reader_tests/generated/two"
     shutil.copytree(table, case / "delta")
     written(case / "test_case_info.json", {"name": "two", "description": "Two versions"})
@@ -150,7 +150,7 @@ SPECS = {
 
 @pytest.fixture
 def workloads(table, tmp_path):
-    """A table of the acceptance workloads."""
+    """Make a table of the acceptance workloads."""
     folder = tmp_path / "two"
     shutil.copytree(table, folder / "delta")
     written(folder / "table_info.json", {"name": "two", "tags": []})
@@ -207,8 +207,8 @@ def test_a_suite_as_data_is_run_like_its_scenarios(tmp_path, capsys):
     ("options", "message"),
     [
         ([], "No cases: expected suite.json, folders with test_case_info.json, or folders specs"),
-        (["--keep", "x"], "Cannot run --cases with --keep"),
-        (["--untrusted"], "Cannot run --cases with --untrusted"),
+        (["--keep", "x"], "Cannot combine --cases and --keep"),
+        (["--untrusted"], "Cannot combine --cases and --untrusted"),
     ],
 )
 def test_a_directory_without_cases_is_refused(options, message, tmp_path, capsys):

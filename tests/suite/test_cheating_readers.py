@@ -1,4 +1,4 @@
-"""Scores of readers that cheat: none of them looks good beside an honest one."""
+"""Readers that cheat get worse scores than an honest reader."""
 
 import functools
 
@@ -14,7 +14,7 @@ from harness.suite.scenarios.model import ResolvedSelector
 
 
 class Honest:
-    """Harness itself, as a reader of another project; the cheating ones change a part of it."""
+    """Harness itself, as a reader of another project. The cheating readers change a part of it."""
 
     name = "honest"
 
@@ -44,7 +44,7 @@ class Honest:
 
 
 class Empty(Honest):
-    """Gives no rows, whatever is asked, and of broken tables too."""
+    """Returns no rows for every read, also of broken tables."""
 
     name = "empty"
 
@@ -88,7 +88,7 @@ CHEATS = (Empty, Refuser, Undeleted, Unfiltered, Newest)
 
 @functools.cache
 def scores():
-    """Scores of all readers on a part of the suite in which each cheat matters."""
+    """Return the scores of all readers on scenarios that detect every cheat."""
     parts = ("iceberg/deletes/*", "delta/deletion-vectors/*", "*/time-travel/*", "*/pruning/*", "delta/log/*")
     scenarios = [scenario for part in parts for scenario in find(part)]
     assert len(scenarios) > 80
@@ -110,7 +110,7 @@ def test_a_cheat_does_not_look_good(cheat):
     score, honest = scores()[cheat], scores()["honest"]
     assert score.of_all < honest.of_all - 3
     assert (score.silent > 5) == (cheat != "refuser")
-    if cheat == "refuser":  # right about nothing broken
+    if cheat == "refuser":  # refusing everything is never counted as a correct refusal
         assert (score.of_all < 10, score.of_claimed < 20, score.kept < score.policies / 5) == (True, True, True)
-    if cheat == "empty":  # silently wrong of broken tables
+    if cheat == "empty":  # silently wrong for broken tables
         assert (score.of_all < 15, score.broken > 5, score.kept < honest.kept / 10) == (True, True, True)

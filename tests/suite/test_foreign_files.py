@@ -1,4 +1,4 @@
-"""Files of other programs: answers of readers, suites and results that name, hold or ask for what they may not."""
+"""Files of other programs: answers of readers, suites and results that name, contain or need something forbidden."""
 
 import io
 import json
@@ -34,8 +34,6 @@ def ipc(rows, new=pa.ipc.new_stream, **options):
     return output.getvalue()
 
 
-# -- the path that a reader answers with ------------------------------------------------------------------------------
-
 READER = """
 import json, os, sys
 for line in sys.stdin:
@@ -51,7 +49,7 @@ for line in sys.stdin:
 
 @pytest.fixture(scope="module")
 def reader(tmp_path_factory):
-    """Reads by a program that does what its first column says, and answers with `rows`."""
+    """Read with a program that executes its first column as code and answers with `rows`."""
     program = tmp_path_factory.mktemp("reader") / "reader.py"
     program.write_text(READER, "utf-8")
     with ExitStack() as resources:
@@ -87,7 +85,7 @@ def reader(tmp_path_factory):
     ],
 )
 def test_a_reader_answers_with_a_file_of_its_folder_or_that_is_its_error(reader, tmp_path, code, message):
-    """Nothing else is read, and nothing else is removed."""
+    """No other file is read or removed."""
     table = tmp_path / "part-0.parquet"
     table.write_bytes(b"rows of the table")
     before = "[os.remove(each.path) for each in os.scandir(folder) if not each.is_dir(follow_symlinks=False)]\n"
@@ -116,8 +114,6 @@ def test_a_file_of_the_folder_is_read_and_removed(reader):
         reader("rows = folder + '/mine'")
 
 
-# -- rows as Arrow streams --------------------------------------------------------------------------------------------
-
 NULLS = pa.Array.from_buffers(pa.null(), 1 << 29, [None])
 DENSE = pa.UnionArray.from_dense(pa.array([0] * 9, pa.int8()), pa.array([0] * 9, pa.int32()), [pa.array(["x" * 99])])
 VIEWS = pa.Array.from_buffers(
@@ -138,7 +134,7 @@ ODD_INNER_NAME = ipc(pa.table({"s": [{"name": 1}]})).replace(b"name", b"n\xffme"
 
 @pytest.fixture
 def few_bytes(monkeypatch):
-    """Limits of 32 MiB, as of a test's rows."""
+    """Set limits of 32 MiB, which fit the rows of a test."""
     monkeypatch.setattr(json_rows, "MAX_BYTES", 32 << 20)
     monkeypatch.setattr(json_rows, "MAX_ROWS", 4 << 20)
 
@@ -153,19 +149,19 @@ def few_bytes(monkeypatch):
         pytest.param(ipc(pa.table({"a": NULLS})), "it has 2 arrays of", id="nulls"),
         pytest.param(ipc(pa.table({"a": DENSE})), "a field is of type 14", id="dense union"),
         pytest.param(ipc(pa.table({"a": LIST_VIEWS})), "a field is of type 25", id="views of lists"),
-        pytest.param(ipc(pa.table({"a": VIEWS})), "stand for more", id="views"),
-        pytest.param(ipc(pa.table({"a": RUNS})), "stand for more", id="runs"),
+        pytest.param(ipc(pa.table({"a": VIEWS})), "expand to more", id="views"),
+        pytest.param(ipc(pa.table({"a": RUNS})), "expand to more", id="runs"),
         pytest.param(
-            ipc(pa.table({"a": pa.ListArray.from_arrays([0, 1 << 20], RUNS)})), "stand for more", id="in lists"
+            ipc(pa.table({"a": pa.ListArray.from_arrays([0, 1 << 20], RUNS)})), "expand to more", id="in lists"
         ),
-        pytest.param(ipc(pa.table({"a": DICTIONARY}), pa.ipc.new_file), "stand for more", id="dictionary"),
+        pytest.param(ipc(pa.table({"a": DICTIONARY}), pa.ipc.new_file), "expand to more", id="dictionary"),
         pytest.param(ipc(pa.table({"a": NESTED})), "a dictionary is of list", id="dictionary of lists"),
         pytest.param(ipc(pa.table({"a": FAR_SCALE})), "a decimal has the scale -2147483646", id="scale"),
         pytest.param(ODD_NAME, "not UTF-8", id="name"),
         pytest.param(ODD_INNER_NAME, "not UTF-8", id="inner name"),
         pytest.param(ODD_ZONE, "not UTF-8", id="time zone"),
-        pytest.param(b"ARROW1\0\0", "the file is cut", id="no footer"),
-        pytest.param(ipc(pa.table({"a": [1]}), pa.ipc.new_file)[:-1], "the file is cut", id="cut"),
+        pytest.param(b"ARROW1\0\0", "the file is truncated", id="no footer"),
+        pytest.param(ipc(pa.table({"a": [1]}), pa.ipc.new_file)[:-1], "the file is truncated", id="cut"),
         pytest.param(b"ARROW1\0\0" + b"\xff\xff\xff\x7fARROW1", "the footer is longer", id="footer"),
         pytest.param(b"", "", id="empty"),
     ],
@@ -204,7 +200,7 @@ def test_rows_of_other_programs_are_read_as_they_wrote_them(tmp_path, rows, new,
 
 
 def test_a_file_whose_stream_begins_later_or_has_no_end_is_read(tmp_path):
-    """Writers in Rust align the first message to 64 bytes; a writer may leave the end of the stream out."""
+    """Writers in Rust align the first message to 64 bytes. Writers may omit the end of the stream."""
     data = ipc(pa.table({"a": [1, 2]}), pa.ipc.new_file)
     end = data.rindex(b"\xff\xff\xff\xff\0\0\0\0")
     (tmp_path / "rows").write_bytes(b"ARROW1" + bytes(58) + data[8:end] + data[end + 8 :])
@@ -229,8 +225,6 @@ def test_json_that_is_no_value_of_its_column_is_an_error_of_the_rows(tmp_path, t
     with pytest.raises(RequestError, match="Cannot read the rows"):
         read_rows(tmp_path, "rows", pa.schema([("a", type_)]), is_json=True)
 
-
-# -- suites and results -----------------------------------------------------------------------------------------------
 
 TEXT = """
 title: Two rows
@@ -319,7 +313,7 @@ def test_a_result_is_a_regular_file_of_its_folder(suite, tmp_path, name, attack,
 
 @pytest.fixture
 def workload(tmp_path):
-    """A case of the acceptance workloads."""
+    """Make a case of the acceptance workloads."""
     rows = tmp_path / "w/expected/all/expected_data/part.parquet"
     for folder in (rows.parent, tmp_path / "w/specs", tmp_path / "w/delta"):
         folder.mkdir(parents=True)

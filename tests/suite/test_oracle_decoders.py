@@ -1,4 +1,4 @@
-"""What the oracle decodes, against what fastavro, pyroaring and struct write, and small tables read by it by hand."""
+"""The oracle's decoders, compared with fastavro, pyroaring, struct, and small tables that were decoded by hand."""
 
 import io
 import struct

@@ -1,4 +1,4 @@
-"""The protocol of readers: its schema, the rows as JSON, filters as JSON, and whole programs that speak it."""
+"""The protocol of readers: its schema, rows as JSON, filters as JSON, and complete programs that implement it."""
 
 import json
 import os
@@ -76,14 +76,17 @@ def test_only_objects_of_the_same_keys_are_rows(text, message):
         json_lines_table(text, None)
 
 
-def known(test):
-    """The test of a column, without rows where the column is null: Iceberg's tests know two values, SQL's three."""
+def without_nulls(test):
+    """Return the test of a column, restricted to rows that are not null.
+
+    Iceberg's tests have two truth values and SQL's have three.
+    """
     is_null = {"type": "is-null", "term": test.get("child", test)["term"]}
     return {"type": "and", "left": test, "right": {"type": "not", "child": is_null}}
 
 
 def denied(kind, term, **value):
-    return known({"type": "not", "child": {"type": kind, "term": term, **value}})
+    return without_nulls({"type": "not", "child": {"type": kind, "term": term, **value}})
 
 
 @pytest.mark.parametrize(
@@ -94,7 +97,7 @@ def denied(kind, term, **value):
         ("a.b = -1.5", {"type": "eq", "term": "a.b", "value": -1.5}),
         ("d >= DATE '2024-01-31'", {"type": "gt-eq", "term": "d", "value": "2024-01-31"}),
         ("x NOT IN ('a')", denied("in", "x", values=["a"])),
-        ("x <> 'a'", known({"type": "not-eq", "term": "x", "value": "a"})),
+        ("x <> 'a'", without_nulls({"type": "not-eq", "term": "x", "value": "a"})),
         (
             "NOT (x = 1 AND NOT y = 2)",
             {"type": "or", "left": denied("eq", "x", value=1), "right": {"type": "eq", "term": "y", "value": 2}},
@@ -124,7 +127,7 @@ def denied(kind, term, **value):
         ("t = TIMESTAMP '2024-01-31 00:00:00'", None),
         ("id + 1 = 2", None),
         ("d = 1.10", {"type": "eq", "term": "d", "value": 1.1}),
-        ("d = 12345678901234567.89", None),  # of more digits than a double has
+        ("d = 12345678901234567.89", None),  # it has more digits than a double
         ("f < 1e400", None),
     ],
 )
@@ -166,7 +169,7 @@ def opened():
 
 
 def answering(tmp_path, **answers):
-    """A program that answers `hello` and `read` so, whatever is asked."""
+    """Write a program that answers `hello` and `read` with fixed answers."""
     path = tmp_path / "program.py"
     path.write_text(
         "import json, sys\n"
@@ -191,7 +194,7 @@ READ = TableAt(format="delta", location="/t")
         pytest.param('{"id": 1, "rows": "/no/such/file"}', "mine wrote no rows: Cannot read the rows", id="no-rows"),
     ],
 )
-def test_what_breaks_the_protocol_is_no_answer_of_the_reader(opened, tmp_path, answer, message):
+def test_a_protocol_violation_is_not_an_answer_of_the_reader(opened, tmp_path, answer, message):
     worker = opened(answering(tmp_path, hello='{"version": "1"}', read=answer))
     with pytest.raises(EngineError, match=message.replace("{", r"\{")) as caught:
         worker.read(READ, columns=None, where=None)
@@ -199,7 +202,7 @@ def test_what_breaks_the_protocol_is_no_answer_of_the_reader(opened, tmp_path, a
 
 
 @pytest.mark.slow
-def test_a_reader_is_not_asked_for_what_it_does_not_offer(opened, tmp_path):
+def test_a_reader_gets_no_request_that_it_does_not_support(opened, tmp_path):
     worker = opened(answering(tmp_path, hello='{"version": "1", "filters": false, "ops": ["read"]}'))
     with pytest.raises(UnsupportedError, match="mine does not support filters"):
         worker.read(READ, columns=None, where="id = 1")
@@ -228,7 +231,7 @@ def test_options_reach_a_reader_that_takes_them(opened, tmp_path):
     worker = opened(f"{sys.executable} {path}")
     part = {"at": None, "where": "id = 1", "predicate": predicate("id = 1")}
 
-    def answer(**options):  # a column of no known type is JSON text
+    def answer(**options):  # a column of an unknown type is JSON text
         (row,) = worker.read(READ, columns=None, where=None, **options).to_pylist()
         return json.loads(row["keys"]), json.loads(json.loads(row["options"]))
 
@@ -240,14 +243,14 @@ def test_options_reach_a_reader_that_takes_them(opened, tmp_path):
 
 
 def run(capsys, program, *scenarios):
-    """Outcomes by scenario of a run on a program."""
+    """Return the outcomes of a program by scenario."""
     main(["scenarios", "run", *scenarios, "--engines", f"mine=exec:{program}", "--format", "json", "--exit-zero"])
     document = json.loads(capsys.readouterr().out)
     return {case["scenario"]: case["outcome"] for case in document["cases"]}
 
 
 def built(name, program="reader"):
-    """The program in the folder of a reader that `nox -s readers -- native` built."""
+    """Return the program that `nox -s readers -- native` built for a reader."""
     path = Path(os.environ.get("HARNESS_READERS", PROGRAMS.parents[2] / ".nox/readers"), name, program)
     if not path.is_file():
         pytest.skip(f"{path} is not built: nox -s readers -- native")
@@ -258,12 +261,12 @@ SIMPLE = {
     "python": {
         "delta/log/ten-and-more-versions": "PASS",
         "delta/log/gap-refused": "UNSUPPORTED",
-        "delta/log/missing-data-file-refused": "PASS",  # it fails to open the file, as it must
+        "delta/log/missing-data-file-refused": "PASS",  # correct: it cannot open the file
     },
     "go": {
-        "iceberg/deletes/null-keys": "UNSUPPORTED",  # its read with a filter is declined
+        "iceberg/deletes/null-keys": "UNSUPPORTED",  # its filtered read is declined
         "iceberg/deletes/duplicate-rows": "PASS",
-        "iceberg/deletes/vector-of-wrong-magic": "PASS",  # it refuses the vector, as it must
+        "iceberg/deletes/vector-of-wrong-magic": "PASS",  # correct: it refuses the vector
     },
 }
 READ_BY_ALL = {
@@ -317,8 +320,8 @@ for line in sys.stdin:
 
 
 @pytest.mark.slow
-def test_a_reader_whose_rows_are_json_is_right_to_refuse_what_is_broken(capsys, tmp_path):
-    """Its rows of the intact copy are read in the types of that table, as its rows of every other table are."""
+def test_a_reader_with_json_rows_may_refuse_broken_tables(capsys, tmp_path):
+    """Its rows of the intact copy are converted with the types of that table, like its rows of every other table."""
     (tmp_path / "broken.yaml").write_text(DECIMALS, "utf-8")
     (tmp_path / "parsing.py").write_text(PARSING, "utf-8")
     found = run(capsys, f"{sys.executable} {tmp_path / 'parsing.py'}", str(tmp_path / "broken.yaml"))

@@ -1,4 +1,7 @@
-"""Rereads: a right reader agrees with itself, and each fault shows by its shape; expectations by hand."""
+"""Rereads: a correct reader agrees with itself, and a shape detects each fault.
+
+Expected numbers were worked out by hand.
+"""
 
 import json
 import re
@@ -34,13 +37,13 @@ def written(place, *files):
 
 @pytest.fixture
 def table(tmp_path):
-    """Ids 1 to 4, whose texts are a, b, null and d, of one file."""
+    """Make a table of one file with the ids 1 to 4 and the texts a, b, null and d."""
     return written(tmp_path, FIRST)
 
 
 @pytest.fixture
 def two_files(tmp_path):
-    """The same, and a second file of the ids 5 and 6."""
+    """Make the same table with a second file that has the ids 5 and 6."""
     return written(tmp_path, FIRST, SECOND)
 
 
@@ -52,21 +55,23 @@ def test_harness_agrees_with_itself(table):
     found = reread(harness.open_table(table).snapshot())
     names = [entry.name for entry in found.entries]
     assert different(found) == {}
-    # The texts a, b, d: the least, the middle and the greatest; each filter gives parts, a count and another column.
+    # The texts a, b, d are the least, middle and greatest value. Each filter has three checks: parts, count, and
+    # another column.
     assert [name for name in names if name.endswith("or not, or null") and name.startswith("s")] == [
         f"s {condition}, or not, or null"
         for condition in ("IS NULL", "= 'b'", "IN ('a', 'd')", "= 'a'", "= 'd'", "< 'b'", "<> 'b'")
     ]
     assert names[:5] == ["count(*)", "all rows again", "columns in reverse", "column id alone", "column s alone"]
-    # Limits of 1, 2 and 5; two numbers of threads; batches; rows and count of three copies. There is no moment before.
-    # Each of seven conditions on both columns gives parts, a count and another column, with values also parameters;
-    # one of each column a limit, a union and a read of the copy without statistics.
+    # Limits of 1, 2 and 5; two numbers of threads; batches; rows and count of three copies. There is no previous
+    # snapshot.
+    # Each of seven conditions on both columns has parts, a count and another column, and with values also parameters.
+    # One condition for each column has a limit, a union and a read of the copy without statistics.
     assert len(names) == 5 + 3 + 2 + 1 + 3 * 2 + 2 * (7 * 3 + 6 + 3)
     assert "1 read declined (splits)" in found.title
 
 
 def test_filters_leave_out_dates_that_python_lacks(tmp_path):
-    """Days 4,000,000 and -4,000,000 lie in the years 12921 and -8982."""
+    """Days 4,000,000 and -4,000,000 are in the years 12921 and -8982."""
     t = IcebergTable.create(tmp_path / "t", {"d": "date"})
     t.append(t.write_data([{"d": day} for day in (4_000_000, -4_000_000, 0)]))
     found = reread(harness.open_table(str(t.store.directory)).snapshot())
@@ -79,7 +84,7 @@ CONTRADICTED = re.compile(r"(ICE|DEL)-5\d\d|ICE-2(03|06|07)|(ICE|DEL)-403|DEL-(1
 
 
 def reread_scenarios(names, engine="duckdb", step=1):
-    """Numbers of tables of scenarios that an engine reads and of checks, and the checks that are not equal."""
+    """Return the numbers of tables that an engine reads and of checks, and the checks that are not equal."""
     tables = checks = 0
     wrong = {}
     scenarios = sorted({each.name: each for name in names for each in find(name)}.items())[::step]
@@ -118,7 +123,10 @@ def test_duckdb_agrees_with_itself_on_every_tenth_scenario():
 
 @pytest.mark.parametrize(("shape", "expected"), [("moved", (1, 2)), ("order", (1, 4)), ("statistics", (0, 2))])
 def test_a_copy_is_made_as_it_is_called(two_files, shape, expected):
-    """The newest file is listed first, but in the reverse order; bounds skip one of both files, where there are any."""
+    """The metadata lists the newest file first, except in the reverse order.
+
+    Bounds, if present, skip one of the two files.
+    """
     snapshot = harness.open_table(two_files).snapshot()
     with Copies(snapshot) as copies:
         copy = copies.get(shape)
@@ -132,7 +140,7 @@ def test_a_copy_is_made_as_it_is_called(two_files, shape, expected):
 
 
 def test_a_copy_with_other_deletes_is_refused(two_files, monkeypatch):
-    """A copy is held to the plan of the table: here it is one of another table."""
+    """A copy is compared with the plan of the table. Here it is a copy of another table."""
     snapshot = harness.open_table(two_files).snapshot()
     older = harness.open_table(two_files).snapshot(snapshot._source.snapshots()[0]["id"])
     monkeypatch.setattr(reads, "make_slice", lambda _, place, request: make_slice(older, place, request))
@@ -200,8 +208,11 @@ def test_a_difference_comes_with_both_queries_and_the_command(two_files):
     assert "  -  4   'd'" in entry.report
 
 
-def test_the_command_says_what_disagrees(table, capsys):
-    """Both columns have seven counts, by conditions, beside the count of all rows; a copy has rows and a count."""
+def test_the_command_reports_disagreeing_reads(table, capsys):
+    """Both columns have seven counts for conditions, in addition to the count of all rows.
+
+    A copy has rows and a count.
+    """
     assert main(["scenarios", "reread", table, "--shapes", "counts,moved", "--format", "json"]) == 0
     document = json.loads(capsys.readouterr().out)
     assert "against itself, 17 checks of 4 rows" in document["title"]

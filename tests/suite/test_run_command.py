@@ -1,4 +1,4 @@
-"""`harness scenarios run` from the command line, on engines with faults: outcomes, lists, reports and exit codes."""
+"""`harness scenarios run` on the command line, with faulty engines: outcomes, lists, reports and exit codes."""
 
 import json
 import shlex
@@ -40,7 +40,7 @@ ABSENT = OtherReader(name="absent", modules=("no_such_module",), install="nosuch
 
 @pytest.fixture
 def suite(tmp_path):
-    """Writes scenarios and gives the options that name them."""
+    """Write scenarios and return the options that select them."""
 
     def written(**scenarios):
         options = []
@@ -55,7 +55,7 @@ def suite(tmp_path):
 
 @pytest.fixture
 def outcomes(capsys):
-    """The exit code, and the outcome of each case by its id."""
+    """Return the exit code and the outcome of each case by its id."""
 
     def ran(*arguments):
         code = main(["scenarios", "run", *arguments, "--format", "json"])
@@ -155,7 +155,7 @@ def test_a_written_list_of_failures_is_expected_by_the_next_run(suite, tmp_path,
         pytest.param(fake("Fake", "an_instance"), "two engines are called 'fake'", id="two-of-one-name"),
     ],
 )
-def test_what_cannot_run_ends_with_2(suite, capsys, arguments, message):
+def test_a_run_that_cannot_start_exits_with_2(suite, capsys, arguments, message):
     given = [] if arguments[0].startswith("no/") else suite(plain=PLAIN)
     engine = [] if "--engines" in arguments else ["--engines", "duckdb"]
     assert main(["scenarios", "run", *given, *engine, *arguments]) == 2
@@ -196,7 +196,7 @@ def test_an_entry_point_is_known_by_its_name(suite, outcomes, monkeypatch):
     assert outcomes(*suite(plain=PLAIN), "--engines", "mine") == (0, {"fake::plain": "PASS"})
 
 
-def test_all_takes_what_can_run_and_tells_the_rest(suite, capsys, monkeypatch):
+def test_all_runs_the_available_engines_and_reports_the_others(suite, capsys, monkeypatch):
     monkeypatch.setattr("harness.suite.readers.engine_names", lambda: ("duckdb",))
     monkeypatch.setattr("harness.suite.readers.READERS", {"absent": ABSENT})
     monkeypatch.delenv("HARNESS_READERS", raising=False)
@@ -208,6 +208,6 @@ def test_all_takes_what_can_run_and_tells_the_rest(suite, capsys, monkeypatch):
 
 
 def test_a_run_prints_no_warning_about_the_tables_of_the_suite(capsys):
-    """Reading this table warns that columns are taken by their positions."""
+    """Reading this table warns that columns are matched by position."""
     assert main(["scenarios", "run", "iceberg/files/by-position", "--engines", "duckdb"]) == 0
     assert "warning" not in capsys.readouterr().err

@@ -1,6 +1,6 @@
-"""The HTML report of a run in a real browser without a network: its style is let through, and values stay inert.
+"""The HTML report of a run in a real browser without a network: its style is allowed, and values are inert.
 
-Skipped where no Chromium or Chrome is found on PATH.
+Skipped if no Chromium or Chrome is on PATH.
 """
 
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""What the reports of a run say."""
+"""The content of the reports of a run."""
 
 import html
 import json
@@ -75,7 +75,7 @@ def test_text():
     assert f"again: {AGAIN}" in block
     assert "read 2" not in block
     assert "read 1, all columns at version 1: ERROR: OSError: it fell\n" in text
-    assert "UNSUPPORTED  good: no\\x1b[31m such  (delta/log/broken)\n" in text  # nothing steers a terminal
+    assert "UNSUPPORTED  good: no\\x1b[31m such  (delta/log/broken)\n" in text  # no control sequence reaches a terminal
     assert "not run: absent: not installed\n" in text
     assert "unused: skips.txt, line 1: nothing matches bad::nothing\n" in text
     assert text.endswith("2 scenarios on 2 engines: 1 PASS, 1 FAIL, 1 UNSUPPORTED, 1 ERROR\n")
@@ -169,7 +169,7 @@ def test_the_table_of_features():
 
 
 class Page(HTMLParser):
-    """Places, links and tags of a page."""
+    """The anchors, links and tags of a page."""
 
     def __init__(self, page):
         super().__init__()
@@ -204,7 +204,7 @@ def test_html():
     assert "What is not PASS" not in fine
 
 
-def test_what_comes_from_tables_is_text_and_nothing_is_loaded_or_run():
+def test_table_content_is_text_and_nothing_is_loaded_or_run():
     text = to_html(SAMPLE)
     assert {"script", "img"}.isdisjoint(Page(text).tags)
     assert "&lt;img src=x&gt;" in text

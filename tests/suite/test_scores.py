@@ -1,4 +1,4 @@
-"""What a read comes to, of harness's own engines and of others."""
+"""The outcome of a read, for harness's own engines and for other readers."""
 
 import uuid
 
@@ -58,13 +58,13 @@ COMES_TO = {
     "base-class": (ExpectedError("InvalidTableError"), CorruptDeleteError("x"), "PASS", "PASS"),
     "to-be-declined": (ExpectedError("UnsupportedError"), UnsupportedError("x"), "PASS", "PASS"),
     "other-cause": (ExpectedError("InvalidTableError", cause="A"), InvalidTableError("x", cause="B"), "FAIL", "PASS"),
-    # An open question fails only who decided it.
+    # Only harness's own engines can fail a read that the specification leaves open.
     "open, as-decided": (ROWS, ROWS, "OPEN", "OPEN", OPEN),
     "open, not-as-decided": (ROWS, WRONG, "FAIL", "OPEN", OPEN),
     "open, nothing-decided": (None, ROWS, "OPEN", "OPEN", OPEN),
     "open, refused": (None, InvalidTableError("x"), "ERROR", "OPEN", OPEN),
     "open, a-crash-is-no-answer": (ROWS, CRASH, "ERROR", "ERROR", OPEN),
-    # A policy binds harness alone.
+    # Only harness's own engines must follow a policy.
     "policy, the-same": (ROWS, ROWS, "PASS", "PASS", POLICY),
     "policy, other-rows": (ROWS, WRONG, "FAIL", "POLICY", POLICY),
     "policy, refused": (ROWS, InvalidTableError("a lie"), "ERROR", "POLICY", POLICY),
@@ -92,7 +92,7 @@ def test_a_read_comes_to(case):
     ],
     ids=["class", "other-class", "rows", "no-harness-error"],
 )
-def test_the_oracle_is_asked_for_the_class_of_an_error(result, outcome):
+def test_only_the_class_of_an_error_counts_for_the_oracle(result, outcome):
     assert score(CORRUPT, result, Strictness.ORACLE).outcome.value == outcome
 
 
@@ -118,7 +118,7 @@ def test_no_other_engine_must_have_metadata_columns(columns, where, error, outco
     assert score_read(wanted, error, OWN, "engine").outcome is Outcome.ERROR
 
 
-def test_a_check_says_what_it_found():
+def test_a_check_contains_its_message():
     assert score(ROWS, ROWS, FOREIGN, **OPEN).message == ("open: two sections disagree; the engine: as harness decided")
     check = score(ROWS, WRONG)
     assert check.message == "1 row expected and not read, 1 row read and not expected"

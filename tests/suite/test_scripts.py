@@ -1,4 +1,4 @@
-"""Scripts of scenarios: after a run in a bare Python in another folder, reads of the table give the expected rows."""
+"""Scripts of scenarios: after a run in a bare Python in another folder, reads of the table return the expected rows."""
 
 import json
 import re
@@ -37,7 +37,7 @@ ENVIRONMENTS = {
 
 
 def unpacked(name, folder, script=None):
-    """The built scenario as its script leaves it below a folder, and what the script prints; None: a new script."""
+    """Return the scenario as its script writes it below a folder, and the script's output. None writes a new script."""
     if script is None:
         script = folder / "script.py"
         assert main(["scenarios", "script", name, "--output", str(script)]) == 0
@@ -125,7 +125,7 @@ def test_the_script_of_a_report_writes_the_table_of_its_scenario(scenario, tmp_p
 
 
 def is_for_others(read):
-    """Tells whether a read gives rows, of columns that other readers have."""
+    """Return whether a read returns rows with columns that other readers have."""
     return isinstance(read.expected, pa.Table) and not METADATA.keys() & {*read.expected.column_names}
 
 

@@ -1,4 +1,4 @@
-"""The suite as data: what is written, read again, and scored where a program left results."""
+"""The suite as data: it is written, read again, and scored against the results of a program."""
 
 import contextlib
 import io
@@ -52,7 +52,7 @@ expect:
 
 
 def written(directory: Path, *names: str, text: str | None = None) -> Path:
-    """A suite of scenarios of these names, or of one of this text."""
+    """Write a suite of the scenarios with these names, or of one scenario with this text."""
     found = [scenario for name in names for scenario in find(name)] if text is None else [parse(text, "mine/case")]
     write_suite(found, directory, lambda _: None)
     return directory
@@ -60,7 +60,7 @@ def written(directory: Path, *names: str, text: str | None = None) -> Path:
 
 @pytest.fixture(scope="module")
 def suite(tmp_path_factory) -> Path:
-    """Tables with a twin, with a catalog's answer, of a moment, of changes, open, and not to be read."""
+    """Write tables with an intact copy, a catalog's answer, a past version, changes, an open read, and an error."""
     names = (
         "iceberg/files/missing-data-file",
         "iceberg/deletes/null-keys",
@@ -78,10 +78,7 @@ def make_case(suite: Path, name: str) -> dict:
     return json.loads((suite / name / "case.json").read_text("utf-8"))
 
 
-# -- what is written ---------------------------------------------------------------------------------------------------
-
-
-def test_a_case_says_what_to_read_and_what_that_gives(tmp_path):
+def test_a_case_contains_reads_and_expected_results(tmp_path):
     case = make_case(written(tmp_path, text=_TEXT), "mine/case")
     first, second, third = case.pop("reads")
     requirement, note = case.pop("requirements")
@@ -147,7 +144,7 @@ def test_a_suite_lists_cases_and_intact_copies(suite):
 
 
 def test_a_suite_has_the_same_bytes_and_times_each_time(tmp_path):
-    """Rows of twins come in any order from a read; files get the time of their writing."""
+    """Reads return the rows of intact copies in any order, and files get the time at which they were written."""
     names = ("delta/checkpoints/files-lost-refused", "iceberg/deletes/null-keys", "iceberg/metadata/view")
     found = []
     for _ in range(2):
@@ -181,7 +178,8 @@ def test_an_archive_has_the_same_bytes_each_time_and_keeps_the_times_of_files(tm
         os.utime(suite)
     assert packed[0] == packed[1]
     with tarfile.open(archive) as opened:
-        opened.extraction_filter = getattr(tarfile, "data_filter", None)  # Python 3.11.2 has none, and asks for none
+        # Python 3.11.2 does not have it and does not need it
+        opened.extraction_filter = getattr(tarfile, "data_filter", None)
         opened.extractall(tmp_path / "new")
     for path in filter(Path.is_file, suite.rglob("*")):
         there = tmp_path / "new/suite" / path.relative_to(suite)
@@ -216,7 +214,8 @@ def test_values_as_json_lines_and_back(text, value, expected):
     first, second, end = lines.split("\n")
     assert (json.dumps(json.loads(first)["c"]), second, end) == (json.dumps(expected), '{"c": null}', "")
     back = json_lines_table(lines, rows.schema)
-    assert (back.schema, repr(back.to_pylist())) == (rows.schema, repr(rows.to_pylist()))  # as text: NaN is not NaN
+    # compared as text, because NaN does not equal NaN
+    assert (back.schema, repr(back.to_pylist())) == (rows.schema, repr(rows.to_pylist()))
 
 
 @pytest.mark.parametrize(
@@ -236,9 +235,6 @@ def test_the_intact_copy_is_the_longest_readable_history(name, rows, tmp_path):
     intact_copy = build_intact_copy(scenario, tmp_path / "intact")
     assert (None if intact_copy is None else intact_copy.expectations[0].expected.num_rows) == rows
     assert (tmp_path / "intact").exists() == (rows is not None)
-
-
-# -- classes of errors -------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -269,19 +265,16 @@ def test_classes_of_errors_are_the_same_in_code_schema_and_words():
     )
 
 
-def test_the_words_of_the_suite_name_all_keys_of_the_schema():
-    """The first columns of the tables of suite.json, of case.json and of a read."""
+def test_the_suites_readme_names_all_keys_of_the_schema():
+    """The first columns of the tables of suite.json, of case.json and of a read contain the keys."""
     for kind, start in (("suite", "`suite.json` has"), ("case", "`case.json` has"), ("read", "A read has")):
         table = README.partition(start)[2].partition("\n\n")[2].partition("\n\n")[0]
         cells = [line.split(" | ")[0] for line in table.splitlines()]
         assert re.findall(r"`(\w+)`", " ".join(cells)) == list(schema()["$defs"][kind]["properties"]), kind
 
 
-# -- results -----------------------------------------------------------------------------------------------------------
-
-
 def results(folder: Path, **files: object) -> Path:
-    """A folder of results. files: content by path with `__` for `/`: text, bytes, or a value as JSON."""
+    """Make a folder of results. `files` has the content by path, with `__` for `/`: text, bytes, or a JSON value."""
     for name, content in files.items():
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -295,7 +288,7 @@ def expected_rows(suite: Path, name: str, ending: str = "jsonl") -> bytes:
 
 
 def arrow(array: pa.Array) -> bytes:
-    """A stream of Arrow with a column `a`."""
+    """Return an Arrow stream with a column `a`."""
     stream = io.BytesIO()
     table = pa.table({"a": array})
     with pa.ipc.new_stream(stream, table.schema) as writer:
@@ -355,7 +348,7 @@ def test_a_result_is_scored(case, files, outcome, words, suite, tmp_path):
     assert words is None or words in check.message
 
 
-def test_rows_of_what_harness_alone_refuses_are_no_mistake(tmp_path):
+def test_rows_that_only_harness_refuses_are_not_a_mistake(tmp_path):
     suite = written(tmp_path / "suite", text=_TEXT)
     given = {"mine/case/1.jsonl": expected_rows(suite, "mine/case"), "mine/case/2.jsonl": "", "mine/case/3.jsonl": ""}
     run = score_results(suite, results(tmp_path / "results", **given))
@@ -395,10 +388,10 @@ def test_right_results_are_right_and_empty_ones_are_not(suite, tmp_path, capfd):
         (["{suite}", "{tmp}/none"], "The folder of results does not exist"),
         (["{suite}", "{tmp}"], "The folder contains no result of the suite"),
         (["{suite}", "{tmp}", "no/such"], "No case matches no/such"),
-        (["{suite}", "{suite}", "--output", "x.csv"], "the suffix says csv"),
+        (["{suite}", "{suite}", "--output", "x.csv"], "the suffix means csv"),
     ],
 )
-def test_what_cannot_be_scored_is_a_line(arguments, words, suite, tmp_path, capfd):
+def test_an_error_of_scoring_is_one_line(arguments, words, suite, tmp_path, capfd):
     assert main(["scenarios", "score", *(each.format(suite=suite, tmp=tmp_path) for each in arguments)]) == FAILED
     assert words in capfd.readouterr().err
 
@@ -428,7 +421,7 @@ SIMPLE = Path(__file__).parent / "programs/simple.py"
 
 
 def test_a_program_has_one_score_whether_it_is_run_or_its_results_are_scored(tmp_path):
-    """It takes no filters, and says so in its first answer and of each read."""
+    """The program supports no filters, which it reports in its first answer and for each filtered read."""
     suite, program = written(tmp_path / "suite", *SOME_FILTERED), [sys.executable, str(SIMPLE)]
     with contextlib.closing(Worker("simple", program, time_limit_s=60)) as reader:
         ran = run(load_cases(suite), [EngineUnderTest(reader=reader, argument="simple")])
@@ -446,7 +439,7 @@ def test_a_program_has_one_score_whether_it_is_run_or_its_results_are_scored(tmp
 
 
 def answer(reader, table, expectation, place):
-    """Writes what a reader answers, as a program writes its results."""
+    """Write a reader's answer as a program writes its results."""
     file = place / f"{expectation.number}.json"
     try:
         rows = reader.read(table, columns=expectation.columns, where=expectation.where)
@@ -461,7 +454,7 @@ def answer(reader, table, expectation, place):
 
 @pytest.mark.slow
 def test_every_case_reads_back_and_its_own_rows_are_right(tmp_path):
-    """All scenarios: rows as JSON lines are the rows as Arrow, and copied as results they are right."""
+    """For all scenarios, rows as JSON lines equal rows as Arrow, and expected rows copied as results are correct."""
     suite = written(tmp_path / "suite", "*")
     index = json.loads((suite / "suite.json").read_text("utf-8"))
     for entry in index["cases"]:

@@ -1,4 +1,4 @@
-"""Engines in processes of their own, from the host's side."""
+"""Engines in separate processes, as the starting process sees them."""
 
 import sys
 from contextlib import ExitStack
@@ -84,7 +84,7 @@ def read(table, columns, where):
 
 
 def says(text, code):
-    """A statement by which a reader writes a text and a trace of nine frames, and ends."""
+    """Return a statement with which a reader writes a text and a trace of nine frames, and exits."""
     trace = "\n".join([text, *(f"  frame {number}" for number in range(9))])
     return f"print({trace!r}, file=sys.stderr, flush=True); os._exit({code})"
 
@@ -142,8 +142,8 @@ def test_an_engine_that_is_not_there_is_not_installed(script, text, message):
         ("x" * 1001, "up to 1000 printable"),
     ],
 )
-def test_a_reader_has_a_name_of_its_own(script, name, message):
-    """By the name of an engine, a comparison would run harness's own, and reports would mix the two."""
+def test_a_reader_must_not_have_the_name_of_an_engine(script, name, message):
+    """If it had the name of an engine, a comparison would run harness's engine, and reports would mix the two."""
     with pytest.raises(RequestError, match=message) as caught:
         script(f"NAME = {name!r}\ndef version(): return '1'")
     assert caught.value.cause != NOT_INSTALLED
@@ -159,8 +159,8 @@ def test_a_program_is_not_named_like_an_engine(tmp_path):
         assert open_engine(f"mine=exec:{program}", ReaderOptions(), resources).name == "mine"
 
 
-def test_an_interpreter_without_pyarrow_is_told_before_any_read(tmp_path):
-    """Else its failure to hand over rows would look like the refusal of a broken table."""
+def test_an_interpreter_without_pyarrow_is_reported_before_any_read(tmp_path):
+    """Otherwise its failure to return rows would look like the refusal of a broken table."""
     (tmp_path / "pyarrow.py").write_text("raise ImportError", "utf-8")
     (tmp_path / "script.py").write_text("def version(): return '2'", "utf-8")
     command = [sys.executable, str(SERVER), str(tmp_path / "script.py")]
@@ -201,7 +201,7 @@ def test_an_interpreter_is_given_or_of_the_environment_or_this_one(monkeypatch, 
     assert interpreter_of(PRESENT, given) == found
 
 
-def test_a_reader_that_is_missing_says_what_to_do(tmp_path, monkeypatch):
+def test_the_error_for_a_missing_reader_says_what_to_do(tmp_path, monkeypatch):
     monkeypatch.delenv("HARNESS_PYTHON_ABSENT", raising=False)
     monkeypatch.setenv("HARNESS_READERS", str(tmp_path))
     with pytest.raises(RequestError, match="no_such is not installed; name an interpreter") as caught:
@@ -232,7 +232,7 @@ def read(table, columns, where):
 
 @pytest.fixture
 def settable(tmp_path, monkeypatch):
-    """Opens the reader `mine`, which a script serves. It keeps files between reads."""
+    """Open the reader `mine`, which a script serves and which caches files between reads."""
     path = tmp_path / "settable.py"
     path.write_text(SETTABLE, "utf-8")
     monkeypatch.setattr(readers, "SCRIPT", path)
@@ -256,7 +256,7 @@ def test_settings_follow_the_name_of_a_reader(name, parts):
     assert split_settings(name) == parts
 
 
-def test_a_reader_gets_its_settings_and_goes_by_them(settable):
+def test_a_reader_gets_and_uses_its_settings(settable):
     reader = settable("mine:threads=1:memory=1GB")
     assert (reader.name, reader.version()) == ("mine:threads=1:memory=1GB", "1, mine threads=1 memory=1GB")
     assert (settable("mine").name, settable("mine").version()) == ("mine", "1, mine")
@@ -293,7 +293,7 @@ def test_a_process_that_declined_a_table_serves_the_next_one(settable, tmp_path)
     assert (tmp_path / "starts").read_text("utf-8") == "started\n"
 
 
-def test_a_program_that_was_built_is_asked(tmp_path, monkeypatch):
+def test_a_program_that_was_built_is_used(tmp_path, monkeypatch):
     built = tmp_path / "iceberg-go" / "reader"
     built.parent.mkdir()
     built.write_text(f"""#!{sys.executable}\nprint('{{"version": "built"}}', flush=True)\ninput()\n""", "utf-8")

@@ -1,1 +1,1 @@
-"""`harness shell`: `command` asks for lines and completes them, `session` runs an input."""
+"""`harness shell`: `command` reads and completes lines, and `session` runs inputs."""

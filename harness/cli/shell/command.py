@@ -1,4 +1,4 @@
-"""`harness shell`: SQL over the tables of a catalog, statement by statement."""
+"""`harness shell`: SQL on the tables of a catalog, statement by statement."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ def shell(
         str | None,
         Argument(
             metavar="CATALOG",
-            help="Where tables are found by name: a catalog, or a warehouse directory. Without one, all configured "
-            "catalogs.",
+            help="The catalog or warehouse directory whose tables are available by name. [default: all "
+            "configured catalogs]",
         ),
     ] = None,
     table: options.NamedTables = None,
@@ -27,24 +27,28 @@ def shell(
     max_rows: MaxRows = str(MAX_ROWS),
     command: Annotated[
         list[str] | None,
-        Option("-c", "--command", metavar="TEXT", help="Run these statements, or a command, and end. Repeatable."),
+        Option("-c", "--command", metavar="TEXT", help="Run these statements or this command, then exit. Repeatable."),
     ] = None,
     *,
     opening: options.OpeningOptions,
 ) -> None:
-    """Run statements as they are typed, or are piped in. They have the tables of a catalog, or of all.
+    """Run SQL interactively, or from standard input.
 
     Examples:
         harness shell warehouse
         harness shell prod --format csv < report.sql
+
+    Statements can use the tables of the given catalog, or of all configured catalogs.
     """
     if opening.untrusted:
-        raise click.BadParameter("a shell cannot be --untrusted: run each query with harness sql --untrusted")
+        raise click.BadParameter("a shell cannot be --untrusted: use harness sql --untrusted for each query")
     if source is not None and opening.catalog is not None:
-        raise click.BadParameter("say the catalog once: as the argument, or with --catalog")
+        raise click.BadParameter("give the catalog once: as the argument, or with --catalog")
     row_format = format_ or RowFormat.TEXT
     if row_format.is_binary():
-        raise click.BadParameter(f"--format {row_format.value} is binary: harness sql writes it, one result a file")
+        raise click.BadParameter(
+            f"--format {row_format.value} is binary: use harness sql to write one result to a file"
+        )
     from harness.cli.shell.session import Session
 
     rows = number_of_rows(max_rows)

@@ -1,4 +1,4 @@
-"""Lines of the shell that a person types: their prompt, history and completion."""
+"""Lines typed into the shell: prompt, history, and completion."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from harness.metadata.catalogs.catalog import Name
 
 
 def converse(session: Session) -> None:
-    """Runs inputs until the person ends. Ctrl-C ends the running input, or gives up the typed one."""
-    terminal.message(f"harness {harness.__version__}: help lists the commands, quit or Ctrl-D ends")
+    """Run inputs until the user ends the shell. Ctrl-C ends a running input or discards a typed one."""
+    terminal.message(f"harness {harness.__version__}: help lists the commands, quit or Ctrl-D exits")
     inputs = InputLines()
     with TerminalLines(session.connection) as lines:
         while not session.is_over:
@@ -39,7 +39,7 @@ def converse(session: Session) -> None:
                 terminal.message("interrupted")
 
 
-# How a line of the shell may go on: commands, names of tables, columns of those that are named; else SQL's words.
+# Completion offers commands, table names, and columns of mentioned tables, and SQL words if nothing else matches.
 
 
 _SQL = """
@@ -49,16 +49,20 @@ over partition pivot qualify right select semi summarize table temp then to true
 where window with
 """
 WORDS = tuple(_SQL.split())
-"""Words of SQL that people type."""
+"""SQL words that people type."""
 _QUALIFIED_NAME = re.compile(r'(?:"(?:[^"]|"")*"|[\w$]+)(?:\.(?:"(?:[^"]|"")*"|[\w$]+))*')
 
 
 def completions(
     word: str, text: str, names: Callable[[], Iterable[Name]], columns: Callable[[str], Sequence[str]]
 ) -> list[str]:
-    """The completions of a word, in order.
+    """Return the completions of a word, in order.
 
-    word: up to the cursor; a qualified name is one. text: the input before it. names: of tables. columns: of a table.
+    Args:
+        word: The word up to the cursor. A qualified name is one word.
+        text: The input before the word.
+        names: Returns the names of tables.
+        columns: Returns the columns of a table.
     """
     if not text.strip() and word.startswith("."):
         return _starting(word, COMMANDS)
@@ -88,9 +92,9 @@ def _starting(word: str, choices: Iterable[str]) -> list[str]:
     return list(dict.fromkeys(matches))
 
 
-# A person's lines are read by Python's own `readline`, and not by a library such as prompt_toolkit: it has
-# editing, a history and completion with Tab, with the keys of the user's `.inputrc`, and nothing has to be installed.
-# Where Python has none (on Windows), lines are read plainly.
+# Lines are read by Python's `readline`, not by a library like prompt_toolkit. It has editing, a history, and completion
+# with Tab, respects the user's `.inputrc`, and needs no installation. Where Python lacks it (on Windows), lines have no
+# editing.
 
 
 try:
@@ -104,7 +108,7 @@ _BETWEEN_WORDS = " \t\n,;()=<>+-*/%'"
 
 
 class TerminalLines:
-    """Asks for lines while it is entered. connection: knows the names that lines may have."""
+    """A context that reads lines from a terminal. `connection` provides the names for completion."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
@@ -121,7 +125,7 @@ class TerminalLines:
             _editor.parse_and_bind("bind ^I rl_complete" if is_libedit else "tab: complete")
             _editor.set_auto_history(False)
             _editor.set_history_length(_HISTORY_LINES)
-            with contextlib.suppress(OSError):  # there is none yet, or it cannot be read
+            with contextlib.suppress(OSError):  # the history does not exist yet or cannot be read
                 _editor.read_history_file(_history())
         return self
 
@@ -131,11 +135,11 @@ class TerminalLines:
             with contextlib.suppress(OSError):
                 place = _history()
                 place.parent.mkdir(parents=True, exist_ok=True)
-                place.touch(mode=0o600)  # statements may have secrets in them
+                place.touch(mode=0o600)  # statements may contain secrets
                 _editor.write_history_file(place)
 
     def ask(self, unfinished: str) -> str | None:
-        """The next line of the unfinished statement; None: the person ended the input."""
+        """Return the next line of the unfinished statement, or None if the user ended the input."""
         self._before = unfinished
         try:
             return input(MORE if unfinished.strip() else PROMPT)
@@ -147,7 +151,7 @@ class TerminalLines:
             raise
 
     def remember(self, text: str) -> None:
-        """Put an input into the history, as one line where that means the same."""
+        """Add an input to the history, as one line if that does not change its meaning."""
         lines = [line.strip() for line in text.strip().splitlines()]
         if _editor is None or not lines:
             return
@@ -155,20 +159,23 @@ class TerminalLines:
             _editor.add_history(line)
 
     def _complete(self, word: str, number: int) -> str | None:
-        """The completion of that number, as `readline` asks for them, from 0 on; None: there are no more."""
+        """Return a completion by number from 0, as `readline` requests them, or None if there are no more."""
         if number == 0 and _editor is not None:
             typed = _editor.get_line_buffer()[: _editor.get_begidx()]
             self._completions = completions(word, self._before + typed, self._all_names, self._columns)
         return self._completions[number] if number < len(self._completions) else None
 
     def _all_names(self) -> Sequence[Name]:
-        """The names of tables, first of the chosen namespace. A catalog is asked once for each."""
+        """Return the names of tables, those of the current namespace first.
+
+        A catalog is queried once for each namespace.
+        """
         current = self._names(self._connection.within)
         return (*current, *self._names(())) if self._connection.within else current
 
     def _load_names(self, within: Name) -> Sequence[Name]:
         try:
-            with warnings.catch_warnings():  # a key that was pressed is no place to say so
+            with warnings.catch_warnings():  # completion must not print warnings
                 warnings.simplefilter("ignore", HarnessWarning)
                 return tuple(self._connection.names(everywhere=not within))
         except HarnessError:

@@ -1,4 +1,4 @@
-"""A session of the shell: how one input runs, SQL or a command that begins with a dot."""
+"""A shell session: runs inputs, which are SQL statements or commands that begin with a dot."""
 
 from __future__ import annotations
 
@@ -21,20 +21,21 @@ from harness.metadata.catalogs.catalog import nearest_names
 from harness.metadata.model.text_tables import align
 
 _BARE_WORDS = ("help", "quit", "exit")
-"""Commands that need no dot: no statement of SQL consists of such a word."""
+"""Commands that need no dot, because no SQL statement consists of such a word."""
 
 
 class InputLines:
-    """The lines of an input, put together: a command is a line, statements end with a semicolon.
+    """Collects the lines of an input. A command is one line, and statements end with a semicolon.
 
-    unfinished: the lines of statements that have not ended.
+    Attributes:
+        unfinished: The lines of incomplete statements.
     """
 
     def __init__(self) -> None:
         self.unfinished = ""
 
     def add(self, line: str) -> str | None:
-        """The command or the statements that the line completes; None: more lines must come."""
+        """Add a line and return the command or statements that it completes, or None if more lines are needed."""
         if not self.unfinished.strip():
             word = line.strip().rstrip(";").rstrip().lower()
             is_word = word in _BARE_WORDS
@@ -45,20 +46,27 @@ class InputLines:
         return self.take() if is_finished(self.unfinished) else None
 
     def take(self) -> str:
-        """The unfinished lines, which are forgotten."""
+        """Return the unfinished lines and discard them."""
         text, self.unfinished = self.unfinished, ""
         return text
 
 
 _COUNTS = (["Count"], ["Success"])
-"""Columns of what DuckDB says of a statement that gives no rows."""
+"""Columns of DuckDB's result for statements that return no rows."""
 
 
 class Session:
-    """Runs statements and commands of the shell. A failure is a line on stderr, and the next input runs.
+    """Runs statements and commands of the shell. A failure is printed on stderr, and the next input runs.
 
-    max_rows: the shown ones; None: all. last_statement: that of `.plan` without a query. files: those that `.read`
-    is at. is_timed: tells how long a statement took. is_over: the person wants to end.
+    Attributes:
+        connection: The connection.
+        row_format: The format of rows.
+        max_rows: The maximum number of rows to show, or None for all.
+        last_statement: The statement that `.plan` uses without an argument, or None.
+        files: The files that `.read` is running, to detect cycles.
+        is_timed: True if the duration of statements is printed.
+        has_failed: True after a failure.
+        is_over: True after the user ended the session.
     """
 
     def __init__(self, connection: Connection, *, row_format: RowFormat, max_rows: int | None) -> None:
@@ -68,7 +76,7 @@ class Session:
         self.is_timed, self.has_failed, self.is_over = False, False, False
 
     def run_all(self, lines: Iterable[str]) -> None:
-        """Run all lines; the last statement needs no semicolon."""
+        """Run all lines. The last statement needs no semicolon."""
         inputs = InputLines()
         for line in lines:
             if (text := inputs.add(line)) is not None:
@@ -78,7 +86,7 @@ class Session:
         self.run(inputs.take())
 
     def run(self, text: str) -> None:
-        """Run a command, or statements. A failure is a line on stderr."""
+        """Run a command or statements. A failure is printed on stderr."""
         is_command = text.startswith(".")
         for each in [text] if is_command else statements(text):
             try:
@@ -109,16 +117,14 @@ class Session:
                     rows = QueryRows(relation)
                     write_rows(rows, self.row_format, stream, max_rows=self.max_rows, option=".maxrows")
         finally:
-            with contextlib.suppress(duckdb.Error):  # after an interruption
+            with contextlib.suppress(duckdb.Error):  # raised after an interruption
                 self.connection.release()
         if self.is_timed:
             terminal.message(f"run time {time.perf_counter() - began:.3f} s")
 
-    # Commands, which begin with a dot.
-
     def _help(self, argument: str) -> None:
         lines = [f"{name + ' ' + takes:<18} {what}\n" for name, (_, takes, what) in COMMANDS.items() if what]
-        first = "Statements end with a semicolon; Ctrl-C ends the one that runs, or gives up what is typed.\n"
+        first = "Statements end with a semicolon; Ctrl-C cancels a running statement, or discards what is typed.\n"
         results.print_result(first, *lines)
 
     def _tables(self, argument: str) -> None:
@@ -127,21 +133,21 @@ class Session:
 
     def _schema(self, argument: str) -> None:
         if not argument:
-            raise RequestError("Cannot show a schema: say whose, .schema sales.orders")
+            raise RequestError("Cannot show a schema: name a table, as in .schema sales.orders")
         fields = self.connection.table(argument.strip("'")).schema.fields
         results.print_result(*(f"{line}\n" for line in align([(field.name, str(field.type)) for field in fields])))
 
     def _plan(self, argument: str) -> None:
         query = argument or self.last_statement
         if query is None:
-            raise RequestError("Cannot show a plan: there was no query yet; say one, .plan SELECT …")
+            raise RequestError("Cannot show a plan: there was no query yet; write one, as in .plan SELECT …")
         parts = [f"{visible(name)}:\n{explained(plan)}" for name, plan in self.connection.plans(query)]
         results.print_result("\n".join(parts) or "The query reads no table of the catalog.\n")
 
     def _mode(self, argument: str) -> None:
         formats = [each.value for each in RowFormat if not each.is_binary()]
         if argument not in formats:
-            raise RequestError(f"Cannot write rows as {argument or 'nothing'}: say one of {', '.join(formats)}")
+            raise RequestError(f"Cannot write rows as {argument or 'nothing'}: use one of {', '.join(formats)}")
         self.row_format = RowFormat(argument)
 
     def _max_rows(self, argument: str) -> None:
@@ -149,7 +155,7 @@ class Session:
 
     def _timer(self, argument: str) -> None:
         if argument not in ("on", "off"):
-            raise RequestError(f"Cannot set the timer to {argument or 'nothing'}: say on or off")
+            raise RequestError(f"Cannot set the timer to {argument or 'nothing'}: use on or off")
         self.is_timed = argument == "on"
 
     def _read(self, argument: str) -> None:
@@ -158,9 +164,11 @@ class Session:
             lines, path = file.read_text("utf-8").splitlines(keepends=True), file.resolve()
         except (OSError, ValueError) as error:
             reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
-            raise RequestError(f"Cannot read statements from {argument or 'nothing'}: {reason}; say a file") from error
+            raise RequestError(f"Cannot read statements from {argument or 'nothing'}: {reason}; name a file") from error
         if path in self.files:
-            raise RequestError(f"Cannot read statements from {argument}: it is being read, and would be without end")
+            raise RequestError(
+                f"Cannot read statements from {argument}: it is already being read, so it would never end"
+            )
         self.files.append(path)
         self.run_all(lines)
         self.files.remove(path)
@@ -170,19 +178,23 @@ class Session:
 
 
 COMMANDS: dict[str, tuple[Callable[[Session, str], None], str, str]] = {
-    ".tables": (Session._tables, "[TEXT]", "the tables whose names hold the text; after USE, those in its namespace"),
-    ".schema": (Session._schema, "TABLE", "the columns of a table, and their types"),
+    ".tables": (
+        Session._tables,
+        "[TEXT]",
+        "list tables whose names contain the text; after USE, only in that namespace",
+    ),
+    ".schema": (Session._schema, "TABLE", "show the columns of a table and their types"),
     ".plan": (
         Session._plan,
         "[QUERY]",
-        "the files that a query reads and skips, and why; of the last one, if none is said",
+        "show which files a query reads and skips, and why; by default for the last query",
     ),
-    ".mode": (Session._mode, "NAME", "how rows are written: text, csv, json or jsonl"),
-    ".maxrows": (Session._max_rows, "N", "how many rows are shown as text, or all"),
-    ".timer": (Session._timer, "on|off", "the seconds that a statement took, on standard error"),
-    ".read": (Session._read, "FILE", "run the statements and commands of a file"),
-    ".help": (Session._help, "", "this list; help without a dot does too"),
-    ".quit": (Session._quit, "", "end; quit, exit and Ctrl-D do too"),
+    ".mode": (Session._mode, "NAME", "set the format of rows: text, csv, json, or jsonl"),
+    ".maxrows": (Session._max_rows, "N", "set how many rows are shown as text, or all"),
+    ".timer": (Session._timer, "on|off", "print the seconds that a statement took, on standard error"),
+    ".read": (Session._read, "FILE", "run the statements and commands in a file"),
+    ".help": (Session._help, "", "print this list; also help without a dot"),
+    ".quit": (Session._quit, "", "end the shell; also quit, exit, and Ctrl-D"),
     ".exit": (Session._quit, "", ""),
 }
-"""By name: the function, the argument, and the help text, which is empty for a second name."""
+"""For each command: the function, the argument, and the help text, which is empty for a synonym."""

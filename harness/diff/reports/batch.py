@@ -102,8 +102,8 @@ def _case(entry: BatchEntry) -> ElementTree.Element:
             ElementTree.SubElement(case, "skipped", {"message": message})
         case BatchOutcome.DIFFERENT | BatchOutcome.FAILED:
             kind = "failure" if entry.outcome is BatchOutcome.DIFFERENT else "error"
-            found = ElementTree.SubElement(case, kind, {"type": entry.outcome.value, "message": message})
-            found.text = "\n" + (entry.report or message)
+            result = ElementTree.SubElement(case, kind, {"type": entry.outcome.value, "message": message})
+            result.text = "\n" + (entry.report or message)
     return case
 
 

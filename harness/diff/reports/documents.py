@@ -136,8 +136,8 @@ def _case(name: str, message: str | None, comparison: ComparisonResult) -> Eleme
     case = ElementTree.Element("testcase", {"classname": "harness.diff", "name": name, "time": "0"})
     if message is not None:
         text = {"type": comparison.outcome.value, "message": visible(message)}
-        found = ElementTree.SubElement(case, "error" if comparison.failed else "failure", text)
-        found.text = "\n" + to_text(comparison)  # only printable characters and line feeds, which XML allows
+        result = ElementTree.SubElement(case, "error" if comparison.failed else "failure", text)
+        result.text = "\n" + to_text(comparison)  # only printable characters and line feeds, which XML allows
     elif name != "outcome" and (comparison.failed or comparison.outcomes_differ):
         ElementTree.SubElement(case, "skipped", {"message": "a side failed"})
     elif name == "rows" and comparison.schema_only:

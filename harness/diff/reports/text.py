@@ -140,20 +140,20 @@ def column_table(comparison: ComparisonResult, *, most: int | None = None) -> Re
     Returns:
         The table, or None if no differing column is known.
     """
-    found = sorted(comparison.by_column, key=lambda each: (-each.rows, -each.allowed))
-    if not found:
+    result = sorted(comparison.by_column, key=lambda each: (-each.rows, -each.allowed))
+    if not result:
         return None
-    differing = sum(each.rows > 0 for each in found)
+    differing = sum(each.rows > 0 for each in result)
     scope = "" if comparison.keys else ", of the alike rows below"
     title = f"columns ({differing:,} of {len(comparison.columns):,} differ{scope})"
-    if most is not None and len(found) > most:
+    if most is not None and len(result) > most:
         title = f"{title[:-1]}; the {most} with most rows)"
     names = ("column", "rows", "within tolerance", "largest difference", "null left", "null right", "examples")
-    chosen = [0, 1, *(i for i in range(2, 6) if any(_cells_of(each)[i] for each in found)), 6]
+    chosen = [0, 1, *(i for i in range(2, 6) if any(_cells_of(each)[i] for each in result)), 6]
     return ReportTable(
         title,
         tuple(names[i] for i in chosen),
-        tuple(tuple(_cells_of(each)[i] for i in chosen) for each in found[:most]),
+        tuple(tuple(_cells_of(each)[i] for i in chosen) for each in result[:most]),
         frozenset(place for place, i in enumerate(chosen) if i in (1, 2, 3, 4, 5)),
     )
 
@@ -336,8 +336,8 @@ def _cells(row: RowPairing, widest: int) -> tuple[list[str], list[str]]:
     lefts = row.left if row.left is not None else nothing
     rights = row.right if row.right is not None else nothing
     cells = zip(lefts, rights, row.marked, strict=True)
-    found = [_excerpts(a, b, widest, is_pair=marked) for a, b, marked in cells]
-    return [a for a, _ in found], [b for _, b in found]
+    result = [_excerpts(a, b, widest, is_pair=marked) for a, b, marked in cells]
+    return [a for a, _ in result], [b for _, b in result]
 
 
 MORE_PARTS = "further parts differ"

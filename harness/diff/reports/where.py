@@ -32,11 +32,11 @@ def where_lines(comparison: ComparisonResult, *, most: int = _MOST_BARS, width: 
 
 def where_html(comparison: ComparisonResult) -> Iterator[str]:
     """Yield a section of an HTML page, or nothing if no rows differ."""
-    found = _drawings(comparison, _MOST_BARS)
-    if not found:
+    result = _drawings(comparison, _MOST_BARS)
+    if not result:
         return
     yield '<section aria-labelledby="where"><h2 id="where">Where rows differ</h2><div class="pictures">'
-    for drawing in found:
+    for drawing in result:
         title = html_text(drawing.title[:1].upper() + drawing.title[1:])
         yield f"<figure><figcaption>{title} <small>{html_text(drawing.note)}</small></figcaption>"
         yield f"{as_svg(drawing)}</figure>"
@@ -49,52 +49,54 @@ def _drawings(comparison: ComparisonResult, most: int) -> list[Drawing]:
     """Return the charts that have data. A single differing row has no charts, because the row itself is shown."""
     if comparison.differing == 1 and comparison.rows:
         return []
-    found = (_columns(comparison, most), _key(comparison), _groups(comparison, most), _files(comparison, most))
-    return [each for each in found if each is not None]
+    result = (_columns(comparison, most), _key(comparison), _groups(comparison, most), _files(comparison, most))
+    return [each for each in result if each is not None]
 
 
 def _columns(comparison: ComparisonResult, most: int) -> Drawing | None:
     """Return the chart of the share of row pairs that differ in each column."""
     pairs = comparison.changed or sum(row.partner is not None for row in comparison.rows) // 2
-    found = sorted((each for each in comparison.by_column if each.rows), key=lambda each: -each.rows)
-    if not found or not pairs:
+    result = sorted((each for each in comparison.by_column if each.rows), key=lambda each: -each.rows)
+    if not result or not pairs:
         return None
     bars = tuple(
         Bar(label=each.column, parts=((BarKind.CHANGED, each.rows),), value=share, remark=counted(each.rows, "row"))
-        for each, share in ((each, f"{100 * each.rows / pairs:.3g} %") for each in found[:most])
+        for each, share in ((each, f"{100 * each.rows / pairs:.3g} %") for each in result[:most])
     )
     rows = counted(pairs, "changed row") if comparison.keys else f"{counted(pairs, 'pair')} of alike rows"
-    return Drawing(title="by column", bars=bars, note=_note(f"of {rows}", more=len(found) - most), whole=pairs)
+    return Drawing(title="by column", bars=bars, note=_note(f"of {rows}", more=len(result) - most), whole=pairs)
 
 
 def _key(comparison: ComparisonResult) -> Drawing | None:
     """Return the chart of the first key's ranges, except if the same few values already form the groups."""
-    found = comparison.by_key
-    if found is None or (len(found.places) <= _FEW_RANGES and comparison.grouped_by == comparison.keys[:1]):
+    result = comparison.by_key
+    if result is None or (len(result.places) <= _FEW_RANGES and comparison.grouped_by == comparison.keys[:1]):
         return None
-    between = f"between the first and last of {'both sides' if found.is_whole else 'these'}"
-    note = _note(_sample_note(comparison, found.rows), between)
-    bars = _bars(found.places, [place.values[0] for place in found.places])
+    between = f"between the first and last of {'both sides' if result.is_whole else 'these'}"
+    note = _note(_sample_note(comparison, result.rows), between)
+    bars = _bars(result.places, [place.values[0] for place in result.places])
     return Drawing(title=f"by {comparison.keys[0]}", note=note, bars=bars, is_row=len(bars) > _FEW_RANGES)
 
 
 def _groups(comparison: ComparisonResult, most: int) -> Drawing | None:
-    found = comparison.by_group[:most]
-    note = _note(_sample_note(comparison, comparison.differing), more=comparison.groups - len(found))
-    bars = _bars(found, [", ".join(group.values) for group in found])
-    return Drawing(title=f"by {', '.join(comparison.grouped_by)}", note=note, bars=bars) if found else None
+    result = comparison.by_group[:most]
+    note = _note(_sample_note(comparison, comparison.differing), more=comparison.groups - len(result))
+    bars = _bars(result, [", ".join(group.values) for group in result])
+    return Drawing(title=f"by {', '.join(comparison.grouped_by)}", note=note, bars=bars) if result else None
 
 
 def _files(comparison: ComparisonResult, most: int) -> Drawing | None:
     """Return the chart of data files. Their common directory is shown once, in the note."""
-    found = comparison.by_file
-    if found is None:
+    result = comparison.by_file
+    if result is None:
         return None
-    shown = found.places[:most]
+    shown = result.places[:most]
     directories = zip(*(place.values[1].split("/")[:-1] for place in shown), strict=False)
     above = "/".join(names[0] for names in takewhile(lambda names: len(set(names)) == 1, directories))
     start = len(above) + 1 if above else 0
-    note = _note(_sample_note(comparison, found.rows), f"below {above}" if above else "", more=found.total - len(shown))
+    note = _note(
+        _sample_note(comparison, result.rows), f"below {above}" if above else "", more=result.total - len(shown)
+    )
     bars = _bars(shown, [place.values[1][start:] for place in shown], [place.values[0] for place in shown])
     return Drawing(title="by file", note=note, bars=bars)
 

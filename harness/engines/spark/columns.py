@@ -392,5 +392,5 @@ def _uuid_of_text(access: Column) -> Column:
 
 
 def _inconvertible(physical: PhysicalField, wanted: dt.Field) -> SchemaMismatchError:
-    message = f"Cannot turn a stored {physical.type} into {wanted.type}"
+    message = f"Cannot convert a stored {physical.type} into {wanted.type}"
     return SchemaMismatchError(message, cause="IncompatibleType", field=wanted.name, rule="iceberg 5.12")

@@ -66,21 +66,21 @@ def unwrap(error: BaseException) -> HarnessError | None:
         texts[id(following)] = str(following)
         following = following.__cause__ or following.__context__
     for text in texts.values():
-        found = _MARK.search(text)
-        if found is not None:
-            parts = json.loads(base64.urlsafe_b64decode(found[1]))
+        match = _MARK.search(text)
+        if match is not None:
+            parts = json.loads(base64.urlsafe_b64decode(match[1]))
             kind = getattr(errors, parts.pop("class"), HarnessError)
             assert isinstance(kind, type)
             assert issubclass(kind, HarnessError)
             return kind(parts.pop("message"), **parts)
         changed = _CHANGED.search(text)
         if changed is not None:
-            reason = "Cannot read file: it was replaced after the read was planned; plan anew"
+            reason = "Cannot read file: it was replaced after the read was planned; plan the read again"
             return corrupt_file(reason, _path(changed.group(1)))
         lacking = _lacking_module(text)
         if lacking is not None:
             return EngineError(
-                f"Cannot read files on Spark's executors: {lacking}, in PYSPARK_PYTHON before the session is made",
+                f"Cannot read files on Spark's executors: {lacking} in PYSPARK_PYTHON before you create the session",
                 cause="MissingModule",
             )
         unread = _FAILED_READ.search(text)
@@ -95,9 +95,9 @@ def engine_error(error: Exception, table: str | None = None) -> HarnessError:
     An error that harness raised on an executor is returned with its class and fields. If Spark's own reader could not
     read a file, the result is a MissingFileError or a CorruptFileError with the file's name.
     """
-    own = unwrap(error)
-    if own is not None:
-        return own.within(table=table)
+    original = unwrap(error)
+    if original is not None:
+        return original.within(table=table)
     # the text before the causes only shows what Python was waiting for
     reasons = causes(str(error)) or _THROWN.findall(str(error))
     text = reasons[-1] if reasons else " ".join(str(error).split(" JVM stacktrace:")[0].split())
@@ -113,11 +113,12 @@ def _lacking_module(text: str) -> str | None:
     """Return a clause about a deficiency of the executors' Python and its remedy. None for other failures."""
     module, missing, other = _LACKING.search(text), _NO_PYTHON.search(text), _OTHER_PYTHON.search(text)
     if module is not None:
-        return f"their Python has no module {module[1]!r}; install lakeharness there, and name that Python"
+        return f"their Python has no module {module[1]!r}; install lakeharness there, and set this Python"
     if missing is not None:
-        return f"they have no Python {missing[1]!r}; name one that is there, with lakeharness"
+        return f"they have no Python {missing[1]!r}; set an existing Python with lakeharness"
     if other is not None:
-        return f"their Python is {other[1]}, the driver's {other[2]}; name one like the driver's, with lakeharness"
+        remedy = "set a Python of the driver's version with lakeharness"
+        return f"their Python is {other[1]}, the driver's is {other[2]}; {remedy}"
     return None
 
 
@@ -128,7 +129,9 @@ def _unread(kind: str, location: str, reasons: list[str]) -> HarnessError:
     """
     file = _path(location)
     if kind == "FILE_NOT_EXIST":
-        message = "Cannot read a data file: it went missing after the read was planned; restore it, or plan anew"
+        message = (
+            "Cannot read a data file: it was removed after the read was planned; restore it, or plan the read again"
+        )
         return MissingFileError(message, cause="MissingFile", file=file, rule="iceberg 7.6")
     reason = reasons[-1] if reasons else ""
     if kind not in ("NO_HINT", "CANNOT_READ_FILE_FOOTER") or any(_NO_DAMAGE.search(r) for r in reasons):
@@ -178,8 +181,8 @@ def prepare(session: SparkSession) -> None:
     context = getattr(session, "_sc", None)  # a session of Spark Connect has none
     if context is not None and context.master.startswith("local"):
         return
-    known = session if context is None else context
-    if known in _READY:
+    holder = session if context is None else context
+    if holder in _READY:
         return
     lacking = _missing_requirement(session)
     if lacking is not None and _HARNESS in str(lacking):
@@ -192,7 +195,7 @@ def prepare(session: SparkSession) -> None:
         lacking = _missing_requirement(session)
     if lacking is not None:
         raise engine_error(lacking) from lacking
-    _READY.add(known)
+    _READY.add(holder)
 
 
 def _missing_requirement(session: SparkSession) -> Exception | None:

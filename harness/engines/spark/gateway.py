@@ -191,23 +191,23 @@ class Gateway(PlannedReads):
         """
         if not has_gateway(spark):
             raise UnsupportedError(
-                "Cannot reach the JVM of this Spark session: Spark Connect has no gateway to it; use one that has, "
-                "such as harness.spark_session(), or to_spark, which does without",
+                "Cannot reach the JVM of this Spark session: Spark Connect has no gateway; use a classic session "
+                "like harness.spark_session(), or to_spark, which needs no gateway",
                 cause="NoGateway",
             )
         context = spark.sparkContext
         if context._jsc is None:
             raise RequestError("Cannot read with this Spark session: it was stopped; make a new one")
         key = spark._jsparkSession.sessionUUID()
-        found = _GATEWAYS.get(key)
-        if found is None:
-            found = cls(spark)
+        gateway = _GATEWAYS.get(key)
+        if gateway is None:
+            gateway = cls(spark)
             if any(other._context is not context for other in _GATEWAYS.values()):
                 _GATEWAYS.clear()  # they belong to a context that was stopped
             while len(_GATEWAYS) >= _MOST_SESSIONS:
                 del _GATEWAYS[next(iter(_GATEWAYS))]
-            _GATEWAYS[key] = found
-        return found
+            _GATEWAYS[key] = gateway
+        return gateway
 
     @property
     def is_local(self) -> bool:
@@ -294,9 +294,7 @@ def has_gateway(spark: object) -> bool:
 def check_readable(schema: StructType) -> None:
     """Raise UnsupportedError if a struct has two fields with exactly the same name, or a column has a reserved name."""
     if _ROW_INDEX_COLUMN in schema.names:
-        raise UnsupportedError(
-            f"Cannot read a column named {_ROW_INDEX_COLUMN} with Spark: it keeps the name for itself"
-        )
+        raise UnsupportedError(f"Cannot read a column named {_ROW_INDEX_COLUMN} with Spark, which reserves this name")
     _check_names(schema, ())
 
 
@@ -306,7 +304,8 @@ def _check_names(type_: DataType, path: tuple[str, ...]) -> None:
             for place, name in enumerate(type_.names):
                 if name in type_.names[:place]:
                     raise UnsupportedError(
-                        "Cannot read a file with Spark that has two columns of one name", field=".".join((*path, name))
+                        "Cannot read a file with Spark that has two columns with the same name",
+                        field=".".join((*path, name)),
                     )
             for inner in type_.fields:
                 _check_names(inner.dataType, (*path, inner.name))

@@ -101,12 +101,12 @@ class PlannedSource(PlannedReads):
         position = [_POSITION] if read.positions else []
         # Rename by position: the source uses the files' own names, which the session may not be able to distinguish.
         frame = self._source(options).toDF(*stored, *position, *read.constants.column_names)
-        shown = [functions.col(name) for name in (*stored, *read.constants.column_names)]
+        columns = [functions.col(name) for name in (*stored, *read.constants.column_names)]
         if read.positions:  # a reader that left positions unset would delete the wrong rows
-            unfilled = functions.raise_error(functions.lit("Spark gave a row without its position"))
+            unfilled = functions.raise_error(functions.lit("Spark returned a row without its position"))
             filled = functions.coalesce(functions.col(_POSITION), unfilled.cast("bigint"))
-            shown.append(filled.alias("pos"))
-        return frame.select(*shown)
+            columns.append(filled.alias("pos"))
+        return frame.select(*columns)
 
     def read_ends(self, physical: Sequence[str], options: Mapping[str, str], most: int) -> bytes:
         """Read the ends of files on the executors of the server."""
@@ -127,8 +127,8 @@ class PlannedSource(PlannedReads):
 def _hadoop(options: Mapping[str, str]) -> str:
     if options:
         raise RequestError(
-            "Cannot hand options of a store to Spark Connect, whose server may log them: give the server access by its "
-            "own fs.* settings, and open the table without options for the store of its data files",
+            "Cannot pass store options to Spark Connect, because its server may log them: configure the server's own "
+            "fs.* settings, and open the table without store options",
             options=("storage_options",),
         )
     return json.dumps(OPTIONS)

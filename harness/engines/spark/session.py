@@ -85,23 +85,23 @@ def spark_session(
         EngineError: Spark does not start.
     """
     check_pyspark()
-    wanted = dict(config or {})
+    settings = dict(config or {})
     if packages is not None:
-        wanted["spark.jars.packages"] = coordinates(packages)
+        settings["spark.jars.packages"] = coordinates(packages)
     existing = running_session()
     if existing is not None:
-        for key, value in wanted.items():
+        for key, value in settings.items():
             got = existing.conf.get(key, None)
             if got != value:
                 raise RequestError(
-                    f"Cannot have a Spark session with {key}={value}: one runs already, with {got}, and is not "
-                    "changed; stop it first, or set it there"
+                    f"Cannot start a Spark session with {key}={value}: a session with {got} is running; "
+                    "stop it first, or set the value there"
                 )
         return existing
     from pyspark import SparkContext
 
     java = usable_java() if SparkContext._gateway is None else None  # a running JVM cannot be replaced
-    return _start(app_name, master, wanted, java)
+    return _start(app_name, master, settings, java)
 
 
 def running_session() -> SparkSession | None:
@@ -124,17 +124,17 @@ def check_pyspark() -> None:
     version = pyspark.__version__
     if int(version.split(".", 1)[0]) < OLDEST_PYSPARK:
         raise RequestError(
-            f"Cannot use Spark: pyspark is {version}, needed is {OLDEST_PYSPARK}.0 or newer; "
+            f"Cannot use Spark: pyspark is {version}, but {OLDEST_PYSPARK}.0 or newer is required; "
             "pip install 'lakeharness[spark]'"
         )
 
 
-def _start(app_name: str, master: str, wanted: Mapping[str, str], java: JavaRuntime | None) -> SparkSession:
+def _start(app_name: str, master: str, overrides: Mapping[str, str], java: JavaRuntime | None) -> SparkSession:
     from pyspark.sql import SparkSession
 
     directory = Path(tempfile.mkdtemp(prefix="harness-spark-"))
     atexit.register(shutil.rmtree, directory, ignore_errors=True)
-    settings = {**_settings(directory, local=master.startswith("local")), **wanted}
+    settings = {**_settings(directory, local=master.startswith("local")), **overrides}
     logging = directory / "log4j2.properties"
     logging.write_text(_LOGGING, encoding="utf-8")
     options = (
@@ -144,7 +144,7 @@ def _start(app_name: str, master: str, wanted: Mapping[str, str], java: JavaRunt
         f'"-Dlog4j2.configurationFile={logging.as_uri()}"',
         f'"-Dderby.system.home={directory}"',
     )
-    settings[_JAVA_OPTIONS] = " ".join((*options, wanted.get(_JAVA_OPTIONS, ""))).strip()
+    settings[_JAVA_OPTIONS] = " ".join((*options, overrides.get(_JAVA_OPTIONS, ""))).strip()
     builder = SparkSession.builder.appName(app_name).master(master)
     for key, value in settings.items():
         builder = builder.config(key, value)
@@ -238,8 +238,8 @@ def _environment(settings: Mapping[str, str], java: Mapping[str, str]) -> Iterat
     that does not run.
     """
     # Without an address, Spark would resolve the host name.
-    wanted = {"PYSPARK_PYTHON": "spark.pyspark.python", "SPARK_LOCAL_IP": "spark.driver.bindAddress"}
-    added = {name: settings[key] for name, key in wanted.items() if key in settings and name not in os.environ}
+    variables = {"PYSPARK_PYTHON": "spark.pyspark.python", "SPARK_LOCAL_IP": "spark.driver.bindAddress"}
+    added = {name: settings[key] for name, key in variables.items() if key in settings and name not in os.environ}
     added |= java
     before = {name: os.environ.get(name) for name in added}
     os.environ.update(added)
@@ -311,8 +311,8 @@ def require(session: SparkSession, setting: str, *allowed: str) -> None:
     found = setting_of(session, setting)
     if found is not None and found.lower() not in {value.lower() for value in allowed}:
         raise RequestError(
-            f"Cannot read with this Spark session: {setting} is {found}, needed is {allowed[0]}; "
-            "set it in the session, where no JVM gateway lets harness read beside it",
+            f"Cannot read with this Spark session: {setting} is {found}, but must be {allowed[0]}; "
+            "set it in the session, because harness needs a JVM gateway to create a private session",
             cause="SparkSetting",
         )
 

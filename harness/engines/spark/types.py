@@ -64,7 +64,7 @@ def storage_type(type_: dt.Type) -> spark.DataType:
             return spark.MapType(storage_type(key.type), storage_type(value.type))
         case _:
             message = (
-                f"Cannot give out a column of type {str(type_)!r}: Spark has nothing to hold it; leave the column out"
+                f"Cannot return a column of type {str(type_)!r}: Spark has nothing to hold it; leave the column out"
             )
             raise UnsupportedError(message, cause="UnsupportedType", rule="iceberg 1.22")
 

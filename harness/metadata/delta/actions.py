@@ -192,7 +192,13 @@ class AddCdc:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Transaction:
-    """The progress of an application that writes idempotently: `txn` in the log."""
+    """The progress of an application that writes idempotently: `txn` in the log.
+
+    Attributes:
+        app_id: The id of the application.
+        version: The version of its last transaction.
+        last_updated_ms: The time of its last transaction.
+    """
 
     app_id: str
     version: int
@@ -220,8 +226,15 @@ class Commit:
 
     Attributes:
         version: The version of the commit. For a compaction file, the last version that it covers.
+        file: The path of the file.
+        protocol: The protocol action. None: the commit does not change the protocol.
+        metadata: The metaData action. None: the commit does not change the metadata.
+        info: The provenance of the commit.
         adds: A table of schema `ADDS`, in the order of the lines. The order has no meaning (delta L26).
         removes: A table of schema `REMOVES`, in the order of the lines.
+        cdc: The files of change rows.
+        transactions: The transactions.
+        domains: The domain metadata.
     """
 
     version: int

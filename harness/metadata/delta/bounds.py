@@ -64,9 +64,9 @@ def from_json(values: pa.Array | Sequence[Any], type_: dt.Type) -> pa.Array:
             fractions.
         type_: The type of the column.
     """
-    found = _from_array(values, type_) if isinstance(values, pa.Array) else None
-    if found is not None:
-        return found
+    converted = _from_array(values, type_) if isinstance(values, pa.Array) else None
+    if converted is not None:
+        return converted
     listed = values.to_pylist() if isinstance(values, pa.Array) else values
     return bound_array([value_from_json(value, type_) for value in listed], recorded_type(type_))
 
@@ -172,7 +172,7 @@ def lower_bounds(values: pa.Array, type_: dt.Type) -> pa.Array:
             moved = np.where(numbers < 0, numbers - _MS_US, numbers)
             return from_numpy(moved, missing=to_numpy(values.is_null()) | (numbers < _MODERN_US))
         case dt.FloatType(bits=64):
-            return _float32_neighbours(values, -np.inf)
+            return _float32_neighbors(values, -np.inf)
         case dt.DecimalType(scale=scale):
             return _decimal_bounds(values, type_, scale, ROUND_CEILING)
         case _:
@@ -195,7 +195,7 @@ def upper_bounds(values: pa.Array, type_: dt.Type) -> pa.Array:
             missing = to_numpy(values.is_null()) | (numbers > 2**63 - 1 - _MS_US)
             return from_numpy(np.maximum(numbers, _MODERN_US) + _MS_US * ~missing, missing=missing)
         case dt.FloatType(bits=64):
-            return _float32_neighbours(values, np.inf)
+            return _float32_neighbors(values, np.inf)
         case dt.DecimalType(scale=scale):
             return _decimal_bounds(values, type_, scale, ROUND_FLOOR)
         case dt.StringType():
@@ -204,7 +204,7 @@ def upper_bounds(values: pa.Array, type_: dt.Type) -> pa.Array:
             return values
 
 
-def _float32_neighbours(values: pa.Array, towards: float) -> pa.Array:
+def _float32_neighbors(values: pa.Array, towards: float) -> pa.Array:
     """Return the values, but replace each value that may be the text of a 32-bit float by the next such float.
 
     `towards` is the direction. In a column that was widened to 64 bits, the text of a 32-bit float reads as a slightly
@@ -260,7 +260,7 @@ def _decimal_bound(value: Decimal, scale: int, inward: str) -> Decimal | None:
 
 
 def _is_saturated(value: Decimal) -> bool:
-    """Return whether a value is the largest or smallest 64-bit integer, or a double next to one of them."""
+    """Return whether the value is close to 2^63 or -2^63, to which writers cut larger integers."""
     return abs(_WIDE.subtract(_WIDE.abs(value), _SATURATED)) <= _SATURATED * _LOST_BY_DOUBLES
 
 

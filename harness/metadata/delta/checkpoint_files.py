@@ -43,13 +43,13 @@ class MemoryBudget:
     Attributes:
         limits: The limits that a LimitError names.
         file: The path of the file, for errors.
-        most: The budget in bytes.
+        maximum: The budget in bytes.
         spent: The bytes used so far.
     """
 
     limits: Limits
     file: str
-    most: int
+    maximum: int
     spent: int = 0
 
     @staticmethod
@@ -60,7 +60,7 @@ class MemoryBudget:
     def spend(self, size: int) -> None:
         """Subtract `size` bytes from the budget. Raise LimitError if the budget is exceeded."""
         self.spent += size
-        self.limits.check("spare_bytes", self.spent, "bytes of columns", file=self.file, allowed=self.most)
+        self.limits.check("spare_bytes", self.spent, "bytes of columns", file=self.file, allowed=self.maximum)
 
 
 def struct_field_names(schema: pa.Schema, name: str) -> frozenset[str]:

@@ -98,9 +98,9 @@ class CommitHistory:
             InvalidTableError, UnsupportedError: As for `version_at`.
         """
         older, recent = self._readable_versions()
-        known = set(recent)
-        times = {} if known.issuperset(versions) else _increasing_file_times(self.listing, older)
-        return {v: self._in_commit_time(v) if v in known else times[v] for v in versions}
+        with_timestamps = set(recent)
+        times = {} if with_timestamps.issuperset(versions) else _increasing_file_times(self.listing, older)
+        return {v: self._in_commit_time(v) if v in with_timestamps else times[v] for v in versions}
 
     def version_at(self, time_ms: int, *, after_latest: Literal["error", "clamp"] = "error") -> int:
         """Return the latest version that was committed at or before a point in time.

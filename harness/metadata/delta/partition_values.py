@@ -283,16 +283,16 @@ class _EncodedColumn:
     def append(self, texts: pa.Array, start: int) -> None:
         """Append the texts of the next files. `start` is the number of the first of them."""
         encoded = pc.dictionary_encode(texts, null_encoding="encode")
-        own = to_numpy(encoded.indices)
+        codes = to_numpy(encoded.indices)
         distinct = encoded.dictionary.to_pylist()
-        firsts = start + _first_indices(own, len(distinct))
+        firsts = start + _first_indices(codes, len(distinct))
         renumbered = np.zeros(len(distinct), dtype=np.int64)
         for place, text in enumerate(distinct):
             if text not in self.texts:
                 self.texts[text] = len(self.texts)
                 self.firsts.append(int(firsts[place]))
             renumbered[place] = self.texts[text]
-        self.codes.append(renumbered[own])
+        self.codes.append(renumbered[codes])
 
 
 class _KeyLookup:
@@ -320,10 +320,10 @@ class _KeyLookup:
         `start` is the number of the first file.
         """
         wanted = {stored_name(column).lower() for column in self._columns}
-        strange = [name.lower() not in wanted for name in self._names]
-        if not any(strange):
+        is_unknown = [name.lower() not in wanted for name in self._names]
+        if not any(is_unknown):
             return
-        owners = self._owners[np.array(strange, dtype=np.bool_)[self._codes]]
+        owners = self._owners[np.array(is_unknown, dtype=np.bool_)[self._codes]]
         for column in self._columns:
             name = stored_name(column)
             doubtful = owners[self._places(name)[owners] < 0]
@@ -341,15 +341,20 @@ class _KeyLookup:
                 )
 
     def _places(self, name: str) -> _Codes:
-        """Return the position of a column's text in the items of all maps, with -1 for maps that lack the column."""
-        others = {stored_name(column) for column in self._columns} - {name}
-        alike = [i for i, key in enumerate(self._names) if key.lower() == name.lower() and key not in others]
+        """Return the position of a column's text among the items of all maps, with -1 for maps without the column."""
+        other_columns = {stored_name(column) for column in self._columns} - {name}
+        candidates = [
+            i for i, key in enumerate(self._names) if key.lower() == name.lower() and key not in other_columns
+        ]
         places = np.full(self._count, -1, dtype=np.int64)
         # The exact name has priority. Among names that differ in case, the last one in a map has priority (V8).
-        for wanted in ([i for i in alike if self._names[i] != name], [i for i in alike if self._names[i] == name]):
-            if wanted:
+        for codes in (
+            [i for i in candidates if self._names[i] != name],
+            [i for i in candidates if self._names[i] == name],
+        ):
+            if codes:
                 is_wanted = np.zeros(len(self._names), dtype=np.bool_)
-                is_wanted[wanted] = True
+                is_wanted[codes] = True
                 hits = np.flatnonzero(is_wanted[self._codes])
                 places[self._owners[hits]] = hits
         return places

@@ -169,20 +169,20 @@ def _all_plain(paths: pa.Array) -> bool:
 
 
 def _is_slash_or_dot(data: npt.NDArray[np.uint8]) -> npt.NDArray[np.bool_]:
-    found: npt.NDArray[np.bool_] = (data == _SLASH) | (data == _DOT)
-    return found
+    mask: npt.NDArray[np.bool_] = (data == _SLASH) | (data == _DOT)
+    return mask
 
 
 def require_readable(keys: pa.ChunkedArray, root: TableRoot, storage: Storage) -> None:
     """Refuse files in stores that no installed file system can read. The table's own store is not checked.
 
     Raises:
-        UnsupportedError: A file is in such a store (rule delta L41).
+        UnsupportedError: No installed file system can read the store of a file (rule delta L41).
     """
-    own = _SCHEME.match(root.path)
+    own_scheme = _SCHEME.match(root.path)
     foreign = pa.chunked_array([_with_scheme(chunk) for chunk in keys.chunks], pa.string())
-    if own is not None:
-        foreign = foreign.filter(pc.invert(pc.starts_with(foreign, own.group() + "://")))
+    if own_scheme is not None:
+        foreign = foreign.filter(pc.invert(pc.starts_with(foreign, own_scheme.group() + "://")))
     prefixes = pc.replace_substring_regex(foreign, pattern=r"(?s)^([A-Za-z0-9+.-]*:(?://)?).*", replacement=r"\1")
     for scheme in pc.unique(prefixes).to_pylist():
         example = foreign.filter(pc.starts_with(foreign, scheme))[0].as_py()
@@ -199,8 +199,12 @@ def require_readable(keys: pa.ChunkedArray, root: TableRoot, storage: Storage) -
 def _with_scheme(keys: pa.Array) -> pa.Array:
     if not (text_bytes(keys)[0] == _COLON).any():
         return keys.slice(0, 0)
-    found = keys.filter(pc.match_substring_regex(keys, _BEGINS_WITH_SCHEME))
-    return found.filter(pc.invert(pc.match_substring_regex(found, "^[A-Za-z]:/"))) if os.name == "nt" else found
+    with_scheme = keys.filter(pc.match_substring_regex(keys, _BEGINS_WITH_SCHEME))
+    return (
+        with_scheme.filter(pc.invert(pc.match_substring_regex(with_scheme, "^[A-Za-z]:/")))
+        if os.name == "nt"
+        else with_scheme
+    )
 
 
 def _normalize_local(path: str) -> str:

@@ -60,20 +60,20 @@ def redirect_warnings(configuration: Mapping[str, str], *, table: str) -> tuple[
 
     If only writers are redirected, readers that do not follow the redirection may see an old version.
     """
-    found = []
+    warnings = []
     for name in (*_READER_WRITER, *_WRITER_ONLY):
         document = _document(configuration.get(name, ""))
         state = document.get("state")
         if state in _IN_PROGRESS:
-            found.append(
+            warnings.append(
                 f"The table is being redirected to {_show_destination(document)} or back ({state}); "
                 "its own rows are read"
             )
         elif state == _READY and not _is_at(table, document):
-            found.append(
+            warnings.append(
                 f"Writers of the table now write to {_show_destination(document)}, so this may be an older version"
             )
-    return tuple(found)
+    return tuple(warnings)
 
 
 def _document(text: str) -> Mapping[str, object]:
@@ -227,14 +227,14 @@ def features(protocol: Protocol) -> frozenset[str]:
     and does not count: writer version 5 implies it, so a table that was upgraded from version 5 lists the feature even
     if it never used it. A listed feature may be used in the table, but need not be (delta P3).
     """
-    known = {_canonical(name) for name in protocol.writer_features or ()} & set(_SUPPORTED)
+    supported = {_canonical(name) for name in protocol.writer_features or ()} & set(_SUPPORTED)
     match protocol.min_reader_version:
         case 1:
-            return frozenset(known - {COLUMN_MAPPING})
+            return frozenset(supported - {COLUMN_MAPPING})
         case 2:
-            return frozenset(known | {COLUMN_MAPPING})
+            return frozenset(supported | {COLUMN_MAPPING})
         case _:
-            return frozenset(known | {_canonical(name) for name in protocol.reader_features or ()})
+            return frozenset(supported | {_canonical(name) for name in protocol.reader_features or ()})
 
 
 def mapping_mode(metadata: Metadata, protocol: Protocol) -> MappingMode:
@@ -301,8 +301,8 @@ def feature_warnings(protocol: Protocol, *, has_vectors: bool) -> tuple[str, ...
         names["readerFeatures"].add(COLUMN_MAPPING)
         names["writerFeatures"].add(COLUMN_MAPPING)
     misplaced = protocol.reader_features is not None and protocol.min_reader_version < _NEWEST_READER_VERSION
-    found = [_MISPLACED.format(protocol.min_reader_version)] if misplaced else []
-    found += [
+    warnings = [_MISPLACED.format(protocol.min_reader_version)] if misplaced else []
+    warnings += [
         f"The protocol has feature {name!r} among {has} only, expected it among {lacks} too; the table is read with it "
         "(delta P1)"
         for has, lacks in itertools.permutations(lists)
@@ -310,11 +310,11 @@ def feature_warnings(protocol: Protocol, *, has_vectors: bool) -> tuple[str, ...
         if _canonical(name) in _SUPPORTED and _canonical(name) not in names[lacks]
     ]
     if has_vectors and DELETION_VECTORS not in features(protocol):
-        found.append(
+        warnings.append(
             f"Data files have deletion vectors, and the protocol has feature {DELETION_VECTORS!r} neither among "
             "readerFeatures nor among writerFeatures; the vectors are applied (delta P3)"
         )
-    return tuple(found)
+    return tuple(warnings)
 
 
 def reader_features_in_use(state: State) -> Iterator[tuple[str, str]]:

@@ -326,7 +326,7 @@ class _PendingActions:
     def _with_commit(self, error: HarnessError, files: list[str]) -> HarnessError:
         """Return an error of a conversion again, naming the commit that caused it."""
         for rank in sorted(set(self.body_ranks)):
-            bodies = [body for body, own in zip(self.bodies, self.body_ranks, strict=True) if own == rank]
+            bodies = [body for body, body_rank in zip(self.bodies, self.body_ranks, strict=True) if body_rank == rank]
             try:
                 file_actions(bodies, self.schema, locator=self.locator, file=files[rank])
             except HarnessError as placed:
@@ -348,8 +348,8 @@ def _without_files(tables: Iterable[pa.Table], ids: pa.Array) -> Iterator[pa.Tab
     """Yield `tables` without the files that `ids` identify."""
     replaced = pc.unique(ids)
     for table in tables:
-        kept = pc.invert(pc.is_in(ids_of(table), value_set=replaced))
-        yield table if pc.all(kept).as_py() else table.filter(kept)
+        is_kept = pc.invert(pc.is_in(ids_of(table), value_set=replaced))
+        yield table if pc.all(is_kept).as_py() else table.filter(is_kept)
 
 
 def _validate_files(files: pa.Table, metadata: Metadata) -> pa.Table:

@@ -49,18 +49,18 @@ class LogSegment:
 
     @property
     def steps(self) -> tuple[LogFile | Compaction, ...]:
-        """The compactions, and the commits that no compaction covers, in the order in which they are replayed."""
-        kept: list[LogFile | Compaction] = []
+        """The steps of the replay after the base, ascending: compactions, and commits that no compaction covers."""
+        steps: list[LogFile | Compaction] = []
         covered = -1
         waiting = list(reversed(self.compactions))
         for commit in self.commits:
             if waiting and waiting[-1].first == commit.version:
                 compaction = waiting.pop()
-                kept.append(compaction)
+                steps.append(compaction)
                 covered = compaction.last
             elif commit.version > covered:
-                kept.append(commit)
-        return tuple(kept)
+                steps.append(commit)
+        return tuple(steps)
 
     @property
     def checksum(self) -> LogFile | None:
@@ -162,15 +162,15 @@ def readable_ranges(listing: LogListing) -> tuple[range, ...]:
     """Return the versions whose files are all present, as ascending ranges with gaps between them (delta L29)."""
     runs = _commit_runs(listing)
     starts = [run.start for run in runs]
-    found = [run for run in runs if run.start == 0]
+    ranges = [run for run in runs if run.start == 0]
     for checkpoint in listing.checkpoints:
         version = checkpoint.version
         if listing.can_start_from(checkpoint):
             index = bisect.bisect_right(starts, version + 1) - 1
             stop = max(version + 1, runs[index].stop) if index >= 0 and version + 1 in runs[index] else version + 1
-            found.append(range(version, stop))
+            ranges.append(range(version, stop))
     merged: list[range] = []
-    for part in sorted(found, key=lambda part: (part.start, part.stop)):
+    for part in sorted(ranges, key=lambda part: (part.start, part.stop)):
         if merged and part.start <= merged[-1].stop:
             merged[-1] = range(merged[-1].start, max(merged[-1].stop, part.stop))
         else:
@@ -304,8 +304,8 @@ def with_catalog_answer(listing: LogListing, answer: CatalogAnswer, storage: Sto
             f"The catalog's answer ends at version {answer.max_version}, but the log has published commits up to "
             f"{newest}: ask the catalog again for the newest version (frontier F4.4)",
         )
-    known = replace(listing, commits=dict(sorted({**listing.commits, **ratified}.items())))
-    return _truncate(known, answer.max_version, notes)
+    with_ratified = replace(listing, commits=dict(sorted({**listing.commits, **ratified}.items())))
+    return _truncate(with_ratified, answer.max_version, notes)
 
 
 def published_listing(listing: LogListing) -> LogListing:

@@ -360,12 +360,12 @@ def load(
     def opened(listing: LogListing) -> DeltaTable:
         hint = read_hint(storage, root.path) if listing.has_hint else None
         listing = replace(listing, hint=hint, allow_checkpoint_only=options.allow_checkpoint_only)
-        known = listing  # the commits that are known to belong to the table
+        effective = listing  # the commits that are known to belong to the table
         if options.answer is not None:
-            known = with_catalog_answer(listing, options.answer, storage)
+            effective = with_catalog_answer(listing, options.answer, storage)
         elif options.published_only:
-            known = published_listing(listing)
-        table = DeltaTable(location=location, root=root, storage=storage, options=options, log=known)
+            effective = published_listing(listing)
+        table = DeltaTable(location=location, root=root, storage=storage, options=options, log=effective)
         if options.published_only and not is_catalog_managed(table.latest.state.protocol):
             table = replace(table, log=listing)  # no catalog manages the table, so all commits in its log belong to it
         check_catalog(table.latest.state.protocol, options)

@@ -124,8 +124,8 @@ def materialized_columns(configuration: Mapping[str, str]) -> dict[str, str]:
     Spec: rules delta W2, W3, W5.
     """
     keys = {"_row_id": "materializedRowIdColumnName", "_row_commit_version": "materializedRowCommitVersionColumnName"}
-    found = {column: configuration.get(f"delta.rowTracking.{key}") for column, key in keys.items()}
-    return {column: name for column, name in found.items() if name is not None}
+    columns = {column: configuration.get(f"delta.rowTracking.{key}") for column, key in keys.items()}
+    return {column: name for column, name in columns.items() if name is not None}
 
 
 def constraints(metadata: Metadata) -> dict[str, str]:
@@ -135,15 +135,17 @@ def constraints(metadata: Metadata) -> dict[str, str]:
     property. The keys of other conditions consist of kind and top-level column. A generation expression is returned as
     a comparison.
     """
-    found = {key: text for key, text in metadata.configuration.items() if key.startswith("delta.constraints.")}
+    conditions = {key: text for key, text in metadata.configuration.items() if key.startswith("delta.constraints.")}
     for column in json.loads(metadata.schema_string)["fields"]:
-        name, said = column["name"], column.get("metadata") or {}
+        name, annotations = column["name"], column.get("metadata") or {}
         with suppress(ValueError, LookupError, TypeError):  # an invariant in another form promises nothing
-            found[f"delta.invariants of {name}"] = json.loads(said["delta.invariants"])["expression"]["expression"]
-        if isinstance(generated := said.get("delta.generationExpression"), str):
+            conditions[f"delta.invariants of {name}"] = json.loads(annotations["delta.invariants"])["expression"][
+                "expression"
+            ]
+        if isinstance(generated := annotations.get("delta.generationExpression"), str):
             quoted = name.replace("`", "``")
-            found[f"delta.generationExpression of {name}"] = f"`{quoted}` <=> ({generated})"
-    return found
+            conditions[f"delta.generationExpression of {name}"] = f"`{quoted}` <=> ({generated})"
+    return conditions
 
 
 def _annotated_ids(json: object) -> Iterator[int]:
@@ -278,9 +280,9 @@ def parse_type_name(text: str) -> dt.PrimitiveType | None:
 
     Intervals and geometries become an `OpaqueType` (delta T28).
     """
-    known = _PRIMITIVES.get(text)
-    if known is not None:
-        return known
+    primitive = _PRIMITIVES.get(text)
+    if primitive is not None:
+        return primitive
     if match := _DECIMAL.fullmatch(text):
         precision, scale = int(match[1]), int(match[2])
         return dt.DecimalType(precision, scale) if 1 <= precision <= 38 and scale <= precision else None
@@ -337,10 +339,10 @@ class _DeltaSchemaParser:
 
     def type(self, document: Any, path: tuple[str, ...]) -> dt.Type:
         if isinstance(document, str):
-            known = parse_type_name(document)
-            if known is None:
+            primitive = parse_type_name(document)
+            if primitive is None:
                 raise _unknown_type_error(document, path)
-            return known
+            return primitive
         match document.get("type") if isinstance(document, dict) else None:
             case "struct":
                 return dt.StructType(self.fields(document, path))
@@ -369,39 +371,39 @@ def _boolean(document: Mapping[str, object], key: str, path: tuple[str, ...]) ->
     return value
 
 
-def _check_names(names: Iterable[str], what: str, path: tuple[str, ...], rule: str) -> None:
-    seen: set[str] = set()
+def _check_names(names: Iterable[str], kind: str, path: tuple[str, ...], rule: str) -> None:
+    earlier: set[str] = set()
     for name in names:
-        if name in seen:
-            raise _schema_error(f"got {what} {name!r} twice, expected names that differ", path, rule)
-        seen.add(name)
+        if name in earlier:
+            raise _schema_error(f"got {kind} {name!r} twice, expected names that differ", path, rule)
+        earlier.add(name)
 
 
 def _find_case_conflicts(fields: tuple[dt.Field, ...], above: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
-    seen: set[str] = set()
+    earlier: set[str] = set()
     for f in fields:
-        if stored_name(f).lower() in seen:
+        if stored_name(f).lower() in earlier:
             yield (*above, f.name)
-        seen.add(stored_name(f).lower())
+        earlier.add(stored_name(f).lower())
         yield from _find_case_conflicts(dt.children(f.type), (*above, f.name))
 
 
 def _partition_columns(fields: tuple[dt.Field, ...], names: Iterable[str]) -> tuple[dt.Field, ...]:
     any_case = {f.name.lower(): f for f in fields}
     by_name = {f.name: f for f in fields}
-    found: dict[str, dt.Field] = {}
+    columns: dict[str, dt.Field] = {}
     for name in names:
         column = by_name.get(name) or any_case.get(name.lower())
         if column is None:
             raise _schema_error("a partition column is not in the schema", (name,), "delta V8")
-        if column.name in found:
+        if column.name in columns:
             raise _schema_error("a partition column is named twice", (name,), "delta V8")
         if isinstance(column.type, dt.StructType | dt.ListType | dt.MapType | dt.VariantType):
             raise _schema_error(
                 f"a partition column has type {column.type}, expected a primitive one", (name,), "delta V7"
             )
-        found[column.name] = column
-    return tuple(found.values())
+        columns[column.name] = column
+    return tuple(columns.values())
 
 
 def _unknown_type_error(text: str, path: tuple[str, ...]) -> UnsupportedError:

@@ -151,8 +151,8 @@ def _array(stored: PhysicalField, column: AvroColumn) -> pa.Array:
         case dt.ListType() | dt.MapType():
             sizes = column.values
             *starts, end = accumulate((size or 0 for size in sizes), initial=0)
-            known = (None if size is None else start for size, start in zip(sizes, starts, strict=True))
-            offsets = array_of([*known, end], pa.int32())
+            starts_or_none = (None if size is None else start for size, start in zip(sizes, starts, strict=True))
+            offsets = array_of([*starts_or_none, end], pa.int32())
             # a map stored as an array of records of key and value
             is_pairs = len(column.children) < len(stored.children)
             parts = _arrays(stored.children, column.children[0] if is_pairs else column)
@@ -202,8 +202,8 @@ def read_avro(data: bytes, *, file: str, limits: Limits = DEFAULT) -> tuple[Phys
         limits: The limits on types, values, and memory.
 
     Raises:
-        CorruptFileError: The file is not an Avro container, is truncated, or has a wrong checksum, length, or value (rules
-            iceberg 2.14, 7.3).
+        CorruptFileError: The file is not an Avro container, is truncated, or has a wrong checksum, length, or value
+            (rules iceberg 2.14, 7.3).
         EncryptedTableError: The file is an encrypted stream.
         UnsupportedError: The codec is not in iceberg 2.14, or a type is recursive or a union of more than null and one
             type (rule iceberg 7.3).

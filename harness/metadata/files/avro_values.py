@@ -175,17 +175,19 @@ class AvroColumn:
     children: tuple[AvroColumn, ...] = field(default=())
 
     def take(self) -> list[Any]:
-        """Return the values read so far, and remove them. A record is a list of fields, a map is a list of pairs."""
-        found = self.values[:]
+        """Return the values so far and remove them. A record is a list of its fields, a map is a list of pairs."""
+        values = self.values[:]
         self.values.clear()
         if self.kind == "value":
-            return found
+            return values
         parts = [child.take() for child in self.children]
         if self.kind == "record":
-            rows: list[Any] = [list(row) for row in zip(*parts, strict=False)] if parts else [[] for _ in found]
-            return rows if all(found) else [row if there else None for row, there in zip(rows, found, strict=True)]
+            rows: list[Any] = [list(row) for row in zip(*parts, strict=False)] if parts else [[] for _ in values]
+            return (
+                rows if all(values) else [row if present else None for row, present in zip(rows, values, strict=True)]
+            )
         items = iter(parts[0] if len(parts) == 1 else zip(*parts, strict=True))
-        return [None if size is None else [next(items) for _ in range(size)] for size in found]
+        return [None if size is None else [next(items) for _ in range(size)] for size in values]
 
 
 def plain_column(read: Callable[[list[Any]], ReadStep]) -> AvroColumn:

@@ -337,7 +337,7 @@ def leaf_columns(schema: bytes) -> tuple[FooterColumn, ...]:
         IndexError: The elements are truncated.
     """
     count, at = read_list_header(schema, 0)
-    found: list[FooterColumn] = []
+    columns: list[FooterColumn] = []
     around: list[_Group] = []
     for number in range(count):
         element, at = read_struct(schema, at, {})
@@ -362,10 +362,10 @@ def leaf_columns(schema: bytes) -> tuple[FooterColumn, ...]:
             path = b"".join((bytes((len(names) << 4 | _BINARY,)), *parts)) if is_short else b""
             type_ = element[_ELEMENT_TYPE]
             type_bytes = bytes((type_ << 1,)) if 0 <= type_ < 0x40 else b""
-            found.append(FooterColumn(shown, type_, repeats, type_bytes, path))
+            columns.append(FooterColumn(shown, type_, repeats, type_bytes, path))
     if any(group.rest for group in around):
         raise Contradiction(_NO_TREE)
-    return tuple(found)
+    return tuple(columns)
 
 
 @lru_cache(maxsize=256)
@@ -416,15 +416,15 @@ class _FooterCheck:
 
     def run(self) -> CheckedFooter:
         """Read the whole footer. Errors are as for `check_counts`."""
-        known = {_FOOTER_VERSION: 0, _ELEMENTS: 0} if self._schema else {}
+        earlier = {_FOOTER_VERSION: 0, _ELEMENTS: 0} if self._schema else {}
         inner = {_ELEMENTS: self._read_schema, _GROUPS: self._read_groups, _KEY_VALUES: self._read_key_values}
         start, last = len(self._schema), _GROUPS if self._schema else None
-        found, _ = read_struct(self._data, start, inner, known, last)
+        fields, _ = read_struct(self._data, start, inner, earlier, last)
         if self._later is not None:
             self._read_groups(self._later)
         if self._leaves is None or self._rows is None:
             raise Contradiction("it has no schema, or no list of row groups")
-        rows = found.get(_FILE_ROWS)
+        rows = fields.get(_FILE_ROWS)
         if rows != self._rows or rows > _MOST:
             raise Contradiction(f"it counts {rows} rows, its row groups {self._rows}")
         return CheckedFooter(self._schema, rows, frozenset(self._codecs), self._key_values)
@@ -538,13 +538,13 @@ def read_struct(
         Contradiction: A field occurs twice, so that readers may use either one, or the bytes are not a struct.
         IndexError: The struct is truncated.
     """
-    found: Fields = {} if earlier is None else earlier
-    number = max(found, default=0) >> 4
+    fields: Fields = {} if earlier is None else earlier
+    number = max(fields, default=0) >> 4
     while True:
         header = data[at]
         at += 1
         if header == 0:
-            return found, at
+            return fields, at
         kind = header & 0x0F
         if header > 0x0F:
             number += header >> 4
@@ -552,20 +552,20 @@ def read_struct(
             raw, at = read_varint(data, at)
             number = (raw >> 1) ^ -(raw & 1)
         key = number << 4 | kind
-        if key in found:
+        if key in fields:
             raise Contradiction(f"it has field {number} of a struct twice")
         if _I16 <= kind <= _I64:
             raw = data[at]
             at += 1
             if raw > 0x7F:
                 raw, at = read_varint(data, at - 1)
-            found[key] = (raw >> 1) ^ -(raw & 1)
+            fields[key] = (raw >> 1) ^ -(raw & 1)
         else:
-            found[key] = at
+            fields[key] = at
             read = inner.get(key)
             at = skip_value(data, at, kind, 0) if read is None else read(at)
             if key == last:
-                return found, at
+                return fields, at
 
 
 def read_list_header(data: bytes, at: int) -> tuple[int, int]:
@@ -594,7 +594,7 @@ def _class(numbers: range) -> bytes:
 _COUNT = b"(?:%b|%b[\\x80-\\xff]{0,4}+[\\x00-\\x7f])" % (_class(range(0, 0x80, 2)), _class(range(0x80, 0x100, 2)))
 """A number that is not negative and less than 2^41."""
 _LONGEST = 64
-"""The maximum usual length of bounds in statistics. Writers truncate longer bounds, and a parser is faster for longer bounds."""
+"""The maximum usual length of bounds in statistics. Most writers truncate longer bounds; for these a parser is faster."""
 FEW_CHUNKS = 256
 """The number of chunks that can be read field by field in the time that compiling the expressions takes."""
 _chunks = count()

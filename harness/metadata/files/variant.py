@@ -99,7 +99,7 @@ def timestamp(ticks: int, *, digits: int, utc: bool) -> str:
     """Return a JSON string like "2017-11-16T22:31:08.123456", followed by +00:00 if it is an instant.
 
     Args:
-        ticks: Units since 1970-01-01. A second has 10 to the power of `digits` of them.
+        ticks: The time since 1970-01-01, in units of 10^-`digits` seconds.
         digits: The number of digits after the second, 6 or 9.
         utc: True if the timestamp is an instant.
     """

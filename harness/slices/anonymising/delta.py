@@ -73,15 +73,15 @@ class DeltaMasking:
         return notes
 
     def _metadata(self, action: JsonObject) -> JsonObject:
-        found = {k: v for k, v in action.items() if k in ("format", "partitionColumns", "createdTime")}
+        result = {k: v for k, v in action.items() if k in ("format", "partitionColumns", "createdTime")}
         schema = json.loads(action["schemaString"])
         kept = {k: v for k, v in action["configuration"].items() if k in _PROPERTIES or k.startswith("delta.feature.")}
         try:
             id_ = uuid.UUID(action["id"])
         except ValueError:
             id_ = uuid.uuid5(uuid.NAMESPACE_OID, action["id"])
-        found["id"] = str(uuid.UUID(bytes=self.pseudonyms.pseudonym(UuidType(), id_.bytes)))
-        return {**found, "schemaString": json_text(_without_texts(schema)), "configuration": kept}
+        result["id"] = str(uuid.UUID(bytes=self.pseudonyms.pseudonym(UuidType(), id_.bytes)))
+        return {**result, "schemaString": json_text(_without_texts(schema)), "configuration": kept}
 
     def partition_values(self, texts: Mapping[str, str | None]) -> dict[str, str | None]:
         """Return the anonymised partition values of a file.
@@ -101,10 +101,10 @@ class DeltaMasking:
                 field=column.name,
             )
         value = self.pseudonyms.pseudonym(column.type, parse_partition_value(text, column.type, column=column.name))
-        found = partition_text(column.type, value)
-        if found is not None and isinstance(column.type, TimestampType) and column.type.utc:
-            return found.replace(" ", "T") + "Z"
-        return found
+        result = partition_text(column.type, value)
+        if result is not None and isinstance(column.type, TimestampType) and column.type.utc:
+            return result.replace(" ", "T") + "Z"
+        return result
 
 
 def commit_info(info: Mapping[str, object]) -> JsonObject:
@@ -119,9 +119,9 @@ def _without_texts(type_: object) -> Any:
     if not isinstance(type_, dict):
         return type_
     parts = ("elementType", "keyType", "valueType")
-    found = {k: _without_texts(v) if k in parts else v for k, v in type_.items()}
-    if "fields" in found:
-        found["fields"] = [
+    result = {k: _without_texts(v) if k in parts else v for k, v in type_.items()}
+    if "fields" in result:
+        result["fields"] = [
             {
                 **{
                     name: _without_texts(field[name]) if name == "type" else field[name]
@@ -130,6 +130,6 @@ def _without_texts(type_: object) -> Any:
                 },
                 "metadata": {k: v for k, v in (field.get("metadata") or {}).items() if k in _FIELD_METADATA},
             }
-            for field in found["fields"]
+            for field in result["fields"]
         ]
-    return found
+    return result

@@ -66,10 +66,10 @@ class Pseudonyms:
                     return value
                 if _fits_float(value):
                     return self._float(value, ("<f", "<I"), 23)
-                found = self._float(value, ("<d", "<Q"), 52)
-                while _fits_float(found):
-                    found = self._float(found, ("<d", "<Q"), 52)
-                return found
+                result = self._float(value, ("<d", "<Q"), 52)
+                while _fits_float(result):
+                    result = self._float(result, ("<d", "<Q"), 52)
+                return result
             case dt.DecimalType(scale=scale):
                 return dt.from_unscaled(self._integer(dt.unscaled(Decimal(value), scale)), scale)
             case dt.StringType():
@@ -100,11 +100,11 @@ class Pseudonyms:
     def _shuffle(self, before: str, count: int) -> Sequence[int]:
         digest = hashlib.shake_256(self._key + before.encode("utf-8", "surrogatepass") + b"/%d" % count)
         left = int.from_bytes(digest.digest(count * count.bit_length() // 8 + 16), "big")
-        found = list(range(count))
+        result = list(range(count))
         for last in range(count - 1, 0, -1):
             left, other = divmod(left, last + 1)
-            found[last], found[other] = found[other], found[last]
-        return found
+            result[last], result[other] = result[other], result[last]
+        return result
 
     def _integer(self, value: int) -> int:
         return -1 - self._natural(-1 - value) if value < 0 else self._natural(value)
@@ -120,52 +120,52 @@ class Pseudonyms:
         low = next((str(end) for end in reversed(_ENDS) if 0 < end <= value), "")
         high = next((str(end - 1) for end in _ENDS if value < end), "")
         at_low, at_high = len(low) == len(digits), len(high) == len(digits)
-        found = ""
+        result = ""
         for place, text in enumerate(digits):
             digit = int(text)
             first = int(low[place]) + 1 if at_low else int(place == 0)
             last = int(high[place]) - 1 if at_high else 9
             if first <= digit <= last:
                 chosen = self._image(f"i{len(digits)}:{digits[:place]}", last - first + 1, digit - first)
-                found += str(first + chosen)
+                result += str(first + chosen)
                 at_low = at_high = False
             else:
-                found += text
+                result += text
                 at_low = at_low and text == low[place]
                 at_high = at_high and text == high[place]
-        return int(found)
+        return int(result)
 
     def _float(self, value: float, forms: tuple[str, str], bits: int) -> float:
         (number,) = struct.unpack(forms[1], struct.pack(forms[0], value))
         kept, fraction = number >> bits, number & ((1 << bits) - 1)
         while True:
-            found, before = 0, f"f{bits}:{kept}:"
+            matches, before = 0, f"f{bits}:{kept}:"
             for shift in range(bits - 4, -4, -4):
                 width, part = (
                     (4, fraction >> shift & 15) if shift >= 0 else (4 + shift, fraction & (1 << 4 + shift) - 1)
                 )
-                found = found << width | self._image(before, 1 << width, part)
+                matches = matches << width | self._image(before, 1 << width, part)
                 before += f"{part:x}"
-            (result,) = struct.unpack(forms[0], struct.pack(forms[1], kept << bits | found))
+            (result,) = struct.unpack(forms[0], struct.pack(forms[1], kept << bits | matches))
             if result != 0:
                 return float(result)
-            fraction = found  # the smallest numbers share their exponent with zero
+            fraction = matches  # the smallest numbers share their exponent with zero
 
     def _text(self, value: str) -> str:
-        found = []
+        result = []
         for place, character in enumerate(value):
             kind = _character_class(character)
             if len(kind) > 1:
                 chosen = self._image(f"s{value[:place]}", len(kind), kind.index(ord(character)))
                 character = chr(kind[chosen])
-            found.append(character)
-        return "".join(found)
+            result.append(character)
+        return "".join(result)
 
     def _bytes(self, value: bytes) -> bytes:
-        digits, found = value.hex(), ""
+        digits, result = value.hex(), ""
         for place, digit in enumerate(digits):
-            found += f"{self._image(f'b{digits[:place]}', 16, int(digit, 16)):x}"
-        return bytes.fromhex(found)
+            result += f"{self._image(f'b{digits[:place]}', 16, int(digit, 16)):x}"
+        return bytes.fromhex(result)
 
     def _day(self, value: int) -> int:
         try:
@@ -186,10 +186,10 @@ class Pseudonyms:
     def _timestamp(self, value: int, unit: str) -> int:
         per_day = _DAY_US // 1000 if unit == "ms" else _DAY_US * 1000 if unit == "ns" else _DAY_US
         days, rest = divmod(value, per_day)
-        found = self._day(days) * per_day + self._time(rest, unit, str(days))
-        if not -(1 << 63) <= found < 1 << 63:
+        result = self._day(days) * per_day + self._time(rest, unit, str(days))
+        if not -(1 << 63) <= result < 1 << 63:
             raise UnsupportedError("Cannot anonymise a time in nanoseconds: its pseudonym is beyond the type's range")
-        return found
+        return result
 
     def _time(self, value: int, unit: str, before: str) -> int:
         """Return the pseudonym of a time of day. Zeros stay, so that midnight is the same day in every type."""
@@ -198,11 +198,11 @@ class Pseudonyms:
         for count in reversed(_CLOCK):
             nanos, part = divmod(nanos, count)
             parts.insert(0, part)
-        found, before = 0, f"t{before}"
+        result, before = 0, f"t{before}"
         for count, part in zip(_CLOCK, parts, strict=True):
-            found = found * count + (1 + self._image(before, count - 1, part - 1) if part else 0)
+            result = result * count + (1 + self._image(before, count - 1, part - 1) if part else 0)
             before += f":{part}"
-        return found // {"ms": 1_000_000, "us": 1000}.get(unit, 1)
+        return result // {"ms": 1_000_000, "us": 1000}.get(unit, 1)
 
     def column(self, values: pa.ChunkedArray) -> pa.ChunkedArray:
         """Return the column with pseudonyms. Nulls, list lengths and the type stay."""
@@ -229,8 +229,8 @@ class Pseudonyms:
         plain = array.cast(pa.int32() if array.type.bit_width == 32 else pa.int64()) if numeric else array
         encoded = pc.dictionary_encode(plain)
         others = [self.pseudonym(type_, value) for value in encoded.dictionary.to_pylist()]
-        found = pa.array(others, plain.type).take(encoded.indices)
-        return found.cast(array.type) if numeric else found
+        result = pa.array(others, plain.type).take(encoded.indices)
+        return result.cast(array.type) if numeric else result
 
 
 def _fits_float(value: float) -> bool:
@@ -270,9 +270,9 @@ def check_stored(field: dt.Field, stored: pa.Field, *, file: str) -> None:
         case dt.StructType(fields=fields) if pa.types.is_struct(type_):
             by_id = {(f.metadata or {}).get(_ID, b"").decode() or f.name: f for f in type_}
             for inner in fields:
-                found = by_id.get(str(inner.id)) or by_id.get(inner.physical_name or inner.name)
-                if found is not None:
-                    check_stored(inner, found, file=file)
+                result = by_id.get(str(inner.id)) or by_id.get(inner.physical_name or inner.name)
+                if result is not None:
+                    check_stored(inner, result, file=file)
         case dt.ListType(element=element) if pa.types.is_list(type_) or pa.types.is_large_list(type_):
             check_stored(element, type_.value_field, file=file)
         case dt.MapType(key=key, value=value) if pa.types.is_map(type_):
@@ -332,4 +332,4 @@ def _stored_type(type_: pa.DataType) -> dt.Type | None:
         return dt.TimestampType(type_.unit)
     if pa.types.is_time(type_):
         return dt.TimeType(type_.unit)
-    return next((found for is_kind, found in _STORED if is_kind(type_)), None)
+    return next((result for is_kind, result in _STORED if is_kind(type_)), None)

@@ -22,14 +22,14 @@ _CATALOG = frozenset({"catalogManaged", "catalogOwned-preview"})
 
 def protocol_json(protocol: Protocol) -> JsonObject:
     """Return the protocol action without the features of a catalog."""
-    found: JsonObject = {
+    result: JsonObject = {
         "minReaderVersion": protocol.min_reader_version,
         "minWriterVersion": protocol.min_writer_version,
     }
     for name, features in (("readerFeatures", protocol.reader_features), ("writerFeatures", protocol.writer_features)):
         if features is not None:
-            found[name] = [feature for feature in features if feature not in _CATALOG]
-    return found
+            result[name] = [feature for feature in features if feature not in _CATALOG]
+    return result
 
 
 def is_managed(protocol: Protocol) -> bool:
@@ -39,7 +39,7 @@ def is_managed(protocol: Protocol) -> bool:
 
 def metadata_json(metadata: Metadata) -> JsonObject:
     """Return the metaData action."""
-    found: JsonObject = {
+    result: JsonObject = {
         "id": metadata.id,
         "name": metadata.name,
         "description": metadata.description,
@@ -49,14 +49,14 @@ def metadata_json(metadata: Metadata) -> JsonObject:
         "configuration": dict(metadata.configuration),
         "createdTime": metadata.created_time_ms,
     }
-    return {name: value for name, value in found.items() if value is not None}
+    return {name: value for name, value in result.items() if value is not None}
 
 
 def transaction_json(transaction: Transaction) -> JsonObject:
     """Return a txn action."""
     updated = transaction.last_updated_ms
-    told = {} if updated is None else {"lastUpdated": updated}
-    return {"appId": transaction.app_id, "version": transaction.version, **told}
+    notes = {} if updated is None else {"lastUpdated": updated}
+    return {"appId": transaction.app_id, "version": transaction.version, **notes}
 
 
 def domain_json(domain: DomainMetadata) -> JsonObject:
@@ -76,7 +76,7 @@ def add_json(
         vector: The descriptor of its deletion vector, or None.
         data_change: The value of `dataChange`.
     """
-    found: JsonObject = {
+    result: JsonObject = {
         "path": encoded_path(target),
         "partitionValues": dict(row["partition_values"] or ()),
         "size": size,
@@ -85,26 +85,26 @@ def add_json(
     }
     parsed = None if row["stats"] is not None else row.get("stats_parsed")
     if row["stats"] is not None:
-        found["stats"] = row["stats"]
+        result["stats"] = row["stats"]
     elif parsed is not None and (plain := _json_statistics(parsed)).get("numRecords") is not None:
-        found["stats"] = json_text(plain)
-    return found | _present_values(row, _TRACKED, vector)
+        result["stats"] = json_text(plain)
+    return result | _present_values(row, _TRACKED, vector)
 
 
 def without_statistics(add: JsonObject) -> JsonObject:
     """Return the add action without statistics. The row count stays if deletion vectors or row ids need it."""
-    found = {name: value for name, value in add.items() if name != "stats"}
+    result = {name: value for name, value in add.items() if name != "stats"}
     if "stats" in add and ("deletionVector" in add or "baseRowId" in add):
-        found["stats"] = json_text({"numRecords": json.loads(add["stats"]).get("numRecords")})
-    return found
+        result["stats"] = json_text({"numRecords": json.loads(add["stats"]).get("numRecords")})
+    return result
 
 
 def remove_json(row: Mapping[str, Any], target: str, vector: JsonObject | None) -> JsonObject:
     """Return the remove action of a file from its row of `REMOVES`."""
-    found: JsonObject = {"path": encoded_path(target), "dataChange": row["data_change"]}
+    result: JsonObject = {"path": encoded_path(target), "dataChange": row["data_change"]}
     if row["partition_values"] is not None:
-        found["partitionValues"] = dict(row["partition_values"])
-    return found | _present_values(row, _REMOVED | _TRACKED, vector)
+        result["partitionValues"] = dict(row["partition_values"])
+    return result | _present_values(row, _REMOVED | _TRACKED, vector)
 
 
 _REMOVED = {"deletionTimestamp": "deletion_time", "extendedFileMetadata": "extended_file_metadata", "size": "size"}
@@ -113,25 +113,25 @@ _TRACKED = {"baseRowId": "base_row_id", "defaultRowCommitVersion": "default_row_
 
 def _present_values(row: Mapping[str, object], names: Mapping[str, str], vector: JsonObject | None) -> JsonObject:
     """Return the values that are not null, by their names in the log, and the deletion vector."""
-    found: JsonObject = {} if vector is None else {"deletionVector": vector}
-    return found | {name: row[column] for name, column in names.items() if row[column] is not None}
+    result: JsonObject = {} if vector is None else {"deletionVector": vector}
+    return result | {name: row[column] for name, column in names.items() if row[column] is not None}
 
 
 def _json_statistics(struct: Mapping[str, object]) -> JsonObject:
     """Return a checkpoint's statistics without nulls, and without values that have no form in JSON statistics."""
-    found: JsonObject = {}
+    result: JsonObject = {}
     for name, value in struct.items():
         if isinstance(value, Mapping):
-            found[name] = _json_statistics(value)
+            result[name] = _json_statistics(value)
         elif isinstance(value, dt.datetime):
             # JSON statistics have milliseconds, and a truncated maximum would be too small
             if not value.microsecond % 1000:
-                found[name] = value.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+                result[name] = value.isoformat(timespec="milliseconds").replace("+00:00", "Z")
         elif isinstance(value, dt.date):
-            found[name] = value.isoformat()
+            result[name] = value.isoformat()
         elif isinstance(value, bool | int | str | Decimal) or (isinstance(value, float) and value - value == 0):
-            found[name] = value
-    return found
+            result[name] = value
+    return result
 
 
 _BOUNDS_LENGTH = 32  # characters, as in Delta's own writers
@@ -140,17 +140,17 @@ _BOUNDS = ("minValues", "maxValues", "nullCount")
 
 def file_statistics(values: pa.Table, fields: tuple[Field, ...]) -> JsonObject:
     """Return the statistics of a rewritten file with these values, under the physical names of its columns."""
-    found = statistics_of(values, fields, _BOUNDS_LENGTH)
-    return {name: _with_physical_names(part, fields) if name in _BOUNDS else part for name, part in found.items()}
+    result = statistics_of(values, fields, _BOUNDS_LENGTH)
+    return {name: _with_physical_names(part, fields) if name in _BOUNDS else part for name, part in result.items()}
 
 
 def _with_physical_names(level: JsonObject, fields: tuple[Field, ...]) -> JsonObject:
-    found: JsonObject = {}
+    result: JsonObject = {}
     for f in fields:
         if f.name in level:
             value, name = level[f.name], f.physical_name or f.name
-            found[name] = _with_physical_names(value, f.type.fields) if isinstance(f.type, StructType) else value
-    return found
+            result[name] = _with_physical_names(value, f.type.fields) if isinstance(f.type, StructType) else value
+    return result
 
 
 def vector_target(file: str) -> str:
@@ -165,12 +165,12 @@ def copied_vector(vector: DeletionVectorDescriptor, file: str | None) -> JsonObj
         vector: The source's descriptor.
         file: The physical path of the vector's file, or None if the vector is inline in the log.
     """
-    found: JsonObject = {"storageType": "i", "pathOrInlineDv": vector.path_or_inline}
+    result: JsonObject = {"storageType": "i", "pathOrInlineDv": vector.path_or_inline}
     if file is not None:
-        found = {"storageType": "u", "pathOrInlineDv": z85(vector_name(file).bytes)}
+        result = {"storageType": "u", "pathOrInlineDv": z85(vector_name(file).bytes)}
         if vector.offset is not None:
-            found["offset"] = vector.offset
-    return {**found, "sizeInBytes": vector.size, "cardinality": vector.cardinality}
+            result["offset"] = vector.offset
+    return {**result, "sizeInBytes": vector.size, "cardinality": vector.cardinality}
 
 
 def vector_name(file: str) -> uuid.UUID:

@@ -279,20 +279,20 @@ class _DeltaSlice:
 
     def files(self) -> tuple[SourceFile, ...]:
         """Return the files to copy: data files, deletion vector files and change data files."""
-        found: dict[str, SourceFile] = {}
+        result: dict[str, SourceFile] = {}
         for row in self.contents.adds():
             path = row["physical"]
             target = self.names.fetched_path(path, is_rewritten=self.request.rewrites)
-            found[path] = SourceFile(physical=path, target=target, size=row["size"])
+            result[path] = SourceFile(physical=path, target=target, size=row["size"])
         for _, vector in () if self.request.rewrites_vectors else self.contents.vectors():
             file = self.contents.vector_file(vector)
             if file is not None:
-                found[file] = SourceFile(physical=file, target=vector_target(file), size=None)
+                result[file] = SourceFile(physical=file, target=vector_target(file), size=None)
         for commit in self.contents.commits:
             for change in commit.cdc:
                 target = self.names.path_of(change.physical, folder="_change_data")
-                found[change.physical] = SourceFile(physical=change.physical, target=target, size=change.size)
-        return tuple(found.values())
+                result[change.physical] = SourceFile(physical=change.physical, target=target, size=change.size)
+        return tuple(result.values())
 
     def write(self, place: SliceDirectory, fetched: Mapping[str, FetchedFile]) -> list[str]:
         """Write the log to the staging folder, and return a sentence for each thing that the slice lacks.
@@ -399,10 +399,10 @@ class _DeltaSlice:
         settled = self.settled.get(path)
         target, vector = self._slice_path(path), self._vector(row)
         size = settled.size if settled is not None else self.fetched[target].size
-        found = actions.add_json(row, target, size, vector, data_change=data_change)
+        result = actions.add_json(row, target, size, vector, data_change=data_change)
         if settled is not None and settled.count is not None:
-            found["stats"] = json_text({**settled.statistics, "tightBounds": vector is None})
-        return found if self.request.statistics else actions.without_statistics(found)
+            result["stats"] = json_text({**settled.statistics, "tightBounds": vector is None})
+        return result if self.request.statistics else actions.without_statistics(result)
 
     def _vector(self, row: Mapping[str, Any]) -> JsonObject | None:
         """Return the descriptor of a file's deletion vector in the slice, or None if no row of the file is deleted."""

@@ -128,7 +128,7 @@ def _read_kept_entries(
     """Return the manifest entries of kept files, by manifest, with all their metadata."""
     metadata, storage = source.metadata, source.storage
     schemas = [selection.schema, *metadata.schemas.values()]
-    found = {}
+    result = {}
     with source.reading_manifests(list(manifests.values())) as read:
         for manifest in manifests.values():
             with contained(file=manifest.path):
@@ -137,8 +137,8 @@ def _read_kept_entries(
                 )
                 chosen = tuple(entry for entry in read_entries([reader]) if file_key(entry) in kept)
             if chosen:
-                found[manifest.path] = chosen
-    return found
+                result[manifest.path] = chosen
+    return result
 
 
 _NAME_MAPPING = "schema.name-mapping.default"
@@ -253,7 +253,7 @@ class ManifestWriter:
             live = [entry for entry in entries if file_key(entry) in self.written]
             if live:
                 records[path] = self._write_manifest(number, live, manifests[path])
-        found = {}
+        result = {}
         for snapshot in self.contents.snapshots:
             listed = [
                 {
@@ -271,8 +271,8 @@ class ManifestWriter:
                 header["sequence-number"] = str(snapshot.sequence_number)
             name = f"snap-{snapshot.id}.avro"
             AvroDocument(manifest_list_schema(version), listed, header).write(self.folder / name)
-            found[snapshot.id] = f"{self.recorded}/{name}"
-        return found
+            result[snapshot.id] = f"{self.recorded}/{name}"
+        return result
 
     def _write_manifest(
         self, number: int, entries: Sequence[ManifestEntry], manifest: ManifestFile
@@ -342,11 +342,11 @@ class ManifestWriter:
 
 def spec_fields(spec: PartitionSpec) -> list[dict[str, object]]:
     """Return the fields of a partition spec as written in metadata files and manifest headers."""
-    found = []
+    result = []
     for f in spec.fields:
         sources = {"source-id": f.source_id} if f.source_id is not None else {"source-ids": list(f.source_ids)}
-        found.append({**sources, "field-id": f.field_id, "name": f.name, "transform": str(f.transform)})
-    return found
+        result.append({**sources, "field-id": f.field_id, "name": f.name, "transform": str(f.transform)})
+    return result
 
 
 def _signed(number: int) -> int:
@@ -450,10 +450,10 @@ def omission_notes(source: Mapping[str, Any], document: Mapping[str, Any]) -> li
 
 def _slice_snapshot(raw: Mapping[str, Any], manifest_list: str, *, is_root: bool, whole: bool) -> dict[str, object]:
     gone = {"manifests", *(["parent-snapshot-id"] if is_root else [])}
-    found = {**{name: value for name, value in raw.items() if name not in gone}, "manifest-list": manifest_list}
+    result = {**{name: value for name, value in raw.items() if name not in gone}, "manifest-list": manifest_list}
     if raw.get("summary") is not None and not whole:
-        found["summary"] = {name: text for name, text in raw["summary"].items() if not name.startswith("total-")}
-    return found
+        result["summary"] = {name: text for name, text in raw["summary"].items() if not name.startswith("total-")}
+    return result
 
 
 def _snapshot_log(

@@ -88,14 +88,14 @@ class _IcebergSlice:
 
     def files(self) -> tuple[SourceFile, ...]:
         """Return the files to copy: data files and equality delete files."""
-        found: dict[str, SourceFile] = {}
+        result: dict[str, SourceFile] = {}
         for entry in self._copied_entries():
             path = entry.file.path
             physical = self.contents.source.path_map.physical(path)
             if entry.file.content is Content.DATA and self.rows is not None and physical not in self.rows:
                 continue
-            found[path] = SourceFile(physical=physical, target=self._fetched_path(entry), size=entry.file.size)
-        return tuple(found.values())
+            result[path] = SourceFile(physical=physical, target=self._fetched_path(entry), size=entry.file.size)
+        return tuple(result.values())
 
     def write(self, place: SliceDirectory, fetched: Mapping[str, FetchedFile]) -> list[str]:
         """Write the metadata to the staging folder, and return a sentence for each thing that the slice lacks.
@@ -120,11 +120,11 @@ class _IcebergSlice:
         written: dict[FileKey, dict[str, object]] = {}
         targets: dict[str, str] = {}
         for entry in self._copied_entries():
-            path, found = entry.file.path, fetched.get(self._fetched_path(entry))
-            if found is None:
+            path, result = entry.file.path, fetched.get(self._fetched_path(entry))
+            if result is None:
                 continue
             target = f"{place.directory}/{self._slice_path(entry)}"
-            facts: dict[str, object] = {"file_path": target, "file_size_in_bytes": found.size}
+            facts: dict[str, object] = {"file_path": target, "file_size_in_bytes": result.size}
             written[file_key(entry)] = facts
             if masking is not None and entry.file.content is Content.EQUALITY_DELETES:
                 facts |= self._mask_equality_deletes(masking, entry, place)
@@ -166,7 +166,7 @@ class _IcebergSlice:
 
     def _write_position_file(self, entry: ManifestEntry, place: SliceDirectory) -> dict[FileKey, dict[str, object]]:
         physical = self._checked_path(entry.file.path)
-        found = read_positions(
+        result = read_positions(
             self.contents.source.storage,
             path=entry.file.path,
             physical=physical,
@@ -174,7 +174,7 @@ class _IcebergSlice:
             record_count=entry.file.record_count,
             data_files=self.targets,
         )
-        moved = {self.targets[path]: self._translate_positions(path, positions) for path, positions in found.items()}
+        moved = {self.targets[path]: self._translate_positions(path, positions) for path, positions in result.items()}
         dead = sorted((path, positions) for path, positions in moved.items() if positions)
         if not dead:
             return {}
@@ -209,8 +209,8 @@ class _IcebergSlice:
             named = entry.file.referenced_data_file
             if named is not None and named in self.targets:
                 vector = vector_of(entry, physical)
-                found = read_deletion_vector(puffin, vector, target=named, data_record_count=None)
-                if positions := self._translate_positions(named, found):
+                result = read_deletion_vector(puffin, vector, target=named, data_record_count=None)
+                if positions := self._translate_positions(named, result):
                     dead.append((entry, self.targets[named], positions))
         if not dead:
             return {}

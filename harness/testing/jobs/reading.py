@@ -61,8 +61,8 @@ def _field(node: Mapping[str, Any], schema: dt.Schema) -> dt.Field | None:
     path = node.get("column", ())
     if len(path) != 1:
         return None
-    found = [field for field in schema.fields if field.name == path[0]]
-    return found[0] if len(found) == 1 else None
+    result = [field for field in schema.fields if field.name == path[0]]
+    return result[0] if len(result) == 1 else None
 
 
 def _literal(node: Mapping[str, object], field: dt.Field) -> str | None:

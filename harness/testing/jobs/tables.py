@@ -252,9 +252,9 @@ class JobTables:
         if path is None:
             raise RequestError(f"Cannot load {table_format} rows: no path is given", options=("path",))
         if not _is_path(path):
-            found = self._find_table(path, _parse_table_name(path.replace("`", '"')), options)
-            if found is not None:
-                return found
+            result = self._find_table(path, _parse_table_name(path.replace("`", '"')), options)
+            if result is not None:
+                return result
         return self._load_location(path, options)
 
     def changes(self, function: str, values: Sequence[str | None], types: Sequence[str]) -> JobTable:
@@ -271,31 +271,31 @@ class JobTables:
                 options[f"{end}Version" if type_ in ("int", "bigint") else f"{end}Timestamp"] = value
         if function.endswith("by_path"):
             return self._load_location(values[0], options)
-        found = self._find_table(values[0], _parse_table_name(values[0].replace("`", '"')), options)
-        if found is None:
+        result = self._find_table(values[0], _parse_table_name(values[0].replace("`", '"')), options)
+        if result is None:
             near = nearest_names(parse_name(values[0]), self.sources)
             hint = f"the nearest are {', '.join(map(name_text, near))}" if near else "the test names none"
             raise TableNotFoundError(f"Cannot find a table: {values[0]}; {hint}")
-        return found
+        return result
 
     def names(self, catalog: str, namespace: Sequence[str]) -> tuple[str, ...]:
         """Return the names of the tables directly in a namespace of a Spark catalog."""
         inner = self.key_of(catalog, namespace, "")[:-1]
         known = [*self.sources, *(key for key, target in self.targets.items() if target.created is not None)]
-        found = [key[-1] for key in known if key[:-1] == inner]
+        result = [key[-1] for key in known if key[:-1] == inner]
         if self.catalog is not None and catalog in (*NAMELESS, self.catalog.name):
-            found += [name[-1] for name in self.catalog.tables(tuple(namespace))]
-        return tuple(dict.fromkeys(found))
+            result += [name[-1] for name in self.catalog.tables(tuple(namespace))]
+        return tuple(dict.fromkeys(result))
 
     def namespaces(self, catalog: str, parent: Sequence[str]) -> tuple[str, ...]:
         """Return the names of the namespaces directly in a namespace."""
         inner = self.key_of(catalog, parent, "")[:-1]
         depth = len(inner)
         known = [key for key in (*self.sources, *self.targets) if len(key) > depth + 1 and key[:depth] == inner]
-        found = [key[depth] for key in known if catalog not in NAMELESS or len(key) == depth + 2]
+        result = [key[depth] for key in known if catalog not in NAMELESS or len(key) == depth + 2]
         if self.catalog is not None and catalog in (*NAMELESS, self.catalog.name):
-            found += [name[-1] for name in self.catalog.namespaces(tuple(parent))]
-        return tuple(dict.fromkeys(found))
+            result += [name[-1] for name in self.catalog.namespaces(tuple(parent))]
+        return tuple(dict.fromkeys(result))
 
     def writes_to(self, name: str) -> tuple[Write, ...]:
         """Return all writes to a table, in order, by its name or the path to which it was saved."""
@@ -333,11 +333,11 @@ class JobTables:
             case str() | os.PathLike() as place:
                 return open_table(os.fspath(place))
             case source:
-                found = getattr(source, "location", None) or getattr(source, "directory", None)  # as builders have
-                if found is None:
+                result = getattr(source, "location", None) or getattr(source, "directory", None)  # as builders have
+                if result is None:
                     name = type(source).__name__
                     raise RequestError(f"Cannot use {name} as a table: expected an object with a location")
-                return open_table(str(found))
+                return open_table(str(result))
         if self.catalog is None or not key:
             return None
         inner = key[1:] if key[0] == self.catalog.name.casefold() and len(key) > 2 else key
@@ -392,9 +392,9 @@ class JobTables:
             return table.snapshot(f"timestamp={int(given[_TIMESTAMP])}")
         if set(given) == {"versionasof"}:
             return at_version(table, given["versionasof"])
-        found = read_point(table, options, self.zone)
-        is_free = isinstance(found, Snapshot) and not names_point(options)
-        return source if is_free and isinstance(source, Snapshot) else found
+        result = read_point(table, options, self.zone)
+        is_free = isinstance(result, Snapshot) and not names_point(options)
+        return source if is_free and isinstance(source, Snapshot) else result
 
     def _written_table(
         self, name: str, target: WrittenTable, options: Mapping[str, str], source: JobTable | None = None

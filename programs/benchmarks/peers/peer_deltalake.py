@@ -20,7 +20,7 @@ def arrow(location: str, columns: Sequence[str]) -> Callable[[], list[int]]:
 
 
 def small(locations: Sequence[str]) -> Callable[[], list[int]]:
-    """By queries: its Arrow tables know no deletion vectors."""
+    """Read by queries, because the library's Arrow tables do not support deletion vectors."""
     return lambda: [sum(_run_query(at, "SELECT * FROM t").num_rows for at in locations)]
 
 

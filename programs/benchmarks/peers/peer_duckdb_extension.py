@@ -1,4 +1,4 @@
-"""DuckDB's own extensions, from their packages and not from the network."""
+"""DuckDB's own extensions, installed from packages instead of downloads."""
 
 from collections.abc import Callable
 from importlib import import_module

@@ -1,4 +1,4 @@
-"""What can hardly be done faster: DuckDB's plain reads of the files, and the plain decoding of their metadata."""
+"""The floor, which is hardly possible to beat: DuckDB's plain reads of files, and plain decoding of metadata."""
 
 from collections.abc import Callable, Sequence
 
@@ -6,7 +6,7 @@ import duckdb
 
 
 def versions() -> str:
-    """Of pyarrow, which makes Arrow tables, too; a query imports DuckDB alone."""
+    """Return the version of DuckDB, and of pyarrow, which makes the Arrow tables."""
     import pyarrow as pa
 
     return f"duckdb {duckdb.__version__}, pyarrow {pa.__version__}"
@@ -44,7 +44,7 @@ def small(tables: Sequence[Sequence[str]]) -> Callable[[], None]:
 
 
 def twice(files: Sequence[str], select: str) -> Callable[[], None]:
-    """Two scans, as a comparison of two tables needs."""
+    """Scan twice, as a comparison of two tables must."""
     connection = duckdb.connect()
     text = f"SELECT {select} FROM read_parquet({files!r})"
 
@@ -56,7 +56,7 @@ def twice(files: Sequence[str], select: str) -> Callable[[], None]:
 
 
 def manifests(files: Sequence[str]) -> Callable[[], None]:
-    """The blocks of manifests, read and inflated, and nothing decoded."""
+    """Read and decompress the blocks of manifests without decoding them."""
     import fastavro
 
     def read() -> None:
@@ -69,7 +69,7 @@ def manifests(files: Sequence[str]) -> Callable[[], None]:
 
 
 def checkpoint(files: Sequence[str]) -> Callable[[], None]:
-    """The columns of a checkpoint as Arrow, and nothing made of them."""
+    """Read the columns of a checkpoint as Arrow without converting them."""
     import pyarrow.parquet as pq
 
     def read() -> None:

@@ -1,4 +1,4 @@
-"""harness, as a user calls it."""
+"""Harness, called as users call it."""
 
 import contextlib
 import io
@@ -15,7 +15,7 @@ def versions() -> str:
 
 
 def query(location: str, select: str, where: str | None = None) -> Callable[[], list[int]]:
-    """The table is opened and planned each time."""
+    """Open and plan the table each time."""
     text = f"SELECT {select} FROM t{'' if where is None else f' WHERE {where}'}"
 
     def read() -> list[int]:
@@ -25,7 +25,7 @@ def query(location: str, select: str, where: str | None = None) -> Callable[[], 
 
 
 def planned_before(location: str, select: str, threads: int | None = None) -> Callable[[], list[int]]:
-    """The table is planned once, and the relation asked each time."""
+    """Plan the table once, and run the relation each time."""
     import duckdb
 
     connection = duckdb.connect(config={} if threads is None else {"threads": threads})
@@ -38,7 +38,7 @@ def arrow(location: str, columns: Sequence[str]) -> Callable[[], list[int]]:
 
 
 def stream(location: str, columns: Sequence[str]) -> Callable[[], list[int]]:
-    """The rows as batches, none of which is kept."""
+    """Read the rows as batches without keeping them."""
 
     def read() -> list[int]:
         with harness.open_table(location).snapshot().to_batches(columns=columns) as batches:
@@ -48,7 +48,7 @@ def stream(location: str, columns: Sequence[str]) -> Callable[[], list[int]]:
 
 
 def plan(location: str, where: str | None = None) -> Callable[[], list[int]]:
-    """The process knows nothing of the table, as when it asks for the first time."""
+    """Plan in a process without cached metadata, as for the first read."""
     from harness.storage.decoded import DECODED
 
     ask = plan_again(location, where)
@@ -61,7 +61,7 @@ def plan(location: str, where: str | None = None) -> Callable[[], list[int]]:
 
 
 def plan_again(location: str, where: str | None = None) -> Callable[[], list[int]]:
-    """The process holds what it decoded of the metadata before."""
+    """Plan in a process with cached metadata."""
     return lambda: [harness.open_table(location).snapshot().plan(where=where).files.num_rows]
 
 
@@ -70,7 +70,7 @@ def small(locations: Sequence[str]) -> Callable[[], list[int]]:
 
 
 def compare(left: str, right: str, keys: Sequence[str] = ()) -> Callable[[], list[int]]:
-    """1: they are equal."""
+    """Compare two tables. The answer is 1 if they are equal."""
 
     def read() -> list[int]:
         sides = (harness.open_table(at).snapshot() for at in (left, right))
@@ -80,7 +80,7 @@ def compare(left: str, right: str, keys: Sequence[str] = ()) -> Callable[[], lis
 
 
 def command(words: Sequence[str]) -> Callable[[], list[int] | None]:
-    """The command `harness`; the numbers of the second line that it prints as CSV, else none."""
+    """Run the command `harness`. The answer is the numbers on the second line of its CSV output, if there is one."""
 
     def run() -> list[int] | None:
         from harness.cli import main

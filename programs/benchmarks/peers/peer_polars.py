@@ -1,4 +1,4 @@
-"""Polars: its own reader for Iceberg, with its native planner, and deltalake's log with its own reader for Delta."""
+"""Polars: its own reader and native planner for Iceberg; deltalake's log and its own reader for Delta."""
 
 from collections.abc import Callable, Sequence
 from importlib.metadata import version
@@ -24,7 +24,7 @@ def small(format: str, locations: Sequence[str]) -> Callable[[], list[int]]:
 
 
 def plan(format: str, location: str, where: str | None = None) -> Callable[[], None]:
-    """Until the rows are counted, or the first of the files is opened, which is not there."""
+    """Plan until the rows are counted, or the first file, which does not exist, is opened."""
 
     def read() -> None:
         frame = _scan(format, location)
@@ -39,5 +39,5 @@ def plan(format: str, location: str, where: str | None = None) -> Callable[[], N
 
 
 def _scan(format: str, location: str) -> pl.LazyFrame:
-    """location: of Iceberg the metadata file."""
+    """Return a scan. For Iceberg, `location` is the metadata file."""
     return pl.scan_iceberg(location, reader_override="native") if format == "iceberg" else pl.scan_delta(location)

@@ -11,7 +11,7 @@ def versions() -> str:
 
 
 def sums(metadata: str) -> Callable[[], list[int]]:
-    """count(*), sum(k), sum(id): it has no SQL."""
+    """Return count(*), sum(k), and sum(id), computed from Arrow, because PyIceberg has no SQL."""
 
     def read() -> list[int]:
         import pyarrow.compute as pc

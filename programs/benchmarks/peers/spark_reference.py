@@ -1,6 +1,6 @@
-"""Spark at the version that a format's own jar wants: plain reads of the files, harness's plans, and the jar.
+"""Spark at the version of a format's own jar: plain reads of the files, harness' plans, and the jar.
 
-The session is the same for all three, so that they differ in nothing but the reader.
+All three use the same session, so that only the reader differs.
 """
 
 import json
@@ -22,7 +22,7 @@ _SETTINGS = {
 
 
 class SparkReference:
-    """The tasks of a format, `iceberg` or `delta`, at the versions that the suite pins."""
+    """The tasks of a format, `iceberg` or `delta`, with the versions that the suite pins."""
 
     def __init__(self, format: str) -> None:
         self._format = format
@@ -35,7 +35,7 @@ class SparkReference:
         return lambda: _answer(self._session.read.parquet(*files), select)
 
     def harness(self, location: str, select: Sequence[str]) -> Callable[[], list[int]]:
-        """The table is opened and planned each time."""
+        """Open and plan the table each time."""
         import harness
 
         return lambda: _answer(harness.open_table(location).snapshot().to_spark(self._session), select)
@@ -44,7 +44,7 @@ class SparkReference:
         return lambda: _answer(self._session.read.format(self._format).load(location), select)
 
     def other_processes(self) -> list[int]:
-        """The JVM, which has started and run a query when this is asked: before the first turn."""
+        """Return the JVM. It has started and run a query when this is called, before the first turn."""
         return [int(self._session._jvm.java.lang.ProcessHandle.current().pid())]
 
     @cached_property

@@ -18,7 +18,7 @@ import org.eclipse.jetty.server.HttpConnectionFactory;
 import org.eclipse.jetty.server.Server;
 import org.eclipse.jetty.server.ServerConnector;
 
-/** Iceberg's REST catalog over a JDBC catalog: prints its port. Arguments: KEY=VALUE, those of `vend.` for tables. */
+/** Iceberg's REST catalog over a JDBC catalog. Prints its port. Arguments: KEY=VALUE; keys with `vend.` apply to tables. */
 public class RestCatalog {
   public static void main(String[] arguments) throws Exception {
     Map<String, String> own = new HashMap<>();

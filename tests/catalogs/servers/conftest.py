@@ -1,4 +1,4 @@
-"""Servers that the tests share, and catalogs that are configured as a user would."""
+"""Shared catalog servers, and catalogs that are configured as a user would configure them."""
 
 import os
 from collections.abc import Callable, Iterator, Mapping
@@ -19,7 +19,7 @@ def rest(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 @pytest.fixture(scope="session")
 def aws() -> Iterator[str]:
-    """S3 and Glue; the bucket `lake` is there."""
+    """A server with S3 and Glue, and the bucket `lake`."""
     boto3 = pytest.importorskip("boto3", reason="S3 and Glue need boto3")
     with serving.aws() as url:
         keys = {"aws_access_key_id": serving.KEY, "aws_secret_access_key": serving.SECRET}
@@ -29,7 +29,7 @@ def aws() -> Iterator[str]:
 
 @pytest.fixture
 def configure(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[[str, Mapping[str, Any]], None]:
-    """Configures a catalog by the environment, in a directory of its own where no other is configured."""
+    """A function that configures a catalog by environment variables, in a directory without other configurations."""
     for name in [name for name in os.environ if name.startswith(("PYICEBERG_", "AWS_"))]:
         monkeypatch.delenv(name)
     monkeypatch.setenv("HOME", str(tmp_path))

@@ -1,7 +1,8 @@
-"""DuckDB's Iceberg extension on a REST catalog whose name is `lake`: runs statements, or draws histories of tables.
+"""DuckDB's Iceberg extension on a REST catalog named `lake`: runs statements, or draws histories of tables.
 
-A process of its own, because the extension is made for a DuckDB that is not the one of the tests. Arguments are the
-catalog's URI, then `run` and statements, or `draw` with a seed, the first history's number and the one after the last.
+It runs in a separate process, because the extension is built for another version of DuckDB than the tests use. The
+arguments are the catalog's URI, followed by `run` and statements, or by `draw` with a seed, the number of the first
+history, and the number after the last one.
 """
 
 import importlib
@@ -40,7 +41,7 @@ _MOST_STEPS = 8
 
 
 def attached(uri: str) -> duckdb.DuckDBPyConnection:
-    """A connection that has the catalog."""
+    """Return a connection to the catalog."""
     connection = duckdb.connect(config={"allow_unsigned_extensions": True})
     for name in ("avro", "httpfs", "iceberg"):
         package = Path(str(importlib.import_module(f"duckdb_extension_{name}").__file__)).parent
@@ -52,7 +53,7 @@ def attached(uri: str) -> duckdb.DuckDBPyConnection:
 
 
 class History:
-    """A table that changes, and a plain one in memory that changes alike: the latter says what must be read."""
+    """A changing table, and an equal plain table in memory that defines the expected rows."""
 
     def __init__(self, connection: duckdb.DuckDBPyConnection, name: str, random: Random) -> None:
         self.connection, self.random = connection, random
@@ -69,23 +70,23 @@ class History:
         self._define(f"CREATE TABLE {{t}} ({columns})", f"{more} WITH ('format-version' = '{random.choice((2, 3))}')")
 
     def grow(self) -> None:
-        """Changes it some times; less, where the extension itself fails."""
+        """Change the table several times, or fewer times if the extension itself fails."""
         steps = (self._insert, self._insert, self._insert, self._delete, self._delete, self._update, self._transaction)
         try:
             for _ in range(self.random.randint(2, _MOST_STEPS)):
                 self.random.choice((*steps, self._add, self._rename, self._drop))()
-        except duckdb.Error as error:  # such as two schemas of one id
+        except duckdb.Error as error:  # for example two schemas with the same id
             self.steps.append(str(error))
 
     def _define(self, statement: str, own: str = "") -> None:
-        """Creates or alters both. own: what is only for the table in the lake, at the end."""
+        """Create or alter both tables. `own` is appended to the statement for the table in the lake."""
         self.steps.append(f"{statement} {own}")
         lake, memory = self.tables
         self.connection.execute(self.steps[-1].replace("{t}", lake))
         self.connection.execute(statement.replace("{t}", memory))
 
     def _write(self, *statements: str) -> None:
-        """Several are one transaction of the lake: DuckDB writes to one database in a transaction."""
+        """Run statements, several as one transaction of the lake: DuckDB can write to one database per transaction."""
         before = self._snapshot()
         together = ("BEGIN", *statements, "COMMIT") if len(statements) > 1 else statements
         self.steps += together
@@ -93,7 +94,7 @@ class History:
             for text in texts:
                 self.connection.execute(text.replace("{t}", table))
         after = self._snapshot()
-        if after is not None and after != before:  # what hits no row makes no snapshot
+        if after is not None and after != before:  # a statement that changes no row makes no snapshot
             rows = self.connection.execute(f"FROM {self.tables[1]}").fetchall()
             self.states[after] = sorted(map(repr, rows))
 
@@ -112,7 +113,7 @@ class History:
         self._write(f"UPDATE {{t}} SET {name} = {self._value(self.columns[name])} WHERE {self._condition()}")
 
     def _transaction(self) -> None:
-        """A delete first: the extension's own, in 1.5.5, misses rows that the same transaction inserted."""
+        """Delete first: in 1.5.5, the extension's delete misses rows that the same transaction inserted."""
         self._write(f"DELETE FROM {{t}} WHERE {self._condition()}", self._inserting())
 
     def _add(self) -> None:
@@ -150,7 +151,7 @@ class History:
 
 
 def draw(connection: duckdb.DuckDBPyConnection, seed: int, first: int, end: int) -> None:
-    """Prints of each history its table's name, the steps, and the rows of each snapshot."""
+    """Print, for each history, its table's name, its steps, and the rows of each snapshot."""
     connection.execute("CREATE SCHEMA IF NOT EXISTS lake.drawn")
     for number in range(first, end):
         history = History(connection, f"d{number}", Random(f"{seed}/{number}"))
@@ -164,5 +165,5 @@ if __name__ == "__main__":
         draw(attached(uri), *map(int, arguments))
     else:
         connection = attached(uri)
-        for statement in arguments:  # each by itself, so that each that writes is a snapshot
+        for statement in arguments:  # one statement at a time, so that each one that writes makes a snapshot
             connection.execute(statement)

@@ -1,4 +1,4 @@
-"""Drawn histories of a table, written by PyIceberg: appends, overwrites, deletes, other schemas and partitions."""
+"""Drawn histories of a table, written by PyIceberg: appends, overwrites, deletes, and schema and partition changes."""
 
 import struct
 from datetime import UTC, date, datetime, timedelta
@@ -29,7 +29,7 @@ _MOST_STEPS = 8
 
 
 def write_history(catalog: Any, name: tuple[str, ...], random: Random) -> list[str]:
-    """Creates a table and changes it some times; the steps in words."""
+    """Create a table, change it several times, and return the steps as text."""
     columns = {"id": pa.int32(), "k": pa.string()} | {
         f"c{n}": random.choice(_TYPES) for n in range(random.randint(0, 3))
     }
@@ -41,7 +41,7 @@ def write_history(catalog: Any, name: tuple[str, ...], random: Random) -> list[s
         step = random.choice((_append, _append, _append, _delete, _overwrite, _evolve, _evolve, _partition))
         try:
             steps.append(step(table, random))
-        except struct.error:  # PyIceberg 0.11.1 reads bounds of a column that was widened as of its new type
+        except struct.error:  # PyIceberg 0.11.1 reads the old bounds of a widened column with the new type
             steps.append("a filter on id, which PyIceberg fails at")
         table = catalog.load_table(name)
     return steps
@@ -130,7 +130,7 @@ def _rows(table: Any, random: Random) -> pa.Table:
 
 
 def _value(type_: pa.DataType, random: Random) -> Any:
-    """Of a few values of each type, so that rows meet."""
+    """Draw from few values of each type, so that rows match."""
     number = random.randint(-3, 3)
     match type_:
         case _ if pa.types.is_integer(type_):

@@ -1,4 +1,4 @@
-"""Servers of catalogs and stores, each started by a session and ended with it."""
+"""Servers of catalogs and stores, each started and stopped by a test session."""
 
 import contextlib
 import hashlib
@@ -20,9 +20,9 @@ _PATIENCE_S = 60
 
 @contextlib.contextmanager
 def rest_catalog(folder: Path, warehouse: str, **more: str) -> Iterator[str]:
-    """Iceberg's REST catalog over SQLite, in a JVM; its URI.
+    """Start Iceberg's REST catalog over SQLite in a JVM, and yield its URI.
 
-    more: properties of the catalog behind it; those that begin with `vend.` are vended with each table.
+    more: Properties of the catalog behind it. Properties that start with `vend.` are vended with each table.
     """
     database = f"jdbc:sqlite:{folder}/rest-{time.monotonic_ns()}.db"
     own = {"catalog-impl": "org.apache.iceberg.jdbc.JdbcCatalog", "uri": database, "warehouse": warehouse, **more}
@@ -41,7 +41,7 @@ def rest_catalog(folder: Path, warehouse: str, **more: str) -> Iterator[str]:
 
 
 def _class_path() -> str:
-    """The jars of pom.xml, looked up once."""
+    """Return the jars of pom.xml, which are resolved once."""
     for program in ("java", "mvn"):
         if shutil.which(program) is None:
             pytest.skip(f"the REST catalog needs {program}")
@@ -59,13 +59,13 @@ def _class_path() -> str:
 
 @contextlib.contextmanager
 def aws() -> Iterator[str]:
-    """A server that speaks S3 and Glue; its URL."""
+    """Start a server with S3 and Glue, and yield its URL."""
     pytest.importorskip("moto.server", reason="S3 and Glue need moto[server]")
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     command = [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)]
-    # It says a line for each request: a pipe that nobody reads would fill, and stop it.
+    # The server prints a line for each request. It would stop if its output were a pipe that fills up.
     with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as server:
         try:
             _wait_for(port, server)
@@ -86,11 +86,11 @@ def _wait_for(port: int, server: subprocess.Popen[bytes]) -> None:
 
 
 def s3(url: str) -> dict[str, str]:
-    """PyIceberg's properties for a bucket of that server."""
+    """Return PyIceberg's properties for a bucket of the server."""
     return {"s3.endpoint": url, "s3.access-key-id": KEY, "s3.secret-access-key": SECRET, "s3.region": "us-east-1"}
 
 
 def s3_catalog(properties: dict[str, str]) -> dict[str, str]:
-    """What the REST catalog itself writes to S3 with: those properties, as Java calls them."""
+    """Return the properties with which the REST catalog itself writes to S3, under the names that Java uses."""
     java = {"io-impl": "org.apache.iceberg.aws.s3.S3FileIO", "client.region": properties["s3.region"]}
     return {**java, "s3.path-style-access": "true", **properties}

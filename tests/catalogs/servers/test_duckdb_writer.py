@@ -1,7 +1,7 @@
-"""Tables that DuckDB's Iceberg extension 1.5.5 writes through the REST catalog: each of their versions.
+"""Tables that DuckDB's Iceberg extension 1.5.5 writes through the REST catalog, read at each of their versions.
 
-Rows are worked out by hand; of drawn histories they are those of plain tables of DuckDB that changed alike.
-`--seed 7` draws others, `--histories 500` more.
+Expected rows are computed by hand, or for drawn histories by plain DuckDB tables with the same changes. `--seed 7`
+draws other histories, `--histories 500` draws more.
 """
 
 import itertools
@@ -28,14 +28,14 @@ _numbers = itertools.count()
 
 @pytest.fixture(scope="module")
 def namespace(rest: str) -> str:
-    """A namespace of the catalog for these tables."""
+    """A namespace in the catalog for these tables."""
     _written(rest, "run", "CREATE SCHEMA lake.duck")
     return "duck"
 
 
 @pytest.fixture
 def write(rest, namespace, configure) -> Write:
-    """Runs statements on a new table, which they call `{t}`; then opens it by its name in the catalog."""
+    """A function that runs statements on a new table, named `{t}` in them, and opens it by its name in the catalog."""
     configure("prod", {"uri": rest})
     name = f"t{next(_numbers)}"
 
@@ -47,7 +47,7 @@ def write(rest, namespace, configure) -> Write:
 
 
 def _written(uri: str, *arguments: str) -> str:
-    """What the writer prints, given arguments."""
+    """Return the output of the writer for some arguments."""
     place = os.environ.get("HARNESS_DUCKDB_WRITER")
     if not place:
         pytest.skip("HARNESS_DUCKDB_WRITER names no directory with duckdb 1.5.5 and its avro, httpfs and iceberg")
@@ -63,7 +63,7 @@ def rows(of: harness.Snapshot) -> list[tuple[object, ...]]:
 
 
 def assert_versions(table: harness.Table, *versions: list[tuple[object, ...]]) -> None:
-    """The rows of each snapshot, on DuckDB and by the oracle."""
+    """Check the rows of each snapshot on DuckDB and with the oracle."""
     snapshots = [table.snapshot(each["id"]) for each in table.snapshots()]
     assert [rows(each) for each in snapshots] == [sorted(each, key=repr) for each in versions]
     for each in snapshots:
@@ -71,7 +71,7 @@ def assert_versions(table: harness.Table, *versions: list[tuple[object, ...]]) -
 
 
 def test_buckets_are_those_of_the_specification(write: Write) -> None:
-    # Which files a filter skips depends on the hash, so a wrong one would lose rows.
+    # The hash determines which files a filter skips, so a wrong hash would lose rows.
     table = write(
         "CREATE TABLE {t} (id INTEGER, k VARCHAR) PARTITIONED BY (bucket(4, id), truncate(2, k))",
         "INSERT INTO {t} SELECT i, 'k' || i FROM range(40) r(i)",
@@ -112,7 +112,7 @@ def test_types(write: Write) -> None:
 
 @pytest.mark.parametrize("version", [2, 3])
 def test_a_delete_under_another_partition_spec_is_refused_unless_it_is_allowed(write: Write, version: int) -> None:
-    """Iceberg 4.3, 4.4, T9: Java 1.12 refuses the vector, and gives the row that the position delete file is about."""
+    """Java 1.12 refuses the vector and returns the row that the position delete file deletes (iceberg 4.3, 4.4, T9)."""
     table = write(
         f"CREATE TABLE {{t}} (id INTEGER, region VARCHAR) WITH ('format-version' = '{version}')",
         "INSERT INTO {t} VALUES (1, 'eu'), (2, 'us')",

@@ -1,4 +1,4 @@
-"""Glue and DynamoDB, on a server of moto's: tables of both formats in S3."""
+"""Glue and DynamoDB on a moto server: tables of both formats in S3."""
 
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,7 @@ KEYS = {"aws_access_key_id": serving.KEY, "aws_secret_access_key": serving.SECRE
 
 @pytest.fixture
 def prod(aws, configure, request) -> str:
-    """The catalog `prod`, with the Iceberg table `orders`, the Delta table `events` and a table of CSV files."""
+    """The catalog `prod` with the Iceberg table `orders`, the Delta table `events`, and a table of CSV files."""
     from pyiceberg.catalog.glue import GlueCatalog
 
     own = {"glue.endpoint": aws, "glue.region": "us-east-1", "glue.access-key-id": serving.KEY}
@@ -38,7 +38,7 @@ def prod(aws, configure, request) -> str:
 
 
 def _delta(url: str, database: str) -> str:
-    """A Delta table of two versions in S3; its location."""
+    """Write a Delta table of two versions to S3 and return its location."""
     deltalake = pytest.importorskip("deltalake", reason="Delta tables in S3 are written by deltalake")
     location = f"s3://lake/delta/{database}"
     options = {"aws_endpoint_url": url, "aws_access_key_id": serving.KEY, "aws_secret_access_key": serving.SECRET}
@@ -80,7 +80,8 @@ def test_a_catalog_in_dynamodb(aws, configure, monkeypatch):
     own |= {"dynamodb.access-key-id": serving.KEY, "dynamodb.secret-access-key": serving.SECRET}
     writer = DynamoDbCatalog("prod", **own, warehouse="s3://lake/dynamodb")
     writer.create_namespace("sales")
-    writer.create_table("sales.orders", schema=pa.schema([("id", pa.int64())]))  # it commits no rows to such a table
+    # PyIceberg commits no rows to tables in this catalog
+    writer.create_table("sales.orders", schema=pa.schema([("id", pa.int64())]))
     configure("prod", own)
     assert list(walk(harness.open_catalog("prod"))) == [("sales", "orders")]
     assert ids(harness.open_table("prod.sales.orders")) == []

@@ -1,7 +1,7 @@
-"""Histories that PyIceberg writes through the REST catalog, each read by name on DuckDB and Spark without difference.
+"""Histories that PyIceberg writes through the REST catalog, each read by name on DuckDB and Spark.
 
-What they must hold is what PyIceberg itself reads. `--histories 500 --seed 7` draws others, and `--store s3` puts the
-tables into S3, where Spark reads by Hadoop's connector, which its session fetches.
+The expected rows are those that PyIceberg reads. `--histories 500 --seed 7` draws other histories. `--store s3` puts
+the tables into S3, where Spark reads them with Hadoop's connector, which its session downloads.
 """
 
 from collections.abc import Iterator
@@ -24,7 +24,7 @@ _ENGINES = ("duckdb", "spark")
 
 @dataclass(frozen=True)
 class Served:
-    """A catalog: PyIceberg's, which writes; and how it is configured."""
+    """A PyIceberg catalog for writing, and its configuration."""
 
     catalog: Any
     properties: dict[str, str]
@@ -38,7 +38,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 @pytest.fixture(scope="module")
 def served(request, tmp_path_factory) -> Iterator[Served]:
-    """A REST catalog over the store that was asked for."""
+    """A REST catalog over the store that the option selects."""
     from pyiceberg.catalog.rest import RestCatalog
 
     with ExitStack() as servers:
@@ -76,6 +76,6 @@ def test_histories_are_read_alike(served, configure, first, request):
 
 
 def _same(found: harness.ComparisonResult, told: str) -> None:
-    # Rows, and no types: PyIceberg shows its own kinds of text and lists.
+    # Only rows are compared, not types: PyIceberg returns other types for text and lists.
     differing = found.only_left + found.only_right + found.changed
     assert (found.failed, differing) == (False, 0), f"{told}\n{found}"

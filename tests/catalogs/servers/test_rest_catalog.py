@@ -1,4 +1,4 @@
-"""Iceberg's own REST catalog: names, nested namespaces, views, and credentials that it vends for a while."""
+"""Iceberg's own REST catalog: names, nested namespaces, views, and temporary credentials."""
 
 import json
 import threading
@@ -26,7 +26,7 @@ def client(uri: str, **properties: str) -> Any:
 
 @pytest.fixture
 def prod(rest, configure) -> Iterator[Any]:
-    """The catalog `prod` with `sales.orders` of two snapshots and `sales.eu."x.y"`; a client that writes to it."""
+    """The catalog `prod` with `sales.orders` (two snapshots) and `sales.eu."x.y"`, and a client that writes to it."""
     catalog = client(rest)
     catalog.create_namespace(("sales",))
     catalog.create_namespace(("sales", "eu"))
@@ -54,7 +54,7 @@ def test_names(prod):
         assert sorted(table.snapshot(first["id"]).to_arrow()["id"].to_pylist()) == [1, 2, 3]
 
 
-def test_a_table_stays_at_its_metadata_and_is_opened_anew(prod):
+def test_a_table_stays_at_its_metadata_until_it_is_reopened(prod):
     before = harness.open_table("prod.sales.orders")
     given = prod.load_table(("sales", "orders"))
     prod.load_table(("sales", "orders")).append(pa.table({"id": [9]}))
@@ -65,7 +65,7 @@ def test_a_table_stays_at_its_metadata_and_is_opened_anew(prod):
 
 
 def test_a_table_whose_types_pyiceberg_does_not_know_is_found(prod, rest):
-    # As another writer makes it: PyIceberg's client refuses the whole answer.
+    # The table is created as by another writer, because PyIceberg's client would refuse the whole answer.
     fields = [{"id": 1, "name": "v", "type": "variant", "required": False}]
     schema = {"type": "struct", "schema-id": 0, "fields": fields}
     request = {"name": "v3", "schema": schema, "properties": {"format-version": "3"}}
@@ -76,7 +76,7 @@ def test_a_table_whose_types_pyiceberg_does_not_know_is_found(prod, rest):
         prod.drop_table(("sales", "v3"))
 
 
-def test_a_view_is_named_as_what_it_is(tmp_path, configure):
+def test_a_view_is_reported_as_a_view(tmp_path, configure):
     more = {"jdbc.schema-version": "V1"}
     with serving.rest_catalog(tmp_path, f"file://{tmp_path}/warehouse", **more) as uri:
         client(uri).create_namespace(("sales",))

@@ -26,7 +26,7 @@ ENVIRONMENT = {
     "AWS_REGION": "eu-west-1",
 }
 Answer = Callable[[str], tuple[int, dict[str, str], Any]]
-"""From the path of a request to status, headers, and a JSON document, or bytes."""
+"""A map from the path of a request to a status, headers, and a JSON document or bytes."""
 
 
 @dataclass
@@ -82,7 +82,7 @@ def elsewhere() -> Iterator[Recorded]:
 
 @pytest.fixture(autouse=True)
 def environment(configure, monkeypatch):
-    """Credentials of AWS, once `configure` has removed those of whoever runs the tests."""
+    """AWS credentials in the environment. `configure` has removed the real ones of the user who runs the tests."""
     for name, value in ENVIRONMENT.items():
         monkeypatch.setenv(name, value)
 
@@ -188,7 +188,7 @@ def test_an_answer_is_read_up_to_a_limit(configure, monkeypatch):
 
 
 @pytest.mark.parametrize("status", [400, 401, 403, 500])
-def test_a_server_that_repeats_the_token_is_not_repeated(configure, status):
+def test_a_token_repeated_by_the_server_is_not_shown(configure, status):
     def answer(path: str) -> tuple[int, dict[str, str], Any]:
         headers = catalog.requests[-1]
         return status, {}, {"error": {"type": "Denied", "message": f"no: {headers}", "code": status}}

@@ -1,4 +1,4 @@
-"""A catalog of PyIceberg over SQLite, which needs no server: names, and what goes wrong with them."""
+"""A PyIceberg catalog over SQLite, which needs no server: names and errors."""
 
 from pathlib import Path
 
@@ -15,7 +15,7 @@ pytestmark = pytest.mark.external
 
 @pytest.fixture
 def prod(tmp_path, configure) -> Path:
-    """The catalog `prod` with `sales.orders`, of three snapshots, and `sales.eu.returns`."""
+    """The catalog `prod` with `sales.orders` (three snapshots) and `sales.eu.returns`."""
     from pyiceberg.catalog.sql import SqlCatalog
 
     uri = f"sqlite:///{tmp_path}/prod.db"
@@ -54,14 +54,14 @@ def test_metadata_is_read_by_harness_alone(prod, monkeypatch):
     assert ids(harness.open_table("prod.sales.orders")) == [1, 1, 3, 3]
 
 
-def test_asking_writes_nothing(prod):
+def test_queries_write_nothing(prod):
     before = (prod / "prod.db").read_bytes()
     harness.open_table("prod.sales.orders").snapshot().to_arrow()
     assert main(["list", "prod", "--recursive"]) == 0
     assert (prod / "prod.db").read_bytes() == before
 
 
-def test_a_path_goes_before_a_name(prod):
+def test_a_path_has_priority_over_a_name(prod):
     from harness.writing.delta.builder import DeltaTable
 
     table = DeltaTable.create(prod / "prod.sales.orders", {"id": "long"})
@@ -79,10 +79,10 @@ def test_list_names_catalogs_and_no_secret(prod, configure, capfd):
     assert "secret" not in out
 
 
-def test_a_name_that_two_catalogs_hold_is_ambiguous(prod, configure):
+def test_a_name_in_two_catalogs_is_ambiguous(prod, configure):
     assert ids(harness.open_table("sales.orders")) == [1, 1, 3, 3]
     copy = prod / "copy.db"
-    # Each catalog of a database has its own names.
+    # Each catalog in a database has its own names.
     import sqlite3
 
     copy.write_bytes((prod / "prod.db").read_bytes())
@@ -111,7 +111,7 @@ def test_a_name_that_two_catalogs_hold_is_ambiguous(prod, configure):
         ({"type": "glue"}, "configuration is wrong (You must specify a region.)"),
     ],
 )
-def test_a_catalog_that_cannot_be_asked_is_one_line(configure, properties, said):
+def test_the_error_about_an_unavailable_catalog_is_one_line(configure, properties, said):
     configure("dev", properties)
     with pytest.raises(harness.HarnessError) as raised:
         harness.open_table("dev.sales.orders")
@@ -120,7 +120,7 @@ def test_a_catalog_that_cannot_be_asked_is_one_line(configure, properties, said)
 
 
 @pytest.mark.usefixtures("prod")
-def test_a_job_says_names_of_the_catalog(harness_spark):
+def test_a_job_uses_names_of_the_catalog(harness_spark):
     spark = harness.spark_session(catalog="prod")
     for name in ("prod.sales.orders", "sales.orders"):
         assert sorted(row.id for row in spark.table(name).collect()) == [1, 1, 3, 3]

@@ -1,9 +1,9 @@
-"""Runs commands of `harness.suite.commands` as a person would, in an interpreter that has the reader.
+"""Run commands of `harness.suite.commands` as a user would, in an interpreter that has the reader.
 
     python commands.py READER < COMMANDS
 
-COMMANDS: lines of JSON, [file, command]. The rows of each command go to its file, as an Arrow stream, or the error to
-FILE.error.
+COMMANDS contains lines of JSON, [file, command]. The rows of each command are written to its file as an Arrow stream.
+An error is written to FILE.error.
 """
 
 import importlib
@@ -21,7 +21,7 @@ def _duckdb(script: str) -> object:
     load, _, select = script.partition("\n")
     connection = duckdb.connect()
     for name in {"iceberg": ("avro", "iceberg"), "delta": ("delta",)}[load.removesuffix(";").rpartition(" ")[2]]:
-        package = importlib.import_module(f"duckdb_extension_{name}")  # INSTALL would ask the network
+        package = importlib.import_module(f"duckdb_extension_{name}")  # INSTALL would use the network
         (file,) = Path(str(package.__file__)).parent.rglob(f"{name}.duckdb_extension")
         connection.load_extension(str(file))
     return connection.sql(select)

@@ -1,4 +1,4 @@
-"""Reads Delta tables of the simplest kind: a whole reader under test, of the standard library and pyarrow."""
+"""A complete reader under test for the simplest Delta tables, with only the standard library and pyarrow."""
 
 import json
 import sys
@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 
 
 def read(table, columns):
-    """The rows of the newest version, as a table of pyarrow."""
+    """Return the rows of the newest version as a table of pyarrow."""
     commits = sorted(Path(table["location"], "_delta_log").glob("*.json"))
     if table["format"] != "delta" or table["at"] or [int(c.stem) for c in commits] != list(range(len(commits))):
         raise NotImplementedError("only the newest version of Delta tables whose log is JSON from the first commit on")

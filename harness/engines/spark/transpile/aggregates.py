@@ -444,7 +444,7 @@ def window_function(expressions: Expressions, node: exp.Expr) -> TypedSql | None
         nulls = " IGNORE NULLS" if isinstance(call, exp.IgnoreNulls) else ""
         call = call.this
     if isinstance(call, _IN_ORDER) and node.args.get("order") is None:
-        raise refusal(node, "a place in a window without an order", "add ORDER BY to the window")
+        raise refusal(node, "a position in an unordered window", "add ORDER BY to the window")
     match call:
         case _ if type(call) in _RANKS:
             rank, type_ = _RANKS[type(call)]
@@ -454,7 +454,7 @@ def window_function(expressions: Expressions, node: exp.Expr) -> TypedSql | None
         case exp.Lag() | exp.Lead():
             offset = call.args.get("offset")
             if offset is not None and (not isinstance(offset, exp.Literal) or offset.is_string):
-                raise refusal(call, "an offset that is no literal")
+                raise refusal(call, "an offset that is not a literal")
             shown = [call.this, *filter(None, [call.args.get("default")])]
             texts, type_ = with_common_type(map(expressions.translate, shown), call.sql_name())
             arguments = [texts[0], "1" if offset is None else offset.name, *texts[1:]]
@@ -486,7 +486,7 @@ def _over(expressions: Expressions, node: exp.Window) -> str:
     if frame is not None and any(isinstance(frame.args.get(end), exp.Interval) for end in _BOUNDS):
         value = expressions.translate(items[0].this) if len(items) == 1 else None
         if value is None or not is_moment(value.type):
-            raise refusal(node, "a RANGE of an interval over what is no date or timestamp")
+            raise refusal(node, "a RANGE of an interval over a value that is not a date or timestamp")
         sql = f"CAST({value.sql} AS TIMESTAMP_NTZ)" if isinstance(value.type, dt.DateType) else value.sql
         parts.append(f"ORDER BY {sql}{direction(items[0])}")
     elif order is not None:

@@ -238,7 +238,7 @@ def result_columns(query: SparkQuery, described: Sequence[tuple[str, str]]) -> t
     )
     if len(names) != len(query.names) or not all(alike):
         raise UnsupportedError(
-            f"Cannot run the query on Spark: DuckDB gives the columns {', '.join(names)}, "
+            f"Cannot run the query on Spark: DuckDB returns the columns {', '.join(names)}, "
             f"not {', '.join(name or '?' for name in query.names)}"
         )
     return tuple(
@@ -275,7 +275,7 @@ def _agreed_field(name: str, type_: dt.Type, shown: str) -> dt.Type:
     expected = dt.DecimalType(int(found[1]), int(found[2])) if found is not None else _SHOWN_TYPES.get(shown)
     match type_, expected:
         case dt.OpaqueType(), None:
-            raise UnsupportedError(f"Cannot give out column {name} of type {shown} on Spark: use epoch() or a cast")
+            raise UnsupportedError(f"Cannot return column {name} of type {shown} on Spark: use epoch() or a cast")
         case own, None if isinstance(own, _ALIKE) and shown != '"NULL"':
             raise UnsupportedError(f"Cannot run the query on Spark: column {name} is {shown} on DuckDB, not {type_}")
         case (_, None) | (dt.UnknownType(), _):

@@ -49,7 +49,7 @@ def output_of(item: exp.Expr, columns: tuple[Output, ...]) -> Output | None:
         return None
     named = [c for c in columns if c.name is not None and c.name.casefold() == subject.name.casefold()]
     if len(named) > 1:
-        raise refusal(item, "an order by one of several columns of a name")
+        raise refusal(item, "an order by a name that several columns have")
     return named[0] if named else None
 
 
@@ -57,7 +57,7 @@ def by_output(item: exp.Expr, columns: tuple[Output, ...]) -> str:
     """Translate an item of ORDER BY that is a column of the result."""
     output = output_of(item, columns)
     if output is None:
-        raise refusal(item, "an order by what is no column of the result")
+        raise refusal(item, "an order by something other than a result column")
     check_ordered(item, output.type)
     return f"{output.sql}{direction(item)}"
 
@@ -148,7 +148,7 @@ def _works_on_results(select: exp.Select) -> bool:
     if True not in are_keys:
         return True
     if with_windows or False in are_keys:
-        raise refusal(select, "UNNEST as a key and of what is grouped", "unnest in a query around it")
+        raise refusal(select, "UNNEST of both keys and grouped values", "unnest in a query around it")
     return False
 
 

@@ -173,7 +173,7 @@ def _in(expressions: Expressions, node: exp.In) -> str:
     if node.args.get("field") is not None:
         found = nested.contains(Call(expressions, node, "IN", (node.args["field"], node.this)))
         if found is None:
-            raise refusal(node, "IN what is no list")
+            raise refusal(node, "IN of a value that is not a list")
         return found.sql
     query = node.args.get("query")
     if isinstance(node.this, exp.Tuple) and query is None:
@@ -181,7 +181,7 @@ def _in(expressions: Expressions, node: exp.In) -> str:
         items = []
         for item in node.expressions:
             if not isinstance(item, exp.Tuple) or len(item.expressions) != len(node.this.expressions):
-                raise refusal(node, "IN of a tuple and what is none")
+                raise refusal(node, "IN of a tuple and a value that is not a tuple")
             items.append(_same_tuple(expressions, node, node.this, item))
         return f"({' OR '.join(items)})"
     if query is not None:
@@ -245,11 +245,11 @@ def _like(expressions: Expressions, node: exp.Like | exp.ILike, escape: exp.Expr
         return "CAST(NULL AS BOOLEAN)"
     text = pattern.text
     if subject.type != TEXT or text is None:
-        raise refusal(node, "LIKE with a pattern that is no literal")
+        raise refusal(node, "LIKE with a pattern that is not a literal")
     if isinstance(node, exp.Like):
         return f"({subject.sql} LIKE {spark_text.text(_pattern(node, text, escape))})"
     if not text.isascii():
-        raise refusal(node, "ILIKE with letters beyond ASCII", "use LIKE")
+        raise refusal(node, "ILIKE with non-ASCII letters", "use LIKE")
     like = spark_text.text(_pattern(node, text.lower(), escape))
     return f"(TRANSLATE({subject.sql}, {_CAPITALS}, {_SMALL}) LIKE {like})"
 

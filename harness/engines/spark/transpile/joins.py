@@ -200,7 +200,7 @@ class PivotClause:
     def select(self, columns: Sequence[str | None]) -> exp.Query:
         """Return an equivalent SELECT over a relation with these columns."""
         if len(self.fields) != 1 or not isinstance(self.fields[0], exp.In) or not self.outputs:
-            raise refusal(self.node, "a PIVOT by what it does not name", "name one column and its values: k IN (1, 2)")
+            raise refusal(self.node, "a PIVOT without explicit values", "name one column and its values: k IN (1, 2)")
         if self.fields[0].args.get("query") is not None or None in columns or len(set(columns)) != len(columns):
             raise refusal(self.node)
         names = [str(name) for name in columns]
@@ -219,7 +219,7 @@ class PivotClause:
         shown: list[exp.Expr] = list(keys)
         for value in field.expressions:
             if not isinstance(value, exp.Literal | exp.Boolean):
-                raise refusal(self.node, "a PIVOT by a value that is no literal")
+                raise refusal(self.node, "a PIVOT by a value that is not a literal")
             label = value.name if isinstance(value, exp.Literal) else str(value.this).lower()
             for output in self.outputs:
                 call, name = output.unalias(), None
@@ -246,7 +246,7 @@ class PivotClause:
             for part in field.expressions
         ]
         if any(not isinstance(column, exp.Column) or isinstance(column.this, exp.Star) for column, _ in parts):
-            raise refusal(self.node, "an UNPIVOT of what is no column")
+            raise refusal(self.node, "an UNPIVOT of an expression that is not a column")
         unpivoted = {column.name.casefold() for column, _ in parts}
         others = [exp.column(n, quoted=True) for n in columns if n.casefold() not in unpivoted]
         result: exp.Query | None = None
@@ -284,7 +284,7 @@ def join(node: exp.Join, sql: str, source: Relation, scope: NameScope, expressio
         node.set("using", [exp.to_identifier(name, quoted=True) for name in names])
     side, kind = node.side, node.kind
     if scope.conditions and side in ("RIGHT", "FULL"):
-        raise refusal(node, f"a {side} JOIN behind one whose condition names a query around")
+        raise refusal(node, f"a {side} JOIN after a join whose condition uses an outer query")
     if node.method or kind not in ("", "INNER", "CROSS", "OUTER", "SEMI", "ANTI") or side not in _SIDES:
         raise refusal(node, f"a {' '.join(filter(None, (node.method, side, kind)))} JOIN")
     if kind in ("SEMI", "ANTI"):
@@ -337,7 +337,7 @@ def _condition(on: exp.Expr, source: Relation, scope: NameScope, expressions: Ex
             text = expressions.translate(node).sql
             sides = {other is source for other in scope.sources if f"{other.alias}." in text}
             if len(sides) > 1:
-                raise refusal(node, "a query in the condition of a JOIN that is about both of its sides")
+                raise refusal(node, "a subquery in a JOIN condition that uses both sides")
     return expressions.boolean(on)
 
 
@@ -419,7 +419,7 @@ class FromClause:
                 raise refusal(item, "a join inside a join")
             sql, source = self._source(item.this, scope)
             if sql.startswith("LATERAL ") and (item.side in ("RIGHT", "FULL") or item.kind in ("SEMI", "ANTI")):
-                raise refusal(item, f"a {item.side or item.kind} JOIN of what names columns to its left")
+                raise refusal(item, f"a {item.side or item.kind} JOIN of a relation that uses columns to its left")
             text += join(item, sql, source, scope, expressions)
         return text
 

@@ -53,7 +53,7 @@ def positive_literal(call: exp.Expr, node: exp.Expr, what: str = "a number") -> 
     """
     literal = literal_of(node)
     if literal is None or literal.kind is not LiteralKind.INTEGER or not 0 < literal.value < 2**31:
-        raise refusal(call, f"{what} that is no literal from 1 on")
+        raise refusal(call, f"{what} that is not a literal of 1 or more")
     return int(literal.value)
 
 
@@ -134,7 +134,7 @@ def fractions(call: Aggregate, node: exp.Expr) -> list[Decimal]:
             or literal.kind not in (LiteralKind.DECIMAL, LiteralKind.INTEGER)
             or not 0 <= literal.value <= 1
         ):
-            raise refusal(call.node, "a quantile that no literal from 0 to 1 names")
+            raise refusal(call.node, "a quantile that is not a literal from 0 to 1")
         found.append(Decimal(literal.value))
     if not found:
         raise refusal(call.node)

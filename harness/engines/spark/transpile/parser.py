@@ -239,14 +239,14 @@ _CERTAIN: dict[type[exp.Expr], frozenset[str]] = {
 }
 """Nodes with the same meaning, and their allowed arguments besides `_ARGUMENTS`."""
 _WHY = {
-    exp.Avg: "the type and digits of an average are others",
-    exp.Cast: "what a cast takes and rounds depends on types",
-    exp.Count: "count of several columns leaves out nulls in Spark alone",
-    exp.Div: "the digits of a quotient of decimals are others",
+    exp.Avg: "the type and digits of an average differ",
+    exp.Cast: "the engines accept and round different values in a cast",
+    exp.Count: "count of several columns skips nulls only in Spark",
+    exp.Div: "the digits of a quotient of decimals differ",
     exp.Join: "write the join with ON",
-    exp.Like: "its pattern may hold a backslash, an escape in Spark alone",
-    exp.Limit: "which of several rows comes first is open",
-    exp.Literal: "its type is another",
+    exp.Like: "its pattern may contain a backslash, which is an escape only in Spark",
+    exp.Limit: "each engine may return different rows",
+    exp.Literal: "its type differs",
 }
 
 
@@ -263,7 +263,7 @@ def to_duckdb(query: str) -> str:
         raise RequestError(f"Cannot parse the query as Spark's: {' '.join(str(error).split())}") from error
     if "\\" in query:
         raise UnsupportedError(
-            "Cannot be sure that a text with a backslash means the same on DuckDB: it is an escape in Spark alone",
+            "Cannot be sure that a text with a backslash means the same on DuckDB: it is an escape only in Spark",
             cause="UncertainQuery",
         )
     for node in tree.walk(prune=_is_date):
@@ -272,9 +272,7 @@ def to_duckdb(query: str) -> str:
             raise _uncertain_order(node, next(why, "it is not known to mean the same"))
     for select in tree.find_all(exp.Select):
         if select.args.get("joins") and any(each.is_star for each in select.expressions):
-            raise _uncertain_order(
-                select.expressions[0], "columns of a join have other names on each engine: name them"
-            )
+            raise _uncertain_order(select.expressions[0], "the engines name columns of a join differently: name them")
         aliases = {each.alias.casefold() for each in select.expressions if isinstance(each, exp.Alias)}
         clauses = filter(None, map(select.args.get, ("where", "group", "having")))
         for column in (column for clause in clauses for column in clause.find_all(exp.Column)):

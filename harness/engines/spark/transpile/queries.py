@@ -106,7 +106,7 @@ def _by_name(node: exp.Expr, *sides: LoweredSparkQuery) -> list[LoweredSparkQuer
     """Return both sides with the columns of either. A column that a side lacks is null."""
     named = [{c.name.casefold(): c for c in side.columns if c.name is not None} for side in sides]
     if any(len(own) < len(side.columns) for own, side in zip(named, sides, strict=True)):
-        raise refusal(node, "BY NAME of columns without a name of their own", "name them with AS")
+        raise refusal(node, "BY NAME of columns without explicit names", "name them with AS")
     every = {**named[0], **{name: column for name, column in named[1].items() if name not in named[0]}}
     aligned = []
     for side, own in zip(sides, named, strict=True):
@@ -290,7 +290,7 @@ class _Queries:
             end = clauses.ends([f"{item.column or item.value.sql}{item.direction}" for item in items], node)
             return LoweredSparkQuery(f"{start}SELECT {distinct}{', '.join(shown)}{source}{end}", columns)
         if distinct and hidden:
-            raise refusal(node, "an order by what is no column of the result")
+            raise refusal(node, "an order by something other than a result column")
         # Spark cannot order by an aggregate or window function outside the projection, so rows are chosen in an outer
         # query.
         shown += [f"{sql} AS {name}" for sql, name in hidden.items()]
@@ -341,7 +341,7 @@ class _Queries:
 
         def alias(node: exp.Expr) -> TypedSql:
             if id(node) in pending:
-                raise refusal(node, "an alias that is made of itself")
+                raise refusal(node, "an alias that refers to itself")
             pending.add(id(node))
             try:
                 return expressions.translate(node)

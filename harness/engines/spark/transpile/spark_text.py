@@ -123,7 +123,7 @@ def type_name(type_: dt.Type) -> str:
             raise UnsupportedError(f"Cannot use values of type {type_} in Spark's SQL")
 
 
-_ANY = "run it on DuckDB, or write the query for Spark and say dialect='spark'"
+_ANY = "run it on DuckDB, or write the query for Spark and pass dialect='spark'"
 
 
 def refusal(node: exp.Expr, what: str | None = None, instead: str | None = None) -> UnsupportedError:
@@ -142,7 +142,7 @@ def refusal(node: exp.Expr, what: str | None = None, instead: str | None = None)
     what = what or ("this" if called is None else f"{called[0].lower()}()")
     shown = shown if len(shown) <= 80 else shown[:77] + "..."
     return UnsupportedError(
-        f"Cannot run {what} on Spark with certainly the same rows as on DuckDB, in: {shown}; "
+        f"Cannot run {what} on Spark, because its rows may differ from DuckDB's, in: {shown}; "
         f"{f'{instead}, ' if instead else ''}{_ANY}",
         options=("dialect",),
     )

@@ -9,10 +9,10 @@ import org.apache.spark.QueryContext;
 import org.apache.spark.sql.AnalysisException;
 import org.apache.spark.unsafe.Platform;
 
-/** Questions to Python: a request is JSON, and so is the answer, but for a plan, which is a Dataset. */
+/** Requests to Python. Requests and answers are JSON, except that the answer for a plan is a Dataset. */
 public final class Answers {
     private static final ObjectMapper JSON = new ObjectMapper();
-    private static final String CONDITION = "_LEGACY_ERROR_USER_RAISED_EXCEPTION"; // the one that is all message
+    private static final String CONDITION = "_LEGACY_ERROR_USER_RAISED_EXCEPTION"; // its text is only the message
     private static volatile BiFunction python;
 
     private Answers() {}
@@ -28,25 +28,25 @@ public final class Answers {
         return request;
     }
 
-    /** The answer; its `error` is thrown. */
+    /** Returns the answer, or throws its `error`. */
     static JsonNode ask(Map request, Object more) {
-        return (JsonNode) told(call(request, more));
+        return (JsonNode) parse(call(request, more));
     }
 
     static JsonNode ask(Map request) {
         return ask(request, null);
     }
 
-    /** The answer that is no text. */
+    /** Returns the answer to a request for a plan. */
     static Object get(Map request) {
         Object answer = call(request, null);
-        return answer instanceof String ? told(answer) : answer;
+        return answer instanceof String ? parse(answer) : answer;
     }
 
     private static Object call(Map request, Object more) {
         BiFunction function = python;
         if (function == null) {
-            throw new IllegalStateException("harness no longer answers: the Python process that registered is gone");
+            throw new IllegalStateException("harness no longer answers: its Python process has ended");
         }
         try {
             return function.apply(JSON.writeValueAsString(request), more);
@@ -55,20 +55,20 @@ public final class Answers {
         }
     }
 
-    private static Object told(Object answer) {
-        JsonNode told;
+    private static Object parse(Object answer) {
+        JsonNode parsed;
         try {
-            told = JSON.readTree((String) answer);
+            parsed = JSON.readTree((String) answer);
         } catch (java.io.IOException error) {
             throw new IllegalStateException(error);
         }
-        if (told.has("error")) {
-            throw failure(told.get("error").asText());
+        if (parsed.has("error")) {
+            throw failure(parsed.get("error").asText());
         }
-        return told;
+        return parsed;
     }
 
-    /** Unchecked to Java's eyes: Spark's own callers know this one everywhere. */
+    /** Returns an exception that Java does not check. Spark's callers handle it everywhere. */
     static RuntimeException failure(String message) {
         scala.collection.immutable.Map parameters =
             (scala.collection.immutable.Map) scala.collection.immutable.Map$.MODULE$.empty();

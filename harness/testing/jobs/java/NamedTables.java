@@ -22,7 +22,7 @@ import org.apache.spark.sql.connector.expressions.Transform;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
-/** A catalog of Spark whose tables Python knows: the job's sources, their metadata tables, and its writes. */
+/** A Spark catalog whose tables are in Python: the job's sources, their metadata tables, and its writes. */
 public class NamedTables implements StagingTableCatalog, SupportsNamespaces {
     private String name;
     private String session;
@@ -45,33 +45,33 @@ public class NamedTables implements StagingTableCatalog, SupportsNamespaces {
     }
 
     private Table loaded(Map request, Identifier table) throws NoSuchTableException {
-        JsonNode told = Answers.ask(request);
-        if (told.has("missing")) {
+        JsonNode answer = Answers.ask(request);
+        if (answer.has("missing")) {
             return otherwise(table);
         }
-        return new PlannedTable(session, told, identities(told.get("partitioning")));
+        return new PlannedTable(session, answer, identities(answer.get("partitioning")));
     }
 
     private static Transform[] identities(JsonNode columns) {
-        Transform[] found = new Transform[columns == null ? 0 : columns.size()];
-        for (int i = 0; i < found.length; i++) {
-            found[i] = Expressions.identity(((JsonNode) columns.get(i)).asText());
+        Transform[] result = new Transform[columns == null ? 0 : columns.size()];
+        for (int i = 0; i < result.length; i++) {
+            result[i] = Expressions.identity(((JsonNode) columns.get(i)).asText());
         }
-        return found;
+        return result;
     }
 
-    /** Partitioning as text, `days(ts)`. */
+    /** Returns the partitioning as text, for example `days(ts)`. */
     private static List described(Transform[] transforms) {
-        ArrayList found = new ArrayList();
+        ArrayList result = new ArrayList();
         for (int i = 0; i < transforms.length; i++) {
-            found.add(transforms[i].name().equals("identity")
+            result.add(transforms[i].name().equals("identity")
                 ? transforms[i].references()[0].describe()
                 : transforms[i].describe());
         }
-        return found;
+        return result;
     }
 
-    /** A table that Python does not know. */
+    /** A table that Python does not have. */
     Table otherwise(Identifier table) throws NoSuchTableException {
         throw new NoSuchTableException(table);
     }
@@ -158,21 +158,21 @@ public class NamedTables implements StagingTableCatalog, SupportsNamespaces {
         Map request = Answers.request(what, session);
         request.put("catalog", name);
         request.put("namespace", namespace);
-        JsonNode told = Answers.ask(request).get("names");
-        ArrayList found = new ArrayList();
-        for (int i = 0; i < told.size(); i++) {
-            found.add(((JsonNode) told.get(i)).asText());
+        JsonNode answer = Answers.ask(request).get("names");
+        ArrayList result = new ArrayList();
+        for (int i = 0; i < answer.size(); i++) {
+            result.add(((JsonNode) answer.get(i)).asText());
         }
-        return found;
+        return result;
     }
 
     public Identifier[] listTables(String[] namespace) {
         List names = names("tables", namespace);
-        Identifier[] found = new Identifier[names.size()];
-        for (int i = 0; i < found.length; i++) {
-            found[i] = new TableName(namespace, (String) names.get(i));
+        Identifier[] result = new Identifier[names.size()];
+        for (int i = 0; i < result.length; i++) {
+            result[i] = new TableName(namespace, (String) names.get(i));
         }
-        return found;
+        return result;
     }
 
     public String[][] listNamespaces() {
@@ -181,12 +181,12 @@ public class NamedTables implements StagingTableCatalog, SupportsNamespaces {
 
     public String[][] listNamespaces(String[] parent) {
         List names = names("namespaces", parent);
-        String[][] found = new String[names.size()][];
-        for (int i = 0; i < found.length; i++) {
-            found[i] = (String[]) java.util.Arrays.copyOf(parent, parent.length + 1);
-            found[i][parent.length] = (String) names.get(i);
+        String[][] result = new String[names.size()][];
+        for (int i = 0; i < result.length; i++) {
+            result[i] = (String[]) java.util.Arrays.copyOf(parent, parent.length + 1);
+            result[i][parent.length] = (String) names.get(i);
         }
-        return found;
+        return result;
     }
 
     public String[] defaultNamespace() {
@@ -206,6 +206,6 @@ public class NamedTables implements StagingTableCatalog, SupportsNamespaces {
     public void alterNamespace(String[] namespace, NamespaceChange[] changes) {}
 
     public boolean dropNamespace(String[] namespace, boolean cascade) {
-        throw Answers.failure("Cannot drop a namespace: a test's tables are not its job's to drop");
+        throw Answers.failure("Cannot drop a namespace: a job cannot drop the tables of its test");
     }
 }

@@ -15,17 +15,17 @@ import org.apache.spark.sql.sources.DataSourceRegister;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
-/** `spark.read.format("iceberg" | "delta")` and `df.write.format(...)`, by the path or name that is loaded. */
+/** `spark.read.format("iceberg" | "delta")` and `df.write.format(...)`, by path or name. */
 public abstract class PathSource implements TableProvider, CreatableRelationProvider, DataSourceRegister {
-    private PlannedTable found;
+    private PlannedTable table;
 
     private String session() {
-        scala.Option found = SparkSession.active().conf().getOption("spark.sql.catalog." + shortName() + ".harness");
-        if (found.isEmpty()) {
+        scala.Option setting = SparkSession.active().conf().getOption("spark.sql.catalog." + shortName() + ".harness");
+        if (setting.isEmpty()) {
             throw Answers.failure(
                 "harness reads no " + shortName() + " tables in this session: call harness.testing.SparkJob.on(spark) first");
         }
-        return (String) found.get();
+        return (String) setting.get();
     }
 
     private PlannedTable opened(Map options) {
@@ -37,13 +37,13 @@ public abstract class PathSource implements TableProvider, CreatableRelationProv
     }
 
     public StructType inferSchema(CaseInsensitiveStringMap options) {
-        found = opened(options.asCaseSensitiveMap());
-        return found.schema();
+        table = opened(options.asCaseSensitiveMap());
+        return table.schema();
     }
 
     public Table getTable(StructType schema, Transform[] partitioning, Map options) {
-        // Only a read asks for the schema before. A write goes on to createRelation, whatever stands at the path.
-        return found == null ? (Table) new Target(shortName(), schema) : found;
+        // Only a read requests the schema. A write continues with createRelation, whatever is at the path.
+        return table == null ? (Table) new Target(shortName(), schema) : table;
     }
 
     public boolean supportsExternalMetadata() {

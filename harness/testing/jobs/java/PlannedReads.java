@@ -12,16 +12,16 @@ import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2ScanRelation;
 
 /**
- * Puts harness's frame in the place of a scan, when columns and filters were pushed into it.
+ * Replaces a scan by harness's DataFrame, after columns and filters were pushed into the scan.
  *
- * Later it would be too late: adaptive execution wants joins, of which deletes may be made, in the logical plan.
+ * This cannot happen later: deletes may become joins, which adaptive execution needs in the logical plan.
  */
 public final class PlannedReads extends Rule {
     public TreeNode apply(TreeNode plan) {
         return plan.transformDown(new Reads());
     }
 
-    /** Adds the rule to a session, once. */
+    /** Adds the rule to a session once. */
     public static void addTo(SparkSession session) {
         scala.collection.immutable.Seq rules = session.experimental().extraOptimizations();
         scala.collection.Iterator each = rules.iterator();

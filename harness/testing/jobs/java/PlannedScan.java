@@ -21,7 +21,7 @@ import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 import org.apache.spark.unsafe.types.UTF8String;
 
-/** The columns and filters that a query has on a table. Spark applies all filters again: they only skip files. */
+/** The columns and filters of a query on a table. Spark applies all filters again, so they only skip files. */
 public final class PlannedScan implements ScanBuilder, Scan, SupportsPushDownV2Filters, SupportsPushDownRequiredColumns {
     private final PlannedTable table;
     private final CaseInsensitiveStringMap options;
@@ -29,7 +29,7 @@ public final class PlannedScan implements ScanBuilder, Scan, SupportsPushDownV2F
     private Predicate[] filters = new Predicate[0];
     private StructType wanted;
 
-    /** isWhole: rows that no filter keeps are wanted too, as of a table whose rows are written anew. */
+    /** isWhole: rows that the filters exclude are needed too, because the whole table is rewritten. */
     PlannedScan(PlannedTable table, CaseInsensitiveStringMap options, boolean isWhole) {
         this.table = table;
         this.options = options;
@@ -46,7 +46,7 @@ public final class PlannedScan implements ScanBuilder, Scan, SupportsPushDownV2F
         return filters;
     }
 
-    /** Whole columns: parts of structs that are not asked for are left out by the optimizer above the frame. */
+    /** Selects whole columns. The optimizer removes unused struct fields above the DataFrame. */
     public void pruneColumns(StructType required) {
         ArrayList kept = new ArrayList();
         for (int i = 0; i < required.length(); i++) {
@@ -72,7 +72,7 @@ public final class PlannedScan implements ScanBuilder, Scan, SupportsPushDownV2F
             "This session has lost harness's rule: read the tables in the session that SparkJob.on was given");
     }
 
-    /** The rows, planned by Python: a frame with just the columns of `readSchema`. */
+    /** Returns the rows as Python plans them: a DataFrame with the columns of `readSchema`. */
     Dataset frame() {
         Map request = Answers.request("plan", table.session);
         request.put("table", table.number);
@@ -81,48 +81,48 @@ public final class PlannedScan implements ScanBuilder, Scan, SupportsPushDownV2F
             names.add(wanted.fields()[i].name());
         }
         request.put("columns", names);
-        request.put("filters", described(filters));
+        request.put("filters", describe(filters));
         request.put("options", options.asCaseSensitiveMap());
         return (Dataset) Answers.get(request);
     }
 
-    /** Filters as lists and maps, for JSON; Python need not know an empty map. */
-    private static List described(Predicate[] filters) {
-        ArrayList found = new ArrayList();
+    /** Returns filters as lists and maps for JSON. An unsupported expression is an empty map. */
+    private static List describe(Predicate[] filters) {
+        ArrayList descriptions = new ArrayList();
         for (int i = 0; i < filters.length; i++) {
-            found.add(described(filters[i]));
+            descriptions.add(describe(filters[i]));
         }
-        return found;
+        return descriptions;
     }
 
-    private static Map described(Expression expression) {
-        LinkedHashMap told = new LinkedHashMap();
+    private static Map describe(Expression expression) {
+        LinkedHashMap description = new LinkedHashMap();
         if (expression instanceof NamedReference) {
-            told.put("column", ((NamedReference) expression).fieldNames());
+            description.put("column", ((NamedReference) expression).fieldNames());
         } else if (expression instanceof Literal) {
             return literal((Literal) expression);
         } else if (expression instanceof Predicate) {
-            told.put("op", ((Predicate) expression).name());
+            description.put("op", ((Predicate) expression).name());
             Expression[] children = expression.children();
             ArrayList parts = new ArrayList();
             for (int i = 0; i < children.length; i++) {
-                parts.add(described(children[i]));
+                parts.add(describe(children[i]));
             }
-            told.put("parts", parts);
+            description.put("parts", parts);
         }
-        return told;
+        return description;
     }
 
-    /** A value as Catalyst has it: days, micros, unscaled numbers; of text, so that no number loses digits. */
+    /** Returns a Catalyst value (days, micros, unscaled numbers) as text, so that numbers keep all digits. */
     private static Map literal(Literal literal) {
         Object value = literal.value();
         boolean isNumber = value instanceof Number || value instanceof Boolean || value instanceof Decimal;
         if (!isNumber && !(value instanceof UTF8String)) {
             return Collections.emptyMap();
         }
-        LinkedHashMap told = new LinkedHashMap();
-        told.put("value", value.toString());
-        told.put("type", literal.dataType().simpleString());
-        return told;
+        LinkedHashMap description = new LinkedHashMap();
+        description.put("value", value.toString());
+        description.put("type", literal.dataType().simpleString());
+        return description;
     }
 }

@@ -19,7 +19,7 @@ import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
-/** A table that Python opened, under its number there. Rows are read as `PlannedReads` says, written as `TestWrite`. */
+/** A table that Python opened under a number. `PlannedReads` replaces its reads, and `TestWrite` records writes. */
 public class PlannedTable implements SupportsRead, SupportsWrite, SupportsRowLevelOperations, StagedTable {
     final String session;
     final String number;
@@ -30,18 +30,18 @@ public class PlannedTable implements SupportsRead, SupportsWrite, SupportsRowLev
     private final boolean isWritable;
     private final Transform[] partitioning;
 
-    PlannedTable(String session, JsonNode told) {
-        this(session, told, new Transform[0]);
+    PlannedTable(String session, JsonNode answer) {
+        this(session, answer, new Transform[0]);
     }
 
-    PlannedTable(String session, JsonNode told, Transform[] partitioning) {
+    PlannedTable(String session, JsonNode answer, Transform[] partitioning) {
         this.session = session;
-        this.number = told.get("table").asText();
-        this.key = told.get("key").asText();
-        this.name = told.get("name").asText();
-        this.isUnknown = told.get("schema").isNull();
-        this.isWritable = told.get("writable").asBoolean();
-        this.schema = isUnknown ? new StructType() : (StructType) DataType.fromJson(told.get("schema").asText());
+        this.number = answer.get("table").asText();
+        this.key = answer.get("key").asText();
+        this.name = answer.get("name").asText();
+        this.isUnknown = answer.get("schema").isNull();
+        this.isWritable = answer.get("writable").asBoolean();
+        this.schema = isUnknown ? new StructType() : (StructType) DataType.fromJson(answer.get("schema").asText());
         this.partitioning = partitioning;
     }
 
@@ -58,31 +58,31 @@ public class PlannedTable implements SupportsRead, SupportsWrite, SupportsRowLev
     }
 
     public Set capabilities() {
-        HashSet found = new HashSet();
-        found.add(TableCapability.BATCH_READ);
+        HashSet result = new HashSet();
+        result.add(TableCapability.BATCH_READ);
         if (isWritable) {
-            found.add(TableCapability.BATCH_WRITE);
-            found.add(TableCapability.TRUNCATE);
-            found.add(TableCapability.OVERWRITE_BY_FILTER);
-            found.add(TableCapability.OVERWRITE_DYNAMIC);
-            found.addAll(evolving());
+            result.add(TableCapability.BATCH_WRITE);
+            result.add(TableCapability.TRUNCATE);
+            result.add(TableCapability.OVERWRITE_BY_FILTER);
+            result.add(TableCapability.OVERWRITE_DYNAMIC);
+            result.addAll(evolving());
         }
         if (isUnknown) {
-            found.add(TableCapability.ACCEPT_ANY_SCHEMA);
+            result.add(TableCapability.ACCEPT_ANY_SCHEMA);
         }
-        return found;
+        return result;
     }
 
-    /** Since Spark 4.1: without it, a MERGE WITH SCHEMA EVOLUTION drops new columns; with it, the catalog is asked and refuses. */
+    /** Since Spark 4.1. Without it, MERGE WITH SCHEMA EVOLUTION drops new columns; with it, the catalog refuses it. */
     private static Set evolving() {
-        HashSet found = new HashSet();
+        HashSet result = new HashSet();
         TableCapability[] known = TableCapability.values();
         for (int i = 0; i < known.length; i++) {
             if (known[i].name().equals("AUTOMATIC_SCHEMA_EVOLUTION")) {
-                found.add(known[i]);
+                result.add(known[i]);
             }
         }
-        return found;
+        return result;
     }
 
     public ScanBuilder newScanBuilder(CaseInsensitiveStringMap options) {
@@ -96,7 +96,7 @@ public class PlannedTable implements SupportsRead, SupportsWrite, SupportsRowLev
     public RowLevelOperationBuilder newRowLevelOperationBuilder(RowLevelOperationInfo info) {
         try {
             Class.forName("org.apache.spark.sql.execution.datasources.v2.DataWithProjectionWritingSparkTask");
-        } catch (ClassNotFoundException missing) { // Spark 4.0 gives writers the rows with a column of its own in front
+        } catch (ClassNotFoundException missing) { // Spark 4.0 adds a column before the rows that it passes to writers
             throw Answers.failure("Cannot " + info.command() + " rows of " + name + " on Spark 4.0: use a newer pyspark, "
                 + "or overwrite the table with a DataFrame of its new rows");
         }
@@ -109,7 +109,7 @@ public class PlannedTable implements SupportsRead, SupportsWrite, SupportsRowLev
         Answers.ask(request);
     }
 
-    public void abortStagedChanges() {} // rows that are not committed are nobody's
+    public void abortStagedChanges() {} // uncommitted rows are ignored
 
     public boolean equals(Object other) {
         return other instanceof PlannedTable && key.equals(((PlannedTable) other).key);

@@ -7,7 +7,7 @@ import org.apache.spark.sql.connector.write.RowLevelOperationBuilder;
 import org.apache.spark.sql.connector.write.WriteBuilder;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
-/** MERGE, UPDATE and DELETE: Spark makes the table's new rows of all its rows, and the write takes the place of them. */
+/** MERGE, UPDATE and DELETE: Spark computes all new rows of the table, and the write replaces all old rows. */
 final class RowChanges implements RowLevelOperation, RowLevelOperationBuilder {
     private final PlannedTable table;
     private final RowLevelOperation.Command command;

@@ -4,7 +4,7 @@ import org.apache.spark.sql.SQLContext;
 import org.apache.spark.sql.sources.BaseRelation;
 import org.apache.spark.sql.types.StructType;
 
-/** The answer to Spark about saved rows; nobody reads it. */
+/** The relation that Spark receives after rows are saved. It is never read. */
 final class Saved extends BaseRelation {
     private final SQLContext context;
     private final StructType schema;

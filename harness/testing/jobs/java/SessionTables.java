@@ -14,7 +14,7 @@ import org.apache.spark.sql.connector.catalog.Table;
 import org.apache.spark.sql.connector.catalog.TableCatalog;
 import org.apache.spark.sql.connector.catalog.functions.UnboundFunction;
 
-/** `spark_catalog`: harness's tables before those of Spark's own session catalog. */
+/** `spark_catalog`: harness's tables, and then the tables of Spark's own session catalog. */
 public final class SessionTables extends NamedTables implements CatalogExtension {
     private CatalogPlugin delegate;
 
@@ -39,7 +39,7 @@ public final class SessionTables extends NamedTables implements CatalogExtension
         try {
             put(found, ((TableCatalog) delegate).listTables(namespace));
         } catch (NoSuchNamespaceException none) {
-            // only harness knows the namespace
+            // only harness has the namespace
         }
         return (Identifier[]) found.values().toArray(new Identifier[found.size()]);
     }
@@ -63,7 +63,7 @@ public final class SessionTables extends NamedTables implements CatalogExtension
             try {
                 put(found, ((SupportsNamespaces) delegate).listNamespaces());
             } catch (NoSuchNamespaceException none) {
-                // it has none
+                // Spark has no such namespace
             }
         }
         return (String[][]) found.values().toArray(new String[found.size()][]);

@@ -10,9 +10,9 @@ import org.apache.spark.sql.SparkSessionExtensions;
 import org.apache.spark.sql.catalyst.parser.ParserInterface;
 
 /**
- * Statements of Delta that Spark's grammar does not have, as queries on metadata tables.
+ * Delta statements that Spark's grammar lacks, translated to queries on metadata tables.
  *
- * A proxy: the methods of a parser are not the same in all versions of Spark, and all but the text go on as they came.
+ * This is a proxy, because the parser methods differ between Spark versions. It changes only the text.
  */
 public final class Statements implements InvocationHandler {
     private static final Pattern DESCRIBE = Pattern.compile(
@@ -48,7 +48,7 @@ public final class Statements implements InvocationHandler {
         return "SELECT * FROM " + table + ".`describe " + found.group(1).toLowerCase(java.util.Locale.ROOT) + "`" + limit;
     }
 
-    /** All sessions that are made from now on understand them. */
+    /** Adds the statements to all sessions that are created from now on. */
     public static void addTo(SparkSessionExtensions extensions) {
         extensions.injectParser(new Parsers());
     }

@@ -2,7 +2,7 @@ package harness.jobs;
 
 import org.apache.spark.sql.connector.catalog.Identifier;
 
-/** `Identifier.of`, which Janino cannot call: it is a static method of an interface. */
+/** Replaces `Identifier.of`, which Janino cannot call, because it is a static method of an interface. */
 final class TableName implements Identifier {
     private final String[] namespace;
     private final String name;

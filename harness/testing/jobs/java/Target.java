@@ -5,7 +5,7 @@ import java.util.Set;
 import org.apache.spark.sql.connector.catalog.Table;
 import org.apache.spark.sql.types.StructType;
 
-/** The target of a write by path: it can do nothing, so that Spark asks the source itself. */
+/** The target of a write by path. It has no capabilities, so that Spark calls the source itself. */
 final class Target implements Table {
     private final String name;
     private final StructType schema;

@@ -14,7 +14,7 @@ import org.apache.spark.sql.connector.write.WriteBuilder;
 import org.apache.spark.sql.connector.write.WriterCommitMessage;
 import org.apache.spark.sql.execution.datasources.v2.parquet.ParquetWrite;
 
-/** Rows that a job writes: Parquet in a scratch directory, which Python gets to know when all of it is there. */
+/** Rows that a job writes, as Parquet in a scratch directory that is reported to Python once it is complete. */
 public final class TestWrite implements SupportsOverwriteV2, SupportsDynamicOverwrite, Write, BatchWrite {
     private final PlannedTable table;
     private final LogicalWriteInfo info;

@@ -161,7 +161,7 @@ def _series(call: Call) -> TypedSql | None:
 def _numbers(call: Call, values: list[TypedSql]) -> TypedSql:
     step = 1 if len(call.arguments) < 3 else call.value(2).number
     if step is None or step == 0:
-        raise call.refusal(f"{call.name}() with a step that is no literal")
+        raise call.refusal(f"{call.name}() with a step that is not a literal")
     start, end = ("0L" if v is None else BIGINT(v) for v in (values if len(values) == 2 else [None, *values]))
     if call.name == "range":
         end = f"({end} {'-' if step > 0 else '+'} 1L)"
@@ -244,7 +244,7 @@ def _part_name(call: Call, place: int) -> str:
     """Return the part of a date that an argument names. An argument that is not a literal is refused."""
     name = call.value(place).text
     if name is None:
-        raise call.refusal("a part of a date that no literal names")
+        raise call.refusal("a part of a date that is not a literal")
     return _PART.get(name.lower(), name.lower())
 
 

@@ -150,7 +150,7 @@ def slice_list(call: Call, base: TypedSql, first: TypedSql | None, last: TypedSq
     """Return a part of a list or text between two literal indexes, both included."""
     start, end = (1 if first is None else first.number), (None if last is None else last.number)
     if start is None or (end is None and last is not None):
-        raise call.refusal("a slice by what is no literal", "use list_filter() with an index")
+        raise call.refusal("a slice with a bound that is not a literal", "use list_filter() with an index")
     is_text = isinstance(base.type, dt.StringType)
     size = f"{'CHAR_LENGTH' if is_text else 'SIZE'}({base.sql})"
     begin = str(max(start, 1)) if start >= 0 else f"GREATEST({size} {start + 1:+d}, 1)"
@@ -162,7 +162,7 @@ def slice_list(call: Call, base: TypedSql, first: TypedSql | None, last: TypedSq
 def character(call: Call, text: TypedSql, place: TypedSql) -> TypedSql:
     """Return a character of a text by a literal index. Empty if there is no such character."""
     if not place.number:
-        raise call.refusal("a character by what is no literal", "use substring()")
+        raise call.refusal("a character at an index that is not a literal", "use substring()")
     return slice_list(call, text, place, place)
 
 
@@ -292,7 +292,7 @@ def _field(call: Call) -> TypedSql | None:
     """Translate `struct_extract`."""
     name = call.value(1).text
     if name is None:
-        raise call.refusal("a field that no literal names")
+        raise call.refusal("a field name that is not a literal")
     return members(call.value(0), [name], call.node)
 
 
@@ -396,7 +396,7 @@ def _list_aggregate(call: Call) -> TypedSql | None:
     named = call.value(1).text
     function = _AGGREGATES.get(f"list_{str(named).lower()}")
     if function is None:
-        raise call.refusal(f"{call.name} by {named or 'what no literal names'}", _INSTEAD)
+        raise call.refusal(f"{call.name} by {named or 'a name that is not a literal'}", _INSTEAD)
     return function.lower(replace(call, arguments=call.arguments[:1]))
 
 

@@ -69,7 +69,7 @@ def _round(call: Call) -> TypedSql | None:
     value = call.value(0)
     places = call.value(1).number if len(call.arguments) == 2 else 0
     if len(call.arguments) > 2 or places is None:
-        raise call.refusal("round to a number of places that is no literal")
+        raise call.refusal("round to a number of places that is not a literal")
     match value.type:
         case dt.DecimalType(precision=precision, scale=scale) if places >= 0:
             if places >= scale:
@@ -157,7 +157,7 @@ def _shift(call: Call) -> TypedSql | None:
     """Translate `<<` and `>>` by a literal. Spark takes the count modulo the width, in 32 or 64 bits."""
     value, count = call.value(0), call.value(1).number
     if not isinstance(value.type, dt.IntegerType) or count is None or not 0 <= count < value.type.bits:
-        raise call.refusal(f"{call.name} by what is no literal below the width of {value.type}")
+        raise call.refusal(f"{call.name} by a count that is not a literal below the width of {value.type}")
     if call.value(1).type != value.type and value.type.bits < 32:
         raise call.refusal(f"{call.name} of {value.type}", "cast to INTEGER")
     if call.name == ">>":

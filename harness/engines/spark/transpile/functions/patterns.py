@@ -70,10 +70,10 @@ def parse_regex(pattern: str, options: str = "") -> Regex:
         raise RegexError(f"the options {options!r}")
     reader = _RegexReader(pattern, folds="i" in options, lines="s" in options)
     if reader.folds and not pattern.isascii():
-        raise RegexError("letters beyond ASCII where case means nothing")
+        raise RegexError("non-ASCII letters if case is ignored")
     java, empty = reader.alternatives()
     if reader.place < len(pattern):
-        raise RegexError("a parenthesis too many")
+        raise RegexError("an unmatched parenthesis")
     return Regex(java, reader.groups, empty, reader.repeated)
 
 
@@ -91,7 +91,7 @@ def java_replacement(text: str, groups: int, shift: int) -> str:
             # No digit can follow, because digits of the text are escaped.
             result += f"${int(following) + shift}"
         else:
-            raise RegexError(f"\\{following} in what replaces a match")
+            raise RegexError(f"\\{following} in a replacement")
     return result
 
 
@@ -133,7 +133,7 @@ class _RegexReader:
         self.place += len(count)
         numbers = [int(n) if len(n) <= 9 else _MOST_REPEATS + 1 for n in re.findall(r"\d+", count)]
         if empty:
-            raise RegexError("a repetition of what may be empty")
+            raise RegexError("a repetition of a part that may be empty")
         if any(n > _MOST_REPEATS for n in numbers) or numbers == [0] or (len(numbers) > 1 and numbers[0] > numbers[1]):
             raise RegexError(f"the repetition {count}")
         self.repeated |= captured and count != "?"
@@ -255,7 +255,7 @@ def _subject(call: Call) -> str:
 def _regex(call: Call, options: str = "") -> Regex:
     pattern = call.value(1).text
     if pattern is None:
-        raise call.refusal("a regular expression that is no literal")
+        raise call.refusal("a regular expression that is not a literal")
     try:
         return parse_regex(pattern, options)
     except RegexError as error:
@@ -267,7 +267,7 @@ def _options(call: Call, place: int) -> str:
         return ""
     options = call.value(place).text
     if options is None:
-        raise call.refusal("options that are no literal")
+        raise call.refusal("options that are not literals")
     return options
 
 
@@ -281,10 +281,10 @@ def _replace(call: Call) -> TypedSql | None:
     options = _options(call, 3)
     regex, text = _regex(call, options.replace("g", "")), call.value(2).text
     if text is None:
-        raise call.refusal("a replacement that is no literal")
+        raise call.refusal("a replacement that is not a literal")
     if "g" in options:
         if regex.may_be_empty:
-            raise call.refusal("all matches of what may be empty")
+            raise call.refusal("all matches of a pattern that may be empty")
         java, shift = regex.java, 0
     else:
         # Anchored at the start, the pattern matches once, and the text before the first match is kept.
@@ -306,7 +306,7 @@ def _extract(function: str) -> Lowering:
         if group is None or not 0 <= group <= regex.groups or (group > 0 and regex.repeated):
             raise call.refusal("this group of a regular expression")
         if function == "REGEXP_EXTRACT_ALL" and regex.may_be_empty:
-            raise call.refusal("all matches of what may be empty")
+            raise call.refusal("all matches of a pattern that may be empty")
         type_ = TEXT if function == "REGEXP_EXTRACT" else _TEXTS
         return TypedSql(f"{function}({_subject(call)}, {spark_text.text(regex.java)}, {group})", type_)
 
@@ -316,7 +316,7 @@ def _extract(function: str) -> Lowering:
 def _split(call: Call) -> TypedSql | None:
     regex = _regex(call)
     if regex.may_be_empty:
-        raise call.refusal("a split by what may be empty")
+        raise call.refusal("a split by a pattern that may be empty")
     return TypedSql(f"SPLIT({_subject(call)}, {spark_text.text(regex.java)})", _TEXTS)
 
 

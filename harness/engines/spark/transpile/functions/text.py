@@ -75,7 +75,7 @@ def _change_case(name: str) -> Lowering:
         text = VARCHAR(call.value(0))
         if text is None:
             return None
-        message = f"{name.lower()}() of some letters beyond ASCII differs between Spark and DuckDB"
+        message = f"{name.lower()}() of some non-ASCII letters differs between Spark and DuckDB"
         known = f"NOT {text} RLIKE {spark_text.text(f'[^{CASED}]')}"
         # In Java, the case of I depends on the JVM's locale: İ and ı in Turkish.
         letters = "'i', 'I'" if name == "UPPER" else "'I', 'i'"
@@ -90,12 +90,12 @@ def _substring(call: Call) -> TypedSql | None:
     text, start = VARCHAR(call.value(0)), call.value(1)
     count = call.value(2).number if len(call.arguments) > 2 else 2**31 - 1
     if count is None or count < 0:
-        raise call.refusal("a substring whose length is no literal from 0 on", "use left() and right()")
+        raise call.refusal("a substring whose length is not a literal of 0 or more", "use left() and right()")
     if text is None or not isinstance(start.type, dt.IntegerType):
         return None
     first = start.number
     if first is None or first < 0:
-        raise call.refusal("a substring that does not start at a literal from 0 on", "use left() and right()")
+        raise call.refusal("a substring whose start is not a literal of 0 or more", "use left() and right()")
     if len(call.arguments) < 3:
         return TypedSql(f"SUBSTRING({text}, {max(first, 1)})", TEXT)
     length = str(min(count, 2**31 - 1))
@@ -141,7 +141,7 @@ _REVERSED = checked_value(
     "{0}",
     "CHAR_LENGTH({0}) = OCTET_LENGTH({0}) AND NOT CONTAINS({0}, '\\r')",
     "REVERSE({0})",
-    "reverse() of text beyond ASCII goes by graphemes on DuckDB and by code points on Spark",
+    "reverse() of non-ASCII text reverses graphemes on DuckDB and code points on Spark",
 )
 _ALIKE = "cast to VARCHAR where both engines write the same text"
 _SPLIT = "write the separator as a literal that is not empty"

@@ -126,7 +126,7 @@ def _strftime(call: Call) -> TypedSql | None:
     """Translate `strftime`."""
     value, pattern = call.value(0), call.value(1).text
     if pattern is None or not is_moment(value.type) or value.type == _INSTANT:
-        raise call.refusal(f"strftime of {value.type} with a format that is no literal")
+        raise call.refusal(f"strftime of {value.type} with a format that is not a literal")
     java = java_format(pattern)
     if java is None:
         raise call.refusal(f"strftime with {pattern!r}", "use the specifiers that docs/reference/functions.md lists")
@@ -139,12 +139,10 @@ def _strptime(call: Call) -> TypedSql | None:
     text, pattern = VARCHAR(call.value(0)), call.value(1).text
     formats = parsing_format(pattern) if pattern is not None else None
     if text is None or formats is None:
-        raise call.refusal("strptime with this format", "use %Y, %m, %d, %H, %M, %S and what stands between them")
+        raise call.refusal("strptime with this format", "use %Y, %m, %d, %H, %M, %S and separators")
     java, regex = formats
     known, read = f"{text} RLIKE {spark_text.text(regex)}", f"TO_TIMESTAMP_NTZ({text}, {spark_text.text(java)})"
-    return TypedSql(
-        checked_value(text, known, read, "strptime() of a text that has not all digits of its format"), _CLOCK
-    )
+    return TypedSql(checked_value(text, known, read, "strptime() of a text that lacks digits of its format"), _CLOCK)
 
 
 def _at_time_zone(call: Call) -> TypedSql | None:

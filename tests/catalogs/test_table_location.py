@@ -1,4 +1,4 @@
-"""What of a catalog's answer reaches a read: roots, options, a catalog of the user's own, tables others opened."""
+"""How a catalog's answer affects a read: roots, options, the user's catalog class, and tables that others opened."""
 
 import shutil
 from dataclasses import dataclass, field
@@ -16,7 +16,7 @@ from harness.writing.iceberg.builder import IcebergTable
 
 
 @dataclass
-class Own:
+class UserCatalog:
     """A catalog with one table, as a user may write it."""
 
     answer: dict[str, Any]
@@ -36,7 +36,7 @@ class Own:
 
 @pytest.fixture
 def orders(tmp_path) -> Path:
-    """A table whose data is in `archive`, beside it, where a link leads to."""
+    """A table whose data is in the neighboring directory `archive`, reached by a link."""
     table = IcebergTable.create(tmp_path / "orders", {"id": "long"})
     table.append(table.write_data([{"id": 1}, {"id": 2}]))
     shutil.move(tmp_path / "orders" / "data", tmp_path / "archive")
@@ -45,7 +45,7 @@ def orders(tmp_path) -> Path:
 
 
 def test_the_location_of_the_catalog_and_what_the_user_allows_are_read(orders):
-    catalog = Own({"location": str(orders)})
+    catalog = UserCatalog({"location": str(orders)})
     roots = [orders.parent / "archive"]
     table = harness.open_table("sales.orders", catalog=catalog, outside="refuse", allowed_roots=roots)
     assert (table.name, catalog.asked) == ("own.sales.orders", [("sales", "orders")])
@@ -54,17 +54,17 @@ def test_the_location_of_the_catalog_and_what_the_user_allows_are_read(orders):
 
 @pytest.mark.parametrize("metadata", [False, True], ids=["the directory", "a metadata file"])
 @pytest.mark.parametrize("more", [{"outside": "refuse"}, {"untrusted": True}], ids=["refused", "untrusted"])
-def test_all_else_is_not(orders, more, metadata):
-    """Nor is the location that goes with a metadata file: the catalog may name any."""
+def test_other_locations_are_not_read(orders, more, metadata):
+    """This includes the location of a table with a metadata file, because a catalog may name any location."""
     answer = {"location": str(orders)}
     if metadata:
         answer = {"location": "/", "metadata_location": str(max((orders / "metadata").glob("v*.metadata.json")))}
-    catalog = Own(answer)
+    catalog = UserCatalog(answer)
     with pytest.raises(harness.OutsideTableError, match="beyond the table's roots"):
         harness.open_table("sales.orders", catalog=catalog, **more).snapshot().plan()
 
 
-def test_options_for_another_bucket_go_there_where_the_user_allows_to_read_it():
+def test_options_for_another_bucket_are_used_if_the_user_allows_it():
     both = {"key": "a", "s3://archive": {"key": "b"}, "s3://evil": {"key": "c"}}
     found = harness.TableLocation(catalog="own", name=("t",), location="s3://lake/t", storage_options=both)
     assert found.store_options({}, ()) == {"key": "a"}
@@ -84,7 +84,7 @@ def test_options_for_another_bucket_go_there_where_the_user_allows_to_read_it():
 )
 def test_options_of_the_catalog_go_to_the_store(orders, vended, own, expected):
     renewed = {"location": str(orders), "storage_options": {"key": "new"}, "expires_ms": None}
-    catalog = Own({"location": str(orders), "storage_options": vended, "expires_ms": 0})
+    catalog = UserCatalog({"location": str(orders), "storage_options": vended, "expires_ms": 0})
     catalog.answer["renew"] = lambda: harness.TableLocation(catalog="own", name=("sales", "orders"), **renewed)
     table = harness.open_table("sales.orders", catalog=catalog, storage_options=own, allowed_roots=[orders.parent])
     storage = table._source.storage
@@ -92,32 +92,32 @@ def test_options_of_the_catalog_go_to_the_store(orders, vended, own, expected):
     assert storage.renewal.current() == {"key": "new", **own}
 
 
-def shaped(module: str, kind: str, /, **members: Any) -> Any:
-    """An object of a class that is called so."""
+def fake_object(module: str, kind: str, /, **members: Any) -> Any:
+    """Return an object whose class has the given name."""
     return type(kind, (SimpleNamespace,), {"__module__": module})(**members)
 
 
 @pytest.fixture
-def of_deltalake(tmp_path) -> Any:
-    """A table of three versions, after the first; the second has a row, the third another one."""
+def deltalake_table(tmp_path) -> Any:
+    """A table of three versions, opened at version 1. The second version has a row, the third another one."""
     table = DeltaTable.create(tmp_path / "t", {"id": "long"})
     for number in (1, 2):
         table.append(table.write_data([{"id": number}]))
-    return shaped(
+    return fake_object(
         "deltalake.table", "DeltaTable", table_uri=f"file://{tmp_path}/t/", version=lambda: 1, _storage_options=None
     )
 
 
 @pytest.fixture
-def of_pyiceberg(tmp_path) -> Any:
-    """A table at the metadata of its first snapshot, of two."""
+def pyiceberg_table(tmp_path) -> Any:
+    """A table of two snapshots, opened at the metadata of the first one."""
     table = IcebergTable.create(tmp_path / "t", {"id": "long"})
     table.append(table.write_data([{"id": 1}]))
     first = max(
         (tmp_path / "t" / "metadata").glob("v*.metadata.json"), key=lambda path: int(path.name[1:].split(".")[0])
     )
     table.append(table.write_data([{"id": 2}]))
-    return shaped(
+    return fake_object(
         "pyiceberg.table",
         "Table",
         name=lambda: ("sales", "orders"),
@@ -128,8 +128,10 @@ def of_pyiceberg(tmp_path) -> Any:
     )
 
 
-@pytest.mark.parametrize(("given", "name"), [("of_deltalake", "deltalake.t"), ("of_pyiceberg", "prod.sales.orders")])
-def test_a_table_is_read_at_the_version_that_it_is_at(request, given, name):
+@pytest.mark.parametrize(
+    ("given", "name"), [("deltalake_table", "deltalake.t"), ("pyiceberg_table", "prod.sales.orders")]
+)
+def test_a_table_is_read_at_its_open_version(request, given, name):
     given = request.getfixturevalue(given)
     table = harness.open_table(given)
     assert table.name == name
@@ -170,5 +172,5 @@ OURS = {"endpoint_url": "http://localhost:1", "key": "a", "secret": "b"}
         ),
     ],
 )
-def test_what_a_catalog_says_becomes_options_of_the_store(properties, location, expected):
+def test_catalog_properties_become_store_options(properties, location, expected):
     assert options_of(properties, location) == expected

@@ -1,4 +1,4 @@
-"""Checkpoints that this process has decoded, and their statistics, are not read again while they are what they were."""
+"""Checkpoints and statistics that this process has decoded are not read again unless they changed."""
 
 from pathlib import Path
 from typing import Any
@@ -15,12 +15,15 @@ from harness.writing.delta.builder import DeltaTable
 
 FILTERS = (None, "id = 3", "name = 'n4'", "day < DATE '1970-01-04'", "id = 1 OR name LIKE 'n5%'", "id IS NULL")
 READ: list[int] = []
-"""How many files each reading of statistics was for."""
+"""The number of files in each read of statistics."""
 
 
 @pytest.fixture
 def six_files(tmp_path, monkeypatch, clock_ahead) -> DeltaTable:
-    """Six files of one row, half of them of each partition, in a settled checkpoint; however few, they are kept."""
+    """A table of six files of one row each, in two partitions and a settled checkpoint.
+
+    The minimum number of cached files is lowered, so that its statistics are cached.
+    """
     monkeypatch.setattr(checkpoint_statistics, "MIN_CACHED_FILES", 1)
     real = checkpoint_statistics.CheckpointPart.tables
 
@@ -41,7 +44,7 @@ def six_files(tmp_path, monkeypatch, clock_ahead) -> DeltaTable:
 
 
 def forget() -> None:
-    """As another process has it."""
+    """Clear the cache, as in another process."""
     DECODED.clear()
 
 
@@ -61,7 +64,7 @@ def test_the_same_process_reads_statistics_of_a_column_once(six_files, tmp_path)
     assert (plans(tmp_path), len(READ)) == (first, 4)
 
 
-def test_what_is_known_of_some_files_says_nothing_of_others(six_files, tmp_path):
+def test_statistics_of_some_files_do_not_apply_to_others(six_files, tmp_path):
     expected = plans(tmp_path, filters=("id < 5",))
     forget()
     for where, read in (("part = 'a' AND id < 5", [3, 3]), ("id < 5", [6]), ("part = 'b' AND id < 5", [])):
@@ -83,7 +86,7 @@ def test_files_that_commits_added_and_removed_since(six_files, tmp_path):
     assert READ == []
 
 
-def test_statistics_that_cannot_be_read_are_not_kept(six_files, tmp_path, monkeypatch):
+def test_statistics_that_cannot_be_read_are_not_cached(six_files, tmp_path, monkeypatch):
     def damaged(*_: Any) -> Any:
         raise CorruptFileError("Cannot read statistics", file="checkpoint")
 
@@ -115,7 +118,7 @@ def three_files(tmp_path, clock_ahead) -> DeltaTable:
 
 @pytest.fixture
 def read(monkeypatch) -> list[str]:
-    """The names of checkpoints and sidecars that are read from here on."""
+    """The names of checkpoints and sidecars that are read from now on."""
     found: list[str] = []
     real = Storage.read
 
@@ -133,7 +136,7 @@ def ids(folder: Path, **options: Any) -> list[int]:
     return [plan.files.num_rows, len(plan.skipped)]
 
 
-def test_the_next_table_that_is_opened_takes_the_checkpoint_as_it_is(three_files, read, tmp_path):
+def test_the_next_opened_table_reuses_the_checkpoint(three_files, read, tmp_path):
     three_files.checkpoint()
     assert (ids(tmp_path), len(read)) == ([2, 1], 1)
     assert (ids(tmp_path), len(read)) == ([2, 1], 1)
@@ -150,7 +153,7 @@ def test_a_checkpoint_that_was_replaced_in_place_is_read_again(three_files, read
 
 
 @pytest.mark.parametrize("options", [{"limits": Limits(rows=5)}, {"path_map": {"/elsewhere": "/here"}}])
-def test_what_else_it_depends_on_tells_it_apart(three_files, read, tmp_path, options):
+def test_the_cache_key_has_everything_that_the_content_depends_on(three_files, read, tmp_path, options):
     three_files.checkpoint()
     ids(tmp_path)
     assert (ids(tmp_path, **options), len(read)) == ([2, 1], 2)
@@ -159,7 +162,7 @@ def test_what_else_it_depends_on_tells_it_apart(three_files, read, tmp_path, opt
 def test_a_checkpoint_of_an_untrusted_table_is_read_each_time(three_files, read, tmp_path):
     three_files.checkpoint()
     for expected in (1, 2):
-        assert (ids(tmp_path, untrusted=True), len(read), DECODED.size) == ([3, 0], expected, 0)  # none skipped
+        assert (ids(tmp_path, untrusted=True), len(read), DECODED.size) == ([3, 0], expected, 0)  # no file is skipped
 
 
 def test_a_checkpoint_with_sidecars_is_read_each_time(three_files, read, tmp_path):
