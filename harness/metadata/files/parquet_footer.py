@@ -594,7 +594,7 @@ def _class(numbers: range) -> bytes:
 _COUNT = b"(?:%b|%b[\\x80-\\xff]{0,4}+[\\x00-\\x7f])" % (_class(range(0, 0x80, 2)), _class(range(0x80, 0x100, 2)))
 """A number that is not negative and less than 2^41."""
 _LONGEST = 64
-"""The maximum usual length of bounds in statistics. Most writers truncate longer bounds; for these a parser is faster."""
+"""The maximum usual length of bounds in statistics. For longer bounds, which are rare, a parser is faster."""
 FEW_CHUNKS = 256
 """The number of chunks that can be read field by field in the time that compiling the expressions takes."""
 _chunks = count()
