@@ -534,7 +534,7 @@ def filtering_sources(sources: Sequence[JoinedSource], position: int) -> frozens
 
 
 def is_preserved(sources: Sequence[JoinedSource], position: int, end: int) -> bool:
-    """Return whether joining the sources before `end` yields only existing rows of this source.
+    """Return whether the join of the sources before `end` contains only existing rows of this source.
 
     No outer join may fill this source's columns with nulls.
     """

@@ -294,7 +294,7 @@ def _check_arguments(engine: Engine, connection: duckdb.DuckDBPyConnection | Non
 def _transpiled(
     rewritten: Rewritten, values: Mapping[str, Any], plans: Mapping[str, PlannedScan], version: str
 ) -> tuple[SparkQuery, tuple[Field, ...]]:
-    """Return a query in DuckDB's dialect as a Spark query, with the columns of its result.
+    """Translate a query from DuckDB's dialect to Spark's. Return the query and the columns of its result.
 
     DuckDB describes the result first, so it rejects invalid queries.
 

@@ -55,7 +55,7 @@ class Client(Protocol):
         """
 
     def end(self, path: str, length: int) -> tuple[bytes, FileStatus]:
-        """Read the last bytes of a file, or the whole file if it is shorter, with its status."""
+        """Return the last bytes of a file and its status. If the file is shorter, return the whole file."""
 
     def status(self, path: str) -> FileStatus:
         """Return the current status of a file. Raise IsADirectoryError for a directory."""

@@ -182,16 +182,16 @@ class FileEnds:
 
 @dataclass()
 class Storage:
-    """Reads local files, object stores, and every other file system that fsspec supports.
+    """A reader of local files, object stores, and every other file system that fsspec supports.
 
-    An object keeps its open clients and the file ends that it has read.
+    An instance keeps its open clients and the ends of files that it has read.
 
     Attributes:
         options: Options for remote locations, under the names in `harness.storage.option_names` for object stores, or
             fsspec's names for others. A key that is a URI, for example `s3://bucket`, holds the options of that store.
         limits: Limits for decoders of the files.
-        stores: The stores (scheme, host, and bucket, see `harness.storage.paths`) that the plain options are for. None
-            means all.
+        stores: The stores (scheme, host, and bucket, see `harness.storage.paths`) to which the plain options apply.
+            None means all.
         roots: The roots that may be read. None means everything.
         untrusted: True if contradictions in the table are errors. Otherwise they are warnings.
         renewal: Replaces `options` if they expire. None if they do not.

@@ -116,10 +116,10 @@ def compare_column(field: dt.Field, op: Op, literal: Literal) -> Predicate:
 
 def _compare_integers(field: dt.Field, op: Op, value: Fraction, bits: int) -> Predicate:
     """Compare a column of signed integers, which have `bits` bits without the sign, with any number."""
-    return _between_neighbours(field, op, value, 2**bits - 1, -(2**bits), int)
+    return _between_neighbors(field, op, value, 2**bits - 1, -(2**bits), int)
 
 
-def _between_neighbours(field: dt.Field, op: Op, value: Fraction, most: int, least: int, stored: Any) -> Predicate:
+def _between_neighbors(field: dt.Field, op: Op, value: Fraction, most: int, least: int, stored: Any) -> Predicate:
     """Compare integers from `least` to `most` with `value`, which may be between two of them or outside the range."""
     floor = math.floor(value)
     if not least <= value <= most:
@@ -242,7 +242,7 @@ def _compare_decimal(field: dt.Field, type_: dt.DecimalType, op: Op, literal: Li
             return Undecided()
     most = 10**type_.precision - 1
     scale = type_.scale
-    return _between_neighbours(field, op, number * 10**scale, most, -most, lambda n: dt.from_unscaled(n, scale))
+    return _between_neighbors(field, op, number * 10**scale, most, -most, lambda n: dt.from_unscaled(n, scale))
 
 
 def _fits_decimal(column: dt.Field | None, literals: Sequence[Literal]) -> bool:
