@@ -307,7 +307,7 @@ class DeleteIndex:
 
 
 def check_entry(entry: ManifestEntry, format_version: int) -> None:
-    """Raise an error if a delete entry lacks a required field (4.16, 4.17, 4.23). Raises as `DeleteIndex.build`."""
+    """Raise an error of `DeleteIndex.build` if a delete entry lacks a required field (4.16, 4.17, 4.23)."""
     if format_version < 2:
         message = (
             f"A table of format version {format_version} has a live delete file, expected version 2 or later."
