@@ -226,7 +226,7 @@ def constraints(session: nox.Session) -> None:
 
 @nox.session
 def properties(session: nox.Session) -> None:
-    """The property tests: the part enumerated, or the part drawn. Run enumerated if plans or deletes change.
+    """Run the property tests, or their part `enumerated` or `drawn`. Run enumerated if plans or deletes change.
 
     enumerated: every history of up to three operations, and every pair of a data file and a delete, on DuckDB, Spark
     and the oracle; `-- enumerated --length 4` reads longer histories.
@@ -335,7 +335,7 @@ def _datafusion(session: nox.Session, rest: Sequence[str]) -> None:
 
 @nox.session
 def interop(session: nox.Session) -> None:
-    """The parts iceberg, delta (reference implementations) and corpus (real tables). Run them if a format changes.
+    """Run the parts iceberg, delta (reference implementations), and corpus (real tables), if a format changes.
 
     Apache Iceberg and Delta Lake write and harness reads, and the other way round; their jars come from Maven Central.
     HARNESS_CORPUS names the directory of real tables (default ../shared/corpus); without it the corpus is skipped.
@@ -365,7 +365,7 @@ def lint(session: nox.Session) -> None:
 
 @nox.session
 def docs(session: nox.Session) -> None:
-    """The documentation in build/site. Run it if a page changes; `-- serve` shows the site."""
+    """Build the documentation in build/site. Run it if a page changes; `-- serve` shows the site."""
     session.install("-e", ".[suite]", "--group", "docs")
     session.run("python", "programs/documentation/build.py", silent=True)
     known = os.environ.get("GITHUB_REPOSITORY")
@@ -591,7 +591,7 @@ def tpc(session: nox.Session) -> None:
 
 
 def _scale(arguments: list[str]) -> tuple[str, list[str]]:
-    """The factor after `--scale`, 0.1 without, and the other arguments."""
+    """Return the factor after `--scale`, by default 0.1, and the remaining arguments."""
     if "--scale" not in arguments:
         return "0.1", arguments
     place = arguments.index("--scale")
