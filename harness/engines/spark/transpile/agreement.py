@@ -228,7 +228,7 @@ def result_columns(query: SparkQuery, described: Sequence[tuple[str, str]]) -> t
         described: The name and type of each column on DuckDB.
 
     Raises:
-        UnsupportedError: The columns differ, so the query was not understood.
+        UnsupportedError: The columns differ, so the query was misread.
     """
     names = [name for name, _ in described]
     # DuckDB appends a number to a name that another column already has.
