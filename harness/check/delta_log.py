@@ -46,7 +46,7 @@ def undecodable(error: HarnessError) -> Iterator[Breach]:
 def contiguous(table: CheckedDelta) -> Iterator[Breach]:
     """The log has every commit between its first and its last commit.
 
-    Hurts: Readers of the versions in the gap and, without a checkpoint after it, of the table.
+    Hurts: Readers of the versions in the gap and, if no checkpoint follows the gap, readers of all later versions.
     Mends: log: restore the commits, or write a checkpoint after the gap
     """
     for before, after in pairwise(table.log.commits):

@@ -473,7 +473,7 @@ def deleted_keys(plan: PlannedScan, key_set: KeySet, files: ScanFiles, group: Fi
 
 
 def _has_value(wanted: dt.Field, source: ColumnSource) -> bool:
-    """Return whether `source` provides a value for the single key below `wanted`."""
+    """Return whether `source` provides a value for the single key in the field `wanted`."""
     below = dt.children(wanted.type)
     match source:
         case PartitionValue():

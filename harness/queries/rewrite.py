@@ -1,6 +1,7 @@
 """Rewriting of queries over bound tables: each mention of a table becomes a view with a filter that skips files.
 
-The query keeps its conditions and its text. Only table names are replaced, including those that qualify columns.
+The query keeps its conditions and its text. Only table names are replaced, including the table names that qualify
+columns.
 """
 
 from __future__ import annotations
@@ -111,7 +112,7 @@ def has_older_parser() -> bool:
 
 
 def quote_of(dialect: str) -> Callable[[str], str]:
-    """Return a function that quotes names for Spark, or for DuckDB in any other dialect."""
+    """Return a function that quotes names for Spark, or for DuckDB if the dialect is any other."""
     return quoted if dialect != "spark" else lambda name: "`" + name.replace("`", "``") + "`"
 
 
@@ -167,7 +168,7 @@ def _parser_messages_suppressed() -> Iterator[None]:
 
 
 def _is_cte(table: exp.Table) -> bool:
-    """Return whether a WITH clause in scope defines the name. Within a WITH clause, only earlier CTEs are in scope."""
+    """Return whether a name refers to a CTE. Inside a WITH clause, only earlier CTEs can be referred to."""
     name = table.name.casefold()
     child: exp.Expr = table
     parent = table.parent
@@ -228,7 +229,7 @@ def shorten(statement: SqlStatement, views: Sequence[Reference], quote: Callable
 
 
 def _others(table: exp.Table, tree: exp.Expr) -> list[exp.Expr]:
-    """Return further tables and subqueries with the table's name or alias."""
+    """Return all other tables and subqueries that have the same name or alias as the table."""
     kinds = (exp.Table, exp.Subquery)
     name = table.alias_or_name.casefold()
     return [other for other in tree.find_all(*kinds) if other is not table and other.alias_or_name.casefold() == name]
@@ -250,7 +251,10 @@ def _shortened(column: exp.Column, tables: Collection[Reference], quote: Callabl
 
 
 def _nearest(column: exp.Column, qualifier: tuple[str, ...], tables: Collection[Reference]) -> Reference | None:
-    """Return the table that a qualifier may mean, from the innermost SELECT around the column, or None."""
+    """Return the table to which a qualifier may refer, or None.
+
+    SELECTs are searched from the innermost SELECT around the column outward.
+    """
     between: list[exp.Select] = []
     select = column.find_ancestor(exp.Select)
     while select is not None:
@@ -270,7 +274,7 @@ def _nearest(column: exp.Column, qualifier: tuple[str, ...], tables: Collection[
 
 
 def _names(qualifier: tuple[str, ...], name: tuple[str, ...]) -> bool:
-    """Return whether the shorter name ends the longer one, for example `sales.orders` and `prod.sales.orders`."""
+    """Return whether the shorter name is the end of the longer name, as for `sales.orders` and `prod.sales.orders`."""
     folded = tuple(part.casefold() for part in name)
     shared = min(len(qualifier), len(folded))
     return qualifier[-shared:] == folded[-shared:]
@@ -341,8 +345,8 @@ def rewrite(
 ) -> Rewritten:
     """Return the query with a separate view for every mention of one of `tables`.
 
-    Table names match without regard to case, and only without a schema. A CTE hides a table of the same name. Other
-    table names stay, because they may be the user's own tables.
+    Table names match in any letter case, and only without a schema. A CTE hides a table of the same name. Other table
+    names stay, because they may be the user's own tables.
 
     Args:
         query: The query.
@@ -350,7 +354,7 @@ def rewrite(
         dialect: The dialect of `query`, by sqlglot's name.
         into: The dialect of the result. If it equals `dialect`, only table names in the text change.
         prefix: The prefix of the views' names.
-        metadata: Returns the columns of a metadata table by the names of the table and the metadata table, or None if
+        metadata: Takes the names of a table and a metadata table. Returns the columns of the metadata table, or None if
             it does not exist.
         now: Returns the current time for planning. None leaves conditions on the current time to the engine.
         values: Values of parameters by name, for planning. The text keeps the parameters.
@@ -391,7 +395,8 @@ def rewrite_statement(
 
     Args:
         statement: The statement.
-        bound: The key in `tables` by the parts of a name. Tables that the statement writes are left out.
+        bound: For the parts of each name that refers to a bound table, the key in `tables`. Leave out the tables to
+            which the statement writes.
         tables: Schemas of the bound tables.
         into: As for `rewrite`.
         prefix: As for `rewrite`.
@@ -475,7 +480,7 @@ def refuse_writes(statement: SqlStatement) -> None:
 
 
 def bound_name(name: str, tables: Collection[str]) -> str | None:
-    """Return the bound table for a name without regard to case, or None. Raise RequestError if several match."""
+    """Return the bound table with a name, in any letter case, or None. Raise RequestError if several tables match."""
     if name in tables:
         return name
     matches = [table for table in tables if table.casefold() == name.casefold()]
@@ -485,7 +490,7 @@ def bound_name(name: str, tables: Collection[str]) -> str | None:
 
 
 class _Mentions:
-    """The names in a statement, collected once for all of its tables."""
+    """The names that occur in a statement, collected once for all of its tables."""
 
     def __init__(self, tree: exp.Expr, text: str) -> None:
         nodes = list(tree.walk())
@@ -499,17 +504,20 @@ class _Mentions:
         )
 
     def columns(self, table: exp.Table, schema: Schema, more: Iterable[str]) -> tuple[str, ...] | None:
-        """Return a table's columns whose names occur, or None if the statement may mean columns without naming them."""
+        """Return the columns of a table whose names occur in the statement.
+
+        The result is None if the statement may use columns that it does not name.
+        """
         if self._unnamed or table.find_ancestor(exp.Select) is None or table.alias_column_names:
             return None
         if table.alias_or_name.casefold() in self._bare:  # the table's name means a row as a struct
             return None
-        known = dict.fromkeys((*schema.names(), *more))
-        return tuple(name for name in known if name.casefold() in self._names)
+        names = dict.fromkeys((*schema.names(), *more))
+        return tuple(name for name in names if name.casefold() in self._names)
 
 
 def _alias(reference: Reference, text: str, quote: Callable[[str], str]) -> str:
-    """Return the alias for a table without one: the last part of its name as written, or of its location."""
+    """Return an alias for a table without an alias: the last part of its name as written, or of its location."""
     if reference.node.alias:
         return quote(reference.node.alias)
     last = reference.node.parts[-1]

@@ -223,7 +223,7 @@ def _result(
 
 
 def _rewriting(inputs: Inputs, dialect: str, prefix: str) -> Callable[..., Rewritten]:
-    """Return `rewrite` for this query. The remaining arguments are up to the caller."""
+    """Return `rewrite` with the arguments for this query filled in. The caller adds the remaining arguments."""
     from harness.queries.rewrite import rewrite
 
     return partial(rewrite, inputs.query, inputs.schemas, dialect, prefix=prefix, metadata=inputs.metadata.columns)
@@ -238,7 +238,7 @@ def missing_file(error: Exception, tables: Mapping[str, Table | Snapshot]) -> Mi
     """Return the error for a file that was removed after a query was planned, or None if no file is missing.
 
     Args:
-        error: DuckDB's error from a relation that `sql` returned, or pyarrow's from a stream of it.
+        error: DuckDB's error from a relation that `sql` returned, or pyarrow's error from a stream of the relation.
         tables: The tables of the query.
     """
     return next(
@@ -247,7 +247,7 @@ def missing_file(error: Exception, tables: Mapping[str, Table | Snapshot]) -> Mi
 
 
 def instance_error(error: Exception, tables: Mapping[str, Table | Snapshot]) -> HarnessError | None:
-    """Return the error for a failed DuckDB instance, naming the file that caused it if it belongs to `tables`.
+    """Return the error for a failed DuckDB instance. It names the file that caused it if the file belongs to `tables`.
 
     Args:
         error: DuckDB's internal or fatal error.
@@ -261,7 +261,7 @@ def instance_error(error: Exception, tables: Mapping[str, Table | Snapshot]) -> 
 
 
 def _translations(error: Exception, tables: Mapping[str, Table | Snapshot]) -> Iterator[HarnessError]:
-    """Yield the error as translated for each table."""
+    """Yield the harness error for DuckDB's error, once for each table, as if that table had caused it."""
     from harness.engines.duckdb.failures import engine_error
 
     for value in tables.values():

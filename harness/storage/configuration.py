@@ -77,10 +77,10 @@ _CAUSE = "StoreMisconfigured"
 
 
 def with_configured(kind: StoreKind, store: str, explicit: Mapping[str, object]) -> dict[str, str]:
-    """Return the options for a store under their canonical names, with those from configuration files.
+    """Return the options for a store under canonical names, including those from configuration files.
 
-    Credentials are replaced as a set: if a source gives any credential, all credentials come from that source. They are
-    never sent to an endpoint that a project's file names.
+    Credentials are replaced as a set: if a source contains any credential, all credentials come from that source. They
+    are never sent to an endpoint that a project's file names.
 
     Args:
         kind: The kind of the store.

@@ -140,7 +140,7 @@ _confined: list[Confinement] = []
 
 
 def confine(confinement: Confinement) -> None:
-    """Confine all engines that this process creates from now on. Call it once, before the first engine exists."""
+    """Confine all engines that this process creates. Call it once, before the first engine is created."""
     assert not _confined
     _confined.append(confinement)
 

@@ -93,7 +93,7 @@ def plan_runs(deleted: Sequence[Sequence[int]], others: int, threads: int) -> li
 def _distribute(counts: Sequence[int], most: int) -> list[Run]:
     """Return at most `most` runs of about equal size, larger ones first.
 
-    Only a single run may have fewer than `_LEAST_ROWS`.
+    If there are several runs, each has at least `_LEAST_ROWS` rows.
     """
     dealt = _pack(counts, most)
     while len(dealt) > 1 and _rows(counts, dealt[-1]) < _LEAST_ROWS:
@@ -233,13 +233,13 @@ class _QueryLowering:
         if self.plan.statistics is None:
             return [], list(arms)
         whole = self.plan.statistics.matches_all_rows()
-        kept: list[_ArmQuery] = []
+        complete: list[_ArmQuery] = []
         others: list[_ArmQuery] = []
         for lowered in arms:
             is_kept = whole[lowered.arm.group.members]
-            kept += lowered.part(np.flatnonzero(is_kept))
+            complete += lowered.part(np.flatnonzero(is_kept))
             others += lowered.part(np.flatnonzero(~is_kept))
-        return kept, others
+        return complete, others
 
 
 @dataclass(frozen=True, slots=True)

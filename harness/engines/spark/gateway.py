@@ -199,15 +199,15 @@ class Gateway(PlannedReads):
         if context._jsc is None:
             raise RequestError("Cannot read with this Spark session: it was stopped; make a new one")
         key = spark._jsparkSession.sessionUUID()
-        found = _GATEWAYS.get(key)
-        if found is None:
-            found = cls(spark)
+        gateway = _GATEWAYS.get(key)
+        if gateway is None:
+            gateway = cls(spark)
             if any(other._context is not context for other in _GATEWAYS.values()):
                 _GATEWAYS.clear()  # they belong to a context that was stopped
             while len(_GATEWAYS) >= _MOST_SESSIONS:
                 del _GATEWAYS[next(iter(_GATEWAYS))]
-            _GATEWAYS[key] = found
-        return found
+            _GATEWAYS[key] = gateway
+        return gateway
 
     @property
     def is_local(self) -> bool:

@@ -115,7 +115,7 @@ def compare_column(field: dt.Field, op: Op, literal: Literal) -> Predicate:
 
 
 def _on_grid(field: dt.Field, op: Op, value: Fraction, bits: int) -> Predicate:
-    """Compare a column of integers with `bits` bits and a sign with any number."""
+    """Compare a column of signed integers, which have `bits` bits without the sign, with any number."""
     return _between_neighbours(field, op, value, 2**bits - 1, -(2**bits), int)
 
 
@@ -139,12 +139,12 @@ def _between_neighbours(field: dt.Field, op: Op, value: Fraction, most: int, lea
 
 
 def _always_true(field: dt.Field) -> Predicate:
-    """Return a predicate that is true, or unknown for null."""
+    """Return a predicate that is true for every value, and unknown for null."""
     return Or((IsNull(field, negated=True), Constant(None)))
 
 
 def never_true(field: dt.Field) -> Predicate:
-    """Return a predicate that is false, or unknown for null."""
+    """Return a predicate that is false for every value, and unknown for null."""
     return And((IsNull(field), Constant(None)))
 
 
@@ -303,10 +303,10 @@ def _compare_timestamp(field: dt.Field, type_: dt.TimestampType, op: Op, literal
 
 
 def covering_ranges(field: dt.Field, values: Sequence[Any]) -> Predicate:
-    """Return a condition of at most `IN_LIMIT` ranges that cover all of the values.
+    """Return a condition that consists of at most `IN_LIMIT` ranges, which together cover all of the values.
 
-    The ranges are separated at the widest gaps between the values. Combined by AND with `field IN (values)`, the
-    condition does not change the result.
+    The ranges are separated at the widest gaps between the values. Adding the condition to `field IN (values)` with AND
+    does not change the result.
 
     Args:
         field: The column.

@@ -49,8 +49,9 @@ class PeriodOf:
     Attributes:
         field: The column.
         unit: The unit of time.
-        form: `moment` for the first moment, as in `date_trunc('month', field)`; `number` for the number of the year, as
-            in `year(field)`; `text` for a text that `strftime` writes, years first, of a YEAR, MONTH, or DAY.
+        form: The type of the expression. `moment`: the first moment, as in `date_trunc('month', field)`. `number`: the
+            number of the year, as in `year(field)`. `text`: a text from `strftime` that starts with the year, for a
+            YEAR, MONTH, or DAY.
     """
 
     field: Field
@@ -164,7 +165,7 @@ def _compare_head(field: Field, op: Op, literal: Literal) -> Predicate:
 
 
 def _compare_or_else(operand: OrElse, op: Op, literal: Literal) -> Predicate:
-    """Compare `coalesce` if column, default, and literal have the same type, so that no cast is involved."""
+    """Compare `coalesce` with a literal. Only decide if column, default, and literal have the same type."""
     kinds = uncast_kinds(operand.field.type) | (
         {LiteralKind.STRING} if isinstance(operand.field.type, StringType) else set()
     )
@@ -235,7 +236,7 @@ def tag_field(node: exp.Expr, field: Field | None) -> None:
 
 
 def field_of(node: exp.Expr) -> Field | None:
-    """Return the field that an expression is, with or without parentheses, or None if it is not a column."""
+    """Return the field of a column, with or without parentheses around it, or None for any other expression."""
     field = without_parentheses(node).meta.get(_FIELD)
     return field if isinstance(field, Field) else None
 
@@ -301,7 +302,7 @@ def _sum(node: exp.Add | exp.Sub) -> SumOf | None:
 
 
 def _head(column: exp.Expr, length: exp.Expr) -> Operand | None:
-    """Return the operand for the first characters.
+    """Return the operand for `left` or `substr`, which yield the first characters of a text.
 
     The length must be 1 or more: a negative length counts from the end of the text.
     """
@@ -338,7 +339,7 @@ def _period(node: exp.Expr) -> PeriodOf | None:
 
 
 def _clock(node: exp.Expr) -> Field | None:
-    """Return the field if it is a date, or a timestamp without a zone in microseconds.
+    """Return the field of a column that is a date, or a timestamp without a zone in microseconds, or None.
 
     The year of an instant depends on the session's time zone.
     """

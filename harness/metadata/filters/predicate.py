@@ -132,7 +132,7 @@ class Constant:
 
 @dataclass(frozen=True, slots=True)
 class Undecided:
-    """A part with unknown meaning (a function, arithmetic, or two columns), which any row may satisfy."""
+    """A part that planning cannot evaluate (a function, arithmetic, or two columns). Any row may satisfy it."""
 
 
 Predicate: TypeAlias = Comparison | In | IsNull | IsNan | StartsWith | And | Or | Constant | Undecided

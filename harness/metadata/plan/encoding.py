@@ -54,12 +54,12 @@ def encode(plan: ScanPlan) -> bytes:
 
 
 def tables(plan: ScanPlan) -> tuple[pa.Table, pa.Table, pa.Table]:
-    """Return the tables of a plan."""
+    """Return the three tables of a plan in the order of their streams."""
     return plan.files, plan.position_deletes.vectors, plan.skipped.files
 
 
 def document(plan: ScanPlan) -> bytes:
-    """Return all of a plan except its tables, as JSON."""
+    """Return everything in a plan except its tables, as JSON."""
     members: dict[str, Any] = {name: getattr(plan, name, None) for name in _plan_hints()}
     members |= {"deletes": plan.position_deletes.files, "sets": plan.position_deletes.sets}
     members["skipped"] = plan.skipped.partitions
@@ -212,7 +212,7 @@ def _hints(cls: Any) -> Mapping[str, Any]:
 
 
 def _decode_member(raw: Any, hint: Any) -> Any:
-    """Decode a value of a type. Raises ValueError, KeyError, or TypeError for anything else."""
+    """Decode a value of a type. Raise ValueError, KeyError, or TypeError if the value does not have the type."""
     origin, arguments = get_origin(hint), get_args(hint)
     if hint is Any:
         return _decode_value(raw)
