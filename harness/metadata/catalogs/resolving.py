@@ -312,9 +312,10 @@ def no_catalogs_hint() -> str:
     """Return advice for the case that no catalog is configured."""
     from harness.metadata.catalogs import pyiceberg
 
+    client = "" if pyiceberg.is_installed() else f"; for PyIceberg's catalogs, {pyiceberg.ADVICE}"
     return (
         "no catalog is configured: see .pyiceberg.yaml, PYICEBERG_CATALOG__NAME__URI and [tool.harness.catalogs.NAME] "
-        f"of pyproject.toml{'' if pyiceberg.is_installed() else f'; those of PyIceberg need it: {pyiceberg.ADVICE}'}"
+        f"in pyproject.toml{client}"
     )
 
 
