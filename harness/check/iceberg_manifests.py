@@ -30,7 +30,7 @@ _COUNTED = ((Status.ADDED, "added"), (Status.EXISTING, "existing"), (Status.DELE
 def counts(manifest: Manifest) -> Iterator[Breach]:
     """The manifest list has the correct counts of a manifest's entries and rows.
 
-    Hurts: Readers that skip a manifest without added and existing files, and those that count rows by the list.
+    Hurts: Readers that skip a manifest without added and existing files, and readers that count rows from the list.
     Mends: manifest list: the counts of the manifest
     """
     line = manifest.line

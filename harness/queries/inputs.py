@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 from harness.errors import RequestError, UnsupportedError
 from harness.metadata.model.schema import Field, OpaqueType, Schema
 from harness.metadata.planned_scan import PlannedScan
-from harness.queries.plain import Rewritten, TableReference, may_name_moments
+from harness.queries.plain import Rewritten, TableReference, may_time_travel
 from harness.snapshot import Snapshot
 from harness.storage.paths import SCHEME, expanded, is_local, is_path, local_path
 from harness.storage.records import dataclass
@@ -28,7 +28,7 @@ def _to_arrow(name: str, value: object) -> pa.Table | None:
     """Return the rows of a data frame, or None if the value is a table, a snapshot, or a location.
 
     Raises:
-        RequestError: The value is none of these.
+        RequestError: The value is none of these four.
     """
     if isinstance(value, Snapshot | Table | str | os.PathLike):
         return None
@@ -95,7 +95,7 @@ class _LazyMapping(Mapping[str, _T]):
 
     @property
     def computed(self) -> Mapping[str, _T]:
-        """The values that were accessed."""
+        """The values that were created so far."""
         return self._computed
 
     def __getitem__(self, name: str) -> _T:
@@ -120,9 +120,9 @@ def _at_moments(
 ) -> tuple[str, dict[str, Snapshot]]:
     """Return the query without time travel clauses, and the tables that the clauses selected, by their new names.
 
-    `fixed` has the names that are bound to snapshots.
+    `fixed` contains the names that are bound to snapshots, which must not have a time travel clause.
     """
-    if not may_name_moments(query):
+    if not may_time_travel(query):
         return query, {}
     from harness.queries.rewrite import bound_name, parse_statement
     from harness.queries.time_travel import pin
@@ -167,7 +167,7 @@ class MetadataTables:
     _opened: dict[tuple[str, str], MetadataTable] = field(default_factory=dict)
 
     def columns(self, table: str, name: str) -> Schema | None:
-        """Return the columns of a metadata table of `table`, or None if it has no metadata table of that name."""
+        """Return the columns of a metadata table of `table`, or None if there is no metadata table called `name`."""
         snapshot = self.snapshots.get(table)
         from harness.metadata.tables.reading import is_metadata_table  # most queries name no metadata table
 

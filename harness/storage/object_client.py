@@ -72,7 +72,10 @@ def bucket_options(base: str, options: Mapping[str, object]) -> dict[str, str]:
 
 
 def explicit_options(base: str, options: Mapping[str, object]) -> dict[str, str]:
-    """Return explicit options by canonical name, without configuration files. Empty if the store is no object store."""
+    """Return explicit options by canonical name, without configuration files.
+
+    The result is empty if the store is no object store.
+    """
     kind = KINDS.get(base.partition("://")[0].lower())
     return {} if kind is None else canonical(kind, options)
 
@@ -187,7 +190,7 @@ class _ObjectClient:
         return self._listing(directory, lambda: list_with_delimiter_async(self.store, prefix))
 
     def _listing(self, directory: str, ask: Callable[[], Awaitable[T]]) -> T:
-        """Return the result of a listing, and fail if its pages never end. obstore follows the pages itself."""
+        """Return the result of a listing. obstore requests the pages itself, so raise an error if they never end."""
         prefix = f"{_key(directory)}/".lstrip("/")
         try:
             with CALLS.begin(ask) as listing:

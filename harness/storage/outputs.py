@@ -42,7 +42,7 @@ def write_errors(name: str, file: Path | None) -> Iterator[None]:
 
 @contextlib.contextmanager
 def new_file(path: Path) -> Iterator[BinaryIO]:
-    """Open a file that replaces `path` when the block ends, keeping the owner and permissions of an existing file.
+    """Open a file that replaces `path` when the block ends. It gets the owner and permissions of an existing file.
 
     If the block raises, an existing file stays unchanged.
 

@@ -44,7 +44,7 @@ class Entry:
         name: The name without the directory.
         size: Size in bytes, or `UNREADABLE` if the entry is not a regular file.
         modified_ms: As in `FileStatus`.
-        is_link: True for a symbolic link. Size and time are those of its target.
+        is_link: True for a symbolic link. Size and time then belong to its target.
     """
 
     name: str
@@ -144,7 +144,7 @@ class FileEnds:
         return FileEnds, ()
 
     def fetch(self, client: Client, path: str, length: int) -> bytes:
-        """Read the last bytes of a file now, and keep them."""
+        """Read the last bytes of a file now, and keep these bytes."""
         data, status = client.end(path, length)
         if len(data) != min(length, status.size):
             raise StorageError(
@@ -162,7 +162,7 @@ class FileEnds:
         return data
 
     def status(self, path: PhysicalPath) -> FileStatus | None:
-        """Return the status of a file when its end was read, or None."""
+        """Return the status that a file had when its end was read, or None if its end was not read."""
         end = self._ends.get(path)
         return None if end is None else end.status
 
@@ -207,7 +207,7 @@ class Storage:
     _ends: FileEnds = field(default_factory=FileEnds, repr=False, compare=False)
 
     def __getstate__(self) -> dict[str, object]:
-        """Pickle without caches and clients, which another process creates itself."""
+        """Return the state without caches and clients. Another process creates its own."""
         roots = None if self.roots is None else self.roots.without_cache()
         state = {**self.__dict__, "roots": roots, "_clients": {}, "_ends": FileEnds()}
         # A renewal has its own connection to the catalog. Another process gets the currently valid options.
@@ -277,7 +277,7 @@ class Storage:
     def store_options(self, location: str) -> dict[str, str]:
         """Return the options for the object store of a location, by canonical name.
 
-        Raise RequestError for wrong ones.
+        Raises RequestError if an option is wrong.
         """
         from harness.storage import object_client
 
@@ -285,7 +285,7 @@ class Storage:
         return object_client.bucket_options(location, self._options_for(options, canonical_path(location).store))
 
     def _options_for(self, options: Mapping[str, Any], store: str) -> dict[str, object]:
-        """Return the options given for one store, and no others."""
+        """Return the options that apply to one store, out of all given options."""
         owner = next((key for key in options if "://" in key and canonical_path(key).store == store), None)
         if owner is not None:
             return dict(options[owner])
@@ -296,7 +296,7 @@ class Storage:
     def read_whole(self, path: PhysicalPath, size: int | None) -> bytes:
         """Return the bytes of a file, and refuse a truncated file.
 
-        A log file that was cut at the end of a line would look complete.
+        A log file that was truncated at the end of a line would look complete.
 
         Args:
             path: The file's physical path.
@@ -350,7 +350,8 @@ class Storage:
 
         Raises the same errors as `read`.
 
-        On a store this is one request. Its bytes and status are kept for `read` and `known_status`.
+        In an object store, this is one request. The bytes and the status of the file are kept for `read` and
+        `known_status`.
         """
         local = local_path(path)
         self.check(local)
@@ -362,27 +363,27 @@ class Storage:
             return self._ends.fetch(client, local, length)
 
     def reads_ends(self, path: PhysicalPath) -> bool:
-        """Return whether `end` should be called for many files at once; it also returns their status."""
+        """Return whether it is faster to call `end` than `status` for many files. `end` also keeps their status."""
         local = local_path(path)
         return is_local(local) or self.client(local).reads_ends
 
     def known_status(self, path: PhysicalPath) -> FileStatus:
-        """Return the status that `end` found, or else the result of `status`."""
+        """Return the status of a file that `end` has kept, or else the result of `status`."""
         status = self._ends.status(local_path(path))
         return self.status(path) if status is None else status
 
     def exists(self, path: PhysicalPath) -> bool:
         """Return whether `path` is a file.
 
-        Raise StorageError if that is unknown, because it might be the newest metadata.
+        Raises StorageError if that cannot be determined, because the file might be the newest metadata.
         """
         return self._is(path, "file")
 
     def has_file(self, path: PhysicalPath) -> bool:
-        """Return whether `path` is a file whose absence must be certain. False only if nothing is there.
+        """Return whether `path` is a file. The result is False only if it is certain that nothing is at `path`.
 
         Raises:
-            MissingFileError: Something else than a file is there.
+            MissingFileError: Something other than a file is at `path`.
             StorageError: The path cannot be examined.
         """
         local = local_path(path)

@@ -235,7 +235,7 @@ def _compare_expression(node: exp.Expr, op: Op, literal: Literal) -> Predicate:
 def _compare_case(
     cases: Sequence[tuple[exp.Expr, exp.Expr]], default: exp.Expr | None, op: Op, literal: Literal
 ) -> Predicate:
-    """Compare `CASE WHEN … THEN …` with a literal: any condition whose value may satisfy the comparison."""
+    """Compare `CASE WHEN … THEN …` with a literal. Any case with a value that may satisfy the comparison may match."""
     values = [literal_of(value) for _, value in cases]
     others = [] if default is None else [literal_of(default)]
     known = [value for value in (*values, *others) if value is not None and value.kind is not LiteralKind.NULL]
@@ -363,7 +363,7 @@ NamePath: TypeAlias = tuple[exp.Expr, tuple[exp.Identifier, ...]]
 
 
 def paths_of(condition: exp.Expr) -> Iterator[NamePath]:
-    """Yield every reference to a column, but not the variables of lambdas and list comprehensions."""
+    """Yield every reference to a column. Variables of lambdas and list comprehensions are left out."""
     for node in condition.find_all(exp.Column, exp.Dot):
         inner = node.this
         if isinstance(node, exp.Column):

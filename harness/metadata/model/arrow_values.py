@@ -167,8 +167,8 @@ def to_numpy(values: pa.Array | pa.ChunkedArray) -> npt.NDArray[Any]:
 
 def true_mask(values: pa.Array) -> Mask:
     """Return a mask of the Booleans that are true, neither false nor null."""
-    found: Mask = to_numpy(pc.fill_null(values, scalar_of(False, pa.bool_())) if values.null_count else values)
-    return found
+    mask: Mask = to_numpy(pc.fill_null(values, scalar_of(False, pa.bool_())) if values.null_count else values)
+    return mask
 
 
 def null_where(values: pa.Array, where: Mask) -> pa.Array:
@@ -195,8 +195,8 @@ def text_bytes(texts: pa.Array) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.i
     """
     offsets = np.frombuffer(texts.buffers()[1], np.int32)[texts.offset :][: len(texts) + 1].astype(np.int64)
     data = texts.buffers()[2]
-    own = np.zeros(0, np.uint8) if data is None else np.frombuffer(data, np.uint8)[offsets[0] : offsets[-1]]
-    return own, offsets - offsets[0]
+    content = np.zeros(0, np.uint8) if data is None else np.frombuffer(data, np.uint8)[offsets[0] : offsets[-1]]
+    return content, offsets - offsets[0]
 
 
 def distinct_values(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
@@ -204,8 +204,8 @@ def distinct_values(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
 
     Without further arguments, `np.unique` would import NumPy's masked arrays.
     """
-    found: npt.NDArray[Any] = np.unique(values, return_counts=True)[0]
-    return found
+    numbers: npt.NDArray[Any] = np.unique(values, return_counts=True)[0]
+    return numbers
 
 
 def empty_table(schema: pa.Schema) -> pa.Table:
