@@ -188,7 +188,7 @@ def __getattr__(name: str) -> object:
 
 
 def _imported(module: str, name: str) -> object:
-    """Return a name of a module of this package.
+    """Return an object of a module of this package, given by name. The module is imported.
 
     Raises:
         ImportError: The installation is damaged. The message names the distribution that overwrote the files.

@@ -265,7 +265,7 @@ class PyIcebergCatalog:
     def of_client(cls, client: Any) -> PyIcebergCatalog:
         """Return the catalog for a client that the user made.
 
-        Only REST clients mix the user's properties with the server's.
+        Only REST clients mix the server's properties with the user's properties.
         """
         is_rest = "RestCatalog" in {kind.__name__ for kind in type(client).__mro__}
         return cls(client.name, client, {} if is_rest else client.properties)

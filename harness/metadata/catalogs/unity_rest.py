@@ -135,8 +135,8 @@ class Server:
         from urllib.error import HTTPError
         from urllib.request import HTTPRedirectHandler, Request, build_opener
 
-        class Stay(HTTPRedirectHandler):
-            """Follows no redirection, which would carry the token to another host."""
+        class NoRedirects(HTTPRedirectHandler):
+            """A handler that follows no redirect, because a redirect would send the token to another host."""
 
             def redirect_request(self, *_: object, **__: object) -> None:
                 return None
@@ -151,7 +151,7 @@ class Server:
         try:
             try:
                 request = Request(address, data, headers, method=method)
-                response = build_opener(Stay()).open(request, timeout=self.timeout)
+                response = build_opener(NoRedirects()).open(request, timeout=self.timeout)
             except HTTPError as error:
                 response = error
             with response:

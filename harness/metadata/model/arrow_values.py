@@ -189,9 +189,7 @@ def to_list(values: Sequence[object] | pa.Array) -> Sequence[CellValue]:
 def text_bytes(texts: pa.Array) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64]]:
     """Return the concatenated bytes of strings or binary values, and the offset of each value.
 
-    There is one more offset than values: the end of the last one.
-
-    Bytes under null values, if any, are included.
+    The offsets are followed by the end of the last value. Bytes under null values, if any, are included.
     """
     offsets = np.frombuffer(texts.buffers()[1], np.int32)[texts.offset :][: len(texts) + 1].astype(np.int64)
     data = texts.buffers()[2]
@@ -384,7 +382,7 @@ def entry_lists(array: pa.MapArray) -> pa.ListArray:
 
 
 def _packed_offsets(array: pa.Array, count: int) -> pa.Array:
-    """Return the offsets of the rows into the `count` entries that the rows show."""
+    """Return the offsets of the rows in the `count` entries that belong to them. Unused entries do not count."""
     if _has_offsets(array.type):
         offsets, (first, stop) = offsets_of(array), _span(array)
         if stop - first == count:

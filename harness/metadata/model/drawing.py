@@ -66,7 +66,7 @@ class Drawing:
         bars: The bars.
         note: A sentence about all bars.
         whole: The total that the bars are shares of. 0: there is no total.
-        is_row: True if the bars are many neighbors, for example ranges, which are drawn upright.
+        is_row: True if the bars are drawn upright, side by side. This suits many neighbors, for example ranges.
     """
 
     title: str

@@ -211,7 +211,7 @@ class DeltaTable:
 
     @property
     def schema(self) -> Schema:
-        """The current schema. Each field's `physical_name` is the one of column mapping."""
+        """The current schema. The `physical_name` of each field is its name under column mapping."""
         return self.document.schema
 
     @property
