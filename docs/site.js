@@ -43,6 +43,17 @@ for (const code of document.querySelectorAll(".highlight code")) {
   if (commands.length) code.dataset.copy = commands.join("\n");
 }
 
+// Sentences that a command prints wrap at the edge of the box. Output in columns scrolls instead.
+for (const code of document.querySelectorAll(".highlight code[data-copy]")) {
+  const wide = code.textContent.split("\n").filter((line) => line.length > 90);
+  code.classList.toggle("wraps", !wide.some((line) => line.trim().split(/ {2,}/).length > 4));
+}
+
+// A short name in a table stays on one line.
+for (const code of document.querySelectorAll("td > code:only-child")) {
+  code.classList.toggle("whole", /^\S{1,20}$/.test(code.textContent));
+}
+
 // Code that is wider than its box scrolls by keys too.
 for (const code of document.querySelectorAll("pre > code")) {
   if (code.scrollWidth > code.clientWidth) code.tabIndex = 0;

@@ -142,7 +142,7 @@ class CheckedDelta:
     def breach(
         self, commit: Commit, field: str, recorded: str | None, actual: str | None, entry: str | None = None
     ) -> Breach:
-        """Return a breach about a wrong statement in a commit."""
+        """Return a breach for a wrong statement in a commit."""
         return Breach(Place(file=commit.file, field=field, entry=entry), recorded, actual, self.writer(commit.version))
 
     def writer(self, version: int) -> str | None:

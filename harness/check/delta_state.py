@@ -1,6 +1,6 @@
 """Rules about files that repeat a Delta table's state: hint, checkpoints, compacted logs, and checksums.
 
-Each rule compares such a record with the replayed commits. They cover delta L6 to L29.
+Each rule compares one of these records with the replayed commits. The rules cover delta L6 to L29.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ def _actions(
     for name in ("reader_features", "writer_features"):
         rules |= {name: sorted(rules[name])} if rules.get(name) is not None else {}
     if metadata is not None:
-        about["schema_string"] = _spelled(metadata.schema_string or "{}")
+        about["schema_string"] = _canonical_schema(metadata.schema_string or "{}")
     return {
         "protocol": rules or None,
         "metaData": about or None,
@@ -84,7 +84,7 @@ def _actions(
     }
 
 
-def _spelled(schema: str) -> str:
+def _canonical_schema(schema: str) -> str:
     """Return the JSON of a schema in canonical form: without white space and with sorted keys.
 
     A text that is not JSON is returned unchanged.

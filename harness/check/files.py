@@ -74,7 +74,7 @@ class FileRows:
     deletes: Sequence[PositionDeleteFile] = ()
 
     def breach(self, path: str, field: str, recorded: str, actual: str, column: str | None = None) -> Breach:
-        """Return a breach about a wrong statement about a file."""
+        """Return a breach for a wrong statement about a file."""
         file = self.statements.named_by.get(path, self.plan.table)
         return Breach(Place(file=file, entry=path, field=field, column=column), recorded, actual)
 
@@ -152,7 +152,7 @@ def checked_files(
             return path, "", None, None, None
         return path, schema, file.recorded_size, file.recorded_rows, stats.get(path)
 
-    stated = [(file, statement_of(file)) for file in _stated(plan, statements)]
+    stated = [(file, statement_of(file)) for file in _unexamined_files(plan, statements)]
     files = [file for file, statement in stated if statement not in checked_before]
     checked_before.update(statement for _, statement in stated)
     with phase("looking at files", len(files), "files") as advance:
@@ -171,8 +171,8 @@ def checked_files(
                 advance(1)
 
 
-def _stated(plan: PlannedScan, statements: Statements) -> Iterator[CheckedFile]:
-    """Yield the data files of a plan in its order, then its delete files, before they are examined."""
+def _unexamined_files(plan: PlannedScan, statements: Statements) -> Iterator[CheckedFile]:
+    """Yield the data files of a plan in its order, then its delete files. They are not examined yet."""
     ids = [frozenset(partition.constants) for partition in plan.partitions]
     names = ("path", "physical", "format", "size", "record_count", "partition")
     rows = zip(*(plan.files.column(name).to_pylist() for name in names), strict=True)

@@ -100,7 +100,7 @@ class SnapshotFiles:
         return Place(file=entry.manifest, entry=entry.file.path, field=field)
 
     def breach(self, entry: ManifestEntry, field: str | None, recorded: str | None, actual: str) -> Breach:
-        """Return a breach about a wrong statement about a live file."""
+        """Return a breach for a wrong statement about a live file."""
         return Breach(self.place(entry, field), recorded, actual, self.table.writer(entry.snapshot_id))
 
     @property
@@ -155,7 +155,8 @@ class CheckedIceberg:
     def columns_of(self, snapshot: IcebergSnapshot) -> Columns:
         """Return the columns that a read of the snapshot uses.
 
-        They are those of the snapshot's own schema, or of the table's current schema at the end of a branch.
+        These are the columns of the snapshot's own schema or, for the snapshot at the end of a branch, of the table's
+        current schema.
         """
         metadata = self.metadata
         branches = (ref.snapshot_id for ref in metadata.refs.values() if ref.type is RefType.BRANCH)
@@ -169,7 +170,7 @@ class CheckedIceberg:
     def breach(
         self, at: str, recorded: str, actual: str, snapshot: int | None = None, entry: str | None = None
     ) -> Breach:
-        """Return a breach about a wrong statement in the metadata file.
+        """Return a breach for a wrong statement in the metadata file.
 
         Args:
             at: A JSON pointer, relative to the snapshot if there is one.
@@ -269,7 +270,7 @@ def _slim(entry: ManifestEntry) -> ManifestEntry:
 
 
 def is_compatible_type(before: dt.Type, after: dt.Type) -> bool:
-    """Return whether a column may have one type in an older and the other type in a newer schema, in either order."""
+    """Return whether one schema may give a column the first type and a later or earlier schema the second type."""
     if isinstance(before, dt.StructType | dt.ListType | dt.MapType):
         return type(before) is type(after)
     either = before == after or widens(before, after) or widens(after, before)

@@ -229,7 +229,7 @@ def unique_ids(rows: FileRows) -> Iterator[Breach]:
         if latest is not None and limit is not None and latest > limit:
             yield rows.breach(path, number, str(latest), f"the version of the file is {limit}")
     counts = {path: file["record_count"] or 0 for path, file in files.items()}
-    doubtful = sorted(_overlapping(counts, [row[:4] for row in ranges]))
+    doubtful = sorted(_doubtful_files(counts, [row[:4] for row in ranges]))
     if not doubtful:
         return
     text = (
@@ -241,7 +241,7 @@ def unique_ids(rows: FileRows) -> Iterator[Breach]:
         yield rows.breach(first, "first_row_id", f"row id {id_}", f"{times} rows have it, one in {last}")
 
 
-def _overlapping(counts: Mapping[str, int], ranges: Sequence[tuple[Any, ...]]) -> set[str]:
+def _doubtful_files(counts: Mapping[str, int], ranges: Sequence[tuple[Any, ...]]) -> set[str]:
     """Return the files whose row ids may not be unique.
 
     These are files whose ranges overlap another range, have gaps, or have fewer ids than rows. Only their ids are then

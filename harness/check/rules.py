@@ -198,7 +198,7 @@ _F = TypeVar("_F", bound=Callable[..., Iterable[Breach]])
 def rule(id_: str, severity: Severity, reads: Reads, *breaks: str) -> Callable[[_F], _F]:
     """Register a function as a rule. Its docstring contains the title, "Hurts: …", and "Mends: …".
 
-    The arguments are those of `CheckRule`.
+    The arguments are the attributes of `CheckRule` with the same names.
     """
 
     def register(find: _F) -> _F:

@@ -80,7 +80,7 @@ class ColumnValues:
         return value_text(value, self.field.type)
 
     def breach(self, field: str, recorded: str, actual: str, spans: Spans | None = None) -> Breach:
-        """Return a breach about a wrong statement about the column."""
+        """Return a breach for a wrong statement about the column."""
         file = self.statements.named_by.get(self.path, self.path)
         return Breach(Place(file=file, entry=self.path, field=field, column=self.name), recorded, actual, spans=spans)
 

@@ -12,7 +12,7 @@ from harness.cli.document import DocumentOutput, PictureFormat, PictureOutput, p
 from harness.cli.formats import MAX_ROWS, MaxRows, RowFormat, RowsOutput, number_of_rows
 from harness.cli.options import AtOption, ColumnsOption, Location, OpeningOptions, Where, names
 from harness.cli.parameters import Argument, Option
-from harness.errors import HarnessError, html_text, size_text, visible_lines
+from harness.errors import HarnessError, counted, html_text, size_text, visible_lines
 from harness.metadata.model.drawing import BarKind, Drawing, as_html, bar_text, legend_text, text_section
 from harness.metadata.model.text_tables import record_lines
 from harness.metadata.model.times import show_ms
@@ -103,14 +103,14 @@ def _counted(plan: ScanPlan) -> dict[str, str]:
 
     numbers = totals(plan)
     positional = [delete for delete, _ in plan.position_hits()]
-    counted = (d.record_count for d in positional if d.kind == "deletion vector")
-    vectors = [count for count in counted if count is not None]
+    vector_counts = (d.record_count for d in positional if d.kind == "deletion vector")
+    vectors = [count for count in vector_counts if count is not None]
     rows, size, is_exact = numbers["records_before_deletes"], numbers["bytes"], len(vectors) == len(positional)
     deletes = [
-        f"{numbers[name]:,} of {what} in {numbers[files]:,} of the files"
-        for name, what, files in (
-            ("position_deletes", "positions", "files_with_deleted_positions"),
-            ("equality_deletes", "keys", "files_with_equality_deletes"),
+        f"{numbers[name]:,} by {kind} on {counted(numbers[files], 'data file')}"
+        for name, kind, files in (
+            ("position_deletes", "position", "files_with_deleted_positions"),
+            ("equality_deletes", "key", "files_with_equality_deletes"),
         )
         if numbers[name]
     ]

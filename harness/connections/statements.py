@@ -28,7 +28,7 @@ from harness.metadata.planned_scan import PlannedScan
 from harness.metadata.tables.reading import NAMES, is_metadata_table
 from harness.queries import rewrite
 from harness.queries.inputs import MetadataTables, plan_reference
-from harness.queries.plain import TableReference, may_name_moments
+from harness.queries.plain import TableReference, may_time_travel
 from harness.queries.time_travel import Pinned, pin
 from harness.snapshot import Snapshot
 from harness.table import Table
@@ -291,7 +291,7 @@ def prepare(text: str, tables: NamedTables, connection: duckdb.DuckDBPyConnectio
 def _pin_moments(text: str, tables: NamedTables, connection: duckdb.DuckDBPyConnection) -> Pinned:
     """Return the statement with a separate name for each table of the catalog that is read at a point in time."""
     as_it_is = Pinned(text, {})
-    if not may_name_moments(text):
+    if not may_time_travel(text):
         return as_it_is
     try:
         statement = rewrite.parse_statement(text)

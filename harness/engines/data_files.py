@@ -169,7 +169,7 @@ def map_files(function: Callable[[T], R], files: Sequence[T], physical: Iterable
     if all(map(is_local, physical)):
         return [function(file) for file in files]
     results = []
-    with phase("looking at files", len(files), "files") as advance, read_ahead(function, files) as read:
+    with phase("opening files", len(files), "files") as advance, read_ahead(function, files) as read:
         for file in files:
             results.append(read(file))
             advance(1)

@@ -64,7 +64,7 @@ class Engine:
 
 
 GROUP = "harness.engines"
-"""The entry point group in which packages register engines."""
+"""The entry point group for engines of packages."""
 _BUILT_IN = {
     "duckdb": ("harness.engines.duckdb.engine", "duckdb", "duckdb"),
     "spark": ("harness.engines.spark.engine", "pyspark", "'lakeharness[spark]'"),

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 from harness.errors import RequestError, UnsupportedError
 from harness.metadata.model.schema import Field, OpaqueType, Schema
 from harness.metadata.planned_scan import PlannedScan
-from harness.queries.plain import Rewritten, TableReference, may_name_moments
+from harness.queries.plain import Rewritten, TableReference, may_time_travel
 from harness.snapshot import Snapshot
 from harness.storage.paths import SCHEME, expanded, is_local, is_path, local_path
 from harness.storage.records import dataclass
@@ -122,7 +122,7 @@ def _at_moments(
 
     `fixed` contains the names that are bound to snapshots, which must not have a time travel clause.
     """
-    if not may_name_moments(query):
+    if not may_time_travel(query):
         return query, {}
     from harness.queries.rewrite import bound_name, parse_statement
     from harness.queries.time_travel import pin

@@ -136,7 +136,7 @@ class OutputColumns:
                 return None
 
     def _cte_of(self, table: exp.Table) -> exp.CTE | None:
-        """Return the CTE to which a table name refers, or None for no CTE, or for a CTE inside itself."""
+        """Return the CTE to which a table name refers, or None if there is none or the name is inside that CTE."""
         cte = self._only(table.name)
         node: exp.Expr | None = table
         while node is not None and node is not cte:
@@ -534,7 +534,7 @@ def filtering_sources(sources: Sequence[JoinedSource], position: int) -> frozens
 
 
 def is_preserved(sources: Sequence[JoinedSource], position: int, end: int) -> bool:
-    """Return whether joining the sources before `end` yields only existing rows of this source.
+    """Return whether the join of the sources before `end` contains only existing rows of this source.
 
     No outer join may fill this source's columns with nulls.
     """

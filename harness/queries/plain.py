@@ -129,7 +129,7 @@ def rewrite_plain(
         return None
 
 
-def may_name_moments(query: str) -> bool:
+def may_time_travel(query: str) -> bool:
     """Return whether a query may contain a time travel clause, see `harness.queries.time_travel`."""
     return _MOMENT.search(query) is not None
 

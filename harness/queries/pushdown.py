@@ -109,9 +109,9 @@ Renaming: TypeAlias = Callable[[exp.Column], "exp.Expr | None"]
 
 
 def implied(condition: exp.Expr, renamed: Renaming, now: datetime.datetime | None) -> exp.Expr | None:
-    """Return the part of a condition that only uses columns known to `renamed`, or None if there is no such part.
+    """Return the part of a condition that can be expressed with the columns that `renamed` maps, or None.
 
-    It is true whenever the condition is. `now` is as for `lower_bound`, or None.
+    The part is true whenever the whole condition is true. `now` is as for `lower_bound`, or None.
     """
     whole = _whole(condition, renamed)
     if whole is not None:

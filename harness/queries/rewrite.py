@@ -86,7 +86,7 @@ def parse_statement(query: str, dialect: str = "duckdb") -> SqlStatement:
     try:
         tree, text = _parse(query[len(explain) :], dialect)
     except (SqlglotError, ValueError) as error:
-        problem = _misparsed(query) if dialect == "duckdb" else None
+        problem = _duckdb_parse_error(query) if dialect == "duckdb" else None
         problem = problem or RequestError(f"Cannot parse the query as {dialect} SQL: {reason(error)}.")
         if has_older_parser():
             version = metadata.version("sqlglot")
@@ -96,7 +96,7 @@ def parse_statement(query: str, dialect: str = "duckdb") -> SqlStatement:
     return SqlStatement(explain=explain, text=text, tree=tree, dialect=dialect)
 
 
-def _misparsed(text: str) -> RequestError | None:
+def _duckdb_parse_error(text: str) -> RequestError | None:
     """Return DuckDB's error for a text that it cannot parse, or None if it can."""
     from harness.engines.duckdb.relations import parse_error
 
@@ -213,7 +213,7 @@ def shorten(statement: SqlStatement, views: Sequence[Reference], quote: Callable
     """
     tree = statement.tree
     short = [reference for reference in views if len(reference.name) > 1 and not reference.node.alias]
-    clashing = [r for r in short if any(select_of(o) is select_of(r.node) for o in _others(r.node, tree))]
+    clashing = [r for r in short if any(select_of(o) is select_of(r.node) for o in _same_name_sources(r.node, tree))]
     for reference, column in itertools.product(clashing, tree.find_all(exp.Column) if clashing else ()):
         last = reference.name[-1]
         if len(column.parts) < 3 and column.parts[0].name.casefold() == last.casefold():
@@ -228,7 +228,7 @@ def shorten(statement: SqlStatement, views: Sequence[Reference], quote: Callable
     return [edit for column in columns if (edit := _shortened(column, short, quote)) is not None]
 
 
-def _others(table: exp.Table, tree: exp.Expr) -> list[exp.Expr]:
+def _same_name_sources(table: exp.Table, tree: exp.Expr) -> list[exp.Expr]:
     """Return all other tables and subqueries that have the same name or alias as the table."""
     kinds = (exp.Table, exp.Subquery)
     name = table.alias_or_name.casefold()
@@ -262,7 +262,7 @@ def _nearest(column: exp.Column, qualifier: tuple[str, ...], tables: Collection[
             if select_of(reference.node) is not select or not _names(qualifier, reference.name):
                 continue
             # In a subquery, another table with the same last name would take the alias.
-            if any(select_of(other) in between for other in _others(reference.node, column.root())):
+            if any(select_of(other) in between for other in _same_name_sources(reference.node, column.root())):
                 raise RequestError(
                     f"Column {'.'.join(part.name for part in column.parts)} may belong to two tables named "
                     f"{reference.name[-1]}: give the tables aliases"
@@ -468,7 +468,7 @@ def refuse_writes(statement: SqlStatement) -> None:
     writes = next(iter(statement.tree.find_all(*_WRITES)), None)
     if writes is None and isinstance(statement.tree, _READS):
         return
-    misparse = _misparsed(statement.text) if statement.dialect == "duckdb" else None
+    misparse = _duckdb_parse_error(statement.text) if statement.dialect == "duckdb" else None
     if misparse is not None and (writes is None or isinstance(writes, exp.Command)):
         raise misparse
     statement_node = writes or statement.tree

@@ -53,7 +53,7 @@ class Moment:
 
 @dataclass(frozen=True, slots=True)
 class Pinned:
-    """A query with a new name for each table at a moment.
+    """A query in which each table with a time travel clause has a new name.
 
     Attributes:
         query: The query.

@@ -55,7 +55,7 @@ class Client(Protocol):
         """
 
     def end(self, path: str, length: int) -> tuple[bytes, FileStatus]:
-        """Read the last bytes of a file, or the whole file if it is shorter, with its status."""
+        """Return the last bytes of a file and its status. If the file is shorter, return the whole file."""
 
     def status(self, path: str) -> FileStatus:
         """Return the current status of a file. Raise IsADirectoryError for a directory."""
@@ -319,10 +319,10 @@ class _LoggedClient:
         return _with_retries("read the end of", _byte_count, self.client.end, path, length)
 
     def status(self, path: str) -> FileStatus:
-        return _with_retries("ask the status of", lambda status: f"{status.size} bytes", self.client.status, path)
+        return _with_retries("request the status of", lambda status: f"{status.size} bytes", self.client.status, path)
 
     def version(self, path: str) -> FileVersion | None:
-        return _with_retries("ask the version of", lambda _: "done", self.client.version, path)
+        return _with_retries("request the version of", lambda _: "done", self.client.version, path)
 
     def is_file(self, path: str) -> bool:
         return _with_retries("look for file", _existence, self.client.is_file, path)

@@ -129,7 +129,7 @@ def is_regular_file(path: str) -> bool:
     """Return whether a local path, links followed, is a regular file. False if nothing exists there.
 
     Raises:
-        MissingFileError: Something else than a file is there, or a dangling link.
+        MissingFileError: Something other than a file is there, or a dangling link.
         StorageError: The path cannot be examined.
     """
     mode = mode_of(path)
@@ -328,7 +328,7 @@ class Roots:
             outside: The treatment of paths elsewhere in the table's store.
 
         Raises:
-            MissingFileError: No file can have such a path.
+            MissingFileError: No file can have the path of the location or of a root.
         """
         check_name(location)
         root = _spelled(location)

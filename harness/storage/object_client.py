@@ -252,7 +252,7 @@ _REPEAT_WINDOW = 3000
 
 
 class Calls:
-    """Runs obstore calls on an event loop in its own thread, so that waiting for a call can be interrupted."""
+    """A runner of obstore calls. Its event loop has its own thread, so that waiting for a call can be interrupted."""
 
     def __init__(self) -> None:
         self._running: set[Future[Any]] = set()

@@ -44,7 +44,7 @@ class Entry:
         name: The name without the directory.
         size: Size in bytes, or `UNREADABLE` if the entry is not a regular file.
         modified_ms: As in `FileStatus`.
-        is_link: True for a symbolic link. Size and time are those of its target.
+        is_link: True for a symbolic link. Size and time then belong to its target.
     """
 
     name: str
@@ -182,16 +182,16 @@ class FileEnds:
 
 @dataclass()
 class Storage:
-    """Reads local files, object stores, and every other file system that fsspec supports.
+    """A reader of local files, object stores, and every other file system that fsspec supports.
 
-    An object keeps its open clients and the file ends that it has read.
+    An instance keeps its open clients and the ends of files that it has read.
 
     Attributes:
         options: Options for remote locations, under the names in `harness.storage.option_names` for object stores, or
             fsspec's names for others. A key that is a URI, for example `s3://bucket`, holds the options of that store.
         limits: Limits for decoders of the files.
-        stores: The stores (scheme, host, and bucket, see `harness.storage.paths`) that the plain options are for. None
-            means all.
+        stores: The stores (scheme, host, and bucket, see `harness.storage.paths`) to which the plain options apply.
+            None means all.
         roots: The roots that may be read. None means everything.
         untrusted: True if contradictions in the table are errors. Otherwise they are warnings.
         renewal: Replaces `options` if they expire. None if they do not.
@@ -285,7 +285,7 @@ class Storage:
         return object_client.bucket_options(location, self._options_for(options, canonical_path(location).store))
 
     def _options_for(self, options: Mapping[str, Any], store: str) -> dict[str, object]:
-        """Return those of the given options that apply to one store."""
+        """Return the options that apply to one store, out of all given options."""
         owner = next((key for key in options if "://" in key and canonical_path(key).store == store), None)
         if owner is not None:
             return dict(options[owner])
@@ -296,7 +296,7 @@ class Storage:
     def read_whole(self, path: PhysicalPath, size: int | None) -> bytes:
         """Return the bytes of a file, and refuse a truncated file.
 
-        A log file that was cut at the end of a line would look complete.
+        A log file that was truncated at the end of a line would look complete.
 
         Args:
             path: The file's physical path.

@@ -193,7 +193,7 @@ def track(connection: _Connection) -> _Connection:
 
 
 def interrupt_all() -> None:
-    """End all queries that are running now. Queries that start later are not affected."""
+    """Stop all queries that are running now. Queries that start later are not affected."""
     with _tracking:
         _interruptions.append(None)
         connections = list(_connections)
@@ -232,7 +232,7 @@ class Phase:
         self.began = clock()
 
     def advance(self, number: int) -> None:
-        """Add to the number of units that are done."""
+        """Add to the number of finished units."""
         self.done = (self.done or 0) + number
 
 
@@ -240,7 +240,7 @@ _phases: list[Phase] = []
 
 
 def phase(name: str, total: int | None = None, unit: str = "rows") -> AbstractContextManager[Callable[[int], None]]:
-    """Return a context for a step of the work, which yields a function that counts what is done.
+    """Return a context for a step of the work, which yields a function that counts finished units.
 
     Nothing is recorded unless something displays progress.
 

@@ -37,7 +37,7 @@ SINGLE = (
 )
 """The types of single values that can be ordered or at least compared for equality."""
 UNORDERED = (dt.UuidType, dt.VariantType, dt.GeometryType, dt.GeographyType, dt.ListType, dt.MapType)
-"""The types for which only counts are compared."""
+"""Types of columns whose counts alone are compared."""
 
 
 @dataclass(frozen=True, kw_only=True)

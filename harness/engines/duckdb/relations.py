@@ -1,8 +1,8 @@
 """Lazy relations of plans on a DuckDB connection, with the Arrow tables and views that their queries need.
 
 A relation looks up its tables and views by name each time it runs, and so does every relation that a user derives from
-it, of which harness does not know. So these objects are removed only by `release`. On a user's connection their names
-are derived from their content, so that reading the same plan again creates nothing new.
+it without harness noticing. So these objects are removed only by `release`. On a user's connection their names are
+derived from their content, so that reading the same plan again creates nothing new.
 """
 
 from __future__ import annotations

@@ -457,8 +457,7 @@ class AntiJoins:
     def _where(self, key_set: KeySet, keys: Sequence[str]) -> str:
         """Return the filter's conditions on the keys as a WHERE clause.
 
-        A data row that matches the filter satisfies them too, so keys that do not satisfy them cannot delete such a
-        row.
+        A data row that matches the filter satisfies them too, so keys that do not satisfy them cannot delete the row.
         """
         if self.plan.filter is None:
             return ""

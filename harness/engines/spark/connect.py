@@ -217,7 +217,7 @@ def _normal_location(place: str) -> str:
 
 
 def _spellings(spelling: str) -> set[str]:
-    """Return the spellings of a URI in file lists and in rows, in which Spark omits an empty authority."""
+    """Return the spellings of a URI in file lists and in rows. Spark omits an empty authority in rows."""
     return {spelling, re.sub(r"^([A-Za-z][A-Za-z0-9+.-]*):///", r"\1:/", spelling)}
 
 

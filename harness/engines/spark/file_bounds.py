@@ -59,7 +59,7 @@ class FileBounds:
 
         Args:
             stored: The columns that are read.
-            places: The indexes of the columns in the files, in the order in which Spark reads them.
+            places: The indexes of the columns in the files, in Spark's read order.
             members: The ordinals of the files.
             legacy: As in `file_groups.FileForm`.
         """
@@ -94,7 +94,7 @@ def _with_partition_values(plan: PlannedScan, column: dt.Field, bounds: ColumnBo
 
 
 def _bounds_converter(wanted: dt.Type, stored: dt.Type) -> Callable[[pa.Array], pa.Array] | None:
-    """Return a function that converts bounds to the type in which Spark reads a stored column.
+    """Return a function that converts bounds to the type that Spark uses for a stored column.
 
     Bounds that this type cannot hold become null. Returns None if bounds of these types are not used.
     """

@@ -144,7 +144,7 @@ class PlannedReads(ABC):
 
     @abstractmethod
     def check_access(self, physical: Sequence[str]) -> None:
-        """Refuse files in stores for which Spark has no file system, see `hadoop_options`."""
+        """Refuse files in stores that Spark has no file system for, see `hadoop_options`."""
 
     @abstractmethod
     def planned_frame(self, read: PlannedRead) -> DataFrame:
@@ -215,7 +215,7 @@ class Gateway(PlannedReads):
         return bool(self._context._jsc.isLocal())
 
     def check_access(self, physical: Sequence[str]) -> None:
-        """Refuse files in stores for which this session's Spark has no file system, see `hadoop_options`."""
+        """Refuse files in stores that this session's Spark has no file system for, see `hadoop_options`."""
         check_access(self._context, physical)
 
     def read_ends(self, physical: Sequence[str], options: Mapping[str, str], most: int) -> bytes:

@@ -84,8 +84,8 @@ def hadoop_options(storage: Storage, paths: Iterable[str]) -> dict[str, str]:
         The options. Empty if the table was opened without options.
 
     Raises:
-        RequestError: The table's options are invalid, name a missing profile, or differ between Google Cloud buckets,
-            for which Hadoop has only one set.
+        RequestError: The table's options are invalid, name a missing profile, or differ between Google Cloud buckets.
+            Hadoop has only one set for all buckets.
     """
     options: dict[str, str] = {}
     for base in dict.fromkeys("/".join(path.split("/", 3)[:3]) for path in paths if not is_local(path)):

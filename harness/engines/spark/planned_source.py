@@ -75,7 +75,7 @@ class PlannedSource(PlannedReads):
         return False
 
     def check_access(self, physical: Sequence[str]) -> None:
-        """Refuse files in stores for which the server has no file system, see `hadoop_options`."""
+        """Refuse files in stores that the server has no file system for, see `hadoop_options`."""
         check_schemes(physical, lambda scheme: self._answer("access", scheme=scheme) == b"\1")
 
     def expose(self, frame: DataFrame) -> DataFrame:

@@ -264,7 +264,7 @@ class _DeleteFiles:
             data = next((other for other in others if other in live), None)
             if data is not None:
                 self.has_warned = True
-                spellings.warn_of(delete, others[data], data)
+                spellings.warn(delete, others[data], data)
         return names
 
 

@@ -205,10 +205,10 @@ def upper_bounds(values: pa.Array, type_: dt.Type) -> pa.Array:
 
 
 def _float32_neighbors(values: pa.Array, towards: float) -> pa.Array:
-    """Return each value, or the next 32-bit float in a direction if the value may be the text of a 32-bit float.
+    """Return the values, but replace each value that may be the text of a 32-bit float by the next such float.
 
-    In a column that was widened to 64 bits, the text of a 32-bit float reads as a slightly different number (delta
-    T24).
+    `towards` is the direction. In a column that was widened to 64 bits, the text of a 32-bit float reads as a slightly
+    different number (delta T24).
     """
     numbers = to_numpy(pc.fill_null(values, scalar_of(0.0, pa.float64())))
     fits = np.abs(numbers) <= float(np.finfo(np.float32).max)

@@ -194,10 +194,10 @@ def check_enabled(metadata: Metadata, *, version: int) -> None:
 
 
 def check_names(columns: DeltaSchema, *, version: int) -> None:
-    """Refuse a table that has a column with the name of a change data feed column.
+    """Refuse a table with a column that has the name of a change data feed column.
 
     Raises:
-        InvalidTableError: A column has one of these names (rule delta C10).
+        InvalidTableError: The table has such a column (rule delta C10).
     """
     for field in columns.schema.fields:
         if field.name.lower() in CHANGES:

@@ -88,7 +88,8 @@ def action_batches(
     Args:
         parquet: The checkpoint file.
         action: The name of the column, for example `add`.
-        leaves: The paths of the fields to read, below the struct. The structs have plain layouts and these fields.
+        leaves: The paths of the fields to read, below the struct. The returned structs have only these fields, in plain
+            Arrow layouts.
         groups: The row groups to read, ascending. None: all of them.
         size: The maximum number of rows in a batch.
     """
@@ -224,7 +225,7 @@ class ActionRows:
         lost = len(has_action) - int(has_action.sum())
         if lost:
             raise _checkpoint_error(
-                f"{lost} of its {len(has_action)} rows hold no action, so columns of it are lost", file
+                f"{lost} of its {len(has_action)} rows hold no action, so some of its columns are lost", file
             )
 
 

@@ -120,7 +120,7 @@ class _CheckpointReader:
             )
 
     def read_sidecars(self, checkpoint: Checkpoint) -> None:
-        """Read all sidecars. Relative paths start at `_delta_log/_sidecars`, absolute paths go through the path map."""
+        """Read all sidecars. Relative paths start at `_delta_log/_sidecars`. The path map maps absolute paths."""
         top = checkpoint.files[0].path
         self._check_layout(checkpoint, top)
         if self.table_actions.sidecars:

@@ -153,9 +153,10 @@ class LogListing:
         return join(self.root, LOG_DIRECTORY)
 
     def can_start_from(self, base: Checkpoint) -> bool:
-        """Return whether a checkpoint may be read.
+        """Return whether a read may start from a checkpoint.
 
-        If its version has no commit, the log may be a partial copy (delta L23).
+        If the checkpoint's version has no commit, the log may be a partial copy. The result is then False, unless
+        `allow_checkpoint_only` is set (delta L23).
         """
         return self.allow_checkpoint_only or base.version in self.commits
 

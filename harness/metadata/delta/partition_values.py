@@ -272,7 +272,7 @@ class _EncodedColumn:
 
     Attributes:
         codes: For each file, the number of its text, as one array per chunk.
-        texts: The number of each distinct text. Null counts as a text.
+        texts: The distinct texts, with their numbers. Null counts as a text.
         firsts: For each text, the number of the first file that has it.
     """
 
@@ -378,7 +378,7 @@ def _parse_column(
 
 
 def _identity(value: dt.CellValue) -> Hashable:
-    """Return a key that is equal for equal partition values. Floats compare by their bits, and all NaN are equal."""
+    """Return a key that is equal for equal partition values. Floats are compared by bits, and all NaN are equal."""
     if isinstance(value, float):
         return "NaN" if math.isnan(value) else struct.pack(">d", value)
     return (value,)

@@ -156,7 +156,7 @@ def canonical_paths(keys: pa.Array, root: TableRoot) -> pa.Array:
 
 
 def _all_plain(paths: pa.Array) -> bool:
-    """Return True if a scan of all bytes at once shows that no path needs resolving. False: some may need it."""
+    """Return True if a scan of all bytes at once shows that no path needs resolving, else False."""
     if not len(paths):
         return True
     data, offsets = text_bytes(paths)

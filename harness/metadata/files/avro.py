@@ -202,8 +202,8 @@ def read_avro(data: bytes, *, file: str, limits: Limits = DEFAULT) -> tuple[Phys
         limits: The limits on types, values, and memory.
 
     Raises:
-        CorruptFileError: The file is not an Avro container, is cut, or has a wrong checksum, length, or value (rules
-            iceberg 2.14, 7.3).
+        CorruptFileError: The file is not an Avro container, is truncated, or has a wrong checksum, length, or value
+            (rules iceberg 2.14, 7.3).
         EncryptedTableError: The file is an encrypted stream.
         UnsupportedError: The codec is not in iceberg 2.14, or a type is recursive or a union of more than null and one
             type (rule iceberg 7.3).

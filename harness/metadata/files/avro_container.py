@@ -73,8 +73,8 @@ def decompress(codec: str, block: bytes, *, file: str, cause: str, limits: Limit
             case _:
                 return block
     except TooLongError as error:
-        claim = f"a block ({codec}) of {len(block):,} bytes holds {error.length:,} or more, {max_bytes:,} are"
-        raise limit_error("block_bytes", f"{claim} allowed", file=file) from error
+        claim = f"a block ({codec}) of {len(block):,} bytes decompresses to {error.length:,} or more"
+        raise limit_error("block_bytes", f"{claim}, {max_bytes:,} are allowed", file=file) from error
     except NotImplementedError as error:
         message = (
             f"Cannot read Avro codec {codec!r}: the installed pyarrow was built without it; install pyarrow from PyPI"
@@ -145,11 +145,14 @@ def check_kind(node: Node, kinds: frozenset[str], name: str) -> None:
             raise TypeError(f"field {name!r} is of type {branch.kind}, expected {' or '.join(sorted(kinds))}")
 
 
-def _picker(node: Node | None, requested: Sequence[RequestedField]) -> Callable[[Any], Any]:
-    """Return a function from all values of a record, or of each record in an array, to the requested values."""
+def _value_picker(node: Node | None, requested: Sequence[RequestedField]) -> Callable[[Any], Any]:
+    """Return a function that reduces a decoded record to the requested values, in the order of `requested`.
+
+    If `node` is an array of records, the function reduces each record of a list.
+    """
     record = node.value if node is not None else None
     if record is not None and record.kind == "array":
-        pick = _picker(record.children[0], requested)
+        pick = _value_picker(record.children[0], requested)
         return lambda items: None if items is None else [pick(item) for item in items]
     if record is None or record.kind != "record":
         raise TypeError(f"expected a record, got {'nothing' if record is None else record.kind}")
@@ -158,7 +161,7 @@ def _picker(node: Node | None, requested: Sequence[RequestedField]) -> Callable[
         place = record.field_index(each.id, *each.names)
         if place is not None:
             check_kind(record.children[place], each.kinds, record.names[place])
-        inner = None if place is None or not each.fields else _picker(record.children[place], each.fields)
+        inner = None if place is None or not each.fields else _value_picker(record.children[place], each.fields)
         picks.append((place, inner))
 
     def picked(row: list[Any] | None) -> list[Any]:
@@ -218,12 +221,12 @@ class Container:
         Missing fields are None.
 
         Raises:
-            CorruptFileError: The file is damaged or cut, or a field cannot be decoded. No record of a damaged block is
-                returned.
+            CorruptFileError: The file is damaged or truncated, or a field cannot be decoded. No record of a damaged
+                block is returned.
             LimitError: The file exceeds the limits.
         """
         try:
-            pick = _picker(self.schema, requested)
+            pick = _value_picker(self.schema, requested)
         except DAMAGE as error:
             raise decode_error(error, file=self.file) from error
         column = column_of(self.schema, Tally(self.limits, self.file))

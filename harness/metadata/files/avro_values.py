@@ -147,7 +147,7 @@ class Tally:
         """Count a value that took no byte. Raise LimitError if there are more than `limits.empty_values`."""
         self.empty += 1
         if self.empty > self.limits.empty_values:
-            self.limits.check("empty_values", self.empty, "values without a byte", file=self.file)
+            self.limits.check("empty_values", self.empty, "values that take no bytes", file=self.file)
 
 
 ReadStep: TypeAlias = Callable[[bytes, int], int]

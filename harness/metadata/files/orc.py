@@ -31,7 +31,8 @@ def read_orc(data: bytes, *, file: str, limits: Limits = DEFAULT) -> tuple[Physi
     UUID is returned as 16 bytes.
 
     Raises:
-        CorruptFileError: The file is not an ORC file, is cut or damaged, or two columns of a struct have the same name.
+        CorruptFileError: The file is not an ORC file, is truncated or damaged, or has a struct with two columns of
+            one name.
         UnsupportedError: pyarrow cannot return a value exactly, for example a timestamp outside of the years 1677 to
             2262.
         LimitError: The file has more than `limits.rows` rows.

@@ -401,7 +401,7 @@ def parse_elements(schema: bytes) -> tuple[ParquetElement, ...]:
     Raises:
         Contradiction: The bytes are not a list of elements.
         UnicodeDecodeError: A name is not UTF-8.
-        IndexError: The bytes are cut.
+        IndexError: The bytes are truncated.
     """
     _, at = read_varint(schema, 1)
     count, at = read_list_header(schema, at + 1)

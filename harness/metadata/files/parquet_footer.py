@@ -316,7 +316,7 @@ def parse_footer(end: bytes, size: int | None, tail: Tail | None) -> CheckedFoot
         tail: The result of `parse_tail` for the file.
 
     Raises:
-        Contradiction: As for `check_counts`, or the footer is cut.
+        Contradiction: As for `check_counts`, or the footer is truncated.
     """
     length = tail_length(end)
     if not 0 < length <= len(end):
@@ -334,7 +334,7 @@ def leaf_columns(schema: bytes) -> tuple[FooterColumn, ...]:
 
     Raises:
         Contradiction: The elements are not a tree.
-        IndexError: The elements are cut.
+        IndexError: The elements are truncated.
     """
     count, at = read_list_header(schema, 0)
     columns: list[FooterColumn] = []
@@ -536,7 +536,7 @@ def read_struct(
 
     Raises:
         Contradiction: A field occurs twice, so that readers may use either one, or the bytes are not a struct.
-        IndexError: The struct is cut.
+        IndexError: The struct is truncated.
     """
     fields: Fields = {} if earlier is None else earlier
     number = max(fields, default=0) >> 4
@@ -594,7 +594,7 @@ def _class(numbers: range) -> bytes:
 _COUNT = b"(?:%b|%b[\\x80-\\xff]{0,4}+[\\x00-\\x7f])" % (_class(range(0, 0x80, 2)), _class(range(0x80, 0x100, 2)))
 """A number that is not negative and less than 2^41."""
 _LONGEST = 64
-"""The maximum usual length of bounds in statistics. Writers cut longer ones, and for those a parser is faster."""
+"""The maximum usual length of bounds in statistics. For longer bounds, which are rare, a parser is faster."""
 FEW_CHUNKS = 256
 """The number of chunks that can be read field by field in the time that compiling the expressions takes."""
 _chunks = count()

@@ -376,7 +376,7 @@ def _bytes(parts: dict[str, pa.Array], name: str, rows: int) -> list[bytes | Non
 
 
 def _group(parts: dict[str, pa.Array], metadata: Sequence[bytes | None]) -> list[str | None]:
-    """Return the JSON text of each row of a `value` and `typed_value` pair, or None for a row without both."""
+    """Return the JSON text of each row of a `value` and `typed_value` pair, or None if both are missing."""
     values = _bytes(parts, "value", len(metadata))
     typed = parts.get("typed_value")
     if typed is None or pa.types.is_null(typed.type):

@@ -1,7 +1,7 @@
 """Literals in SQL text: their SQL type and exact value, or None if engines might read them differently.
 
-Filters are in the dialect of DuckDB, so its reading counts. DuckDB 1.5 and 2.0 agree on everything that is accepted
-here.
+Filters are in the dialect of DuckDB, so a literal has the value that DuckDB reads. DuckDB 1.5 and 2.0 agree on
+everything that is accepted here.
 """
 
 from __future__ import annotations

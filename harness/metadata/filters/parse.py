@@ -258,7 +258,7 @@ def _may_hold(value: Literal | None, op: Op, literal: Literal) -> bool:
 def _in_array(item: exp.Expr, values: exp.Expr) -> Predicate:
     """Return the predicate for `item IN [...]`, `= ANY(values)`, or `list_contains(values, item)`.
 
-    These are true only if IN (...) is. All values must have the type of the column.
+    These conditions can only be true if `item IN (...)` is true. All values must have the type of the column.
     """
     field = field_of(item)
     if field is None or not isinstance(values, exp.Array):
@@ -376,7 +376,7 @@ def paths_of(condition: exp.Expr) -> Iterator[NamePath]:
 
 
 def _extend_path(node: exp.Expr, identifiers: tuple[exp.Identifier, ...]) -> NamePath:
-    """Extend a path by the fields after it, up to a method call."""
+    """Extend a path by the fields that follow it, up to a method call."""
     parent = node.parent
     while isinstance(parent, exp.Dot) and parent.this is node and isinstance(parent.expression, exp.Identifier):
         node, identifiers = parent, (*identifiers, parent.expression)

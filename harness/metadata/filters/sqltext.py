@@ -147,7 +147,7 @@ class ResolvedPath:
     def sql(self) -> str:
         """Return the reference in DuckDB's dialect.
 
-        Parentheses prevent DuckDB from reading a struct's name as a table's.
+        It is in parentheses, so that DuckDB does not read the name of a struct as the name of a table.
         """
         first, *others = (*(f.name for f in self.fields), *self.rest)
         return ".".join((f"({quoted(first)})", *(quoted(n) for n in others))) if others else quoted(first)

@@ -289,7 +289,7 @@ class DeleteIndex:
         """The partitions with position delete files that may list any of their data files."""
         return frozenset(self._scoped)
 
-    def reaches(self, spec_id: int) -> bool:
+    def has_foreign_deletes(self, spec_id: int) -> bool:
         """Return whether position delete files of other partitions may list data files with the given spec."""
         return any(other != spec_id or self.scope.lenient for other in self._ranges)
 
@@ -301,13 +301,13 @@ class DeleteIndex:
         for spec_id, ranges in self._ranges.items():
             if spec_id == data.file.spec_id and not self.scope.lenient:
                 continue
-            for entry in ranges.covering(data.file.path, data.sequence_number):
+            for entry in ranges.files_for_path(data.file.path, data.sequence_number):
                 if self.scope.partition_of(entry.file) != partition:
                     yield entry
 
 
 def check_entry(entry: ManifestEntry, format_version: int) -> None:
-    """Raise an error if a delete entry lacks a required field (4.16, 4.17, 4.23). Raises as `DeleteIndex.build`."""
+    """Raise an error of `DeleteIndex.build` if a delete entry lacks a required field (4.16, 4.17, 4.23)."""
     if format_version < 2:
         message = (
             f"A table of format version {format_version} has a live delete file, expected version 2 or later."
@@ -412,7 +412,7 @@ class _PathRanges:
     bounded: tuple[ManifestEntry, ...]
     unbounded: _BySequence[ManifestEntry]
 
-    def covering(self, path: str, number: int) -> Iterator[ManifestEntry]:
+    def files_for_path(self, path: str, number: int) -> Iterator[ManifestEntry]:
         """Yield the delete files that may list `path` and whose sequence number is at least `number`."""
         yield from self.unbounded.since(number)
         for index in range(bisect_right(self.lowers, path) - 1, -1, -1):

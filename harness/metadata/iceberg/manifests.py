@@ -403,7 +403,7 @@ def _partition_node(container: Container) -> Node | None:
 def _partition_converter(
     container: Container, spec: PartitionSpec, schemas: Sequence[Schema]
 ) -> Callable[[list[Any]], Mapping[int, Any]]:
-    """Return a function from a partition tuple in the writer's order to internal values by partition field id."""
+    """Return a function that converts a partition tuple in the writer's order to internal values by field id."""
     node = _partition_node(container)
     written = node.value if node is not None else Node(kind="record")
     types = partition_types(spec, schemas)

@@ -433,7 +433,7 @@ def decompress(data: bytes, *, file: str, limits: Limits) -> bytes:
             return unzstd(data, max_bytes=most)
         return data
     except TooLongError as error:
-        reason = f"its {len(data):,} bytes hold {error.length:,} or more, {most:,} are allowed"
+        reason = f"its {len(data):,} bytes decompress to {error.length:,} or more, {most:,} are allowed"
         raise limit_error("document_bytes", reason, file=file) from error
     except (OSError, EOFError, zlib.error) as error:
         raise CorruptFileError(

@@ -63,7 +63,7 @@ def position_deletes(
         in_scope = [partitions.key_of(spec, values) in scoped for spec, values in _tuples(files)]
         concerned |= np.array(in_scope, dtype=np.bool_)[tuples]
     for spec in distinct_values(specs).tolist():
-        if index.reaches(spec):
+        if index.has_foreign_deletes(spec):
             concerned |= specs == spec
     places = np.flatnonzero(concerned & (numbers < 0)).tolist()
     delete_files: dict[int, tuple[int, ManifestEntry]] = {}

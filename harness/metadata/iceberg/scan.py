@@ -105,7 +105,7 @@ def manifests_of(source: IcebergTable, snapshot: IcebergSnapshot) -> list[Manife
 
 
 def with_specs_of(manifests: Iterable[ManifestFile], source: IcebergTable) -> IcebergTable:
-    """Return the table, with partition specs that its metadata lacks from headers of manifests (iceberg 2.22).
+    """Return the table with additional partition specs from manifest headers, if its metadata lacks any (iceberg 2.22).
 
     Partition values are constants of files and limit the scope of deletes. Without their spec they would be lost.
     """
@@ -493,7 +493,7 @@ def _warn_of_stray_deletes(
     path = next((others[data] for data in sorted(near) if not _live_among(frozenset([others[data]]), paths)), None)
     if path is not None:
         data = next(data for data in sorted(near) if others[data] == path)
-        spellings.warn_of(index.delete_for_path(path).file.path, path, data)
+        spellings.warn(index.delete_for_path(path).file.path, path, data)
 
 
 def _live_among(paths: frozenset[str], live: Callable[[], pa.ChunkedArray]) -> frozenset[str]:

@@ -379,8 +379,8 @@ def skip_files(
 ) -> Decisions:
     """Decide for each file whether it is read: KEPT, BY_PARTITION, or BY_STATISTICS.
 
-    A record count of 0 decides nothing, because real tables record wrong counts and opening an empty file costs little.
-    This overrules iceberg 2.21, which allows such files to be skipped.
+    A record count of 0 does not skip a file, because real tables record wrong counts and opening an empty file costs
+    little. This overrules iceberg 2.21, which allows readers to skip the file.
 
     Args:
         data: The files.

@@ -314,7 +314,7 @@ class PathSpellings:
             found |= {other + path[len(authority) :]: path for other in known if other != authority}
         return found
 
-    def warn_of(self, delete: str, path: str, data: str) -> None:
+    def warn(self, delete: str, path: str, data: str) -> None:
         """Warn about a delete file that deletes no row because a path in it has another scheme or authority.
 
         Args:

@@ -152,14 +152,14 @@ def resolve(
 ) -> tuple[ColumnSource, ...]:
     """Return the source of each of `fields` in a file, in order (iceberg 5.1 to 5.15; delta T5 to T11, V1).
 
-    Iceberg: a field that the file has by id is read from the file. Otherwise its value comes from the partition tuple,
-    else from the field's default, else it is null (5.2). A file without any ids gets ids first: from the name mapping,
-    or, if there is none, from the names (avro, orc) or from the positions of the columns (parquet, top level only;
-    5.6). For a file without ids, the partition tuple takes precedence over the file.
+    Iceberg: if the file has a column with the field's id, the field is read from that column. Otherwise its value comes
+    from the partition tuple, else from the field's default, else it is null (5.2). A file without any ids gets ids
+    first: from the name mapping, or, if there is none, from the names (avro, orc) or from the positions of the columns
+    (parquet, top level only; 5.6). For a file without ids, the partition tuple takes precedence over the file.
 
-    Delta: a partition column has the value of the partition tuple, whatever the file holds (V1). Any other field, at
-    each struct level, is read if the file has it by name or by id, with Delta's type widening (T16 to T18, T22).
-    Otherwise it is null, even if the table declares it not nullable (T7, T8).
+    Delta: a partition column has the value of the partition tuple, even if the file contains the column (V1). Any other
+    field, at each struct level, is read if the file has a column with its name or id, with Delta's type widening (T16
+    to T18, T22). Otherwise it is null, even if the table declares it not nullable (T7, T8).
 
     Args:
         fields: Table fields, possibly with only some of their children. For metadata columns, use `find_stored`.

@@ -33,7 +33,7 @@ class Prune(enum.Enum):
 
     @property
     def by_statistics(self) -> bool:
-        """True if statistics of columns may skip files and keep deletes from files."""
+        """True if column statistics may skip files, and may rule out that an equality delete matches a file."""
         return self in (Prune.FILES, Prune.ALL)
 
 
@@ -116,7 +116,7 @@ def catalog_answer(
     commits = tuple(sorted(map(_commit, ratified or ()), key=lambda commit: commit.version))
     if max_version is None:
         if commits:
-            raise _invalid("ratified: expected with max_version, the latest version that the catalog knows")
+            raise _invalid("ratified: it requires max_version, the latest version that the catalog knows")
         return None
     if type(max_version) is not int or max_version < 0:
         raise _invalid(f"max_version={max_version!r}: expected a version, 0 or more")

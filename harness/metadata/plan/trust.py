@@ -208,13 +208,14 @@ def is_trusted_writer(statement: Statement, type_: Type, summary: Mapping[str, s
 
 
 def guarded_faults(format: str, statement: Statement, fields: Iterable[Field]) -> tuple[str, ...]:
-    """Return the known faults that can affect a filter on some columns but lose no row.
+    """Return the known faults that can affect a filter on some columns, but against which harness guards.
 
-    Faults that affect all types are guarded against in every filter, so they are left out.
+    No row is lost because of these faults. Faults that affect all types are guarded against in every filter, so they
+    are left out.
 
     Args:
         format: The format of the table.
-        statement: The statement that the filter uses.
+        statement: The kind of statement that the filter uses.
         fields: The columns of the filter.
 
     Returns:

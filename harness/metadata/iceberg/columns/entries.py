@@ -197,7 +197,7 @@ class _Lanes:
 
 
 def _guess_offsets(lanes: _Lanes, whole: Step, around_path: tuple[Step, Step] | None) -> FieldOffsets | None:
-    """Return the offsets of all fields, found by a guess where the paths begin.
+    """Return the offsets of all fields, after guessing where the paths begin.
 
     The result is None if no guess is possible or the guess is wrong.
     """

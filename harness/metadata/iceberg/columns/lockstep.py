@@ -97,13 +97,13 @@ class Varints:
         """Return the offset after `count` consecutive numbers, where each count is 1 or more."""
         group = at >> 3
         ends = self._ends.take(group)
-        remaining_numbers = self._until(group) - np.bitwise_count(ends & _FROM.take(at & 7)) + count
+        remaining_numbers = self._numbers_before_end(group) - np.bitwise_count(ends & _FROM.take(at & 7)) + count
         if remaining_numbers.size and int(remaining_numbers.max()) > int(self._before[-1]):
             raise UnusualEncoding
         while True:
             # At most eight numbers end in a group, so skipping an eighth of the remaining numbers never skips too many
             # groups.
-            until = self._until(group)
+            until = self._numbers_before_end(group)
             ahead = (remaining_numbers - until + 7) >> 3
             if not ahead.any():
                 break
@@ -113,7 +113,7 @@ class Varints:
         after: Indices = (group << 3) + nth + 1
         return after
 
-    def _until(self, group: Indices) -> Indices:
+    def _numbers_before_end(self, group: Indices) -> Indices:
         """Return how many numbers end before the end of each group of bytes."""
         offsets: Indices = self._before.take(group >> 3) + self._within.take(group)
         return offsets

@@ -185,7 +185,7 @@ def _sequence_numbers(raw: StoredEntries, owner: Indices, parts: Sequence[Manife
         place = int(np.argmax(wrong))
         path, kind = raw.paths()[place], Status(status[place]).name.lower()
         raise InvalidTableError(
-            f"Cannot tell which deletes apply to {path}: its entry is {kind} and has no sequence number",
+            f"Cannot determine which deletes apply to {path}: its entry is {kind} and has no sequence number",
             cause="MissingSequenceNumber",
             field="sequence_number",
             rule="iceberg 2.9",
@@ -365,7 +365,7 @@ def read_entries(readers: Iterable[ManifestReader], *, live_only: bool = True) -
 
 
 def _entries(batch: Sequence[ManifestBlocks], extent: Extent) -> list[ManifestEntry]:
-    """Return the entries of manifests with the same layout as objects."""
+    """Return the entries of manifests as objects. All manifests must have the same layout."""
     batch = [replace(blocks, number=place) for place, blocks in enumerate(batch)]
     reader = batch[0].reader
     files = _with_manifest_paths(

@@ -326,7 +326,7 @@ def _usual_pairs(decode: Callable[[bytes, int], tuple[Any, int]], tally: Tally, 
                 repeated.add(key)
             pairs[key], position = decode(data, position)
         if end is not None and position != end:
-            raise ValueError("a block of items is not as long as it says")
+            raise ValueError("a block of items has another length than it declares")
     for key in repeated:
         del pairs[key]
     return pairs, position

@@ -146,10 +146,10 @@ def _slices(varints: Varints, starts: Indices, ends: Indices) -> pa.Array:
         raise UnusualEncoding
     views = np.zeros(len(starts), dtype=_VIEW)
     views["length"] = lengths
-    head = _overlapping(varints.data, "head")[starts]
+    head = _words_at_each_byte(varints.data, "head")[starts]
     views["head"] = head if shortest >= 8 else head & _FIRST.take(np.minimum(lengths, 8))
     if shortest <= _INLINE and longest > 8:
-        tail = _overlapping(varints.data, "tail")[starts + 8]
+        tail = _words_at_each_byte(varints.data, "tail")[starts + 8]
         views["tail"] = tail & _FIRST.take(np.clip(lengths - 8, 0, 4)).astype(np.uint32)
     if longest > _INLINE:
         long = slice(None) if shortest > _INLINE else np.flatnonzero(lengths > _INLINE)
@@ -164,7 +164,7 @@ def _slices(varints: Varints, starts: Indices, ends: Indices) -> pa.Array:
     return array.cast(pa.binary())
 
 
-def _overlapping(data: npt.NDArray[np.uint8], part: str) -> npt.NDArray[Any]:
+def _words_at_each_byte(data: npt.NDArray[np.uint8], part: str) -> npt.NDArray[Any]:
     """Return an array of the machine words that begin at each byte of `data`, without copying.
 
     `part` names the part of a view (`head` or `tail`) whose type the words have.
