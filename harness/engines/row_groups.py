@@ -184,9 +184,9 @@ def _plain(raw: bytes, kind: str, stored: dt.Type, type_: dt.Type) -> Any:
 def _segments_below(
     field: dt.Field, source: ColumnSource, above: tuple[str, ...] = ()
 ) -> Iterator[tuple[int, tuple[str, dt.Type]]]:
-    """Yield the columns of single values below a field: field id, path in DuckDB's form, and stored type.
+    """Yield the leaf columns below a field: field id, path in DuckDB's form, and stored type.
 
-    Columns that the file does not hold as single values of the field's structs are omitted.
+    Leaf columns inside lists and maps, and those that the file does not store, are omitted.
     """
     if not isinstance(source, FileColumn) or isinstance(field.type, dt.ListType | dt.MapType):
         return
@@ -294,7 +294,7 @@ def created_by(plan: PlannedScan, path: str) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class ColumnChunk:
-    """A column of single values in one row group.
+    """A leaf column's bytes in one row group.
 
     Attributes:
         group: The number of the row group.

@@ -284,7 +284,7 @@ def with_enough_files(plan: PlannedScan, opener: FileOpener) -> PlannedScan:
 
 
 def _certain_rows(plan: PlannedScan, start: int, end: int, opener: FileOpener) -> int:
-    """Return how many live rows the files with ordinals `start` to `end` hold at least."""
+    """Return a lower bound for the number of live rows in the files with ordinals `start` to `end`."""
     part = plan.files.slice(start, end - start)
     is_spared = np.array([not members for members in plan.delete_sets])[to_numpy(part.column("delete_set"))]
     counted = np.flatnonzero(is_spared & np.array([name == "parquet" for name in part.column("format").to_pylist()]))
@@ -313,11 +313,11 @@ _MOST_WORK = 1_000_000
 
 
 def with_merged_scopes(plan: PlannedScan) -> PlannedScan:
-    """Return the plan with the delete sets of each class of files merged if their row count is known and moderate.
+    """Return the plan after merging the delete sets of files that belong to the same class.
 
     By the rules for sequence numbers and partitions, a delete applies to all files of a class or to none (iceberg 4.6,
     4.29): the files are older than the same deletes, and they are in the same partition, or in partitions without
-    deletes of their own.
+    deletes of their own. Sets are only merged if the row count of their deletes is known and moderate.
     """
     sets, place = plan.delete_sets, plan.files.schema.get_field_index("delete_set")
     if len(sets) < 2 or plan.files.column("sequence_number").null_count or sum(map(len, sets)) > _MOST_WORK:

@@ -458,8 +458,8 @@ def query(
         connection: The user's connection. None for an internal one.
         aliased: The names that have an alias in the query, so that a subquery can replace them. No other part of the
             query may contain these names.
-        originals: The user's text for texts in the query that were replaced, each around the name of a plan. DuckDB
-            derives column names from the query text, and these are translated back.
+        originals: The user's own text by the text that replaced it in the query. Each replacement contains the name of
+            a plan. DuckDB derives column names from the query text; in these names, the user's text is restored.
         parameters: The values of parameters, in the form that DuckDB's `execute` accepts.
 
     Raises:

@@ -219,7 +219,10 @@ class DeltaRead:
         return time
 
     def data_file(self, path: str, add: Mapping[str, Any]) -> DataFile:
-        """Return the file of an action. `path` is the canonical path. The deletion vector is read later."""
+        """Return the data file that an `add` action describes. The deletion vector is read later.
+
+        `path` is the canonical path.
+        """
         physical = self.paths.physical(path)
         if not self.files.opens(physical):
             raise errors.UnsupportedError("Cannot open files of this scheme", file=physical, rule="delta L41")

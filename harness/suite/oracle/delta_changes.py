@@ -173,7 +173,10 @@ def _with_partition_values(table: DeltaRead, version: int, remove: Document) -> 
 
 
 def _positions_outside_change(table: DeltaRead, file: DataFile, hiding: Document, other: Document) -> set[int]:
-    """Return the positions that did not change: all but those that only `hiding` deletes (delta C6)."""
+    """Return the positions of the rows that did not change (delta C6).
+
+    A row has changed if the deletion vector of `hiding` deletes it and the deletion vector of `other` does not.
+    """
     hidden, also = (
         set[int]() if body.get("deletionVector") is None else table.positions(body, file.physical)
         for body in (hiding, other)

@@ -217,7 +217,7 @@ class _CheckpointFile:
 
     @property
     def kind(self) -> str:
-        """`classic`, `multi-part`, `v2-json` or `v2-parquet` by its content, or `unreadable` if it has none."""
+        """The kind of the checkpoint: `classic`, `multi-part`, `v2-json`, `v2-parquet`, or `unreadable`."""
         if not self.rows:
             return "unreadable"
         if self.path.suffix == ".json":

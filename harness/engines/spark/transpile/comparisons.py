@@ -139,7 +139,10 @@ def _compare(node: exp.Expr, operator: str, left: TypedSql, right: TypedSql) -> 
 
 
 def _is_computed(value: TypedSql, node: exp.Expr) -> bool:
-    """Return whether a value cannot be a float column of a file. Spark may then draw inferences from a comparison."""
+    """Return whether a value is certainly computed, so that it cannot be a float column of a file.
+
+    Spark may then draw inferences from a comparison.
+    """
     while isinstance(node, exp.Paren):
         node = node.this
     if isinstance(node, exp.Subquery) and isinstance(node.this, exp.Select):

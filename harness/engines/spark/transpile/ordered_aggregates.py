@@ -125,7 +125,7 @@ def discrete_quantile(call: Aggregate) -> TypedSql:
 
 
 def fractions(call: Aggregate, node: exp.Expr) -> list[Decimal]:
-    """Return the fractions of a quantile, at least one."""
+    """Return the literal fractions of a quantile call. There is at least one."""
     found = []
     for item in node.expressions if isinstance(node, exp.Array) else [node]:
         literal = literal_of(item)
