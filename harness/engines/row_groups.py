@@ -220,13 +220,13 @@ def row_groups(plan: PlannedScan, paths: Sequence[str]) -> dict[str, RowGroups]:
     files = {row["physical"]: row for row in rows if row["format"] == "parquet" and row["path"] in selected}
     access = DuckDBFiles(cursor(), plan.storage)
     names = [FileName(row["path"], physical) for physical, row in files.items()]
-    said_of = f"type, stats_min_value, stats_max_value, stats_null_count, {_INDEX}"
-    columns = f"file_name, row_group_id, row_group_num_rows, path_in_schema, {said_of}"
+    statistics = f"type, stats_min_value, stats_max_value, stats_null_count, {_INDEX}"
+    columns = f"file_name, row_group_id, row_group_num_rows, path_in_schema, {statistics}"
     try:
         footers = read_footers(access, names, table=plan.table)
-        opened = [path for path in files if not footers[path].foreign]
-        text = f"SELECT {columns} FROM parquet_metadata({access.listed(opened)}) ORDER BY ALL"
-        rows_of_chunks = access.connection.execute(text).fetchall() if opened else []
+        readable = [path for path in files if not footers[path].foreign]
+        text = f"SELECT {columns} FROM parquet_metadata({access.listed(readable)}) ORDER BY ALL"
+        rows_of_chunks = access.connection.execute(text).fetchall() if readable else []
     except (duckdb.Error, HarnessError):
         return {}
     sizes: dict[str, dict[int, int]] = {}

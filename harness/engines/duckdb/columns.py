@@ -235,7 +235,7 @@ def _checked(access: str, stored: DuckDBColumn) -> str:
     """Return `access` as an expression that fails the query on a value that DuckDB would read wrong (delta T20)."""
     if stored.oldest is None:
         return access
-    refusal = f"Column {stored.name} has a value before {stored.oldest} in the calendar of an old writer"
+    refusal = f"Cannot read column {stored.name}: a value before {stored.oldest} is in the calendar of an old writer"
     local = f"({access} AT TIME ZONE 'UTC')" if stored.type == "TIMESTAMP WITH TIME ZONE" else access
     return f"CASE WHEN {local} < {stored.oldest} THEN error({sqltext.text(refusal)}) ELSE {access} END"
 

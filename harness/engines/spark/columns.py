@@ -267,7 +267,7 @@ class ColumnTranslation:
                 return access
             case _:
                 oldest, limit = "TIMESTAMP '1900-01-01 00:00:00'", from_micros(F.lit(OLDEST_MICROS), utc=True)
-        refusal = f"Column {physical.name} has a value before {oldest} in the calendar of an old writer"
+        refusal = f"Cannot read column {physical.name}: a value before {oldest} is in the calendar of an old writer"
         return F.when(access < limit, F.raise_error(F.lit(refusal))).otherwise(access)
 
 

@@ -91,10 +91,10 @@ def spark_session(
     existing = running_session()
     if existing is not None:
         for key, value in settings.items():
-            got = existing.conf.get(key, None)
-            if got != value:
+            current = existing.conf.get(key, None)
+            if current != value:
                 raise RequestError(
-                    f"Cannot start a Spark session with {key}={value}: a session with {got} is running; "
+                    f"Cannot start a Spark session with {key}={value}: a session with {current} is running; "
                     "stop it first, or set the value there"
                 )
         return existing

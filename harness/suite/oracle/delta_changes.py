@@ -173,12 +173,9 @@ def _with_partition_values(table: DeltaRead, version: int, remove: Document) -> 
 
 
 def _positions_outside_change(table: DeltaRead, file: DataFile, hiding: Document, other: Document) -> set[int]:
-    """Return the positions of the rows that did not change (delta C6).
-
-    A row has changed if the deletion vector of `hiding` deletes it and the deletion vector of `other` does not.
-    """
-    hidden, also = (
+    """Return the positions of all rows except those that `hiding` deletes and `other` does not delete (delta C6)."""
+    hidden, hidden_by_other = (
         set[int]() if body.get("deletionVector") is None else table.positions(body, file.physical)
         for body in (hiding, other)
     )
-    return set(range(table.row_count(file.physical))) - (hidden - also)
+    return set(range(table.row_count(file.physical))) - (hidden - hidden_by_other)

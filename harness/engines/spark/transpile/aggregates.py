@@ -210,7 +210,7 @@ def _mode(call: Aggregate) -> TypedSql:
     if call.over or word or isinstance(value.type, dt.FloatType | dt.UnknownType):
         raise refusal(call.node, "mode as a window function, or of floats", "use count(*) with GROUP BY")
     first, last = (f"MODE() WITHIN GROUP (ORDER BY {value.sql}{way}){call.suffix}" for way in ("", " DESC"))
-    message = spark_text.text("mode: several values are the most frequent; take arg_max() of their counts")
+    message = spark_text.text("mode: several values are the most frequent; use arg_max() of their counts")
     return TypedSql(f"CASE WHEN {first} <=> {last} THEN {first} ELSE RAISE_ERROR({message}) END", value.type)
 
 
