@@ -50,7 +50,7 @@ def main(argv: Sequence[str] | None = None, *, replaced: object = signal.default
     """Run the command and return the exit code.
 
     Args:
-        argv: The arguments. None means the process's own, and that the process ends after the command.
+        argv: The arguments. None means the process's own arguments; the process then ends after the command.
         replaced: The SIGINT handler that the command may replace.
     """
     if (lacking := _lacking_memory()) is not None:

@@ -54,7 +54,7 @@ def demo(
         harness demo /tmp/lake
 
     The tables stay in ./demo-tables. DuckDB reads them; neither Java nor a network is needed. Exit code: 1 if the rows
-    are not those that were written.
+    differ from the rows that were written.
     """
     with write_errors("the directory", directory), terminal.progress("making tables"):
         tables = _demo_tables(directory)

@@ -196,7 +196,7 @@ def compare_namespaces(sides: _Namespaces, request: DiffRequest, opening: option
 
 
 def _compare_pair(name: str, sides: _Namespaces, request: DiffRequest, arguments: Mapping[str, Any]) -> BatchEntry:
-    """Compare the tables with one name. `arguments` are for `open_table`."""
+    """Compare the two tables that have this name. `arguments` are for `open_table`."""
     lacking = [side.label for side in sides if name not in side.tables]
     if lacking:
         return BatchEntry(name=name, outcome=BatchOutcome.DIFFERENT, message=f"{lacking[0]} has no such table")

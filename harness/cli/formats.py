@@ -56,7 +56,7 @@ class OutputOptions:
 
     @property
     def form(self) -> enum.Enum:
-        """The format.
+        """The format of the result.
 
         Raises the same errors as `report_files`, and also if the suffix of the file contradicts `--format`.
         """
@@ -138,7 +138,7 @@ class RowFormat(enum.Enum):
     ARROWS = "arrows"
 
     def is_binary(self) -> bool:
-        """Return whether the format is not readable on a terminal."""
+        """Return whether the format is binary, and therefore not readable on a terminal."""
         return self in (RowFormat.PARQUET, RowFormat.ARROW, RowFormat.ARROWS)
 
 
@@ -167,7 +167,7 @@ class RowsOutput(OutputOptions):
 
     @property
     def form(self) -> RowFormat:
-        """The format. A binary format is refused on a terminal."""
+        """The format of the rows. A binary format raises an error if standard output is a terminal."""
         row_format = RowFormat(super().form)
         if row_format.is_binary() and self.output is None and results.is_terminal_output():
             raise click.BadParameter(

@@ -98,7 +98,7 @@ def _brief(table: Table) -> tuple[dict[str, object], ScanPlan | None]:
 
 
 def _counted(plan: ScanPlan) -> dict[str, str]:
-    """Return rows, files, bytes, and deletes, as recorded in the metadata."""
+    """Return the numbers of rows, files, bytes, and deletes that the metadata records."""
     from harness.metadata.plan.explain import totals
 
     numbers = totals(plan)

@@ -23,37 +23,37 @@ _current: list[Interruption] = []
 
 
 class Interruption:
-    """A Ctrl-C.
+    """The handling of Ctrl-C during a block.
 
     Attributes:
-        came: True if the process has received the signal.
+        received: True if the process has received the signal.
         raised: True if the main thread has raised the exception.
         ended: Set when queries have been ended.
     """
 
     def __init__(self) -> None:
-        self.came, self.raised, self.ended = False, False, threading.Event()
+        self.received, self.raised, self.ended = False, False, threading.Event()
 
     def raise_once(self, *_: object) -> None:
         """Raise KeyboardInterrupt the first time only, so that further signals do not interrupt the clean-up."""
         if not self.raised:
-            self.came = self.raised = True
+            self.received = self.raised = True
             self.ended.wait(_WAKE_S)  # closing a connection waits for its query
             raise KeyboardInterrupt
 
     def end_queries(self, signals: socket.socket, main_thread: int) -> None:
         """End queries from the first signal until the socket is closed. A second signal ends the process."""
         with signals:
-            self.came, began = signals.recv(64) != b"", time.monotonic()
-            while self.came:
+            self.received, began = signals.recv(64) != b"", time.monotonic()
+            while self.received:
                 interrupt_all()
                 self.ended.set()
                 age = time.monotonic() - began
                 if not self.raised and age < _WAKE_S and sys.platform != "win32":  # it started to wait after the signal
                     signal.pthread_kill(main_thread, signal.SIGINT)
                 if select.select([signals], [], [], _AGAIN_S)[0]:
-                    self.came = signals.recv(64) != b""
-                    if self.came and age > _SECOND_S:
+                    self.received = signals.recv(64) != b""
+                    if self.received and age > _SECOND_S:
                         from harness.cli.terminal import restore
 
                         restore()
@@ -62,7 +62,10 @@ class Interruption:
 
 @contextlib.contextmanager
 def listening(replaced: object = signal.default_int_handler) -> Iterator[None]:
-    """Raise KeyboardInterrupt on Ctrl-C, even after a block that hides it, unless a caller handles the signal."""
+    """Raise KeyboardInterrupt if Ctrl-C is pressed during the block, even if code in the block hides the exception.
+
+    If a caller has set its own handler for the signal, the handler stays in effect.
+    """
     interruption, hook = Interruption(), sys.unraisablehook
     replaceable = (signal.default_int_handler, replaced, *(each.raise_once for each in _current))
     if threading.current_thread() is not threading.main_thread() or signal.getsignal(signal.SIGINT) not in replaceable:
@@ -97,12 +100,15 @@ def listening(replaced: object = signal.default_int_handler) -> Iterator[None]:
         signal.signal(signal.SIGINT, handler)
 
 
-def has_come() -> bool:
-    """Return whether Ctrl-C was pressed. Clean-up code may have replaced the KeyboardInterrupt by another error."""
-    return bool(_current) and _current[-1].came
+def was_interrupted() -> bool:
+    """Return whether Ctrl-C was pressed.
+
+    The current exception does not show this, because clean-up code may have replaced the KeyboardInterrupt.
+    """
+    return bool(_current) and _current[-1].received
 
 
 def check() -> None:
     """Raise KeyboardInterrupt if Ctrl-C was pressed."""
-    if has_come():
+    if was_interrupted():
         raise KeyboardInterrupt

@@ -99,13 +99,13 @@ def _locate(name: str | None, catalog: str | None, storage: dict[str, Any]) -> t
 
 def _contents(catalog: Catalog, namespace: Name, directory: Warehouse | None, *, recursive: bool) -> dict[str, Any]:
     """Return the contents of a namespace as texts that open them: full names, or paths in a warehouse directory."""
-    around = tuple(walk_namespaces(catalog, namespace)) if recursive else (namespace,)
+    namespaces = tuple(walk_namespaces(catalog, namespace)) if recursive else (namespace,)
     if directory is None:
         inner = [] if recursive else [name_text((catalog.name, *name)) for name in catalog.namespaces(namespace)]
-        tables = [name_text((catalog.name, *name)) for each in around for name in catalog.tables(each)]
+        tables = [name_text((catalog.name, *name)) for each in namespaces for name in catalog.tables(each)]
     else:
         inner = [] if recursive else [*directory.paths(namespace, are_tables=False)]
-        tables = [path for each in around for path in directory.paths(each, are_tables=True)]
+        tables = [path for each in namespaces for path in directory.paths(each, are_tables=True)]
     if not (inner or tables):
         if namespace and namespace in catalog.tables(namespace[:-1]):
             whole = name_text((catalog.name, *namespace))

@@ -441,7 +441,7 @@ def parse_value(text: str, option: str) -> object:
 
 
 def _refuse_constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} is no JSON")
+    raise ValueError(f"{name} is not JSON")
 
 
 def _put(options: dict[str, Any], names: Sequence[str], value: object, key: str) -> None:

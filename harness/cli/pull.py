@@ -69,8 +69,8 @@ def pull(
         harness pull warehouse/orders slice --sample-rows 1000 --anonymise
         harness pull warehouse/orders slice --refresh
 
-    A slice is a table of the same format that any reader can read. With the filter, it has the same rows as the source.
-    An interrupted pull leaves no table; run the same command again to continue.
+    A slice is a table of the same format that any reader can read. Under the filter, the slice and its source return
+    the same rows. An interrupted pull leaves no table; run the same command again to continue.
     """
     if opening.untrusted:
         raise RequestError(

@@ -18,7 +18,7 @@ _ID_OF_CHECK = re.compile(r"(ice|del)(-\S*|\s*\d+)", re.IGNORECASE)
 
 
 def address(name: str) -> str | None:
-    """Return a rule's URL in the documentation, or None if the package metadata has none, as before a release."""
+    """Return a rule's URL in the documentation, or None if the package metadata has no documentation URL."""
     try:
         urls = importlib.metadata.metadata("lakeharness").get_all("Project-URL") or ()
     except importlib.metadata.PackageNotFoundError:

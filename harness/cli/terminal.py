@@ -183,7 +183,7 @@ class _LogLines(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
         is_own = record.name.partition(".")[0] == "harness"
         # libraries log the interruption itself
-        if (is_own or record.levelno >= logging.WARNING) and not interruption.has_come():
+        if (is_own or record.levelno >= logging.WARNING) and not interruption.was_interrupted():
             _print(_one_line(f"{record.name}: {record.getMessage()}"))
 
 

@@ -35,7 +35,7 @@ def needs_worker(context: click.Context) -> bool:
 def run_in_worker_if_untrusted(
     locations: Iterable[str], opening: OpeningOptions, out: formats.OutputOptions, **instead: object
 ) -> None:
-    """Run the command in a worker and exit, if it must run in a worker. For `instead` see `run`."""
+    """If the command must run in a worker, run it there and exit. For `instead` see `run`."""
     if needs_worker(opening.context):
         binary = getattr(out.form, "is_binary", bool)()
         instead = {"format_": out.form, "output": None, **instead}

@@ -86,7 +86,10 @@ class QueryRows:
             return _file_schema(self.relation.limit(0).to_arrow_table().schema)
 
     def selected(self, *columns: str) -> QueryRows:
-        """Return rows with other columns. Each is SQL that refers to the existing columns as #1, #2, and so on."""
+        """Return the rows with new columns.
+
+        Each new column is a SQL expression that refers to the existing columns as #1, #2, and so on.
+        """
         return dataclasses.replace(self, relation=self.relation.project(", ".join(columns)))
 
     def as_arrow(self) -> QueryRows:

@@ -87,7 +87,7 @@ class ScanFiles:
         return [self.constants[place] for place in self.partition[numbers].tolist()]
 
     def exact_rows(self, number: int) -> int | None:
-        """Return the row count that a file must have. None: any."""
+        """Return the row count that a file must have. None if any row count is accepted."""
         rows: int | None = self.recorded_rows[number].as_py() if self.exact[number] else None
         return rows
 
@@ -425,8 +425,8 @@ class LocalFileOpener:
         access: Opens the files for DuckDB, which reads the footers but no rows.
         plan: The plan.
         open_other: Returns the schema and row count of an Avro or ORC file without reading its rows, and raises
-            HarnessError with the file's name. The row count is None if only reading the file shows it. None: these
-            files are read completely, because the engine will call `rows`.
+            HarnessError with the file's name. The row count is None if only reading the file shows it. If `open_other`
+            is None, Avro and ORC files are read completely, because the engine will call `rows`.
     """
 
     access: DuckDBFiles

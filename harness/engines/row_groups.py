@@ -184,9 +184,9 @@ def _plain(raw: bytes, kind: str, stored: dt.Type, type_: dt.Type) -> Any:
 def _segments_below(
     field: dt.Field, source: ColumnSource, above: tuple[str, ...] = ()
 ) -> Iterator[tuple[int, tuple[str, dt.Type]]]:
-    """Yield the columns of single values below a field: field id, path in DuckDB's form, and stored type.
+    """Yield the leaf columns below a field: field id, path in DuckDB's form, and stored type.
 
-    Columns that the file does not hold as single values of the field's structs are omitted.
+    Leaf columns inside lists and maps, and those that the file does not store, are omitted.
     """
     if not isinstance(source, FileColumn) or isinstance(field.type, dt.ListType | dt.MapType):
         return
@@ -220,13 +220,13 @@ def row_groups(plan: PlannedScan, paths: Sequence[str]) -> dict[str, RowGroups]:
     files = {row["physical"]: row for row in rows if row["format"] == "parquet" and row["path"] in selected}
     access = DuckDBFiles(cursor(), plan.storage)
     names = [FileName(row["path"], physical) for physical, row in files.items()]
-    said_of = f"type, stats_min_value, stats_max_value, stats_null_count, {_INDEX}"
-    columns = f"file_name, row_group_id, row_group_num_rows, path_in_schema, {said_of}"
+    statistics = f"type, stats_min_value, stats_max_value, stats_null_count, {_INDEX}"
+    columns = f"file_name, row_group_id, row_group_num_rows, path_in_schema, {statistics}"
     try:
         footers = read_footers(access, names, table=plan.table)
-        opened = [path for path in files if not footers[path].foreign]
-        text = f"SELECT {columns} FROM parquet_metadata({access.listed(opened)}) ORDER BY ALL"
-        rows_of_chunks = access.connection.execute(text).fetchall() if opened else []
+        readable = [path for path in files if not footers[path].foreign]
+        text = f"SELECT {columns} FROM parquet_metadata({access.listed(readable)}) ORDER BY ALL"
+        rows_of_chunks = access.connection.execute(text).fetchall() if readable else []
     except (duckdb.Error, HarnessError):
         return {}
     sizes: dict[str, dict[int, int]] = {}
@@ -294,7 +294,7 @@ def created_by(plan: PlannedScan, path: str) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class ColumnChunk:
-    """A column of single values in one row group.
+    """A leaf column's bytes in one row group.
 
     Attributes:
         group: The number of the row group.

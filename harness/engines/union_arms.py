@@ -284,7 +284,7 @@ def with_enough_files(plan: PlannedScan, opener: FileOpener) -> PlannedScan:
 
 
 def _certain_rows(plan: PlannedScan, start: int, end: int, opener: FileOpener) -> int:
-    """Return how many live rows the files with ordinals `start` to `end` hold at least."""
+    """Return a lower bound for the number of live rows in the files with ordinals `start` to `end`."""
     part = plan.files.slice(start, end - start)
     is_spared = np.array([not members for members in plan.delete_sets])[to_numpy(part.column("delete_set"))]
     counted = np.flatnonzero(is_spared & np.array([name == "parquet" for name in part.column("format").to_pylist()]))
@@ -313,25 +313,25 @@ _MOST_WORK = 1_000_000
 
 
 def with_merged_scopes(plan: PlannedScan) -> PlannedScan:
-    """Return the plan with the delete sets of each class of files merged if their row count is known and moderate.
+    """Return the plan after merging the delete sets of files that belong to the same class.
 
     By the rules for sequence numbers and partitions, a delete applies to all files of a class or to none (iceberg 4.6,
     4.29): the files are older than the same deletes, and they are in the same partition, or in partitions without
-    deletes of their own.
+    deletes of their own. Sets are only merged if the row count of their deletes is known and moderate.
     """
     sets, place = plan.delete_sets, plan.files.schema.get_field_index("delete_set")
     if len(sets) < 2 or plan.files.column("sequence_number").null_count or sum(map(len, sets)) > _MOST_WORK:
         return plan
-    own: Indices = to_numpy(plan.files.column(place))
-    merged, shared = own.copy(), list(sets)
-    hit = np.flatnonzero(np.isin(own, [number for number, members in enumerate(sets) if members]))
-    classes = _classes(plan)[hit]
+    set_numbers: Indices = to_numpy(plan.files.column(place))
+    merged, shared = set_numbers.copy(), list(sets)
+    with_deletes = np.flatnonzero(np.isin(set_numbers, [number for number, members in enumerate(sets) if members]))
+    classes = _classes(plan)[with_deletes]
     by_class: dict[int, list[int]] = {}
     for class_, number in (
-        divmod(pair, len(sets)) for pair in distinct_values(classes * len(sets) + own[hit]).tolist()
+        divmod(pair, len(sets)) for pair in distinct_values(classes * len(sets) + set_numbers[with_deletes]).tolist()
     ):
         by_class.setdefault(class_, []).append(number)
-    shares = np.full(len(own), -1)
+    shares = np.full(len(set_numbers), -1)
     for class_, numbers in by_class.items():
         members = sorted({member for number in numbers for member in sets[number]})
         counts = [plan.equality_deletes[member].record_count for member in members]
@@ -339,7 +339,7 @@ def with_merged_scopes(plan: PlannedScan) -> PlannedScan:
         if len(numbers) > 1 and rows <= _MOST_ROWS:
             shares[class_] = len(shared)
             shared.append(tuple(members))
-    merged[hit] = np.where(shares[classes] < 0, own[hit], shares[classes])
+    merged[with_deletes] = np.where(shares[classes] < 0, set_numbers[with_deletes], shares[classes])
     used, numbered = np.unique(merged, return_inverse=True)
     files = plan.files.set_column(place, plan.files.schema.field(place), from_numpy(numbered.ravel().astype(np.int32)))
     return replace(plan, files=files, delete_sets=tuple(shared[number] for number in used.tolist()))

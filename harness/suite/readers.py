@@ -98,7 +98,7 @@ def program_of(name: str) -> str:
     """Return the path of a program of `PROGRAMS` in HARNESS_READERS.
 
     Raises:
-        RequestError: It is not built. The cause is `NOT_INSTALLED`.
+        RequestError: The program is not built. The cause is `NOT_INSTALLED`.
     """
     folder = os.environ.get("HARNESS_READERS")
     if folder and (built := Path(folder).resolve() / name / "reader").is_file():
@@ -113,11 +113,11 @@ def program_of(name: str) -> str:
 def interpreter_of(reader: OtherReader, pythons: Mapping[str, str]) -> str:
     """Return the Python interpreter that runs a reader.
 
-    The first of these that exists: the given one, HARNESS_PYTHON_<NAME>, one in HARNESS_READERS, and this interpreter
-    if it has the reader's modules.
+    These interpreters are tried in order: the given one, HARNESS_PYTHON_<NAME>, the reader's environment in
+    HARNESS_READERS, and this interpreter if it has the reader's modules.
 
     Raises:
-        RequestError: There is none. The cause is `NOT_INSTALLED`.
+        RequestError: No such interpreter exists. The cause is `NOT_INSTALLED`.
     """
     variable = "HARNESS_PYTHON_" + reader.name.upper().replace("-", "_")
     python = pythons.get(reader.name) or os.environ.get(variable)
@@ -141,7 +141,10 @@ def _python(environment: Path) -> Path:
 
 
 def interpreters(directory: Path, readers: Mapping[str, OtherReader]) -> dict[str, Path]:
-    """Make an environment for each reader, and return the interpreters of those that could be installed by name."""
+    """Make an environment for each reader. Return the interpreters of the installed readers by name.
+
+    Readers that cannot be installed are omitted.
+    """
     installed = {}
     for reader in readers.values():
         place = directory.resolve() / reader.name
@@ -178,7 +181,8 @@ class ReaderOptions:
     Attributes:
         pythons: Interpreters by the name of the engine.
         time_limit_s: The time limit of a read in a worker, in seconds.
-        tables: Harness's own engines may only read files in this directory. None: see `HarnessReader`.
+        tables: Harness's own engines may only read files in this directory. None has the same meaning as in
+            `HarnessReader.within`.
     """
 
     pythons: Mapping[str, str] = field(default_factory=dict)

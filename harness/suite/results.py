@@ -21,7 +21,7 @@ class Outcome(enum.Enum):
 
         PASS         the expected rows or the expected error
         FAIL         other rows, or rows of a table that must be refused
-        POLICY       another answer than harness's policy, which the specification does not require
+        POLICY       a result that differs from harness's policy, which the specification does not require
         UNSUPPORTED  the engine reports that it does not support the read
         ERROR        the read failed, crashed or hung; or the scenario itself cannot be run
         OPEN         the specification leaves the result open; the report notes the engine's result
@@ -211,10 +211,10 @@ class ScenarioInfo:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
-    """A scenario on an engine.
+    """The result of a scenario on an engine.
 
     Attributes:
-        expected: The line of a list that applies. None if there is none.
+        expected: The line of the list of skips or expected failures that applies. None if no line applies.
         checks: The reads. Empty for a SKIP.
     """
 

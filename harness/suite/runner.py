@@ -240,7 +240,7 @@ def _check_reads(engine: _RunEngine, built: TableCase, intact_copies: _IntactCop
 
 @dataclass(frozen=True)
 class _IntactCopies:
-    """The intact copy of a broken table, which confirms that a reader's refusal is caused by the damage."""
+    """The intact copy of a broken table. It shows whether a reader refuses the broken table because of the damage."""
 
     scenario: Scenario | TableCase
     place: Path

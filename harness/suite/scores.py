@@ -114,7 +114,7 @@ _MAX_COUNTED = 2**31
 
 
 class Strictness(enum.Enum):
-    """The strictness of the comparison for an engine, from the strictest on."""
+    """The strictness with which an engine's result is compared, strictest first."""
 
     HARNESS = "harness"
     ORACLE = "oracle"
@@ -169,7 +169,10 @@ def read_info(expectation: ResolvedExpectation) -> ReadInfo:
 
 
 def needs_intact_copy(expectation: ResolvedExpectation) -> bool:
-    """Return whether a refusal only counts if the reader reads the intact copy, because refusing both shows nothing."""
+    """Return whether a refusal only counts if the reader can read the intact copy.
+
+    A reader that refuses the intact copy too would also refuse a table without damage.
+    """
     expected = expectation.expected
     return isinstance(expected, ExpectedError) and error_class(expected.kind, expected.cause) != UNSUPPORTED
 

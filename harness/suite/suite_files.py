@@ -137,7 +137,10 @@ def _with_sorted_rows(intact_copy: BuiltScenario) -> BuiltScenario:
 
 
 def _set_times(directory: Path, started: float) -> None:
-    """Set the same time on all files without a time of the builder, so that archives of a suite are reproducible."""
+    """Set the same time on all files that were written since `started`, so that archives of a suite are reproducible.
+
+    Files whose time the builder has set keep it.
+    """
     for file in directory.rglob("*"):
         if file.is_file() and file.stat().st_mtime > started - 1:  # the clock of the file system may lag
             set_time(file, FIRST_TIMESTAMP_MS)

@@ -57,7 +57,7 @@ class _NoAnswer(enum.Enum):
 
 
 class WorkerProcess:
-    """The child process, with its output that was not processed yet.
+    """The child process, and the part of its output that was not processed yet.
 
     Raises:
         OSError: The command cannot be run.

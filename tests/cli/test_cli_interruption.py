@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from harness.cli import main
-from harness.cli.interruption import has_come, listening
+from harness.cli.interruption import listening, was_interrupted
 from harness.cli.terminal import logs_as_lines
 from harness.errors import EngineError
 from harness.writing.delta.builder import DeltaTable
@@ -257,13 +257,13 @@ def test_only_the_first_signal_breaks_off():
 
     def broken_off():
         with listening():
-            cleaned.append(has_come())
+            cleaned.append(was_interrupted())
             try:
                 signal.raise_signal(signal.SIGINT)
                 cleaned.append("not broken off")
             finally:
                 signal.raise_signal(signal.SIGINT)
-                cleaned.append(has_come())
+                cleaned.append(was_interrupted())
 
     with pytest.raises(KeyboardInterrupt):
         broken_off()
@@ -276,7 +276,7 @@ def test_no_signal_is_taken_from_a_caller_who_handles_it():
     try:
         with listening():
             signal.raise_signal(signal.SIGINT)
-            assert not has_come()
+            assert not was_interrupted()
     finally:
         signal.signal(signal.SIGINT, before)
     assert heard == [signal.SIGINT]

@@ -106,7 +106,7 @@ def test_both_engines_give_the_same_rows(tables, spark, query):
             id="unnest-both",
             marks=pytest.mark.skipif(duckdb.__version__.startswith("1."), reason="DuckDB 1.5 refuses it itself"),
         ),
-        ("SELECT unnest(scores) IN (SELECT event_id FROM events), count(*) OVER () FROM events", "in a query around"),
+        ("SELECT unnest(scores) IN (SELECT event_id FROM events), count(*) OVER () FROM events", "in an outer query"),
         pytest.param("SELECT list(kind) FROM events", "without an order", id="list-without-an-order"),
         pytest.param("SELECT any_value(kind) FROM events", "without an order", id="any-value"),
         pytest.param("SELECT string_agg(kind) FROM events", "add ORDER BY", id="string-agg-without-an-order"),
@@ -126,10 +126,10 @@ def test_both_engines_give_the_same_rows(tables, spark, query):
         ("SELECT sum(amount) OVER (ROWS 1 PRECEDING EXCLUDE TIES) FROM events", "EXCLUDE TIES"),
         pytest.param(
             "SELECT unnest(list(amount ORDER BY amount)) + 1, kind FROM events GROUP BY kind",
-            "compute in a query around",
+            "compute in an outer query",
             id="unnest-of-results-in-a-sum",
         ),
-        ("SELECT unnest(list(amount ORDER BY amount)) AS u, u + 1 FROM events GROUP BY kind", "names no column"),
+        ("SELECT unnest(list(amount ORDER BY amount)) AS u, u + 1 FROM events GROUP BY kind", "does not name a column"),
         ("SELECT *, unnest(scores), rank() OVER (ORDER BY event_id) FROM events", "name the columns"),
         pytest.param(
             "SELECT unnest(list(event_id ORDER BY event_id)) FROM events GROUP BY kind ORDER BY count(*)",

@@ -138,7 +138,7 @@ class SqlTranslation:
 
         Raises:
             SchemaMismatchError: The stored type cannot be converted exactly.
-            UnsupportedError: A constant has a type that a file table cannot hold.
+            UnsupportedError: A constant has a type that a `FileTable` cannot hold.
         """
         match value:
             case Uniform(value=same, type=type_):
@@ -235,7 +235,7 @@ def _checked(access: str, stored: DuckDBColumn) -> str:
     """Return `access` as an expression that fails the query on a value that DuckDB would read wrong (delta T20)."""
     if stored.oldest is None:
         return access
-    refusal = f"Column {stored.name} has a value before {stored.oldest} in the calendar of an old writer"
+    refusal = f"Cannot read column {stored.name}: a value before {stored.oldest} is in the calendar of an old writer"
     local = f"({access} AT TIME ZONE 'UTC')" if stored.type == "TIMESTAMP WITH TIME ZONE" else access
     return f"CASE WHEN {local} < {stored.oldest} THEN error({sqltext.text(refusal)}) ELSE {access} END"
 
@@ -294,8 +294,8 @@ def cast(access: str, type_text: str, target: dt.Type) -> str:
 def _timestamp(access: str, type_text: str, target: dt.TimestampType) -> str:
     """Return an expression that converts a timestamp of any unit and zone kind to `target`.
 
-    The value stays the same (iceberg 6.8). DuckDB reads the extreme integers of dates and timestamps as infinities,
-    which conversions would preserve.
+    The value stays the same (iceberg 6.8). DuckDB reads the extreme integers of dates and timestamps as infinities, and
+    its own conversions would keep these infinities.
     """
     target_type = sqltext.type_name(target)
     if target.unit == "ns":

@@ -161,7 +161,7 @@ class RelationStream:
 
     Args:
         relation: A relation on an internal connection, which only harness interrupts.
-        rows: The most rows in a batch.
+        rows: The maximum number of rows in a batch.
 
     Raises:
         duckdb.Error, pa.ArrowException, OSError: DuckDB cannot compute a row. A running stream raises OSError.
@@ -172,7 +172,7 @@ class RelationStream:
         try:
             self._reader = relation.to_arrow_reader(rows)
         except Exception as error:
-            self._tell(error)
+            self._reraise(error)
             raise
         self.schema: pa.Schema = self._reader.schema
 
@@ -181,14 +181,14 @@ class RelationStream:
         try:
             return next(self._reader, None)
         except (pa.ArrowException, OSError) as error:
-            self._tell(error)
+            self._reraise(error)
             raise
 
     def close(self) -> None:
         """End the query."""
         self._reader.close()
 
-    def _tell(self, error: Exception) -> None:
+    def _reraise(self, error: Exception) -> None:
         """Re-raise the original failure if `error` only reports the interrupt that the failure caused."""
         if _INTERRUPTED in str(error) and interruptions() == self._asked:
             self._relation.to_arrow_table()
@@ -197,12 +197,12 @@ class RelationStream:
 def batches(plan: PlannedScan, *, rows: int, context: Context) -> Batches:
     """Return the rows of a plan as a stream, in the types of `to_arrow`.
 
-    Footers and deletes are read at once, and rows on demand. DuckDB computes ahead until its streaming buffer (1 MB) is
-    full, and stops when the stream is closed.
+    Footers and deletes are read immediately, and rows on demand. DuckDB computes ahead until its streaming buffer (1
+    MB) is full, and stops when the stream is closed.
 
     Args:
         plan: The plan.
-        rows: The most rows in a batch, which DuckDB fills with whole vectors.
+        rows: The maximum number of rows in a batch. A batch consists of whole DuckDB vectors.
         context: A context that is entered around each read of the stream.
 
     Raises:

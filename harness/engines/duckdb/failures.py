@@ -71,7 +71,7 @@ def engine_error(error: Exception, plan: PlannedScan) -> HarnessError:
 
 
 def _instance_failure(reason: str, plan: PlannedScan) -> HarnessError:
-    """Return the error for a read that ended its instance, or that used an instance which another read ended."""
+    """Return the error for a read whose DuckDB instance was abandoned, because of this read or an earlier one."""
     reason = reason.partition(" Stack Trace")[0][:_MOST_SAID]
     with _searching:  # other reads that fail on the same instance wait until the file is found
         name = _corrupt_file(plan)
@@ -122,7 +122,10 @@ def _missing_file(plan: PlannedScan, reason: str) -> FileName | None:
 
 
 def _corrupt_file(plan: PlannedScan) -> FileName | None:
-    """Return the first file that cannot be read on its own. None if all can, or if the search could take long."""
+    """Return the first file that cannot be read on its own.
+
+    None if all files can be read, or if the search could take long.
+    """
     files = _parquet_files(plan)
     if not all(is_local(name.physical) for name in files):
         return None

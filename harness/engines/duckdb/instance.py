@@ -130,7 +130,7 @@ def is_internal(connection: duckdb.DuckDBPyConnection) -> bool:
 
 
 def ends_instance(error: BaseException) -> bool:
-    """Return whether an error may have ended its instance, or reports that another error did."""
+    """Return whether an error may have made DuckDB abandon its instance, or reports that an earlier error did."""
     return isinstance(error, duckdb.InternalException | duckdb.FatalException)
 
 
@@ -192,7 +192,7 @@ class DuckDBFiles:
         return self._names[physical]
 
     def listed(self, physical: Sequence[PhysicalPath]) -> str:
-        """Return a SQL expression for a list of files, as `read_parquet` takes it. Raises the errors of `name`."""
+        """Return a SQL expression for a list of files, as `read_parquet` accepts it. Raises the errors of `name`."""
         names = [self._names.get(path) or self.name(path) for path in physical]
         content = "\0".join(names)
         if sqltext.escape_glob(content) != content:

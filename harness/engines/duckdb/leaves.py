@@ -1,4 +1,7 @@
-"""Columns of single values at every nesting depth as SQL, and the aggregates of their values per row group."""
+"""Leaf columns as SQL, and aggregates of their values per row group.
+
+A leaf column has single values instead of structs, lists, or maps. It may itself be nested in these at any depth.
+"""
 
 from __future__ import annotations
 
@@ -42,7 +45,7 @@ UNORDERED = (dt.UuidType, dt.VariantType, dt.GeometryType, dt.GeographyType, dt.
 
 @dataclass(frozen=True, kw_only=True)
 class LeafColumn:
-    """A column of single values, as SQL over the table's rows.
+    """A leaf column, as SQL over the table's rows.
 
     Attributes:
         path: The fields from the top level down.
@@ -108,10 +111,7 @@ class LeafColumn:
         return rows, values, " + ".join((self.parent, *self.gaps)), self.most("min"), self.most("max")
 
     def below(self, *, in_lists: bool) -> Iterator[LeafColumn]:
-        """Yield the columns of single values in this column.
-
-        With `in_lists`, this includes columns in lists and maps.
-        """
+        """Yield the leaf columns in this column. Leaf columns in lists and maps are included only with `in_lists`."""
         type_ = self.path[-1].type
         match type_:
             case dt.StructType(fields=fields):
@@ -134,7 +134,7 @@ class LeafColumn:
 
 
 def single_columns(schema: dt.Schema) -> Mapping[int, tuple[dt.Field, dt.Field, str]]:
-    """Return the columns of single values, including columns in structs, by field id.
+    """Return the leaf columns outside lists and maps, by field id.
 
     For each: the top-level column, the field, and the SQL expression of its value.
     """
@@ -199,7 +199,7 @@ class GroupValues:
 def group_values(
     plan: PlannedScan, leaves: Sequence[LeafColumn], paths: Sequence[str]
 ) -> Iterator[tuple[str, LeafColumn, Sequence[GroupValues]]]:
-    """Yield the values of columns in files of a plan by path, column, and row group. Deletes are not applied."""
+    """Yield the `GroupValues` of leaf columns in files of a plan, by path, column, and row group. Ignore deletes."""
     with phase("reading values", len(paths), "files") as advance:
         for part in _parts(plan, paths):
             yield from _values(plan, leaves, part)
@@ -371,9 +371,9 @@ def _is_nan(value: Any) -> bool:
 
 
 def rows_of(plan: PlannedScan, paths: Sequence[str], more: Sequence[str], fields: Sequence[dt.Field]) -> PlannedScan:
-    """Return the plan for some of its files without deletes.
+    """Return a plan that reads some of a plan's files, without deletes.
 
-    The columns are the metadata columns `more`, then `fields`.
+    Its columns are the metadata columns `more`, followed by `fields`.
     """
     files = plan.files.filter(pc.is_in(plan.files.column("path"), array_of(paths, pa.string())))
     return without_deletes(replace(plan, columns=(*(dt.METADATA[name] for name in more), *fields), files=files))

@@ -72,11 +72,11 @@ _LARGEST_SHARE = 1.5
 
 
 def plan_runs(deleted: Sequence[Sequence[int]], others: int, threads: int) -> list[list[Run]] | None:
-    """Distribute the files of each arm over runs to join by position, larger runs first. None if bitmaps are faster.
+    """Divide the files of each arm into runs to join by position, largest run first. None if bitmaps are faster.
 
     Args:
         deleted: For each arm to join, the row counts of its files.
-        others: The number of rows in the other arms.
+        others: The number of rows in arms that are not joined by position.
         threads: The number of threads of the query.
     """
     joined = sum(map(sum, deleted))
@@ -126,7 +126,7 @@ Longer files use an anti join on positions.
 
 
 class QueryUse(enum.Enum):
-    """The use of a query. It determines how deleted positions are applied."""
+    """The way in which a query will be run. It determines how deleted positions are applied."""
 
     ONCE = "run once, as it is"
     VIEW = "a relation that others will filter"
@@ -207,7 +207,7 @@ class _QueryLowering:
         return queries
 
     def _choose_joins(self, arms: Sequence[_ArmQuery]) -> list[tuple[_ArmQuery, list[Run] | None]]:
-        """Return the arms, each with the runs of its files to join by position. None instead of runs means bitmaps."""
+        """Return the arms, each with its runs of files to join by position, or with None to use bitmaps."""
         by_bitmap: list[tuple[_ArmQuery, list[Run] | None]] = [(arm, None) for arm in arms]
         if self.use is not QueryUse.ONCE or any(lowered.arm.shows_deleted for lowered in arms):
             return by_bitmap

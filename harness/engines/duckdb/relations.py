@@ -458,8 +458,8 @@ def query(
         connection: The user's connection. None for an internal one.
         aliased: The names that have an alias in the query, so that a subquery can replace them. No other part of the
             query may contain these names.
-        originals: The user's text for texts in the query that were replaced, each around the name of a plan. DuckDB
-            derives column names from the query text, and these are translated back.
+        originals: The user's own text by the text that replaced it in the query. Each replacement contains the name of
+            a plan. DuckDB derives column names from the query text; in these names, the user's text is restored.
         parameters: The values of parameters, in the form that DuckDB's `execute` accepts.
 
     Raises:
@@ -502,13 +502,13 @@ def query_text(
     See `query` for the arguments.
     """
     places = _sources_by_name(plans, connection, None, aliased)
-    put = _replace_names(text, places)
+    resolved = _replace_names(text, places)
     try:
-        names, types = _describe(put, connection, parameters)
+        names, types = _describe(resolved, connection, parameters)
     except duckdb.Error as error:
         raise _query_error(error, text, plans, connection, parameters) from None
     columns = output_list(names, types, _original_names(names, originals, places))
-    return put if columns is None else f"SELECT {columns} FROM ({put}\n)"
+    return resolved if columns is None else f"SELECT {columns} FROM ({resolved}\n)"
 
 
 def _describe(text: str, connection: duckdb.DuckDBPyConnection, parameters: object) -> tuple[list[str], list[Any]]:
@@ -527,8 +527,8 @@ def transaction_start(connection: duckdb.DuckDBPyConnection | None) -> datetime.
     if connection is None:
         return present
     ((started,),) = connection.execute("SELECT epoch_us(now())").fetchall()
-    begun = datetime.datetime(1970, 1, 1) + datetime.timedelta(microseconds=started)
-    return min(begun, present)
+    start = datetime.datetime(1970, 1, 1) + datetime.timedelta(microseconds=started)
+    return min(start, present)
 
 
 def query_columns(
@@ -610,13 +610,13 @@ def _sources_by_name(
 ) -> dict[str, str]:
     """Return the FROM item that replaces each plan, by the plan's quoted name in the query."""
     registrations = Registrations(connection)
-    put = register or registrations.table
+    register_table = register or registrations.table
     places = {}
     for name, plan in plans.items():
         if isinstance(plan, pa.Table):
-            place = sqltext.name(put(plan))
+            place = sqltext.name(register_table(plan))
         else:
-            rows = lowered(plan, connection, put, QueryUse.ONCE)
+            rows = lowered(plan, connection, register_table, QueryUse.ONCE)
             with naming_table(plan):
                 place = f"({rows})" if name in aliased else sqltext.name(registrations.view(rows))
         places[sqltext.name(name)] = place

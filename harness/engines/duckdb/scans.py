@@ -87,7 +87,7 @@ class Scanner:
         return Scanner(opener, plan, register, Inspector(opener, plan), _columns if is_internal(connection) else {})
 
     def for_plan(self, plan: PlannedScan) -> Scanner:
-        """Return a scanner for a plan of some of the files. It keeps the footers that were already read."""
+        """Return a scanner for a plan with a subset of the files. It reuses the footers that were already read."""
         return replace(self, plan=plan, inspector=replace(self.inspector, plan=plan))
 
     def scan(self, files: ScanFiles, group: FileGroup, fields: tuple[Field, ...]) -> RelationScan:
@@ -257,9 +257,7 @@ def _used_columns(sources: Iterable[ColumnSource]) -> Iterable[PhysicalField]:
 def _mismatched_column(
     schema: PhysicalSchema, columns: Sequence[DuckDBColumn], sources: Sequence[ColumnSource]
 ) -> int | None:
-    """Return the index of a column that `sources` read and whose shape differs between footer and DuckDB.
-
-    None if all match.
+    """Return the first column index in `sources` whose shape differs between footer and DuckDB, or None.
 
     DuckDB (1.5, 2.0) replaces a list element that is a struct with one field by that field, in two-level lists and in
     repeated groups (iceberg 6.14).
@@ -269,7 +267,10 @@ def _mismatched_column(
 
 
 def _same_shape(physical: PhysicalField, shown: DuckDBColumn) -> bool:
-    """Return whether both columns have the same nested parts. Variants always match, because DuckDB shows them flat."""
+    """Return whether both columns have the same nested parts.
+
+    Variants always match, because DuckDB shows them without parts.
+    """
     if not shown.parts:
         return not physical.children or is_variant_group(physical)
     return len(physical.children) == len(shown.parts) and all(map(_same_shape, physical.children, shown.parts))

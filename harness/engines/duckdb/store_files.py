@@ -33,7 +33,10 @@ _ESCAPED = re.compile(r"\[([\[*?])\]")
 
 
 def planned_files(connection: duckdb.DuckDBPyConnection) -> StoreFiles:
-    """Return the file system of a connection's database. All cursors share it for as long as the database is open."""
+    """Return the `StoreFiles` of a connection's database. Register a new one if there is none.
+
+    All cursors share it for as long as the database is open.
+    """
     for name in connection.list_filesystems():
         existing = _registered.get(name)
         if existing is not None:

@@ -52,13 +52,13 @@ If all columns have it, Spark matches columns by position.
 
 
 class FileTraits(Protocol):
-    """Facts in file footers other than the schema. The methods raise HarnessError with the file's name."""
+    """Facts that file footers state in addition to the schema. The methods raise HarnessError with the file's name."""
 
     def needs_brotli(self, files: Sequence[FileName]) -> bool:
         """Return whether any of the Parquet files has pages compressed with Brotli."""
 
     def orc_traits(self, file: FileName) -> OrcTraits:
-        """Return the traits of an ORC file."""
+        """Return the `OrcTraits` of an ORC file."""
 
 
 def reads_natively(

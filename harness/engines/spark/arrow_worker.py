@@ -139,11 +139,11 @@ class FileReader:
 
     Attributes:
         files: The files.
-        file_format: Their format.
-        schema: Their physical schema.
+        file_format: The format of the files.
+        schema: The physical schema of the files.
         fields: All fields to read, including stored row lineage.
         sources: For each field, its place in the files.
-        uses: By column index, the parts of the column that are read.
+        uses: For each column index, the parts of the column that are read.
         types: By column index, the Arrow type of the column.
         constants: One row per file, unless it has no columns. The values should be small, because every row carries
             them.
@@ -165,7 +165,7 @@ class FileReader:
     table_format: str
 
     def batches(self, numbers: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Yield the rows of the files with these numbers."""
+        """Yield the rows of files, given batches of file numbers."""
         for batch in numbers:
             for number in batch.column(0).to_pylist():
                 try:
@@ -175,7 +175,7 @@ class FileReader:
                 yield from self._rows(number, columns, rows)
 
     def _columns(self, number: int) -> tuple[dict[int, pa.Array], int]:
-        """Return the requested columns of a file by index, and the number of its rows."""
+        """Return the requested columns of a file by column index, and the file's row count."""
         file, expected = self.files[number].name, self.files[number].exact_rows
         if self.file_format == "parquet":
             check_file(file, self.storage, table=self.table)
@@ -260,7 +260,7 @@ def read_head(file: FileName, file_format: str, storage: Storage, *, table: str)
 
 
 def read_orc_traits(file: FileName, storage: Storage) -> OrcTraits:
-    """Return facts from the footer of an ORC file other than its columns. Raises HarnessError with the file's name."""
+    """Read the `OrcTraits` in the footer of an ORC file. Raises HarnessError with the file's name."""
     return orc_traits(open_stream(file, storage), file=str(file))
 
 
@@ -320,7 +320,7 @@ class HeadReader:
     table_format: str
 
     def batches(self, numbers: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Yield the number of each file and a pickled result: FileHead, EndBytes, or the text of a `worker_error`."""
+        """Yield the number of each file, and a pickled result: FileHead, EndBytes, or the text of a `worker_error`."""
         for batch in numbers:
             requested = batch.column(0).to_pylist()
             results = [pickle.dumps(self._read_file(number)) for number in requested]

@@ -167,7 +167,7 @@ class ColumnTranslation:
     _constants: dict[PerFile, Column] = field(default_factory=dict)
 
     def expression(self, value: ColumnValue) -> Column:
-        """Return the expression of a value. Its type is the `types.storage_type` of its field.
+        """Return the expression of a value, with the `types.storage_type` of the value's field.
 
         Raises:
             SchemaMismatchError: The stored type cannot be converted exactly.
@@ -267,7 +267,7 @@ class ColumnTranslation:
                 return access
             case _:
                 oldest, limit = "TIMESTAMP '1900-01-01 00:00:00'", from_micros(F.lit(OLDEST_MICROS), utc=True)
-        refusal = f"Column {physical.name} has a value before {oldest} in the calendar of an old writer"
+        refusal = f"Cannot read column {physical.name}: a value before {oldest} is in the calendar of an old writer"
         return F.when(access < limit, F.raise_error(F.lit(refusal))).otherwise(access)
 
 
@@ -285,7 +285,7 @@ def _child(access: Column, physical: PhysicalField, part: FileColumn) -> Column:
 def _has_float_fields(stored: PhysicalField) -> bool:
     """Return whether a stored struct contains floats, on which Spark could push a filter down.
 
-    `converted` prevents this for single floats.
+    For floats outside structs, `converted` prevents this.
     """
     if not isinstance(stored.type, dt.StructType):
         return False
@@ -293,7 +293,7 @@ def _has_float_fields(stored: PhysicalField) -> bool:
 
 
 def converted(access: Column, physical: PhysicalField, wanted: dt.Field) -> Column:
-    """Convert single values in the type of `types.physical_column` to the storage type of the requested type.
+    """Convert primitive values in the type of `types.physical_column` to the storage type of the requested type.
 
     A promotion (int to long, float to double, a decimal to more digits) is a cast.
 

@@ -91,7 +91,7 @@ def jar_beside_a_client() -> Path:
         loader = gateway.jvm.java.lang.Thread.currentThread().getContextClassLoader()
         return _jar(_compile(gateway, ENGINE, loader))
     except Py4JError as error:
-        raise EngineError(f"Cannot compile the Java classes of harness by {java}: {error}") from error
+        raise EngineError(f"Cannot compile the Java classes of harness with {java}: {error}") from error
     finally:
         gateway.shutdown()
         process.stdin.close()

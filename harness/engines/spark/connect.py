@@ -42,7 +42,7 @@ _NUMBER, _PATH, _AT = "#number", "#path", "#at"
 
 @dataclass(frozen=True, slots=True)
 class PlainPaths:
-    """Reads in a user's session without further access to it."""
+    """A reader that works in the user's session and has no access to a JVM."""
 
     session: SparkSession
 
@@ -224,7 +224,7 @@ def _spellings(spelling: str) -> set[str]:
 def _is_independent_of_settings(stored: PhysicalField) -> bool:
     """Return whether Spark reads a type alike under all settings, as tried on Spark 4.3.
 
-    Others are read through Arrow.
+    Columns of other types are read through Arrow.
     """
     match stored.type:
         case dt.BooleanType() | dt.IntegerType() | dt.DecimalType() | dt.StringType() | dt.BinaryType() | dt.DateType():

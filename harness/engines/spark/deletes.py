@@ -56,7 +56,7 @@ def encode(deleted: BitMap64, rows: int) -> bytes:
 
 
 def is_marked(position: Column) -> Column:
-    """Return whether the row with a position is deleted, as `Gateway.planned_frame` marks it. Never null."""
+    """Return whether a row is deleted, given its position from `Gateway.planned_frame`. Never null."""
     return position < 0
 
 

@@ -105,12 +105,12 @@ def engine_error(error: Exception, table: str | None = None) -> HarnessError:
 
 
 def causes(text: str) -> list[str]:
-    """Return the exceptions in a printed Java stack trace that caused the first, in their order: class and message."""
+    """Return the causes in a printed Java stack trace, in their order, each as class and message."""
     return list(dict.fromkeys(" ".join(cause.split()) for cause in _CAUSE.findall(text)))
 
 
 def _lacking_module(text: str) -> str | None:
-    """Return a clause about a deficiency of the executors' Python and its remedy. None for other failures."""
+    """Return a clause that says what the executors' Python lacks and how to fix it. None for other failures."""
     module, missing, other = _LACKING.search(text), _NO_PYTHON.search(text), _OTHER_PYTHON.search(text)
     if module is not None:
         return f"their Python has no module {module[1]!r}; install lakeharness there, and set this Python"
@@ -153,12 +153,12 @@ _PACKAGE = "lakeharness.zip"
 
 
 def run_in_python(session: SparkSession, batches: Batches, count: int, tasks: int) -> pa.Table:
-    """Call `batches` on executors for the numbers below `count`, and return its rows: a bigint and a binary column.
+    """Call `batches` on executors for the numbers from 0 to `count` - 1. Return its rows: a bigint and a binary column.
 
     Args:
         session: The session.
         batches: The function. It receives batches of numbers.
-        count: The number of numbers.
+        count: How many numbers to process.
         tasks: The number of Spark tasks.
 
     Raises:

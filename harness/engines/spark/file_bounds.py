@@ -37,7 +37,7 @@ class FileBounds:
 
     @staticmethod
     def from_plan(plan: PlannedScan, fields: Sequence[dt.Field]) -> FileBounds:
-        """Return the bounds of the columns of single values among `fields`, up to a limit.
+        """Return the bounds of the primitive columns among `fields`, up to a limit.
 
         A plan with a single file has none, because the file's row group statistics are more precise.
         """

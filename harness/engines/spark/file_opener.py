@@ -157,7 +157,12 @@ _MAGIC_BYTES = 4
 
 
 def decode(result: bytes) -> list[EndBytes | int | str]:
-    """Decode the result of a job. Each file yields its end, or the length of its end, or a letter and a reason."""
+    """Decode the result of a job, which has one entry per file.
+
+    Returns:
+        For each file, its end; or the length of its end if the end is too long; or a letter and a reason if the file
+            cannot be read.
+    """
     results: list[EndBytes | int | str] = []
     at = 0
     while at < len(result):
@@ -217,7 +222,7 @@ class _FileToOpen:
 
     @property
     def is_here(self) -> bool:
-        """True if in a local session this process reads the file's footer."""
+        """True if this process, in a local session, reads the footer of the file."""
         return self.format == "parquet" and is_local(self.name.physical)
 
 
@@ -283,7 +288,7 @@ class ExecutorFileOpener:
     def check_partition_values(
         self, files: ScanFiles, number: int, fields: Sequence[Field], sources: Sequence[ColumnSource]
     ) -> None:
-        """Check the first file of a group as described in `file_groups.FileOpener`."""
+        """Check the first file of a group, see `file_groups.FileOpener`."""
         (constants,) = files.partition_values(np.array([number]))
         file = _FileToOpen(files.name(number), files.format[number], None)
         result = self._opened[file.name.physical]
@@ -306,7 +311,7 @@ class ExecutorFileOpener:
         return any(file.physical in self._brotli for file in files)
 
     def orc_traits(self, file: FileName) -> OrcTraits:
-        """Return facts from the footer of an ORC file other than its columns."""
+        """Return the `OrcTraits` of an ORC file."""
         return self._orc[file.physical]
 
     def _refuse(self, file: _FileToOpen, fault: HarnessError) -> None:
@@ -464,7 +469,7 @@ def client_opener(plan: PlannedScan) -> LocalFileOpener:
 
 @dataclass(frozen=True, slots=True)
 class ClientTraits:
-    """Facts in file footers other than the schema, see `harness.engines.spark.arrow_scan.FileTraits`."""
+    """The `FileTraits` of files that the client's process reads, see `harness.engines.spark.arrow_scan`."""
 
     storage: Storage
     is_brotli: Callable[[FileName], bool]
@@ -474,5 +479,5 @@ class ClientTraits:
         return any(map(self.is_brotli, files))
 
     def orc_traits(self, file: FileName) -> OrcTraits:
-        """Return facts from the footer of an ORC file other than its columns."""
+        """Return the `OrcTraits` of an ORC file."""
         return read_orc_traits(file, self.storage)

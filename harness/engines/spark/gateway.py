@@ -124,15 +124,18 @@ class PlannedRead:
 
 
 def hadoop_opens(physical: str) -> bool:
-    """Return whether Spark can open a file with this name. Hadoop treats a colon in a local name as a scheme's end."""
+    """Return whether Spark can open a file with this name.
+
+    In a local file name, Hadoop treats the text before a colon as a URI scheme.
+    """
     return not is_local(physical) or ":" not in physical.rsplit("/", 1)[-1]
 
 
 class PlannedReads(ABC):
-    """Reads planned files in the JVM of a session: the driver's (`Gateway`) or a server's (`planned_source`).
+    """A reader of planned files in the JVM of the driver (`Gateway`) or of a Connect server (`planned_source`).
 
     Attributes:
-        session: The session of the frames.
+        session: The session in which frames are created.
     """
 
     session: SparkSession
@@ -278,7 +281,7 @@ class Gateway(PlannedReads):
         return self.move(frame, self._user)
 
     def move(self, frame: DataFrame, session: SparkSession) -> DataFrame:
-        """Return a frame as a frame of another session of the application, with the same rows and the same scan."""
+        """Return a frame for use in another session of the application, with the same rows and the same scan."""
         return DataFrame(self._lowering.expose(session._jsparkSession, frame._jdf), session)
 
 

@@ -224,8 +224,8 @@ def _arm(arm: UnionArm, scan: FrameScan, equality: DeleteJoins) -> DataFrame:
     frame = frame.select(*[expression.alias(label) for label, expression in selected.items()])
     dead = functions.col("p")
     if arm.scope is not None and arm.shows_deleted:
-        frame, hit = equality.flagged(frame, arm.scope, arm.key_labels())
-        dead = dead | hit
+        frame, is_deleted = equality.flagged(frame, arm.scope, arm.key_labels())
+        dead = dead | is_deleted
     elif arm.scope is not None:
         frame = equality.without_deleted(frame, arm.scope, arm.key_labels())
     outputs = [dead if f.id == DELETED else functions.col(f"c{i}") for i, f in enumerate(arm.columns)]

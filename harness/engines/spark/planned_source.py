@@ -71,7 +71,7 @@ class PlannedSource(PlannedReads):
 
     @property
     def is_local(self) -> bool:
-        """False: the server is another process, and usually another machine."""
+        """Always False, because the server is another process and usually runs on another machine."""
         return False
 
     def check_access(self, physical: Sequence[str]) -> None:

@@ -194,7 +194,7 @@ class FrameScan:
         )
 
     def _place(self, place: int) -> Column:
-        """Return the stored column with an index in the file's schema.
+        """Return the frame's column for a column index in the file's schema.
 
         Spark's own readers return only requested columns.
         """

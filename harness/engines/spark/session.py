@@ -91,10 +91,10 @@ def spark_session(
     existing = running_session()
     if existing is not None:
         for key, value in settings.items():
-            got = existing.conf.get(key, None)
-            if got != value:
+            current = existing.conf.get(key, None)
+            if current != value:
                 raise RequestError(
-                    f"Cannot start a Spark session with {key}={value}: a session with {got} is running; "
+                    f"Cannot start a Spark session with {key}={value}: a session with {current} is running; "
                     "stop it first, or set the value there"
                 )
         return existing
@@ -204,7 +204,7 @@ def _settings(directory: Path, *, local: bool) -> dict[str, str]:
 
 
 def _driver_memory_mib() -> int:
-    """Return the driver's memory: a quarter of the machine's, but between 1 and 8 GiB.
+    """Return the driver's memory in MiB: a quarter of the machine's memory, but at least 1 GiB and at most 8 GiB.
 
     In local mode, the driver does all work.
     """
@@ -330,7 +330,7 @@ def setting_of(session: SparkSession, name: str) -> str | None:
 
 
 def failure(error: Exception) -> EngineError:
-    """Return the error for a request that the server refused."""
+    """Return an EngineError with Spark's message on one line, without the JVM stack trace."""
     return EngineError(f"Spark failed: {' '.join(str(error).split(' JVM stacktrace:')[0].split())[:500]}")
 
 

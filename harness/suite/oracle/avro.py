@@ -22,7 +22,7 @@ from harness.suite.oracle.documents import (
     MAX_EMPTY,
     MAX_TYPES,
     ByteReader,
-    check,
+    check_limit,
     one_stream,
     streams,
     unzstd,
@@ -82,7 +82,7 @@ def _records(source: ByteReader, decompress: Callable[[bytes], bytes], sync: byt
             start = block.at
             yield decode(block)
             empty += block.at == start
-            check(empty, MAX_EMPTY, "records without a byte")
+            check_limit(empty, MAX_EMPTY, "records without a byte")
         if block.remaining:
             raise ValueError("a block has more bytes than its records")
         if source.take(_SYNC_BYTES) != sync:
@@ -113,7 +113,7 @@ def _block_items(source: ByteReader, decode: Decode) -> Iterator[Any]:
             before = source.at
             yield decode(source)
             empty += source.at == before
-            check(empty, MAX_EMPTY, "items without a byte")
+            check_limit(empty, MAX_EMPTY, "items without a byte")
         if size is not None and source.at != start + size:
             raise ValueError("a block of items does not have its declared length")
 
@@ -122,7 +122,7 @@ def _snappy(data: bytes) -> bytes:
     """Return the content of a raw Snappy block: a varint length, the data, and a CRC-32 of the content."""
     last = next((place for place, byte in enumerate(data[:10]) if byte < 0x80), 9)
     declared = sum((byte & 0x7F) << 7 * place for place, byte in enumerate(data[: last + 1]))
-    check(declared, MAX_BYTES, "bytes")
+    check_limit(declared, MAX_BYTES, "bytes")
     plain = bytes(pa.Codec("snappy").decompress(data[:-_CRC_BYTES], declared))
     if zlib.crc32(plain).to_bytes(_CRC_BYTES, "big") != data[-_CRC_BYTES:]:
         raise ValueError("its checksum is wrong")
@@ -208,7 +208,7 @@ class _SchemaParser:
     def parse(self, schema: Any, namespace: str) -> _AvroType:
         self.types += 1
         # types that each contain the next one twice expand to millions
-        check(self.types, MAX_TYPES, "types in its schema")
+        check_limit(self.types, MAX_TYPES, "types in its schema")
         match schema:
             case str() if schema in _PRIMITIVES:
                 return self.primitive(schema, {})

@@ -11,7 +11,7 @@ from __future__ import annotations
 import zlib
 from typing import Literal
 
-from harness.suite.oracle.documents import MAX_POSITIONS, ByteReader, check
+from harness.suite.oracle.documents import MAX_POSITIONS, ByteReader, check_limit
 
 _COOKIE, _COOKIE_WITH_RUNS = 12346, 12347
 _MAX_ARRAY = 4096
@@ -95,7 +95,7 @@ def _bitmap(source: ByteReader, base: int) -> set[int]:
         raise ValueError(f"a bitmap has {count} containers")
     runs = source.take((count + 7) // 8) if has_runs else bytes((count + 7) // 8)
     heads = [(source.number(2), source.number(2) + 1) for _ in range(count)]
-    check(sum(cardinality for _, cardinality in heads), MAX_POSITIONS, "positions")
+    check_limit(sum(cardinality for _, cardinality in heads), MAX_POSITIONS, "positions")
     if not has_runs or count >= 4:
         source.take(4 * count)  # skip the offsets, which only seeking needs
     values, last = set[int](), -1

@@ -1,4 +1,4 @@
-"""A table's columns in one data file: found by id or name, converted, or filled with constants and defaults.
+"""The columns of a table in one data file: found by id or name, converted, or filled with constants and defaults.
 
 Each requested field gets a function that maps the values of one level of the file (a row, or a struct in it) to the
 field's value in the form that the module `types` describes. A file that cannot provide a field is therefore rejected

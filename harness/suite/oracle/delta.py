@@ -219,7 +219,7 @@ class DeltaRead:
         return time
 
     def data_file(self, path: str, add: Mapping[str, Any]) -> DataFile:
-        """Return the file of an action. `path` is the canonical path. The deletion vector is read later."""
+        """Return the data file of an action. `path` is the canonical path. The deletion vector is read later."""
         physical = self.paths.physical(path)
         if not self.files.opens(physical):
             raise errors.UnsupportedError("Cannot open files of this scheme", file=physical, rule="delta L41")
@@ -244,9 +244,9 @@ class DeltaRead:
         exact = {f.physical_name or f.name for f in self.columns.partition_columns}
         any_case = {key.lower(): text for key, text in recorded.items() if key not in exact}
         names = {(f.physical_name or f.name).lower(): f.name for f in self.columns.partition_columns}
-        there = {key.lower() for key in recorded}
-        missing = [name for name in names if name not in there]
-        if missing and there - names.keys():
+        recorded_names = {key.lower() for key in recorded}
+        missing = [name for name in names if name not in recorded_names]
+        if missing and recorded_names - names.keys():
             message = f"A file has partition values of {', '.join(recorded)}, and none of {missing[0]}"
             field = names[missing[0]]
             raise errors.InvalidTableError(message, cause="PartitionValueError", field=field, rule="delta V2")

@@ -173,9 +173,9 @@ def _with_partition_values(table: DeltaRead, version: int, remove: Document) -> 
 
 
 def _positions_outside_change(table: DeltaRead, file: DataFile, hiding: Document, other: Document) -> set[int]:
-    """Return the positions that did not change: all but those that only `hiding` deletes (delta C6)."""
-    hidden, also = (
+    """Return the positions of all rows except those that `hiding` deletes and `other` does not delete (delta C6)."""
+    hidden, hidden_by_other = (
         set[int]() if body.get("deletionVector") is None else table.positions(body, file.physical)
         for body in (hiding, other)
     )
-    return set(range(table.row_count(file.physical))) - (hidden - also)
+    return set(range(table.row_count(file.physical))) - (hidden - hidden_by_other)

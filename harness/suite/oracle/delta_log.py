@@ -240,7 +240,7 @@ class Log:
         )
 
     def bases(self, version: int) -> list[tuple[int, tuple[str, ...]]]:
-        """Return the checkpoints that all commits up to a version follow, oldest first (delta L21 to L23).
+        """Return the checkpoints from which commits lead to a version without a gap, oldest first (delta L21 to L23).
 
         The base (-1, ()) starts at version 0 without a checkpoint.
         """

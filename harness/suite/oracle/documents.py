@@ -27,10 +27,10 @@ MAX_POSITIONS = 1 << 24  # deleted rows of one data file
 MAX_TYPES = 100_000  # types in a schema; a named type counts at each use
 
 
-def check(found: int, most: int, kind: str) -> None:
-    """Raise ValueError if a count exceeds the oracle's limit."""
-    if found > most:
-        raise ValueError(f"{found} {kind} exceed the oracle's limit of {most}")
+def check_limit(count: int, most: int, kind: str) -> None:
+    """Raise ValueError if a count exceeds the limit `most`. `kind` names the counted things."""
+    if count > most:
+        raise ValueError(f"{count} {kind} exceed the oracle's limit of {most}")
 
 
 def parse_json(text: str | bytes) -> Any:
@@ -40,7 +40,7 @@ def parse_json(text: str | bytes) -> Any:
     """
     try:
         decoded = text.decode("utf-8-sig") if isinstance(text, bytes) else text
-        check(sum(map(decoded.count, "{[,:")), MAX_VALUES, "values")
+        check_limit(sum(map(decoded.count, "{[,:")), MAX_VALUES, "values")
         return json.loads(decoded, parse_constant=int)  # int() rejects NaN and Infinity
     except (ValueError, RecursionError) as error:
         raise CorruptFileError(f"Cannot parse JSON: {error}") from error
@@ -120,7 +120,7 @@ def one_stream(codec: str, data: bytes) -> tuple[bytes, bytes]:
     """
     stream = _STREAMS[codec]()
     plain = bytes(stream.decompress(data, MAX_BYTES + 1))
-    check(len(plain), MAX_BYTES, "bytes")
+    check_limit(len(plain), MAX_BYTES, "bytes")
     if not stream.eof:
         raise ValueError("it ends early")
     return plain, bytes(stream.unused_data)
@@ -132,7 +132,7 @@ def streams(codec: str, data: bytes) -> bytes:
     while rest and not (codec == "gzip" and not rest.strip(b"\0")):
         more, rest = one_stream(codec, rest)
         plain += more
-        check(len(plain), MAX_BYTES, "bytes")
+        check_limit(len(plain), MAX_BYTES, "bytes")
     return plain
 
 
@@ -142,5 +142,5 @@ def unzstd(data: bytes) -> bytes:
     with pa.CompressedInputStream(pa.BufferReader(data), "zstd") as stream:
         while piece := stream.read(1 << 20):
             plain.write(piece)
-            check(plain.tell(), MAX_BYTES, "bytes")
+            check_limit(plain.tell(), MAX_BYTES, "bytes")
     return plain.getvalue()

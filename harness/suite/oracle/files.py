@@ -190,7 +190,7 @@ def _open_parquet(data: bytes) -> StoredFile:
 def _parquet_rows(file: pq.ParquetFile) -> Iterator[Row]:
     """Yield the rows.
 
-    Raise ValueError if the footer counts another number: pyarrow 26 yields no row if the columns are empty.
+    Raise ValueError if the footer has another row count: pyarrow 26 yields no row if the columns are empty.
     """
     recorded, count = file.metadata.num_rows, 0
     if len(file.schema_arrow):

@@ -89,7 +89,7 @@ def _value(column: RawColumn, value: Any) -> object:
 def _get(record: _Record, field_id: int, name: str) -> Any:
     """Return the value with a field id, otherwise by name (iceberg 2.1).
 
-    None means that the writer has no such field.
+    None means that the value is null or that the writer's schema has no such field.
     """
     return record.get(field_id, record.get(name))
 

@@ -61,7 +61,7 @@ class Files:
     """The local file system. A subclass may read an object store."""
 
     def read(self, path: str) -> bytes:
-        """Return all bytes of a regular file. Raise MissingFileError if there is none; pipes are not waited for."""
+        """Return all bytes of a regular file. Raise MissingFileError if there is none, without waiting for a pipe."""
         if not self.opens(path):
             raise UnsupportedError("Cannot open files of this scheme", file=path)
         try:

@@ -351,7 +351,7 @@ def arrow_array(values: Sequence[Any], type_: ColumnType) -> pa.Array:
 
 
 def _flat(values: Sequence[Any]) -> tuple[pa.Array, list[Any]]:
-    """Return the offsets of lists, null for a null list, and all items."""
+    """Return the offsets of lists, with null for a null list, and the items of all lists."""
     offsets: list[int | None] = []
     items: list[object] = []
     for value in values:

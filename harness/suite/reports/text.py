@@ -30,7 +30,7 @@ from harness.suite.results import Case, Check, Outcome, Run, Score
 MEANINGS = {
     Outcome.PASS: "as the specification requires",
     Outcome.FAIL: "wrong rows, or rows of a table that must be refused",
-    Outcome.POLICY: "another result than harness's policy",
+    Outcome.POLICY: "a result that differs from harness's policy",
     Outcome.UNSUPPORTED: "the engine does not support this",
     Outcome.ERROR: "failed, crashed or hung",
     Outcome.OPEN: "the specification leaves it open",
@@ -182,7 +182,7 @@ def to_markdown(run: Run) -> str:
     ]
     marks = ["---", *(":---:" for _ in names)]
     legend = "✓ as the specification requires · ✗ wrong rows, or a broken table read · ! error, crash or hang"
-    rest = "– the engine does not support this · ~ another result than harness's policy"
+    rest = "– the engine does not support this · ~ a result that differs from harness's policy"
     rest += " · ? open in the specification · numbers count scenarios, in the last lines reads"
     lines = [
         f"{_cell(headline(run))}.",

@@ -143,7 +143,7 @@ class Rereads:
             yield shape, BatchEntry(name=shape.name, outcome=BatchOutcome.FAILED, message=str(error))
 
     def _entry_or_none(self, shape: QueryShape, check: Reread) -> BatchEntry | None:
-        """Return the outcome of a check, or None if the engine declines it, which is counted."""
+        """Return the outcome of a check. If the engine declines the check, count this and return None."""
         try:
             entry = self._entry(shape, check)
         except UnsupportedError:

@@ -103,7 +103,8 @@ class SnapshotReads:
 
         Args:
             request: The read.
-            by_query: Whether DuckDB and Spark run a query, whose types may differ from the types of a plain read.
+            by_query: Whether DuckDB and Spark run a query. The types of a query's result may differ from those of a
+                plain read.
 
         Raises:
             UnsupportedError: The engine declines the read.

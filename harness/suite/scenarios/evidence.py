@@ -86,13 +86,13 @@ class Evidence:
 
     @cached_property
     def list_headers(self) -> tuple[AvroHeader, ...]:
-        """Return the headers of the manifest lists that can be read."""
+        """Return the headers of all readable manifest lists."""
         paths = (s.get("manifest-list") for s in self.metadata.get("snapshots", []))
         return tuple(header for header in map(self._header, paths) if header is not None)
 
     @cached_property
     def manifest_headers(self) -> tuple[AvroHeader, ...]:
-        """Return the headers of the manifests that can be read."""
+        """Return the headers of all readable manifests."""
         headers = (self._header(manifest.get("manifest_path")) for manifest in self.manifests)
         return tuple(header for header in headers if header is not None)
 
@@ -217,7 +217,7 @@ class _CheckpointFile:
 
     @property
     def kind(self) -> str:
-        """`classic`, `multi-part`, `v2-json` or `v2-parquet` by its content, or `unreadable` if it has none."""
+        """The kind of the checkpoint: `classic`, `multi-part`, `v2-json`, `v2-parquet`, or `unreadable`."""
         if not self.rows:
             return "unreadable"
         if self.path.suffix == ".json":

@@ -56,7 +56,7 @@ class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[mi
 
     def get_single_node(self) -> object:
         node = super().get_single_node()
-        _check_each_stands_once(node)
+        _check_no_aliases(node)
         return node
 
     def construct_mapping(self, node: Any, deep: bool = False) -> dict[Any, object]:
@@ -88,8 +88,8 @@ def _check_depth(text: str) -> None:
             raise yaml.composer.ComposerError(None, None, "lists and mappings are nested too deeply", mark)
 
 
-def _check_each_stands_once(root: Any) -> None:
-    """Raise an error for aliases, which are the node of their anchor a second time."""
+def _check_no_aliases(root: Any) -> None:
+    """Raise an error for aliases. The parser represents an alias as the same node as its anchor."""
     visited: set[int] = set()
     waiting = [] if root is None else [root]
     while waiting:

@@ -37,10 +37,10 @@ class Aggregate:
     """An aggregate in a query.
 
     Attributes:
-        expressions: Translates its arguments.
+        expressions: The translator of its arguments.
         node: The call.
-        conditions: Conditions for the rows that count, in Spark's SQL.
-        over: The window clause that follows the call, or an empty text.
+        conditions: Conditions in Spark's SQL. The aggregate uses only rows that satisfy all of them.
+        over: The window clause that follows the call. Empty if there is none.
     """
 
     expressions: Expressions
@@ -55,7 +55,7 @@ class Aggregate:
         return where + self.over
 
     def with_conditions(self, *conditions: str) -> Aggregate:
-        """Return the aggregate over fewer rows."""
+        """Return the aggregate with further conditions on its rows."""
         return replace(self, conditions=(*self.conditions, *conditions))
 
     def argument(self) -> tuple[str, TypedSql]:
@@ -210,7 +210,7 @@ def _mode(call: Aggregate) -> TypedSql:
     if call.over or word or isinstance(value.type, dt.FloatType | dt.UnknownType):
         raise refusal(call.node, "mode as a window function, or of floats", "use count(*) with GROUP BY")
     first, last = (f"MODE() WITHIN GROUP (ORDER BY {value.sql}{way}){call.suffix}" for way in ("", " DESC"))
-    message = spark_text.text("mode: several values are the most frequent; take arg_max() of their counts")
+    message = spark_text.text("mode: several values are the most frequent; use arg_max() of their counts")
     return TypedSql(f"CASE WHEN {first} <=> {last} THEN {first} ELSE RAISE_ERROR({message}) END", value.type)
 
 

@@ -23,8 +23,8 @@ from harness.storage.records import dataclass
 _PLACE = "query_location"
 
 _IRRELEVANT: Mapping[str, str] = {
-    _PLACE: "where a part stands in its text",
-    "query_location_length": "how long it is there",
+    _PLACE: "the position of a part in the text",
+    "query_location_length": "the length of a part in the text",
     "is_operator": "whether a call is written between its operands",
     "is_implicit": "whether a cross join is a comma",
     "syntax_type": "whether a lambda has the word LAMBDA",

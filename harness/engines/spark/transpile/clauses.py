@@ -107,14 +107,14 @@ def in_two_steps(select: exp.Select) -> tuple[exp.Select, exp.Select] | None:
     if not _works_on_results(select):
         return None
     if select.args.get("distinct") is not None and select.args["distinct"].args.get("on") is not None:
-        raise refusal(select, "DISTINCT ON of this", "choose the rows in a query around it")
+        raise refusal(select, "DISTINCT ON with UNNEST of results", "choose the rows in an outer query")
     inside, around = [], []
     for place, item in enumerate(select.expressions):
         value, column = item.unalias(), exp.column(f"h{place}")
         is_call = isinstance(value, exp.Explode)
         is_several = _is_star(value.this if isinstance(value, exp.Like) else value) or item.find(exp.Columns)
         if is_several or (not is_call and value.find(exp.Explode) is not None):
-            raise refusal(item, "this beside UNNEST of results", "name the columns, and compute in a query around")
+            raise refusal(item, "this item with UNNEST of results", "name the columns, and compute in an outer query")
         call = value.copy() if is_call else exp.Paren(this=column)
         call.set("this", column)
         inside.append((value.this if is_call else item).copy())
@@ -123,7 +123,7 @@ def in_two_steps(select: exp.Select) -> tuple[exp.Select, exp.Select] | None:
     names = {item.alias_or_name.casefold() for item in around}
     for item in [] if select.args.get("order") is None else select.args["order"].expressions:
         if place_of(item.this) is None and item.this.name.casefold() not in {*names, "all"}:
-            raise refusal(item, "this order beside UNNEST of results", "order by a column of the result")
+            raise refusal(item, "this order with UNNEST of results", "order by a column of the result")
     parts = {key: select.args.get(key) for key in ("from_", "joins", "where", "group", "having", "qualify")}
     ends = {key: select.args.get(key) for key in ("distinct", "order", "limit", "offset")}
     return exp.Select(expressions=inside, **parts), exp.Select(expressions=around, **ends)
@@ -148,7 +148,7 @@ def _works_on_results(select: exp.Select) -> bool:
     if True not in are_keys:
         return True
     if with_windows or False in are_keys:
-        raise refusal(select, "UNNEST of both keys and grouped values", "unnest in a query around it")
+        raise refusal(select, "UNNEST of both keys and grouped values", "unnest in an outer query")
     return False
 
 
@@ -315,7 +315,7 @@ def _matching_columns(call: exp.Columns, scope: NameScope, expressions: Expressi
         case exp.Lambda(this=exp.Like(this=exp.Identifier()) as like):
             return [c for c in every if _is_like(like, c[0] or "")]
         case _:
-            raise refusal(call, "this choice of columns", "name them in a list, or by a plain regular expression")
+            raise refusal(call, "this choice of columns", "name them in a list, or use a simple regular expression")
 
 
 def _is_like(node: exp.Like, name: str) -> bool:

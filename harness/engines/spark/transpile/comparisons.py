@@ -139,7 +139,10 @@ def _compare(node: exp.Expr, operator: str, left: TypedSql, right: TypedSql) -> 
 
 
 def _is_computed(value: TypedSql, node: exp.Expr) -> bool:
-    """Return whether a value cannot be a float column of a file. Spark may then draw inferences from a comparison."""
+    """Return whether a value is certainly computed, so that it cannot be a float column of a file.
+
+    Spark may then draw inferences from a comparison.
+    """
     while isinstance(node, exp.Paren):
         node = node.this
     if isinstance(node, exp.Subquery) and isinstance(node.this, exp.Select):
@@ -217,10 +220,10 @@ def _in_query(expressions: Expressions, node: exp.In, query: exp.Expr) -> str:
         raise refusal(node, f"{', '.join(type_names)} IN a query of {', '.join(map(str, types))}", "cast to one type")
     subject = values[0].sql if len(values) == 1 else f"({', '.join(v.sql for v in values)})"
     found = f"({subject} IN ({sql}))"
-    around = node.parent.parent if isinstance(node.parent, exp.Not) else node.parent
-    while isinstance(around, exp.Paren | exp.And | exp.Or):
-        around = around.parent
-    if isinstance(around, exp.Where | exp.Having | exp.Qualify | exp.Join):  # here null has the same effect as false
+    parent = node.parent.parent if isinstance(node.parent, exp.Not) else node.parent
+    while isinstance(parent, exp.Paren | exp.And | exp.Or):
+        parent = parent.parent
+    if isinstance(parent, exp.Where | exp.Having | exp.Qualify | exp.Join):  # here null has the same effect as false
         return found
     # Spark's IN as a value is false in cases in which SQL requires null.
     if len(values) > 1:

@@ -101,14 +101,14 @@ class NameScope:
         found = self._column(path)
         if found is None and path[0].casefold() in self.aliases:
             found = members(lower(self.aliases[path[0].casefold()]), path[1:], exp.column(path[-1]))
-        around = self.outer
-        while found is None and around is not None:
-            found = around._column(path)
-            around.reached |= found is not None
-            around = around.outer
+        outer_scope = self.outer
+        while found is None and outer_scope is not None:
+            found = outer_scope._column(path)
+            outer_scope.reached |= found is not None
+            outer_scope = outer_scope.outer
         if found is not None:
             return found
-        raise UnsupportedError(f"Cannot run the query on Spark: {'.'.join(path)} names no column of a bound table")
+        raise UnsupportedError(f"Cannot run the query on Spark: {'.'.join(path)} does not name a column of its tables")
 
     def unqualified(self, name: str) -> TypedSql | None:
         """Return the column of FROM that a single name refers to, or None."""
@@ -494,7 +494,7 @@ class FromClause:
             return found
         if name.casefold() not in self.tables:
             raise UnsupportedError(
-                f"Cannot read {name} on Spark: it is none of the given tables, and views of a session are not seen"
+                f"Cannot read {name} on Spark: it is not a given table, and views of a session are not visible"
             )
         bound, fields = self.tables[name.casefold()]
         return spark_text.name(bound), tuple(Output(c, type_, spark_text.name(c)) for c, type_ in fields.items())

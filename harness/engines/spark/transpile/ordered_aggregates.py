@@ -125,7 +125,7 @@ def discrete_quantile(call: Aggregate) -> TypedSql:
 
 
 def fractions(call: Aggregate, node: exp.Expr) -> list[Decimal]:
-    """Return the fractions of a quantile, at least one."""
+    """Return the literal fractions of a quantile call. There is at least one."""
     found = []
     for item in node.expressions if isinstance(node, exp.Array) else [node]:
         literal = literal_of(item)
@@ -152,8 +152,8 @@ def exact_median(call: Aggregate, value: TypedSql) -> TypedSql:
         "TRY_ELEMENT_AT(y, CAST(SIZE(y) DIV 2 + 1 AS INT))",
     )
     unscaled = f"CAST(({low} + {high}) * CAST(1e{scale}BD AS DECIMAL({scale + 1}, 0)) AS BIGINT) DIV 2"
-    one = f"CAST(1e-{scale}BD AS DECIMAL({scale + 1}, {scale}))"
-    half = f"CAST(CAST({unscaled} AS DECIMAL(19, 0)) * {one} AS {type_name(value.type)})"
+    unit = f"CAST(1e-{scale}BD AS DECIMAL({scale + 1}, {scale}))"
+    half = f"CAST(CAST({unscaled} AS DECIMAL(19, 0)) * {unit} AS {type_name(value.type)})"
     return TypedSql(with_list(f"ARRAY_SORT(COLLECT_LIST({value.sql}){call.suffix})", half), value.type)
 
 

@@ -70,10 +70,10 @@ BOUND = "harness_bound"
 
 
 def bind(node: exp.Placeholder, value: object) -> str | None:
-    """Store at a parameter node how Spark receives its value. Return the value as text, or None for null.
+    """Record at a parameter's node the SQL that reads its value. Return the value as text, or None for null.
 
     Raises:
-        UnsupportedError: The value has no such form.
+        UnsupportedError: Spark's SQL cannot represent the value.
     """
     type_, text = _literal_of_value(node, value)
     name = f":p_{node.name}"

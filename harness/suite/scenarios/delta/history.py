@@ -284,7 +284,7 @@ def targets(text: str, root: Path, labels: Mapping[str, Path], place: str) -> li
     3`, `last checkpoint`, `vectors`, or a pattern of paths below the table's directory.
 
     Raises:
-        RequestError: There are none.
+        RequestError: The target matches no file.
     """
     if text in labels:
         return [labels[text]]

@@ -50,7 +50,7 @@ class DeltaWrites:
         self.files: dict[str, DeltaFile] = {}
 
     def added_file(self, spec: object, place: str) -> DeltaFile:
-        """Return a file to add: a new file, or an existing one, optionally with an edited action from now on."""
+        """Return a file to add: a new file or an existing one. An edit of an existing file stays in effect."""
         if isinstance(spec, str):
             return look_up(self.files, spec, "file", place)
         arguments = Arguments(spec, place)

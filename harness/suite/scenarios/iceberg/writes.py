@@ -128,7 +128,7 @@ class IcebergWrites:
         return text if isinstance(text, str) and "/" in text else look_up(self.files, text, "file", place)
 
     def _schema(self, arguments: Arguments) -> Schema:
-        """Return the schema to write with: the current schema or that with the given id, with the given types."""
+        """Return the schema to write with: the current schema or the schema with the given id, with the given types."""
         number, schemas = arguments.typed(int, "schema", None), {s.id: s for s in self.table.document.schemas}
         if number is not None and number not in schemas:
             raise RequestError(f"Unknown schema {number} in {arguments.place}: there are 0 to {len(schemas) - 1}")
@@ -157,7 +157,10 @@ class IcebergWrites:
         return options
 
     def _by_id(self, handle: IcebergFile, name: str, values: object, place: str) -> object:
-        """Return the map of a file's entry with some values, given by column path, changed. Null removes a column."""
+        """Return the map `name` of a file's entry after changes to some of its values.
+
+        `values` has the new values by column path. Null removes a column.
+        """
         entries = {pair["key"]: pair["value"] for pair in handle.data_file.get(name) or ()}
         for path, value in checked(dict, values, f"{place}, key {name!r}").items():
             field = find_field(self.table.schema, path)

@@ -180,7 +180,7 @@ def _moments(call: Call, first: TypedSql, last: TypedSql) -> TypedSql:
         series = f"FILTER({series}, v -> v < {end})"
     if parts[0]:
         # DuckDB adds a month to the previous value, whose day may have been reduced to the last of a month.
-        message = "'harness: a series by months from behind the 28th differs between the engines'"
+        message = "'harness: a series by months that starts after the 28th differs between the engines'"
         series = f"CASE WHEN DAY({start}) > 28 THEN RAISE_ERROR({message}) ELSE {series} END"
     return _series_list(f"{end} >= {start}", series, f"{end} < {start}", _CLOCK)
 
@@ -341,8 +341,8 @@ def _date_difference(call: Call) -> TypedSql | None:
         sql = f"({_COUNTED[unit].format(last.sql)} - {_COUNTED[unit].format(first.sql)})"
         return TypedSql(f"CAST({sql} AS BIGINT)", LONG)
     if unit in _CLOCK_US:
-        begun = [micros(TypedSql(f"DATE_TRUNC('{unit.upper()}', {v.sql})", _INSTANT)) for v in (last, first)]
-        return TypedSql(f"(({begun[0]} - {begun[1]}) DIV {_CLOCK_US[unit]}L)", LONG)
+        truncated = [micros(TypedSql(f"DATE_TRUNC('{unit.upper()}', {v.sql})", _INSTANT)) for v in (last, first)]
+        return TypedSql(f"(({truncated[0]} - {truncated[1]}) DIV {_CLOCK_US[unit]}L)", LONG)
     raise call.refusal(f"{call.name} in {unit}s", "use date_diff('day', …)")
 
 

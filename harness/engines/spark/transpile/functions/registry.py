@@ -119,8 +119,9 @@ class Function:
         lowering: Translates a call. If there is none, or it returns None, `forms` are tried.
         count: The number of arguments that `lowering` accepts. None for any number.
         forms: The signatures, tried in this order.
-        instead: An alternative for the message if no form matches.
-        alternative: An alternative to a function that is always refused. Empty for other functions.
+        instead: The alternative that the error message suggests if no form matches.
+        alternative: The alternative that the error message suggests for a function that is always refused. Empty for
+            other functions.
     """
 
     names: tuple[str, ...]
