@@ -3,7 +3,7 @@
     python programs/documentation/tables.py
 
 This writes the tables that are in the repository: the scores of readers in the README and docs/index.md, from
-docs/suite/readers.md, and the format of scenarios. `build.py` writes all other tables.
+docs/suite/readers.md, the format of scenarios, and the functions on Spark. `build.py` writes all other tables.
 """
 
 import ast
@@ -37,15 +37,15 @@ ROOT = Path(__file__).parents[2]
 _TABLE = runpy.run_path(str(ROOT / "tests/properties/drawn/functions.py"))
 SUPPORTED, KINDS = _TABLE["SUPPORTED"], _TABLE["FunctionKind"]
 _PARAMETERS = {
-    registry.ANY_TEXT: "VARCHAR, or a type with the same text on both engines",
+    registry.ANY_TEXT: "VARCHAR or a type with the same text on both engines",
     registry.BIGINT: "BIGINT",
     registry.BLOB: "BLOB",
     registry.DECIMAL: "DECIMAL",
     registry.FLOATING: "FLOAT or DOUBLE",
     registry.INTEGER: "INTEGER",
     registry.LIST: "list",
-    registry.LITERAL_PATTERN: "a literal of VARCHAR, not empty",
-    registry.LITERAL_TEXT: "a literal of VARCHAR, not empty",
+    registry.LITERAL_PATTERN: "a VARCHAR literal that is not empty",
+    registry.LITERAL_TEXT: "a VARCHAR literal that is not empty",
     registry.MAP: "map",
     registry.MOMENT: "DATE or TIMESTAMP",
     registry.NUMBER: "DOUBLE",
@@ -56,8 +56,8 @@ _PARAMETERS = {
     nested.LISTS: "list of lists",
     nested.ORDERED_LIST: "list",
     numbers.WIDENED: "FLOAT or DOUBLE",
-    texts.OR_EMPTY: "VARCHAR, or a type with the same text on both engines",
-    times.MICROS: "DATE or TIMESTAMP, as microseconds since 1970",
+    texts.OR_EMPTY: "VARCHAR or a type with the same text on both engines",
+    times.MICROS: "DATE or TIMESTAMP",
 }
 """The types of parameters in DuckDB's notation."""
 
@@ -305,15 +305,21 @@ READERS = {
 def with_functions(page: str) -> str:
     """Return the page of functions with its table.
 
-    Names, signatures, and refusals are generated from the code. Other text of the page stays.
+    Names, signatures, and refusals are generated from the code. The page itself is the source of the other cells: the
+    columns "Same result for" and "Otherwise", and the arguments and the Spark text of functions without signatures.
+
+    Raises:
+        ValueError: the page has no row for a function.
     """
-    rows = [re.split(r"(?<!\\) ?\| ?", line)[1:-1] for line in page.splitlines() if line.startswith("| `")]
-    told = {row[0].split(", ")[0]: row for row in rows if len(row) == 5}
+    rows = [
+        re.split(r"(?<!\\) ?\| ?", line)[1:-1] for line in page.splitlines() if line.startswith(("| `", "| <code>"))
+    ]
+    described = {row[0]: row for row in rows if len(row) == len(_FUNCTION_COLUMNS)}
     sections = []
     for kind in KINDS:
         entries = sorted((f for f in SUPPORTED if f.kind is kind), key=lambda f: f.names[0])
-        head = "| Function | Arguments | On Spark | Same result for | Otherwise |\n|---|---|---|---|---|"
-        sections.append("\n".join([f"## {kind.value}\n", head, *(_function_row(each, told) for each in entries)]))
+        head = f"| {' | '.join(_FUNCTION_COLUMNS)} |\n{'|---' * len(_FUNCTION_COLUMNS)}|"
+        sections.append("\n".join([f"## {kind.value}\n", head, *(_function_row(each, described) for each in entries)]))
     refused = sum(bool(f.alternative) for f in SUPPORTED)
     names = sum(len(f.names) for f in SUPPORTED if not f.alternative)
     counted = (
@@ -322,6 +328,9 @@ def with_functions(page: str) -> str:
     )
     text = "\n\n".join([counted, *sections]).replace("\n\n\n", "\n\n")
     return _between(page, "functions", text)
+
+
+_FUNCTION_COLUMNS = ("Function", "Arguments", "On Spark", "Same result for", "Otherwise")
 
 
 def _everyday() -> str:
@@ -333,15 +342,20 @@ def _everyday() -> str:
     )
 
 
-def _function_row(function: Any, told: Mapping[str, list[str]]) -> str:
+def _function_row(function: Any, described: Mapping[str, list[str]]) -> str:
     names = _escaped(", ".join(map(_code, function.names)))
-    _, takes, spark, agree, outside = told.get(names.split(", ")[0], ["", "", "", "all values", ""])
     if function.alternative:
-        takes, spark, agree, outside = "", "refused", "", _escaped(function.alternative)
-    elif function.forms:
+        return f"| {names} |  | refused |  | {_escaped(function.alternative)} |"
+    if names not in described:
+        raise ValueError(
+            f"docs/reference/functions.md has no row for {names}. Add `| {names} | | | all values | |` to its table, "
+            "and state the values on which both engines agree, and the behavior for other values."
+        )
+    _, takes, spark, agree, otherwise = described[names]
+    if function.forms:
         takes = _escaped("<br>".join(_plain(_parameters(form)) for form in function.forms))
         spark = _escaped("<br>".join(_code(form.spark) for form in function.forms))
-    return f"| {names} | {takes} | {spark} | {agree} | {outside} |"
+    return f"| {names} | {takes} | {spark} | {agree} | {otherwise} |"
 
 
 def _escaped(cell: str) -> str:
@@ -404,17 +418,16 @@ WRITTEN = {
     "docs/reference/check.md": with_checks,
     "docs/reference/limits.md": with_limits,
     "docs/architecture/index.md": with_layers,
-    "docs/reference/functions.md": with_functions,
     **{f"docs/rules/{name}.md": with_topics for name in ("iceberg", "delta", "frontier")},
     "docs/how-to/object-stores.md": with_stores,
 }
 """The pages with tables, and the function that returns a page with its tables."""
-COMMITTED = {"docs/how-to/write-a-scenario.md": with_keywords}
+COMMITTED = {"docs/how-to/write-a-scenario.md": with_keywords, "docs/reference/functions.md": with_functions}
 """The pages whose tables are also in the repository, so that a code host shows them."""
 
 
 def main() -> None:
-    """Write the tables that are in the repository: scores of readers, and the format of scenarios."""
+    """Write the tables that are in the repository: scores of readers, and those of COMMITTED."""
     for name, written in {**dict.fromkeys(("README.md", "docs/index.md"), with_scores), **COMMITTED}.items():
         page = ROOT / name
         page.write_text(written(page.read_text("utf-8")), "utf-8")

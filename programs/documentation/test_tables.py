@@ -22,5 +22,12 @@ def test_a_page_without_a_place_is_an_error():
         tables.with_shapes("# A page")
 
 
+def test_a_function_without_a_row_is_an_error():
+    page = (tables.ROOT / "docs/reference/functions.md").read_text("utf-8")
+    rows = [line for line in page.splitlines(keepends=True) if not line.startswith("| `lower`, ")]
+    with pytest.raises(ValueError, match="no row for `lower`, `lcase`"):
+        tables.with_functions("".join(rows))
+
+
 def test_a_row_of_options_has_the_short_and_the_long_name():
     assert "| `-o, --output FILE` |" in tables.options_table(tables.commands()["head"])
