@@ -122,7 +122,7 @@ def run_with_report(
     instead: Mapping[str, object] | None = None,
     calls: Sequence[str] = (),
 ) -> None:
-    """Run a command that writes one report in a worker, which returns the report.
+    """Run a command in a worker. The worker returns the command's only report, which this process writes.
 
     Args:
         context: As for `run`.

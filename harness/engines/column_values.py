@@ -201,7 +201,7 @@ def _ends(values: Sequence[Any]) -> pa.Array:
 
 
 def conform(rows: pa.Table, schema: pa.Schema) -> pa.Table:
-    """Convert rows to the names of `schema` and to its types with every field nullable, column by column.
+    """Convert rows to the names and types of `schema`, column by column. All fields become nullable.
 
     The row count survives if there are no columns.
 

@@ -89,8 +89,8 @@ class RowGroups:
             path: The column's fields, from the top level down.
 
         Returns:
-            A function whose result is the statistics in the footer and the statistics of all pages together. The second
-                is None if there is no column index or it cannot be parsed.
+            A function that returns two values: the statistics in the footer, and the statistics of all pages together.
+                The second is None if there is no column index or it cannot be parsed.
         """
         placed = self.place(path)
         if placed is None:

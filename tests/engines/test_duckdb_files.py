@@ -22,7 +22,7 @@ import harness
 from harness.engines.column_values import conform
 from harness.engines.duckdb import instance
 from harness.engines.duckdb.instance import DuckDBFiles, connect, cursor
-from harness.engines.duckdb.store_files import PlannedFile, planned_files
+from harness.engines.duckdb.store_files import PlannedFile, store_files_of
 from harness.storage.stores import FileStatus, Storage
 from harness.writing.delta.builder import DeltaTable
 
@@ -207,7 +207,7 @@ def test_later_sql_cannot_use_the_credentials(tmp_path: Path) -> None:
     assert sums("vault://t", connection, storage_options={"key": "one"}) == expected()
     (file,) = (tmp_path / "one" / "t").glob("*.parquet")
     (tmp_path / "one" / "secret.parquet").write_bytes(file.read_bytes())
-    prefix = planned_files(connection).protocol
+    prefix = store_files_of(connection).protocol
     for path in (
         f"vault://t/{file.name}",
         f"{prefix}://0/vault://secret.parquet",
@@ -303,7 +303,7 @@ def test_release_revokes_files_that_no_other_connection_has(tmp_path):
     locations = [f"switching://{many_pages(tmp_path / name)}" for name in "ab"]
     first, second = (connection := connect()), connection.cursor()
     assert sums(locations[0], first) == sums(locations[1], first) == sums(locations[0], second) == expected()
-    files = planned_files(first)
+    files = store_files_of(first)
     assert len(files._files) == 2
     harness.detach(first)
     (left,) = files._files

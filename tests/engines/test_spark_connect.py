@@ -27,7 +27,7 @@ from pyspark.errors import PySparkException
 
 import harness
 from harness.engines.spark import engine as spark_engine
-from harness.engines.spark.compiled import _own_jars, jar_beside_a_client
+from harness.engines.spark.compiled import _own_jars, compile_client_jar
 from harness.engines.spark.connect import PlainPaths, _spellings, reader_for, reader_of
 from harness.engines.spark.gateway import Gateway
 from harness.engines.spark.planned_source import PlannedSource
@@ -267,7 +267,7 @@ def server_of(version: str, takes: bool = True) -> Any:
     ids=["the client's Spark", "another Spark", "no artifacts"],
 )
 def test_the_source_is_sent_once_where_the_server_can_load_it(server, serves, tmp_path, monkeypatch):
-    monkeypatch.setattr("harness.engines.spark.planned_source.jar_beside_a_client", lambda: tmp_path / "classes.jar")
+    monkeypatch.setattr("harness.engines.spark.planned_source.compile_client_jar", lambda: tmp_path / "classes.jar")
     assert [PlannedSource.for_session(server) is not None for _ in range(2)] == [serves] * 2
     if serves:
         server.addArtifacts.assert_called_once_with(str(tmp_path / "classes.jar"))
@@ -286,7 +286,7 @@ def test_a_client_without_jars_or_with_those_of_another_spark_reads_plain_paths(
     if home is not None:
         monkeypatch.setenv("SPARK_HOME", str(tmp_path / home))
     monkeypatch.setattr(pyspark, "__file__", str(tmp_path / "site" / "packages" / "pyspark" / "__init__.py"))
-    jar_beside_a_client.cache_clear()
+    compile_client_jar.cache_clear()
     server = server_of(pyspark.__version__)
     assert PlannedSource.for_session(server) is None
     server.addArtifacts.assert_not_called()

@@ -67,7 +67,7 @@ def test_ways_to_leave_deleted_rows_out(drawn, data) -> None:
         assert_same(expected, find_engine("duckdb").to_arrow(plan))
         patch.setattr(union_arms, "joins_by_set", lambda plan: False)
         assert_same(expected, find_engine("duckdb").to_arrow(plan))
-        patch.setattr(scans, "padding_columns", lambda keys, probes: 3)
+        patch.setattr(scans, "padding_rows", lambda keys, probes: 3)
         patch.setattr(lowering, "plan_runs", three_runs)
         assert_same(expected, find_engine("duckdb").to_arrow(plan))
 

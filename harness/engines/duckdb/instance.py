@@ -89,11 +89,11 @@ def _confining(connection: duckdb.DuckDBPyConnection) -> list[str]:
     confined = confinement()
     if confined is None:
         return []
-    from harness.engines.duckdb.store_files import planned_files
+    from harness.engines.duckdb.store_files import store_files_of
 
     # DuckDB checks listed files against the allowed directories both before and after it expands patterns.
     allowed = dict.fromkeys(form for path in confined.directories for form in (path, sqltext.escape_glob(path)))
-    allowed[f"{planned_files(connection).protocol}://"] = None  # opens only files of plans
+    allowed[f"{store_files_of(connection).protocol}://"] = None  # opens only files of plans
     return [
         f"memory_limit = '{confined.memory_bytes} B'",
         f"temp_directory = {sqltext.text(confined.scratch)}",
@@ -185,9 +185,9 @@ class DuckDBFiles:
             self._names[physical] = local_path(physical)
         else:
             # imports fsspec, which local files do not need
-            from harness.engines.duckdb.store_files import planned_files
+            from harness.engines.duckdb.store_files import store_files_of
 
-            files = planned_files(self.connection)
+            files = store_files_of(self.connection)
             self._names[physical] = files.admit(physical, self.storage, self.connection)
         return self._names[physical]
 

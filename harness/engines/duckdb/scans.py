@@ -344,7 +344,7 @@ _PROBES = 16
 """The fewest probes per row of the padded keys for which padding pays: a copy costs as much as a few probes save."""
 
 
-def padding_columns(keys: int, probes: int) -> int:
+def padding_rows(keys: int, probes: int) -> int:
     """Return how many copies of one row to add.
 
     `keys` is the number of rows with keys, `probes` the number of lookups.
@@ -363,7 +363,7 @@ def padded_relation(relation: str, keys: int, probes: int) -> str:
 
     Do not use it for a join with any other condition, which would visit all copies.
     """
-    copies = padding_columns(keys, probes)
+    copies = padding_rows(keys, probes)
     if not copies:
         return relation
     single_row = f"(SELECT * FROM {relation} LIMIT 1) AS one"

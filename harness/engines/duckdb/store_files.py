@@ -32,7 +32,7 @@ from harness.storage.threads import Lock
 _ESCAPED = re.compile(r"\[([\[*?])\]")
 
 
-def planned_files(connection: duckdb.DuckDBPyConnection) -> StoreFiles:
+def store_files_of(connection: duckdb.DuckDBPyConnection) -> StoreFiles:
     """Return the `StoreFiles` of a connection's database. Register a new one if there is none.
 
     All cursors share it for as long as the database is open.

@@ -68,8 +68,8 @@ def load_classes(context: SparkContext, package: str = ENGINE) -> None:
 
 
 @cache
-def jar_beside_a_client() -> Path:
-    """Compile the engine's classes for the installed Spark in a separate JVM. Clients of Spark Connect have no JVM.
+def compile_client_jar() -> Path:
+    """Compile the engine's classes for the installed Spark in a separate JVM. A Spark Connect client has no JVM.
 
     Returns:
         The path of the jar.

@@ -192,9 +192,9 @@ class DeleteJoins:
     def flagged(
         self, frame: DataFrame, scope: int | DeletePool, roots: Mapping[Field, str]
     ) -> tuple[DataFrame, Column]:
-        """Return all rows of `frame` with additional columns, and an expression for whether a delete applies.
+        """Return all rows of `frame` with additional columns, and an expression for whether a delete applies to a row.
 
-        Never null.
+        The expression is never null.
         """
         hits = []
         for match in self._matches(scope, roots):

@@ -23,7 +23,7 @@ import pyspark
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession, functions
 
-from harness.engines.spark.compiled import jar_beside_a_client
+from harness.engines.spark.compiled import compile_client_jar
 from harness.engines.spark.executor_python import engine_error
 from harness.engines.spark.gateway import (
     OPTIONS,
@@ -62,7 +62,7 @@ class PlannedSource(PlannedReads):
                     # the classes are compiled for the client's version
                     is_served = str(session.version) == pyspark.__version__
                     if is_served:
-                        session.addArtifacts(str(jar_beside_a_client()))
+                        session.addArtifacts(str(compile_client_jar()))
                         source._answer("access", scheme="file")
                 except (PySparkException, HarnessError, OSError):
                     is_served = False
