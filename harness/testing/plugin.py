@@ -283,7 +283,7 @@ class SparkStateRestorer:
 
 
 def _forms_of(markers: list[pytest.Mark], test: str, fixtures: Sequence[str]) -> list[tuple[str, str]]:
-    """Return the formats and kinds of deletes for which a test runs."""
+    """Return the formats and kinds of deletes that a test's markers select. The test runs once for each of them."""
     from harness.errors import RequestError
     from harness.testing.literals import all_forms
 

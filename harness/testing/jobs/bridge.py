@@ -248,7 +248,7 @@ class Bridge:
             return json.dumps({"error": f"{type(error).__name__}: {error}"})
 
     def add(self, spark: SparkSession, tables: JobTables) -> str:
-        """Register a session, and return the name by which its requests refer to it."""
+        """Register a session, and return its name for requests."""
         name = f"harness-{next(_NUMBERS)}"
         self.jobs[name] = _JobSession(name, spark, tables)
         return name

@@ -115,7 +115,7 @@ OF_DELTAS_JAR = (
 
 @dataclass(slots=True)
 class SparkJob:
-    """A Spark session in which a job finds tables that harness reads.
+    """A Spark session that lets a job find tables that harness reads.
 
     Attributes:
         spark: The session.
