@@ -99,7 +99,7 @@ def test_parts_that_are_overwritten_are_not_taken_for_the_whole(job, lake):
         job.written(place)
     with pytest.raises(Exception, match="the job wrote to it"):
         job.spark.read.format("delta").load(place).collect()
-    with pytest.raises(Exception, match="overwrite a part of a table that is made anew"):
+    with pytest.raises(Exception, match="the options overwrite part of a table"):
         one.write.format("delta").mode("overwrite").option("replaceWhere", "id = 1").saveAsTable("db.parts")
 
 
