@@ -103,7 +103,7 @@ def test_a_row_of_an_unknown_file_is_an_error(tmp_path, spark, monkeypatch):
     frame = frame_of(PlainPaths(spark), paths)
     kept = frame.where("v0 = 0")
     for asked in (frame, frame.groupBy().count(), frame.select("p0"), kept, kept.select("p0")):
-        with pytest.raises(Exception, match="a row of a file that it was not told to read"):
+        with pytest.raises(Exception, match="a row of a file that was not planned"):
             asked.collect()
 
 

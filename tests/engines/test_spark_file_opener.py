@@ -237,5 +237,5 @@ def test_orc_needs_no_python_on_executors(tmp_path: Path, spark: Any, monkeypatc
     assert rows_of(frame) == [(i, f"n{i}") for i in range(3)]
     assert frame.count() == 3
     table.append(table.write_data(rows, format="avro"))
-    with pytest.raises(harness.EngineError, match="they have no Python '/nowhere/python'; name one that is there"):
+    with pytest.raises(harness.EngineError, match="they have no Python '/nowhere/python'; set an existing Python"):
         engine.dataframe(plan_of(table.store.directory), spark)

@@ -160,9 +160,9 @@ def test_the_session_that_runs_is_returned_unchanged(spark):
 def test_settings_that_the_running_session_lacks_are_an_error(spark):
     had = spark.conf.get("spark.sql.shuffle.partitions")
     assert harness.spark_session(config={"spark.sql.shuffle.partitions": had}) is not None
-    with pytest.raises(RequestError, match=f"shuffle.partitions=77: one runs already, with {had}, and is not changed"):
+    with pytest.raises(RequestError, match=f"shuffle.partitions=77: a session with {had} is running"):
         harness.spark_session(config={"spark.sql.shuffle.partitions": "77"})
-    with pytest.raises(RequestError, match=r"spark\.no\.such=1: one runs already, with None"):
+    with pytest.raises(RequestError, match=r"spark\.no\.such=1: a session with None is running"):
         harness.spark_session(config={"spark.no.such": "1"})
     assert spark.conf.get("spark.sql.shuffle.partitions") == had
 

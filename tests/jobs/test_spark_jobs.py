@@ -95,11 +95,11 @@ def test_parts_that_are_overwritten_are_not_taken_for_the_whole(job, lake):
     assert [(w.mode, w.where) for w in job.writes(place)] == [("create", None), ("overwrite", "id = 1")]
     assert [w.mode for w in job.writes(f"{place}2")] == ["overwritePartitions"]
     assert job.writes(place)[1].rows.to_pylist() == [{"id": 1}]
-    with pytest.raises(RequestError, match="it overwrote parts of earlier writes"):
+    with pytest.raises(RequestError, match="the job overwrote parts of earlier writes"):
         job.written(place)
     with pytest.raises(Exception, match="the job wrote to it"):
         job.spark.read.format("delta").load(place).collect()
-    with pytest.raises(Exception, match="overwrite a part of a table that is made anew"):
+    with pytest.raises(Exception, match="the options overwrite part of a table"):
         one.write.format("delta").mode("overwrite").option("replaceWhere", "id = 1").saveAsTable("db.parts")
 
 

@@ -560,7 +560,7 @@ def user_tables(connection: duckdb.DuckDBPyConnection) -> list[str]:
 
 
 def parse_error(text: str) -> RequestError | None:
-    """Return the error for a text that DuckDB cannot parse, with DuckDB's message. None if DuckDB can parse it."""
+    """Return an error with DuckDB's message if DuckDB cannot parse a text. None if DuckDB can parse it."""
     try:
         cursor().extract_statements(text)
     except duckdb.ParserException as error:

@@ -56,10 +56,7 @@ _NO_DAMAGE = re.compile(
 
 
 def unwrap(error: BaseException) -> HarnessError | None:
-    """Return the error about a file or its reader that an executor raised, from Spark's exception.
-
-    None for other errors.
-    """
+    """Return the HarnessError that an executor raised, decoded from Spark's exception. None for other errors."""
     texts: dict[int, str] = {}  # of the error and its causes
     following: BaseException | None = error
     while following is not None and id(following) not in texts:
