@@ -107,7 +107,7 @@ def checked(address: str) -> Refusal | Leak | None:
 
 
 def by_oracle(address: str, read: SubjectRead, **options: Any) -> Outcome:
-    """Return the oracle's outcome, with its own plan. `options` are those of `read_apart`."""
+    """Return the oracle's outcome, with its own plan. `options` are those of `read_with_oracle`."""
     shown = {"changes": read.changes, "columns": read.columns, "where": read.where}
     return outcome_of(lambda: read_with_oracle(address, **read.at, **shown, **options))
 
