@@ -1,4 +1,4 @@
-"""Outcomes of reads, and the readers: DuckDB and Spark with harness' plan, and the oracle with its own."""
+"""Outcomes of reads, and the readers: DuckDB and Spark with harness's plan, and the oracle with its own."""
 
 import traceback
 from collections import Counter
@@ -113,7 +113,7 @@ def by_oracle(address: str, read: SubjectRead, **options: Any) -> Outcome:
 
 
 def by_spark(address: str, read: SubjectRead) -> Outcome:
-    """Return Spark's outcome with harness' plan."""
+    """Return Spark's outcome with harness's plan."""
 
     def run_read() -> pa.Table:
         table = open_table(address)
