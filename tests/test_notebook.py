@@ -201,5 +201,5 @@ def test_ipython_shows_the_users_own_lines_and_the_error(tables, tmp_path):
     assert [line.rpartition(":")[0] for line in shown] == [
         "cell, line 4",
         "cell, line 2",
-    ]  # harness' own frames are left out
+    ]  # harness's own frames are left out
     assert last == f"UnknownColumnError: {caught.value}"

@@ -107,7 +107,9 @@ class _Commands(click.Group):
     """A group of commands whose modules are imported only if they are called or completed.
 
     Args:
+        name: The name of the group.
         prefix: The words before the names in `COMMANDS`.
+        settings: Arguments of `click.Group`.
     """
 
     def __init__(self, name: str, prefix: str = "", **settings: Any) -> None:

@@ -33,7 +33,7 @@ _ENVIRONMENTS = {
     "spark_iceberg": "spark-iceberg",
     "spark_delta": "spark-delta",
 }
-"""Environments by peer. The other peers run in harness' own interpreter."""
+"""Environments by peer. The other peers run in harness's own interpreter."""
 SCRIPTS: Mapping[str, OtherReader] = {
     "readers": _READERS,
     "duckdb-extensions": _EXTENSIONS,

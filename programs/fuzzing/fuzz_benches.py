@@ -30,6 +30,8 @@ class Bench:
     """A subject on disk, and the outcomes of reads before anything is changed.
 
     Args:
+        subject: The subject.
+        watch: Observes the files that a read opens.
         before_oracle: A function that is called before the oracle reads.
     """
 
@@ -177,6 +179,7 @@ class Benches:
 
     Args:
         place: A directory that no other process writes to.
+        watch: As for `Bench`.
         before_oracle: As for `Bench`.
     """
 

@@ -1,4 +1,4 @@
-"""Outcomes of reads, and the readers: DuckDB and Spark with harness' plan, and the oracle with its own."""
+"""Outcomes of reads, and the readers: DuckDB and Spark with harness's plan, and the oracle with its own."""
 
 import traceback
 from collections import Counter
@@ -107,13 +107,13 @@ def checked(address: str) -> Refusal | Leak | None:
 
 
 def by_oracle(address: str, read: SubjectRead, **options: Any) -> Outcome:
-    """Return the oracle's outcome, with its own plan. `options` are those of `read_apart`."""
+    """Return the oracle's outcome, with its own plan. `options` are those of `read_with_oracle`."""
     shown = {"changes": read.changes, "columns": read.columns, "where": read.where}
     return outcome_of(lambda: read_with_oracle(address, **read.at, **shown, **options))
 
 
 def by_spark(address: str, read: SubjectRead) -> Outcome:
-    """Return Spark's outcome with harness' plan."""
+    """Return Spark's outcome with harness's plan."""
 
     def run_read() -> pa.Table:
         table = open_table(address)

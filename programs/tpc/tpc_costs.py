@@ -4,7 +4,7 @@
 
 On DuckDB: `harness.sql` over open snapshots, and over locations that are opened for each query, compared with the same
 query on views of `read_parquet` of the same data files. deltalake and PyIceberg delete by rewriting files, so all read
-the same rows. On Spark: harness' translation of a query compared with sqlglot's, over the same views, after a round
+the same rows. On Spark: harness's translation of a query compared with sqlglot's, over the same views, after a round
 that does not count. All methods take turns for each query, in one process; the minimum of the rounds counts.
 
 The program prints a line for each query, and a line of JSON, which `--record` also adds to docs/bench/tpc.jsonl.

@@ -58,7 +58,8 @@ def only_left(keys: pa.Array | list[Any], among: pa.Array | None = None) -> Spre
     """Return the rows of some keys, all of them only on the left.
 
     Args:
-        among: The keys of all rows. None: the same keys.
+        keys: The keys of the rows.
+        among: The keys of all rows. None means the same keys.
     """
     array = pa.array(keys)
     rows = tuple(DifferingRow(LEFT, i, None) for i in range(len(array)))

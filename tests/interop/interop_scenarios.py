@@ -83,7 +83,7 @@ class ReferenceImplementation:
         return None if known is not None else f"{read}: {check.outcome.value}, {check.message}"
 
     def _scored(self, built: BuiltScenario, expectation: ResolvedExpectation) -> Check:
-        """Compare a read with harness' result, also if the specification leaves the result open."""
+        """Compare a read with harness's result, also if the specification leaves the result open."""
         skipped = Check(number=expectation.number, read=read_text(expectation), outcome=Outcome.SKIP)
         words = {*(expectation.columns or ()), *re.findall(r"\w+", expectation.where or "")}
         if words & self.not_asked or expectation.opening:  # it gets a catalog's answer only through a client

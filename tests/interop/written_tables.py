@@ -38,7 +38,7 @@ class WrittenReading:
     """The part of a table that is compared.
 
     Attributes:
-        select: The columns in SQL, under harness' names.
+        select: The columns in SQL, under harness's names.
         texts: Columns of type variant, or fields of structs, which harness returns as JSON text.
         oldest: The first version whose files still exist.
         feed: If true, compare the change data feed too.

@@ -72,7 +72,7 @@ COMES_TO = {
     "policy, declined": (ROWS, UnsupportedError("x"), "UNSUPPORTED", "UNSUPPORTED", POLICY),
     "policy, a-crash-is-no-answer": (ROWS, CRASH, "ERROR", "ERROR", POLICY),
 }
-"""What is expected, the answer, and what that comes to of harness's own engines and of others."""
+"""The expectation, the answer, and the outcome for harness's own engines and for other readers."""
 
 
 @pytest.mark.parametrize("case", COMES_TO.values(), ids=COMES_TO)

@@ -99,6 +99,7 @@ def paths(columns: Columns, *, named: bool = False) -> list[tuple[str, dt.Field]
     """Return the columns and the fields inside them with their paths, except for fields inside map keys.
 
     Args:
+        columns: The columns of the table.
         named: If true, only fields with user-defined names: no list elements, map keys, or map values.
     """
     found: list[tuple[str, dt.Field]] = []
