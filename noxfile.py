@@ -85,7 +85,7 @@ def _pytest(session: nox.Session, *arguments: str, posargs: Sequence[str] | None
 
 
 def _parts(session: nox.Session, names: Iterable[str]) -> tuple[list[str], list[str]]:
-    """Return the parts of a session that the first arguments name, all parts if none is named, and the arguments left.
+    """Return the parts of a session named by the first arguments, or all parts, and the remaining arguments.
 
     Args:
         session: the session.
@@ -97,14 +97,14 @@ def _parts(session: nox.Session, names: Iterable[str]) -> tuple[list[str], list[
 
 
 def _install(session: nox.Session, *further: str) -> None:
-    """Installs harness and what its tests need, in the versions that they are green with."""
+    """Install harness and the dependencies of its tests, in the tested versions."""
     session.install("-e", ".[dev]", *further, "-c", "constraints.txt")
 
 
 def _beside(session: nox.Session, *requirements: str) -> str:
-    """Installs packages, or another version of one, apart from the environment; a PYTHONPATH that puts them first.
+    """Install packages into a separate folder, and return a PYTHONPATH that puts them first.
 
-    What is there in just these versions stays: another session may run with it.
+    Packages that the folder already has in exactly these versions stay, because another session may be using them.
     """
     place = Path("build", "packages", re.sub(r"\W+", "-", requirements[0]).strip("-")).resolve()
     note, wanted = place / "installed", "\n".join(requirements)
@@ -117,35 +117,35 @@ def _beside(session: nox.Session, *requirements: str) -> str:
 
 @nox.session
 def tests(session: nox.Session) -> None:
-    """The default tests. Run them after every change."""
+    """Run the default tests. Run them after every change."""
     _install(session)
     _pytest(session)
 
 
 @nox.session(name="tests-spark")
 def tests_spark(session: nox.Session) -> None:
-    """The other tests on Spark, and the scenarios by the oracle. Run them if an engine or a plan changes."""
+    """Run the other tests on Spark, and the scenarios on the oracle. Run them if an engine or a plan changes."""
     _install(session)
     _pytest(session, *_ONE, "-m", f"{_ELSEWHERE} and not smoke and (harness_spark or oracle)")
 
 
 @nox.session(name="tests-without-spark")
 def tests_without_spark(session: nox.Session) -> None:
-    """The default tests without Spark. Run them where Spark does not start."""
+    """Run the default tests without Spark, for machines on which Spark does not start."""
     _install(session)
     _pytest(session, "-m", f"{_ELSEWHERE} and not harness_spark")
 
 
 @nox.session(name="tests-slow")
 def tests_slow(session: nox.Session) -> None:
-    """Tests that start many processes, and the examples of the pages. Run them if a command or a page changes."""
+    """Run tests that start many processes, and the pages' examples. Run them if a command or a page changes."""
     _install(session, "pydantic-sarif==0.1.1")
     _pytest(session, "-m", "slow and not harness_spark")
 
 
 @nox.session(name="tests-lowest")
 def tests_lowest(session: nox.Session) -> None:
-    """A smoke test of the lowest versions in pyproject.toml. Run it if a dependency or its use changes."""
+    """Test the lowest versions in pyproject.toml. Run it if a dependency or its use changes."""
     session.install("-e", ".[dev]", "-c", "constraints-lowest.txt")
     _pytest(session, *_ONE, *_OPEN_SOCKETS, *_SMOKE)
 
@@ -162,7 +162,7 @@ _VERSIONS = {
 
 @nox.session(name="tests-versions")
 def tests_versions(session: nox.Session) -> None:
-    """The parts duckdb-1.5, 4.0.0, 4.0, 4.1 and 4.2 (PySpark). Run them if DuckDB or Spark is called otherwise.
+    """Run the parts duckdb-1.5, 4.0.0, 4.0, 4.1, and 4.2 (PySpark), if calls of DuckDB or Spark change.
 
     `duckdb-1.5` runs the default tests that ask DuckDB, `4.0.0` those of Spark, the others the smoke test.
     """
@@ -180,7 +180,7 @@ def tests_versions(session: nox.Session) -> None:
 
 @nox.session(name="tests-newest")
 def tests_newest(session: nox.Session) -> None:
-    """The default tests with the newest versions, named if constraints.txt has others. Run it every night."""
+    """Run the default tests with the newest versions, and list those not in constraints.txt. It runs nightly."""
     session.install("--upgrade", "--upgrade-strategy", "eager", "-e", ".[dev]")
     listed = ("pip", "list", "--format=freeze", "--exclude-editable", "--exclude", "pip", "--exclude", "setuptools")
     pinned = {line.split(";")[0].strip() for line in Path("constraints.txt").read_text("utf-8").splitlines()}
@@ -206,14 +206,14 @@ _NEIGHBORS = {
 
 @nox.session(name="install-beside")
 def install_beside(session: nox.Session) -> None:
-    """Whether pip can install harness beside other packages. Run it if a requirement changes."""
+    """Test that pip can install harness beside other packages. Run it if a requirement changes."""
     for neighbor in _parts(session, _NEIGHBORS)[0]:
         session.run("python", "-m", "pip", "install", "--quiet", "--dry-run", ".[spark,suite]", *_NEIGHBORS[neighbor])
 
 
 @nox.session
 def constraints(session: nox.Session) -> None:
-    """Write constraints.txt and constraints-lowest.txt. Run it to move on to newer dependencies.
+    """Write constraints.txt and constraints-lowest.txt. Run it to update the dependencies.
 
     For every Python that pyproject.toml names. Run the default tests and `tests-lowest` before you commit the files.
     """
@@ -226,7 +226,7 @@ def constraints(session: nox.Session) -> None:
 
 @nox.session
 def properties(session: nox.Session) -> None:
-    """The property tests: the part enumerated, or the part drawn. Run enumerated if plans or deletes change.
+    """Run the property tests, or their part `enumerated` or `drawn`. Run enumerated if plans or deletes change.
 
     enumerated: every history of up to three operations, and every pair of a data file and a delete, on DuckDB, Spark
     and the oracle; `-- enumerated --length 4` reads longer histories.
@@ -259,7 +259,7 @@ _TOOLS = {
 
 @nox.session(name="tests-external")
 def tests_external(session: nox.Session) -> None:
-    """Tests that need servers, processes or packages, by part. Run a part if its subject changes.
+    """Run tests that need servers, processes, or packages, by part. Run a part if its subject changes.
 
     browser: HTML reports and pages in a Chromium or Chrome without a network.
     stores: tables in servers of S3 (moto), Azure (azurite-blob) and Google Cloud (fake-gcs-server). The latter two are
@@ -335,7 +335,7 @@ def _datafusion(session: nox.Session, rest: Sequence[str]) -> None:
 
 @nox.session
 def interop(session: nox.Session) -> None:
-    """The parts iceberg, delta (reference implementations) and corpus (real tables). Run them if a format changes.
+    """Run the parts iceberg, delta (reference implementations), and corpus (real tables), if a format changes.
 
     Apache Iceberg and Delta Lake write and harness reads, and the other way round; their jars come from Maven Central.
     HARNESS_CORPUS names the directory of real tables (default ../shared/corpus); without it the corpus is skipped.
@@ -354,7 +354,7 @@ def interop(session: nox.Session) -> None:
 
 @nox.session
 def lint(session: nox.Session) -> None:
-    """Style, types and import rules. Run it before every commit."""
+    """Check style, types, imports, and the list of messages. Run it before every commit."""
     _install(session)
     session.run("ruff", "check", ".")
     session.run("ruff", "format", "--check", ".")
@@ -365,7 +365,7 @@ def lint(session: nox.Session) -> None:
 
 @nox.session
 def docs(session: nox.Session) -> None:
-    """The documentation in build/site. Run it if a page changes; `-- serve` shows the site."""
+    """Build the documentation in build/site. Run it if a page changes; `-- serve` shows the site."""
     session.install("-e", ".[suite]", "--group", "docs")
     session.run("python", "programs/documentation/build.py", silent=True)
     known = os.environ.get("GITHUB_REPOSITORY")
@@ -492,7 +492,7 @@ def _data(session: nox.Session, rest: Sequence[str]) -> None:
 
 
 def write_archive(place: Path, archive: Path) -> None:
-    """Packs a suite, with the times of its files; the same suite gives the same bytes."""
+    """Pack a suite with fixed file times, so that the same suite produces the same bytes."""
 
     def plain(member: tarfile.TarInfo) -> tarfile.TarInfo:
         member.uid, member.gid, member.uname, member.gname = 0, 0, "", ""
@@ -517,7 +517,7 @@ def _backtest(session: nox.Session, rest: Sequence[str]) -> None:
 
 @nox.session
 def readers(session: nox.Session) -> None:
-    """Other readers and writers: native, run, data, backtest or writers. Run the one that you need.
+    """Run other readers and writers: native, run, data, backtest, or writers. Run the part that you need.
 
     native DIR: build the readers in Go, Java and Rust whose tools are here, in .nox/readers or DIR.
     run: every scenario on every reader that can be installed, in build/suite and docs/suite/readers.md.
@@ -540,14 +540,14 @@ def readers(session: nox.Session) -> None:
 
 @nox.session
 def faults(session: nox.Session) -> None:
-    """Planted faults, each of which a scenario, a property or a test must catch. Run it if tests go."""
+    """Plant faults that a scenario, a property, or a test must detect. Run it if tests are deleted."""
     _install(session)
     _pytest(session, *_ONE, "-m", "", "programs/faults")
 
 
 @nox.session
 def fuzz(session: nox.Session) -> None:
-    """Mutated tables: right rows or an error of harness. Run it if a parser changes; `-- decoders` runs Atheris.
+    """Read mutated tables: right rows or an error of harness. Run it if a parser changes; `-- decoders` runs Atheris.
 
     `-- --mutants 200000 --seed 7 --target avro` chooses; findings are in build/fuzz. `-- decoders --seconds 60
     --decoder avro` gives bytes to decoders; findings are in build/fuzz-decoders.
@@ -567,7 +567,7 @@ def fuzz(session: nox.Session) -> None:
 
 @nox.session
 def tpc(session: nox.Session) -> None:
-    """TPC-H and TPC-DS on both engines, or `-- duckdb DIRECTORY`: DuckDB's SQL tests. Run it if queries change.
+    """Run TPC-H and TPC-DS on both engines, or DuckDB's SQL tests (`-- duckdb DIRECTORY`). Run it if queries change.
 
     `-- --scale 1 --engine spark --suite tpcds --query 64` runs a part; data and tables are made once, in build/tpc.
     `-- --scale 1 --costs --engine duckdb --suite tpch` measures instead, beside plain views, and `--record` notes it.
@@ -591,7 +591,7 @@ def tpc(session: nox.Session) -> None:
 
 
 def _scale(arguments: list[str]) -> tuple[str, list[str]]:
-    """The factor after `--scale`, 0.1 without, and the other arguments."""
+    """Return the factor after `--scale`, by default 0.1, and the remaining arguments."""
     if "--scale" not in arguments:
         return "0.1", arguments
     place = arguments.index("--scale")
@@ -600,7 +600,7 @@ def _scale(arguments: list[str]) -> tuple[str, list[str]]:
 
 @nox.session
 def bench(session: nox.Session) -> None:
-    """How fast reads are, beside other readers, into docs/bench. Run it on an idle machine before a release.
+    """Measure reads beside other readers, and write docs/bench. Run it on an idle machine before a release.
 
     `-- --compare` compares with the run before.
     """

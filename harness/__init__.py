@@ -16,7 +16,7 @@ Modules and packages:
 
     table, snapshot   open_table → Table → Snapshot: the API that most callers need
     planned           open_plan: the rows of a plan that another process made
-    types             types of the values that public functions take and return
+    types             types of the arguments and results of public functions
     errors            all errors, one class for each cause that a caller can act on
     owners            other distributions that own files of `harness`
     storage/          file access by location, the roots of a table, limits
@@ -188,7 +188,7 @@ def __getattr__(name: str) -> object:
 
 
 def _imported(module: str, name: str) -> object:
-    """Return a name of a module of this package.
+    """Return an object of a module of this package, given by name. The module is imported.
 
     Raises:
         ImportError: The installation is damaged. The message names the distribution that overwrote the files.

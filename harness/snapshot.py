@@ -369,7 +369,7 @@ class Snapshot:
 
     @validate_call
     def metadata(self, name: str) -> MetadataTable:
-        """Return a metadata table. Its files, manifests, and partitions are those of this snapshot.
+        """Return a metadata table. It describes the files, manifests, and partitions of this snapshot.
 
             snapshot.metadata("files")  # prints its first rows, and shows them in a notebook
             snapshot.metadata("files").to_arrow(["file_path", "record_count"])
@@ -377,7 +377,7 @@ class Snapshot:
         Args:
             name: For an Iceberg table, `snapshots`, `history`, `refs`, `metadata_log_entries`, `manifests`, `files`,
                 `data_files`, `delete_files`, `position_deletes`, `entries`, or `partitions`. With the prefix `all_`,
-                `manifests`, `files`, `data_files`, `delete_files`, and `entries` list those of all snapshots. For a
+                `manifests`, `files`, `data_files`, `delete_files`, and `entries` cover all snapshots. For a
                 Delta table, `versions`, `files`, or `partitions`.
 
         Returns:
@@ -459,7 +459,7 @@ class Snapshot:
         Harness changes no setting, view, or function of your session, and your settings do not change which values are
         read: the files are planned in a separate session of the same Spark application. On Spark Connect, harness sends
         a class to the server once, which does the same there; the expressions above the files belong to your session. A
-        setting that would make the rows wrong raises `RequestError`, and must not be changed to such a value before the
+        setting that would make the rows wrong raises `RequestError`. Do not change it to that value before the
         rows are read. If the server accepts no classes, or the table has `storage_options`, Spark reads the plain file
         paths, which this process checks first; that takes 20 to 50 s for 10,000 files.
 

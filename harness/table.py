@@ -84,7 +84,7 @@ _FORMAT_OF_OPTION = {
 
 
 class OpenOptions(TableOptions, total=False):
-    """Keyword arguments of `open_table`, `connect`, and `attach`, in addition to those of `TableOptions`."""
+    """Keyword arguments of `open_table`, `connect`, and `attach`, in addition to `TableOptions`."""
 
     catalog: Catalog | str | None
     """The catalog that finds the table by its name.
@@ -135,7 +135,7 @@ def open_table(location: object, **options: Unpack[OpenOptions]) -> Table:
     Args:
         location: The path, name, or table object.
         options: The keyword arguments that `OpenOptions` and `TableOptions` describe. An option for one format raises
-            an error for a table of the other format.
+            an error for a table in another format.
 
     Returns:
         The table with its current metadata.
@@ -332,7 +332,7 @@ class Table:
 
     @validate_call
     def metadata(self, name: str) -> MetadataTable:
-        """Return a metadata table of the current snapshot. `Snapshot.metadata` returns those of other snapshots.
+        """Return a metadata table of the current snapshot. For other snapshots, use `Snapshot.metadata`.
 
         In SQL, append the metadata table's name to the table's name:
 
@@ -449,7 +449,8 @@ class Table:
         """Return the table's metadata as plain values.
 
         Returns:
-            A dict with the location, format, schema, properties, and current snapshot, and further keys of the format.
+            A dict with the keys `format`, `location`, `uuid`, `properties`, and `warnings`, and further keys that
+                depend on the format, for example schemas and snapshots.
 
         Raises:
             HarnessError: The metadata cannot be read.
@@ -554,7 +555,7 @@ class Table:
         """Make a slice: a small table of the same format with the data files that the filter needs.
 
         Under the filter, the slice and its source return the same rows. Data files are copied whole, and deletes remain
-        deletes. Schemas, partition specs, ids, sequence numbers, properties, and the protocol are those of the source;
+        deletes. Schemas, partition specs, ids, sequence numbers, properties, and the protocol equal the source's;
         the metadata names only files of the slice. The file `_harness_slice.json` records the source of the slice.
 
         If a pull is interrupted, the directory holds no readable table; call `pull` again with the same arguments to
@@ -672,7 +673,7 @@ def open_storage(
 ) -> Storage:
     """Return the storage of one table, restricted to the table's roots.
 
-    Storage options, which may hold credentials, are sent only to the stores for which they were set.
+    Storage options, which may hold credentials, are sent only to the stores that they were set for.
 
     Args:
         location: The table's location.
@@ -717,7 +718,7 @@ def check_within(
     """Raise or warn if a table found in a directory is in fact outside it, for example behind a symbolic link.
 
     Args:
-        directory: The directory in which the table was found.
+        directory: The directory where the table was found.
         location: The table's location.
         allowed_roots: Further directories that the table may be in.
         outside: As for `open_table`.

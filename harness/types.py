@@ -1,4 +1,4 @@
-"""Types of the values that public functions take and return, for annotations and `isinstance`.
+"""Types of the arguments and results of public functions, for annotations and `isinstance`.
 
     from harness.types import DecimalType
 

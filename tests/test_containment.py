@@ -167,7 +167,7 @@ def test_a_table_that_is_opened_through_a_link(tmp_path: Path, build: Any, read:
     assert read(str(tmp_path / "link"), outside="refuse") == [2]
 
 
-def test_what_the_metadata_says_is_its_location_allows_nothing(tmp_path: Path, leaving: Any) -> None:
+def test_the_recorded_location_adds_no_root(tmp_path: Path, leaving: Any) -> None:
     table = IcebergTable.create(tmp_path / "t", {"id": "long"})
     data = table.write_data([{"id": 2}])
     data.data_file["file_path"] = leaving(ATTACKS["absolute"])(data.file)

@@ -33,7 +33,7 @@ def refusal(location: Path) -> HarnessError | None:
 
 @pytest.mark.parametrize("number", NUMBERS, ids=short)
 @pytest.mark.parametrize("type_", ["long", "float", "decimal(9,2)", "date"])
-def test_as_a_partition_value_of_a_delta_table(tmp_path: Path, type_: str, number: str) -> None:
+def test_long_numbers_as_partition_values_of_a_delta_table(tmp_path: Path, type_: str, number: str) -> None:
     table = DeltaTable.create(tmp_path / "t", {"id": "long", "p": type_}, partition_columns=["p"])
     table.append(table.write_data([{"id": 1}], partition={"p": None}))
     edit(tmp_path, lambda action: action.get("add", {}).get("partitionValues", {}).update(p=number))
@@ -44,7 +44,7 @@ def test_as_a_partition_value_of_a_delta_table(tmp_path: Path, type_: str, numbe
 @pytest.mark.parametrize("number", NUMBERS, ids=short)
 @pytest.mark.parametrize("type_", ["long", "decimal(9,2)"])
 @pytest.mark.parametrize("key", ["minValues", "maxValues", "nullCount", "numRecords"])
-def test_in_statistics_of_a_delta_table(tmp_path: Path, key: str, type_: str, number: str) -> None:
+def test_long_numbers_in_statistics_of_a_delta_table(tmp_path: Path, key: str, type_: str, number: str) -> None:
     table = DeltaTable.create(tmp_path / "t", {"id": type_})
     table.append(table.write_data([{"id": None}]))
     stats = '{"numRecords":1,"KEY":{"id":N}}' if key != "numRecords" else '{"numRecords":N}'
@@ -69,7 +69,7 @@ def edit(folder: Path, change: Any) -> None:
 
 @pytest.mark.parametrize("number", NUMBERS, ids=short)
 @pytest.mark.parametrize("place", ["last-updated-ms", "current-snapshot-id", "format-version"])
-def test_in_metadata_of_an_iceberg_table(tmp_path: Path, place: str, number: str) -> None:
+def test_long_numbers_in_metadata_of_an_iceberg_table(tmp_path: Path, place: str, number: str) -> None:
     IcebergTable.create(tmp_path / "t", {"id": "long"})
     (path,) = (tmp_path / "t" / "metadata").glob("*.metadata.json")
     document = json.loads(path.read_text())
@@ -81,7 +81,7 @@ def test_in_metadata_of_an_iceberg_table(tmp_path: Path, place: str, number: str
 
 @pytest.mark.parametrize("number", NUMBERS, ids=short)
 @pytest.mark.parametrize("type_", ["int", "decimal(9, 2)", "double", "date"])
-def test_as_a_default_of_an_iceberg_column(tmp_path: Path, type_: str, number: str) -> None:
+def test_long_numbers_as_defaults_of_an_iceberg_column(tmp_path: Path, type_: str, number: str) -> None:
     IcebergTable.create(tmp_path / "t", {"id": "long"}, format_version=3)
     (path,) = (tmp_path / "t" / "metadata").glob("*.metadata.json")
     document = json.loads(path.read_text())

@@ -85,7 +85,7 @@ def test_a_wrong_count_of_a_delta_file_cites_delta(delta) -> None:
         assert error_of(delta.directory, engine).rule == "delta E9"
 
 
-def test_every_option_of_opening_and_reading_has_its_spelling() -> None:
+def test_every_option_of_opening_and_reading_has_a_command_option() -> None:
     """Each argument of `open_table` and `read_untrusted` is a command option, or a name for `--set`."""
     arguments = inspect.signature(harness.open_table).parameters | inspect.signature(harness.read_untrusted).parameters
     for name in arguments.keys() - {"location", "query"}:
@@ -94,7 +94,7 @@ def test_every_option_of_opening_and_reading_has_its_spelling() -> None:
     assert options.option_for("max_version", "3") == "--set max_version=3"
 
 
-def test_a_side_that_failed_is_told_with_the_commands_options(delta, capfd) -> None:
+def test_a_failed_side_is_reported_with_the_commands_options(delta, capfd) -> None:
     delta.live_files[0].file.unlink()
     assert main(["diff", str(delta.directory), "--engines", "duckdb"]) == 2
     shown = capfd.readouterr()
@@ -146,7 +146,7 @@ OTHER_FILES = [
 
 
 @pytest.mark.parametrize(("name", "content", "kind"), OTHER_FILES)
-def test_a_file_that_is_no_table_is_told_by_its_kind(tmp_path, name, content, kind) -> None:
+def test_the_error_for_a_file_that_is_no_table_names_its_kind(tmp_path, name, content, kind) -> None:
     file = tmp_path / name
     file.write_bytes(content)
     with pytest.raises(harness.TableNotFoundError) as caught:
@@ -280,7 +280,7 @@ def test_a_long_text_is_cleaned_in_the_time_that_its_length_takes(part: str) -> 
     assert len(without_secrets("://" + part * 100_000)) <= len(part) * 100_000 + 3
 
 
-def test_what_is_shown_of_objects_has_no_password() -> None:
+def test_reprs_of_objects_contain_no_password() -> None:
     location = f"s3://me:{PASSWORD}@b/t"
     storage = open_storage(
         location, options={}, targets=(), allowed_roots=(f"{location}?sig={PASSWORD}",), outside="warn", untrusted=False
@@ -295,7 +295,7 @@ def test_what_is_shown_of_objects_has_no_password() -> None:
 
 @pytest.mark.filterwarnings("ignore:Slice")
 @pytest.mark.parametrize("kind", [IcebergTable, DeltaTable])
-def test_what_is_told_of_a_table_has_no_password(tmp_path, kind, caplog) -> None:
+def test_descriptions_of_a_table_contain_no_password(tmp_path, kind, caplog) -> None:
     """Plans, descriptions, comparisons, the note and the journal of a slice, and the log contain no password."""
     import fsspec
 
@@ -319,7 +319,7 @@ def test_what_is_told_of_a_table_has_no_password(tmp_path, kind, caplog) -> None
 
 
 @pytest.mark.parametrize("scheme", ["https", "s3", "webhdfs", "sftp", "memory", "nope", "gs"])
-def test_opening_a_location_tells_none_of_its_secrets(scheme: str) -> None:
+def test_errors_of_opening_a_location_contain_no_secrets(scheme: str) -> None:
     location = f"{scheme}://me:{PASSWORD}@127.0.0.1:9/t?sig={PASSWORD}"
     for ask in (harness.open_table, harness.open_warehouse):
         with pytest.raises(harness.HarnessError) as caught:

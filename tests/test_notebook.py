@@ -184,7 +184,7 @@ def test_polars_keeps_values(exact):
 
 
 @pytest.mark.parametrize(("package", "method"), [("pandas", "to_pandas"), ("polars", "to_polars")])
-def test_what_is_not_installed_is_said(exact, monkeypatch, package, method):
+def test_the_error_names_the_missing_package(exact, monkeypatch, package, method):
     monkeypatch.setitem(__import__("sys").modules, package, None)
     with pytest.raises(RequestError, match=f"{package} is not installed; run pip install {package}"):
         getattr(exact, method)()

@@ -19,7 +19,7 @@ def steering():
     ]
 
 
-def test_every_character_that_steers_is_shown_as_ascii(steering):
+def test_every_control_character_is_shown_as_ascii(steering):
     assert len(steering) > 2_000
     assert all(visible(f"a{c}b").isascii() for c in steering)
 
@@ -50,7 +50,7 @@ def test_visible_lines_keeps_line_feeds_only():
     assert visible_lines("a\r\n\x1bb\n") == "a\\r\n\\x1bb\n"
 
 
-def test_json_holds_no_character_that_steers_and_means_the_same(steering):
+def test_json_contains_no_control_character_and_means_the_same(steering):
     value = {f"k{c}": [c, f"é{c}"] for c in steering}
     for indent in (None, 2):
         text = json_text(value, indent=indent)
@@ -59,7 +59,7 @@ def test_json_holds_no_character_that_steers_and_means_the_same(steering):
 
 
 @pytest.mark.parametrize("place", ["message", "table", "snapshot", "file", "field", "excerpt"])
-def test_no_traceback_of_an_error_steers_a_terminal(place):
+def test_no_traceback_controls_a_terminal(place):
     error = HarnessError(**{"message": "wrong", place: "a\x1b[31m\x9b\u202eb"})
     error.field = error.field or "c\x07d\ne"  # attributes may be set later
     printed = "".join(traceback.format_exception(error))
@@ -68,7 +68,7 @@ def test_no_traceback_of_an_error_steers_a_terminal(place):
     assert str(error).count("\n") == (place == "excerpt")
 
 
-def test_no_warning_steers_a_terminal():
+def test_no_warning_controls_a_terminal():
     with pytest.warns(HarnessWarning) as warned:
         warn("a\x1b[31m\u202eb")
     assert str(warned[0].message) == "a\\x1b[31m\\u202eb"

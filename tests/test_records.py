@@ -132,7 +132,7 @@ def both() -> Any:
         lambda m: dataclasses.dataclass(type("Wider", (m.Point,), {"__annotations__": {}})),
     ],
 )
-def test_classes_do_as_those_of_the_standard_library(both: Any, ask: Any) -> None:
+def test_classes_behave_like_those_of_the_standard_library(both: Any, ask: Any) -> None:
     said = []
     for module in both:
         try:

@@ -178,7 +178,7 @@ def test_types_in_arrow_files(case):
 def test_types_in_parquet(case, connection, tmp_path):
     if case.parquet == REFUSED:
         with pytest.raises(
-            RequestError, match=r"cannot hold column 'v', of type .*; cast it .* CAST\(\.\.\. AS VARCHAR"
+            RequestError, match=r"cannot contain column 'v', of type .*; cast it .* CAST\(\.\.\. AS VARCHAR"
         ):
             written(query(case), "parquet")
         return

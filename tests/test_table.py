@@ -49,7 +49,7 @@ READS: dict[str, Callable[[harness.Table, int], int]] = {
 
 @BOTH
 @pytest.mark.parametrize("read", READS.values(), ids=READS)
-def test_so_many_rows_are_read_and_no_more(write: Callable[[Path], Written], read: Any, tmp_path: Path) -> None:
+def test_limit_is_the_number_of_rows_read(write: Callable[[Path], Written], read: Any, tmp_path: Path) -> None:
     location, _ = write(tmp_path)
     table = harness.open_table(location)
     assert [read(table, n) for n in (0, 1, 5, 12, 13)] == [0, 1, 5, 12, 12]
@@ -85,7 +85,7 @@ def test_a_limit_holds_behind_deletes_columns_and_a_filter(tmp_path: Path) -> No
     assert found.count(at=table.snapshots[0]["snapshot-id"]) == 10
 
 
-def test_a_count_opens_no_file_where_row_ids_rest_on_the_recorded_one(tmp_path: Path) -> None:
+def test_a_count_opens_no_file_if_row_ids_depend_on_the_recorded_count(tmp_path: Path) -> None:
     location, files = iceberg_v3(tmp_path)
     for file in files:
         file.unlink()
@@ -98,7 +98,7 @@ def test_a_count_opens_no_file_where_row_ids_rest_on_the_recorded_one(tmp_path: 
             reads()
 
 
-def test_a_recorded_count_that_deletes_make_wrong_is_not_given(tmp_path: Path) -> None:
+def test_a_recorded_count_is_not_used_if_deletes_make_it_wrong(tmp_path: Path) -> None:
     table = IcebergTable.create(tmp_path / "t", {"id": "long"}, format_version=3)
     data = table.write_data([{"id": i} for i in range(5)])
     table.append(data)
@@ -118,7 +118,7 @@ def test_a_filter_without_columns_keeps_all_rows_or_none(write, where: str, coun
 
 
 @pytest.mark.parametrize("at", ["1" * 20, "1" * 5_000, "snapshot=" + "1" * 5_000, "timestamp=" + "1" * 5_000])
-def test_a_number_of_more_than_64_bits_is_no_moment(at: str, tmp_path: Path) -> None:
+def test_a_number_of_more_than_64_bits_is_not_a_time(at: str, tmp_path: Path) -> None:
     table = harness.open_table(delta(tmp_path)[0])
     with pytest.raises(RequestError, match="Invalid"):
         table.count(at=at)
@@ -152,7 +152,7 @@ def test_a_limit_is_a_number_of_rows(number: Any, tmp_path: Path) -> None:
             read(number)
 
 
-def test_a_schema_is_a_line_a_field(tmp_path: Path) -> None:
+def test_a_schema_prints_one_line_per_field(tmp_path: Path) -> None:
     columns = {
         "id": "long not null",
         "price\n": "decimal(9, 2)",

@@ -33,7 +33,7 @@ def wrong_checksum(directory: Path) -> str:
 
 
 @pytest.mark.parametrize("build", [wrong_count, foreign_columns, wrong_checksum])
-def test_what_a_table_says_and_is_not_so_is_an_error(tmp_path, build):
+def test_a_wrong_statement_of_an_untrusted_table_is_an_error(tmp_path, build):
     said = build(tmp_path / "t")
     with pytest.raises(InvalidTableError, match=f"{said}.*; in an untrusted table, this is an error") as told:
         harness.open_table(str(tmp_path / "t"), untrusted=True).snapshot().to_arrow()
@@ -41,7 +41,7 @@ def test_what_a_table_says_and_is_not_so_is_an_error(tmp_path, build):
 
 
 @pytest.mark.parametrize("build", [wrong_count, foreign_columns])
-def test_of_other_tables_it_is_a_warning(tmp_path, build):
+def test_a_wrong_statement_of_a_trusted_table_is_a_warning(tmp_path, build):
     said = build(tmp_path / "t")
     with pytest.warns(HarnessWarning, match=said):
         harness.open_table(str(tmp_path / "t")).snapshot().to_arrow()

@@ -35,9 +35,9 @@ def within_bounds(column: ColumnValues) -> Iterator[Breach]:
 def _beyond(
     column: ColumnValues, values: ColumnValues | GroupValues, lower: object, upper: object, names: tuple[str, str]
 ) -> Iterator[tuple[str, str, str]]:
-    """Yield the bounds that a value exceeds: the field, the bound, and the value.
+    """Yield each bound that a value exceeds, as a triple: the name of the bound's field, the bound, and the value.
 
-    `names` are the fields of the bounds.
+    `names` are the names of the fields for the lower and the upper bound.
     """
     if lower is not None and values.least is not None and values.least < lower:
         yield names[0], column.text(lower), f"the least is {column.text(values.least)}"

@@ -43,7 +43,7 @@ class Version:
         return self.snapshot.state
 
     def rows(self, *columns: str) -> Iterator[tuple[Any, ...]]:
-        """Iterate over the path and the given columns of each live file."""
+        """Yield the path and the given columns of each live file."""
         files = self.state.files
         return zip(*(files.column(name).to_pylist() for name in ("path", *columns)), strict=True)
 
@@ -58,9 +58,9 @@ class Version:
         )
 
     def place(self, entry: str | None = None, field: str | None = None, column: str | None = None) -> Place:
-        """Return a place in the log: the commit that adds the file `entry`, or the last one with a protocol.
+        """Return a place in the log: the commit that adds the file `entry`, or the last commit with a protocol.
 
-        The search covers the log up to this version.
+        This is the commit that adds the file `entry` or, without a file, the last commit with a protocol.
         """
         file = self.table.added_by(self.snapshot.id).get(entry or "")
         if file is None and (field or "").startswith("protocol."):
@@ -98,7 +98,7 @@ class CheckedCheckpoint:
 
 
 class CheckedDelta:
-    """A table and those of its versions that are checked, in ascending order."""
+    """A table, and the versions of it that are checked, in ascending order."""
 
     def __init__(self, table: DeltaTable, versions: Sequence[int]) -> None:
         self.table, self.versions = table, tuple(versions)
@@ -128,9 +128,8 @@ class CheckedDelta:
     def added_by(self, version: int) -> Mapping[str, str]:
         """Return the commits or checkpoints that add files, by the path of the file, up to a version.
 
-        A checkpoint only counts if no commit is left.
-
-        The mapping is kept and extended for the next version, so each commit is processed once.
+        A checkpoint only counts for files whose commits are no longer in the log. The mapping is kept and extended for
+        the next version, so each commit is processed once.
         """
         if version < self._named_to:
             self._named, self._named_to = {}, -1
@@ -143,7 +142,7 @@ class CheckedDelta:
     def breach(
         self, commit: Commit, field: str, recorded: str | None, actual: str | None, entry: str | None = None
     ) -> Breach:
-        """Return the breach caused by a statement in a commit."""
+        """Return a breach for a wrong statement in a commit."""
         return Breach(Place(file=commit.file, field=field, entry=entry), recorded, actual, self.writer(commit.version))
 
     def writer(self, version: int) -> str | None:
@@ -177,9 +176,10 @@ class CheckedDelta:
                 yield Reads.CHANGES, ChangeFile(action, self.table.storage, place), version
 
     def _read(self, version: int, before: DeltaSnapshot | HarnessError | None) -> DeltaSnapshot | HarnessError:
-        """Return the snapshot of a version, or the error of reading it.
+        """Return the snapshot of a version, or the error that occurred when it was read.
 
-        `before` is the result for the previous version if a read of this one starts with the same files, else None.
+        `before` is the result for the previous version, from which the replay can continue. It is None if the two
+        versions do not start with the same files.
         """
         if isinstance(before, CorruptFileError):
             return before
@@ -234,16 +234,18 @@ class CheckedDelta:
             return parse_commit(data, file=at.path, version=version, locator=self.table.locator, limits=storage.limits)
 
     def compacted(self, compaction: Compaction) -> Commit:
-        """Return the content of a compacted log file. Raises as `CommitReader.read_commit`."""
+        """Return the content of a compacted log file. Raises the same errors as `CommitReader.read_commit`."""
         return self._commit(compaction)
 
     def checkpoint(self, checkpoint: Checkpoint) -> CheckpointContent:
-        """Return the content of a checkpoint. Raises as `read_checkpoint`."""
+        """Return the content of a checkpoint. Raises the same errors as `read_checkpoint`."""
         with contained(file=checkpoint.files[0].path):
             return read_checkpoint(checkpoint, self.table.storage, self.table.locator)
 
     def replay(self, version: int, *, without: Checkpoint | None = None) -> State | None:
-        """Return the state at a version from commits and, if possible, an older checkpoint. Raises as `load_state`.
+        """Return the state at a version from commits and, if possible, an older checkpoint.
+
+        Raises the same errors as `load_state`.
 
         The result is None if the log has too few commits. The checkpoint `without` is not used.
         """

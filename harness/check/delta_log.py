@@ -46,7 +46,7 @@ def undecodable(error: HarnessError) -> Iterator[Breach]:
 def contiguous(table: CheckedDelta) -> Iterator[Breach]:
     """The log has every commit between its first and its last commit.
 
-    Hurts: Readers of the versions in the gap and, without a checkpoint after it, of the table.
+    Hurts: Readers of the versions in the gap and, if no checkpoint follows the gap, readers of all later versions.
     Mends: log: restore the commits, or write a checkpoint after the gap
     """
     for before, after in pairwise(table.log.commits):
@@ -317,7 +317,7 @@ def partition_values(version: Version) -> Iterator[Breach]:
 
 @rule("DEL-204", Severity.ERROR, Reads.SNAPSHOT, "delta W2", "delta W4")
 def row_tracking(version: Version) -> Iterator[Breach]:
-    """Row ids of files do not overlap and do not exceed the high-water mark, which is recorded.
+    """Row ids of files do not overlap, and the log records a high-water mark that they do not exceed.
 
     Hurts: Readers of row ids: two rows share an id, or a row has none.
     Mends: log: baseRowId of the adds, and the domain delta.rowTracking

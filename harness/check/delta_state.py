@@ -1,6 +1,6 @@
 """Rules about files that repeat a Delta table's state: hint, checkpoints, compacted logs, and checksums.
 
-Each rule compares such a record with the replayed commits. They cover delta L6 to L29.
+Each rule compares one of these records with the replayed commits. The rules cover delta L6 to L29.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from harness.storage.records import dataclass
 
 @dataclass(frozen=True, slots=True)
 class _Content:
-    """A state, from a record or from commits. `actions` are keyed by their names in the log."""
+    """The content of a state, from a record or from commits. `actions` are keyed by their names in the log."""
 
     actions: Mapping[str, Body | None]
     files: Sequence[pa.Table]
@@ -47,7 +47,7 @@ class _Content:
         return _Content(_actions(from_actions.protocol, from_actions.metadata, transactions, domains), files)
 
     def differences(self, actual: _Content, place: Place, *, is_whole: bool = False) -> Iterator[Breach]:
-        """Yield the statements of this record that contradict the commits.
+        """Yield the differences between this record and the replayed commits (`actual`).
 
         If `is_whole`, the record must have a protocol and metadata if the commits have them.
         """
@@ -75,7 +75,7 @@ def _actions(
     for name in ("reader_features", "writer_features"):
         rules |= {name: sorted(rules[name])} if rules.get(name) is not None else {}
     if metadata is not None:
-        about["schema_string"] = _spelled(metadata.schema_string or "{}")
+        about["schema_string"] = _canonical_schema(metadata.schema_string or "{}")
     return {
         "protocol": rules or None,
         "metaData": about or None,
@@ -84,8 +84,11 @@ def _actions(
     }
 
 
-def _spelled(schema: str) -> str:
-    """Return the JSON of a schema without white space and with sorted keys; other text is returned as it is."""
+def _canonical_schema(schema: str) -> str:
+    """Return the JSON of a schema in canonical form: without white space and with sorted keys.
+
+    A text that is not JSON is returned unchanged.
+    """
     try:
         return json.dumps(json.loads(schema), sort_keys=True)
     except (ValueError, RecursionError):
@@ -93,7 +96,7 @@ def _spelled(schema: str) -> str:
 
 
 def _differing_parts(body: Body, other: Body) -> str:
-    """Return the parts of a body that differ from the other body, as text."""
+    """Return those parts of a body that differ from another body, as text."""
     return ", ".join(f"{key} {part!r:.200}" for key, part in body.items() if other.get(key, other) != part) or "none"
 
 
@@ -101,7 +104,7 @@ _COMPARED = ("size", "base_row_id", "default_row_commit_version", "dv_size", "dv
 
 
 def _file_differences(place: Place, recorded: Sequence[pa.Table], actual: Sequence[pa.Table]) -> Iterator[Breach]:
-    """Yield files that a record lacks, has in addition, or describes differently than the commits."""
+    """Yield the files that a record lacks, has in addition, or describes differently than the commits."""
     recorded_files, actual_files = identities(recorded), identities(actual)
     lost = [actual_files[identity] for identity in actual_files.keys() - recorded_files.keys()]
     extra = [recorded_files[identity] for identity in recorded_files.keys() - actual_files.keys()]
@@ -132,7 +135,7 @@ def _file_differences(place: Place, recorded: Sequence[pa.Table], actual: Sequen
 
 
 def _by_identity(tables: Sequence[pa.Table], identities_: Iterable[str]) -> pa.Table:
-    """Return the files with these identities, ordered by identity."""
+    """Return the files with the given identities, sorted by identity."""
     wanted_ids = pa.array(identities_, pa.string())
     parts = [
         table.select(["path", *_COMPARED]).append_column("id", ids_of(table)) for table in tables if table.num_rows
@@ -270,7 +273,7 @@ def checkpoint_statistics(checkpoint: CheckedCheckpoint) -> Iterator[Breach]:
 
 
 def _is_same_or_wider(name: str, recorded: Any, committed: object) -> bool:
-    """Return whether a statistic equals the commit's or is wider, or whether one of them is unknown."""
+    """Return whether a statistic equals the commit's or is wider. Unknown statistics count as equal."""
     if name == "numRecords":
         return recorded == committed or -1 in (recorded, committed)
     return None in (recorded, committed) or (recorded <= committed if name == "minValues" else recorded >= committed)
@@ -280,7 +283,7 @@ def _is_same_or_wider(name: str, recorded: Any, committed: object) -> bool:
 def checksum(version: Version) -> Iterator[Breach]:
     """The .crc file of a version matches the replayed log.
 
-    Hurts: Readers and writers that verify themselves by it: they refuse the table, or trust wrong totals.
+    Hurts: Readers and writers that compare the log with it: they refuse the table, or trust wrong totals.
     Mends: log: delete the .crc file
     """
     file, storage = version.table.log.checksums.get(version.snapshot.id), version.table.table.storage
@@ -317,7 +320,7 @@ _IN_CHECKSUM = {
 
 
 def _checksum_content(version: Version, record: Mapping[str, Any], file: str) -> _Content:
-    """Return the actions in a checksum file. Raises as `parse_commit`.
+    """Return the actions in a checksum file. Raises the same errors as `parse_commit`.
 
     Actions that the file does not contain are None.
     """

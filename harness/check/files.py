@@ -34,7 +34,7 @@ from harness.storage.threads import phase
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Statements:
-    """The metadata's statements about files that a plan does not contain, by recorded path.
+    """The metadata's statements about files that are not in a plan, by recorded path.
 
     Attributes:
         named_by: The manifest or commit that names the file.
@@ -74,14 +74,14 @@ class FileRows:
     deletes: Sequence[PositionDeleteFile] = ()
 
     def breach(self, path: str, field: str, recorded: str, actual: str, column: str | None = None) -> Breach:
-        """Return the breach caused by a statement about a file."""
+        """Return a breach for a wrong statement about a file."""
         file = self.statements.named_by.get(path, self.plan.table)
         return Breach(Place(file=file, entry=path, field=field, column=column), recorded, actual)
 
     def by(self, number: Callable[[DataFile], int | None]) -> Mapping[int, list[str]]:
         """Return the paths grouped by a number in their entries, for example the spec id.
 
-        Entries without it are omitted.
+        Files whose entries lack the number are left out.
         """
         paths: dict[int, list[str]] = {}
         for path in self.paths:
@@ -129,7 +129,7 @@ class CheckedFile:
     chunks: Sequence[ColumnChunk] = ()
 
     def place(self, field: str | None = None, column: str | None = None) -> Place:
-        """Return the place of a statement about the file."""
+        """Return the place where the metadata makes a statement about the file."""
         return Place(file=self.named_by, entry=self.name.recorded, field=field, column=column)
 
 
@@ -142,7 +142,7 @@ def checked_files(
 ) -> Iterator[CheckedFile]:
     """Yield the files of a plan whose statements were not `checked_before`. Files are examined in parallel.
 
-    A file that the statements do not name counts as named at the table's location.
+    If `statements` does not contain a file, its findings name the table's location.
     """
     schema, stats = str(plan.schema), statements.stats
 
@@ -152,7 +152,7 @@ def checked_files(
             return path, "", None, None, None
         return path, schema, file.recorded_size, file.recorded_rows, stats.get(path)
 
-    stated = [(file, statement_of(file)) for file in _stated(plan, statements)]
+    stated = [(file, statement_of(file)) for file in _unexamined_files(plan, statements)]
     files = [file for file, statement in stated if statement not in checked_before]
     checked_before.update(statement for _, statement in stated)
     with phase("looking at files", len(files), "files") as advance:
@@ -171,8 +171,8 @@ def checked_files(
                 advance(1)
 
 
-def _stated(plan: PlannedScan, statements: Statements) -> Iterator[CheckedFile]:
-    """Yield the data files of a plan in its order, then its delete files, before they are examined."""
+def _unexamined_files(plan: PlannedScan, statements: Statements) -> Iterator[CheckedFile]:
+    """Yield the data files of a plan in its order, then its delete files. They are not examined yet."""
     ids = [frozenset(partition.constants) for partition in plan.partitions]
     names = ("path", "physical", "format", "size", "record_count", "partition")
     rows = zip(*(plan.files.column(name).to_pylist() for name in names), strict=True)
@@ -269,11 +269,11 @@ def columns(file: CheckedFile) -> Iterator[Breach]:
         table=plan.table,
         lookup=plan.lookup,
     )
-    for wanted in plan.schema.fields:
+    for column in plan.schema.fields:
         try:
-            source_of(wanted)
+            source_of(column)
         except HarnessError as error:
-            yield decoding_breach(file.place(column=wanted.name), error)
+            yield decoding_breach(file.place(column=column.name), error)
 
 
 @rule("ICE-405", Severity.WARNING, Reads.FILE, "iceberg 5.6")

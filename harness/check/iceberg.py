@@ -40,7 +40,7 @@ class Columns:
 
     @cached_property
     def repeated(self) -> frozenset[int]:
-        """Ids of fields inside lists and maps, whose values are counted by element."""
+        """Ids of fields inside lists and maps. Counts of values count the elements of these fields, not the rows."""
         outside = (
             f.type for schema in self.schemas for _, f in schema.walk() if isinstance(f.type, dt.ListType | dt.MapType)
         )
@@ -78,11 +78,11 @@ class Manifest:
     writer: str | None
 
     def place(self, entry: ManifestEntry | None = None, field: str | None = None, column: str | None = None) -> Place:
-        """Return a place in the manifest."""
+        """Return a place in the manifest file."""
         return Place(file=self.line.path, entry=None if entry is None else entry.file.path, field=field, column=column)
 
     def listed(self, field: str | None = None) -> Place:
-        """Return the place of the manifest's line in the list."""
+        """Return the place of this manifest's line in the manifest list."""
         return Place(file=self.list_path or self.table.metadata.file, entry=self.line.path, field=field)
 
 
@@ -96,11 +96,11 @@ class SnapshotFiles:
     live: tuple[ManifestEntry, ...]
 
     def place(self, entry: ManifestEntry, field: str | None = None) -> Place:
-        """Return a place in the manifest of a live file."""
+        """Return the place of a live file's entry in its manifest."""
         return Place(file=entry.manifest, entry=entry.file.path, field=field)
 
     def breach(self, entry: ManifestEntry, field: str | None, recorded: str | None, actual: str) -> Breach:
-        """Return the breach caused by a statement about a live file."""
+        """Return a breach for a wrong statement about a live file."""
         return Breach(self.place(entry, field), recorded, actual, self.table.writer(entry.snapshot_id))
 
     @property
@@ -121,7 +121,7 @@ class SnapshotFiles:
 
 
 class CheckedIceberg:
-    """A table and those of its snapshots that are checked, oldest first."""
+    """A table, and the snapshots of it that are checked, oldest first."""
 
     def __init__(self, table: IcebergTable, snapshots: Sequence[IcebergSnapshot]) -> None:
         self.table, self.snapshots = table, tuple(snapshots)
@@ -147,7 +147,7 @@ class CheckedIceberg:
 
     @cached_property
     def document(self) -> Json:
-        """JSON document of the metadata file."""
+        """Return the JSON document of the metadata file."""
         path, storage = self.table.metadata_path, self.table.storage
         plain = decompress(storage.read(path), file=path, limits=storage.limits)
         return Json(json.loads(plain.decode("utf-8-sig")), path)
@@ -155,7 +155,8 @@ class CheckedIceberg:
     def columns_of(self, snapshot: IcebergSnapshot) -> Columns:
         """Return the columns that a read of the snapshot uses.
 
-        They are those of the snapshot's own schema, or of the table's current schema at the end of a branch.
+        These are the columns of the snapshot's own schema or, for the snapshot at the end of a branch, of the table's
+        current schema.
         """
         metadata = self.metadata
         branches = (ref.snapshot_id for ref in metadata.refs.values() if ref.type is RefType.BRANCH)
@@ -169,7 +170,7 @@ class CheckedIceberg:
     def breach(
         self, at: str, recorded: str, actual: str, snapshot: int | None = None, entry: str | None = None
     ) -> Breach:
-        """Return the breach caused by a statement in the metadata file.
+        """Return a breach for a wrong statement in the metadata file.
 
         Args:
             at: A JSON pointer, relative to the snapshot if there is one.
@@ -213,7 +214,7 @@ class CheckedIceberg:
                 yield Reads.SNAPSHOT, self.files(snapshot, lines), snapshot.id
 
     def open_manifest_line(self, line: ManifestFile, snapshot: IcebergSnapshot) -> Manifest:
-        """Decode a manifest. Raises as `open_manifest` and `read_entries`."""
+        """Decode a manifest. Raises the same errors as `open_manifest` and `read_entries`."""
         source, columns = with_specs_of([line], self.table), self.columns_of(snapshot)
         data, limits = source.read(line.path, "manifest"), source.storage.limits
         with contained(file=line.path):
@@ -226,7 +227,10 @@ class CheckedIceberg:
         return Manifest(self, columns, line, list_path, reader.spec, header, entries, len(data), writer)
 
     def data_files(self, snapshot: IcebergSnapshot) -> frozenset[str]:
-        """Return the paths of a snapshot's live data files. Raises as `manifests_of` and `open_manifest_line`."""
+        """Return the paths of a snapshot's live data files.
+
+        Raises the same errors as `manifests_of` and `open_manifest_line`.
+        """
         lines = [line for line in manifests_of(self.table, snapshot) if not line.is_deletes]
         for line in lines:
             if line not in self._slim:
@@ -234,7 +238,7 @@ class CheckedIceberg:
         return frozenset(entry.file.path for line in lines for entry in self._slim[line])
 
     def referenced_files(self) -> tuple[str, None, frozenset[str]]:
-        """Return the table's root, None for the log's directory, and the physical paths that all snapshots reference.
+        """Return the table's root, None (there is no log directory), and the physical paths that snapshots reference.
 
         Raises:
             HarnessError: A manifest list or manifest cannot be read, so the files that it names are unknown.
@@ -253,7 +257,7 @@ class CheckedIceberg:
         return root, None, frozenset(metadata_files | {physical(path) for path in recorded | self._paths})
 
     def files(self, snapshot: IcebergSnapshot, lines: Sequence[ManifestFile]) -> SnapshotFiles:
-        """Return the live files of a snapshot whose manifests were all decoded."""
+        """Return the live files of a snapshot. All of its manifests must have been decoded."""
         live = tuple(entry for line in lines for entry in self._slim.get(line, ()))
         return SnapshotFiles(self, snapshot, tuple(lines), live)
 
@@ -266,7 +270,7 @@ def _slim(entry: ManifestEntry) -> ManifestEntry:
 
 
 def is_compatible_type(before: dt.Type, after: dt.Type) -> bool:
-    """Return whether a column may have both types during its life, in either order."""
+    """Return whether one schema may give a column the first type and a later or earlier schema the second type."""
     if isinstance(before, dt.StructType | dt.ListType | dt.MapType):
         return type(before) is type(after)
     either = before == after or widens(before, after) or widens(after, before)

@@ -39,10 +39,10 @@ def one_vector(files: SnapshotFiles) -> Iterator[Breach]:
     Hurts: All readers: it is undefined which rows are deleted.
     Mends: manifests: all vectors of the data file but one
     """
-    seen: dict[str, ManifestEntry] = {}
+    vectors_: dict[str, ManifestEntry] = {}
     for entry in _vectors(files):
         target = str(entry.file.referenced_data_file)
-        first = seen.setdefault(target, entry)
+        first = vectors_.setdefault(target, entry)
         if first is not entry:
             actual = f"{first.file.path} at {first.file.content_offset} too"
             yield files.breach(entry, "referenced_data_file", target, actual)
@@ -58,8 +58,8 @@ def scope(files: SnapshotFiles) -> Iterator[Breach]:
     rules = DeleteScope(partition_of=lambda file: (file.spec_id, *_tuple(file.partition)), specs=files.specs)
     data = {entry.file.path: entry for entry in files.live if entry.file.content is Content.DATA}
     for entry in _deletes(files):
-        named = entry.file.referenced_data_file
-        target = None if named is None else data.get(named)
+        target_path = entry.file.referenced_data_file
+        target = None if target_path is None else data.get(target_path)
         if target is None or entry.file.content is Content.EQUALITY_DELETES:
             continue
         try:

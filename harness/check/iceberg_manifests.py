@@ -30,7 +30,7 @@ _COUNTED = ((Status.ADDED, "added"), (Status.EXISTING, "existing"), (Status.DELE
 def counts(manifest: Manifest) -> Iterator[Breach]:
     """The manifest list has the correct counts of a manifest's entries and rows.
 
-    Hurts: Readers that skip a manifest without added and existing files, and those that count rows by the list.
+    Hurts: Readers that skip a manifest without added and existing files, and readers that count rows from the list.
     Mends: manifest list: the counts of the manifest
     """
     line = manifest.line
@@ -313,9 +313,9 @@ def duplicates(files: SnapshotFiles) -> Iterator[Breach]:
     Hurts: All readers: its rows appear twice, or the read is refused.
     Mends: manifests: all entries of the file but one
     """
-    seen: dict[str, ManifestEntry] = {}
+    entries: dict[str, ManifestEntry] = {}
     for entry in files.live:
-        first = seen.setdefault(entry.file.path, entry) if entry.file.content is Content.DATA else entry
+        first = entries.setdefault(entry.file.path, entry) if entry.file.content is Content.DATA else entry
         if first is not entry:
             yield files.breach(entry, "file_path", None, f"also live in {first.manifest}")
 

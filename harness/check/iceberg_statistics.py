@@ -62,7 +62,10 @@ def contents(table: CheckedIceberg) -> Iterator[Breach]:
 
 
 def _footer(table: CheckedIceberg, file: StatisticsFile, physical: PhysicalPath) -> list[tuple[str, str]]:
-    """Return the recorded values about a Puffin file that differ from the file's, as pairs. Raises as `open_puffin`."""
+    """Return the recorded values about a Puffin file that differ from the file's, as pairs.
+
+    Raises the same errors as `open_puffin`.
+    """
     size, payload = open_puffin(table.storage, physical, file=file.path).footer()
     faults = []
     if file.footer_size not in (None, size):

@@ -34,7 +34,7 @@ def to_text(report: CheckReport, *, most: int = 20) -> str:
             lines += [f"        {visible(line)}" for line in finding_lines(finding)]
         more = report.counts[rule.id] - min(len(findings), most)
         lines += [f"        and {counted(more, 'more finding')}"] if more else []
-        lines += [f"        hurts: {rule.hurts}", f"        mend:  {rule.mends}", ""]
+        lines += [f"        affects: {rule.hurts}", f"        fix:     {rule.mends}", ""]
     lines += [visible(f"not checked: {sentence}") for sentence in report.unchecked]
     read = ", ".join(counted(number, name) for name, number in report.read.items())
     lines.append(f"{report.sentence} in {visible(report.table)}, level {report.level.value}: {read or 'nothing'} read")
@@ -155,7 +155,7 @@ def to_sarif(report: CheckReport) -> str:
         {
             "id": rule.id,
             "shortDescription": {"text": rule.title},
-            "fullDescription": {"text": f"{rule.hurts} Mend: {rule.mends}."},
+            "fullDescription": {"text": f"{rule.hurts} Fix: {rule.mends}."},
             "defaultConfiguration": {"level": _SARIF_LEVELS[rule.severity]},
             "properties": {"breaks": list(rule.breaks)},
         }
@@ -227,7 +227,7 @@ def to_html(report: CheckReport) -> str:
 def _section(rule: CheckRule, findings: list[Finding], number: int) -> Iterator[str]:
     facts = f"{rule.severity.value}, {counted(number, 'finding')}; against {', '.join(rule.breaks)}"
     yield f'<section id="{rule.id}"><h2>{rule.id}: {html_text(rule.title)}</h2>'
-    yield f"<p>{html_text(facts)}. {html_text(rule.hurts)} Mend: {html_text(rule.mends)}.</p>"
+    yield f"<p>{html_text(facts)}. {html_text(rule.hurts)} Fix: {html_text(rule.mends)}.</p>"
     drawn = any(each.breach.spans is not None for each in findings)
     head = ["where", "recorded", "actual", *(["recorded above actual"] if drawn else []), "written by"]
     yield '<div class="scroll" tabindex="0"><table><thead><tr>'

@@ -64,8 +64,8 @@ def sorted_rows(rows: FileRows) -> Iterator[Breach]:
 def unsorted(plan: PlannedScan, relation: duckdb.DuckDBPyRelation, keys: str) -> list[tuple[str, int]]:
     """Return the files whose rows are not sorted, with the position of the first row that is out of order.
 
-    Each row is compared with the row before it as the rows stream by. If DuckDB returned a file's rows out of position,
-    that file is sorted by position first.
+    While the rows stream by, each row is compared with the previous row. If DuckDB does not return the rows of a file
+    in the order of their positions, they are first sorted by position.
 
     Args:
         plan: The plan of the files.
@@ -93,7 +93,10 @@ def unsorted(plan: PlannedScan, relation: duckdb.DuckDBPyRelation, keys: str) ->
 
 
 def _keys(rows: FileRows, order_id: int) -> Iterator[tuple[dt.Field, str]]:
-    """Yield the leading keys of a sort order that DuckDB can order: the column to read, and arguments."""
+    """Yield the first keys of a sort order, up to the first key that DuckDB cannot order.
+
+    Each key consists of the column to read and the arguments for `create_sort_key`.
+    """
     order, columns = rows.statements.orders.get(order_id), single_columns(rows.plan.schema)
     for key in () if order is None else order.fields:
         top, field, value = columns.get(key.source_id or -1, (None, None, ""))
@@ -214,18 +217,19 @@ def unique_ids(rows: FileRows) -> Iterator[Breach]:
     files = {row["path"]: row for row in plan.files.to_pylist()}
     # Rows without a stored version have the file's own. If that is above the snapshot's version, the entry is wrong,
     # not the file.
-    own_number = "sequence_number" if plan.format == "iceberg" else "commit_version"
+    file_version = "sequence_number" if plan.format == "iceberg" else "commit_version"
     ids = rows.statements.next_row_id
     for path, _, greatest, _, latest in ranges:
-        of_file = [files[path][own_number], plan.snapshot if plan.format == "delta" else None]
+        of_file = [files[path][file_version], plan.snapshot if plan.format == "delta" else None]
         limit = max((each for each in of_file if each is not None), default=None)
-        own = (files[path]["first_row_id"] or 0) + (files[path]["record_count"] or 0)  # ids from here on are stored
-        if ids is not None and greatest is not None and greatest >= max(ids, own):
+        # Larger ids are stored in the file.
+        first_stored = (files[path]["first_row_id"] or 0) + (files[path]["record_count"] or 0)
+        if ids is not None and greatest is not None and greatest >= max(ids, first_stored):
             yield rows.breach(path, "_row_id", f"row id {greatest}", f"{ids} is the next id to be assigned")
         if latest is not None and limit is not None and latest > limit:
             yield rows.breach(path, number, str(latest), f"the version of the file is {limit}")
     counts = {path: file["record_count"] or 0 for path, file in files.items()}
-    doubtful = sorted(_overlapping(counts, [row[:4] for row in ranges]))
+    doubtful = sorted(_doubtful_files(counts, [row[:4] for row in ranges]))
     if not doubtful:
         return
     text = (
@@ -237,10 +241,11 @@ def unique_ids(rows: FileRows) -> Iterator[Breach]:
         yield rows.breach(first, "first_row_id", f"row id {id_}", f"{times} rows have it, one in {last}")
 
 
-def _overlapping(counts: Mapping[str, int], ranges: Sequence[tuple[Any, ...]]) -> set[str]:
-    """Return the files whose row ids may not be unique, because counting every id would take the whole table's memory.
+def _doubtful_files(counts: Mapping[str, int], ranges: Sequence[tuple[Any, ...]]) -> set[str]:
+    """Return the files whose row ids may not be unique.
 
-    These are files whose ranges overlap another range, have gaps, or have fewer ids than rows.
+    These are files whose ranges overlap another range, have gaps, or have fewer ids than rows. Only their ids are then
+    counted, because counting the ids of the whole table would take too much memory.
 
     Args:
         counts: Recorded rows by path.

@@ -108,7 +108,7 @@ class Breach:
         recorded: The recorded value as text, or None.
         actual: The actual value as text, or None.
         writer: The program that wrote the statement, according to its metadata, or None.
-        detail: A sentence, if the title of the rule is not enough.
+        detail: A sentence that explains the violation, if the title of the rule is not enough.
         spans: Ranges to draw, or None.
     """
 
@@ -133,7 +133,7 @@ def decoding_breach(place: Place, error: HarnessError, writer: str | None = None
         writer: The program that wrote the statement, or None.
 
     Raises:
-        HarnessError: `error` itself if it is one of `UNREAD`, so nothing is known about the statement.
+        HarnessError: `error` itself if it is one of `UNREAD`. The statement was then not read.
     """
     if isinstance(error, UNREAD):
         raise error
@@ -198,7 +198,7 @@ _F = TypeVar("_F", bound=Callable[..., Iterable[Breach]])
 def rule(id_: str, severity: Severity, reads: Reads, *breaks: str) -> Callable[[_F], _F]:
     """Register a function as a rule. Its docstring contains the title, "Hurts: …", and "Mends: …".
 
-    The arguments are those of `CheckRule`.
+    The arguments are the attributes of `CheckRule` with the same names.
     """
 
     def register(find: _F) -> _F:

@@ -1,4 +1,4 @@
-"""Running of checks: opens a table and applies each rule to its subjects."""
+"""The run of a check: opens a table and applies each rule to its subjects."""
 
 from __future__ import annotations
 
@@ -303,7 +303,7 @@ def _shorten(breach: Breach) -> Breach:
 
 
 class _Run:
-    """The findings so far."""
+    """A running check, with its findings so far."""
 
     def __init__(self, location: str, level: Level, select: Sequence[str], ignore: Sequence[str]) -> None:
         self.format, self._location, self._level = "iceberg", location, level
@@ -321,7 +321,7 @@ class _Run:
         self._writers: dict[str, str | None] = {}
 
     def check_selection(self) -> None:
-        """Raise RequestError if no selected rule applies to the table, which would then pass unread."""
+        """Raise RequestError if no selected rule applies to the table, which would then pass the check unread."""
         if self._selected[self.format]:
             return
         remedy = "" if self._level is Level.DATA else ", or use level='data'"
@@ -333,7 +333,7 @@ class _Run:
         )
 
     def apply_rules(self, subject: Subject) -> None:
-        """Apply the rules for a subject. An error breaks the rule that files can be decoded.
+        """Apply the rules for a kind of subject to one subject. An error counts as a subject that could not be decoded.
 
         Raises:
             RequestError: The subject is a RequestError.
@@ -355,13 +355,13 @@ class _Run:
                 self._leave_out(f"{rule.id} was not applied: {error}")
 
     def _leave_out(self, sentence: str) -> None:
-        """Record that something was not checked, and why, at most `MOST` times."""
+        """Record that a part was not checked, and why. At most `MOST` sentences are kept."""
         self._left_out += 1
         if self._left_out <= MOST:
             self._unchecked.append(_clipped(sentence))
 
     def _with_writer(self, breach: Breach, value: Any) -> Breach:
-        """Add the program that wrote the data file, from its footer, if the breach names no writer."""
+        """Return the breach with its writer. If the writer is unknown, the footer of the data file supplies it."""
         from harness.engines.row_groups import created_by
 
         entry = breach.place.entry
@@ -372,7 +372,7 @@ class _Run:
         return replace(breach, writer=self._writers[entry])
 
     def _add(self, rule: CheckRule, breach: Breach, snapshot: int | None) -> None:
-        """Add a finding unless another snapshot already has it."""
+        """Add a finding unless it was already reported for another snapshot."""
         breach = _shorten(breach)
         if (rule.id, breach) in self._reported:
             return

@@ -1,7 +1,7 @@
 """The values of data files by column, for rules of level `data`: one DuckDB pass over many files.
 
 The values are read with the table's schema, by a plan without skipping and without deletes. The recorded bounds are
-those that reads skip by: `PlanStatistics.bounds`, where truncated and wide bounds are widened.
+those that reads use for skipping (`PlanStatistics.bounds`). Truncated and inexact bounds are widened there.
 """
 
 from __future__ import annotations
@@ -40,13 +40,13 @@ class ColumnValues:
         plan: The plan of the read.
         statements: The metadata's statements about files.
         groups: The values by row group.
-        rows: The number of rows of all row groups. The next five attributes are totals too.
+        rows: The number of rows in all row groups. The next five attributes are also totals of all row groups.
         nulls: The number of nulls.
-        gaps: The number of nulls that may also count as absent values.
+        gaps: The number of nulls from null structs, and of null or empty lists. Writers may count them or not.
         nans: The number of NaN values.
         least: The least value, or None.
         greatest: The greatest value, or None.
-        recorded: The bounds that reads skip by, or None.
+        recorded: The bounds that reads use for skipping, or None.
         at: The position of the file in `recorded`.
     """
 
@@ -80,7 +80,7 @@ class ColumnValues:
         return value_text(value, self.field.type)
 
     def breach(self, field: str, recorded: str, actual: str, spans: Spans | None = None) -> Breach:
-        """Return the breach caused by a statement about the column."""
+        """Return a breach for a wrong statement about the column."""
         file = self.statements.named_by.get(self.path, self.path)
         return Breach(Place(file=file, entry=self.path, field=field, column=self.name), recorded, actual, spans=spans)
 
@@ -88,13 +88,13 @@ class ColumnValues:
     def in_orc_list(self) -> bool:
         """True for elements, keys, and values in ORC files.
 
-        ORC does not count them, and Java uses the row count instead.
+        ORC does not count these values, and Java writers record the row count instead.
         """
         entry = self.statements.entries.get(self.path)
         return self.listed and entry is not None and entry.format == "orc"
 
     def in_stats(self, name: str, stored: Sequence[str] | None = None) -> Any:
-        """Return the column's value in Delta statistics by name, or None if readers get no value."""
+        """Return the column's value in Delta statistics by name, or None if readers cannot use the value."""
         return recorded_statistic(self.statements.stats.get(self.path), name, self.stored if stored is None else stored)
 
 

@@ -89,13 +89,13 @@ def _lacking_memory() -> str | None:
     except ImportError:  # Windows
         return None
     limits = [resource.getrlimit(kind)[0] for kind in (resource.RLIMIT_AS, resource.RLIMIT_DATA)]
-    found = min((limit for limit in limits if limit != resource.RLIM_INFINITY), default=_SPARED_BYTES)
-    if found < _LEAST_BYTES:
+    available = min((limit for limit in limits if limit != resource.RLIM_INFINITY), default=_SPARED_BYTES)
+    if available < _LEAST_BYTES:
         return (
-            f"Cannot run in {found:,} bytes of address space: harness needs at least {_LEAST_BYTES:,}; raise the "
+            f"Cannot run in {available:,} bytes of address space: harness needs at least {_LEAST_BYTES:,}; raise the "
             "limit of the shell, `ulimit -v`, or of the service"
         )
-    if found < _SPARED_BYTES and sys.platform == "linux":
+    if available < _SPARED_BYTES and sys.platform == "linux":
         import ctypes
 
         for name, value in _SPARING.items():

@@ -99,8 +99,8 @@ def application() -> click.Group:
 def imported(name: str) -> Command:
     """Import a command's module and return the command with its options."""
     module, _, function = COMMANDS[name][0].partition(":")
-    found = getattr(importlib.import_module(f"harness.cli.{module}"), function)
-    return Command(name.rpartition(" ")[2], found)
+    callback = getattr(importlib.import_module(f"harness.cli.{module}"), function)
+    return Command(name.rpartition(" ")[2], callback)
 
 
 class _Commands(click.Group):

@@ -50,7 +50,7 @@ class Reports:
 
     @property
     def files(self) -> list[ReportFile]:
-        """Each report's format and file. Raises as `formats.report_files`."""
+        """Each report's format and file. Raises the same errors as `formats.report_files`."""
         return formats.report_files(self.format_, self.output, DiffReportFormat)
 
 

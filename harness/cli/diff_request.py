@@ -217,7 +217,7 @@ class DiffOptions:
 
 
 def parsed_names(text: str | None, option: str) -> tuple[str, ...]:
-    """Parse the names in an option's text, which may be None. Raises as `options.names`."""
+    """Parse the names in an option's text, which may be None. Raises the same errors as `options.names`."""
     return tuple(options.names(text, option) or ())
 
 

@@ -56,7 +56,10 @@ class OutputOptions:
 
     @property
     def form(self) -> enum.Enum:
-        """The format. Raises as `report_files`, and also if the suffix of the file contradicts `--format`."""
+        """The format.
+
+        Raises the same errors as `report_files`, and also if the suffix of the file contradicts `--format`.
+        """
         (form, _), *more = report_files(self.format_, [self.output] if self.output else None, self.formats)
         if more:
             raise click.BadParameter(

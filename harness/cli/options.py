@@ -194,10 +194,10 @@ class Settings:
         if limited:
             opening["limits"] = limits.parse_numbers(limits.Limits, "limit", limited)
         bounds = limits.parse_numbers(Bounds, "bound", bounded) if bounded else None
-        found = cls(opening, bounds, check_waived(values_by_name.get("waived", [])))
-        if not untrusted and (found.bounds or found.waived):
+        settings = cls(opening, bounds, check_waived(values_by_name.get("waived", [])))
+        if not untrusted and (settings.bounds or settings.waived):
             raise click.BadParameter("--set bounds.NAME=VALUE and --set waived=NAME require --untrusted")
-        return found
+        return settings
 
 
 def _value(name: str, values: list[str]) -> object:
@@ -356,7 +356,7 @@ def named_table(text: str) -> tuple[str, str]:
 
 
 def named_tables(values: list[str] | None) -> dict[str, str]:
-    """Return the tables of `--table` by name. Raises as `named_table`, and for a repeated name."""
+    """Return the tables of `--table` by name. Raises the same errors as `named_table`, and for a repeated name."""
     tables: dict[str, str] = {}
     for name, location in map(named_table, values or ()):
         if name in tables:

@@ -92,7 +92,10 @@ def sql(
 def run(
     query: str, tables: Mapping[str, Any], dialect: str = "duckdb", engine: str = "duckdb", params: Params = None
 ) -> QueryRows:
-    """Plan a query and return its rows. On DuckDB, it runs when rows are read. Raises as `harness.sql`."""
+    """Plan a query and return its rows. On DuckDB, it runs when rows are read.
+
+    Raises the same errors as `harness.sql`.
+    """
     import pyarrow as pa
 
     import harness.queries.sql

@@ -92,6 +92,7 @@ def _described_check(rule: CheckRule) -> dict[str, object]:
 
 def _check_text(rule: CheckRule, cited: list[Rule]) -> str:
     described = _described_check(rule)
-    facts = {name: described[name] for name in ("severity", "level", "reads", "hurts")} | {"mend": rule.mends}
+    facts = {name: described[name] for name in ("severity", "level", "reads")}
+    facts |= {"affects": rule.hurts, "fix": rule.mends}
     lines = [f"{rule.id}: {rule.title}", *(f"{name + ':':10}{text}" for name, text in facts.items())]
     return "\n".join([*lines, *(f"\n{_head(each)}" for each in cited)]) + "\n"

@@ -44,7 +44,7 @@ def run_in_worker_if_untrusted(
 
 
 def refuse_engines(names: Iterable[str], option: str, engines: Sequence[str] = ENGINES) -> None:
-    """Raise RequestError for an engine that cannot be confined. `engines` can be."""
+    """Raise RequestError for an engine that cannot be confined. `engines` are those that can."""
     for name in names:
         if name not in engines:
             reason = "starts its own processes" if name == "spark" else "may start its own processes"

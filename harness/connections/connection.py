@@ -51,7 +51,12 @@ class StatementRows:
     """
 
     def __init__(self, connection: duckdb.DuckDBPyConnection, query: str | None) -> None:
-        """Prepare the rows of a query, which runs when they are fetched. None: the statement has already run."""
+        """Prepare the rows of a query. It runs when they are fetched.
+
+        Args:
+            connection: The DuckDB connection.
+            query: The query. None: the statement has already run.
+        """
         self._connection, self._query = connection, query
         self._relation = None if query is None else connection.sql(query)
         self._is_begun = False
@@ -176,7 +181,7 @@ class Connection:
 
     @validate_call
     def executemany(self, query: str, parameters: Iterable[object]) -> Connection:
-        """Run statements once for each set of parameters. Each run reads the tables as they are then.
+        """Run statements once for each set of parameters. Each run plans the catalog's tables again.
 
         Args:
             query: One or more statements.
@@ -195,7 +200,7 @@ class Connection:
     def plans(self, query: str) -> list[tuple[str, ScanPlan]]:
         """Return the plan for each place where a query names a table of the catalog, with the table's name.
 
-        Nothing is run, neither the query nor statements before it.
+        Neither the query nor the statements before it are run.
 
         Args:
             query: One or more statements. The last one is planned.
@@ -207,14 +212,14 @@ class Connection:
         return [(reference.table, plan) for reference, plan in prepared.reads if isinstance(plan, PlannedScan)]
 
     def table(self, name: str) -> Table | Snapshot:
-        """Return the table of a name, or at a path like `./orders`, in its present state or as it was registered.
+        """Return the table with a name, or at a path like `./orders`: its current state, or the registered one.
 
         Args:
             name: The name or path.
 
         Raises:
-            TableNotFoundError: There is none. The message lists similar names.
-            AmbiguousTableError: There are several. The message lists them.
+            TableNotFoundError: There is no such table. The message lists similar names.
+            AmbiguousTableError: There are several tables of that name. The message lists them.
         """
         parts = (name,) if is_path(name) and '"' not in name else parse_name(name)
         result = self._tables.open(parts)
@@ -228,18 +233,18 @@ class Connection:
         return self._tables.within
 
     def names(self, *, everywhere: bool = True) -> Iterator[Name]:
-        """Return the names of all tables, in parts. The catalog lists them lazily.
+        """Return the names of all tables, as tuples of their parts. The catalog lists them lazily.
 
         Args:
-            everywhere: If False, and after `USE`, return only names in the selected namespace, as they can be written
-                there.
+            everywhere: If False, and if `USE` has selected a namespace, return only names in this namespace, without
+                the namespace.
         """
         return self._tables.names(everywhere=everywhere)
 
     def register(self, name: str, value: object) -> Connection:
-        """Make a table, a snapshot or a location, or an Arrow, pandas or Polars frame available by a name.
+        """Make a table, snapshot, location, or an Arrow, pandas, or Polars frame available by name.
 
-        A table that PyIceberg or deltalake opened is read by harness, at its version.
+        If PyIceberg or deltalake opened the table, harness reads the version that they opened.
 
         Args:
             name: The name.
@@ -281,7 +286,7 @@ class Connection:
 
     @property
     def description(self) -> list[tuple[Any, ...]] | None:
-        """The columns of the rows, with seven values each. The first two are name and type."""
+        """The columns of the rows, each as a tuple of seven values (PEP 249). The first two are name and type."""
         return None if self._rows is None else self._rows.description
 
     @property
@@ -348,7 +353,10 @@ class Connection:
         return pl.DataFrame(self.arrow())
 
     def begin(self) -> Connection:
-        """Begin a transaction on your own tables. Each statement reads the catalog's tables as they are then."""
+        """Begin a transaction on your own tables.
+
+        It does not affect the catalog's tables: each statement plans them again.
+        """
         self._connection.begin()
         return self
 
@@ -427,7 +435,7 @@ class Connection:
 
     @contextmanager
     def _errors(self, tables: Mapping[str, Snapshot], prepared: Prepared | None = None) -> Iterator[None]:
-        """Raise DuckDB's errors as harness errors, as far as they can be translated once a statement has begun.
+        """Raise DuckDB's errors as harness errors, as far as they can still be translated after a statement has begun.
 
         Args:
             tables: The tables that the statement reads.
@@ -474,7 +482,7 @@ def attach(
 
     Use it for tools that need a plain DuckDB connection. A view reads the table as it was when it was attached, with
     deletes applied, and DuckDB skips row groups by a query's filter. `harness.connect` also skips whole files, and
-    reads tables as they are at each query. Attach again to see newer rows.
+    reads the current version of tables in each query. Attach again to see newer rows.
 
     A nested namespace is a schema with dots in its name: `"prod.sales"`. Tables without a namespace are in `main`.
     Names that differ only in case are the same name in DuckDB, and are refused. The views can be used only on this
@@ -492,7 +500,7 @@ def attach(
 
     Raises:
         TableNotFoundError: A table does not exist. The message lists similar names.
-        RequestError: The connection has something else by that name, or cannot be written.
+        RequestError: The connection already has another object by that name, or its database cannot be written.
         HarnessError: As for `harness.connect`, or a table cannot be read.
     """
     check_arguments({"connection": connection, "names": tables}, ("names",))
@@ -525,7 +533,7 @@ def detach(connection: duckdb.DuckDBPyConnection) -> None:
 def plan_views(
     source: TableSource, tables: Iterable[str] | None, options: Mapping[str, Any]
 ) -> dict[tuple[str | None, str], PlannedScan]:
-    """Return plans of whole tables, by schema and name of their views. See `attach` for arguments and errors."""
+    """Return plans of whole tables by the schema and name of their views. See `attach` for arguments and errors."""
     known = NamedTables.from_source(source, options)
     names = list(known.names()) if tables is None else [parse_name(name) for name in tables]
     plans: dict[tuple[str | None, str], PlannedScan] = {}

@@ -1,7 +1,7 @@
-"""Statements of a connection: the names in them that are tables of the catalog, and the statements that DuckDB runs.
+"""Statements of a connection. Names of tables of the catalog are found in them and replaced by views for DuckDB.
 
-DuckDB determines the kind of a statement, and sqlglot its names. Statements without a table of the catalog are passed
-to DuckDB unchanged.
+DuckDB determines the kind of a statement, and sqlglot finds its names. Statements without a table of the catalog are
+passed to DuckDB unchanged.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from harness.metadata.planned_scan import PlannedScan
 from harness.metadata.tables.reading import NAMES, is_metadata_table
 from harness.queries import rewrite
 from harness.queries.inputs import MetadataTables, plan_reference
-from harness.queries.plain import TableReference, may_name_moments
+from harness.queries.plain import TableReference, may_time_travel
 from harness.queries.time_travel import Pinned, pin
 from harness.snapshot import Snapshot
 from harness.table import Table
@@ -50,10 +50,10 @@ _OPEN = ("open_comment", "open_escaped", "open_text", "open_name", "open_dollar"
 
 
 def statements(text: str) -> list[str]:
-    """Split a text into statements, without their semicolons. Blanks and comments are not statements.
+    """Split a text into statements, without their semicolons. Blank text and comments are not statements.
 
     DuckDB can split texts too, but DuckDB 1.5 splits a PIVOT into statements without a text, and no version reports
-    whether the last statement is finished, which a shell needs.
+    whether the last statement is finished, which a shell needs to know.
     """
     return [part for part, _ in _split(text)]
 
@@ -65,7 +65,7 @@ def is_finished(text: str) -> bool:
 
 
 def _split(text: str) -> Iterator[tuple[str, bool]]:
-    """Yield the statements, each with a flag for a semicolon at its end."""
+    """Yield the statements, each with a flag that says whether a semicolon ends it."""
     start, has_content, is_open = 0, False, False
     for token in _TOKEN.finditer(text):
         if token["end"] is not None:
@@ -92,7 +92,7 @@ _SHOWN = ("TABLES", "SCHEMAS", "NAMESPACES", "DATABASES", "CATALOGS", "VARIABLES
 
 
 def _prepare_use(text: str, tables: NamedTables, connection: duckdb.DuckDBPyConnection) -> Prepared | None:
-    """Return a USE statement with the tables of the selected namespace, or None for another statement.
+    """Return a USE statement with the tables of the selected namespace, or None if the statement is not USE.
 
     It raises the errors of `_choose_namespace`.
     """
@@ -108,7 +108,7 @@ def _prepare_use(text: str, tables: NamedTables, connection: duckdb.DuckDBPyConn
 
 
 def _show_query(text: str, tables: NamedTables, connection: duckdb.DuckDBPyConnection) -> str | None:
-    """Return a query for SHOW TABLES, SCHEMAS or DATABASES that includes the catalog, or None for another statement.
+    """Return a query that includes the catalog for SHOW TABLES, SCHEMAS, or DATABASES, or None for other statements.
 
     It raises the errors of `_choose_namespace`.
     """
@@ -135,11 +135,11 @@ def _show_query(text: str, tables: NamedTables, connection: duckdb.DuckDBPyConne
 
 
 def _choose_namespace(name: Name, tables: NamedTables, connection: duckdb.DuckDBPyConnection) -> NamedTables | None:
-    """Return the tables with that namespace selected, or None if the namespace is one of DuckDB's own.
+    """Return the tables with the given namespace selected, or None if DuckDB itself has the namespace.
 
     Raises:
         TableNotFoundError: Neither the catalog nor DuckDB has that namespace. The message lists similar names.
-        AmbiguousTableError: Both have it, or there are several.
+        AmbiguousTableError: Both have it, or the catalog has several.
         StorageError: The catalog does not answer.
     """
     rows = connection.execute("SELECT lower(database_name), lower(schema_name) FROM duckdb_schemas()").fetchall()
@@ -161,7 +161,7 @@ def _choose_namespace(name: Name, tables: NamedTables, connection: duckdb.DuckDB
 
 
 def _namespaces(catalog: Catalog, tables: NamedTables, inside: NamedTables | None) -> Iterable[tuple[str, str]]:
-    """Yield catalogs and namespaces: those directly in the selected namespace, or else directly in the catalogs."""
+    """Yield pairs of a catalog and a namespace: those directly in the selected namespace, or else at the top level."""
     outer = [()] if inside is None else [inside.within]
     if inside is None and isinstance(catalog, AllCatalogs):
         outer = [tables.within[:1]] if tables.within else list(catalog.namespaces())
@@ -171,7 +171,7 @@ def _namespaces(catalog: Catalog, tables: NamedTables, inside: NamedTables | Non
 
 
 def _listing_query(own_query: str | None, rows: Iterable[tuple[str, ...]], columns: str) -> str:
-    """Return a query for the given rows of names, in addition to the rows of `own_query`."""
+    """Return a query for `SHOW`: the given rows, and the rows of `own_query`, which lists DuckDB's own names."""
     values = ", ".join(f"({', '.join(map(literal, row))})" for row in rows)
     parts = [own_query] if own_query is not None else []
     parts += [f"VALUES {values}"] if values else []
@@ -289,9 +289,9 @@ def prepare(text: str, tables: NamedTables, connection: duckdb.DuckDBPyConnectio
 
 
 def _pin_moments(text: str, tables: NamedTables, connection: duckdb.DuckDBPyConnection) -> Pinned:
-    """Return the statement with separate names for tables of the catalog that are read at a point in time."""
+    """Return the statement with a separate name for each table of the catalog that is read at a point in time."""
     as_it_is = Pinned(text, {})
-    if not may_name_moments(text):
+    if not may_time_travel(text):
         return as_it_is
     try:
         statement = rewrite.parse_statement(text)
@@ -301,7 +301,7 @@ def _pin_moments(text: str, tables: NamedTables, connection: duckdb.DuckDBPyConn
 
 
 def missing_name_error(error: duckdb.Error, prepared: Prepared, tables: NamedTables) -> HarnessError | None:
-    """Return the error for a name without a table, or None if DuckDB's error has another reason."""
+    """Return the error for a name without a table, or None if DuckDB's error has another cause."""
     text = str(error).casefold()
     if isinstance(error, duckdb.BinderException):  # for a name of three parts, DuckDB 1.5 reports only the first part
         names = (name for name in prepared.unknown if f'catalog "{name[0].casefold()}" does not exist' in text)
@@ -339,9 +339,9 @@ def _target(statement: rewrite.SqlStatement) -> Name | None:
 
 
 def _check_writes(statement: rewrite.SqlStatement, target: Name | None, bound: Mapping[Name, str]) -> None:
-    """Raise RequestError if the statement does more than read tables of the catalog.
+    """Raise RequestError if the statement writes a table of the catalog or creates a view over one.
 
-    They may be read by queries, and to fill the user's own tables and files.
+    Queries may read these tables, also to fill the user's own tables and files.
     """
     match statement.tree:
         case exp.Create(kind="VIEW"):

@@ -1,4 +1,4 @@
-"""The tables behind the names in a connection's SQL: registered by name, or in a catalog."""
+"""The tables that a connection's SQL can name. They are registered by name or in a catalog."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class NamedTables:
         return cls(catalog=open_catalog(source, storage_options=options.get("storage_options")), options=options)
 
     def description(self) -> str:
-        """Return the source in words, without asking the catalog."""
+        """Return a description of the source, without a request to the catalog."""
         given = len(self.registered)
         tables = f"{given} table{'' if given == 1 else 's'} by name"
         if self.catalog is None:
@@ -130,7 +130,7 @@ class NamedTables:
 
         Raises:
             TableNotFoundError: There is no such namespace. The message lists similar names.
-            AmbiguousTableError: There are several.
+            AmbiguousTableError: Several namespaces have that name.
         """
         result: dict[Name, None] = {}
         if self.catalog is not None:
@@ -196,7 +196,7 @@ class NamedTables:
         return TableNotFoundError(f"There is no table {name_text(name)}; {hint}", cause="NoSuchTable")
 
     def _open_in_catalog(self, catalog: Catalog, name: Name) -> tuple[str, Table] | None:
-        """Open the table of exactly that name, or else the only table whose name differs only in case."""
+        """Open the table with exactly that name, or else the only table whose name differs only in case."""
         try:
             return self._open_exact(catalog, name)
         except TableNotFoundError as error:
@@ -211,7 +211,7 @@ class NamedTables:
         return self.qualified(name), open_table(name_text(name), catalog=catalog, **self.options)
 
     def _possible_names(self, name: Name, *, is_taken: bool = False, is_namespace: bool = False) -> list[Name]:
-        """Return the names that a name may mean in the catalog. With several catalogs, the catalog may be left out."""
+        """Return the names in the catalog that a name may mean. If there are several catalogs, it may omit its own."""
         assert self.catalog is not None
         if len(name) == 1 and not is_namespace:
             return [(*self.within, *name)]
@@ -241,7 +241,11 @@ class NamedTables:
 
 
 def _single_match(name: Name, found: Iterable[Name]) -> Name | None:
-    """Return the name that is meant, or None if there is none."""
+    """Return the exact name, or else the only name found, or None if no name was found.
+
+    Raises:
+        AmbiguousTableError: Several names were found, and none of them is the exact name.
+    """
     alike = list(found)
     if name in alike:
         return name

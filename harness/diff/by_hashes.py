@@ -1,9 +1,9 @@
-"""Comparison of large sides, by hashes that the engines sum. Only rows to show are fetched.
+"""Comparison of large sides by hashes of rows, which the engines compute and sum.
 
 Both sides sum the hashes of their rows per bucket. If the sums of a bucket agree, it holds the same rows on both sides.
-For other buckets, the hashes are fetched, a few million at a time, and counted: a hash that one side has more often is
-a difference. Counts are therefore exact, and memory does not grow with the number of rows. `harness.diff.exact`
-compares the rows to show.
+The hashes of the other buckets are fetched, a few million at a time, and counted: a hash that one side has more often
+is a difference. Counts are therefore exact, and memory does not grow with the number of rows. Only the rows to show are
+fetched as a whole, and `harness.diff.exact` compares them.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ def side_phase(
 
 
 def on_both_sides(sides: tuple[_S, _S], description: str, action: Callable[[_S], _T]) -> tuple[_T, _T]:
-    """Run an action on each side in a separate phase, and return both results.
+    """Run an action on the left side, then on the right side, each in a separate phase. Return both results.
 
     Raises:
         SideFailedError: A side fails.
@@ -106,8 +106,8 @@ class RowComparison:
         rows: The number of rows on the left and the right side.
         difference: The differences.
         shown_rows: The rows used to compute `difference`.
-        by_group: The groups with the most differences.
-        groups: The number of all groups.
+        by_group: The groups with the most differing rows.
+        groups: The number of groups with differing rows.
     """
 
     rows: tuple[int, int]
@@ -173,7 +173,7 @@ def _fetch_hashes(buckets: Sequence[int], hashing: Hashing, side: HashedSide) ->
 
 
 def cheaper_first(sides: tuple[Side, Side]) -> list[int]:
-    """Return the numbers of the sides, the side with the faster engine first."""
+    """Return the numbers of both sides. The side with the faster engine comes first."""
     costs = [(not isinstance(side, ArrowSide | DuckDBSide), side.plan is not None) for side in sides]
     return sorted((0, 1), key=costs.__getitem__)
 
@@ -231,7 +231,7 @@ def _row_hashes(table: pa.Table, hashing: Hashing) -> list[Hash]:
 def _with_full_counts(
     difference: Difference, tally: HashTally, shown: tuple[pa.Table, pa.Table], hashing: Hashing
 ) -> Difference:
-    """Return a difference that counts all rows, from one made of a single row per hash."""
+    """Return the difference with the counts of all rows. The given difference was made from one row per hash."""
     rows, differing = difference.rows, difference.differing
     if not hashing.keys:
         hashes = [_row_hashes(table, hashing) for table in shown]
@@ -339,18 +339,18 @@ _KEYED = """
 
 
 def differing_batches(left: Buckets, right: Buckets, most: int = MOST_AT_ONCE) -> Iterator[tuple[int, ...]]:
-    """Group the buckets whose sums differ into batches of at most `most` rows, but at least one bucket."""
+    """Group the buckets whose sums differ into batches of at most `most` rows. A batch has at least one bucket."""
     differing = sorted(b for b in left.keys() | right.keys() if left.get(b) != right.get(b))
     sizes = {b: sum(side[b].rows for side in (left, right) if b in side) for b in differing}
     return bucket_batches(sizes.items(), most)
 
 
 def bucket_batches(sizes: Iterable[tuple[int, int]], most: int = MOST_KEYS) -> Iterator[tuple[int, ...]]:
-    """Group buckets into batches with at most `most` rows, but at least one bucket.
+    """Group buckets into batches of at most `most` rows. A batch has at least one bucket.
 
     Args:
         sizes: The buckets in ascending order, each with its number of rows.
-        most: The most rows in a batch.
+        most: The largest number of rows in a batch.
     """
     turn: list[int] = []
     rows = 0
@@ -371,7 +371,7 @@ def row_count(buckets: Buckets) -> int:
 
 @dataclass(slots=True)
 class ColumnTotals:
-    """The differences in one column so far.
+    """The differences found so far in one column.
 
     Attributes:
         counts: Counts by the names of `ColumnDifference` fields.
@@ -386,24 +386,24 @@ class ColumnTotals:
     keys: list[Hash] = field(default_factory=list)
 
     def add(self, counts: Sequence[int], furthest: float | None, key: Any, keys: Any) -> None:
-        """Add the sums of some buckets, as computed by `_SUMS`."""
+        """Add the totals of some buckets: one row of a query over `_SUMS`."""
         self.counts.update(dict(zip(_COUNTS, counts, strict=True)))
         if furthest is not None and furthest > self.furthest:
             self.furthest, self.furthest_key = furthest, (key["a"], key["b"])
         self.keys = [*self.keys, *((each["a"], each["b"]) for each in keys or ())][:MOST_EXAMPLES]
 
     def examples(self) -> list[Hash]:
-        """Return the key hashes of rows to show. The row with the largest distance comes first."""
+        """Return the key hashes of rows to show. The row with the largest distance between both values comes first."""
         first = [] if self.furthest_key is None else [self.furthest_key]
         return list(dict.fromkeys([*first, *self.keys]))[:MOST_EXAMPLES]
 
 
 @dataclass(slots=True)
 class DifferenceReview:
-    """Totals of the differences by column and by group. Differences within tolerances are removed.
+    """Totals of the differences by column and by group, without differences that are within tolerances.
 
-    Rows of some buckets are fetched from both sides, joined by the hashes of their keys in a separate database, and
-    summed up there, so that only totals stay in memory.
+    The rows of some buckets are fetched from both sides and joined by the hashes of their keys. A separate database
+    computes the totals, so that only totals stay in memory.
     """
 
     hashing: Hashing
@@ -415,7 +415,10 @@ class DifferenceReview:
     allowed: int = 0
 
     def apply(self, some: Sequence[int], connection: duckdb.DuckDBPyConnection) -> None:
-        """Add the differing hashes of some buckets (table `d`), and delete rows from `d` that are within tolerances."""
+        """Add the differing hashes of some buckets, which are in table `d`.
+
+        Rows that differ only within tolerances are deleted from `d`.
+        """
         load = partial(self._load_rows, some, connection)
         if self.hashing.keys:
             self._by_column(connection, load)
@@ -427,7 +430,7 @@ class DifferenceReview:
         return list(dict.fromkeys(key for totals in self.totals.values() for key in totals.examples()))
 
     def columns(self, left: pa.Table, right: pa.Table, rules: Rules) -> tuple[ColumnDifference, ...]:
-        """Return the columns that differ, with examples from the rows of both sides, which have their hash columns."""
+        """Return the columns that differ, with examples from the rows of both sides, which must have hash columns."""
         places = [{key: i for i, key in enumerate(_row_hashes(rows, self.hashing))} for rows in (left, right)]
         result = []
         for name, totals in self.totals.items():
@@ -482,10 +485,10 @@ class DifferenceReview:
                     self.totals.setdefault(name, ColumnTotals()).add(counts, furthest, key, keys)
 
     def _column(self, i: int, name: str, stored: tuple[object, object]) -> str:
-        """Return SQL for a column of both sides.
+        """Return the SQL expressions that compare one column of both sides.
 
-        The outputs are whether it differs (`d`), whether it differs only within its tolerance (`p`), whether the left
-        or right value is null (`m`, `n`), and the distance (`x`).
+        The output columns say whether the column differs (`d`), whether it differs only within its tolerance (`p`),
+        whether the left or right value is null (`m`, `n`), and how large the distance is (`x`).
         """
         types = [side.schema.field(name).type for side in self.sides]
         texts = [f"{label}.c{i}" for label in "lr"]

@@ -62,7 +62,10 @@ def canonical_values(array: pa.Array | pa.ChunkedArray) -> list[Hashable]:
 
 
 def order_key(value: Hashable) -> tuple[object, ...]:
-    """Return a sort key for canonical values of one column, or for rows. Nulls are first, -0.0 before 0.0, NaN last."""
+    """Return a sort key for canonical values of one column, or for rows.
+
+    Null sorts first, -0.0 before 0.0, and NaN last.
+    """
     match value:
         case None:
             return (0,)
@@ -130,7 +133,7 @@ def group_elements(elements: Sequence[_T], array: pa.Array) -> Iterator[Sequence
 
 
 def stored_values(array: pa.Array) -> pa.Array:
-    """Return values without parts as Arrow stores them.
+    """Return values of a type without parts as Arrow stores them.
 
     Times become integers, because `datetime` supports only the years 1 to 9999. Text becomes bytes.
     """

@@ -1,7 +1,7 @@
 """Distances between two values, as DuckDB expressions over Arrow data that `harness.diff.hashing` prepares.
 
 Numbers are subtracted exactly as decimals, floats as doubles, and times as whole nanoseconds. Relative tolerances are
-applied in doubles. Null, NaN and infinities are not close to any other value.
+applied in doubles. Null, NaN, and infinities are not close to any other value.
 """
 
 from __future__ import annotations
@@ -52,10 +52,10 @@ class LineKind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class NumberLine:
-    """The way to subtract values of a column.
+    """How the values of two columns are subtracted.
 
     Attributes:
-        kind: The way to subtract them.
+        kind: The way to subtract the values.
         left: The normal type of the left column.
         right: The normal type of the right column.
         scale: The digits after the decimal point, if the values are numbers.
@@ -68,7 +68,7 @@ class NumberLine:
 
     @staticmethod
     def for_types(left: pa.DataType, right: pa.DataType) -> NumberLine | None:
-        """Return the number line of two comparable types, or None if their values cannot be subtracted."""
+        """Return how values of two comparable types are subtracted, or None if they cannot be subtracted."""
         a, b = normal_type(left), normal_type(right)
         kind = pa.types
         if kind.is_floating(a) and kind.is_floating(b):
@@ -82,16 +82,19 @@ class NumberLine:
         return None
 
     def distance(self, left: str, right: str) -> str:
-        """Return SQL for the distance of two values as a DOUBLE, which is null if a value is null or not finite."""
+        """Return the SQL expression of the distance between two values.
+
+        The distance is a DOUBLE, and null if a value is null or not finite.
+        """
         a, b = self._value(left, self.left), self._value(right, self.right)
         apart = f"CAST(abs({a} - {b}) AS DOUBLE)"
         return f"CASE WHEN isfinite({a}) AND isfinite({b}) THEN {apart} END" if self._is_double else apart
 
     def within(self, tolerance: Tolerance, left: str, right: str) -> str:
-        """Return the SQL condition that two values are within a tolerance.
+        """Return the SQL condition that the distance between two values is within a tolerance.
 
-        The condition is false if a value is null or not finite. The tolerance must fit the values, see
-        `tolerance_line`.
+        The condition is false if a value is null or not finite. The tolerance must fit the types, as `tolerance_line`
+        checks.
         """
         a, b = self._value(left, self.left), self._value(right, self.right)
         amount = tolerance.amount
@@ -127,7 +130,10 @@ class NumberLine:
                 return f"(CAST({count} AS HUGEINT) * {nanos(type_)}::HUGEINT)"
 
     def _float_rank(self, text: str) -> str:
-        """Return SQL for the position of a float among all floats of its width. Both zeros have the same position."""
+        """Return the SQL expression of a float's position among all floats of its width.
+
+        Both zeros have the same position.
+        """
         single = self.left.bit_width <= 32 and self.right.bit_width <= 32
         float_, integer, highest = ("FLOAT", "INTEGER", 2**31) if single else ("DOUBLE", "BIGINT", 2**63)
         bits = f"CAST(CAST(CAST(CAST({text} AS {float_}) AS BIT) AS {integer}) AS HUGEINT)"
@@ -153,7 +159,9 @@ ColumnTolerances: TypeAlias = Mapping[str, Mapping[ColumnPath, Tolerance]]
 
 
 def equal_within(left: DuckDBValue, right: DuckDBValue, tolerances: Mapping[ColumnPath, Tolerance]) -> str:
-    """Return the SQL condition that two values are equal, or differ only in parts that are within tolerances.
+    """Return the SQL condition that two values are equal within tolerances.
+
+    Parts of nested values without a tolerance must be equal.
 
     Args:
         left: The left value.
@@ -246,7 +254,7 @@ def close_pairs(
 
 
 def tolerance_line(column: str, left: pa.DataType, right: pa.DataType, tolerance: Tolerance) -> NumberLine:
-    """Return the number line of a column that has a tolerance.
+    """Return how the values of a column with a tolerance are subtracted.
 
     Raises:
         RequestError: The tolerance does not fit the column's values.
@@ -268,7 +276,7 @@ def tolerance_line(column: str, left: pa.DataType, right: pa.DataType, tolerance
 
 
 def _decimal(amount: Decimal, scale: int) -> str:
-    """Return SQL for the largest number with the given scale that is not above the amount."""
+    """Return the SQL literal of the largest number with this scale that is not above the amount."""
     with localcontext() as context:
         context.prec = 400
         floor = amount.quantize(Decimal(1).scaleb(-scale), rounding=ROUND_FLOOR)
@@ -310,7 +318,7 @@ def add_pairing_column(
 
 
 def _with_pairing_column(rows: pa.Table, exact: Sequence[str], close: Collection[str]) -> pa.Table:
-    """Add the position of each row among the rows with the same exact values, ordered by the close columns."""
+    """Add a column that numbers the rows with the same exact values, in the order of the close columns."""
     texts = {name: f"c{i}" for i, name in enumerate(rows.column_names)}
     partition = f"PARTITION BY {', '.join(texts[name] for name in exact)} " if exact else ""
     order = ", ".join(texts[name] for name in rows.column_names if name in close)

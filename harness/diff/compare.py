@@ -4,8 +4,9 @@
     harness.compare("warehouse/orders", at=(4, 5))
     harness.compare(connection.sql("..."), spark.sql("..."))
 
-Small sides are fetched and compared directly by `harness.diff.exact`. For large sides, the engines sum hashes, which
-find the differing rows (`harness.diff.by_hashes`); only rows to show are fetched and compared directly.
+Small sides are fetched and compared by `harness.diff.exact`. For large sides, the engines compute hashes, and
+`harness.diff.by_hashes` finds the differing rows by them. Only the rows to show are fetched and compared by
+`harness.diff.exact`.
 """
 
 from __future__ import annotations
@@ -148,7 +149,7 @@ def compare(
 
 @dataclass(slots=True)
 class _Comparison:
-    """One comparison, with the information that is collected while its sides are opened."""
+    """A comparison in progress, with the information that is collected while its sides are opened."""
 
     openings: tuple[SideOpening, SideOpening]
     rules: Rules
@@ -206,7 +207,7 @@ class _Comparison:
         return side
 
     def _narrow_sides(self, sides: tuple[Side, Side]) -> tuple[Side, Side]:
-        """Return the sides without the struct fields that are excluded or, if some are selected, not selected.
+        """Return the sides without excluded struct fields. If some fields of a column are selected, only these stay.
 
         Raises:
             RequestError: Neither side has an excluded column or field, or a side lacks a selected one.
@@ -246,7 +247,7 @@ class _Comparison:
         return result[0], result[1]
 
     def _with_relaxations(self, found: ComparisonResult, rules: Rules) -> ComparisonResult:
-        """Add a line for each difference that does not count, and for each column that is compared only in part."""
+        """Return the result with a line for each difference that does not count and each partly compared column."""
         columns = found.columns
         inside = [
             (column, text)
@@ -262,7 +263,7 @@ class _Comparison:
         return replace(found, relaxations=(*rules.relaxation_lines(columns), *lines))
 
     def _compare_rows(self, whole: ComparisonResult, sides: tuple[Side, Side], rules: Rules) -> ComparisonResult:
-        """Add the differences of rows to a comparison."""
+        """Return the result with the differences of rows."""
         columns = whole.columns
         rules = rules.resolve(columns, sides[0].schema, sides[1].schema)
         partitions = self._partitions.get(0) or self._partitions.get(1, ())
@@ -297,7 +298,7 @@ class _Comparison:
         return self._with_relaxations(found_rows, rules)
 
     def _rules_with_allowances(self, sides: tuple[Side, Side], columns: Sequence[str]) -> Rules:
-        """Return the rules with the tolerances that follow from queries, for columns without a tolerance.
+        """Return the rules with the tolerances that queries need, for columns without a tolerance of the user.
 
         Raises:
             RequestError: A tolerance is for a column that is not compared, or does not fit the column's values.
@@ -339,7 +340,7 @@ class _Comparison:
         return self._with_relaxations(second, close)
 
     def _note_unused_tolerance(self, found: ComparisonResult) -> ComparisonResult:
-        """Return the result, with a line that says that the user's tolerance could not be applied."""
+        """Return the result with a line which says that the user's tolerance could not be applied."""
         if not self.rules.tolerance:
             return found
         line = "the tolerance is not applied: without keys, the rows of both sides cannot be paired"
@@ -347,7 +348,7 @@ class _Comparison:
 
     @property
     def _by_value(self) -> bool:
-        """True if types may differ: as the rules say, or else if a side's rows come from outside harness."""
+        """True if types may differ: the user chose it or, by default, if a side's rows come from outside harness."""
         if self.rules.types is None:
             return any(each.is_foreign for each in self.openings)
         return self.rules.types == "by_value"

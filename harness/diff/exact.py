@@ -1,4 +1,4 @@
-"""Exact differences of two tables that fit in memory, as multisets of rows or as rows paired by keys.
+"""The exact differences between two tables in memory, as multisets of rows or as rows paired by keys.
 
 Counts are exact, and rows are shown up to a limit. The shown rows and their order depend only on the values.
 """
@@ -31,7 +31,7 @@ MOST_EXAMPLES = 3
 def examples(
     left: pa.Table, right: pa.Table, column: str, pairs: Iterable[tuple[int, int]], rules: Rules
 ) -> tuple[tuple[tuple[str, str], ...], tuple[str, ...]]:
-    """Return the first differing pairs of values as text and, for nested values, the path of the part in each pair."""
+    """Return some pairs of differing values as text. For nested values, also return the path of the differing part."""
     result: dict[tuple[str, str], str] = {}
     a, b = left.column(column), right.column(column)
     are_nested = is_nested(a.type) and is_nested(b.type)
@@ -79,12 +79,12 @@ _MOST_PAIRS = 250_000
 class DifferingRow:
     """A row that differs.
 
-    If the row occurs several times in a table, the index is the one of the first occurrence.
+    If the row occurs several times in a table, the index is that of the first occurrence.
 
     Attributes:
         kind: The kind of difference.
-        left: The row's index in the left table, or None if it is not there.
-        right: The row's index in the right table, or None if it is not there.
+        left: The row's index in the left table, or None if the left table does not have the row.
+        right: The row's index in the right table, or None if the right table does not have the row.
         count: The number of surplus occurrences.
     """
 
@@ -98,11 +98,11 @@ class DifferingRow:
 class Difference:
     """The differences between the rows of two tables.
 
-    The other fields are those of `ComparisonResult` with the same names. Rows of one kind are in the order of their
+    Fields that are not listed here are described in `ComparisonResult`. Rows of one kind are in the order of their
     values.
 
     Attributes:
-        differing: All differing rows. The ones in `rows` come first, in the same order.
+        differing: All differing rows. It begins with the rows in `rows`, in the same order.
     """
 
     rows: tuple[RowDifference, ...] = ()
@@ -120,7 +120,7 @@ SHARED_FIELDS = ("only_left", "only_right", "changed", "truncated", "allowed", "
 
 
 def _multiset_difference(sides: _RowTables) -> Difference:
-    """Return the rows that one table has more often. Similar rows of both tables become partners."""
+    """Return the rows that one table has more often than the other. Similar rows of both tables become partners."""
     surplus = Counter(sides.left_rows)
     surplus.subtract(sides.right_rows)
     lefts = {row: count for row, count in surplus.items() if count > 0}
@@ -146,7 +146,7 @@ def _multiset_difference(sides: _RowTables) -> Difference:
 
 
 def _keyed_difference(sides: _RowTables) -> Difference:
-    """Return keys that only one table has, and rows whose other columns differ. A null in a key equals a null."""
+    """Return the keys that only one table has, and the rows whose other columns differ. Null equals null in keys."""
     rules = sides.rules
     left_keys = _index_by_key("left", sides.left, rules)
     right_keys = _index_by_key("right", sides.right, rules)
@@ -176,10 +176,10 @@ def _keyed_difference(sides: _RowTables) -> Difference:
 
 @dataclass(frozen=True, slots=True)
 class _RowTables:
-    """Both tables with their canonical rows.
+    """Two tables with their canonical rows.
 
     Attributes:
-        passed: By pair of row indexes, the columns whose values are within a tolerance.
+        passed: For a pair of row indexes, a flag for each column whether its values are within a tolerance.
     """
 
     rules: Rules
@@ -198,13 +198,13 @@ class _RowTables:
         partners: Mapping[int, int],
         counts: Mapping[str, int],
     ) -> Difference:
-        """Return the difference that shows `shares[i]` rows of each kind.
+        """Return the difference. It shows `shares[i]` rows of the kind number `i`.
 
         Args:
             found: The differing rows of each kind.
             shares: The number of rows to show of each kind.
             pairs: The pairs of row indexes whose columns are compared.
-            partners: The similar row of the opposite side, by number of a shown row.
+            partners: For the number of a shown row, the similar row of the opposite side.
             counts: Further fields of the difference.
         """
         shown = [row for rows, share in zip(found, shares, strict=True) for row in rows[:share]]
@@ -247,12 +247,13 @@ class _RowTables:
         return tuple(result)
 
     def partners(self, lefts: Sequence[int], rights: Sequence[int]) -> dict[int, int]:
-        """Return the partner of each row: the most similar row of the opposite side.
+        """Return the partner of each row, which is the most similar row of the opposite side.
 
-        Rows are numbered by their position in `lefts`, followed by `rights`.
+        Rows are numbered by their position in `lefts` followed by `rights`.
 
-        Among equally similar rows, those that share the leftmost columns are preferred, because keys tend to be there.
-        Struct fields count like columns. Rows that print the same are partners too, so that their difference is shown.
+        Among equally similar rows, those that agree in the leftmost columns are preferred, because keys tend to be
+        there. Struct fields count like columns. Rows whose texts are equal become partners too, so that the report can
+        show how they differ.
         """
         if len(lefts) * len(rights) > _MOST_PAIRS:
             return {}
@@ -277,13 +278,16 @@ class _RowTables:
         return partners
 
     def printed_row(self, table: pa.Table, place: int) -> tuple[str, ...]:
-        """Return the values of a row as text, without regard to another row."""
+        """Return the values of a row as text. The text does not depend on any other row."""
         return tuple(show(table.column(name), place) for name in self.columns)
 
     def row_difference(
         self, differing_row: DifferingRow, rows: Sequence[DifferingRow], partner: int | None
     ) -> RowDifference:
-        """Return a row with values printed so that the differences from its other half or its partner are visible."""
+        """Return a row with its values as text.
+
+        The texts show how the row differs from the row with the same key, or from its partner.
+        """
         left, right = differing_row.left, differing_row.right
         if partner is not None:
             left = rows[partner].left if left is None else left
@@ -314,14 +318,14 @@ class _RowTables:
         )
 
     def differs(self, left: int, right: int) -> tuple[bool, ...]:
-        """Return by column whether two rows differ there beyond the tolerance."""
+        """Return for each column whether the values of two rows differ by more than the tolerance."""
         unequal = tuple(a != b for a, b in zip(self.left_rows[left], self.right_rows[right], strict=True))
         passed = self.passed.get((left, right))
         return unequal if passed is None else tuple(u and not p for u, p in zip(unequal, passed, strict=True))
 
 
 def _leaves(row: Sequence[Hashable], types: Sequence[pa.DataType]) -> list[Hashable]:
-    """Return the values of a row, with the fields of structs in place of the structs."""
+    """Return the values of a row. Each struct is replaced by its fields."""
     return [leaf for value, type_ in zip(row, types, strict=True) for leaf in _fields(value, type_)]
 
 
@@ -354,7 +358,7 @@ def _index_by_key(side: str, table: pa.Table, rules: Rules) -> dict[CanonicalRow
 
 
 def _display_shares(numbers: Sequence[int], most: int) -> list[int]:
-    """Return how many rows of each kind to show: equal shares if there are enough rows, and at most `most` in total."""
+    """Return the number of rows to show of each kind: equal shares if possible, and at most `most` in total."""
     shares = [0] * len(numbers)
     for left, i in enumerate(sorted(range(len(numbers)), key=numbers.__getitem__)):
         shares[i] = min(numbers[i], (most - sum(shares)) // (len(numbers) - left))
@@ -392,7 +396,12 @@ class Rules:
     tolerances: ColumnTolerances = field(default_factory=dict)
 
     def check(self) -> None:
-        """Raise RequestError for a negative number, or if a key has a tolerance or is excluded."""
+        """Check the options.
+
+        Raises:
+            RequestError: A number is negative, `types` has an unknown value, a key has a tolerance, or an excluded
+                column is a key or has a tolerance.
+        """
         if self.max_rows < 0 or self.direct_rows < 0:
             raise RequestError(
                 f"Invalid max_rows {self.max_rows} or direct_rows {self.direct_rows}: expected 0 or more"
@@ -408,7 +417,9 @@ class Rules:
                 raise RequestError(f"Cannot exclude {column!r}: it is a key, or has a tolerance")
 
     def relaxation_lines(self, columns: Sequence[str]) -> tuple[str, ...]:
-        """Return a line for each difference that does not count, except for types, whose rule depends on the sides.
+        """Return a line for each difference that does not count.
+
+        Types are omitted, because their rule depends on the sides.
 
         Args:
             columns: The compared columns.
@@ -456,7 +467,7 @@ class Rules:
         )
 
     def difference(self, left: pa.Table, right: pa.Table, columns: Sequence[str]) -> Difference:
-        """Return the differences of rows in memory, as multisets or as rows paired by keys.
+        """Return the differences between rows in memory, as multisets or as rows paired by keys.
 
         Raises:
             RequestError: Several rows have the same key.

@@ -1,8 +1,8 @@
-"""Hash forms of columns, which define the hashed content of a value, and hashes as DuckDB expressions.
+"""Hash forms of columns, and hashes as DuckDB expressions.
 
-A form is chosen from the types of both sides, so that equal values have equal hashes on both. It represents the values
-of `harness.diff.canonical`: integers and decimals by value, times in the coarser unit plus the remainder, floats by the
-bits of the double, text and bytes by their bytes.
+A hash form defines which content of a value is hashed. It is chosen from the types of both sides, so that equal values
+have equal hashes on both. It represents the values of `harness.diff.canonical`: integers and decimals by value, times
+as a count of the coarser unit and a remainder, floats by the bits of the double, text and bytes by their bytes.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Simple(Enum):
 
 
 class Digits(Enum):
-    """The number of machine words for the digits of a number."""
+    """The machine words in which the digits of a number are hashed."""
 
     NARROW = "narrow"  # up to 18 digits at the common scale: 64 bits
     WIDE = "wide"  # up to 38 digits at the common scale: 128 bits
@@ -42,7 +42,7 @@ class Digits(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Number:
-    """An integer or decimal, unscaled at the larger scale of both sides."""
+    """An integer or decimal, hashed as the unscaled integer at the larger scale of both sides."""
 
     scale: int
     digits: Digits
@@ -50,12 +50,12 @@ class Number:
 
 @dataclass(frozen=True, slots=True)
 class Ticks:
-    """A date, time, timestamp or duration.
+    """A date, time, timestamp, or duration.
 
     Attributes:
         base: The coarser unit of both sides, in nanoseconds.
-        split: True if the units differ. The count of base units and the remainder are then hashed, because a count of
-            the finer unit could overflow.
+        split: True if the units of both sides differ. The count of base units and the remainder are then hashed
+            separately, because a count of the finer unit could overflow.
     """
 
     base: int
@@ -124,7 +124,7 @@ def hash_form(left: pa.DataType, right: pa.DataType) -> HashForm:
 
 
 def incomparable_error(what: str, type_: object, *, column: str | None = None) -> UnsupportedError:
-    """Return the error for a type whose values cannot be compared. It is not a failure of the side."""
+    """Return the error for a type whose values cannot be compared. It does not count as a failure of the side."""
     return UnsupportedError(
         f"Cannot compare {what} of type {type_}: cast it, or leave it out with columns=",
         cause=INCOMPARABLE,
@@ -134,7 +134,7 @@ def incomparable_error(what: str, type_: object, *, column: str | None = None) -
 
 
 def unhashable_error(type_: pa.DataType) -> UnsupportedError:
-    """Return the error for a type whose values no engine hashes."""
+    """Return the error for a type whose values the engines cannot hash."""
     return incomparable_error("large inputs by values", type_)
 
 
@@ -305,7 +305,7 @@ def row_hashes(values: Sequence[DuckDBValue]) -> tuple[str, str]:
 
 
 def both_lanes(hashes_of: Callable[[Lane], Sequence[_T]], chain: Callable[[Sequence[_T], Lane], _T]) -> tuple[_T, _T]:
-    """Return both lanes of a row's hash in an engine's expressions: the chain of its columns, in blocks if many."""
+    """Return both lanes of a row's hash as expressions of an engine. Many columns are combined in blocks."""
     lanes = []
     for lane in LANES:
         hashes = hashes_of(lane)
@@ -387,7 +387,7 @@ def _split_ticks_hash(value: DuckDBValue, base: int, lane: Lane) -> str:
 
 
 def _stored_count(value: DuckDBValue, own: int) -> str:
-    """Return SQL for the 64-bit integer that DuckDB stores for a time, including infinite times."""
+    """Return the SQL expression of the 64-bit integer that DuckDB stores for a time. Times may be infinite."""
     text, stored = value.text, value.stored.id
     if stored in ("bigint", "integer"):
         return f"CAST({text} AS BIGINT)"
@@ -462,5 +462,8 @@ def _nested_hash(value: DuckDBValue, lane: Lane) -> str:
 
 
 def child_type(stored: Any, place: int) -> object:
-    """Return a child type of a nested DuckDB type: the element, a map's key (0) or value (1), or a field by index."""
+    """Return a child type of a nested DuckDB type.
+
+    The index is 0 for a list's element, 0 for a map's key, 1 for a map's value, and the position of a struct field.
+    """
     return stored.children[place][1]

@@ -72,12 +72,12 @@ class Query:
         return f"query on {', '.join(self.tables)}" if self.tables else "query"
 
     def run(self, engine: str, spark: SparkSession | None) -> object:
-        """Run the query, and return its result unread, or the engine's error.
+        """Run the query, and return its unread result or the engine's error.
 
-        An error is returned rather than raised, because it is the outcome of this side.
+        The error is returned rather than raised, because it is the outcome of this side.
 
         Raises:
-            RequestError, UnsupportedError: harness refuses the query, which is no difference between the sides.
+            RequestError, UnsupportedError: harness refuses the query. This is not a difference between the sides.
         """
         try:
             session = spark if engine == "spark" else None
@@ -218,7 +218,7 @@ class SideOpening:
             limit: The number of rows of an Arrow stream to keep in memory. A longer stream is written to disk.
             resources: Closed after the comparison.
             like: The types of the opposite side's columns by name, for a source whose columns are text.
-            names: A list that is filled with the names of all columns, before `columns` and `exclude` select some.
+            names: A list to which the names of all columns are added, before `columns` and `exclude` select some.
 
         Raises:
             RequestError: A column is missing, or its name is ambiguous.

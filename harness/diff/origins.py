@@ -67,10 +67,10 @@ def with_origins(
     *,
     keys: Sequence[str] = (),
 ) -> tuple[tuple[RowDifference, ...], Spread | None]:
-    """Add origins to the rows of a difference, and count the differing rows in each data file.
+    """Add the origins to the rows of a difference, and count the differing rows in each data file.
 
-    A row that no file holds, because an engine read its values wrong, has no origin or, with keys, the origin of the
-    row with its key. Files are counted for a sample of some thousand rows.
+    A row that no file holds, because an engine read its values wrongly, has no origin. With keys, it has the origin of
+    the row with its key. Files are counted for a sample of some thousand rows.
 
     Args:
         difference: The difference of `rows` in `columns`.
@@ -100,9 +100,9 @@ def with_origins(
 
 
 def hiding_deletes(plan: PlannedScan, places: Iterable[RowPlace]) -> dict[RowPlace, tuple[str, ...]]:
-    """Return the recorded paths of the delete files that hide each place, for places whose file is in the plan.
+    """Return the recorded paths of the delete files that hide the row at each place.
 
-    An empty tuple means that the row is not deleted.
+    Places whose file is not in the plan are omitted. An empty tuple means that the row is not deleted.
     """
     ordinals = {path: i for i, path in reversed(list(enumerate(plan.files.column("path").to_pylist())))}
     wanted: dict[int, list[int]] = {}
@@ -130,7 +130,7 @@ def hiding_deletes(plan: PlannedScan, places: Iterable[RowPlace]) -> dict[RowPla
 
 @dataclass(slots=True)
 class _DeleteProbe:
-    """A search for the equality deletes that hit rows.
+    """A search for the equality deletes that apply to rows.
 
     The rows' files are read repeatedly, each time with half of the deletes.
     """
@@ -140,7 +140,7 @@ class _DeleteProbe:
     reads: int = 0
 
     def hits(self, ordinals: Sequence[int], deletes: Sequence[int]) -> list[tuple[tuple[int, int], int]]:
-        """Return the wanted rows that one of `deletes` hits, as (file ordinal, position), each with the delete."""
+        """Return the wanted rows that `deletes` delete, as (file ordinal, position), each with one of its deletes."""
         if not deletes or not ordinals or self.reads >= _MOST_PROBES:
             return []
         self.reads += 1
@@ -179,7 +179,7 @@ class _DeleteProbe:
 
 @dataclass(frozen=True, slots=True)
 class _Candidate:
-    """A physical row that has the values, or only the key, of a differing row."""
+    """A physical row with the same values, or only the same key, as a differing row."""
 
     place: RowPlace
     only_key: bool
@@ -246,7 +246,7 @@ class _RowLookup:
         }
 
     def _candidates(self, plan: PlannedScan, wanted: pa.Table) -> list[list[_Candidate]] | None:
-        """Return the physical rows that may be each row of `wanted`, or None if there are too many."""
+        """Return for each row of `wanted` the physical rows that may be its origin, or None if they are too many."""
         known = METADATA | {f.name: f for f in (*plan.schema.fields, *plan.columns)}
         plan = replace(plan, columns=tuple(known[name] for name in dict.fromkeys([*self.columns, *_PLACE])))
         read = _read_matching(plan, wanted, self.keys or self.columns)
@@ -270,7 +270,7 @@ class _RowLookup:
 
 
 def _read_matching(plan: PlannedScan, wanted: pa.Table, columns: Sequence[str]) -> pa.Table:
-    """Read the rows of a plan that may equal one of `wanted` in `columns`. Some rows may match only in part."""
+    """Read the rows of a plan that may equal one of `wanted` in `columns`. Some rows match only in part."""
     connection = cursor()
     add = registrar(connection)
     query = with_numbered_columns(lower(plan, connection, add, QueryUse.VIEW), plan)
@@ -287,7 +287,7 @@ def _read_matching(plan: PlannedScan, wanted: pa.Table, columns: Sequence[str]) 
 
 
 def _searchable_columns(plan: PlannedScan, wanted: pa.Table, columns: Sequence[str]) -> dict[int, tuple[str, Field]]:
-    """Return the columns, by index in the plan, whose values DuckDB can join on exactly. Floats are a last resort."""
+    """Return the indexes in the plan of columns that DuckDB can join on exactly, or of floats as a last resort."""
     plain, floats = {}, {}
     for i, f in enumerate(plan.columns):
         if f.name not in columns or not normal_type(arrow_field(f).type).equals(

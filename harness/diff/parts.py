@@ -1,7 +1,7 @@
 """The parts in which two nested values differ: fields of structs, elements of lists, and entries of maps.
 
 Parts are named as in DuckDB's SQL: `s.x`, `l[1]` for the first element, `m['k']` for the value of a key. Lists of
-different lengths differ as a whole, and so do two values if one is null.
+different lengths differ as a whole. If one value is null, the values differ as a whole too.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _MOST_SEARCHED = 1_000
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """A differing part.
+    """A part that differs between two nested values.
 
     Attributes:
         path: The part's path inside the column, as used by tolerances.
@@ -55,7 +55,7 @@ def differing_parts(
     right: pa.Array,
     tolerances: Mapping[ColumnPath, Tolerance],
 ) -> tuple[tuple[PartDifference, ...], bool]:
-    """Return the first parts in which two values of a column differ beyond tolerances, and whether there are more.
+    """Return the first parts in which two values differ by more than the tolerances, and whether there are more parts.
 
     Args:
         column: The column's name.

@@ -1,7 +1,7 @@
 """Paths to columns and their parts.
 
-`s.x` is a field of a struct, `l.element` an element of a list, `m.value` a value of a map and `m.key` a key. A column
-with the whole text as its name is preferred: `s.x` is the column of that name if there is one.
+`s.x` is a field of a struct, `l.element` an element of a list, `m.value` a value of a map, and `m.key` a key. If a
+column is named `s.x`, the text `s.x` means that column.
 """
 
 from __future__ import annotations
@@ -176,8 +176,8 @@ def _narrow_type(type_: pa.DataType, path: str, kept: list[ColumnPath] | None, g
     Args:
         type_: The type.
         path: The type's path, for messages.
-        kept: Paths to the fields that stay. None: all fields.
-        gone: Paths to fields to leave out.
+        kept: Paths to the fields to keep. None: all fields.
+        gone: Paths to the fields to leave out.
     """
     if kept is None and not gone:
         return type_
@@ -196,7 +196,7 @@ def _narrow_type(type_: pa.DataType, path: str, kept: list[ColumnPath] | None, g
 
 
 def _with_parts(type_: pa.DataType, parts: Mapping[str, pa.DataType]) -> pa.DataType:
-    """Return a nested type without encodings that has only these parts, in these types."""
+    """Return a nested type with new types for its parts. Struct fields without a new type are left out."""
     if pa.types.is_struct(type_):
         return pa.struct([field.with_type(parts[field.name]) for field in type_ if field.name in parts])
     if pa.types.is_map(type_):

@@ -67,7 +67,7 @@ class QueryRun:
     def _compare(
         self, query: QueryFile, asked: Query, left: pa.Table | HarnessError, right: pa.Table | HarnessError
     ) -> tuple[ComparisonResult, str | None]:
-        """Return the comparison and, if the results are equal only because of tolerances, a text that names these."""
+        """Return the comparison, and a text that names the tolerances if the results are equal only because of them."""
         has_two_texts = self.dialect == "spark" and self.engines[0] != self.engines[1]
         tolerance = dict(query.tolerance)
         if isinstance(left, pa.Table) and isinstance(right, pa.Table):
@@ -103,7 +103,7 @@ def _floats(rows: pa.Table) -> set[str]:
 
 
 def _read_rows(result: object) -> pa.Table | HarnessError:
-    """Return the rows of a result, or the error that it is or that reading it raises."""
+    """Return the rows of a result. If the result is an error, or reading it raises one, return the error."""
     if isinstance(result, HarnessError):
         return result
     opening = SideOpening(data=result, label="", name=None, engine="", columns=None, where=None, spark=None)

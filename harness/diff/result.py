@@ -50,7 +50,7 @@ class SchemaDifference:
 
     @property
     def counts(self) -> bool:
-        """True if the two sides count as different because of this."""
+        """True if this difference makes the two sides different."""
         return self.kind not in (SchemaKind.RECONCILED, SchemaKind.NULLABLE, SchemaKind.ORDER)
 
 
@@ -107,7 +107,7 @@ class PartDifference:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowDifference:
-    """A row that one side has more often or, with keys, a row whose other columns differ.
+    """A row that one side has more often than the other or, with keys, a row whose other columns differ.
 
     Attributes:
         kind: The kind of difference.
@@ -118,11 +118,10 @@ class RowDifference:
         differing: The names of the columns that differ, if the row is changed or has a partner.
         partner: The index in `ComparisonResult.rows` of the most similar row of the opposite side, which shares at
             least half of its columns. Partners are mutual. None if there is none, or if rows are paired by key.
-        left_origins: The origins of the row on the left side, at most `count` places. Empty if the side is not a
-            table.
+        left_origins: The origins of the row on the left side, at most `count` places. Empty if the side is not a table.
         right_origins: The same for the right side.
         parts: The parts that differ in nested values of the columns in `differing`.
-        has_more_parts: True if `parts` does not list all of them.
+        has_more_parts: True if `parts` does not list all differing parts.
     """
 
     kind: RowKind
@@ -320,7 +319,7 @@ class ComparisonResult:
 
     @property
     def equal(self) -> bool:
-        """True if both sides returned rows, and there is no difference that counts."""
+        """True if both sides returned rows and do not differ, apart from differences that do not count."""
         return self.outcome is ComparisonOutcome.EQUAL
 
     @property
@@ -338,7 +337,7 @@ class ComparisonResult:
 
     @property
     def counted_schema_differences(self) -> int:
-        """The number of schema differences that count."""
+        """The number of schema differences that make the sides different."""
         return sum(difference.counts for difference in self.schema)
 
     @property

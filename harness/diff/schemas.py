@@ -22,7 +22,7 @@ _SAME_AS_STORAGE = ("arrow.uuid", "arrow.json", "ogc.wkb", "geoarrow.wkb", "geoa
 
 
 class TypeRule(enum.Enum):
-    """The differences of types for which values are still compared. The values are the names in reports."""
+    """The rules by which values of different types are compared. The values of the enum are the names in reports."""
 
     INTEGERS = "integer widths"
     DECIMALS = "decimal scale"
@@ -150,7 +150,7 @@ def is_binary(type_: pa.DataType) -> bool:
 
 
 def is_ticks(type_: pa.DataType) -> bool:
-    """Return whether values count a unit of time."""
+    """Return whether values are counts of a unit of time."""
     kind = pa.types
     return bool(kind.is_date(type_) or kind.is_time(type_) or kind.is_timestamp(type_) or kind.is_duration(type_))
 

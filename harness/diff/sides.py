@@ -120,7 +120,7 @@ Buckets: TypeAlias = Mapping[int, Sums]
 
 @dataclass(frozen=True, slots=True)
 class WantedRows:
-    """Rows to fetch by their hashes.
+    """The rows to fetch, given by their hashes.
 
     Attributes:
         wanted: Values of the lane `Hashing.grouped_by[0]`.
@@ -216,7 +216,7 @@ def arrow_type(stored: Any, column: str) -> pa.DataType:
 
 
 def exact_expression(text: str, stored: object) -> str:
-    """Return an expression whose value Arrow receives exactly, whatever the connection's settings."""
+    """Return an expression whose value reaches Arrow unchanged, regardless of the connection's settings."""
     return f"CAST({text} AS {_exact_type(stored)})" if _LOSSY.search(str(stored)) else text
 
 
@@ -316,9 +316,10 @@ class DuckDBSide:
                 yield with_hashes(self._conform(result, columns), result.select(hashing.grouped_by))
 
     def repeated(self, hashing: Hashing, buckets: Sequence[int]) -> pa.Table:
-        """Return some keys that occur in several rows: `k1` and `k2`, and the number of rows in `n`.
+        """Return some keys that occur in several rows.
 
-        Only keys in the given buckets, which are in ascending order, are searched.
+        The result has the hash lanes `k1` and `k2` of each key, and the number of rows in `n`. Only the given buckets,
+        which are in ascending order, are searched.
         """
         with translate_duckdb_errors(self.info, self.plan):
             kept = self.hashed(hashing).filter(hashing.bucket_condition(buckets))
@@ -359,7 +360,7 @@ class DuckDBSide:
 
 
 def _with_numbered_columns(relation: duckdb.DuckDBPyRelation) -> duckdb.DuckDBPyRelation:
-    """Name the columns by position, because their own names may differ only by case, which DuckDB ignores."""
+    """Rename the columns by position, because DuckDB ignores case and their own names may differ only by case."""
     return relation.project(", ".join(f"#{i + 1} AS c{i}" for i in range(len(relation.columns))))
 
 
@@ -490,11 +491,11 @@ def _duckdb_side(info: SideInfo, schema: pa.Schema, connection: duckdb.DuckDBPyC
 
 
 def reconcile(sides: tuple[Side, Side], columns: tuple[str, ...]) -> tuple[Side, Side]:
-    """Return both sides, with columns converted that have to be converted before they are compared.
+    """Return both sides with converted columns, if columns have to be converted before they are compared.
 
-    A number compared with a float becomes the nearest float (`TypeRule.ROUNDING`). It is read from the number's text,
-    as every engine does it the same way; DuckDB's direct cast divides, and can return the float beside it. A boolean
-    compared with an integer becomes 1 or 0 (`TypeRule.TRUTH`).
+    A number compared with a float becomes the nearest float (`TypeRule.ROUNDING`). It is parsed from the number's text,
+    because every engine does that in the same way. DuckDB's direct cast divides, and can return the float beside it. A
+    boolean compared with an integer becomes 1 or 0 (`TypeRule.TRUTH`).
     """
     schemas, result = [side.schema for side in sides], []
     for side, own, other in zip(sides, schemas, reversed(schemas), strict=True):

@@ -1,4 +1,4 @@
-"""Reading of `RowSource` rows, with pyarrow or with a separate DuckDB instance."""
+"""The reading of `RowSource` rows, with pyarrow or with a separate DuckDB instance."""
 
 from __future__ import annotations
 
@@ -190,7 +190,7 @@ def _run_query(
 
 
 def _one_line(error: Exception, source: RowSource | None = None) -> str:
-    """Return the error's text on one line, without the connection text of Postgres, which may contain a password."""
+    """Return the error's text on one line, without the connection text of Postgres, which may hold a password."""
     line = " ".join(str(error).split())
     hides = source is not None and source.kind is SourceKind.POSTGRES and source.place
     return line.replace(source.place, "...") if source is not None and hides else line

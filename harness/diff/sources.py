@@ -18,7 +18,11 @@ from harness.errors import RequestError
 
 
 def default_engines(*, is_one_table: bool) -> tuple[str, str]:
-    """Return the engines that compare one table read twice, or two different sides."""
+    """Return the engines of the left and the right side, if the user selects none.
+
+    Args:
+        is_one_table: True if both sides are the same table.
+    """
     return ("duckdb", "spark") if is_one_table else ("duckdb", "duckdb")
 
 

@@ -282,7 +282,7 @@ class SparkSide:
 
 
 def _sums_by_bucket(bucketed: DataFrame) -> Buckets:
-    """Return the sums by bucket `b` without Java, exactly, as decimals of the unsigned hashes."""
+    """Return the sums by bucket `b`, computed without Java. They are exact, as decimals of the unsigned hashes."""
     sums = [f"sum(CAST({lane} AS DECIMAL(20, 0)) + IF({lane} < 0, {1 << 64}, 0))" for lane in ("h1", "h2")]
     result = bucketed.groupBy("b").agg(*map(functions.expr, ("count(*)", *sums))).toArrow()
     columns = [column.to_pylist() for column in result.columns]

@@ -1,7 +1,7 @@
-"""Where differing rows are: in which ranges of the first key, data files and partitions.
+"""The places where differing rows are: ranges of the first key, data files, and partitions.
 
-Numbers, dates and times are divided into ranges of equal width. Other keys, like texts, are divided in their order into
-ranges with equally many keys. Only sampled rows are counted, and a `Spread` records how many they are.
+Numbers, dates, and times are divided into ranges of equal width. Other keys, like texts, are divided in their order
+into ranges with equally many keys. Only sampled rows are counted, and a `Spread` records how many rows were counted.
 """
 
 from __future__ import annotations
@@ -39,10 +39,10 @@ _Ranges: TypeAlias = tuple[list[str], Callable[[Any], int]]
 
 
 def sample_evenly(difference: Difference, most: int) -> list[int]:
-    """Return the numbers of about `most` of `Difference.differing`, with an equal share of each kind.
+    """Return a sample of about `most` differing rows, as indexes of `Difference.differing`.
 
-    For large sides, only some rows of each kind are known. Without equal shares, a rare kind would look like a frequent
-    one.
+    Each kind is sampled at the same rate. For large sides, only some rows of each kind are known. Without equal rates,
+    a rare kind would look like a frequent one.
     """
     known = []
     for kind in RowKind:
@@ -244,7 +244,7 @@ def _equal_width_ranges(values: Collection[Any], line: NumberLine) -> _Ranges:
 
 
 def _range_step(line: NumberLine, first: Fraction, last: Fraction) -> tuple[Fraction, Callable[[int, int], str]]:
-    """Return the step whose multiples bound the ranges, and a function that names the range between two steps."""
+    """Return the step whose multiples are the bounds of the ranges, and a function that names a range."""
     match line.kind:
         case LineKind.TICKS if pa.types.is_date(line.left):
             return Fraction(_DAY * _NANOS), lambda *ends: " to ".join(dict.fromkeys(map(date_text, ends)))

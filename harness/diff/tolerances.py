@@ -101,7 +101,7 @@ def parse_tolerances(tolerance: Mapping[str, Tolerance | str | float | Decimal])
 
 
 def expand_floats(tolerances: Mapping[str, Tolerance], floats: Sequence[str]) -> dict[str, Tolerance]:
-    """Return the tolerances, with the tolerance of `floats` applied to each float that has no other tolerance.
+    """Return the tolerances. If `floats` has a tolerance, each float without another tolerance gets it.
 
     Args:
         tolerances: The tolerances by column or path.

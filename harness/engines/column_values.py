@@ -40,7 +40,7 @@ class Uniform:
 class PerFile:
     """One value per file, of a primitive type, in internal form.
 
-    An instance equals only itself, because 0.0 == -0.0.
+    An instance equals only itself, because a comparison by value would treat 0.0 and -0.0 as equal.
     """
 
     values: tuple[Any, ...]
@@ -137,15 +137,15 @@ def column_values(
         partitions: For each file, its partition values in internal form by source field id.
     """
     values: list[StoredColumn | Constant] = []
-    for wanted, source in zip(fields, sources, strict=True):
+    for f, source in zip(fields, sources, strict=True):
         match source:
             case FileColumn(parts=parts):
-                below = column_values(dt.children(wanted.type), parts, partitions)
-                values.append(StoredColumn(wanted, source, below))
+                below = column_values(dt.children(f.type), parts, partitions)
+                values.append(StoredColumn(f, source, below))
             case ConstantValue(value=value):
-                values.append(Uniform(value, wanted.type))
+                values.append(Uniform(value, f.type))
             case PartitionValue(field_id=field_id):
-                values.append(constant([constants.get(field_id) for constants in partitions], wanted.type))
+                values.append(constant([constants.get(field_id) for constants in partitions], f.type))
             case other:
                 assert_never(other)
     return tuple(values)
@@ -173,27 +173,27 @@ def as_arrow(values: Sequence[Any], type_: dt.Type) -> pa.Array:
     Raises:
         pa.ArrowException, TypeError, ValueError, OverflowError: A value does not belong to the type.
     """
-    wanted = nullable_type(dt.arrow_type(type_))
+    arrow_type = nullable_type(dt.arrow_type(type_))
     missing = array_of([value is None for value in values], pa.bool_())
     match type_:
         case dt.StructType(fields=fields):
             parts = [as_arrow([None if v is None else v.get(f.id) for v in values], f.type) for f in fields]
-            return pa.StructArray.from_arrays(parts, fields=list(wanted), mask=missing)
+            return pa.StructArray.from_arrays(parts, fields=list(arrow_type), mask=missing)
         case dt.ListType(element=element):
             items = as_arrow([item for value in values for item in value or ()], element.type)
-            return pa.ListArray.from_arrays(_ends(values), items, type=wanted, mask=missing)
+            return pa.ListArray.from_arrays(_ends(values), items, type=arrow_type, mask=missing)
         case dt.MapType(key=key, value=item):
             entries = [entry for value in values for entry in value or ()]
             keys, items = as_arrow([k for k, _ in entries], key.type), as_arrow([v for _, v in entries], item.type)
-            return pa.MapArray.from_arrays(_ends(values), keys, items, type=wanted, mask=missing)
+            return pa.MapArray.from_arrays(_ends(values), keys, items, type=arrow_type, mask=missing)
         case dt.DateType():
-            return array_of(values, pa.int32()).view(wanted)
+            return array_of(values, pa.int32()).view(arrow_type)
         case dt.TimeType(unit="us" | "ns") | dt.TimestampType():
-            return array_of(values, pa.int64()).view(wanted)
+            return array_of(values, pa.int64()).view(arrow_type)
         case dt.UuidType():
-            return pa.ExtensionArray.from_storage(wanted, array_of(values, pa.binary(16)))
+            return pa.ExtensionArray.from_storage(arrow_type, array_of(values, pa.binary(16)))
         case _:
-            return array_of(values, wanted)
+            return array_of(values, arrow_type)
 
 
 def _ends(values: Sequence[Any]) -> pa.Array:
@@ -240,7 +240,7 @@ def conform_batch(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
-def as_exact_type(array: pa.Array, wanted: pa.DataType) -> pa.Array:
+def as_exact_type(array: pa.Array, target: pa.DataType) -> pa.Array:
     """Convert an array to a type without changing the meaning of its values.
 
     Besides ordinary casts, this turns bytes into Booleans, integers into times and timestamps, text into UUIDs, and
@@ -249,29 +249,29 @@ def as_exact_type(array: pa.Array, wanted: pa.DataType) -> pa.Array:
     Raises:
         pa.ArrowException, ValueError: A value does not fit the type.
     """
-    if array.type.equals(wanted):
+    if array.type.equals(target):
         return array
-    if pa.types.is_null(wanted) and array.null_count == len(array):
+    if pa.types.is_null(target) and array.null_count == len(array):
         return pa.nulls(len(array))  # DuckDB 1.5 returns untyped nulls as int32, and no cast converts that back
     if isinstance(array.type, pa.BaseExtensionType):
-        return as_exact_type(array.storage, wanted)
+        return as_exact_type(array.storage, target)
     is_text = pa.types.is_string(array.type) or pa.types.is_large_string(array.type)
-    if isinstance(wanted, pa.UuidType) and (is_text or pa.types.is_string_view(array.type)):
+    if isinstance(target, pa.UuidType) and (is_text or pa.types.is_string_view(array.type)):
         digits = pc.replace_substring(array.cast(pa.string()), "-", "").fill_null("0" * 32)
         if pc.any(pc.not_equal(pc.binary_length(digits), 32)).as_py():
             raise ValueError("a UUID does not have 32 digits")
         packed = pa.py_buffer(bytes.fromhex("".join(digits.to_pylist())))
         validity = pc.is_valid(array).buffers()[1] if array.null_count else None
         data = pa.Array.from_buffers(pa.binary(16), len(array), [validity, packed])
-        return pa.ExtensionArray.from_storage(wanted, data)
-    if isinstance(wanted, pa.BaseExtensionType):
-        return pa.ExtensionArray.from_storage(wanted, as_exact_type(array, wanted.storage_type))
-    if pa.types.is_boolean(wanted) and pa.types.is_int8(array.type):
+        return pa.ExtensionArray.from_storage(target, data)
+    if isinstance(target, pa.BaseExtensionType):
+        return pa.ExtensionArray.from_storage(target, as_exact_type(array, target.storage_type))
+    if pa.types.is_boolean(target) and pa.types.is_int8(array.type):
         return array.cast(pa.bool_())
-    if pa.types.is_timestamp(wanted) and pa.types.is_timestamp(array.type):
-        zoned = array.view(pa.timestamp(array.type.unit, wanted.tz))
-        return zoned if zoned.type == wanted else zoned.cast(wanted)
-    if can_rebuild(wanted):
-        pairs = zip(children_of(array), child_types(wanted), strict=True)
-        return with_children(array, [as_exact_type(child, type_) for child, type_ in pairs], wanted)
-    return array.cast(wanted)
+    if pa.types.is_timestamp(target) and pa.types.is_timestamp(array.type):
+        zoned = array.view(pa.timestamp(array.type.unit, target.tz))
+        return zoned if zoned.type == target else zoned.cast(target)
+    if can_rebuild(target):
+        pairs = zip(children_of(array), child_types(target), strict=True)
+        return with_children(array, [as_exact_type(child, type_) for child, type_ in pairs], target)
+    return array.cast(target)

@@ -158,18 +158,18 @@ def corrupt_file(
     return CorruptFileError(message, cause="CorruptDataFile", table=table, file=name, field=field, rule=rule)
 
 
-def map_files(look: Callable[[T], R], files: Sequence[T], physical: Iterable[str]) -> list[R]:
+def map_files(function: Callable[[T], R], files: Sequence[T], physical: Iterable[str]) -> list[R]:
     """Apply a function to each file and return the results in order. Remote files are processed in parallel.
 
     Args:
-        look: The function.
+        function: The function.
         files: The files.
         physical: The physical paths of the files.
     """
     if all(map(is_local, physical)):
-        return [look(file) for file in files]
+        return [function(file) for file in files]
     results = []
-    with phase("looking at files", len(files), "files") as advance, read_ahead(look, files) as read:
+    with phase("opening files", len(files), "files") as advance, read_ahead(function, files) as read:
         for file in files:
             results.append(read(file))
             advance(1)
@@ -433,13 +433,13 @@ def with_canonical_geometries(
     def canonical(array: pa.Array) -> pa.Array:
         return array_of([None if v is None else canonical_wkb(v) for v in array.to_pylist()], pa.binary())
 
-    found = set(geometries(fields, sources))
+    places = set(geometries(fields, sources))
     for source in sources:
-        if not isinstance(source, FileColumn) or not any(path[0] == source.place for path in found):
+        if not isinstance(source, FileColumn) or not any(path[0] == source.place for path in places):
             continue
         place = source.place
         try:
-            column = _mapped(rows.column(place).combine_chunks(), (place,), found, canonical)
+            column = _mapped(rows.column(place).combine_chunks(), (place,), places, canonical)
         except ValueError as error:
             reason = f"Cannot read file: a geometry is not well-known binary: {error}; restore it"
             raise corrupt_file(reason, file, table=table, field=source.physical.name, rule="frontier F1.7") from error
@@ -448,14 +448,14 @@ def with_canonical_geometries(
 
 
 def _mapped(
-    array: pa.Array, place: tuple[int, ...], chosen: set[tuple[int, ...]], change: Callable[[pa.Array], pa.Array]
+    array: pa.Array, place: tuple[int, ...], places: set[tuple[int, ...]], change: Callable[[pa.Array], pa.Array]
 ) -> pa.Array:
     """Return `array` with the columns at the chosen places replaced by the result of `change`."""
-    if place in chosen:
+    if place in places:
         return change(array)
-    if not any(path[: len(place)] == place for path in chosen):
+    if not any(path[: len(place)] == place for path in places):
         return array
-    parts = [_mapped(child, (*place, i), chosen, change) for i, child in enumerate(children_of(array))]
+    parts = [_mapped(child, (*place, i), places, change) for i, child in enumerate(children_of(array))]
     type_ = nested_type(array.type, [part.type for part in parts])
     if pa.types.is_struct(type_):  # files may differ in nullability, and their rows are read under one schema
         type_ = pa.struct([field.with_nullable(True) for field in type_])

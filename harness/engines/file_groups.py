@@ -129,7 +129,7 @@ class OpenedFiles:
 
     @staticmethod
     def from_forms(forms: Sequence[FileForm], rows: Sequence[int | None]) -> OpenedFiles:
-        """Collect the forms and row counts of files, given one of each per file."""
+        """Collect the forms and row counts of files. Both arguments have one entry per file."""
         counts = np.array([UNKNOWN if count is None else count for count in rows], np.int64)
         distinct = {id(form): form for form in forms}
         if len(distinct) == 1:  # hashing a form takes 0.2 µs per column of its schema
@@ -314,8 +314,8 @@ def _group_places(files: ScanFiles, numbers: Indices, opened: OpenedFiles) -> li
     partition = files.partition[numbers].tolist()
     columns = {place: frozenset(files.constants[place]) for place in set(partition)}
     parts: dict[tuple[int, int, frozenset[int]], list[int]] = {}
-    alike = zip(opened.form.tolist(), files.split[numbers].tolist(), map(columns.__getitem__, partition), strict=True)
-    for place, key in enumerate(alike):
+    keys = zip(opened.form.tolist(), files.split[numbers].tolist(), map(columns.__getitem__, partition), strict=True)
+    for place, key in enumerate(keys):
         parts.setdefault(key, []).append(place)
     return [np.array(places) for places in parts.values()]
 
@@ -380,23 +380,23 @@ def check_partition_values(
         f"WHERE row_group_id = 0 AND path_in_schema IN ({listed})"
     ).fetchall()
     for name, low, high, nulls, values in rows:
-        wanted = checked[name]
-        value = constants[wanted.id]
-        if _contradicts(connection, wanted, value, low, high, nulls, values):
+        field = checked[name]
+        value = constants[field.id]
+        if _contradicts(connection, field, value, low, high, nulls, values):
             raise SchemaMismatchError(
-                f"Cannot read column {wanted.name!r}: the file's partition value is {value!r}, but its first rows "
+                f"Cannot read column {field.name!r}: the file's partition value is {value!r}, but its first rows "
                 f"contain {low!r} to {high!r}; its field ids may belong to another table",
                 cause="PartitionValueConflict",
                 table=table,
                 file=str(file),
-                field=wanted.name,
+                field=field.name,
                 rule="iceberg 5.3",
             )
 
 
 def _contradicts(
     connection: duckdb.DuckDBPyConnection,
-    wanted: dt.Field,
+    field: dt.Field,
     value: Any,
     low: str | None,
     high: str | None,
@@ -409,7 +409,7 @@ def _contradicts(
         return nulls == 0 and values > 0
     if low is None or high is None or low == high == str(value):
         return False
-    kind, literal = sqltext.type_name(wanted.type), sqltext.literal(value, wanted.type)
+    kind, literal = sqltext.type_name(field.type), sqltext.literal(value, field.type)
     bounds = [f"TRY_CAST({sqltext.text(text)} AS {kind})" for text in (low, high)]
     ((outside,),) = connection.execute(f"SELECT {literal} < {bounds[0]} OR {literal} > {bounds[1]}").fetchall()
     return bool(outside)

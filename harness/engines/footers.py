@@ -200,11 +200,12 @@ def _read(files: DuckDBFiles, physical: tuple[PhysicalPath, ...]) -> dict[Physic
         _schemas.clear()
     schemas.update(learnt)
     _schemas.update(learnt)
-    found = {}
+    footers_by_path = {}
     for path, footer in checked.items():
-        columns, shown, foreign = schemas[footer.schema]
-        found[path] = Footer(columns, footer.rows, footer.metadata, shown, foreign, BROTLI in footer.codecs)
-    return found
+        columns, duckdb_types, foreign = schemas[footer.schema]
+        is_brotli = BROTLI in footer.codecs
+        footers_by_path[path] = Footer(columns, footer.rows, footer.metadata, duckdb_types, foreign, is_brotli)
+    return footers_by_path
 
 
 _KnownSchema: TypeAlias = tuple[PhysicalSchema, tuple[str, ...] | None, bool]
@@ -219,7 +220,7 @@ def _checked_footers(files: DuckDBFiles, physical: Sequence[PhysicalPath]) -> di
 
     Remote files are read in parallel.
     """
-    found: dict[PhysicalPath, CheckedFooter] = {}
+    footers_by_path: dict[PhysicalPath, CheckedFooter] = {}
     schemas: dict[bytes, None] = {}
     with phase("reading footers", len(physical), "files") as advance:
         for path, end in _ends(files, physical):
@@ -228,11 +229,11 @@ def _checked_footers(files: DuckDBFiles, physical: Sequence[PhysicalPath]) -> di
             except Contradiction as error:
                 raise corrupt_file(f"{error}; restore the file", path) from error
             if footer is not None:
-                found[path] = footer
+                footers_by_path[path] = footer
                 if len(schemas) < MOST_TRIED:
                     schemas[footer.schema] = None
             advance(1)
-    return found
+    return footers_by_path
 
 
 def _checked_footer(
@@ -279,8 +280,8 @@ def _ends(files: DuckDBFiles, physical: Sequence[PhysicalPath]) -> Iterator[tupl
 
 def _whole_footer(end: Callable[[int], bytes], length: int) -> bytes:
     """Return the end of a file: `length` bytes, or more if the footer is longer."""
-    found = end(length)
-    return end(tail_length(found)) if tail_length(found) > len(found) else found
+    data = end(length)
+    return end(tail_length(data)) if tail_length(data) > len(data) else data
 
 
 _REMOTE_BYTES = 1 << 14
@@ -311,21 +312,21 @@ def _parsed_by_duckdb(files: DuckDBFiles, physical: Sequence[PhysicalPath]) -> d
     columns = ", ".join(["file_name", *ELEMENT_COLUMNS, "duckdb_type"])
     query = f"SELECT {columns} FROM parquet_schema({files.listed(physical)})"
     rows = files.connection.execute(query).fetchall()
-    found = physical_schemas(row[:-1] for row in rows)
+    schemas = physical_schemas(row[:-1] for row in rows)
     types: dict[str, list[str | None]] = {}
     for name, *_, type_ in rows:
         types.setdefault(name, []).append(type_)
     names = {path: files.name(path) for path in physical}
-    return {path: (found[name], _duckdb_types(found[name], types[name]), False) for path, name in names.items()}
+    return {path: (schemas[name], _duckdb_types(schemas[name], types[name]), False) for path, name in names.items()}
 
 
 def _duckdb_types(columns: PhysicalSchema, types: Sequence[str | None]) -> tuple[str, ...] | None:
     """Return DuckDB's types of the columns, or None if they are uncertain: for nested, binary, or renamed columns."""
-    known = tuple(type_ for type_ in types[1:] if type_ is not None)
-    if len(known) != len(columns) or not all(isinstance(f.type, _PLAIN) for f in columns):
+    complete = tuple(type_ for type_ in types[1:] if type_ is not None)
+    if len(complete) != len(columns) or not all(isinstance(f.type, _PLAIN) for f in columns):
         return None
     names = {f.name.casefold() for f in columns}
-    return known if len(names) == len(columns) and "" not in names else None
+    return complete if len(names) == len(columns) and "" not in names else None
 
 
 _PLAIN = (dt.BooleanType, dt.DateType, dt.DecimalType, dt.FloatType, dt.IntegerType, dt.StringType, dt.TimestampType)

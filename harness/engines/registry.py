@@ -64,7 +64,7 @@ class Engine:
 
 
 GROUP = "harness.engines"
-"""The entry point group in which packages register engines."""
+"""The entry point group for engines of packages."""
 _BUILT_IN = {
     "duckdb": ("harness.engines.duckdb.engine", "duckdb", "duckdb"),
     "spark": ("harness.engines.spark.engine", "pyspark", "'lakeharness[spark]'"),
@@ -139,8 +139,8 @@ def registered_engines() -> dict[str, EntryPoint]:
     """Return the entry points of engines from other packages by name, except for names that built-in engines use."""
     from importlib.metadata import entry_points  # takes 10 ms, which reads by built-in engines do not need to spend
 
-    found = {point.name: point for point in entry_points(group=GROUP)}
-    return {name: found[name] for name in sorted(found) if name not in _BUILT_IN}
+    points = {point.name: point for point in entry_points(group=GROUP)}
+    return {name: points[name] for name in sorted(points) if name not in _BUILT_IN}
 
 
 BATCH_ROWS = 65_536

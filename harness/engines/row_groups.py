@@ -148,11 +148,11 @@ def _items(data: bytes, at: int, read: Callable[[int], tuple[T, int]]) -> list[T
     count, at = data[at] >> 4, at + 1
     if count == 0x0F:
         count, at = read_varint(data, at)
-    found = []
+    items = []
     for _ in range(count):
         item, at = read(at)
-        found.append(item)
-    return found
+        items.append(item)
+    return items
 
 
 def _text(data: bytes, at: int) -> tuple[bytes, int]:
@@ -215,9 +215,9 @@ def row_groups(plan: PlannedScan, paths: Sequence[str]) -> dict[str, RowGroups]:
 
     The result is empty if a footer cannot be read: a read of the file reports the error.
     """
-    wanted = set(paths)
+    selected = set(paths)
     rows = plan.files.select(["path", "physical", "format", "partition"]).to_pylist()
-    files = {row["physical"]: row for row in rows if row["format"] == "parquet" and row["path"] in wanted}
+    files = {row["physical"]: row for row in rows if row["format"] == "parquet" and row["path"] in selected}
     access = DuckDBFiles(cursor(), plan.storage)
     names = [FileName(row["path"], physical) for physical, row in files.items()]
     said_of = f"type, stats_min_value, stats_max_value, stats_null_count, {_INDEX}"
@@ -226,14 +226,14 @@ def row_groups(plan: PlannedScan, paths: Sequence[str]) -> dict[str, RowGroups]:
         footers = read_footers(access, names, table=plan.table)
         opened = [path for path in files if not footers[path].foreign]
         text = f"SELECT {columns} FROM parquet_metadata({access.listed(opened)}) ORDER BY ALL"
-        found = access.connection.execute(text).fetchall() if opened else []
+        rows_of_chunks = access.connection.execute(text).fetchall() if opened else []
     except (duckdb.Error, HarnessError):
         return {}
     sizes: dict[str, dict[int, int]] = {}
     chunks: dict[str, dict[tuple[int, str], Any]] = {}
-    for file, group, size, column, *said in found:
+    for file, group, size, column, *chunk in rows_of_chunks:
         sizes.setdefault(file, {})[group] = size
-        chunks.setdefault(file, {})[group, column] = tuple(said)
+        chunks.setdefault(file, {})[group, column] = tuple(chunk)
 
     @cache
     def source_of(schema: int, partition: int) -> Callable[[dt.Field], ColumnSource]:
@@ -323,10 +323,10 @@ def column_chunks(plan: PlannedScan, physical: Sequence[PhysicalPath]) -> dict[P
         parts = [column_chunks(plan, [path]) for path in physical] if len(physical) > 1 else []
         return {path: chunks for part in parts for path, chunks in part.items()}
     paths = {access.name(path): path for path in physical}
-    found: dict[PhysicalPath, list[ColumnChunk]] = {}
+    chunks_by_path: dict[PhysicalPath, list[ColumnChunk]] = {}
     for file, *chunk in rows:
-        found.setdefault(paths[file], []).append(ColumnChunk(*chunk))
-    return found
+        chunks_by_path.setdefault(paths[file], []).append(ColumnChunk(*chunk))
+    return chunks_by_path
 
 
 _SIZE, _CHECKSUM = 3 << 4 | 5, 4 << 4 | 5
@@ -355,8 +355,8 @@ def damaged_pages(chunk: bytes) -> Iterator[int]:
         if end > len(chunk) or end < start:
             yield at
             return
-        said = header.get(_CHECKSUM)
-        if said is not None and zlib.crc32(memoryview(chunk)[start:end]) != said & 0xFFFFFFFF:
+        checksum = header.get(_CHECKSUM)
+        if checksum is not None and zlib.crc32(memoryview(chunk)[start:end]) != checksum & 0xFFFFFFFF:
             yield at
         at = end
 

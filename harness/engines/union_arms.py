@@ -309,7 +309,7 @@ def _certain_rows(plan: PlannedScan, start: int, end: int, opener: FileOpener) -
 _MOST_ROWS = 1_000_000
 """The most rows that the deletes of a merged set may have: beyond this, a hash table costs more than bounds save."""
 _MOST_WORK = 1_000_000
-"""The most deletes, summed over all sets of a plan, for which merging is tried."""
+"""The most deletes, summed over all sets of a plan. With more, merging is not tried."""
 
 
 def with_merged_scopes(plan: PlannedScan) -> PlannedScan:
@@ -473,7 +473,7 @@ def deleted_keys(plan: PlannedScan, key_set: KeySet, files: ScanFiles, group: Fi
 
 
 def _has_value(wanted: dt.Field, source: ColumnSource) -> bool:
-    """Return whether `source` provides a value for the single key below `wanted`."""
+    """Return whether `source` provides a value for the single key in the field `wanted`."""
     below = dt.children(wanted.type)
     match source:
         case PartitionValue():

@@ -8,11 +8,11 @@ The last bits depend on the engine in four cases:
   on the engine, its version, and the plan. Three rows of 0.05 give 0.05 or 0.049999999999999996.
 - Sums, averages, and statistics of floating-point numbers, which depend on the order of rows.
 - Powers, logarithms, and trigonometric functions, which each engine's library rounds in its own way.
-- Differences of such numbers, which keep the absolute error even if the difference is small.
+- Differences of these numbers. They keep the absolute error of their operands even if the difference is small.
 
-Such a number reaches a result column through arithmetic, CASE, functions like greatest, aggregates, derived tables,
+An inexact number reaches a result column through arithmetic, CASE, functions like greatest, aggregates, derived tables,
 CTEs, subqueries, and set operations. Numbers that are compared, rounded, or cast to text or decimal get no allowance,
-because a last bit may decide about a row or a digit. Queries that cannot be analyzed get none either.
+because the last bit may decide about a row or a digit. Queries that cannot be analyzed get no allowances.
 """
 
 from __future__ import annotations
@@ -115,7 +115,7 @@ def allowances(query: str, tables: Mapping[str, Schema], dialect: str = "duckdb"
 
 @dataclass(slots=True)
 class _ColumnReading:
-    """Follows columns through nested queries and caches the output columns of each query.
+    """An analyzer that follows columns through nested queries and caches the output columns of each query.
 
     Attributes:
         floats: Floating-point columns as pairs of table and column name, in lower case.
@@ -177,7 +177,7 @@ class _ColumnReading:
 
 
 def _computed(node: exp.Expr, inner: _Result) -> _Result:
-    """Return the properties of a function or operator from the combined properties of its arguments."""
+    """Return the properties of a function or operator, given the combined properties of its arguments."""
     name = node.name.lower() if isinstance(node, exp.Anonymous) else node.key
     is_average = isinstance(node, exp.Avg) or (isinstance(node, exp.Anonymous) and name == "mean")
     if isinstance(node, exp.Func) and name.startswith(_STATISTICS):

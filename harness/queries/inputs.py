@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 from harness.errors import RequestError, UnsupportedError
 from harness.metadata.model.schema import Field, OpaqueType, Schema
 from harness.metadata.planned_scan import PlannedScan
-from harness.queries.plain import Rewritten, TableReference, may_name_moments
+from harness.queries.plain import Rewritten, TableReference, may_time_travel
 from harness.snapshot import Snapshot
 from harness.storage.paths import SCHEME, expanded, is_local, is_path, local_path
 from harness.storage.records import dataclass
@@ -28,7 +28,7 @@ def _to_arrow(name: str, value: object) -> pa.Table | None:
     """Return the rows of a data frame, or None if the value is a table, a snapshot, or a location.
 
     Raises:
-        RequestError: The value is none of these.
+        RequestError: The value is none of these four.
     """
     if isinstance(value, Snapshot | Table | str | os.PathLike):
         return None
@@ -73,7 +73,10 @@ def snapshot_of(
 
 
 def schema_of(name: str, value: object) -> Schema:
-    """Return the columns of a query's input, without types if it is a data frame. Raises as the query would."""
+    """Return the columns of a query's input, without types if it is a data frame.
+
+    Raises the same errors as the query.
+    """
     frame = _to_arrow(name, value)
     return snapshot_of(cast("Table", value)).schema if frame is None else _untyped_schema(frame.column_names)
 
@@ -92,7 +95,7 @@ class _LazyMapping(Mapping[str, _T]):
 
     @property
     def computed(self) -> Mapping[str, _T]:
-        """The values that were accessed."""
+        """The values that were created so far."""
         return self._computed
 
     def __getitem__(self, name: str) -> _T:
@@ -117,9 +120,9 @@ def _at_moments(
 ) -> tuple[str, dict[str, Snapshot]]:
     """Return the query without time travel clauses, and the tables that the clauses selected, by their new names.
 
-    `fixed` has the names that are bound to snapshots.
+    `fixed` contains the names that are bound to snapshots, which must not have a time travel clause.
     """
-    if not may_name_moments(query):
+    if not may_time_travel(query):
         return query, {}
     from harness.queries.rewrite import bound_name, parse_statement
     from harness.queries.time_travel import pin
@@ -141,7 +144,7 @@ def _at_moments(
 def plan_reference(
     reference: TableReference, snapshot: Snapshot, connection: duckdb.DuckDBPyConnection | None = None
 ) -> PlannedScan:
-    """Return the plan of a table at one place in a query. Raises as `Snapshot.plan`.
+    """Return the plan of a table at one place in a query. Raises the same errors as `Snapshot.plan`.
 
     Args:
         reference: The place in the query.
@@ -164,7 +167,7 @@ class MetadataTables:
     _opened: dict[tuple[str, str], MetadataTable] = field(default_factory=dict)
 
     def columns(self, table: str, name: str) -> Schema | None:
-        """Return the columns of a metadata table of `table`, or None if it has no metadata table of that name."""
+        """Return the columns of a metadata table of `table`, or None if there is no metadata table called `name`."""
         snapshot = self.snapshots.get(table)
         from harness.metadata.tables.reading import is_metadata_table  # most queries name no metadata table
 
@@ -203,7 +206,7 @@ class Inputs:
 
     @classmethod
     def for_query(cls, query: str, dialect: str, tables: Mapping[str, object], **options: Any) -> Inputs:
-        """Return the inputs of a query, including tables named by location. Raises as `harness.sql`.
+        """Return the inputs of a query, including tables named by location. Raises the same errors as `harness.sql`.
 
         Args:
             query: The query.

@@ -1,7 +1,7 @@
 """The output columns of nested queries: their names, the queries that use them, and their source columns.
 
-With these, a condition on a result can be turned into a condition on its sources. Conditions only pass through
-unchanged columns, and through queries that drop the same rows before and after (`keeps_rows`).
+This information turns a condition on a result into a condition on its sources. A condition can only be moved through
+columns that a query passes unchanged, and through queries that may filter before or after (`keeps_rows`).
 """
 
 from __future__ import annotations
@@ -46,12 +46,12 @@ class OutputColumns:
         return names if is_known else None
 
     def types(self, node: exp.Expr) -> Mapping[str, str | None] | None:
-        """Return the columns as `names` does, in lower case, with their types as from `type_of`."""
+        """Return the types of a query's or source's columns by lower-case name, or None as for `names`."""
         names, columns = self.names(node), self._columns(node)
         return None if names is None else {n.casefold(): t for n, (_, t) in zip(names, columns or (), strict=True)}
 
     def type_of(self, query: exp.Expr, position: int) -> str | None:
-        """Return the type of a column by position, or None if it is not the type of a bound table's column."""
+        """Return the type of a column by position, or None unless it is an unchanged column of a bound table."""
         columns = self._columns(query) or ()
         return columns[position][1] if position < len(columns) else None
 
@@ -75,7 +75,10 @@ class OutputColumns:
                 left, right = self._columns(node.this), self._columns(node.expression)
                 if left is None or right is None or len(left) != len(right):
                     return None if left is None else [(name, None) for name, _ in left]
-                return [(n, own if own == other else None) for (n, own), (_, other) in zip(left, right, strict=True)]
+                return [
+                    (name, left_type if left_type == right_type else None)
+                    for (name, left_type), (_, right_type) in zip(left, right, strict=True)
+                ]
             case exp.Select() if is_bare_star(node):
                 source = node.args.get("from_")
                 is_alone = source is not None and not node.args.get("joins") and not source.this.args.get("joins")
@@ -101,21 +104,21 @@ class OutputColumns:
             return None
         clause = query.args.get("from_")
         sources = [] if clause is None else [clause.this, *(join.this for join in query.args.get("joins") or ())]
-        known = [(source.alias_or_name.casefold(), self.types(source) or {}) for source in sources]
+        types_by_source = [(source.alias_or_name.casefold(), self.types(source) or {}) for source in sources]
         columns: list[tuple[str | None, str | None]] = []
         for item in query.expressions:
             column, types = item.unalias(), []
             if type(column) is exp.Column and len(column.parts) <= 2:
-                own = [each for name, each in known if column.table.casefold() in ("", name)]
-                types = [each[column.name.casefold()] for each in own if column.name.casefold() in each]
+                candidates = [each for name, each in types_by_source if column.table.casefold() in ("", name)]
+                types = [each[column.name.casefold()] for each in candidates if column.name.casefold() in each]
             name = str(item.alias_or_name) if isinstance(item, exp.Alias | exp.Column) else None
             columns.append((name, types[0] if len(types) == 1 else None))
         return columns
 
     def use_of(self, query: exp.Query) -> exp.Expr | None:
-        """Return the only place that uses a query's result: a set operation, or a table or subquery in FROM.
+        """Return the only place that uses a query's result, or None if there is no such place or several.
 
-        Else None.
+        The place is a set operation, or a table or subquery in FROM.
         """
         parent = query.parent
         while isinstance(parent, exp.Subquery) and isinstance(parent.parent, exp.SetOperation) and keeps_rows(parent):
@@ -126,14 +129,14 @@ class OutputColumns:
             case exp.Subquery() if isinstance(parent.parent, exp.From | exp.Join):
                 return parent
             case exp.CTE() if not (parent.parent is not None and parent.parent.args.get("recursive")):
-                found = self._tables.get(parent.alias.casefold(), [])
-                is_only = self._only(parent.alias) is parent and len(found) == 1 and id(found[0]) not in self._schemas
-                return found[0] if is_only and not found[0].db else None
+                uses = self._tables.get(parent.alias.casefold(), [])
+                is_only = self._only(parent.alias) is parent and len(uses) == 1 and id(uses[0]) not in self._schemas
+                return uses[0] if is_only and not uses[0].db else None
             case _:
                 return None
 
     def _cte_of(self, table: exp.Table) -> exp.CTE | None:
-        """Return the CTE that a table name means, or None for no CTE, or for a CTE inside itself."""
+        """Return the CTE to which a table name refers, or None if there is none or the name is inside that CTE."""
         cte = self._only(table.name)
         node: exp.Expr | None = table
         while node is not None and node is not cte:
@@ -141,12 +144,12 @@ class OutputColumns:
         return cte if node is None else None
 
     def _only(self, name: str) -> exp.CTE | None:
-        found = self._ctes.get(name.casefold(), [])
-        return found[0] if len(found) == 1 else None
+        ctes = self._ctes.get(name.casefold(), [])
+        return ctes[0] if len(ctes) == 1 else None
 
 
 def keeps_rows(query: exp.Query) -> bool:
-    """Return whether a filter on passed columns may run before the query instead of after it.
+    """Return whether a filter on passed columns has the same result before the query as after it.
 
     This holds if each result row depends only on source rows that have the same values in these columns.
     """
@@ -188,7 +191,7 @@ class SourceColumns:
         select: The SELECT.
         sources: The sources in FROM, from the left.
         columns: For each source, the column names in lower case with the types of tables' columns, or None if unknown.
-        hiding: Table aliases. An unqualified name means a table with this alias before it means a column.
+        hiding: Table aliases. An unqualified name refers to the table with this alias before it refers to a column.
     """
 
     select: exp.Select
@@ -198,7 +201,7 @@ class SourceColumns:
     _resolved: dict[tuple[str, ...], tuple[int, Sequence[str]] | None] = field(default_factory=dict, compare=False)
 
     def path(self, names: Sequence[str], position: int) -> Sequence[str] | None:
-        """Return the path inside a source that a qualified name means, or None if the name is ambiguous or unknown."""
+        """Return the path inside a source to which a qualified name refers, or None if ambiguous or unknown."""
         columns, first = self.columns[position], names[0].casefold()
         if columns is None:
             return None
@@ -225,41 +228,45 @@ class SourceColumns:
         return any(self.may_have(i, name.casefold()) for i in range(len(self.sources)))
 
     def place_of(self, column: exp.Column) -> tuple[int, str] | None:
-        """Return the position of a column's source and the column's name there.
+        """Return the position of a column's source, and the column's name in that source.
 
-        None if unknown, or if it is a nested field.
+        The result is None if the source is unknown, or if the column is a nested field.
         """
         index, path = self._resolve(column) or (0, ())
         return (index, path[0].casefold()) if len(path) == 1 else None
 
     def index_of(self, column: exp.Column) -> int | None:
         """Return the position of a column's source, or None if unknown."""
-        found = self._resolve(column)
-        return None if found is None else found[0]
+        resolved = self._resolve(column)
+        return None if resolved is None else resolved[0]
 
     def _resolve(self, column: exp.Column) -> tuple[int, Sequence[str]] | None:
         names = tuple(part.name for part in column.parts)
         if names not in self._resolved:
-            found = ((i, path) for i in range(len(self.sources)) if (path := self.path(names, i)) is not None)
-            self._resolved[names] = next(found, None)
+            candidates = ((i, path) for i in range(len(self.sources)) if (path := self.path(names, i)) is not None)
+            self._resolved[names] = next(candidates, None)
         return self._resolved[names]
 
 
 def _is_attached_by(source: JoinedSource, name: str) -> bool:
-    """Return whether a source is joined by USING on this name, so that the name means the column on the left."""
+    """Return whether a source is joined by USING on this name. The name then means the column on the left."""
     return name in source.using and source.join is not None and source.join.side in ("", "LEFT")
 
 
 class EqualColumns:
-    """Columns that are equal in all joined rows that can contribute to a SELECT's result through one source."""
+    """Groups of columns with equal values, for one source of a SELECT.
+
+    The columns of a group are equal in every joined row through which a row of the source contributes to the result.
+    """
 
     def __init__(self, scope: SourceColumns, position: int, conditions_: Iterable[exp.Expr]) -> None:
-        """Collect equal columns.
+        """Collect groups of equal columns.
 
         Args:
             scope: The sources of the SELECT.
             position: The position of the source.
-            conditions_: Conditions that are true for all of these combinations.
+            conditions_: Conditions that are true for every joined row through which the source contributes to the
+                result.
         """
         self._scope = scope
         self._position = position
@@ -279,7 +286,10 @@ class EqualColumns:
             self._classes.append({first, second}.union(*joined))
 
     def own_column(self, column: exp.Column) -> tuple[str, exp.DType | None] | None:
-        """Return the source's column that equals a column of another source, and the type to cast it to, or None."""
+        """Return the column of this source that equals a column of another source, or None.
+
+        The second item of the result is the type to which the column must be cast, None for no cast.
+        """
         place = self._scope.place_of(column) if self._classes else None
         if place is None:
             return None
@@ -290,20 +300,20 @@ class EqualColumns:
         )
 
     def _comparable_type(self, name: str, place: tuple[int, str]) -> tuple[exp.DType | None] | None:
-        """Return the type to cast a column to as a 1-tuple, or None if equal values may still differ.
+        """Return the type to which a column must be cast, as a 1-tuple, or None if equality is not exact.
 
-        Floats have two zeros, and other types are cast for comparison.
+        Equality is not exact for floats, which have two equal zeros, and for types that are cast before a comparison.
         """
-        own, other = ((self._scope.columns[i] or {}).get(n) for i, n in ((self._position, name), place))
-        if own is None or other is None or own in _INEXACT:
+        own_type, other_type = ((self._scope.columns[i] or {}).get(n) for i, n in ((self._position, name), place))
+        if own_type is None or other_type is None or own_type in _INEXACT:
             return None
-        if own == other:
+        if own_type == other_type:
             return (None,)
-        if own not in _WHOLE_NUMBERS or other not in _WHOLE_NUMBERS:
+        if own_type not in _WHOLE_NUMBERS or other_type not in _WHOLE_NUMBERS:
             return None
         # An integer keeps its value in a wider type. A literal must not become a value of the narrower type.
         widths = list(_WHOLE_NUMBERS)
-        return (None if widths.index(own) > widths.index(other) else _WHOLE_NUMBERS[other],)
+        return (None if widths.index(own_type) > widths.index(other_type) else _WHOLE_NUMBERS[other_type],)
 
 
 def is_equality(condition: exp.Expr) -> bool:
@@ -344,7 +354,7 @@ _NULL_IF_EITHER = {
 
 
 def null_rejecting_sources(condition: exp.Expr, index_of: IndexOf) -> frozenset[int]:
-    """Return the sources whose nulls make a condition not true.
+    """Return the sources whose nulls prevent a condition from being true.
 
     A source counts if the condition is never true while all columns of that source are null.
     """
@@ -368,7 +378,7 @@ def null_rejecting_sources(condition: exp.Expr, index_of: IndexOf) -> frozenset[
 
 
 def _null_with(node: exp.Expr, index_of: IndexOf) -> frozenset[int]:
-    """Return the sources whose nulls make an expression null. Unknown expressions have none."""
+    """Return the sources whose nulls make an expression null. For an unknown expression, the result is empty."""
     kind = type(node)
     if isinstance(node, exp.Column):
         index = index_of(node)
@@ -388,9 +398,9 @@ class JoinedSource:
 
     Attributes:
         node: The source.
-        join: The join that adds the source, or None for the first one.
-        side: Which rows the join fills with nulls without a condition that drops them. LEFT means rows of this source.
-            Empty means none.
+        join: The join that adds the source, or None for the first source.
+        side: The side of the outer join, as in SQL, unless a condition drops the rows that the join fills with nulls.
+            LEFT fills this source with nulls. Empty for an inner join.
     """
 
     node: exp.Expr
@@ -404,19 +414,19 @@ class JoinedSource:
 
     @property
     def on(self) -> exp.Expr | None:
-        """The condition of ON, or None."""
+        """The condition in ON, or None."""
         return self.join.args.get("on") if self.join is not None else None
 
     @property
     def kind(self) -> str:
-        """SEMI, ANTI, or another word before JOIN."""
+        """The kind of the join: SEMI, ANTI, or another word before JOIN."""
         return self.join.kind if self.join is not None else ""
 
     @property
     def is_after_comma(self) -> bool:
         """True if a comma precedes the source.
 
-        A comma binds weaker than JOIN: `a, b RIGHT JOIN c` fills b with nulls.
+        A comma binds less tightly than JOIN: `a, b RIGHT JOIN c` fills only b with nulls.
         """
         join = self.join
         return join is not None and not any(join.args.get(key) for key in ("on", "using", "kind", "side", "method"))
@@ -463,9 +473,10 @@ _JOIN = {"this", "side", "kind", "method", "on", "using"}
 
 
 def simplify_joins(select: exp.Select, sources: Sequence[JoinedSource], index_of: IndexOf) -> list[JoinedSource]:
-    """Return the sources with fewer outer joins.
+    """Return the sources with as few outer joins as possible.
 
-    An outer join is not needed if a condition, which no nulls satisfy, drops the rows that the join fills.
+    An outer join becomes an inner join if a condition, which is never true for nulls, drops the rows that the join
+    fills.
     """
     simplified = list(sources)
     if not any(s.side for s in simplified):
@@ -491,7 +502,7 @@ def simplify_joins(select: exp.Select, sources: Sequence[JoinedSource], index_of
 
 
 def conditions(select: exp.Select, sources: Sequence[JoinedSource], position: int) -> Iterator[exp.Expr]:
-    """Yield conditions that all joined rows must satisfy for a row of the source to contribute to the result."""
+    """Yield the conditions that a joined row must satisfy to contribute a row of the source to the result."""
     if is_preserved(sources, position, len(sources)):
         yield from conditions_of(select, "where")
     for index, source in enumerate(sources):
@@ -507,12 +518,12 @@ def conditions_of(select: exp.Select, clause: str) -> Iterator[exp.Expr]:
 
 
 def filtering_sources(sources: Sequence[JoinedSource], position: int) -> frozenset[int]:
-    """Return the sources to the left of a left join: a row of this source needs a row of these to appear.
+    """Return the sources that must have a matching row for a row of this source to matter.
 
-    They must not depend on this source.
+    For the right side of a left join, these are the sources on the left. Sources that depend on this one do not count.
     """
-    own = sources[position]
-    is_joined = own.side == "LEFT" or (own.side == "" and own.kind in ("SEMI", "ANTI"))
+    source = sources[position]
+    is_joined = source.side == "LEFT" or (source.side == "" and source.kind in ("SEMI", "ANTI"))
     if is_joined and all(s.side in ("", "LEFT") for s in sources[position + 1 :]):
         return frozenset(range(position))
     for index in range(position + 1, len(sources)):
@@ -523,17 +534,17 @@ def filtering_sources(sources: Sequence[JoinedSource], position: int) -> frozens
 
 
 def is_preserved(sources: Sequence[JoinedSource], position: int, end: int) -> bool:
-    """Return whether joining the sources before `end` yields only existing rows of this source.
+    """Return whether the join of the sources before `end` contains only existing rows of this source.
 
     No outer join may fill this source's columns with nulls.
     """
-    own = sources[position]
-    is_visible = own.side in ("", "RIGHT") and own.kind not in ("SEMI", "ANTI")
+    source = sources[position]
+    is_visible = source.side in ("", "RIGHT") and source.kind not in ("SEMI", "ANTI")
     return is_visible and all(s.side in ("", "LEFT") for s in sources[position + 1 : end])
 
 
 def applies_to_rows(sources: Sequence[JoinedSource], index: int, position: int) -> bool:
-    """Return whether rows of a source that fail the ON or USING condition of source `index` cannot matter."""
+    """Return whether rows of a source that fail the ON or USING condition of source `index` have no effect."""
     join = sources[index]
     if position > index or join.side == "FULL":
         return False

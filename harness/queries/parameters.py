@@ -20,7 +20,7 @@ _PARAMETER_MESSAGE = re.compile(r"(following|excess|prepared)\b.*parameter|Param
 
 
 def numbered(query: str, dialect: str) -> str:
-    """Replace each `?` by `$1`, `$2`, …, so that a parameter keeps its value if its text is moved."""
+    """Replace each `?` by `$1`, `$2`, …, so that a parameter keeps its value when its text is moved."""
     if dialect != "duckdb":
         return query
     from harness.metadata.filters.literals import sqlglot_dialect

@@ -29,12 +29,12 @@ class TableReference:
         view: The name of the view that replaces the table. The caller creates the view.
         table: The name of the bound table.
         where: A filter for the table's schema, or None.
-        columns: All columns that the query may use, or None if it may use any.
+        columns: All columns that the query may use, or None if it may use any column.
         put: The text in the rewritten query, with an alias if the user gave none.
         original: The user's text that `put` replaces.
         aliased: True if an alias follows, as a subquery requires.
         metadata: The name of the metadata table that is read, or None for the table itself.
-        enough: The number of rows that suffice, whichever they are, or None if the query needs all rows.
+        enough: The number of rows that suffice, whichever rows they are, or None if the query needs all rows.
     """
 
     view: str
@@ -57,11 +57,11 @@ class Rewritten:
 
     @property
     def originals(self) -> dict[str, str]:
-        """The user's text by the text that replaces it."""
+        """The user's texts, by the text that replaces each of them."""
         return {reference.put: reference.original for reference in self.references}
 
     def as_written(self, text: str) -> str:
-        """Return a part of the query with the user's text."""
+        """Return a part of the rewritten query with its replacements undone."""
         for put, original in self.originals.items():
             text = text.replace(put, original)
         return text
@@ -129,7 +129,7 @@ def rewrite_plain(
         return None
 
 
-def may_name_moments(query: str) -> bool:
+def may_time_travel(query: str) -> bool:
     """Return whether a query may contain a time travel clause, see `harness.queries.time_travel`."""
     return _MOMENT.search(query) is not None
 

@@ -55,7 +55,7 @@ def references_now(tree: exp.Expr) -> bool:
 
 
 def lower_bound(condition: exp.Expr, now: datetime.datetime) -> exp.Expr | None:
-    """Return the condition that a column is at or after an instant, if it follows for every moment from `now` on."""
+    """Return the condition that a column is at or after a fixed instant, if `condition` implies it from `now` on."""
     kind = type(condition)
     if kind in (exp.GT, exp.GTE, exp.EQ) and references_now(condition.expression):
         column, moment = condition.this, condition.expression
@@ -72,7 +72,7 @@ def lower_bound(condition: exp.Expr, now: datetime.datetime) -> exp.Expr | None:
 def _earliest(moment: exp.Expr, now: datetime.datetime) -> exp.Expr | None:
     """Return the earliest value of an expression that contains the current time, or None if it is too complex.
 
-    All expressions that `literal_of` understands grow with the time.
+    Every expression that `literal_of` understands increases with the current time.
     """
     holder = exp.Paren(this=moment.copy())
     nodes = [node for node in holder.walk() if _is_now(node)]
@@ -109,9 +109,9 @@ Renaming: TypeAlias = Callable[[exp.Column], "exp.Expr | None"]
 
 
 def implied(condition: exp.Expr, renamed: Renaming, now: datetime.datetime | None) -> exp.Expr | None:
-    """Return the part of a condition that only uses columns known to `renamed`, or None if there is no such part.
+    """Return the part of a condition that can be expressed with the columns that `renamed` maps, or None.
 
-    It is true whenever the condition is. `now` is as for `lower_bound`, or None.
+    The part is true whenever the whole condition is true. `now` is as for `lower_bound`, or None.
     """
     whole = _whole(condition, renamed)
     if whole is not None:
@@ -138,7 +138,10 @@ def implied(condition: exp.Expr, renamed: Renaming, now: datetime.datetime | Non
 
 
 def _by_column(row: exp.Tuple, rows: Sequence[exp.Expr]) -> Iterator[exp.Expr]:
-    """Yield the conditions on each column in `(a, b) IN ((1, 2), (3, 4))`. In a row, null equals null."""
+    """Yield one condition per column for a condition on rows: `(a, b) IN ((1, 2), (3, 4))` implies `a IN (1, 3)`.
+
+    In a comparison of rows, null equals null.
+    """
     columns = row.expressions
     if not rows or any(type(other) is not exp.Tuple or len(other.expressions) != len(columns) for other in rows):
         return
@@ -170,7 +173,7 @@ def _whole(condition: exp.Expr, renamed: Renaming) -> exp.Expr | None:
 
 
 def is_plain(expression: exp.Expr) -> bool:
-    """Return whether an expression has the same value wherever it is evaluated, and is generated as it was parsed."""
+    """Return whether an expression has the same value at any place in a query, and the same text after generation."""
     return all(_is_plain_node(node) for node in expression.walk(prune=_is_literal))
 
 
@@ -216,12 +219,12 @@ _PLAIN_FUNCTIONS = {"date_part", "datepart", "prefix"}
 
 
 def is_key(select: exp.Select, expression: exp.Expr, is_column: Callable[[str], bool]) -> bool:
-    """Return whether all rows of a group have the same value of an expression. True without GROUP BY.
+    """Return whether all rows of a group have the same value of an expression. The result is True without GROUP BY.
 
     Args:
         select: The SELECT.
         expression: The expression.
-        is_column: Returns whether a source of the SELECT may have a column of a name, which hides an alias.
+        is_column: Returns whether a source of the SELECT may have a column with a name, which hides an alias.
     """
     group = select.args.get("group")
     if group is None or group.args.get("all"):
@@ -257,7 +260,7 @@ def _is_made_of(expression: exp.Expr, keys: list[exp.Expr]) -> bool:
 
 
 class Pushdown:
-    """Finds, for each reference to a bound table, the conditions that rows must satisfy to matter."""
+    """A search for the conditions that rows of each bound table must satisfy to affect the result."""
 
     def __init__(
         self, statement: exp.Expr, schemas: Mapping[int, Schema], now: datetime.datetime | None = None
@@ -291,7 +294,7 @@ class Pushdown:
         return all_filters(filters, schema) if filters else None
 
     def _on(self, node: exp.Expr, written: Callable[[Sequence[str]], exp.Expr | None]) -> Iterator[exp.Expr]:
-        """Yield the conditions that rows of a source must satisfy to matter.
+        """Yield the conditions that rows of a source must satisfy to affect the result.
 
         `written` turns a path of names into an expression, or returns None if it cannot.
         """
@@ -359,7 +362,7 @@ class Pushdown:
         return self._scopes[id(select)]
 
     def _outside(self, query: exp.Query) -> Iterator[exp.Expr]:
-        """Yield the conditions on a query's result from the query around it, in terms of the columns in its FROM."""
+        """Yield the conditions on a query's result that the surrounding query contains, on the columns in its FROM."""
         use = self._outputs.use_of(query)
         if use is None or not outputs.keeps_rows(query):
             return
@@ -376,7 +379,7 @@ class Pushdown:
                 yield from outputs.conjuncts(inner)
 
     def _inside(self, query: exp.Query, names: Sequence[str] | None, column: exp.Column) -> exp.Expr | None:
-        """Return the expression inside a query for a column of its result, or None.
+        """Return the expression inside a query that a column of its result stands for, or None.
 
         `names` are all columns of the result.
         """
@@ -402,7 +405,7 @@ class Pushdown:
 
 
 def _alias(column: exp.Column, scope: outputs.SourceColumns) -> exp.Expr | None:
-    """Return the expression of a result column if the name can only mean its alias, or None."""
+    """Return the expression to which a result column's alias refers, or None if the name may mean something else."""
     if len(column.parts) > 1 or scope.is_column(column.name) or column.name.casefold() in scope.hiding:
         return None
     candidates = aliased(scope.select, column.name)
@@ -412,7 +415,7 @@ def _alias(column: exp.Column, scope: outputs.SourceColumns) -> exp.Expr | None:
 
 
 def _computed(expression: exp.Expr) -> exp.Expr | None:
-    """Return an expression to use in place of its column, or None if it cannot be evaluated a second time."""
+    """Return an expression that may replace its column, or None if it must not be evaluated a second time."""
     if not is_plain(expression) or expression.find(exp.Column) is None:
         return None
     return expression.copy() if type(expression) is exp.Column else exp.Paren(this=expression.copy())

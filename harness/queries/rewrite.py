@@ -1,6 +1,7 @@
 """Rewriting of queries over bound tables: each mention of a table becomes a view with a filter that skips files.
 
-The query keeps its conditions and its text. Only table names are replaced, including those that qualify columns.
+The query keeps its conditions and its text. Only table names are replaced, including the table names that qualify
+columns.
 """
 
 from __future__ import annotations
@@ -85,7 +86,7 @@ def parse_statement(query: str, dialect: str = "duckdb") -> SqlStatement:
     try:
         tree, text = _parse(query[len(explain) :], dialect)
     except (SqlglotError, ValueError) as error:
-        problem = _misparsed(query) if dialect == "duckdb" else None
+        problem = _duckdb_parse_error(query) if dialect == "duckdb" else None
         problem = problem or RequestError(f"Cannot parse the query as {dialect} SQL: {reason(error)}.")
         if has_older_parser():
             version = metadata.version("sqlglot")
@@ -95,7 +96,7 @@ def parse_statement(query: str, dialect: str = "duckdb") -> SqlStatement:
     return SqlStatement(explain=explain, text=text, tree=tree, dialect=dialect)
 
 
-def _misparsed(text: str) -> RequestError | None:
+def _duckdb_parse_error(text: str) -> RequestError | None:
     """Return DuckDB's error for a text that it cannot parse, or None if it can."""
     from harness.engines.duckdb.relations import parse_error
 
@@ -111,7 +112,7 @@ def has_older_parser() -> bool:
 
 
 def quote_of(dialect: str) -> Callable[[str], str]:
-    """Return a function that quotes names for Spark, or for DuckDB in any other dialect."""
+    """Return a function that quotes names for Spark, or for DuckDB if the dialect is any other."""
     return quoted if dialect != "spark" else lambda name: "`" + name.replace("`", "``") + "`"
 
 
@@ -167,7 +168,7 @@ def _parser_messages_suppressed() -> Iterator[None]:
 
 
 def _is_cte(table: exp.Table) -> bool:
-    """Return whether a WITH clause in scope defines the name. Within a WITH clause, only earlier CTEs are in scope."""
+    """Return whether a name refers to a CTE. Inside a WITH clause, only earlier CTEs can be referred to."""
     name = table.name.casefold()
     child: exp.Expr = table
     parent = table.parent
@@ -212,7 +213,7 @@ def shorten(statement: SqlStatement, views: Sequence[Reference], quote: Callable
     """
     tree = statement.tree
     short = [reference for reference in views if len(reference.name) > 1 and not reference.node.alias]
-    clashing = [r for r in short if any(select_of(o) is select_of(r.node) for o in _others(r.node, tree))]
+    clashing = [r for r in short if any(select_of(o) is select_of(r.node) for o in _same_name_sources(r.node, tree))]
     for reference, column in itertools.product(clashing, tree.find_all(exp.Column) if clashing else ()):
         last = reference.name[-1]
         if len(column.parts) < 3 and column.parts[0].name.casefold() == last.casefold():
@@ -227,8 +228,8 @@ def shorten(statement: SqlStatement, views: Sequence[Reference], quote: Callable
     return [edit for column in columns if (edit := _shortened(column, short, quote)) is not None]
 
 
-def _others(table: exp.Table, tree: exp.Expr) -> list[exp.Expr]:
-    """Return further tables and subqueries with the table's name or alias."""
+def _same_name_sources(table: exp.Table, tree: exp.Expr) -> list[exp.Expr]:
+    """Return all other tables and subqueries that have the same name or alias as the table."""
     kinds = (exp.Table, exp.Subquery)
     name = table.alias_or_name.casefold()
     return [other for other in tree.find_all(*kinds) if other is not table and other.alias_or_name.casefold() == name]
@@ -250,7 +251,10 @@ def _shortened(column: exp.Column, tables: Collection[Reference], quote: Callabl
 
 
 def _nearest(column: exp.Column, qualifier: tuple[str, ...], tables: Collection[Reference]) -> Reference | None:
-    """Return the table that a qualifier may mean, from the innermost SELECT around the column, or None."""
+    """Return the table to which a qualifier may refer, or None.
+
+    SELECTs are searched from the innermost SELECT around the column outward.
+    """
     between: list[exp.Select] = []
     select = column.find_ancestor(exp.Select)
     while select is not None:
@@ -258,7 +262,7 @@ def _nearest(column: exp.Column, qualifier: tuple[str, ...], tables: Collection[
             if select_of(reference.node) is not select or not _names(qualifier, reference.name):
                 continue
             # In a subquery, another table with the same last name would take the alias.
-            if any(select_of(other) in between for other in _others(reference.node, column.root())):
+            if any(select_of(other) in between for other in _same_name_sources(reference.node, column.root())):
                 raise RequestError(
                     f"Column {'.'.join(part.name for part in column.parts)} may belong to two tables named "
                     f"{reference.name[-1]}: give the tables aliases"
@@ -270,7 +274,7 @@ def _nearest(column: exp.Column, qualifier: tuple[str, ...], tables: Collection[
 
 
 def _names(qualifier: tuple[str, ...], name: tuple[str, ...]) -> bool:
-    """Return whether the shorter name ends the longer one, for example `sales.orders` and `prod.sales.orders`."""
+    """Return whether the shorter name is the end of the longer name, as for `sales.orders` and `prod.sales.orders`."""
     folded = tuple(part.casefold() for part in name)
     shared = min(len(qualifier), len(folded))
     return qualifier[-shared:] == folded[-shared:]
@@ -341,8 +345,8 @@ def rewrite(
 ) -> Rewritten:
     """Return the query with a separate view for every mention of one of `tables`.
 
-    Table names match without regard to case, and only without a schema. A CTE hides a table of the same name. Other
-    table names stay, because they may be the user's own tables.
+    Table names match in any letter case, and only without a schema. A CTE hides a table of the same name. Other table
+    names stay, because they may be the user's own tables.
 
     Args:
         query: The query.
@@ -350,7 +354,7 @@ def rewrite(
         dialect: The dialect of `query`, by sqlglot's name.
         into: The dialect of the result. If it equals `dialect`, only table names in the text change.
         prefix: The prefix of the views' names.
-        metadata: Returns the columns of a metadata table by the names of the table and the metadata table, or None if
+        metadata: Takes the names of a table and a metadata table. Returns the columns of the metadata table, or None if
             it does not exist.
         now: Returns the current time for planning. None leaves conditions on the current time to the engine.
         values: Values of parameters by name, for planning. The text keeps the parameters.
@@ -391,7 +395,8 @@ def rewrite_statement(
 
     Args:
         statement: The statement.
-        bound: The key in `tables` by the parts of a name. Tables that the statement writes are left out.
+        bound: For the parts of each name that refers to a bound table, the key in `tables`. Leave out the tables to
+            which the statement writes.
         tables: Schemas of the bound tables.
         into: As for `rewrite`.
         prefix: As for `rewrite`.
@@ -463,7 +468,7 @@ def refuse_writes(statement: SqlStatement) -> None:
     writes = next(iter(statement.tree.find_all(*_WRITES)), None)
     if writes is None and isinstance(statement.tree, _READS):
         return
-    misparse = _misparsed(statement.text) if statement.dialect == "duckdb" else None
+    misparse = _duckdb_parse_error(statement.text) if statement.dialect == "duckdb" else None
     if misparse is not None and (writes is None or isinstance(writes, exp.Command)):
         raise misparse
     statement_node = writes or statement.tree
@@ -475,7 +480,7 @@ def refuse_writes(statement: SqlStatement) -> None:
 
 
 def bound_name(name: str, tables: Collection[str]) -> str | None:
-    """Return the bound table for a name without regard to case, or None. Raise RequestError if several match."""
+    """Return the bound table with a name, in any letter case, or None. Raise RequestError if several tables match."""
     if name in tables:
         return name
     matches = [table for table in tables if table.casefold() == name.casefold()]
@@ -485,7 +490,7 @@ def bound_name(name: str, tables: Collection[str]) -> str | None:
 
 
 class _Mentions:
-    """The names in a statement, collected once for all of its tables."""
+    """The names that occur in a statement, collected once for all of its tables."""
 
     def __init__(self, tree: exp.Expr, text: str) -> None:
         nodes = list(tree.walk())
@@ -499,17 +504,20 @@ class _Mentions:
         )
 
     def columns(self, table: exp.Table, schema: Schema, more: Iterable[str]) -> tuple[str, ...] | None:
-        """Return a table's columns whose names occur, or None if the statement may mean columns without naming them."""
+        """Return the columns of a table whose names occur in the statement.
+
+        The result is None if the statement may use columns that it does not name.
+        """
         if self._unnamed or table.find_ancestor(exp.Select) is None or table.alias_column_names:
             return None
         if table.alias_or_name.casefold() in self._bare:  # the table's name means a row as a struct
             return None
-        known = dict.fromkeys((*schema.names(), *more))
-        return tuple(name for name in known if name.casefold() in self._names)
+        names = dict.fromkeys((*schema.names(), *more))
+        return tuple(name for name in names if name.casefold() in self._names)
 
 
 def _alias(reference: Reference, text: str, quote: Callable[[str], str]) -> str:
-    """Return the alias for a table without one: the last part of its name as written, or of its location."""
+    """Return an alias for a table without an alias: the last part of its name as written, or of its location."""
     if reference.node.alias:
         return quote(reference.node.alias)
     last = reference.node.parts[-1]

@@ -197,7 +197,8 @@ def _result(
             )
         if engine.dialect != dialect:
             raise RequestError(
-                f"Cannot run a query in the dialect {dialect} on {engine.name}: it takes {engine.dialect or 'none'}",
+                f"Cannot run a query in the dialect {dialect} on {engine.name}: it accepts "
+                f"{engine.dialect or 'no dialect'}",
                 options=("dialect",),
             )
         # Filters written in the dialect of another package cannot be evaluated here, so no file is skipped.
@@ -208,7 +209,7 @@ def _result(
     from harness.engines.spark.engine import query as run_on_spark
 
     if dialect == "spark":
-        spark_query = rewrite(into="spark", now=_present)
+        spark_query = rewrite(into="spark", now=_current_time)
         # Decided filters have the same meaning in both dialects.
         decided = (
             r.where if r.where is not None and is_decided(r.where.predicate) else None for r in spark_query.references
@@ -216,20 +217,20 @@ def _result(
         references = tuple(replace(r, where=where) for r, where in zip(spark_query.references, decided, strict=True))
         rewritten = replace(spark_query, references=references)
         return run_on_spark(rewritten.sql, inputs.plans(rewritten), spark, parameters=values)
-    rewritten = rewrite(now=_present, values=values)
+    rewritten = rewrite(now=_current_time, values=values)
     plans = inputs.plans(rewritten)
     lowered, columns = _transpiled(rewritten, values, plans, engine.version())
     return run_on_spark(lowered.sql, plans, spark, columns=columns, parameters=lowered.parameters)
 
 
 def _rewriting(inputs: Inputs, dialect: str, prefix: str) -> Callable[..., Rewritten]:
-    """Return `rewrite` for this query. The remaining arguments are up to the caller."""
+    """Return `rewrite` with the arguments for this query filled in. The caller adds the remaining arguments."""
     from harness.queries.rewrite import rewrite
 
     return partial(rewrite, inputs.query, inputs.schemas, dialect, prefix=prefix, metadata=inputs.metadata.columns)
 
 
-def _present() -> datetime.datetime:
+def _current_time() -> datetime.datetime:
     """Return the current time in UTC without a zone. Every run of the query on Spark happens later."""
     return datetime.datetime.now(datetime.UTC).replace(tzinfo=None)
 
@@ -238,7 +239,7 @@ def missing_file(error: Exception, tables: Mapping[str, Table | Snapshot]) -> Mi
     """Return the error for a file that was removed after a query was planned, or None if no file is missing.
 
     Args:
-        error: DuckDB's error from a relation that `sql` returned, or pyarrow's from a stream of it.
+        error: DuckDB's error from a relation that `sql` returned, or pyarrow's error from a stream of the relation.
         tables: The tables of the query.
     """
     return next(
@@ -247,7 +248,7 @@ def missing_file(error: Exception, tables: Mapping[str, Table | Snapshot]) -> Mi
 
 
 def instance_error(error: Exception, tables: Mapping[str, Table | Snapshot]) -> HarnessError | None:
-    """Return the error for a failed DuckDB instance, naming the file that caused it if it belongs to `tables`.
+    """Return the error for a failed DuckDB instance. It names the file that caused it if the file belongs to `tables`.
 
     Args:
         error: DuckDB's internal or fatal error.
@@ -261,7 +262,7 @@ def instance_error(error: Exception, tables: Mapping[str, Table | Snapshot]) -> 
 
 
 def _translations(error: Exception, tables: Mapping[str, Table | Snapshot]) -> Iterator[HarnessError]:
-    """Yield the error as translated for each table."""
+    """Yield the harness error for DuckDB's error, once for each table, as if that table had caused it."""
     from harness.engines.duckdb.failures import engine_error
 
     for value in tables.values():
@@ -293,7 +294,7 @@ def _check_arguments(engine: Engine, connection: duckdb.DuckDBPyConnection | Non
 def _transpiled(
     rewritten: Rewritten, values: Mapping[str, Any], plans: Mapping[str, PlannedScan], version: str
 ) -> tuple[SparkQuery, tuple[Field, ...]]:
-    """Return a query in DuckDB's dialect as a Spark query, with the columns of its result.
+    """Translate a query from DuckDB's dialect to Spark's. Return the query and the columns of its result.
 
     DuckDB describes the result first, so it rejects invalid queries.
 

@@ -53,7 +53,7 @@ class Moment:
 
 @dataclass(frozen=True, slots=True)
 class Pinned:
-    """A query with a new name for each table at a moment.
+    """A query in which each table with a time travel clause has a new name.
 
     Attributes:
         query: The query.
@@ -65,11 +65,11 @@ class Pinned:
 
 
 def pin(statement: SqlStatement, is_bound: Callable[[tuple[str, ...]], bool]) -> Pinned | None:
-    """Give tables with time travel clauses new names. Return None if there are none.
+    """Give tables with time travel clauses new names. Return None if there are no such clauses.
 
     Args:
         statement: The statement.
-        is_bound: Returns whether the parts of a name mean a bound table.
+        is_bound: Returns whether the parts of a name refer to a bound table.
 
     Raises:
         RequestError: A moment is not a literal, or the clause is not supported, for example BEFORE.
@@ -137,7 +137,7 @@ def _value(node: exp.Expr, kind: str) -> int | str | None:
 
 
 def _clause(statement: SqlStatement, reference: Reference, tokens: Sequence[Token], moment: Moment) -> tuple[int, int]:
-    """Return the start and end of the clause after a table's name or alias. The parser does not keep this position."""
+    """Return the start and end of the clause after a table's name or alias. The parser does not record its position."""
     first = next(i for i, token in enumerate(tokens) if token.start >= reference.end)
     for start in range(first, min(first + 4, len(tokens))):
         end = _end(tokens, start)
@@ -157,7 +157,7 @@ def _clause(statement: SqlStatement, reference: Reference, tokens: Sequence[Toke
 
 
 def _end(tokens: Sequence[Token], start: int) -> int | None:
-    """Return the index after a clause that begins at a token, or None if none begins there."""
+    """Return the index after the clause that begins at a token, or None if no clause begins there."""
     words = [token.text.upper() for token in tokens[start : start + 4]]
     if words[:2] == ["AT", "("]:
         return _closing(tokens, start + 1)

@@ -1,8 +1,8 @@
 """The directory of a slice. It becomes a table in one step, after all files have been fetched.
 
-While files are fetched, the metadata is in a hidden folder, so that readers find no table. The last step moves the
-metadata into place by one rename. An interrupted pull leaves its journal in the hidden folder, and the same pull
-continues from there.
+While files are fetched, the metadata is in a hidden folder, so that readers find no table. One rename in the last step
+moves the metadata into place. An interrupted pull leaves its journal in the hidden folder, and the same pull continues
+from there.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _FILES = "_harness_slice_files.jsonl"
 
 
 class SliceDirectory:
-    """A directory that becomes a slice, or a slice that is brought to a newer snapshot.
+    """A directory that becomes a slice, or a slice that is updated to a newer snapshot.
 
     Attributes:
         directory: The absolute path.
@@ -101,7 +101,7 @@ class SliceDirectory:
             )
 
     def stage(self) -> Path:
-        """Return an empty folder for the metadata."""
+        """Create and return an empty folder for the metadata."""
         with translate_write_errors(self.directory):
             shutil.rmtree(self._staged, ignore_errors=True)
             self._staged.mkdir(parents=True)

@@ -1,9 +1,9 @@
-"""Pulling and refreshing of slices: a slice is a valid table of the source's format with a part of its rows.
+"""The pulling and refreshing of slices. A slice is a valid table of the source's format with some of its rows.
 
     harness.open_table("s3://bucket/orders").pull("slice", where="day >= DATE '2024-06-01'")
 
 Under the filter, the slice and its source return the same rows. Whole files are copied, so without the filter the slice
-may return other rows too, unless it is pulled with `exact`.
+may also return rows that do not match it, unless it is pulled with `exact`.
 """
 
 from __future__ import annotations
@@ -128,7 +128,7 @@ def identity_of(snapshot: Snapshot) -> str | None:
 
 
 def refresh(snapshot: Snapshot, place: Path) -> PullResult:
-    """Bring the slice in a directory to a newer snapshot of its source, with the same options: see `Table.pull`.
+    """Update the slice in a directory to a newer snapshot of its source, with the same options: see `Table.pull`.
 
     Raises:
         RequestError: The directory is not a slice, or the slice cannot follow its source.

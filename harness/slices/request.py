@@ -33,7 +33,7 @@ class SliceRequest:
         where: A boolean SQL expression. None: all rows.
         last: The number of snapshots, up to and including the pulled snapshot.
         columns: The names of the slice's columns. None: all columns.
-        exact: If True, leave out rows that `where` drops.
+        exact: If True, keep only rows that match `where`.
         sample_rows: The number of rows. None: all rows.
         anonymise: The key that selects pseudonyms. None: values stay.
         statistics: If False, the metadata has no bounds and value counts, as far as the format permits.
@@ -78,7 +78,7 @@ class SliceRequest:
 
     @property
     def rewrites_vectors(self) -> bool:
-        """True if deletion vectors are rewritten."""
+        """True if deletion vectors have to be rewritten."""
         return self.cuts_rows or self.anonymise is not None
 
     @property

@@ -1,4 +1,4 @@
-"""Data files of a slice that lacks rows or columns: links to the originals, or rewritten files."""
+"""Data files of a slice that lacks rows or columns of its source: links to the originals, or rewritten files."""
 
 from __future__ import annotations
 
@@ -43,16 +43,16 @@ _CODECS = {"UNCOMPRESSED": "none", "SNAPPY": "snappy", "GZIP": "gzip", "BROTLI":
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileCut:
-    """The rows and columns of a file that stay.
+    """The rows and columns of a file that are kept.
 
-    Their types, field ids and names stay the same, and so does the footer's key-value metadata.
+    Types, field ids, and names of columns stay the same, and so does the key-value metadata in the footer.
 
     Attributes:
-        rows: The positions of the rows that stay, in ascending order. None: all rows.
-        places: The indexes of the top-level columns that stay, in ascending order. None: all columns.
+        rows: The positions of the kept rows, in ascending order. None: all rows.
+        places: The indexes of the kept top-level columns, in ascending order. None: all columns.
         instants: The indexes of columns whose values are instants, which INT96 does not record.
-        row_ids: The column for row ids, its index in the file if it is there, and the id of the file's first row, for
-            rows without a stored id. None: rows have no ids, or stay in place.
+        row_ids: The column for row ids, its index in the file if the file has it, and the id of the file's first row,
+            for rows without a stored id. None: rows have no ids, or keep their positions.
         pseudonyms: The pseudonyms for values of `masked` columns.
         masked: Columns of the table, by index, whose values are replaced.
     """
@@ -66,12 +66,12 @@ class FileCut:
 
 
 def cut_file(source: Path, target: Path, cut: FileCut, *, name: str) -> int:
-    """Write a file with the rows and columns that stay, and return the number of its rows.
+    """Write a file with the kept rows and columns, and return the number of its rows.
 
     Args:
         source: The original file.
         target: The new file.
-        cut: The rows and columns that stay.
+        cut: The rows and columns to keep.
         name: The name of the source file, for messages.
 
     Raises:
@@ -113,7 +113,7 @@ def _write_cut(source: Path, target: Path, cut: FileCut, name: str) -> int:
 
 
 def _check_types(source: pq.ParquetSchema, target: Path, places: Sequence[int], name: str) -> None:
-    """Raise UnsupportedError if columns of the new file have other types. Obsolete INT96 may change."""
+    """Raise UnsupportedError if a column has another type in the new file. Obsolete INT96 may change."""
     with open_parquet(target) as new:
         before = _column_schemas(source)
         for place, column, after in zip(places, new.schema_arrow, _column_schemas(new.schema), strict=False):
@@ -172,7 +172,7 @@ def _cut_schema(file: pq.ParquetFile, stored: pa.Schema, places: Sequence[int], 
 
 
 def _writer_settings(file: pq.ParquetFile) -> dict[str, object]:
-    """Return the compression and the storage of decimals of a file, as writer settings."""
+    """Return the writer settings that keep a file's compression and its storage of decimals."""
     columns = [file.schema.column(i) for i in range(len(file.schema.names))]
     decimals = [c.physical_type for c in columns if c.logical_type.type == "DECIMAL"]
     codec = file.metadata.row_group(0).column(0).compression if file.num_row_groups and columns else None
@@ -210,7 +210,7 @@ class SliceFile:
     statistics: Mapping[str, Any] = field(default_factory=dict)
 
     def translate_positions(self, positions: BitMap64) -> BitMap64:
-        """Return the new positions of rows at positions of the source file, without rows that were removed."""
+        """Return the new positions of rows, given their positions in the source file. Removed rows are left out."""
         if self.rows is None:
             return positions
         here = np.isin(self.rows, np.fromiter(positions, np.uint64, len(positions)).astype(np.int64))
@@ -292,7 +292,7 @@ class Rewriter:
     def _file_cut(
         self, plan: PlannedScan, row: Mapping[str, Any], footer: Footer, rows: RowPositions | None
     ) -> tuple[FileCut, tuple[Field, ...]]:
-        """Return the cut of a file, and the slice's columns that the file has."""
+        """Return the rows and columns of a file to keep, and the slice's columns that the file has."""
         positional = is_positional(footer.schema, name_mapping=plan.name_mapping)
         if self.columns is not None and positional and plan.lookup is ColumnLookup.ICEBERG:
             raise UnsupportedError(
@@ -331,7 +331,7 @@ class Rewriter:
     def _read_statistics(
         self, plan: PlannedScan, ordinal: int, target: Path, count: int, stored: tuple[Field, ...]
     ) -> Mapping[str, Any]:
-        """Return the statistics of the new file, from the values that a reader finds in it."""
+        """Return the statistics of the new file, computed from the values that a reader returns for it."""
         if not stored:
             return self.statistics(pa.table({"_": pa.nulls(count)}).drop_columns(["_"]), ())
         files = plan.files.slice(ordinal, 1)

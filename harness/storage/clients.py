@@ -41,21 +41,21 @@ class Client(Protocol):
 
     @property
     def identity(self) -> Hashable:
-        """A value that is equal for clients that see the same files."""
+        """A value that is equal for clients that read the same files."""
 
     @property
     def reads_ends(self) -> bool:
-        """True if `end` should be called for many files at once. It also returns their status."""
+        """True if it is faster to call `end` than `status` for many files. `end` also returns the status."""
 
     def read(self, path: str, offset: int, length: int | None) -> tuple[bytes, FileStatus | None]:
-        """Read bytes of a file in one request, fewer if the file ends earlier.
+        """Read bytes of a file in one request. The result is shorter if the file ends earlier.
 
         Returns:
             The bytes, and the file's status if the response contains it, or None.
         """
 
     def end(self, path: str, length: int) -> tuple[bytes, FileStatus]:
-        """Read the last bytes of a file, or the whole file if it is shorter, with its status."""
+        """Return the last bytes of a file and its status. If the file is shorter, return the whole file."""
 
     def status(self, path: str) -> FileStatus:
         """Return the current status of a file. Raise IsADirectoryError for a directory."""
@@ -73,11 +73,11 @@ class Client(Protocol):
         """List the files directly in a directory, without a cache. Raise FileNotFoundError if it does not exist."""
 
     def directories(self, directory: str) -> set[str]:
-        """List the names of the directories directly in a directory. Raises as `entries`."""
+        """List the names of the directories directly in a directory. Raises the same errors as `entries`."""
 
 
 def check_scheme(scheme: str) -> None:
-    """Raise ValueError or ImportError if no installed library serves a scheme, as far as its name shows."""
+    """Raise ValueError or ImportError if no installed library serves a scheme, judging by its name only."""
     if scheme.lower() not in OBJECT_STORES:
         import fsspec
 
@@ -117,7 +117,8 @@ class _FsspecClient:
 
     Attributes:
         file_system: The file system.
-        protocol: The protocol under which the file system knows its paths. It replaces a scheme that is an alias.
+        protocol: The protocol in the paths of the file system. It replaces the scheme of a path if the scheme is an
+            alias.
     """
 
     file_system: fsspec.AbstractFileSystem
@@ -318,10 +319,10 @@ class _LoggedClient:
         return _with_retries("read the end of", _byte_count, self.client.end, path, length)
 
     def status(self, path: str) -> FileStatus:
-        return _with_retries("ask the status of", lambda status: f"{status.size} bytes", self.client.status, path)
+        return _with_retries("request the status of", lambda status: f"{status.size} bytes", self.client.status, path)
 
     def version(self, path: str) -> FileVersion | None:
-        return _with_retries("ask the version of", lambda _: "done", self.client.version, path)
+        return _with_retries("request the version of", lambda _: "done", self.client.version, path)
 
     def is_file(self, path: str) -> bool:
         return _with_retries("look for file", _existence, self.client.is_file, path)
@@ -390,7 +391,7 @@ def _with_retries(
 
 
 def transient_reason(error: BaseException) -> str | None:
-    """Return in a few words why a request may succeed if it is sent again, or None if it would fail again.
+    """Return a short reason why a request may succeed if it is sent again, or None if it would fail again.
 
     The text contains no secrets.
     """
@@ -412,7 +413,7 @@ def _http_status(error: BaseException) -> int | None:
 
 
 def _retry_after(error: BaseException) -> float:
-    """Return the seconds that the store asks the client to wait, or 0 if it names none or names a date."""
+    """Return the number of seconds that the store asks the client to wait, or 0 if the response has no number."""
     headers = getattr(error, "headers", None) or getattr(getattr(error, "response", None), "headers", None) or {}
     text = str(headers.get("Retry-After", "")) if hasattr(headers, "get") else ""
     return float(text) if text.isascii() and text.isdecimal() else 0.0

@@ -50,7 +50,7 @@ class ConfigurationFile:
 
 
 def files() -> list[ConfigurationFile]:
-    """Return the configuration files that exist, the user's own first, then the one of the project.
+    """Return the configuration files that exist: the user's own file first, then the project's file.
 
     The project is the working directory or the nearest parent with a `pyproject.toml`.
     """
@@ -77,10 +77,10 @@ _CAUSE = "StoreMisconfigured"
 
 
 def with_configured(kind: StoreKind, store: str, explicit: Mapping[str, object]) -> dict[str, str]:
-    """Return the options for a store under their canonical names, with those from configuration files.
+    """Return the options for a store under canonical names, including those from configuration files.
 
-    Credentials are replaced as a set: if a source gives any credential, all credentials come from that source. They are
-    never sent to an endpoint that a project's file names.
+    Credentials are replaced as a set: if a source contains any credential, all credentials come from that source. They
+    are never sent to an endpoint that a project's file names.
 
     Args:
         kind: The kind of the store.
@@ -125,8 +125,8 @@ def _section_options(
         raise _invalid(
             file,
             f"{name}.{destinations[0]}",
-            "a project that sets where requests go must also set credentials or anonymous = true, because it may be "
-            "untrusted; or set it in ~/.config/harness/config.toml",
+            "a project that sets this option must also set credentials or anonymous = true, because the project may be "
+            "untrusted; or set the option in ~/.config/harness/config.toml",
         )
     return options
 

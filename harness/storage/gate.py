@@ -81,7 +81,7 @@ def is_possible_name(path: str) -> bool:
 
 
 def name_fault(path: str) -> str | None:
-    """Return why no file can have this path, or None if one can."""
+    """Return why no file can have this path, or None if a file can have it."""
     if is_possible_name(path):
         return None
     if len(path) > _LONGEST:
@@ -129,7 +129,7 @@ def is_regular_file(path: str) -> bool:
     """Return whether a local path, links followed, is a regular file. False if nothing exists there.
 
     Raises:
-        MissingFileError: Something else than a file is there, or a dangling link.
+        MissingFileError: Something other than a file is there, or a dangling link.
         StorageError: The path cannot be examined.
     """
     mode = mode_of(path)
@@ -141,7 +141,7 @@ def is_regular_file(path: str) -> bool:
 
 
 def check_name(path: str) -> None:
-    """Raise MissingFileError if no file can have this path, so that no library interprets it in another way."""
+    """Raise MissingFileError if no file can have this path. Libraries may otherwise open a different file."""
     if not is_possible_name(path):
         raise _missing_file_error(name_fault(path) or "", path)
 
@@ -162,7 +162,10 @@ def open_regular(path: str, *, follow: Follow | None = None) -> BinaryIO:
 
 
 def read_end(path: str, length: int, *, follow: Follow | None = None) -> bytes:
-    """Return the last `length` bytes of a local file, or all bytes if it is shorter. Else as `open_regular`."""
+    """Return the last `length` bytes of a local file, or all bytes if it is shorter.
+
+    Arguments and errors are those of `open_regular`.
+    """
     descriptor, size = _open_descriptor(path, follow)
     try:
         length = min(length, size)  # os.read allocates the requested length, even if the file is shorter
@@ -203,7 +206,7 @@ def _descriptor(path: str, follow: Follow) -> int:
 
 
 def refusal(error: Exception, path: str, secrets: Iterable[str] = ()) -> HarnessError:
-    """Return the harness error for a failed read: a missing file if `error` means that, or failed storage."""
+    """Return the error for a failed read: MissingFileError if the file is missing, else the result of `failure`."""
     # Errors of client libraries have no number; their class tells the reason.
     number = next(
         (code for kind, code in _CODES_BY_CLASS.items() if isinstance(error, kind)), getattr(error, "errno", None)
@@ -214,7 +217,7 @@ def refusal(error: Exception, path: str, secrets: Iterable[str] = ()) -> Harness
 
 
 def failure(error: Exception, path: str, secrets: Iterable[str] = ()) -> StorageError:
-    """Return the error for failed storage, without secrets from the client's message."""
+    """Return a StorageError for a failure, with all secrets removed from the client's message."""
     text = without_secrets(_QUERY.sub("", f"{error}"), secrets)[:_SHOWN]
     return StorageError(f"Cannot read file: its storage failed: {type(error).__name__}: {text}", file=path)
 
@@ -325,7 +328,7 @@ class Roots:
             outside: The treatment of paths elsewhere in the table's store.
 
         Raises:
-            MissingFileError: No file can have such a path.
+            MissingFileError: No file can have the path of the location or of a root.
         """
         check_name(location)
         root = _spelled(location)
@@ -334,14 +337,14 @@ class Roots:
         return Roots(table=redact(location), home=home, outside=outside)._with({root: forms}).including(*more)
 
     def including(self, *roots: str) -> Roots:
-        """Return these roots with further ones, for the same read. Raises as `for_table`."""
+        """Return these roots with further ones, for the same read. Raises the same errors as `for_table`."""
         for root in roots:
             check_name(root)
         spelled = list(map(_spelled, roots))
         return self if self.exact.issuperset(spelled) else self._with({root: _forms(root) for root in spelled})
 
     def _with(self, forms_by_root: Mapping[str, tuple[CanonicalPath, ...]]) -> Roots:
-        """Return these roots with further ones, given by their spelling with their canonical forms."""
+        """Return these roots with further ones. `forms_by_root` has their canonical forms by spelling."""
         new = {
             root: forms
             for root, forms in forms_by_root.items()
@@ -357,7 +360,7 @@ class Roots:
         )
 
     def for_read(self) -> Roots:
-        """Return the same roots for a new read, which issues its own warning."""
+        """Return the same roots for a new read, which issues warnings of its own."""
         return replace(self, _outside_folders=_OutsideFolders())
 
     def without_cache(self) -> Roots:
@@ -402,16 +405,16 @@ class Roots:
             warn(f"Table {self.table}: {self._sentence((folder,))}", OutsideTableWarning)
 
     def resolve_link(self, link: str) -> PhysicalPath:
-        """Return the local file that a link leads to, if it may be read. Raises as `check`."""
+        """Return the local file that a link leads to, if it may be read. Raises the same errors as `check`."""
         path = PhysicalPath(os.path.realpath(link))
         if link.rstrip("/") not in self.exact:
             self.check(path, link)
         return path
 
     def outside_notice(self) -> str | None:
-        """Return a sentence about the outside directories used so far, or None.
+        """Return a sentence about the outside directories used so far, or None if none was used.
 
-        A directory used for the first time afterwards issues its own warning.
+        If another outside directory is used later, it issues its own warning.
         """
         folders = tuple(self._outside_folders.folders)
         self._outside_folders.is_reported = True
@@ -482,7 +485,7 @@ def _forms(root: str) -> tuple[CanonicalPath, ...]:
 
 
 def _local_forms(path: str, resolved: str) -> tuple[CanonicalPath, ...]:
-    """Return a local path with links resolved and, for a network share or doubled slash, also as spelled."""
+    """Return a local path with links resolved. For a network share or a doubled slash, also return it as written."""
     spelled = canonical_path(path)
     target = spelled if resolved == path else canonical_path(resolved)
     return (target,) if spelled.store == "file" else (spelled, target)

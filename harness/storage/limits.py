@@ -1,8 +1,8 @@
-"""Limits on what a table's metadata may demand, each with the reason for its number.
+"""Limits on the resources that a table's metadata may demand, each with the reason for its number.
 
 A few bytes can claim gigabytes: a compressed block, a count of items that take no bytes, a bitmap of runs. Decoders
-check a limit before they allocate what the bytes claim. All defaults are above what real writers produce. For a larger
-table, raise the limit with `open_table(limits=Limits(…))` or `--set limits.NAME=VALUE`.
+check a limit before they allocate the claimed memory. All defaults are above the demands of files from real writers.
+For a larger table, raise the limit with `open_table(limits=Limits(…))` or `--set limits.NAME=VALUE`.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ class Limits:
         rows: Rows of a file that is read into memory as a whole: an ORC file, a position delete file, or a Parquet file
             that DuckDB would read wrongly. A few bytes of run lengths can claim any number of rows, and each row takes
             8 bytes or more. Real files have up to about ten million rows.
-        schema_types: Types in the schema of one Avro file, counting a named type at each use. The same 50,000 columns
-            apply.
+        schema_types: Types in the schema of one Avro file, counting a named type at each use. The limit allows
+            for the same 50,000 columns.
         nesting: Levels of a type. The deepest types come from Protocol Buffers, which allow 100 levels.
         positions: Deleted rows of one data file. Each takes 8 bytes while it is looked up.
         actions: Actions of one commit. An action names one file, so the default means petabytes written at once.
@@ -89,8 +89,8 @@ DEFAULT = Limits()
 
 
 def limit_error(name: str, demand: str, *, file: str | None = None) -> LimitError:
-    """Return the error for a file that exceeds a limit. `demand` states what the file needs and what is allowed."""
-    message = f"The file asks for more than harness reads: {demand}. If you trust it, raise the option limits.{name}"
+    """Return the error for a file that exceeds a limit. `demand` names what the file needs and the maximum."""
+    message = f"The file exceeds a limit of harness: {demand}. If you trust it, raise the option limits.{name}"
     return LimitError(message, cause="LimitExceeded", file=file, options=("limits",))
 
 
@@ -140,7 +140,7 @@ _confined: list[Confinement] = []
 
 
 def confine(confinement: Confinement) -> None:
-    """Confine all engines that this process creates from now on. Call it once, before the first engine exists."""
+    """Confine all engines that this process creates. Call it once, before the first engine is created."""
     assert not _confined
     _confined.append(confinement)
 

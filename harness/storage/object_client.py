@@ -64,12 +64,18 @@ def client(base: str, options: Mapping[str, object]) -> Client:
 
 
 def bucket_options(base: str, options: Mapping[str, object]) -> dict[str, str]:
-    """Return a bucket's options by canonical name, including those from configuration files. Else as for `client`."""
+    """Return a bucket's options by canonical name, including those from configuration files.
+
+    Arguments and errors are those of `client`.
+    """
     return with_configured(KINDS[base.partition("://")[0].lower()], canonical_path(base).store, options)
 
 
 def explicit_options(base: str, options: Mapping[str, object]) -> dict[str, str]:
-    """Return explicit options by canonical name, without configuration files. Empty if the store is no object store."""
+    """Return explicit options by canonical name, without configuration files.
+
+    The result is empty if the store is no object store.
+    """
     kind = KINDS.get(base.partition("://")[0].lower())
     return {} if kind is None else canonical(kind, options)
 
@@ -184,7 +190,7 @@ class _ObjectClient:
         return self._listing(directory, lambda: list_with_delimiter_async(self.store, prefix))
 
     def _listing(self, directory: str, ask: Callable[[], Awaitable[T]]) -> T:
-        """Return the result of a listing, and fail if its pages never end. obstore follows the pages itself."""
+        """Return the result of a listing. obstore requests the pages itself, so raise an error if they never end."""
         prefix = f"{_key(directory)}/".lstrip("/")
         try:
             with CALLS.begin(ask) as listing:
@@ -246,7 +252,7 @@ _REPEAT_WINDOW = 3000
 
 
 class Calls:
-    """Runs obstore calls on an event loop in its own thread, so that waiting for a call can be interrupted."""
+    """A runner of obstore calls. Its event loop has its own thread, so that waiting for a call can be interrupted."""
 
     def __init__(self) -> None:
         self._running: set[Future[Any]] = set()

@@ -30,7 +30,7 @@ def _option_error(message: str) -> RequestError:
 
 
 def profile_settings(name: str | None) -> dict[str, str]:
-    """Return the settings of an AWS profile by AWS's keys. Empty if the default profile does not exist.
+    """Return the settings of an AWS profile by AWS's keys. The result is empty if the default profile does not exist.
 
     Args:
         name: The profile. None means the profile in `AWS_PROFILE`, or `default`.
@@ -80,13 +80,13 @@ class ProfileCredentials:
 
     @staticmethod
     def from_settings(settings: Mapping[str, str], *, profile: str | None) -> ProfileCredentials | None:
-        """Return a provider, or None if the profile has no credentials, so that obstore uses the machine's own."""
+        """Return a provider, or None if the profile has no credentials. obstore then uses the machine's own."""
         if not any(key in settings for key in (*_STATIC, *_BOTO3_KEYS)):
             return None
         return ProfileCredentials(profile, tuple(sorted(settings.items())))
 
     def __call__(self) -> dict[str, Any]:
-        """Return the keys with the time of their expiry, or None if they do not expire."""
+        """Return the keys as a mapping. Its item `expires_at` is their expiry time, or None if they do not expire."""
         settings = dict(self.settings)
         if all(key in settings for key in _STATIC):
             return {
@@ -257,7 +257,7 @@ def _flag(key: str, name: str, value: object) -> str:
 
 
 def _client(options: Mapping[str, str], endpoint: str | None) -> dict[str, Any]:
-    """Return the options of the connection. Plain HTTP is only allowed for endpoints that are given with it."""
+    """Return the options of the connection. Plain HTTP is only allowed if the endpoint or an option says so."""
     client: dict[str, Any] = {
         name: f"{options[name]}s" if _SECONDS.fullmatch(options[name]) else options[name]
         for name in CLIENT
@@ -323,7 +323,7 @@ def _s3_options(options: Mapping[str, str]) -> StoreOptions:
 
 
 def has_credentials(options: Mapping[str, str]) -> bool:
-    """Return whether canonical options contain complete credentials, so that none of the machine's are used."""
+    """Return whether canonical options contain complete credentials. The machine's own are then not used."""
     account = azure_account(options, "")
     given_names = {name for name, value in options.items() if value} | ({"sas_token"} if account.sas_token else set())
     given_names |= {"account_key"} if account.key else set()
@@ -339,7 +339,7 @@ _CREDENTIAL_SETS = (
 
 
 def _url(options: Mapping[str, str]) -> str | None:
-    """Return the endpoint with a scheme. DuckDB and Hadoop give it without one."""
+    """Return the endpoint with a scheme, which endpoints in the options of DuckDB and Hadoop lack."""
     endpoint = options.get("endpoint")
     if endpoint is None or "://" in endpoint:
         return endpoint

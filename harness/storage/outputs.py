@@ -42,7 +42,7 @@ def write_errors(name: str, file: Path | None) -> Iterator[None]:
 
 @contextlib.contextmanager
 def new_file(path: Path) -> Iterator[BinaryIO]:
-    """Open a file that replaces `path` when the block ends, keeping the owner and permissions of an existing file.
+    """Open a file that replaces `path` when the block ends. It gets the owner and permissions of an existing file.
 
     If the block raises, an existing file stays unchanged.
 
@@ -70,7 +70,10 @@ def new_file(path: Path) -> Iterator[BinaryIO]:
 
 
 def write_file(path: Path, text: str) -> None:
-    """Write text as UTF-8, with backslash escapes for text that UTF-8 cannot encode. Raises as `new_file`."""
+    """Write text as UTF-8, with backslash escapes for text that UTF-8 cannot encode.
+
+    Raises the same errors as `new_file`.
+    """
     with new_file(path) as file, write_errors(OUTPUT_FILE, path):
         file.write(text.encode("utf-8", "backslashreplace"))
 

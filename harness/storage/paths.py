@@ -78,7 +78,7 @@ _SECRET_NAME = re.compile(r"key|secret|token|password|credential|signature|conne
 
 
 def secret_texts(options: Mapping[str, object]) -> tuple[str, ...]:
-    """Return the values of options whose names are those of credentials, including nested options."""
+    """Return the values of all options, including nested options, whose names are names of credentials."""
     texts: list[str] = []
     for name, value in options.items():
         if isinstance(value, Mapping):
@@ -136,9 +136,10 @@ class PathMap:
 
     Attributes:
         prefixes: Pairs of a recorded and a physical prefix. The first pair that matches whole path components applies.
-        explicit_count: The number of leading pairs that the caller gave. The others are derived from the table's move.
-        base: The directory where relative paths start: the working directory when the table was opened, because rows
-            may be read in another process.
+        explicit_count: The number of leading pairs that the caller gave. The remaining pairs are derived from the
+            location to which the table was moved.
+        base: The directory where relative paths start. It is the working directory when the table was opened, because
+            rows may be read in another process.
     """
 
     prefixes: tuple[tuple[str, str], ...] = ()

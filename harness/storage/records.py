@@ -1,8 +1,8 @@
-"""A faster `dataclass`: like the standard library's, but its methods are created later or shared.
+"""A faster `dataclass`: like the standard library's, but its methods are created later or shared between classes.
 
-The standard library compiles six methods for each frozen class at import time, which takes 0.1 s for the 220 classes of
-a first query. Here, `__init__` is compiled when a class is first called or inspected, and the other methods are
-compiled once for all classes.
+The standard library compiles six methods for each frozen class at import time, which takes 0.1 s for the 220 classes
+that a first query needs. Here, `__init__` is compiled when a class is first called or inspected, and the other methods
+are compiled once for all classes.
 
 Use it in modules that a first query imports. It does not support `InitVar`, `KW_ONLY`, or dataclasses as base classes.
 """
@@ -26,7 +26,7 @@ else:
     def dataclass(*, frozen: bool = False, slots: bool = False, kw_only: bool = False, eq: bool = True) -> Any:
         """Return a decorator with the same result as `dataclasses.dataclass`.
 
-        Values are compared as tuples are, as the standard library did before Python 3.13: a NaN object equals itself.
+        Values are compared like tuples, as in the standard library before Python 3.13: a NaN object equals itself.
         """
         return partial(_build, frozen=frozen, slots=slots, kw_only=kw_only, eq=eq)
 
@@ -116,8 +116,8 @@ _NEW = _New()
 
 @recursive_repr()
 def _repr(self: Any) -> str:
-    shown = [f"{f.name}={getattr(self, f.name)!r}" for f in dataclasses.fields(self) if f.repr]
-    return f"{type(self).__qualname__}({', '.join(shown)})"
+    values = [f"{f.name}={getattr(self, f.name)!r}" for f in dataclasses.fields(self) if f.repr]
+    return f"{type(self).__qualname__}({', '.join(values)})"
 
 
 def _values(names: Sequence[str]) -> Callable[[Any], tuple[Any, ...]]:

@@ -44,7 +44,7 @@ class Entry:
         name: The name without the directory.
         size: Size in bytes, or `UNREADABLE` if the entry is not a regular file.
         modified_ms: As in `FileStatus`.
-        is_link: True for a symbolic link. Size and time are those of its target.
+        is_link: True for a symbolic link. Size and time then belong to its target.
     """
 
     name: str
@@ -98,7 +98,7 @@ def local_entries(directory: str) -> Iterator[Entry]:
 
 
 def _is_kind(item: os.DirEntry[str], is_kind: Callable[[os.DirEntry[str]], bool]) -> bool:
-    """Return whether a directory entry is of a kind. False for circular links."""
+    """Return `is_kind(item)`, or False for circular links."""
     try:
         return is_kind(item)
     except OSError:
@@ -144,7 +144,7 @@ class FileEnds:
         return FileEnds, ()
 
     def fetch(self, client: Client, path: str, length: int) -> bytes:
-        """Read the last bytes of a file now, and keep them."""
+        """Read the last bytes of a file now, and keep these bytes."""
         data, status = client.end(path, length)
         if len(data) != min(length, status.size):
             raise StorageError(
@@ -162,7 +162,7 @@ class FileEnds:
         return data
 
     def status(self, path: PhysicalPath) -> FileStatus | None:
-        """Return the status of a file when its end was read, or None."""
+        """Return the status that a file had when its end was read, or None if its end was not read."""
         end = self._ends.get(path)
         return None if end is None else end.status
 
@@ -182,16 +182,16 @@ class FileEnds:
 
 @dataclass()
 class Storage:
-    """Reads local files, object stores, and every other file system that fsspec supports.
+    """A reader of local files, object stores, and every other file system that fsspec supports.
 
-    An object keeps its open clients and the file ends that it has read.
+    An instance keeps its open clients and the ends of files that it has read.
 
     Attributes:
         options: Options for remote locations, under the names in `harness.storage.option_names` for object stores, or
             fsspec's names for others. A key that is a URI, for example `s3://bucket`, holds the options of that store.
         limits: Limits for decoders of the files.
-        stores: The stores (scheme, host, and bucket, see `harness.storage.paths`) that the plain options are for. None
-            means all.
+        stores: The stores (scheme, host, and bucket, see `harness.storage.paths`) to which the plain options apply.
+            None means all.
         roots: The roots that may be read. None means everything.
         untrusted: True if contradictions in the table are errors. Otherwise they are warnings.
         renewal: Replaces `options` if they expire. None if they do not.
@@ -207,7 +207,7 @@ class Storage:
     _ends: FileEnds = field(default_factory=FileEnds, repr=False, compare=False)
 
     def __getstate__(self) -> dict[str, object]:
-        """Pickle without caches and clients, which another process creates itself."""
+        """Return the state without caches and clients. Another process creates its own."""
         roots = None if self.roots is None else self.roots.without_cache()
         state = {**self.__dict__, "roots": roots, "_clients": {}, "_ends": FileEnds()}
         # A renewal has its own connection to the catalog. Another process gets the currently valid options.
@@ -241,7 +241,7 @@ class Storage:
             self.roots.check(path if path.startswith("/") else local_path(path), recorded)
 
     def client(self, path: PhysicalPath) -> Client:
-        """Return the client for the store of a remote physical path. Raises as `check`.
+        """Return the client for the store of a remote physical path. Raises the same errors as `check`.
 
         Raises:
             RequestError: No installed library serves the scheme, or an option is wrong.
@@ -277,7 +277,7 @@ class Storage:
     def store_options(self, location: str) -> dict[str, str]:
         """Return the options for the object store of a location, by canonical name.
 
-        Raise RequestError for wrong ones.
+        Raises RequestError if an option is wrong.
         """
         from harness.storage import object_client
 
@@ -285,7 +285,7 @@ class Storage:
         return object_client.bucket_options(location, self._options_for(options, canonical_path(location).store))
 
     def _options_for(self, options: Mapping[str, Any], store: str) -> dict[str, object]:
-        """Return the options given for one store, and no others."""
+        """Return the options that apply to one store, out of all given options."""
         owner = next((key for key in options if "://" in key and canonical_path(key).store == store), None)
         if owner is not None:
             return dict(options[owner])
@@ -296,7 +296,7 @@ class Storage:
     def read_whole(self, path: PhysicalPath, size: int | None) -> bytes:
         """Return the bytes of a file, and refuse a truncated file.
 
-        A log file that was cut at the end of a line would look complete.
+        A log file that was truncated at the end of a line would look complete.
 
         Args:
             path: The file's physical path.
@@ -346,9 +346,12 @@ class Storage:
             return self._ends.read(client, local, offset, length, expected)
 
     def end(self, path: PhysicalPath, length: int) -> bytes:
-        """Return the last `length` bytes of a file, or the whole file if it is shorter. Raises as `read`.
+        """Return the last `length` bytes of a file, or the whole file if it is shorter.
 
-        On a store this is one request. Its bytes and status are kept for `read` and `known_status`.
+        Raises the same errors as `read`.
+
+        In an object store, this is one request. The bytes and the status of the file are kept for `read` and
+        `known_status`.
         """
         local = local_path(path)
         self.check(local)
@@ -360,27 +363,27 @@ class Storage:
             return self._ends.fetch(client, local, length)
 
     def reads_ends(self, path: PhysicalPath) -> bool:
-        """Return whether `end` should be called for many files at once; it also returns their status."""
+        """Return whether it is faster to call `end` than `status` for many files. `end` also keeps their status."""
         local = local_path(path)
         return is_local(local) or self.client(local).reads_ends
 
     def known_status(self, path: PhysicalPath) -> FileStatus:
-        """Return the status that `end` found, or else the result of `status`."""
+        """Return the status of a file that `end` has kept, or else the result of `status`."""
         status = self._ends.status(local_path(path))
         return self.status(path) if status is None else status
 
     def exists(self, path: PhysicalPath) -> bool:
         """Return whether `path` is a file.
 
-        Raise StorageError if that is unknown, because it might be the newest metadata.
+        Raises StorageError if that cannot be determined, because the file might be the newest metadata.
         """
         return self._is(path, "file")
 
     def has_file(self, path: PhysicalPath) -> bool:
-        """Return whether `path` is a file whose absence must be certain. False only if nothing is there.
+        """Return whether `path` is a file. The result is False only if it is certain that nothing is at `path`.
 
         Raises:
-            MissingFileError: Something else than a file is there.
+            MissingFileError: Something other than a file is at `path`.
             StorageError: The path cannot be examined.
         """
         local = local_path(path)
@@ -390,7 +393,10 @@ class Storage:
         return gate.is_regular_file(local)
 
     def is_directory(self, path: PhysicalPath) -> bool:
-        """Return whether `path` is a directory or, on an object store, the prefix of a file. Raises as `exists`."""
+        """Return whether `path` is a directory or, on an object store, the prefix of a file.
+
+        Raises the same errors as `exists`.
+        """
         return self._is(path, "directory")
 
     def _is(self, path: PhysicalPath, kind: Literal["file", "directory"]) -> bool:
@@ -406,11 +412,14 @@ class Storage:
             return client.is_directory(local) if kind == "directory" else client.is_file(local)
 
     def size(self, path: PhysicalPath) -> int:
-        """Return the size of a file in bytes. Raises as `read`."""
+        """Return the size of a file in bytes. Raises the same errors as `read`."""
         return self.status(path).size
 
     def status(self, path: PhysicalPath) -> FileStatus:
-        """Return the current size and modification time of a file. One request to an object store. Raises as `read`."""
+        """Return the current size and modification time of a file. One request to an object store.
+
+        Raises the same errors as `read`.
+        """
         local = local_path(path)
         check_name(local)
         if is_local(local):
@@ -423,7 +432,9 @@ class Storage:
             return client.status(local)
 
     def version(self, path: PhysicalPath) -> FileVersion | None:
-        """Return the current version of a file, or None if the storage cannot distinguish versions. Raises as `read`.
+        """Return the current version of a file, or None if the storage cannot distinguish versions.
+
+        Raises the same errors as `read`.
 
         Call this before reading the file. It is one request to an object store.
         """
@@ -442,7 +453,9 @@ class Storage:
             return client.version(local)
 
     def fault(self, path: PhysicalPath) -> str | None:
-        """Return why nothing can be read at `path`, or None, without sending a request. Raises as `check`.
+        """Return why nothing can be read at `path`, or None, without sending a request.
+
+        Raises the same errors as `check`.
 
         For a remote file only the name is checked. A local file must also exist and be regular.
         """
@@ -461,7 +474,7 @@ class Storage:
         return tuple(sorted(item.name for item in items))
 
     def directories(self, directory: PhysicalPath) -> tuple[str, ...]:
-        """Return the sorted names of the directories directly in `directory`. Else as `names`."""
+        """Return the sorted names of the directories directly in `directory`. Like `names` otherwise."""
 
         def below(path: str) -> list[str]:
             return [item.name for item in _scan_directory(path) if _is_kind(item, os.DirEntry.is_dir)]
@@ -469,7 +482,7 @@ class Storage:
         return tuple(sorted(self._list(directory, below, lambda client, path: client.directories(path))))
 
     def entries(self, directory: PhysicalPath) -> tuple[Entry, ...]:
-        """Return the files directly in `directory`, listed without a cache and sorted by name. Else as `names`.
+        """Return the files directly in `directory`, listed without a cache and sorted by name. Like `names` otherwise.
 
         On a local disk, other entries are included with the size `UNREADABLE`.
         """

@@ -45,9 +45,9 @@ else:
         def __get__(self, instance: object, owner: type | None = None) -> object:
             if instance is None:
                 return self
-            found = self._made(instance)
-            instance.__dict__[self._name] = found
-            return found
+            value = self._made(instance)
+            instance.__dict__[self._name] = value
+            return value
 
 
 class Lock:
@@ -116,13 +116,16 @@ def read_ahead(read: Callable[[T], R], items: Sequence[T]) -> Iterator[Callable[
 
 
 def _is_interrupted() -> bool:
-    """Return whether Ctrl-C ends the current block, in which case a request that may stall is not waited for."""
+    """Return whether Ctrl-C has ended the current block. A request that may stall must then not be waited for."""
     return isinstance(sys.exception(), KeyboardInterrupt)
 
 
 @contextmanager
 def one_ahead(read: Callable[[T], R], item: T, *, waits: bool) -> Iterator[Callable[[], R]]:
-    """Yield a function with the outcome of `read(item)`. If `waits` is true, reading starts at once in a thread."""
+    """Yield a function that returns the result of `read(item)` or raises its error.
+
+    If `waits` is true, `read` starts in a thread at once. Otherwise, the function calls it.
+    """
     if not waits:
         yield lambda: read(item)
         return
@@ -172,7 +175,7 @@ class Interruptible(Protocol):
     """A DuckDB connection or a Spark session."""
 
     def interrupt(self) -> None:
-        """End what is running, if anything is."""
+        """Stop the running query, if there is one."""
 
 
 _Connection = TypeVar("_Connection", bound=Interruptible)
@@ -190,7 +193,7 @@ def track(connection: _Connection) -> _Connection:
 
 
 def interrupt_all() -> None:
-    """End all queries that are running now. Queries that start later are not affected."""
+    """Stop all queries that are running now. Queries that start later are not affected."""
     with _tracking:
         _interruptions.append(None)
         connections = list(_connections)
@@ -200,7 +203,10 @@ def interrupt_all() -> None:
 
 
 def interruptions() -> int:
-    """Return how often all queries were ended. A query was ended if the number changed since it started."""
+    """Return how many times all queries were stopped.
+
+    If the number has changed since a query started, that query was stopped.
+    """
     return len(_interruptions)
 
 
@@ -226,7 +232,7 @@ class Phase:
         self.began = clock()
 
     def advance(self, number: int) -> None:
-        """Add to the number of units that are done."""
+        """Add to the number of finished units."""
         self.done = (self.done or 0) + number
 
 
@@ -234,7 +240,7 @@ _phases: list[Phase] = []
 
 
 def phase(name: str, total: int | None = None, unit: str = "rows") -> AbstractContextManager[Callable[[int], None]]:
-    """Return a context for a step of the work, which yields a function that counts what is done.
+    """Return a context for a step of the work, which yields a function that counts finished units.
 
     Nothing is recorded unless something displays progress.
 
@@ -269,7 +275,7 @@ def phases() -> tuple[Phase, ...]:
 
 
 def percent() -> float | None:
-    """Return the progress in percent of the least advanced DuckDB query, or None if unknown."""
+    """Return the progress in percent of the DuckDB query that is least advanced, or None if unknown."""
     with _tracking:
         connections = list(_connections)
     percentages: list[float] = []

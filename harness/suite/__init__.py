@@ -8,6 +8,6 @@ the readers of other projects, which `workers` runs in separate processes. `runn
 reads it, `scores` compares the rows with the expected rows, and `reports` writes the `results`. `rereads` reads one
 table in many ways that must agree.
 
-`suite_files` writes scenarios as data for programs in any language, and `result_files` scores the results of such a
+`suite_files` writes scenarios as data for programs in any language, and `result_files` scores the results of this
 program. `cases` loads the test suites of other projects.
 """

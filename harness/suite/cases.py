@@ -277,7 +277,7 @@ def _refusal(spec: Mapping[str, Any]) -> ExpectedError | None:
     if "error" not in spec and not (isinstance(version, int) and version < 0):
         return None
     code = str((spec.get("error") or {}).get("errorCode", "a version that cannot exist"))
-    # A reader that declines such a table is correct.
+    # A reader may decline these tables.
     declined = any(word in code.upper() for word in ("UNSUPPORTED", "FEATURE", "PROTOCOL"))
     return ExpectedError("UnsupportedError" if declined else "HarnessError", match=code)
 

@@ -49,7 +49,7 @@ def path_below(folder: Path, name: str, what: str = "the file") -> Path:
 
 
 def read_below(folder: Path, name: str, what: str = "the file", most_bytes: int = MAX_BYTES) -> bytes:
-    """Return the content of a regular file below a folder. The arguments are those of `path_below`.
+    """Return the content of a regular file below a folder. The arguments are the same as for `path_below`.
 
     Raises:
         RequestError: As for `path_below`; or the file cannot be read, is not regular, or has more than `most_bytes`

@@ -1,7 +1,7 @@
 """The oracle as an engine of harness: requests become plain values, and the oracle returns the rows.
 
 The oracle (`harness.suite.oracle`) imports only the error classes of harness. `read_with_oracle` passes a location and
-a request, and the oracle reads metadata and data by itself. `to_arrow` passes a plan that harness made, for slices,
+a request, and the oracle reads both metadata and data. `to_arrow` passes a plan that harness made, for slices,
 comparisons, and tests of plans. Files, positions, and the scope of deletes then come from the plan.
 """
 
@@ -49,7 +49,7 @@ def read_with_oracle(
     allowed_roots: Sequence[str] = (),
     outside: Outside | None = None,
 ) -> pa.Table:
-    """Read a table with the oracle, which plans by itself and skips no file.
+    """Read a table with the oracle, which makes its own plan and skips no file.
 
     Args:
         location: The table's directory or, for Iceberg, a metadata file.

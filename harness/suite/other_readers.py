@@ -1,9 +1,9 @@
 """Readers of other projects. `python worker.py other_readers.py NAME [SETTING=VALUE ...]` serves one of them.
 
-This script imports nothing of harness and only the named engine, because the packages of the engines conflict with each
-other and with those of harness. Each reader reads rows as the engine's documentation shows, without workarounds and
-with the engine's default settings. Other settings are passed by name. `docs/suite/readers.md` lists the settings that
-are needed anyway, with reasons.
+This script imports only the named engine and no module of harness, because the packages of the engines conflict with
+each other and with the packages of harness. Each reader reads rows as the engine's documentation shows, without
+workarounds and with the engine's default settings. Other settings are passed by name. `docs/suite/readers.md` lists the
+settings that are needed anyway, with reasons.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _Select: TypeAlias = "Callable[[list[str]], str]"
 """Returns the SQL statement over tables with the given names."""
 _Count: TypeAlias = "Callable[[SimpleNamespace, str | None], int]"
 _ReaderCalls: TypeAlias = "tuple[str, _ReadRows, _Count, tuple[str, ...]]"
-"""An imported engine: its version with that of its file reader, functions for rows and for a count, and its options."""
+"""An imported engine: the versions of it and its file reader, functions for rows and for a count, and its options."""
 
 
 def _pyiceberg() -> _ReaderCalls:
@@ -89,7 +89,7 @@ def _pyiceberg() -> _ReaderCalls:
 def _pyiceberg_core() -> _ReaderCalls:
     """Return the calls of iceberg-rust in pyiceberg-core. DataFusion queries a table that PyIceberg opens."""
     import datafusion
-    import pyiceberg_core.datafusion  # noqa: F401  # not installed: said at once
+    import pyiceberg_core.datafusion  # noqa: F401  # a missing package fails here
     from pyiceberg.table import StaticTable
 
     def query(tables: list[SimpleNamespace], select: _Select, settings: dict[str, int]) -> Any:
@@ -127,7 +127,7 @@ def _deltalake() -> _ReaderCalls:
 
 def _polars_iceberg() -> _ReaderCalls:
     """Return the calls of Polars with its extra `iceberg`, which has its own planner for Iceberg tables."""
-    import polars_iceberg  # noqa: F401  # not installed: said at once
+    import polars_iceberg  # noqa: F401  # a missing package fails here
 
     version, read, count, options = _polars(("iceberg",))
     return f"{version}, polars-iceberg {installed('polars-iceberg')}", read, count, options
@@ -494,7 +494,7 @@ class SparkReference:
     def __init__(
         self, format: str, session: SparkSession | None = None, settings: Mapping[str, str] | None = None
     ) -> None:
-        import pyspark  # noqa: F401  # not installed: said at once
+        import pyspark  # noqa: F401  # a missing package fails here
 
         self._format, self._session_or_none, self._settings = format, session, settings or {}
 

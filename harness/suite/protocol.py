@@ -65,11 +65,11 @@ def schema_fault(value: object, kind: str, schema: Mapping[str, Any], place: str
     return _fault(value, schema["$defs"][kind], schema["$defs"], place)
 
 
-def _fault(value: object, rule: Mapping[str, Any], known: Mapping[str, Any], place: str) -> str | None:
+def _fault(value: object, rule: Mapping[str, Any], definitions: Mapping[str, Any], place: str) -> str | None:
     if "$ref" in rule:
-        return _fault(value, known[rule["$ref"].rpartition("/")[2]], known, place)
+        return _fault(value, definitions[rule["$ref"].rpartition("/")[2]], definitions, place)
     if "anyOf" in rule:
-        faults = [_fault(value, each, known, place) for each in rule["anyOf"]]
+        faults = [_fault(value, each, definitions, place) for each in rule["anyOf"]]
         return None if None in faults else " or ".join(dict.fromkeys(filter(None, faults)))
     if "enum" in rule:
         allowed = [json.dumps(each) for each in rule["enum"]]
@@ -79,7 +79,9 @@ def _fault(value: object, rule: Mapping[str, Any], known: Mapping[str, Any], pla
     if type(value) not in classes:
         return f"{place} is {excerpt(value)}, not {' or '.join(types)}"
     if isinstance(value, list) and "items" in rule:
-        item_faults = (_fault(item, rule["items"], known, f"{place}, item {i},") for i, item in enumerate(value, 1))
+        item_faults = (
+            _fault(item, rule["items"], definitions, f"{place}, item {i},") for i, item in enumerate(value, 1)
+        )
         return next(filter(None, item_faults), None)
     if not isinstance(value, dict) or "properties" not in rule:
         return None
@@ -90,7 +92,9 @@ def _fault(value: object, rule: Mapping[str, Any], known: Mapping[str, Any], pla
     if unknown and rule.get("additionalProperties") is False:
         return f"{place} has a key {unknown[0]!r}, which the protocol does not define"
     value_faults = (
-        _fault(value[name], properties[name], known, f"{name!r} of {place}") for name in value if name in properties
+        _fault(value[name], properties[name], definitions, f"{name!r} of {place}")
+        for name in value
+        if name in properties
     )
     return next(filter(None, value_faults), None)
 
@@ -101,7 +105,7 @@ ERROR_CLASSES: Mapping[str, str] = {
     "corrupt-metadata": "the metadata cannot be decoded, or violates the specification",
     "corrupt-data": "a data file cannot be decoded, or is not the file that the metadata describes",
     "corrupt-deletes": "a delete file or deletion vector is damaged, or contradicts the data",
-    "schema-mismatch": "the columns of a file cannot be converted to those of the table",
+    "schema-mismatch": "the columns of a file cannot be converted to the table's columns",
     "missing-file": "the metadata names a file that does not exist",
     "not-found": "the table, snapshot, version, branch, or tag does not exist, or not at that time",
     "invalid-request": "the table does not have the column or does not support the read",
@@ -204,8 +208,12 @@ def _expression(node: exp.Expr, types: Mapping[str, dt.Type], negated: bool = Fa
     if not negated and expression["type"] != "not-eq":
         return expression
     # SQL drops nulls here, but Iceberg's `not-eq` and `not` are true for null.
-    known = {"type": "not", "child": {"type": "is-null", "term": expression["term"]}}
-    return {"type": "and", "left": {"type": "not", "child": expression} if negated else expression, "right": known}
+    is_not_null = {"type": "not", "child": {"type": "is-null", "term": expression["term"]}}
+    return {
+        "type": "and",
+        "left": {"type": "not", "child": expression} if negated else expression,
+        "right": is_not_null,
+    }
 
 
 def _column_test(node: exp.Expr, types: Mapping[str, dt.Type]) -> dict[str, object]:

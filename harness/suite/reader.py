@@ -78,8 +78,9 @@ class Reader(Protocol):
                 return mine.scan(table.metadata_path).to_arrow()
 
     `harness scenarios run --engines my_module:Engine` runs it. A package can also register it by name with an entry
-    point (see `readers`). In both cases it runs in a process of its own (see `workers`), so it may crash or hang. An
-    engine whose packages conflict with those of harness can be a script that runs in another interpreter: see `worker`.
+    point (see `readers`). In both cases it runs in a separate process (see `workers`), so it may crash or hang. An
+    engine whose packages conflict with harness's packages can be a script that runs in another interpreter: see
+    `worker`.
     """
 
     @property
@@ -122,10 +123,10 @@ ORACLE = "oracle"
 
 @dataclass(frozen=True, slots=True)
 class HarnessReader:
-    """Harness's planner with one of its engines. The oracle plans by itself and shares no code with harness.
+    """Harness's planner with one of its engines. The oracle has its own planner and shares no code with harness.
 
     Attributes:
-        within: The only directory from which tables may read files. None also allows other files, with a warning.
+        within: Tables may only read files in this directory. None also allows other files, with a warning.
     """
 
     name: str

@@ -1,6 +1,6 @@
 """Readers by name: engines of harness, other projects' readers, entry points, `module:attribute`, `NAME=exec:COMMAND`.
 
-A reader of another project runs with its default settings in an interpreter of its own. `NAME:SETTING=VALUE` is the
+A reader of another project runs with its default settings in a separate interpreter. `NAME:SETTING=VALUE` is the
 reader with another setting; reports show this whole name.
 
 `python -m harness.suite.readers DIR [NAME ...]` makes a virtual environment DIR/NAME for each named reader, or for each
@@ -159,7 +159,7 @@ def interpreters(directory: Path, readers: Mapping[str, OtherReader]) -> dict[st
 
 
 GROUP = "harness.readers"
-"""The entry point group in which packages register readers for the suite.
+"""The entry point group for packages that register readers for the suite.
 
 Engines that execute plans have another group.
 """
@@ -178,7 +178,7 @@ class ReaderOptions:
     Attributes:
         pythons: Interpreters by the name of the engine.
         time_limit_s: The time limit of a read in a worker, in seconds.
-        tables: The only directory from which harness's own engines may read files. None: see `HarnessReader`.
+        tables: Harness's own engines may only read files in this directory. None: see `HarnessReader`.
     """
 
     pythons: Mapping[str, str] = field(default_factory=dict)

@@ -60,7 +60,7 @@ def score_results(
     Args:
         directory: The directory of the suite.
         results: The folder that the program wrote.
-        patterns: Names of cases, in which `*` matches any text. Empty means all cases.
+        patterns: Names of cases. `*` matches any text. Empty means all cases.
         xfails: Expected failures.
 
     Raises:

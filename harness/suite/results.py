@@ -1,4 +1,4 @@
-"""The results of a run of the suite, from which all reports are made."""
+"""The results of a run of the suite. All reports are made from them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Outcome(enum.Enum):
         POLICY       another answer than harness's policy, which the specification does not require
         UNSUPPORTED  the engine reports that it does not support the read
         ERROR        the read failed, crashed or hung; or the scenario itself cannot be run
-        OPEN         the specification leaves the result open; the report notes what the engine did
+        OPEN         the specification leaves the result open; the report notes the engine's result
         SKIP         on the list of skips: not run
         XFAIL        on the list of expected failures, and FAIL or ERROR
         XPASS        on that list, and PASS: the line should be removed
@@ -86,9 +86,9 @@ class ListEntry:
 
 def worst_outcome(checks: Sequence[Check]) -> Outcome:
     """Return the worst outcome of a scenario's reads. It is OPEN only if all reads are open."""
-    found = {check.outcome for check in checks}
+    outcomes = {check.outcome for check in checks}
     ranked = (Outcome.FAIL, Outcome.ERROR, Outcome.UNSUPPORTED, Outcome.POLICY, Outcome.PASS)
-    return next((outcome for outcome in ranked if outcome in found), Outcome.OPEN)
+    return next((outcome for outcome in ranked if outcome in outcomes), Outcome.OPEN)
 
 
 AS_LISTED = {Outcome.FAIL: Outcome.XFAIL, Outcome.ERROR: Outcome.XFAIL, Outcome.PASS: Outcome.XPASS}
@@ -110,7 +110,7 @@ def read_list(path: Path) -> tuple[ListEntry, ...]:
         text = path.read_text("utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise RequestError(f"Cannot read the list: {error}", file=str(path)) from error
-    found = []
+    entries = []
     for number, line in enumerate(text.splitlines(), 1):
         pattern, _, reason = (part.strip() for part in line.partition("#"))
         if not pattern:
@@ -119,8 +119,8 @@ def read_list(path: Path) -> tuple[ListEntry, ...]:
             raise RequestError(f"Invalid line {number}: {pattern!r} has no reason; add one after a #", file=str(path))
         if "::" not in pattern:
             raise RequestError(f"Invalid line {number}: {pattern!r}, expected ENGINE::SCENARIO", file=str(path))
-        found.append(ListEntry(pattern, reason, str(path), number))
-    return tuple(found)
+        entries.append(ListEntry(pattern, reason, str(path), number))
+    return tuple(entries)
 
 
 def format_list(cases: Iterable[Case]) -> str:
@@ -183,7 +183,7 @@ class ReadInfo:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScenarioInfo:
-    """A scenario in reports. Fields without a description are those of `harness.suite.scenarios.model.Scenario`.
+    """A scenario in reports. `harness.suite.scenarios.model.Scenario` describes the other fields.
 
     Attributes:
         file: The path of the scenario's file for display. None if there is no file.
@@ -241,8 +241,8 @@ class Case:
             return shlex.join(["harness", "scenarios", "score", *self.engine.folders, self.scenario.name])
         engine = ["--engines", self.engine.argument, *self.engine.options]
         if self.scenario.cases is not None:
-            given = ["--cases", self.scenario.cases, *engine]
-            return shlex.join(["harness", "scenarios", "run", self.scenario.name, *given])
+            options = ["--cases", self.scenario.cases, *engine]
+            return shlex.join(["harness", "scenarios", "run", self.scenario.name, *options])
         scenario = self.scenario.name if self.scenario.argument is None else self.scenario.argument
         return shlex.join(["harness", "scenarios", "run", scenario, *engine, "--keep", "repro"])
 
@@ -252,8 +252,8 @@ def make_case(
 ) -> Case:
     """Return the case with these checks, adjusted by the list of expected failures."""
     outcome, line = worst_outcome(checks), first_match(xfails, engine.name, scenario.name)
-    shown = outcome if line is None else AS_LISTED.get(outcome, outcome)
-    return Case(scenario=scenario, engine=engine, outcome=shown, checks=tuple(checks), expected=line)
+    adjusted = outcome if line is None else AS_LISTED.get(outcome, outcome)
+    return Case(scenario=scenario, engine=engine, outcome=adjusted, checks=tuple(checks), expected=line)
 
 
 def unused_lines(lines: Iterable[ListEntry], cases: Sequence[Case]) -> tuple[ListEntry, ...]:

@@ -88,7 +88,7 @@ def run(
         scenarios: Scenarios, whose tables are built, or cases with existing tables.
         engines: The engines.
         lists: Skips and expected failures. None means that there are none.
-        keep: The directory in which tables are built and kept, each in a directory with its scenario's name. None
+        keep: The directory for tables that are kept, each in a directory with its scenario's name. None
             removes the tables.
         missing: Engines that cannot run, by name, with the reason. They only appear in reports.
 
@@ -135,13 +135,13 @@ def run(
                 shutil.rmtree(place, ignore_errors=True)
                 shutil.rmtree(place.with_name(f"{place.name} intact"), ignore_errors=True)
             advance(1)
-    found = tuple(cases)
+    all_cases = tuple(cases)
     return Run(
         engines=tuple(each.info for each in run_engines),
         scenarios=tuple(infos.values()),
-        cases=found,
+        cases=all_cases,
         missing={**(missing or {}), **not_run},
-        unused_lines=unused_lines((*lists.skips, *lists.xfails), found),
+        unused_lines=unused_lines((*lists.skips, *lists.xfails), all_cases),
         environment=environment(),
         meanings={name: meanings[name] for info in infos.values() for name in info.features},
         seconds=time.monotonic() - started,
@@ -150,7 +150,7 @@ def run(
 
 def environment() -> dict[str, str]:
     """Return the versions that results may depend on, without the versions of the engines."""
-    found = {
+    versions = {
         "harness": harness.__version__,
         "python": platform.python_version(),
         "platform": platform.platform(),
@@ -158,10 +158,10 @@ def environment() -> dict[str, str]:
     }
     for name in _PACKAGES:
         try:
-            found[name] = importlib.metadata.version(name)
+            versions[name] = importlib.metadata.version(name)
         except importlib.metadata.PackageNotFoundError:
             continue
-    return found
+    return versions
 
 
 @dataclass(frozen=True, slots=True)
@@ -273,7 +273,7 @@ def _with_count(check: Check, reader: Worker, built: TableCase, expectation: Res
     """
     expected, has_rows = expectation.expected, reader.offers("read")
     is_other = isinstance(expectation, MetadataRead) or expectation.opening or expectation.at.changes is not None
-    # deleted rows are rows of such a read but are not counted
+    # the read returns deleted rows too, but counts exclude them
     is_other = is_other or "_deleted" in (expectation.columns or ())
     if is_other or not reader.offers("count"):
         return check
@@ -307,8 +307,8 @@ def _rows(reader: Reader | HarnessReader, built: TableCase, expectation: Resolve
         facts: ArrowStream = expectation.rows(built.address)
         return facts
     if isinstance(reader, HarnessReader):
-        own: ArrowStream = reader.answer(built.address, expectation)
-        return own
+        own_rows: ArrowStream = reader.answer(built.address, expectation)
+        return own_rows
     if unknown := expectation.plan_arguments().keys() - {"columns", "where"} | expectation.opening.keys():
         raise UnsupportedError(f"only harness's own engines support reads with {', '.join(sorted(unknown))}")
     table, columns, where = table_at(built, expectation), expectation.columns, expectation.where

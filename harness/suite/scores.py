@@ -276,7 +276,7 @@ def _score_error(expected: ExpectedError, error: Exception, measure: Strictness)
     if measure is not Strictness.FOREIGN:
         if not isinstance(error, HarnessError):
             return _check(Outcome.ERROR, error_text(error))
-        # The oracle plans by itself and has its own messages.
+        # The oracle has its own planner and its own messages.
         if matches_error(error, ExpectedError(expected.kind) if measure is Strictness.ORACLE else expected):
             return _check(Outcome.PASS)
         return _check(Outcome.FAIL, f"expected {_expected_error_text(expected)}, got {error_text(error)}")

@@ -42,7 +42,7 @@ def script(scenario: Scenario) -> str:
     table anywhere.
 
     Raises:
-        RequestError: The scenario cannot be built, a path is stored in a form in which it cannot be replaced, or the
+        RequestError: The scenario cannot be built, a path is stored in a form that cannot be replaced, or the
             script is too long.
     """
     name = scenario.name.rpartition("/")[2]

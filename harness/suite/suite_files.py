@@ -10,7 +10,7 @@
 
 Paths in JSON files are relative to the file. Paths in Iceberg's metadata cannot be relative: versions 1 to 3 of the
 format only support absolute paths, and position deletes name data files by the same text. A suite must therefore be
-read in the directory in which it was written, which `suite.json` names.
+read in the directory that it was written to. `suite.json` names it.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def write_suite(scenarios: Sequence[Scenario], directory: Path, advance: Callabl
 
     Args:
         scenarios: The scenarios.
-        directory: The absolute directory in which the suite will be read. It is created if missing.
+        directory: The absolute directory where readers will find the suite. It is created if missing.
         advance: Called with 1 after each scenario.
 
     Returns:
@@ -182,13 +182,13 @@ def _read(built: BuiltScenario, expectation: ResolvedExpectation, directory: Pat
     elif expected is not None:
         error = error_class(expected.kind, expected.cause)
     # A point in history that does not exist has no schema.
-    known = built.history.schema_at(at) if expectation.where is not None and rows is not None else None
+    schema = built.history.schema_at(at) if expectation.where is not None and rows is not None else None
     points = ({"kind": kind, "value": getattr(at, kind)} for kind in get_args(AtKind))
     return {
         "number": expectation.number,
         "demand": expectation.demand,
         **{key.name: getattr(expectation, key.name) for key in fields(ExpectationKeys)},
-        "predicate": predicate(expectation.where, known),
+        "predicate": predicate(expectation.where, schema),
         "at": next((point for point in points if point["value"] is not None), None),
         "changes": None if at.changes is None else {"from": at.changes[0], "to": at.changes[1]},
         "catalog": {name: _json_value(value) for name, value in expectation.opening.items()} or None,
@@ -295,8 +295,8 @@ def load_case(path: Path) -> SuiteCase:
 def _expectation(read: Mapping[str, Any], place: Path) -> ResolvedExpectation:
     at = {} if read["at"] is None else {read["at"]["kind"]: read["at"]["value"]}
     changes = None if read["changes"] is None else (read["changes"]["from"], read["changes"]["to"])
-    given = {key.name: read.get(key.name) for key in fields(ExpectationKeys)}
-    values: dict[str, Any] = {name: tuple(v) if isinstance(v, list) else v for name, v in given.items()}
+    keys = {key.name: read.get(key.name) for key in fields(ExpectationKeys)}
+    values: dict[str, Any] = {name: tuple(v) if isinstance(v, list) else v for name, v in keys.items()}
     expected: pa.Table | ExpectedError | None = None if read["error"] is None else ExpectedError(read["error"])
     if read["rows"] is not None:
         expected = read_rows(place, read["rows"]["arrow"])

@@ -1,8 +1,8 @@
 """The worker process of `harness.suite.workers` for readers in Python: it serves one engine in its own interpreter.
 
-It is run by its path, `python worker.py SCRIPT [ARGUMENT ...]`. It imports nothing of harness, and SCRIPT does not have
-to either. The interpreter must have pyarrow, in any version, to transfer the rows. SCRIPT is a plain Python file with
-the functions and constants below, or `MODULE:ATTRIBUTE`, an object with the members of `harness.suite.reader.Reader`:
+It is run by its path, `python worker.py SCRIPT [ARGUMENT ...]`. Neither it nor SCRIPT needs to import harness. The
+interpreter must have pyarrow, in any version, to transfer the rows. SCRIPT is a plain Python file with the functions
+and constants below, or `MODULE:ATTRIBUTE`, an object with the members of `harness.suite.reader.Reader`:
 
     version() -> str                     raises ImportError if the engine is not installed
     read(table, columns, where)          rows: any object with `__arrow_c_stream__`, or the path of an Arrow IPC stream
@@ -84,15 +84,15 @@ def _engine(target: str) -> dict[str, Any]:
     module_name, colon, path = target.partition(":")
     if not colon or os.path.exists(target):
         return runpy.run_path(target, run_name="harness_worker")
-    found: Any = importlib.import_module(module_name)
+    target_object: Any = importlib.import_module(module_name)
     for name in path.split("."):
         try:
-            found = getattr(found, name)
+            target_object = getattr(target_object, name)
         except AttributeError:
-            near = difflib.get_close_matches(name, dir(found), n=1)
+            near = difflib.get_close_matches(name, dir(target_object), n=1)
             hint = f"; did you mean {near[0]}?" if near else ""
             raise ImportError(f"{module_name} has no {path}{hint}") from None
-    reader = found() if isinstance(found, type) else found
+    reader = target_object() if isinstance(target_object, type) else target_object
     operations = ("version", "capabilities", "read", "count", "changes")
     members = {name: getattr(reader, name) for name in operations if hasattr(reader, name)}
     return {**members, "NAME": reader.name, "OPTIONS": getattr(reader, "options", ())}

@@ -72,13 +72,13 @@ class WorkerProcess:
         until = time.monotonic() + limit_s
         self._child.send(line.encode() + b"\n")
         while (end := self._output.find(b"\n")) < 0:
-            left = until - time.monotonic()
+            remaining_s = until - time.monotonic()
             if len(self._output) > DOCUMENT_BYTES:
                 return _NoAnswer.TOO_LONG
-            if left <= 0:
+            if remaining_s <= 0:
                 return _NoAnswer.TIME_LIMIT
             # A process that the child started may keep the output open after the child has ended.
-            is_silent = not self._receive(min(left, _POLL_S)) and self._child.process.poll() is not None
+            is_silent = not self._receive(min(remaining_s, _POLL_S)) and self._child.process.poll() is not None
             if is_silent or not self._child.is_open("output"):
                 return _NoAnswer.ENDED
         answer = self._output[:end]
@@ -150,14 +150,14 @@ BROKEN = frozenset({CRASHED, TIMED_OUT, BROKEN_PROTOCOL})
 NOT_INSTALLED = "NotInstalled"
 """The cause of a RequestError if no interpreter has the engine."""
 START_LIMIT_S = 60.0
-"""The time in seconds in which a worker must import its engine, unless the time limit of a read is longer."""
+"""The time limit in seconds for importing a worker's engine, unless the time limit of a read is longer."""
 
 
 def _check_name(name: str) -> str:
     """Return the name of a reader.
 
     Raises:
-        RequestError: The name is that of an engine, or cannot be displayed.
+        RequestError: The name belongs to an engine, or cannot be displayed.
     """
     if name.casefold() in engine_names():
         raise RequestError(
@@ -179,12 +179,12 @@ class Worker:
         name: The engine's name, unless its answer to `hello` contains a name.
         command: The program and its arguments.
         time_limit_s: The time limit of one read in seconds.
-        environment: Environment variables in addition to those of this process.
+        environment: Environment variables in addition to this process's environment.
         process_per_table: Whether each table gets a new process, so that nothing cached for one table affects another.
 
     Raises:
         RequestError: The program does not start or reports that the engine is missing (cause `NOT_INSTALLED`), or its
-            name is that of an engine that executes plans or is not printable.
+            name belongs to an engine that executes plans or is not printable.
         EngineError: The program crashes, breaks the protocol, or is not ready within the time limit.
     """
 

@@ -1,7 +1,7 @@
-"""The demo tables, which return a wrong count if a reader ignores a rule, together with the right answers.
+"""The demo tables and their correct rows. A reader that ignores a rule of the format returns wrong rows for them.
 
-The answers do not come from reading the tables. The rows are also kept as plain dicts, every delete is applied to the
-dicts in plain Python, and the remaining dicts are what any reader must return.
+The correct rows are computed without reading the tables. The rows are also kept as plain dicts, every delete is applied
+to the dicts in plain Python, and the remaining dicts are what any reader must return.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ def _click(i: int) -> DemoRow:
 
 
 def _later_click(i: int) -> DemoRow:
-    """Return a click in the evolved schema. Half of the clicks have a referrer and a score."""
+    """Return a click in the last schema. Half of these clicks have a referrer and a score."""
     row = _delta_demo_evolved(_click(i))
     if i % 2 and row["page"] is not None:
         row["page"]["referrer"] = f"/p/{i % 3}"
@@ -89,7 +89,7 @@ def _later_click(i: int) -> DemoRow:
 
 
 def _delta_demo_evolved(row: DemoRow) -> DemoRow:
-    """Return a row of the first schema in the last schema. The old scores belong to a column that was dropped."""
+    """Convert a row of the first schema to the last schema. Its score is null, because the old column was dropped."""
     page = None if row["page"] is None else {**row["page"], "referrer": None}
     return {"market" if name == "country" else name: value for name, value in row.items()} | {
         "page": page,
@@ -111,8 +111,8 @@ class DemoTable:
         name: The table's name.
         location: The table's directory.
         metadata_path: Its newest metadata file, or the directory of its log.
-        expected: Its rows as natural Python values by column name, in no particular order.
-        shows: The features that a careless reader gets wrong.
+        expected: Its rows as Python values by column name, in no particular order.
+        shows: The features of the table that an incomplete reader reads wrongly.
     """
 
     name: str
@@ -234,7 +234,7 @@ def _order(i: int) -> DemoRow:
 
 
 def _evolved(row: DemoRow, channel: str | None) -> DemoRow:
-    """Return an order of the first schema in the last schema."""
+    """Convert an order of the first schema to the last schema."""
     names = {"amount": "total"}
     return {**{names.get(name, name): value for name, value in row.items()}, "channel": channel}
 

@@ -38,12 +38,11 @@ class TableLiteral:
     """A table as a list of rows. `literal` makes one.
 
     Attributes:
-        rows: All rows, including deleted ones, which are written to one file.
+        rows: All rows, including deleted rows. They are written to one file.
         schema: The types by column, in Spark's names.
         format: `iceberg` or `delta`.
-        kind: How rows are deleted: `none`, `position`, `equality` or `vector`.
-        deletes: Indexes in `rows` of deleted rows. For `equality`, mappings of columns to values whose rows are
-            deleted.
+        kind: How rows are deleted: `none`, `position`, `equality`, or `vector`.
+        deletes: Indexes in `rows` of deleted rows. For `equality`, mappings of columns to the values of deleted rows.
     """
 
     rows: tuple[LiteralRow, ...]
@@ -181,7 +180,7 @@ def literal(
 
 
 def _check_key(key: LiteralRow, first: LiteralRow, rows: Sequence[LiteralRow], schema: Mapping[str, str]) -> None:
-    """Raise RequestError unless an equality delete has the same columns as the first one and matches a row."""
+    """Raise RequestError unless an equality delete matches a row and has the same columns as the first one."""
     unknown = [name for name in key if name not in schema]
     if unknown:
         raise RequestError(f"Invalid deletes: {dict(key)!r} names the column {unknown[0]!r}, which the table lacks")

@@ -117,7 +117,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_report_header(config: pytest.Config) -> str | None:
-    """Return the engines of the test run, and those that `auto` leaves out, or None if the run names no engines."""
+    """Return the engines of the test run, and the engines that `auto` left out. None if the run names no engines."""
     if not _engines_setting(config):
         return None
     import harness
@@ -197,7 +197,7 @@ def lake_table(tmp_path: Path, harness_session: HarnessSession) -> MakeLakeTable
 
 @pytest.fixture
 def assert_same_rows(harness_session: HarnessSession) -> AssertSameRows:
-    """Return a function that fails unless two results, or a result and a list of rows, are the same rows.
+    """Return a function that fails unless two sides are the same rows. One of them can be a list of rows.
 
     See `harness.testing.same_rows`.
     """
@@ -357,7 +357,7 @@ def _spark_config_of(config: pytest.Config) -> Mapping[str, str]:
 
 
 def spark_master_of(config: pytest.Config) -> str:
-    """Return Spark's master: the setting, or else this machine, whose cores the workers of pytest-xdist share."""
+    """Return Spark's master. The default is this machine, whose cores are divided among the workers of pytest-xdist."""
     master = config.getoption("--harness-spark-master") or config.getini("harness_spark_master")
     workers = int(getattr(config, "workerinput", {}).get("workercount", 1))
     if master:

@@ -149,13 +149,13 @@ def _row_count(rows: object) -> str:
 
 
 def _type_rows(sides: list[Any], given: Sequence[Any]) -> None:
-    """Replace the first of two lists of rows that names its columns by an Arrow table.
+    """Replace the first list of rows that names its columns by an Arrow table. Both sides are lists of rows.
 
     Arrow reads a dict as a struct. In Spark's Rows, a struct is a Row and a dict is a map, so maps are rejected.
 
     Raises:
-        AssertionError: Its rows have different columns. Arrow would use only the columns of the first row.
-        RequestError: Its rows are Spark's and have maps.
+        AssertionError: The rows of this list have different columns. Arrow would use only the columns of the first row.
+        RequestError: The rows of this list are Spark's Rows and have maps.
     """
     for number, rows in enumerate(sides):
         if all(isinstance(row, Mapping) for row in rows):
@@ -186,7 +186,7 @@ def _without_spark(rows: Any) -> list[object]:
 
 
 def _with_zones(type_: pa.DataType, value: object) -> object:
-    """Return a value of a Row with time zones added if the type has one: Spark returns instants as local datetimes."""
+    """Return a value of a Row with time zones added if its type has one. Spark returns instants as local datetimes."""
     if types.is_timestamp(type_) and type_.tz is not None and isinstance(value, dt.datetime) and value.tzinfo is None:
         return value.astimezone(dt.UTC)
     if types.is_struct(type_) and isinstance(value, Mapping):
@@ -223,7 +223,7 @@ def rows_to_table(rows: Any, schema: pa.Schema) -> pa.Table:
 
 
 def _schema_of(side: object, columns: Sequence[str] | None) -> pa.Schema:
-    """Return the names and types of a side's columns, or of some of them in that order. Only metadata is read."""
+    """Return the names and types of a side's columns, or of the given columns in their order. Only metadata is read."""
     data = resolve_side(side[0] if isinstance(side, tuple) else side)
     data = data.snapshot() if isinstance(data, Table) else data
     names = None if columns is None else tuple(columns)
@@ -234,7 +234,7 @@ def _schema_of(side: object, columns: Sequence[str] | None) -> pa.Schema:
 
 
 def _prepare_other_side(side: object, options: dict[str, Any], number: int) -> object:
-    """Return the side that a list of rows is compared with, so that its schema can be read first.
+    """Return the side that a list of rows is compared with, prepared so that its schema can be read first.
 
     Its filter is applied here, because the list of rows cannot be filtered.
     """

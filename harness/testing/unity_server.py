@@ -1,4 +1,4 @@
-"""A small Unity Catalog server on this machine, for tests and demos. It answers only the calls that reading needs.
+"""A small Unity Catalog server on this machine, for tests and demos. It answers only the calls that readers need.
 
     table = DeltaTable.create("lake/orders", {"id": "long"}, features=["catalogManaged"], …)
     with UnityServer(token="secret") as server:
@@ -50,7 +50,7 @@ class ServedTable:
     sql: str | None = None
 
     def commits(self, separator: str) -> list[dict[str, Any]]:
-        """Return the ratified commits, newest first, with the words of keys joined by `separator`."""
+        """Return the ratified commits as JSON objects, newest first. `separator` joins the words of their keys."""
         keys = ("file_name", "file_size", "file_modification_timestamp")
         name, size, modified = (key.replace("_", separator) for key in keys)
         result = [

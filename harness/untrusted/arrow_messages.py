@@ -84,7 +84,7 @@ class _FlatTable:
     at: int
 
     def number(self, field: int, form: str, default: int = 0) -> int:
-        """Return a number. `form` is its format for `struct`."""
+        """Return a number. `form` is its format code, as for the module `struct`."""
         at = self._find_field(field)
         return default if at is None else _unpack(form, self.data, at)
 
@@ -136,7 +136,7 @@ class _FlatTable:
 
 @dataclass(slots=True)
 class _StreamCheck:
-    """The check of a stream, with counts of what its messages need so far.
+    """A check of a stream, with the resources that its messages have needed so far.
 
     Attributes:
         decoded: The size of decompressed buffers.
@@ -217,7 +217,7 @@ class _StreamCheck:
 
 
 class _SchemaCheck:
-    """The check of a schema, whose parts must all be distinct, as its writer creates them."""
+    """A check of a schema. Its parts must be distinct objects in the message, as harness writes them."""
 
     def __init__(self, schema: _FlatTable, foreign: bool) -> None:
         self._schema = schema
@@ -270,7 +270,7 @@ class _SchemaCheck:
 
 
 def _shares_bytes(kind: pa.DataType) -> bool:
-    """Return whether rows of a type may share bytes, by a dictionary, run ends or a view."""
+    """Return whether rows of a type may share bytes, because the type has a dictionary, run ends, or a view."""
     types = pa.types
     if isinstance(kind, pa.BaseExtensionType):
         return _shares_bytes(kind.storage_type)
@@ -284,7 +284,7 @@ def _is_view(kind: pa.DataType) -> bool:
 
 
 def _decoded_bytes(array: pa.Array) -> int:
-    """Return the size of values that rows share, if each row had its own copy."""
+    """Return the size that shared values would have if each row had its own copy."""
     kind = array.type
     if not _shares_bytes(kind):
         return 0

@@ -23,11 +23,11 @@ class Bounds:
         memory_bytes: Address space in addition to the space of the loaded libraries. DuckDB may use half of it.
         cpu_seconds: Processor time of all threads together.
         wall_seconds: Time from start to end.
-        output_bytes: Size of the result: rows, a document or a report.
+        output_bytes: Size of the result: rows, a document, or a report.
         open_files: Files open at the same time, including files of libraries.
-        scratch_bytes: Size of all files that the process writes, for example sorts of DuckDB. They are in a directory
-            that is deleted with the process.
-        threads: Threads at the same time. DuckDB, Arrow and the allocators start about 30.
+        scratch_bytes: Size of all files that the process writes, for example when DuckDB sorts. They are in a directory
+            that is deleted when the process ends.
+        threads: Threads at the same time. DuckDB, Arrow, and the allocators start about 30.
     """
 
     memory_bytes: int = 4 << 30

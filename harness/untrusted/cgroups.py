@@ -1,8 +1,9 @@
-"""A control group for a worker, if the user may create one: Linux then limits its memory and threads.
+"""A control group for a worker, if the user may create one, and a watch on the worker's resources.
 
-Only version 2 is supported. A group can be created beside or inside the group of this process, if its directory and
-controllers are delegated to the user: root may do it, and systemd delegates groups to a user's services (`systemd-run
---user --scope`). Everywhere else, only the limits of the process and the watch apply.
+In a control group, Linux limits the memory and threads of the worker. Only version 2 is supported. A group can be
+created beside or inside the group of this process, if its directory and controllers are delegated to the user: root may
+do it, and systemd delegates groups to a user's services (`systemd-run --user --scope`). Everywhere else, only
+`ResourceWatch` and the limits that the process sets for itself apply.
 """
 
 from __future__ import annotations
@@ -31,9 +32,9 @@ _UNIT = 512
 
 
 class ResourceWatch:
-    """A check of a worker's memory, threads and files against its bounds, repeated while the worker runs.
+    """A check of a worker's memory, threads, and files against its bounds, repeated while the worker runs.
 
-    Linux limits address space, file sizes and processor time per process. It does not limit the total size of a
+    Linux limits address space, file sizes, and processor time per process. It does not limit the total size of a
     directory, the size of files without a name, or the threads of root.
     """
 
@@ -61,7 +62,7 @@ class ResourceWatch:
         return None
 
     def _scratch_bytes(self) -> int:
-        """Return the size of the scratch directory. A huge number means more files or levels than a sort needs."""
+        """Return the size of the scratch directory, or `_ENDLESS` if it has too many files or levels."""
         total, waiting, files = 0, [(self._scratch, 0)], 0
         while waiting:
             directory, level = waiting.pop()
@@ -82,7 +83,7 @@ class ResourceWatch:
         return total
 
     def _unlinked_bytes(self) -> int:
-        """Return the size of open or mapped files without a name, on disk, in memory and in shared memory."""
+        """Return the size of open or mapped files without a name, on disk, in memory, and in shared memory."""
         result: dict[tuple[int, int], int] = {}
         with contextlib.suppress(OSError), os.scandir(f"{self._proc}/fd") as descriptors:
             for entry in descriptors:
@@ -93,7 +94,7 @@ class ResourceWatch:
         return sum(result.values())
 
     def _maps_scratch(self) -> bool:
-        """Return whether files of the scratch directory are mapped, which hides them.
+        """Return whether the worker has mapped a file of the scratch directory, whose size could then be hidden.
 
         No library of harness maps these files.
         """
@@ -128,7 +129,7 @@ class ControlGroup:
         self._path = path
 
     def add_process(self, process: int) -> None:
-        """Add a process before it runs any code. If the system refuses, the group is given up."""
+        """Add a process before it runs any code. If the system refuses, no group is used."""
         if self._path is not None:
             try:
                 (self._path / "cgroup.procs").write_text(str(process))

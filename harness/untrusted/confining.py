@@ -1,7 +1,7 @@
 """The rights that a process gives up before it reads the first byte of a table.
 
-This happens in two steps, before and after libraries are imported. Each step returns the limits that it could not set,
-with reasons. A system that ignores a limit counts as unable to set it.
+The process gives them up in two steps, before and after libraries are imported. Each step returns the limits that it
+could not set, with reasons. If a system accepts a limit but does not enforce it, the limit counts as not set.
 """
 
 from __future__ import annotations
@@ -116,11 +116,10 @@ def counts_threads() -> bool:
 
 
 def drop_privileges(*, keep_files: bool) -> None:
-    """Give up the privileges of root, for example to raise limits.
+    """Give up the privileges of root, for example the privilege to raise limits.
 
     Args:
-        keep_files: If True, root can still read files of other users. In a separate user namespace it cannot in any
-            case.
+        keep_files: If True, root can still read files of other users. In a separate user namespace, root never can.
     """
     numbers = NUMBERS.get(platform.machine())
     if sys.platform != "linux" or numbers is None:
@@ -222,7 +221,7 @@ def _die_with_parent(parent: int) -> None:
 
 
 def _gain_no_privileges() -> None:
-    """Give up gaining privileges. Otherwise Linux would let only a privileged process confine itself."""
+    """Give up the ability to gain privileges. Linux requires this before an unprivileged process may confine itself."""
     if sys.platform == "linux":
         _prctl(_NO_NEW_PRIVILEGES, 1)
 

@@ -40,8 +40,8 @@ _TRIES = 10
 def worker_directory() -> Iterator[str]:
     """Create an empty directory for this process only, with links resolved, and delete it afterwards.
 
-    This process holds a lock on the directory. The system releases the lock however the process ends, so that a later
-    worker can delete directories without a lock. This is done first.
+    This process holds a lock on the directory, which the system releases however the process ends. Directories of ended
+    processes therefore have no lock, and are deleted before the new directory is created.
 
     Raises:
         OSError: No directory can be created.
@@ -58,7 +58,7 @@ def worker_directory() -> Iterator[str]:
 
 
 def _remove_stale() -> None:
-    """Delete the directories of this user that no running process has locked."""
+    """Delete the directories of this user that are not locked by a running process."""
     left: list[str] = []
     with contextlib.suppress(OSError), os.scandir(tempfile.gettempdir()) as entries:
         left = [entry.path for entry in entries if entry.name.startswith(PREFIX)]
@@ -115,8 +115,8 @@ def _lock(path: str, *, wait: bool) -> int | None:
 def _remove(directory: str) -> None:
     """Delete a directory and all its content, at any depth.
 
-    Directories two levels below are moved up until none are left, because paths may be longer than the system accepts,
-    and nested more deeply than Python's stack.
+    Directories two levels below are moved up until none are left, because their paths may be too long for the system,
+    and their nesting too deep for a recursive function.
 
     Raises:
         OSError: Something cannot be deleted.
@@ -248,9 +248,9 @@ class WorkerResult:
     """The result of a worker. It is not trusted, because the table may have taken over the worker.
 
     Attributes:
-        code: 0, 1 or 2.
+        code: The exit code, which is what the work returned: 0, 1, or 2.
         output: The result.
-        stderr: The standard error as text, not yet `visible`.
+        stderr: The standard error as text. It may contain unprintable characters (see `harness.errors.visible`).
         refused_calls: The names of system calls that the worker was refused, if the system reports them.
     """
 
@@ -338,10 +338,10 @@ def _environment(scratch: str) -> dict[str, str]:
 
 
 class _Exchange:
-    """The exchange of data with a worker, within its limits of time and size, while its memory is watched.
+    """The exchange of data with a worker. It enforces limits of time and size, and watches the worker's resources.
 
-    The worker's first line names the listener of refused calls (`harness.untrusted.seccomp.install`). It starts the
-    work after it has received an empty line as the answer.
+    The worker's first line names the listener of refused calls (`harness.untrusted.seccomp.install`). The worker begins
+    its work when it has received an empty line as the answer.
     """
 
     def __init__(self, child: Child, bounds: Bounds, scratch: str) -> None:

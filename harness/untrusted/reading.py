@@ -170,7 +170,7 @@ def _error_document(error: HarnessError) -> dict[str, object]:
 
 
 def _limit_warnings(sentences: Sequence[str]) -> list[str]:
-    """Return the first sentences, as many as fit into the length of one text."""
+    """Return the first warnings, up to `_TEXT_LENGTH` characters in total, and a sentence that counts the rest."""
     kept: list[str] = []
     left = _TEXT_LENGTH
     for number, sentence in enumerate(sentences):
@@ -205,7 +205,7 @@ def _printable(value: object) -> str:
 
 
 def _decode_rows(output: bytes, most_bytes: int) -> tuple[pa.Table, list[str]]:
-    """Return the rows and the warnings. A row without bytes counts as one bit of `most_bytes`."""
+    """Return the rows and the warnings. A row that needs no bytes counts as one bit of `most_bytes`."""
     try:
         rows = read_stream(output, most_bytes=most_bytes, most_rows=8 * most_bytes)
         metadata = dict(rows.schema.metadata or {})
@@ -219,7 +219,7 @@ def _decode_rows(output: bytes, most_bytes: int) -> tuple[pa.Table, list[str]]:
 
 
 def _with_metadata(rows: pa.Table, metadata: Mapping[bytes, bytes] | None) -> pa.Table:
-    """Return the rows with other metadata. pyarrow's own method loses the row count of rows without columns."""
+    """Return the rows with other metadata. pyarrow's own method loses the row count of a table without columns."""
     if rows.num_columns:
         return rows.replace_schema_metadata(metadata)
     batches = [batch.replace_schema_metadata(metadata) for batch in rows.to_batches()]

@@ -141,7 +141,7 @@ def install(more: Iterable[str] = ()) -> tuple[str | None, int | None]:
 
 
 def seal() -> None:
-    """Give up setting limits and filters. `install` must have been called."""
+    """Give up the right to set limits and filters. `install` must have been called."""
     machine = platform.machine()
     if _load(machine, sealing_program(machine, os.getpid())) != 0:
         raise OSError(ctypes.get_errno(), "seccomp")
@@ -187,7 +187,7 @@ def _prologue(machine: str) -> list[_Instruction]:
 def _rule_steps(
     machine: str, process: int, rules: Mapping[str, Sequence[_Rule]], refuse: int
 ) -> Iterable[_Instruction]:
-    """Yield the instructions for each call that has rules. The call's number is loaded before and after them."""
+    """Yield the instructions for the calls that have rules. The call's number is loaded before and after them."""
     for name, conditions in rules.items():
         number = NUMBERS[machine].get(name)
         if number is None:
@@ -213,7 +213,11 @@ def _pack(steps: Iterable[_Instruction]) -> bytes:
 
 
 def _load(machine: str, code: bytes, flags: int | None = None) -> int:
-    """Load a filter, and return 0, or a descriptor if the flags ask for one. Negative: an error."""
+    """Load a filter, and return the kernel's answer.
+
+    Returns:
+        0, or a descriptor if the flags request one. A negative number is an error.
+    """
     kept = ctypes.create_string_buffer(code, len(code))
     header = ctypes.create_string_buffer(struct.pack("@HP", len(code) // 8, ctypes.addressof(kept)))
     name, *numbers = ("prctl", _SET_SECCOMP, _MODE_FILTER) if flags is None else ("seccomp", _SET_FILTER, flags)

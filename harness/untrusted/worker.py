@@ -35,7 +35,7 @@ def is_confined() -> bool:
 
 
 def main() -> int:
-    """Do the requested work under its limits, and return the exit code of the process."""
+    """Set the limits, do the requested work, and return the exit code of the process."""
     request = json.loads(sys.stdin.buffer.readline())
     bounds = Bounds(**request["bounds"])
     unenforced, listener = confining.before_imports(
@@ -70,7 +70,7 @@ def main() -> int:
 
 
 def check_limits(request: object, output: BinaryIO) -> int:
-    """Do nothing. If this work succeeds, the limits can be enforced here."""
+    """Do nothing, successfully. This work is requested to test whether the limits can be enforced on this system."""
     return 0
 
 

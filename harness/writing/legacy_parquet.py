@@ -1,6 +1,6 @@
 """Parquet files in the forms of older writers, which pyarrow cannot write.
 
-pyarrow writes the pages, and this module rewrites the footer. That is possible because a two-level list has the same
+pyarrow writes the pages, and this module rewrites the footer. This works because a two-level list has the same
 repetition and definition levels as a three-level list with required elements, and annotations do not affect pages.
 
 Spec: Apache Parquet, "Lists" and "Maps" in LogicalTypes.md, with their rules for backward compatibility.

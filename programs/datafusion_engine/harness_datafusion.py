@@ -208,8 +208,8 @@ class _RegisteredFiles:
     @staticmethod
     def from_plan(plan: PlannedScan) -> _RegisteredFiles:
         """Return the files of a plan without opening them."""
-        looks = local_opener(plan)
-        return _RegisteredFiles(plan, looks, Inspector(looks, plan), delete_files(plan))
+        opener = local_opener(plan)
+        return _RegisteredFiles(plan, opener, Inspector(opener, plan), delete_files(plan))
 
     def read(self, name: FileName, group: FileGroup, fields: Sequence[Field], number: int) -> _NumberedFile:
         """Read the file with an index in its group."""

@@ -408,7 +408,7 @@ WRITTEN = {
     **{f"docs/rules/{name}.md": with_topics for name in ("iceberg", "delta", "frontier")},
     "docs/how-to/object-stores.md": with_stores,
 }
-"""The pages that have tables, and the function that returns a page with its tables."""
+"""The pages with tables, and the function that returns a page with its tables."""
 COMMITTED = {"docs/how-to/write-a-scenario.md": with_keywords}
 """The pages whose tables are also in the repository, so that a code host shows them."""
 

@@ -67,7 +67,7 @@ def bench(tmp_path):
         ),
     ],
 )
-def test_a_planted_fault_is_found_and_made_small(monkeypatch, tmp_path, fault, target, subject, kinds, signature):
+def test_a_planted_fault_is_found_and_reduced(monkeypatch, tmp_path, fault, target, subject, kinds, signature):
     bench = Bench(fuzz_subjects.make(subject, tmp_path / "subject"), QUIET, lambda: None)
     image, read = bench.image(target), bench.subject.reads[0]
     bench.original(read)
@@ -164,7 +164,7 @@ M = Decimal(1_000_000)
         (Leak("MemoryError", "a", ""), rows(1), None, None, OutcomeKind.MEMORY),
     ],
 )
-def test_verdicts(outcome, original, oracle, careful, kind):
+def test_assessments(outcome, original, oracle, careful, kind):
     assert assess_read(outcome, original, lambda: [oracle], lambda: [careful]).kind is kind
 
 
@@ -216,7 +216,7 @@ def test_plain_files_keep_instants_of_their_kind():
     assert plain.schema.column(0).physical_type == "INT96"
 
 
-def test_statistics_in_a_data_file_may_lie(bench):
+def test_statistics_in_a_data_file_may_be_wrong(bench):
     """DuckDB reads nulls if the footer says that all values are null, so these are not wrong rows of harness."""
     name = next(name for name, data in bench.subject.image.items() if data[:4] == b"PAR1")
     out = io.BytesIO()

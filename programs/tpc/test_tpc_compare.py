@@ -25,7 +25,7 @@ FAR = 0.5 + 17 * math.ulp(0.5)
         pytest.param([("a", 1), ("b", 2)], {1: AVERAGE}, "different", id="another-type"),
     ],
 )
-def test_judge(rows, allowed, word):
+def test_compare_rows(rows, allowed, word):
     right = pa.table({"c0": ["a", "b"], "c1": [0.5, 1.5]})
     texts, numbers = zip(*rows, strict=True)
     assert compare_rows(pa.table({"c0": texts, "c1": numbers}), right, allowed).word == word

@@ -132,8 +132,8 @@ def test_without_catalogs_the_error_explains_how_to_configure_one(project, monke
     lines = capfd.readouterr().err.splitlines()
     assert len(lines) == 2
     for line in lines:
-        assert "see .pyiceberg.yaml, PYICEBERG_CATALOG__NAME__URI and [tool.harness.catalogs.NAME] of pyproject" in line
-        assert ("those of PyIceberg need it: pip install" in line) is not is_installed
+        assert "see .pyiceberg.yaml, PYICEBERG_CATALOG__NAME__URI and [tool.harness.catalogs.NAME] in pyproject" in line
+        assert ("for PyIceberg's catalogs, pip install" in line) is not is_installed
 
 
 @pytest.mark.parametrize(

@@ -40,7 +40,7 @@ def test_a_rule_of_check_is_printed_with_what_it_breaks(capfd, words):
     text = capfd.readouterr().out
     assert text.startswith("ICE-201: The manifest list has the correct counts of a manifest's entries and rows\n")
     facts = dict(re.findall(r"^(\w+): +(.+)$", text, re.MULTILINE))
-    assert (facts["severity"], facts["level"], facts["mend"]) == (
+    assert (facts["severity"], facts["level"], facts["fix"]) == (
         "error",
         "metadata",
         "manifest list: the counts of the manifest",

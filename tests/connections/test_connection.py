@@ -244,7 +244,7 @@ def test_a_file_that_went_since_the_table_was_planned(tmp_path):
     con = harness.connect({"t": str(tmp_path / "t")})
     con.execute("SELECT id FROM t")
     next((tmp_path / "t").glob("*.parquet")).unlink()
-    with pytest.raises(MissingFileError, match="it was there when the table was planned, and is gone"):
+    with pytest.raises(MissingFileError, match="it was removed after the table was planned"):
         con.fetchall()
 
 

@@ -42,7 +42,7 @@ def file(table: DeltaTable, name: str) -> Path:
         (-1, None, "expected a version, 0 or more"),
         (True, None, "expected a version, 0 or more"),
         ("3", None, "expected a version, 0 or more"),
-        (None, [v(3)], "expected with max_version"),
+        (None, [v(3)], "it requires max_version"),
         (3, v(3), "expected a list of names"),
         (2, [v(3)], "it lists version 3, above max_version=2; ask the catalog again"),
         (3, [v(3), v(3, OTHER)], "it lists version 3 twice"),

@@ -85,14 +85,14 @@ def stats(
     }
 
 
-def verdicts(table: pa.Table, where: str) -> list[int]:
+def decisions(table: pa.Table, where: str) -> list[int]:
     tuples = partition_tuples(table, PARTITIONED)
     return skip_files(FilesStatistics(table, None, "t"), tuples, SCHEMA, parse_filter(where, SCHEMA).predicate).tolist()
 
 
 def is_kept(recorded: Any, where: str) -> bool:
-    (verdict,) = verdicts(files(recorded), where)
-    return verdict == KEPT
+    (decision,) = decisions(files(recorded), where)
+    return decision == KEPT
 
 
 def only(column: str, value: Any) -> dict[str, Any]:
@@ -223,7 +223,7 @@ CASES = [
 def test_statistics_decide(recorded, where, kept):
     """A text that is not JSON makes all texts be parsed one by one, with the same results."""
     assert is_kept(recorded, where) is kept
-    first, second = verdicts(files(recorded, '{"numRecords": 10, "minValues": {"i": tru'), where)
+    first, second = decisions(files(recorded, '{"numRecords": 10, "minValues": {"i": tru'), where)
     assert (first == KEPT) is kept
     assert second == KEPT
 
@@ -323,10 +323,10 @@ def test_struct_statistics(structs, type_, bounds):
         pytest.param(True, LONG, (None, None), id="no number"),
     ],
 )
-@pytest.mark.parametrize("neighbour", ["{}", "{damaged"])
-def test_bounds_in_text(value, type_, bounds, neighbour):
+@pytest.mark.parametrize("neighbor", ["{}", "{damaged"])
+def test_bounds_in_text(value, type_, bounds, neighbor):
     column = dt.Field(id=1, name="c", type=type_)
-    table = files(stats("c", value, value), neighbour)
+    table = files(stats("c", value, value), neighbor)
     found = read_statistics(table, statistics_columns(dt.Schema(fields=(column,)), [1])).bounds(column)
     assert found is not None
     assert (found.lower[0].as_py(), found.upper[0].as_py()) == bounds
@@ -373,7 +373,7 @@ LISTED = ", ".join(f"'{number}'" for number in range(300))
 
 
 @pytest.mark.parametrize(
-    ("where", "value", "verdict"),
+    ("where", "value", "decision"),
     [
         # The file has values of i from 1 to 9.
         pytest.param("p = 'a'", "a", KEPT, id="true"),
@@ -395,9 +395,9 @@ LISTED = ", ".join(f"'{number}'" for number in range(300))
         pytest.param("p NOT LIKE 'ab%'", "abc", BY_PARTITION, id="not like"),
     ],
 )
-def test_partition_values_and_statistics_decide(where, value, verdict):
+def test_partition_values_and_statistics_decide(where, value, decision):
     partition = [] if value is None else [("p", value)]
-    assert verdicts(files(stats("i", 1, 9), partitions=[partition]), where) == [verdict]
+    assert decisions(files(stats("i", 1, 9), partitions=[partition]), where) == [decision]
 
 
 NUMBERS = st.one_of(st.none(), st.integers(-3, 3))

@@ -112,7 +112,7 @@ def _typed(match: re.Match[str]) -> str:
 
 
 def answer(command: str, typed: str = "") -> tuple[str, int]:
-    """Run a command in this process, and return what it prints to both streams, and its exit code.
+    """Run a command in this process, and return its output to both streams and its exit code.
 
     Fixed texts replace the versions of DuckDB and pyarrow and the working directory. The output of the shell, which
     continues after an error, is one stream, as on a terminal.
@@ -124,7 +124,7 @@ def answer(command: str, typed: str = "") -> tuple[str, int]:
         changed.enter_context(contextlib.redirect_stdout(out))
         changed.enter_context(contextlib.redirect_stderr(err))
         changed.enter_context(mock.patch("sys.stdin", io.StringIO(typed)))
-        changed.enter_context(mock.patch.object(logging.root, "handlers", []))  # those of pytest would have the lines
+        changed.enter_context(mock.patch.object(logging.root, "handlers", []))  # pytest's handlers would take the lines
         code = main(shlex.split(command))
     printed = "".join(stream.buffer.getvalue().decode("utf-8") for stream in dict.fromkeys((out, err)))
     printed = printed.replace(f"duckdb {duckdb.__version__}", "duckdb 2.0.0")

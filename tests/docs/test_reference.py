@@ -65,7 +65,7 @@ def test_copies_of_files_are_the_files(page):
 
 _MARKED = pages.marked()
 _FIRST_PAGES = ("README.md", "docs/index.md", "docs/tour.md")
-"""Pages that start in an empty directory, where a newcomer runs block after block."""
+"""Pages that start in an empty directory, because newcomers run them block after block."""
 
 
 def _name(page: Path) -> str:

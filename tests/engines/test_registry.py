@@ -67,7 +67,7 @@ def test_compare_and_sql_find_it(make) -> None:  # type: ignore[no-untyped-def]
     assert (found.left.rows, found.right.rows, found.right.engine) == (1, 0, "fake 1")
     asked = harness.sql("SELECT id FROM orders", {"orders": table}, engine="fake", dialect="postgres")
     assert asked.column("plans").to_pylist() == [1]
-    with pytest.raises(harness.RequestError, match="in the dialect duckdb on fake: it takes postgres"):
+    with pytest.raises(harness.RequestError, match="in the dialect duckdb on fake: it accepts postgres"):
         harness.sql("SELECT id FROM orders", {"orders": table}, engine="fake")
     with pytest.raises(harness.RequestError, match="on oracle: it only reads plans"):
         harness.sql("SELECT id FROM orders", {"orders": table}, engine="oracle")

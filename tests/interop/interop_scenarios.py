@@ -25,8 +25,8 @@ from harness.suite.scores import Strictness, read_text, score_read
 def differences(format: str) -> dict[str, str]:
     """Return the reads that `differences.txt` lists for a format's reference, with the reasons."""
     text = re.sub(r"\n +", " ", Path(__file__).with_name("differences.txt").read_text("utf-8"))
-    told = (line.partition(": ") for line in text.splitlines() if line.startswith(f"{format}/"))
-    return {name: reason for name, _, reason in told}
+    entries = (line.partition(": ") for line in text.splitlines() if line.startswith(f"{format}/"))
+    return {name: reason for name, _, reason in entries}
 
 
 @dataclass(frozen=True, slots=True)

@@ -159,7 +159,7 @@ def test_the_oracle_agrees(case: CorpusCase):
 
 
 @pytest.mark.parametrize("case", cases())
-def test_a_slice_gives_the_rows_of_its_source(case: CorpusCase, tmp_path: Path):
+def test_a_slice_returns_the_rows_of_its_source(case: CorpusCase, tmp_path: Path):
     """The slice contains the whole table."""
     try:
         source = harness.open_table(case.location)

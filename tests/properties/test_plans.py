@@ -40,13 +40,13 @@ def assert_comes_back(drawn, data, engine: str) -> None:
 @pytest.mark.smoke
 @property_settings(30, fresh=5)
 @given(DELETING, st.data())
-def test_a_plan_comes_back_for_duckdb(drawn, data) -> None:
+def test_a_deserialized_plan_is_equal_on_duckdb(drawn, data) -> None:
     assert_comes_back(drawn, data, "duckdb")
 
 
 @pytest.mark.smoke
 @pytest.mark.usefixtures("spark")
-def test_a_plan_comes_back_for_spark() -> None:
+def test_a_deserialized_plan_is_equal_on_spark() -> None:
     @property_settings(8, fresh=5)
     @given(DELETING, st.data())
     def comes_back(drawn, data) -> None:

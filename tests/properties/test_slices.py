@@ -31,7 +31,7 @@ HISTORIES = st.sampled_from(KINDS).flatmap(lambda kind: histories(kind, max_size
 @pytest.mark.parametrize("engine", ["duckdb", pytest.param("spark", marks=pytest.mark.harness_spark)])
 @property_settings(3)
 @given(HISTORIES, st.data())
-def test_a_slice_gives_the_rows_of_its_source(engine, drawn, data) -> None:
+def test_a_slice_returns_the_rows_of_its_source(engine, drawn, data) -> None:
     where = data.draw(st.one_of(st.none(), predicates(drawn.model.columns).map(sql)), "where")
     last = data.draw(st.integers(1, 3), "last")
     with build_table(drawn) as history, tempfile.TemporaryDirectory(prefix="harness-slice-") as place:
@@ -82,7 +82,7 @@ def test_an_exact_slice_has_no_other_rows(drawn, data) -> None:
 
 @property_settings(2)
 @given(HISTORIES, st.data())
-def test_an_anonymised_slice_gives_the_other_values_of_each_row(drawn, data) -> None:
+def test_an_anonymised_slice_replaces_the_values_of_each_row(drawn, data) -> None:
     """Each row equals the source's row with its values replaced, also if partitions and bounds skip files."""
     with build_table(drawn) as history, tempfile.TemporaryDirectory(prefix="harness-slice-") as place:
         directory = Path(place) / "slice"

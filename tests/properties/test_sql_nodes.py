@@ -51,7 +51,7 @@ SPECIAL = [
 class TestASpecialForm:
     """The node of a condition, replaced by a subclass with the same parts."""
 
-    def test_is_told_from_the_general_one(self, general, special, condition):
+    def test_is_distinguished_from_the_general_form(self, general, special, condition):
         assert general_form(special) is not None
         assert general_form(general) is None
 

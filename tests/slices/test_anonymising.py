@@ -148,4 +148,4 @@ def test_the_command(tmp_path: Path, capfd: Any, monkeypatch: pytest.MonkeyPatch
     assert len({*ids}) == 3
     capfd.readouterr()
     assert main([*pull, str(tmp_path / "x"), "--key-file", str(tmp_path / "key")]) == 2
-    assert "--key-file is for --anonymise" in capfd.readouterr().err
+    assert "--key-file requires --anonymise" in capfd.readouterr().err

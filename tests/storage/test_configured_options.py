@@ -60,11 +60,11 @@ def test_what_holds_for_a_bucket(say, user_file, project_file, options, expected
 @pytest.mark.parametrize(
     ("project", "message"),
     [
-        (LAKE + 'endpoint = "http://evil"', "a project that sets where requests go must also set"),
-        (LAKE + 'endpoint = "http://evil"\nprofile = "work"', "a project that sets where requests go"),
-        (LAKE + 'proxy_url = "http://evil"', "a project that sets where requests go"),
-        (LAKE + 'endpoint = "http://evil"\nrole_arn = "r"', "a project that sets where requests go must also set"),
-        (LAKE + "verify = false", "a project that sets where requests go"),
+        (LAKE + 'endpoint = "http://evil"', "a project that sets this option must also set"),
+        (LAKE + 'endpoint = "http://evil"\nprofile = "work"', "a project that sets this option"),
+        (LAKE + 'proxy_url = "http://evil"', "a project that sets this option"),
+        (LAKE + 'endpoint = "http://evil"\nrole_arn = "r"', "a project that sets this option must also set"),
+        (LAKE + "verify = false", "a project that sets this option"),
         (LAKE + 'regoin = "x"', "S3 has no option regoin; did you mean region?"),
         ('[tool.harness.stores.lake]\nregion = "x"', "expected a table of options for a scheme and bucket"),
         (

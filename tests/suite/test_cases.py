@@ -207,8 +207,8 @@ def test_a_suite_as_data_is_run_like_its_scenarios(tmp_path, capsys):
     ("options", "message"),
     [
         ([], "No cases: expected suite.json, folders with test_case_info.json, or folders specs"),
-        (["--keep", "x"], "Cannot run --cases with --keep"),
-        (["--untrusted"], "Cannot run --cases with --untrusted"),
+        (["--keep", "x"], "Cannot combine --cases and --keep"),
+        (["--untrusted"], "Cannot combine --cases and --untrusted"),
     ],
 )
 def test_a_directory_without_cases_is_refused(options, message, tmp_path, capsys):

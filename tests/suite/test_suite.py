@@ -388,7 +388,7 @@ def test_right_results_are_right_and_empty_ones_are_not(suite, tmp_path, capfd):
         (["{suite}", "{tmp}/none"], "The folder of results does not exist"),
         (["{suite}", "{tmp}"], "The folder contains no result of the suite"),
         (["{suite}", "{tmp}", "no/such"], "No case matches no/such"),
-        (["{suite}", "{suite}", "--output", "x.csv"], "the suffix says csv"),
+        (["{suite}", "{suite}", "--output", "x.csv"], "the suffix means csv"),
     ],
 )
 def test_an_error_of_scoring_is_one_line(arguments, words, suite, tmp_path, capfd):

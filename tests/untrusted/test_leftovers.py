@@ -64,7 +64,7 @@ def test_too_little_address_space_is_one_line(monkeypatch, capsys, limit):
     monkeypatch.setattr(resource, "getrlimit", lambda kind: (limit, limit))
     assert main(["info", "nothing"]) == 2
     assert capsys.readouterr().err == (
-        f"error: Cannot run in {limit:,} bytes of address space: harness takes 536,870,912 at least; raise the limit "
+        f"error: Cannot run in {limit:,} bytes of address space: harness needs at least 536,870,912; raise the limit "
         "of the shell, `ulimit -v`, or of the service\n"
     )
 

@@ -35,7 +35,7 @@ def _ranked(batch: Batch) -> list[BatchEntry]:
 
 
 def to_text(batch: Batch) -> str:
-    """Return a line for each comparison, different ones first, followed by the reports of the different ones."""
+    """Return a line for each comparison, those that differ first, followed by the reports of those that differ."""
     lines = [summary(batch), ""]
     cells = []
     for entry in _ranked(batch):
@@ -108,7 +108,7 @@ def _case(entry: BatchEntry) -> ElementTree.Element:
 
 
 def to_html(batch: Batch) -> str:
-    """Return a self-contained page: a table of all comparisons, then a collapsed report for each that is not equal."""
+    """Return a self-contained page: a table of all comparisons, and a collapsed report of each unequal one."""
     if batch.equal:
         sign, tone = _STYLES[BatchOutcome.EQUAL]
     else:

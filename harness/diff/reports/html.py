@@ -277,7 +277,7 @@ def _kind(row: RowPairing) -> str:
 
 
 def _filter(rows: tuple[RowPairing, ...], split: dict[str, bool]) -> Iterator[str]:
-    """Yield the filter. Its choices work by CSS alone; the script shows the text box, which needs the script."""
+    """Yield the filter. Its choices work without a script. Its text box needs the script, which makes it visible."""
     kinds = {_kind(row): row.label for row in rows}
     yield '<form class="filter" role="search" aria-label="Filter of the differing rows"><fieldset><legend>Show</legend>'
     for kind, label in {"all": "all", **kinds}.items():
@@ -311,7 +311,7 @@ def _head(comparison: ComparisonResult, split: dict[str, bool]) -> Iterator[str]
 
 
 def _row(row: RowPairing, comparison: ComparisonResult, split: dict[str, bool]) -> Iterator[str]:
-    """Yield a row. Its header, which stays visible, has the keys."""
+    """Yield a row. Its header cell contains the keys and stays visible."""
     kind = _kind(row)
     yield f'<tbody class="difference {kind}" data-kind="{kind}"><tr>'
     yield '<th scope="row" class="what"><div>'

@@ -67,7 +67,7 @@ class RowPairing:
 
     @property
     def count(self) -> int:
-        """The number of differing rows. A changed row counts once, not once per side."""
+        """The number of differing rows. A changed row counts once, although both sides have it."""
         return self.left_count if self.kind is RowKind.CHANGED else self.left_count + self.right_count
 
 
@@ -331,7 +331,7 @@ def count_phrase(row: RowPairing) -> str:
 
 
 def _cells(row: RowPairing, widest: int) -> tuple[list[str], list[str]]:
-    """Return the values of both sides, cut. A side without the row has empty texts."""
+    """Return the values of both sides, shortened. A side that lacks the row has empty texts."""
     nothing = ("",) * len(row.marked)
     lefts = row.left if row.left is not None else nothing
     rights = row.right if row.right is not None else nothing
@@ -344,13 +344,13 @@ MORE_PARTS = "further parts differ"
 
 
 def _part_cells(row: RowPairing, widest: int) -> Iterator[tuple[str, str, str]]:
-    """Yield the path and both values, cut, of each differing part of a row."""
+    """Yield the path and both shortened values of each differing part of a row."""
     for part in row.parts:
         yield visible(part.path), *_excerpts(*part.values, widest, is_pair=True)
 
 
 def _excerpts(left: str, right: str, widest: int, *, is_pair: bool) -> tuple[str, str]:
-    """Return two values, cut. If they are a pair, both are cut around the first difference."""
+    """Return shortened forms of two values. The forms of a pair contain the first difference."""
     a, b = visible(left), visible(right)
     pairs = itertools.takewhile(lambda pair: pair[0] == pair[1], zip(a, b, strict=False))
     start = len(list(pairs)) if is_pair else 0

@@ -112,12 +112,12 @@ def _note(*parts: str, more: int = 0) -> str:
 
 
 def _bars(places: Sequence[GroupDifference], labels: Sequence[str], sides: Sequence[str] = ()) -> tuple[Bar, ...]:
-    """Return a bar for each place, with its kinds in words if there are several.
+    """Return a bar for each place. If there are several kinds of difference, they are named in words.
 
     Args:
         places: The counts.
         labels: The label of each place.
-        sides: For files, the side of each file, which is added if it has changed rows.
+        sides: For files, the side of each file, which is added to the label if the file has changed rows.
     """
     bars = []
     sizes = [[(kind, getattr(place, field)) for kind, field in _FIELDS.items()] for place in places]

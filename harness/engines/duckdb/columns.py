@@ -75,14 +75,14 @@ def with_oldest_values(
     columns: Sequence[DuckDBColumn], schema: PhysicalSchema, legacy: frozenset[str]
 ) -> list[DuckDBColumn]:
     """Return `columns` with, at every level, the oldest value that is the same in both calendars (delta T20)."""
-    found = []
+    guarded = []
     for column, physical in zip(columns, schema, strict=True):
         oldest = _OLDEST_DATE if isinstance(physical.type, dt.DateType) else _OLDEST_TIMESTAMP
         if column.parts:
-            found.append(replace(column, parts=tuple(with_oldest_values(column.parts, physical.children, legacy))))
+            guarded.append(replace(column, parts=tuple(with_oldest_values(column.parts, physical.children, legacy))))
         else:
-            found.append(replace(column, oldest=oldest) if is_legacy(physical, legacy) else column)
-    return found
+            guarded.append(replace(column, oldest=oldest) if is_legacy(physical, legacy) else column)
+    return guarded
 
 
 @dataclass(slots=True)
@@ -165,23 +165,23 @@ class SqlTranslation:
             case _:
                 assert_never(value)
 
-    def _stored(self, value: StoredColumn, shown: DuckDBColumn, access: str, depth: int) -> str:
+    def _stored(self, value: StoredColumn, column: DuckDBColumn, access: str, depth: int) -> str:
         """Return the expression `access` converted to the type of the value's field.
 
         Args:
             value: The value.
-            shown: The column as DuckDB presents it.
+            column: The column as DuckDB presents it.
             access: The expression for the stored column.
             depth: The number of lambdas around the expression, which makes their parameter names unique.
         """
         wanted = value.field.type
         if not dt.children(wanted):
-            return cast(_checked(access, shown), shown.type, wanted)
-        if is_identity(value.field, value.source) and _same_shape(wanted, shown):
+            return cast(_checked(access, column), column.type, wanted)
+        if is_identity(value.field, value.source) and _same_shape(wanted, column):
             return access
 
         def part(index: int, inner: Callable[[DuckDBColumn], str]) -> str:
-            return self._part(value.parts[index], shown, inner, depth + 1)
+            return self._part(value.parts[index], column, inner, depth + 1)
 
         def extracted(stored: DuckDBColumn) -> str:
             return f"struct_extract({access}, {sqltext.text(stored.name)})"
@@ -265,8 +265,8 @@ def cast(access: str, type_text: str, target: dt.Type) -> str:
     Raises:
         SchemaMismatchError: There is no exact conversion.
     """
-    wanted = sqltext.type_name(target)
-    if type_text == wanted and not isinstance(target, dt.GeometryType | dt.GeographyType):
+    target_type = sqltext.type_name(target)
+    if type_text == target_type and not isinstance(target, dt.GeometryType | dt.GeographyType):
         return access
     match target:
         case dt.StringType():
@@ -284,7 +284,7 @@ def cast(access: str, type_text: str, target: dt.Type) -> str:
         case dt.TimestampType():
             return _timestamp(access, type_text, target)
         case dt.BooleanType() | dt.IntegerType() | dt.FloatType() | dt.DecimalType() | dt.DateType() | dt.TimeType():
-            return f"CAST({access} AS {wanted})"
+            return f"CAST({access} AS {target_type})"
         case _:
             raise SchemaMismatchError(
                 f"Cannot convert a stored {type_text} into {target}", cause="IncompatibleType", rule="iceberg 5.12"
@@ -297,7 +297,7 @@ def _timestamp(access: str, type_text: str, target: dt.TimestampType) -> str:
     The value stays the same (iceberg 6.8). DuckDB reads the extreme integers of dates and timestamps as infinities,
     which conversions would preserve.
     """
-    wanted = sqltext.type_name(target)
+    target_type = sqltext.type_name(target)
     if target.unit == "ns":
         match type_text:
             case "BIGINT":
@@ -306,7 +306,7 @@ def _timestamp(access: str, type_text: str, target: dt.TimestampType) -> str:
                 return f"coalesce(make_timestamp_ns(epoch_ns({access})), CAST({access} AS TIMESTAMP_NS))"
             case _:  # the cast raises an error for microseconds out of range (iceberg 6.10)
                 micros = _timestamp(access, type_text, dt.TimestampType())
-                return _finite(micros, f"CAST({micros} AS {wanted})")
+                return _finite(micros, f"CAST({micros} AS {target_type})")
     match type_text:
         case "TIMESTAMP":
             local = access

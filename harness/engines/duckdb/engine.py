@@ -69,8 +69,8 @@ def attach(
         registered[name] = table
         return name
 
-    for (given, name), plan in plans.items():
-        schema = given or "main"
+    for (schema_name, name), plan in plans.items():
+        schema = schema_name or "main"
         place = f"{sqltext.name(schema)}.{sqltext.name(name)}"
         _refuse_foreign_object(schema, name, connection)
         with naming_table(plan):
@@ -89,14 +89,14 @@ def release(connection: duckdb.DuckDBPyConnection) -> None:
 
     Objects that the user's own views depend on are kept.
     """
-    found = connection.execute(
+    views = connection.execute(
         "SELECT schema_name, view_name, comment FROM duckdb_views() "
         "WHERE database_name = current_database() AND starts_with(comment, ?)",
         [_MARK],
     ).fetchall()
-    for schema, name, _ in found:
+    for schema, name, _ in views:
         connection.execute(f"DROP VIEW {sqltext.name(schema)}.{sqltext.name(name)}")
-    for schema in {schema for schema, _, comment in found if comment == _MARK_WITH_SCHEMA}:
+    for schema in {schema for schema, _, comment in views if comment == _MARK_WITH_SCHEMA}:
         rest = connection.execute(
             """
             SELECT 1 FROM (
@@ -130,12 +130,12 @@ def _refuse_foreign_object(schema: str, name: str, connection: duckdb.DuckDBPyCo
 
 def _create_schema(schema: str, connection: duckdb.DuckDBPyConnection) -> bool:
     """Create a schema unless it exists. Return True if this call or an earlier call of `attach` created it."""
-    known = connection.execute(
+    schemas = connection.execute(
         "SELECT count(*) FROM duckdb_schemas() "
         "WHERE database_name = current_database() AND lower(schema_name) = lower(?)",
         [schema],
     ).fetchall()
-    if known == [(0,)]:
+    if schemas == [(0,)]:
         connection.execute(f"CREATE SCHEMA {sqltext.name(schema)}")
         return True
     ours = connection.execute(

@@ -62,10 +62,10 @@ def engine_error(error: Exception, plan: PlannedScan) -> HarnessError:
         return forbidden_error(setting, table=plan.table, file=None)
     if not _DAMAGE.search(reason):
         return EngineError(f"DuckDB failed: {reason}", table=plan.table)
-    found = _NAMED.search(reason)
-    name = _corrupt_file(plan) if found is None else FileName(found[1], PhysicalPath(found[1]))
-    if found is not None:  # show both paths of a data file; DuckDB only knows the physical path
-        name = next((file for file in _parquet_files(plan) if file.physical == found[1]), name)
+    match = _NAMED.search(reason)
+    name = _corrupt_file(plan) if match is None else FileName(match[1], PhysicalPath(match[1]))
+    if match is not None:  # show both paths of a data file; DuckDB only knows the physical path
+        name = next((file for file in _parquet_files(plan) if file.physical == match[1]), name)
     what = "a data file" if name is None else "file"
     return corrupt_file(f"Cannot read {what}: it is damaged: {reason}; restore it", name, table=plan.table)
 
@@ -99,8 +99,8 @@ def file_failure(error: Exception, plans: Iterable[PlannedScan]) -> HarnessError
     """Return the failure of a query over plans if a file caused it. None if the query itself may be at fault."""
     if ends_instance(error):
         return next((engine_error(error, plan) for plan in plans), None)
-    told = (engine_error(error, plan).within(snapshot=plan.snapshot, format=plan.format) for plan in plans)
-    return next((failure for failure in told if not isinstance(failure, EngineError)), None)
+    failures = (engine_error(error, plan).within(snapshot=plan.snapshot, format=plan.format) for plan in plans)
+    return next((failure for failure in failures if not isinstance(failure, EngineError)), None)
 
 
 def _missing_file(plan: PlannedScan, reason: str) -> FileName | None:

@@ -112,16 +112,16 @@ def cursor(*, lossless: bool = True) -> duckdb.DuckDBPyConnection:
     """
     key = os.getpid(), lossless
     with _lock:
-        made = _instances[key].cursor() if key in _instances else None
-        if made is None or not _is_alive(made):
+        connection = _instances[key].cursor() if key in _instances else None
+        if connection is None or not _is_alive(connection):
             _instances[key] = connect(lossless=lossless, locked=True)
-            made = _instances[key].cursor()
+            connection = _instances[key].cursor()
         if WATCHED.is_set():
             with suppress(duckdb.Error):
                 for setting, value in _MEASURED.items():
-                    made.execute(f"SET {setting} = {value}")
-    _own.add(made)
-    return track(made)
+                    connection.execute(f"SET {setting} = {value}")
+    _own.add(connection)
+    return track(connection)
 
 
 def is_internal(connection: duckdb.DuckDBPyConnection) -> bool:
@@ -158,7 +158,7 @@ def _is_alive(connection: duckdb.DuckDBPyConnection) -> bool:
 
 
 _MANY = 100
-"""The number of files from which a variable is faster than text: it costs 0.2 ms and saves some 15 µs per file."""
+"""Above this number of files, a variable is faster than text: it costs 0.2 ms and saves some 15 µs per file."""
 
 
 @dataclass(slots=True)
@@ -193,16 +193,16 @@ class DuckDBFiles:
 
     def listed(self, physical: Sequence[PhysicalPath]) -> str:
         """Return a SQL expression for a list of files, as `read_parquet` takes it. Raises the errors of `name`."""
-        named = [self._names.get(path) or self.name(path) for path in physical]
-        content = "\0".join(named)
+        names = [self._names.get(path) or self.name(path) for path in physical]
+        content = "\0".join(names)
         if sqltext.escape_glob(content) != content:
-            named = list(map(sqltext.escape_glob, named))
-        if len(named) < _MANY or not is_internal(self.connection):
-            return f"[{', '.join(map(sqltext.text, named))}]"
+            names = list(map(sqltext.escape_glob, names))
+        if len(names) < _MANY or not is_internal(self.connection):
+            return f"[{', '.join(map(sqltext.text, names))}]"
         # The name is derived from the content, so that equal lists give equal query texts.
         digest = hashlib.blake2b(content.encode("utf-8", "surrogatepass"), digest_size=16)
         variable = f"harness_{digest.hexdigest()}"
-        self.connection.execute(f"SET VARIABLE {variable} = $1", [named])
+        self.connection.execute(f"SET VARIABLE {variable} = $1", [names])
         return f"getvariable('{variable}')"
 
     def end(self, physical: PhysicalPath, length: int) -> bytes:
@@ -232,9 +232,9 @@ def mark_errors(call: Callable[P, R]) -> Callable[P, R]:
     """
 
     @wraps(call)
-    def run(*arguments: P.args, **named: P.kwargs) -> R:
+    def run(*arguments: P.args, **keywords: P.kwargs) -> R:
         try:
-            return call(*arguments, **named)
+            return call(*arguments, **keywords)
         except Exception as error:
             raise OSError(f"{_BEGIN}{type(error).__name__}: {error}{_END}") from None
 
@@ -260,8 +260,8 @@ _FORBIDDEN = (
 
 def forbidding_setting(reason: str) -> str | None:
     """Return the connection setting that forbade opening a file, according to DuckDB's message. None if none did."""
-    found = ((pattern.search(reason), setting) for pattern, setting in _FORBIDDEN)
-    return next((match.expand(setting) for match, setting in found if match is not None), None)
+    matches = ((pattern.search(reason), setting) for pattern, setting in _FORBIDDEN)
+    return next((match.expand(setting) for match, setting in matches if match is not None), None)
 
 
 def forbidden_error(setting: str, *, table: str, file: str | None) -> RequestError:

@@ -37,7 +37,7 @@ SINGLE = (
 )
 """The types of single values that can be ordered or at least compared for equality."""
 UNORDERED = (dt.UuidType, dt.VariantType, dt.GeometryType, dt.GeographyType, dt.ListType, dt.MapType)
-"""The types for which only counts are compared."""
+"""Types of columns whose counts alone are compared."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,11 +88,11 @@ class LeafColumn:
             condition: Only values that satisfy this condition count. Empty for all values.
         """
         if not self.listed:
-            found = f"{function}({self.value})" + (f" FILTER ({condition.format(self.value)})" if condition else "")
+            extreme = f"{function}({self.value})" + (f" FILTER ({condition.format(self.value)})" if condition else "")
         else:
             some = f"list_filter({self.value}, lambda x: {condition.format('x')})" if condition else self.value
-            found = f"{function}(list_aggregate({some}, '{function}'))"
-        return internal_value(found, self.path[-1].type)
+            extreme = f"{function}(list_aggregate({some}, '{function}'))"
+        return internal_value(extreme, self.path[-1].type)
 
     def aggregates(self) -> tuple[str, ...]:
         """Return expressions for the column's statistics.
@@ -138,10 +138,10 @@ def single_columns(schema: dt.Schema) -> Mapping[int, tuple[dt.Field, dt.Field, 
 
     For each: the top-level column, the field, and the SQL expression of its value.
     """
-    found = (
+    leaves = (
         leaf for f in schema.fields for leaf in LeafColumn(path=(f,), value=sqltext.name(f.name)).below(in_lists=False)
     )
-    return {leaf.path[-1].id: (leaf.path[0], leaf.path[-1], leaf.value) for leaf in found}
+    return {leaf.path[-1].id: (leaf.path[0], leaf.path[-1], leaf.value) for leaf in leaves}
 
 
 def internal_value(value: str, type_: dt.Type) -> str:
@@ -226,10 +226,10 @@ def _values(
 ) -> Iterator[tuple[str, LeafColumn, Sequence[GroupValues]]]:
     footers = row_groups(plan, paths)
     keys = {path: footers[path].key if path in footers else "0" for path in paths}
-    found = _aggregate_values(plan, leaves, keys, LeafColumn.aggregates)
-    numbers = _nan_statistics(plan, leaves, keys, found)
+    aggregates_by_group = _aggregate_values(plan, leaves, keys, LeafColumn.aggregates)
+    numbers = _nan_statistics(plan, leaves, keys, aggregates_by_group)
     by_path: dict[str, list[tuple[int, Sequence[Any]]]] = {}
-    for (path, number), values in found.items():
+    for (path, number), values in aggregates_by_group.items():
         by_path.setdefault(path, []).append((number, values))
     for path, rows in by_path.items():
         for place, leaf in enumerate(leaves):
@@ -348,15 +348,17 @@ def _queries(leaves: Sequence[LeafColumn]) -> Iterator[Sequence[LeafColumn]]:
 
 def _prune_columns(leaves: Sequence[LeafColumn]) -> list[dt.Field]:
     """Return the top-level columns of the leaves. Their structs keep only the fields that lead to these leaves."""
-    wanted = {id(field) for leaf in leaves for field in leaf.path}
+    field_ids = {id(field) for leaf in leaves for field in leaf.path}
 
     def prune(field: dt.Field) -> dt.Field:
         match field.type:
             case dt.StructType(fields=fields):
-                return replace(field, type=dt.StructType(tuple(prune(part) for part in fields if id(part) in wanted)))
-            case dt.ListType(element=element) if id(element) in wanted:
+                return replace(
+                    field, type=dt.StructType(tuple(prune(part) for part in fields if id(part) in field_ids))
+                )
+            case dt.ListType(element=element) if id(element) in field_ids:
                 return replace(field, type=dt.ListType(prune(element)))
-            case dt.MapType(key=key, value=value) if id(value) in wanted:
+            case dt.MapType(key=key, value=value) if id(value) in field_ids:
                 return replace(field, type=dt.MapType(key, prune(value)))
             case _:
                 return field

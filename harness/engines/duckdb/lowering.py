@@ -9,7 +9,7 @@ the query alone (docs/bench has wall-clock times of whole reads):
 - by *bitmap*: each row's bit is looked up in its file's bitmap, which is joined on `file_index`. Filters reach the
   Parquet reader, so row groups are still skipped; a full scan costs 1.75 times the plain one.
 - by *positional join* of runs of files with a column of flags: a full scan costs 1.1 times the plain one, but no row
-  group can be skipped. So this is used only for files in which every row matches the filter according to the metadata,
+  group can be skipped. So this is used only for files whose rows all match the filter according to the metadata,
   on DuckDB versions whose optimizer is known not to move filters below the join, and if `plan_runs` finds enough work
   for all threads. It is never used for streams: each run holds a row group, and DuckDB starts all runs at once (20 runs
   held 530 MB, one bitmap arm 96 MB).
@@ -93,7 +93,7 @@ def plan_runs(deleted: Sequence[Sequence[int]], others: int, threads: int) -> li
 def _distribute(counts: Sequence[int], most: int) -> list[Run]:
     """Return at most `most` runs of about equal size, larger ones first.
 
-    Only a single run may have fewer than `_LEAST_ROWS`.
+    If there are several runs, each has at least `_LEAST_ROWS` rows.
     """
     dealt = _pack(counts, most)
     while len(dealt) > 1 and _rows(counts, dealt[-1]) < _LEAST_ROWS:
@@ -117,7 +117,7 @@ def _rows(counts: Sequence[int], run: Run) -> int:
 
 
 POSITIONAL_JOIN_VERSIONS = frozenset({"1.5.4", "1.5.5", "1.5.6", "2.0.0", "2.0.1"})
-"""The DuckDB versions for which test_duckdb_positional_join.py proved that no filter is moved below such a join."""
+"""The DuckDB versions that move no filter below a positional join, as test_duckdb_positional_join.py proves."""
 BITMAP_ROWS = 2**31 - 1
 """The largest row count for bitmaps: the index of `get_bit` is an INTEGER.
 
@@ -229,17 +229,17 @@ class _QueryLowering:
         return plan_runs(counted, sum(int(arm.scan.rows.sum()) for arm in others), threads) if joined else None
 
     def _split_by_filter(self, arms: Sequence[_ArmQuery]) -> tuple[list[_ArmQuery], list[_ArmQuery]]:
-        """Split the arms by file: first the files in which every row matches the filter, then all other files."""
+        """Split the arms by file: first the files whose rows all match the filter, then all other files."""
         if self.plan.statistics is None:
             return [], list(arms)
         whole = self.plan.statistics.matches_all_rows()
-        kept: list[_ArmQuery] = []
+        complete: list[_ArmQuery] = []
         others: list[_ArmQuery] = []
         for lowered in arms:
             is_kept = whole[lowered.arm.group.members]
-            kept += lowered.part(np.flatnonzero(is_kept))
+            complete += lowered.part(np.flatnonzero(is_kept))
             others += lowered.part(np.flatnonzero(~is_kept))
-        return kept, others
+        return complete, others
 
 
 @dataclass(frozen=True, slots=True)

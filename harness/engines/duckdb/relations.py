@@ -1,8 +1,8 @@
 """Lazy relations of plans on a DuckDB connection, with the Arrow tables and views that their queries need.
 
 A relation looks up its tables and views by name each time it runs, and so does every relation that a user derives from
-it, of which harness does not know. So these objects are removed only by `release`. On a user's connection their names
-are derived from their content, so that reading the same plan again creates nothing new.
+it without harness noticing. So these objects are removed only by `release`. On a user's connection their names are
+derived from their content, so that reading the same plan again creates nothing new.
 """
 
 from __future__ import annotations
@@ -99,10 +99,10 @@ def release(connection: duckdb.DuckDBPyConnection) -> None:
 
 
 def _views(connection: duckdb.DuckDBPyConnection) -> list[str]:
-    found = connection.execute(
+    views = connection.execute(
         f"SELECT view_name FROM duckdb_views() WHERE temporary AND starts_with(view_name, '{_PREFIX}')"
     )
-    return [name for (name,) in found.fetchall()]
+    return [name for (name,) in views.fetchall()]
 
 
 def _digest(table: pa.Table) -> str:
@@ -143,13 +143,13 @@ def relation(
     Raises:
         HarnessError: The errors of `harness.engines.duckdb.lowering.lower`.
     """
-    own = cursor(lossless=False) if connection is None else connection
+    target = cursor(lossless=False) if connection is None else connection
     with naming_table(plan):
         if name is None:
-            add = registrar(own) if connection is None else Registrations(own).table
-            return own.sql(lowered(plan, own, add, QueryUse.VIEW))
-        register(plan, own, name)
-        return own.sql(f"SELECT * FROM {sqltext.name(name)}")
+            add = registrar(target) if connection is None else Registrations(target).table
+            return target.sql(lowered(plan, target, add, QueryUse.VIEW))
+        register(plan, target, name)
+        return target.sql(f"SELECT * FROM {sqltext.name(name)}")
 
 
 def register(
@@ -231,10 +231,14 @@ def _check_calendar(plan: PlannedScan, connection: duckdb.DuckDBPyConnection) ->
     fields = (*plan.columns, *plan.schema.fields, *(plan.filter.columns if plan.filter is not None else ()))
     if not any(isinstance(f.type, TimestampType) and f.type.utc for _, f in walk(fields)):
         return
-    found = connection.execute("SELECT value FROM duckdb_settings() WHERE name = 'Calendar'").fetchall()
-    if found and found[0][0] not in ("", "gregorian"):  # the setting exists only after the extension icu is loaded
+    calendar = connection.execute("SELECT value FROM duckdb_settings() WHERE name = 'Calendar'").fetchall()
+    if calendar and calendar[0][0] not in (
+        "",
+        "gregorian",
+    ):  # no setting before the extension icu is loaded
         raise RequestError(
-            f"Cannot read instants on a connection with the calendar {found[0][0]!r}: run RESET Calendar on it first",
+            f"Cannot read instants on a connection with the calendar {calendar[0][0]!r}: "
+            "run RESET Calendar on it first",
             table=plan.table,
         )
 
@@ -342,10 +346,10 @@ def output_list(
     """
     shown = names if shown is None else shown
     columns = list(zip(shown, types, strict=True))
-    found = [_output_expression(f"#{place}", *column, as_arrow=as_arrow) for place, column in enumerate(columns, 1)]
-    if all(text == f"#{place}" for place, text in enumerate(found, 1)) and list(shown) == list(names):
+    casts = [_output_expression(f"#{place}", *column, as_arrow=as_arrow) for place, column in enumerate(columns, 1)]
+    if all(text == f"#{place}" for place, text in enumerate(casts, 1)) and list(shown) == list(names):
         return None
-    return ", ".join(f"{text} AS {sqltext.name(name)}" for text, name in zip(found, shown, strict=True))
+    return ", ".join(f"{text} AS {sqltext.name(name)}" for text, name in zip(casts, shown, strict=True))
 
 
 def _output_expression(text: str, name: str, stored: Any, *, as_arrow: bool) -> str:
@@ -365,8 +369,8 @@ def _output_expression(text: str, name: str, stored: Any, *, as_arrow: bool) -> 
         # These casts fail only for numbers with too many digits, and TRY returns NULL then. Nested values are wrapped
         # in a list, because DuckDB 1 has no COALESCE for arrays.
         nested = bool(_parts(stored))
-        kept = f"coalesce(TRY({f'[{value}]' if nested else value}), error({sqltext.text(problem)}))"
-        value = f"list_extract({kept}, 1)" if nested else kept
+        checked = f"coalesce(TRY({f'[{value}]' if nested else value}), error({sqltext.text(problem)}))"
+        value = f"list_extract({checked}, 1)" if nested else checked
         value = value if whole == to else f"CAST({value} AS {to or stored})"
     return f"CASE WHEN {text} IS NOT NULL THEN {value} END"
 
@@ -463,12 +467,12 @@ def query(
         UnsupportedError: A result column has a type that cannot be converted for output.
         duckdb.Error: DuckDB refuses the query.
     """
-    own = cursor(lossless=False) if connection is None else connection
-    places = _sources_by_name(plans, own, registrar(own) if connection is None else None, aliased)
+    target = cursor(lossless=False) if connection is None else connection
+    places = _sources_by_name(plans, target, registrar(target) if connection is None else None, aliased)
     try:
-        result = own.sql(_replace_names(text, places), params=parameters)
+        result = target.sql(_replace_names(text, places), params=parameters)
     except duckdb.Error as error:
-        raise _query_error(error, text, plans, own, parameters) from None
+        raise _query_error(error, text, plans, target, parameters) from None
     columns = output_list(result.columns, result.types, _original_names(result.columns, originals, places))
     return result if columns is None else result.project(columns)
 
@@ -560,8 +564,8 @@ def parse_error(text: str) -> RequestError | None:
     try:
         cursor().extract_statements(text)
     except duckdb.ParserException as error:
-        said, line, excerpt = str(error).partition("LINE ")
-        return RequestError(f"Cannot parse the query: {said}", excerpt=(line + excerpt).rstrip())
+        message, line, excerpt = str(error).partition("LINE ")
+        return RequestError(f"Cannot parse the query: {message}", excerpt=(line + excerpt).rstrip())
     return None
 
 
@@ -574,9 +578,9 @@ def syntax_trees(*texts: str, connection: duckdb.DuckDBPyConnection | None = Non
     """
     options = "skip_default := true, skip_empty := true, skip_null := true"
     trees = ", ".join(f"json_serialize_sql(${place}, {options})" for place in range(1, len(texts) + 1))
-    own = cursor(lossless=False) if connection is None else connection.cursor()
-    (found,) = own.execute(f"SELECT {trees}", list(texts)).fetchall()
-    return tuple(found)
+    target = cursor(lossless=False) if connection is None else connection.cursor()
+    (result,) = target.execute(f"SELECT {trees}", list(texts)).fetchall()
+    return tuple(result)
 
 
 def _query_error(
@@ -626,20 +630,23 @@ def _replace_names(text: str, places: Mapping[str, str]) -> str:
 
 
 def _original_names(names: Sequence[str], originals: Mapping[str, str], places: Mapping[str, str]) -> list[str]:
-    """Return column names in the user's own words. DuckDB names `(SELECT max(i) FROM t)` after the replaced text."""
+    """Return column names with the user's own text in place of the text that harness inserted.
+
+    DuckDB names a column without an alias after its query text, for example `(SELECT max(i) FROM t)`.
+    """
     if not any("(SELECT " in name for name in names):
         return list(names)
-    shown = {
+    printed = {
         _printed_source(_replace_names(put, places)): _printed_source(original) for put, original in originals.items()
     }
     # one text may be part of another
-    longest_first = {text: shown[text] for text in sorted(shown, key=len, reverse=True)}
+    longest_first = {text: printed[text] for text in sorted(printed, key=len, reverse=True)}
     return [_replace_names(name, longest_first) for name in names]
 
 
 def _printed_source(relation: str) -> str:
     """Return a FROM item as DuckDB prints it in column names."""
     start = "SELECT 1 FROM "
-    found = cursor().execute("SELECT json_deserialize_sql(json_serialize_sql($1))", [start + relation]).fetchone()
-    assert found is not None, "a row for a value"
-    return str(found[0]).removeprefix(start)
+    row = cursor().execute("SELECT json_deserialize_sql(json_serialize_sql($1))", [start + relation]).fetchone()
+    assert row is not None, "a row for a value"
+    return str(row[0]).removeprefix(start)

@@ -146,13 +146,13 @@ class Scanner:
         schema, columns = group.form.schema, group.form.duckdb_types
         if columns is not None:
             return [DuckDBColumn(column.name, type_) for column, type_ in zip(schema, columns, strict=True)]
-        known = self.columns.get(id(schema))
-        if known is None:
+        entry = self.columns.get(id(schema))
+        if entry is None:
             if len(self.columns) >= _MOST_SCHEMAS:
                 self.columns.clear()
-            known = schema, self._duckdb_columns(self.read_parquet([first.physical]), schema, first)
-            self.columns[id(schema)] = known
-        return known[1]
+            entry = schema, self._duckdb_columns(self.read_parquet([first.physical]), schema, first)
+            self.columns[id(schema)] = entry
+        return entry[1]
 
     def _duckdb_columns(self, relation: str, schema: PhysicalSchema, file: FileName) -> list[DuckDBColumn]:
         """Return the columns as DuckDB presents them, in order.
@@ -186,14 +186,14 @@ def row_count_relation(rows: Sequence[int], register: Callable[[pa.Table], str])
     would cost planning time (1 s for 1,000 files) and one list per file would cost memory, so only files with many rows
     get an arm.
     """
-    few = [(i, count) for i, count in enumerate(rows) if count <= _LISTED_ROWS]
+    short_files = [(i, count) for i, count in enumerate(rows) if count <= _LISTED_ROWS]
     arms = [
         f"SELECT CAST({i} AS UBIGINT) AS file_index, range AS file_row_number FROM range({count})"
         for i, count in enumerate(rows)
         if count > _LISTED_ROWS
     ]
-    if few:
-        indexes, counts = zip(*few, strict=True)
+    if short_files:
+        indexes, counts = zip(*short_files, strict=True)
         name = register(pa.table({"i": array_of(indexes, pa.uint64()), "n": array_of(counts, pa.int64())}))
         arms.append(f"SELECT i AS file_index, unnest(range(n)) AS file_row_number FROM {name}")
     return f"({' UNION ALL '.join(arms)})"
@@ -365,8 +365,8 @@ def padded_relation(relation: str, keys: int, probes: int) -> str:
     copies = padding_columns(keys, probes)
     if not copies:
         return relation
-    one = f"(SELECT * FROM {relation} LIMIT 1) AS one"
-    return f"(SELECT * FROM {relation} UNION ALL SELECT one.* FROM {one}, range({copies}))"
+    single_row = f"(SELECT * FROM {relation} LIMIT 1) AS one"
+    return f"(SELECT * FROM {relation} UNION ALL SELECT one.* FROM {single_row}, range({copies}))"
 
 
 @dataclass(frozen=True, slots=True)
@@ -419,11 +419,11 @@ class AntiJoins:
             keys = [f"k{i}" for i in range(len(key_set.keys))]
             columns = _keys(key_set, [roots[root] for root in key_set.keys])
             for is_global in (True, False):
-                chosen = [m for m in members if (deletes[m].partition is None) is is_global]
-                if not chosen:
+                pool = [m for m in members if (deletes[m].partition is None) is is_global]
+                if not pool:
                     continue
                 scope = [] if is_global else ["kp"]
-                pooled, _ = self._relation(key_set, chosen, ["ks", *scope])
+                pooled, _ = self._relation(key_set, pool, ["ks", *scope])
                 relation = (
                     f"(SELECT {', '.join([*keys, *scope])}, max(ks) AS ks FROM {pooled} "
                     f"GROUP BY {', '.join([*keys, *scope])})"
@@ -442,12 +442,12 @@ class AntiJoins:
         """
         files, selects, rows = self.files, [], 0
         for group in self.scanner.inspector.groups(files, key_set.keys, np.array(members)):
-            found = deleted_keys(self.plan, key_set, files, group)
+            keys_read = deleted_keys(self.plan, key_set, files, group)
             scan = self.scanner.scan(files, group, key_set.keys)
             rows += int(scan.rows.sum())
             translation = SqlTranslation(scan.columns, FileTable(len(group.members)))
-            keys = _keys(key_set, [translation.expression(root) for root in found.roots])
-            facts = {"ks": found.sequence_number, "kp": found.partition}
+            keys = _keys(key_set, [translation.expression(root) for root in keys_read.roots])
+            facts = {"ks": keys_read.sequence_number, "kp": keys_read.partition}
             columns = [f"{key} AS k{i}" for i, key in enumerate(keys)]
             columns += [f"{translation.expression(facts[label])} AS {label}" for label in extra]
             source = f"{scan.relation} AS f{translation.table.join(self.scanner.register)}"
@@ -457,8 +457,7 @@ class AntiJoins:
     def _where(self, key_set: KeySet, keys: Sequence[str]) -> str:
         """Return the filter's conditions on the keys as a WHERE clause.
 
-        A data row that matches the filter satisfies them too, so keys that do not satisfy them cannot delete such a
-        row.
+        A data row that matches the filter satisfies them too, so keys that do not satisfy them cannot delete the row.
         """
         if self.plan.filter is None:
             return ""
@@ -482,13 +481,13 @@ def _keys(key_set: KeySet, roots: Sequence[str]) -> list[str]:
     A key below a null struct is null (iceberg 4.23). Text is compared by bytes, regardless of the connection's default
     collation (iceberg 4.28).
     """
-    made = []
+    expressions = []
     for root, names, type_ in zip(roots, key_set.names, key_set.types, strict=True):
         access = root
         for part in names:
             access = f"struct_extract({access}, {sqltext.text(part)})"
-        made.append(f"({access} COLLATE C)" if isinstance(type_, StringType) else access)
-    return made
+        expressions.append(f"({access} COLLATE C)" if isinstance(type_, StringType) else access)
+    return expressions
 
 
 def _same(data: str, key: str) -> str:

@@ -35,9 +35,9 @@ _ESCAPED = re.compile(r"\[([\[*?])\]")
 def planned_files(connection: duckdb.DuckDBPyConnection) -> StoreFiles:
     """Return the file system of a connection's database. All cursors share it for as long as the database is open."""
     for name in connection.list_filesystems():
-        found = _registered.get(name)
-        if found is not None:
-            return found
+        existing = _registered.get(name)
+        if existing is not None:
+            return existing
     files = StoreFiles()
     connection.register_filesystem(files)
     _registered[files.protocol] = files
@@ -102,20 +102,20 @@ class StoreFiles(fsspec.AbstractFileSystem):  # type: ignore[misc]
             number = self._stores.setdefault(store, len(self._stores))
             name = f"{self.protocol}://{number}/{physical}"
             planned = self._files.setdefault(name, _Planned(physical, storage))
-            held = self._held.setdefault(connection, set())
-            if name not in held:
-                held.add(name)
+            names = self._held.setdefault(connection, set())
+            if name not in names:
+                names.add(name)
                 planned.holders += 1
         return name
 
     def forget(self, connection: duckdb.DuckDBPyConnection, *, unless: Callable[[str], bool]) -> None:
         """Revoke a connection's permissions. Files that another connection may open stay."""
         with self._lock:
-            held = self._held.pop(connection, set())
-            kept = {name for name in held if unless(sqltext.text(sqltext.escape_glob(name)))}
-            if kept:
-                self._held[connection] = kept
-            for name in held - kept:
+            names = self._held.pop(connection, set())
+            needed = {name for name in names if unless(sqltext.text(sqltext.escape_glob(name)))}
+            if needed:
+                self._held[connection] = needed
+            for name in names - needed:
                 self._files[name].holders -= 1
                 if self._files[name].holders == 0:
                     del self._files[name]
@@ -161,8 +161,8 @@ class StoreFiles(fsspec.AbstractFileSystem):  # type: ignore[misc]
     @mark_errors
     def modified(self, path: str) -> datetime:
         """Return the time of the last modification, or the current time if the store has none."""
-        found = self._status(path).modified_ms
-        return datetime.now(UTC) if found is None else datetime.fromtimestamp(found / 1000, UTC)
+        milliseconds = self._status(path).modified_ms
+        return datetime.now(UTC) if milliseconds is None else datetime.fromtimestamp(milliseconds / 1000, UTC)
 
     def _status(self, path: str) -> FileStatus:
         planned = self._files[path]

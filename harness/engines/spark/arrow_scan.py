@@ -263,7 +263,7 @@ def arrow_frame(
         table=table,
         table_format=table_format,
     )
-    shown = [*columns, *(StructField(f.name, from_arrow_type(f.type, True)) for f in constants.schema)]
-    shown += [StructField("pos", LongType()), StructField("deleted", spark.BooleanType())]
+    output_fields = [*columns, *(StructField(f.name, from_arrow_type(f.type, True)) for f in constants.schema)]
+    output_fields += [StructField("pos", LongType()), StructField("deleted", spark.BooleanType())]
     tasks = max(1, min(len(files), _MAX_TASKS))
-    return session.range(0, len(files), 1, tasks).mapInArrow(reader.batches, spark.StructType(shown))
+    return session.range(0, len(files), 1, tasks).mapInArrow(reader.batches, spark.StructType(output_fields))

@@ -44,23 +44,23 @@ Use: TypeAlias = "Mapping[int, Use] | None"
 
 def column_uses(sources: Iterable[ColumnSource]) -> dict[int, Use]:
     """Return the parts of each column that are read, for the columns of one level."""
-    found: dict[int, Use] = {}
+    uses: dict[int, Use] = {}
     for source in sources:
         if isinstance(source, FileColumn):
-            whole = source.place in found or not source.parts
-            found[source.place] = None if whole else column_uses(source.parts)
-    return found
+            whole = source.place in uses or not source.parts
+            uses[source.place] = None if whole else column_uses(source.parts)
+    return uses
 
 
-def reshape(array: pa.Array, wanted: pa.DataType, use: Use) -> pa.Array:
+def reshape(array: pa.Array, target: pa.DataType, use: Use) -> pa.Array:
     """Convert an array to a declared type by position, regardless of the names of nested fields.
 
-    Parts that are not read become nulls. Times and timestamps become integers in their own unit if `wanted` is an
+    Parts that are not read become nulls. Times and timestamps become integers in their own unit if `target` is an
     integer type. Time zone flags never change a value.
 
     Args:
         array: The array.
-        wanted: The declared type.
+        target: The declared type.
         use: The parts that are read.
 
     Raises:
@@ -68,33 +68,33 @@ def reshape(array: pa.Array, wanted: pa.DataType, use: Use) -> pa.Array:
     """
     if isinstance(array, pa.ExtensionArray):
         array = array.storage
-    if not pa.types.is_nested(wanted):
-        return _single(array, wanted)
-    if pa.types.is_map(wanted) and use is not None:
+    if not pa.types.is_nested(target):
+        return _single(array, target)
+    if pa.types.is_map(target) and use is not None:
         use = {0: None, **use}  # a map needs its keys
     parts = []
-    for place, (child, type_) in enumerate(zip(children_of(array), child_types(wanted), strict=True)):
+    for place, (child, type_) in enumerate(zip(children_of(array), child_types(target), strict=True)):
         if use is None or place in use:
             parts.append(reshape(child, type_, None if use is None else use[place]))
         else:
             parts.append(pa.nulls(len(child), type_))
-    return with_children(array, parts, wanted)
+    return with_children(array, parts, target)
 
 
-def _single(array: pa.Array, wanted: pa.DataType) -> pa.Array:
+def _single(array: pa.Array, target: pa.DataType) -> pa.Array:
     stored = array.type
-    if stored == wanted:
+    if stored == target:
         return array
-    if pa.types.is_timestamp(wanted):
+    if pa.types.is_timestamp(target):
         if stored.unit not in ("us", "ms"):
             raise pa.ArrowInvalid(f"a timestamp in {stored.unit} cannot be returned in microseconds")
         values = array.view(pa.int64())
-        return (values if stored.unit == "us" else pc.multiply_checked(values, 1000)).view(wanted)
-    if pa.types.is_integer(wanted) and (pa.types.is_time(stored) or pa.types.is_timestamp(stored)):
-        return array.view(pa.int32() if pa.types.is_time32(stored) else pa.int64()).cast(wanted)
-    if pa.types.is_float16(stored) and pa.types.is_binary(wanted):
-        return array.view(pa.binary(2)).cast(wanted)
-    return array.cast(wanted)
+        return (values if stored.unit == "us" else pc.multiply_checked(values, 1000)).view(target)
+    if pa.types.is_integer(target) and (pa.types.is_time(stored) or pa.types.is_timestamp(stored)):
+        return array.view(pa.int32() if pa.types.is_time32(stored) else pa.int64()).cast(target)
+    if pa.types.is_float16(stored) and pa.types.is_binary(target):
+        return array.view(pa.binary(2)).cast(target)
+    return array.cast(target)
 
 
 _ERROR_PARTS = ("cause", "table", "snapshot", "file", "field", "rule", "options")
@@ -322,10 +322,10 @@ class HeadReader:
     def batches(self, numbers: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield the number of each file and a pickled result: FileHead, EndBytes, or the text of a `worker_error`."""
         for batch in numbers:
-            wanted = batch.column(0).to_pylist()
-            results = [pickle.dumps(self._read_file(number)) for number in wanted]
+            requested = batch.column(0).to_pylist()
+            results = [pickle.dumps(self._read_file(number)) for number in requested]
             yield pa.RecordBatch.from_arrays(
-                [pa.array(wanted, pa.int64()), pa.array(results, pa.binary())], ["n", "look"]
+                [pa.array(requested, pa.int64()), pa.array(results, pa.binary())], ["n", "look"]
             )
 
     def _read_file(self, number: int) -> FileHead | EndBytes | str:

@@ -104,8 +104,8 @@ def _own_jars() -> Path:
     Without jars, launching a gateway would end the Python process. SPARK_HOME may name another version.
     """
     package = Path(pyspark.__file__).parent
-    named = os.environ.get("SPARK_HOME")
-    homes = [package, package / "spark-distribution", package.parents[1], *([Path(named)] if named else [])]
+    spark_home = os.environ.get("SPARK_HOME")
+    homes = [package, package / "spark-distribution", package.parents[1], *([Path(spark_home)] if spark_home else [])]
     for home in homes:
         if next(home.glob(f"jars/spark-catalyst_*-{pyspark.__version__}.jar"), None) is not None:
             return home / "jars"
@@ -130,8 +130,8 @@ def class_named(context: SparkContext, name: str) -> Any:
 
 def sources(package: str = ENGINE) -> dict[str, str]:
     """Return the Java sources of a Python package by file name, sorted."""
-    found = [entry for entry in files(package).joinpath("java").iterdir() if entry.name.endswith(".java")]
-    return {entry.name: entry.read_text(encoding="utf-8") for entry in sorted(found, key=lambda entry: entry.name)}
+    entries = [entry for entry in files(package).joinpath("java").iterdir() if entry.name.endswith(".java")]
+    return {entry.name: entry.read_text(encoding="utf-8") for entry in sorted(entries, key=lambda entry: entry.name)}
 
 
 def _compile(gateway: Any, package: str, loader: Any) -> dict[str, bytes]:
@@ -181,14 +181,14 @@ def _loader(jvm: Any) -> Any:
     It is the parent of the class loaders of sessions and, in local mode, of executors.
     """
     loader = jvm.java.lang.Thread.currentThread().getContextClassLoader()
-    found = None
+    extensible = None
     while loader is not None:
         if loader.getClass().getName() in _EXTENSIBLE:
-            found = loader
+            extensible = loader
         loader = loader.getParent()
-    if found is None:
+    if extensible is None:
         raise UnsupportedError(
             "Cannot add the classes that read planned files to Spark's driver: its class loader is not supported; "
             "start the driver with spark-submit or from Python"
         )
-    return found
+    return extensible

@@ -98,13 +98,15 @@ class PlainPaths:
             require(self.session, "spark.sql.orc.impl", "native")
         locations = [location(path) for path in paths]
         by_row = positions or deleted is not None
-        frame, found = self._stored(file_format, read_schema, list(dict.fromkeys(locations)), positions=by_row)
+        frame, spellings = self._stored(file_format, read_schema, list(dict.fromkeys(locations)), positions=by_row)
         output_columns = [f"p{i}" for i in range(len(read_schema.names))] + (["pos"] if by_row else [])
         if len(locations) == 1 and constants.num_columns == 0:
             frame = frame.withColumn(_NUMBER, functions.lit(0).cast("bigint"))
         elif constants.num_columns or deleted is not None or len(set(locations)) < len(locations):
             frame = self._joined(
-                frame.select(*output_columns, _PATH), [found[_normal_location(place)] for place in locations], constants
+                frame.select(*output_columns, _PATH),
+                [spellings[_normal_location(place)] for place in locations],
+                constants,
             )
             output_columns += constants.column_names
         if deleted is not None:
@@ -127,13 +129,13 @@ class PlainPaths:
         """
         read = self.session.read.format(file_format).schema(read_schema).options(**OPTIONS, **_NO_GLOBS)
         frame = read.load(list(locations))
-        found = _spark_spellings(frame, locations)
+        spellings = _spark_spellings(frame, locations)
         metadata = frame.metadataColumn("_metadata")
         columns = [functions.col(quote_name(name)).alias(f"p{i}") for i, name in enumerate(read_schema.names)]
         columns.append(metadata.getField("file_path").alias(_PATH))
         if positions:
             columns.append(metadata.getField("row_index").alias("pos"))
-        return frame.select(*columns), found
+        return frame.select(*columns), spellings
 
     def _joined(self, frame: DataFrame, spellings: Sequence[str], constants: pa.Table) -> DataFrame:
         """Add the constants and the file number to each row. The rows of a file that was planned twice appear twice."""
@@ -145,9 +147,9 @@ class PlainPaths:
         keys_frame = functions.broadcast(self.session.createDataFrame(keys))
         # An outer join whose columns fail the query for unmatched rows: no row is lost silently.
         joined = frame.join(keys_frame, functions.col(_PATH) == functions.col(_AT), "left")
-        kept = [functions.col(name) for name in frame.columns if name != _PATH]
+        columns = [functions.col(name) for name in frame.columns if name != _PATH]
         checked = [_checked_constant(functions.col(name)).alias(name) for name in (_NUMBER, *constants.column_names)]
-        return joined.where(_checked_constant(functions.col(_NUMBER)) >= 0).select(*kept, *checked)
+        return joined.where(_checked_constant(functions.col(_NUMBER)) >= 0).select(*columns, *checked)
 
 
 SparkReader: TypeAlias = Gateway | PlannedSource | PlainPaths
@@ -189,17 +191,17 @@ def _spark_spellings(frame: DataFrame, locations: Sequence[str]) -> Mapping[str,
         spellings = frame.inputFiles()
     except PySparkException as error:
         raise failure(error) from error
-    found = {_normal_location(unquote(spelling)): spelling for spelling in spellings}
-    wanted = {_normal_location(place): place for place in locations}
-    for normal, place in wanted.items():
-        if normal not in found:
+    listed = {_normal_location(unquote(spelling)): spelling for spelling in spellings}
+    expected = {_normal_location(place): place for place in locations}
+    for normal, place in expected.items():
+        if normal not in listed:
             raise EngineError("Cannot read the file by its path: Spark does not find it there", file=place)
-    for normal in found:
-        if normal not in wanted:
+    for normal in listed:
+        if normal not in expected:
             raise EngineError(
                 "Cannot read files by their paths: Spark would read a file that is not planned", file=normal
             )
-    return found
+    return listed
 
 
 def _checked_constant(constant: Column) -> Column:
@@ -215,7 +217,7 @@ def _normal_location(place: str) -> str:
 
 
 def _spellings(spelling: str) -> set[str]:
-    """Return the spellings of a URI in file lists and in rows, in which Spark omits an empty authority."""
+    """Return the spellings of a URI in file lists and in rows. Spark omits an empty authority in rows."""
     return {spelling, re.sub(r"^([A-Za-z][A-Za-z0-9+.-]*):///", r"\1:/", spelling)}
 
 

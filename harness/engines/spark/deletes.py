@@ -206,13 +206,13 @@ class DeleteJoins:
     def _matches(self, scope: int | DeletePool, roots: Mapping[Field, str]) -> Iterator[_Match]:
         members = self.plan.delete_sets[scope] if isinstance(scope, int) else range(len(self.plan.equality_deletes))
         numbers = count()
-        for key_set, chosen in key_sets(self.plan, members).items():
+        for key_set, members_of_set in key_sets(self.plan, members).items():
             keys = key_columns(key_set, [col(roots[root]) for root in key_set.keys])
-            pools = [chosen]
+            pools = [members_of_set]
             # deletes for all partitions are compared in fewer columns than deletes for one
             if not isinstance(scope, int):
-                everywhere = [m for m in chosen if self.plan.equality_deletes[m].partition is None]
-                pools = [everywhere, [m for m in chosen if self.plan.equality_deletes[m].partition is not None]]
+                everywhere = [m for m in members_of_set if self.plan.equality_deletes[m].partition is None]
+                pools = [everywhere, [m for m in members_of_set if self.plan.equality_deletes[m].partition is not None]]
             for pool in filter(None, pools):
                 yield from self._joined(pool, self._rows(key_set, pool, scope), keys, numbers)
 
@@ -220,8 +220,8 @@ class DeleteJoins:
         self, pool: Sequence[int], rows: DataFrame, keys: Sequence[Column], numbers: Iterator[int]
     ) -> Iterator[_Match]:
         counts = [self.plan.equality_deletes[m].record_count for m in pool]
-        known = [number for number in counts if number is not None]
-        is_known, is_large = len(known) == len(counts), sum(known) > _BROADCAST_ROWS
+        known_counts = [number for number in counts if number is not None]
+        is_known, is_large = len(known_counts) == len(counts), sum(known_counts) > _BROADCAST_ROWS
         hint = "merge" if is_known and is_large else None
         if len(keys) > 1 or self._has_few_rows():
             yield _Match(f"d{next(numbers)}", rows, keys, Column.eqNullSafe, hint)
@@ -234,9 +234,9 @@ class DeleteJoins:
 
     def _rows(self, key_set: KeySet, pool: Sequence[int], scope: int | DeletePool) -> DataFrame:
         """Return the deletes of a pool: one row per row of its files, or one row per key with `ks` and perhaps `kp`."""
-        found = self._read.get((key_set, tuple(pool)))
-        if found is not None:  # reuse the frame, so that Spark can broadcast it once for all arms
-            return found
+        cached = self._read.get((key_set, tuple(pool)))
+        if cached is not None:  # reuse the frame, so that Spark can broadcast it once for all arms
+            return cached
         labels = [f"k{i}" for i in range(len(key_set.keys))]
         rows = self.read_keys(key_set, pool)
         if isinstance(scope, int):

@@ -65,14 +65,14 @@ def dataframe(plan: PlannedScan, spark: SparkSession | None = None) -> DataFrame
     Raises:
         HarnessError: The errors of `harness.engines.spark.lowering.lower`.
     """
-    own = spark_session() if spark is None else spark
-    reader = reader_of(own)
+    session = spark_session() if spark is None else spark
+    reader = reader_of(session)
     with _naming_table(plan), without_call_sites():
         refuse_same_names(plan.columns, plan.table)
         rows = lower(plan, reader)
         fields = [(functions.col(f"c{i}"), output_column(f)) for i, f in enumerate(plan.columns)]
-        named = rows.select(*[column.alias(field.name, metadata=field.metadata) for column, field in fields])
-    return reader.expose(named)
+        renamed = rows.select(*[column.alias(field.name, metadata=field.metadata) for column, field in fields])
+    return reader.expose(renamed)
 
 
 def to_arrow(plan: PlannedScan, spark: SparkSession | None = None) -> pa.Table:
@@ -80,10 +80,10 @@ def to_arrow(plan: PlannedScan, spark: SparkSession | None = None) -> pa.Table:
 
     Raises the errors of `dataframe`, or those that `engine_error` returns.
     """
-    own = spark_session() if spark is None else spark
+    session = spark_session() if spark is None else spark
     with _naming_table(plan):
         # statistics only help filters that are added later
-        frame = lower(replace(plan, statistics=None), reader_of(own))
+        frame = lower(replace(plan, statistics=None), reader_of(session))
         frame = frame if plan.enough is None else frame.limit(plan.enough)
     try:
         if not plan.columns:  # Arrow results without columns would lose their row count
@@ -147,15 +147,15 @@ def query(
             this Spark version cannot analyze the query although DuckDB can.
         EngineError: Spark refuses the query.
     """
-    own = spark_session() if spark is None else spark
-    gateway = Gateway.for_session(own)
-    session = own.newSession()
+    user_session = spark_session() if spark is None else spark
+    gateway = Gateway.for_session(user_session)
+    session = user_session.newSession()
     for key, value in _SETTINGS.items():
         session.conf.set(key, value)
     try:
         # the query's own filters have already narrowed the plans, so bounds are not read
         for name, plan in plans.items():
-            gateway.move(dataframe(replace(plan, statistics=None), own), session).createOrReplaceTempView(
+            gateway.move(dataframe(replace(plan, statistics=None), user_session), session).createOrReplaceTempView(
                 quote_name(name)
             )
         result = session.sql(text, args=_arguments(parameters))
@@ -165,7 +165,7 @@ def query(
     except AnalysisException as error:
         if columns is not None:  # DuckDB accepts the query, and it was translated to constructs of both engines
             raise UnsupportedError(
-                f"Cannot run the query on Spark {own.version}, which does not accept its translation: "
+                f"Cannot run the query on Spark {user_session.version}, which does not accept its translation: "
                 f"{' '.join(str(error).split())[:200]}; run it on DuckDB",
                 options=("engine",),
             ) from error

@@ -66,9 +66,9 @@ def unwrap(error: BaseException) -> HarnessError | None:
         texts[id(following)] = str(following)
         following = following.__cause__ or following.__context__
     for text in texts.values():
-        found = _MARK.search(text)
-        if found is not None:
-            parts = json.loads(base64.urlsafe_b64decode(found[1]))
+        match = _MARK.search(text)
+        if match is not None:
+            parts = json.loads(base64.urlsafe_b64decode(match[1]))
             kind = getattr(errors, parts.pop("class"), HarnessError)
             assert isinstance(kind, type)
             assert issubclass(kind, HarnessError)
@@ -95,9 +95,9 @@ def engine_error(error: Exception, table: str | None = None) -> HarnessError:
     An error that harness raised on an executor is returned with its class and fields. If Spark's own reader could not
     read a file, the result is a MissingFileError or a CorruptFileError with the file's name.
     """
-    own = unwrap(error)
-    if own is not None:
-        return own.within(table=table)
+    original = unwrap(error)
+    if original is not None:
+        return original.within(table=table)
     # the text before the causes only shows what Python was waiting for
     reasons = causes(str(error)) or _THROWN.findall(str(error))
     text = reasons[-1] if reasons else " ".join(str(error).split(" JVM stacktrace:")[0].split())
@@ -181,8 +181,8 @@ def prepare(session: SparkSession) -> None:
     context = getattr(session, "_sc", None)  # a session of Spark Connect has none
     if context is not None and context.master.startswith("local"):
         return
-    known = session if context is None else context
-    if known in _READY:
+    holder = session if context is None else context
+    if holder in _READY:
         return
     lacking = _missing_requirement(session)
     if lacking is not None and _HARNESS in str(lacking):
@@ -195,7 +195,7 @@ def prepare(session: SparkSession) -> None:
         lacking = _missing_requirement(session)
     if lacking is not None:
         raise engine_error(lacking) from lacking
-    _READY.add(known)
+    _READY.add(holder)
 
 
 def _missing_requirement(session: SparkSession) -> Exception | None:

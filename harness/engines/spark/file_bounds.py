@@ -44,13 +44,13 @@ class FileBounds:
         files = plan.files.num_rows
         if plan.statistics is None or files < 2:
             return FileBounds({})
-        known = {f.id for f in plan.schema.fields}
-        single = [f for f in fields if f.id in known and not dt.children(f.type)][: _MOST_CELLS // files]
-        found = dict(plan.statistics.bounds(single)) if single else {}
+        field_ids = {f.id for f in plan.schema.fields}
+        single = [f for f in fields if f.id in field_ids and not dt.children(f.type)][: _MOST_CELLS // files]
+        bounds = dict(plan.statistics.bounds(single)) if single else {}
         for f in single:
             if any(f.id in partition.constants for partition in plan.partitions):
-                found[f.id] = _with_partition_values(plan, f, found.get(f.id))
-        return FileBounds({(f.id, f.type): found[f.id] for f in single if f.id in found})
+                bounds[f.id] = _with_partition_values(plan, f, bounds.get(f.id))
+        return FileBounds({(f.id, f.type): bounds[f.id] for f in single if f.id in bounds})
 
     def table(
         self, stored: Sequence[StoredColumn], places: Sequence[int], members: Indices, legacy: frozenset[str]
@@ -59,27 +59,27 @@ class FileBounds:
 
         Args:
             stored: The columns that are read.
-            places: The indexes of the columns in the files, in the order in which Spark reads them.
+            places: The indexes of the columns in the files, in Spark's read order.
             members: The ordinals of the files.
             legacy: As in `file_groups.FileForm`.
         """
-        found: dict[str, pa.Array] = {}
+        columns: dict[str, pa.Array] = {}
         for column in stored:
             bounds, source = self.columns.get((column.field.id, column.field.type)), column.source
             if bounds is None or source.place not in places or is_legacy(source.physical, legacy):
                 continue
             number = places.index(source.place)
-            found[f"nulls {number}"] = from_numpy(bounds.has_nulls[members])
-            found[f"values {number}"] = from_numpy(bounds.has_values[members])
-            shown = _bounds_converter(column.field.type, source.physical.type)
-            if shown is None:
+            columns[f"nulls {number}"] = from_numpy(bounds.has_nulls[members])
+            columns[f"values {number}"] = from_numpy(bounds.has_values[members])
+            convert = _bounds_converter(column.field.type, source.physical.type)
+            if convert is None:
                 continue
             lower, upper = (side.take(from_numpy(members)) for side in (bounds.lower, bounds.upper))
             if isinstance(column.field.type, dt.FloatType):  # Spark orders NaN above all other numbers
                 nan = scalar_of(math.nan, pa.float64())
                 upper = pc.if_else(from_numpy(bounds.has_nans[members]), nan, upper)
-            found[f"lower {number}"], found[f"upper {number}"] = shown(lower), shown(upper)
-        return pa.table(found) if found else None
+            columns[f"lower {number}"], columns[f"upper {number}"] = convert(lower), convert(upper)
+        return pa.table(columns) if columns else None
 
 
 def _with_partition_values(plan: PlannedScan, column: dt.Field, bounds: ColumnBounds | None) -> ColumnBounds:
@@ -94,7 +94,7 @@ def _with_partition_values(plan: PlannedScan, column: dt.Field, bounds: ColumnBo
 
 
 def _bounds_converter(wanted: dt.Type, stored: dt.Type) -> Callable[[pa.Array], pa.Array] | None:
-    """Return a function that converts bounds to the type in which Spark reads a stored column.
+    """Return a function that converts bounds to the type that Spark uses for a stored column.
 
     Bounds that this type cannot hold become null. Returns None if bounds of these types are not used.
     """

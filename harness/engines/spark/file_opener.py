@@ -158,7 +158,7 @@ _MAGIC_BYTES = 4
 
 def decode(result: bytes) -> list[EndBytes | int | str]:
     """Decode the result of a job. Each file yields its end, or the length of its end, or a letter and a reason."""
-    found: list[EndBytes | int | str] = []
+    results: list[EndBytes | int | str] = []
     at = 0
     while at < len(result):
         kind, size, modified, length = _RECORD.unpack_from(result, at)
@@ -166,10 +166,10 @@ def decode(result: bytes) -> list[EndBytes | int | str]:
         at = start + length
         if kind == _READ:
             head, tail = result[start : start + _MAGIC_BYTES], result[start + _MAGIC_BYTES : at]
-            found.append(EndBytes(size, head, tail, modified))
+            results.append(EndBytes(size, head, tail, modified))
         else:
-            found.append(_LENGTH.unpack_from(result, start)[0] if kind == _LONG else result[start:at].decode())
-    return found
+            results.append(_LENGTH.unpack_from(result, start)[0] if kind == _LONG else result[start:at].decode())
+    return results
 
 
 ROUND_FILES = 1 << 13
@@ -245,12 +245,12 @@ class ExecutorFileOpener:
         """
         new: dict[str, _FileToOpen] = {}
         for files in parts:
-            alike: dict[object, int] = {}
+            key_numbers: dict[object, int] = {}
             columns = (files.path, files.physical, files.format, files.partition.tolist(), files.split.tolist())
             for path, physical, format_, partition, split in zip(*columns, strict=True):
                 if physical not in self._opened:
                     key = frozenset(files.constants[partition]), split
-                    number = alike.setdefault(key, len(alike))
+                    number = key_numbers.setdefault(key, len(key_numbers))
                     new[physical] = _FileToOpen(FileName(path, physical), format_, (files.are_data, number))
         present = []
         for file in new.values():
@@ -270,15 +270,15 @@ class ExecutorFileOpener:
 
     def faults(self, files: ScanFiles) -> Faults:
         """Return the errors of prefetched files that cannot be read, by file number."""
-        found = ((number, self._opened[physical]) for number, physical in enumerate(files.physical))
-        return {number: known for number, known in found if isinstance(known, HarnessError)}
+        entries = ((number, self._opened[physical]) for number, physical in enumerate(files.physical))
+        return {number: result for number, result in entries if isinstance(result, HarnessError)}
 
     def opened(self, files: ScanFiles, numbers: Indices) -> OpenedFiles:
         """Return the forms and row counts of files that were prefetched without a fault."""
-        found = [self._opened[physical] for physical in files.physical_of(numbers)]
-        known = [file for file in found if not isinstance(file, HarnessError)]
-        assert len(known) == len(found), "files with a fault are not opened"
-        return OpenedFiles.from_forms([form for form, _ in known], [rows for _, rows in known])
+        entries = [self._opened[physical] for physical in files.physical_of(numbers)]
+        files_opened = [file for file in entries if not isinstance(file, HarnessError)]
+        assert len(files_opened) == len(entries), "files with a fault are not opened"
+        return OpenedFiles.from_forms([form for form, _ in files_opened], [rows for _, rows in files_opened])
 
     def check_partition_values(
         self, files: ScanFiles, number: int, fields: Sequence[Field], sources: Sequence[ColumnSource]
@@ -286,14 +286,14 @@ class ExecutorFileOpener:
         """Check the first file of a group as described in `file_groups.FileOpener`."""
         (constants,) = files.partition_values(np.array([number]))
         file = _FileToOpen(files.name(number), files.format[number], None)
-        known = self._opened[file.name.physical]
-        if not constants or isinstance(known, HarnessError) or not known[0].schema:
+        result = self._opened[file.name.physical]
+        if not constants or isinstance(result, HarnessError) or not result[0].schema:
             return
         if self.gateway.is_local and file.is_here:
             local_opener(self.plan).check_partition_values(files, number, fields, sources)
             return
-        kept = self._ends.get(file.name.physical)
-        for _, ends in self._read_ends([file]) if kept is None else [(file, kept)]:
+        cached = self._ends.get(file.name.physical)
+        for _, ends in self._read_ends([file]) if cached is None else [(file, cached)]:
             if isinstance(ends, EndBytes):
                 self.images.check_partition_values(file.name, ends, fields, sources, constants)
 
@@ -379,30 +379,30 @@ class ExecutorFileOpener:
         try:
             tail = None if self.plan.storage.untrusted else parse_tail(ends.tail, schemas)
             footer = parse_footer(ends.tail, ends.size, tail)
-            known = (
+            result = (
                 None if footer is None else self._shared(_form_and_rows(self.plan, _schema_of(footer.schema), footer))
             )
         except (HarnessError, LookupError, ValueError):  # reading the image reports the error in full
-            known = None
-        if footer is None or known is None:
+            result = None
+        if footer is None or result is None:
             self._opened[path] = self.images.opened(file.name, ends)
         else:
-            self._opened[path] = known
-            alike = (id(known[0]), file.group_key)
-            if alike not in self._group_keys:  # probably the first of its group, whose partition values will be checked
-                self._group_keys.add(alike)
+            self._opened[path] = result
+            key = (id(result[0]), file.group_key)
+            if key not in self._group_keys:  # probably the first of its group, whose partition values will be checked
+                self._group_keys.add(key)
                 self._ends[path] = ends
             if len(schemas) < MOST_TRIED:
                 schemas[footer.schema] = None
         if footer is not None and BROTLI in footer.codecs:
             self._brotli.add(path)
 
-    def _shared(self, known: _FormAndRows) -> _FormAndRows:
+    def _shared(self, result: _FormAndRows) -> _FormAndRows:
         """Replace the form by an equal form that is already known.
 
         Forms are compared by identity afterwards, because hashing a form takes 0.2 µs per column of its schema.
         """
-        form, rows = known
+        form, rows = result
         key = (id(form.schema), form.legacy, form.foreign)
         return self._forms.setdefault(key, form), rows
 
@@ -420,10 +420,10 @@ class ExecutorFileOpener:
     def _open_in_python(self, files: Sequence[_FileToOpen]) -> None:
         if not files:
             return
-        named = tuple((file.name, file.format) for file in files)
-        reader = HeadReader(named, self.plan.storage, self.plan.table, self.plan.format)
-        found = run_in_python(self.gateway.session, reader.batches, len(files), min(len(files), _MAX_TASKS))
-        for number, pickled in zip(*(found.column(i).to_pylist() for i in range(2)), strict=True):
+        names = tuple((file.name, file.format) for file in files)
+        reader = HeadReader(names, self.plan.storage, self.plan.table, self.plan.format)
+        results = run_in_python(self.gateway.session, reader.batches, len(files), min(len(files), _MAX_TASKS))
+        for number, pickled in zip(*(results.column(i).to_pylist() for i in range(2)), strict=True):
             self._keep_result(files[number], pickle.loads(pickled))  # pickled by harness's own workers
 
     def _keep_result(self, file: _FileToOpen, result: FileHead | EndBytes | str) -> None:

@@ -144,7 +144,7 @@ class PlannedReads(ABC):
 
     @abstractmethod
     def check_access(self, physical: Sequence[str]) -> None:
-        """Refuse files in stores for which Spark has no file system, see `hadoop_options`."""
+        """Refuse files in stores that Spark has no file system for, see `hadoop_options`."""
 
     @abstractmethod
     def planned_frame(self, read: PlannedRead) -> DataFrame:
@@ -199,15 +199,15 @@ class Gateway(PlannedReads):
         if context._jsc is None:
             raise RequestError("Cannot read with this Spark session: it was stopped; make a new one")
         key = spark._jsparkSession.sessionUUID()
-        found = _GATEWAYS.get(key)
-        if found is None:
-            found = cls(spark)
+        gateway = _GATEWAYS.get(key)
+        if gateway is None:
+            gateway = cls(spark)
             if any(other._context is not context for other in _GATEWAYS.values()):
                 _GATEWAYS.clear()  # they belong to a context that was stopped
             while len(_GATEWAYS) >= _MOST_SESSIONS:
                 del _GATEWAYS[next(iter(_GATEWAYS))]
-            _GATEWAYS[key] = found
-        return found
+            _GATEWAYS[key] = gateway
+        return gateway
 
     @property
     def is_local(self) -> bool:
@@ -215,7 +215,7 @@ class Gateway(PlannedReads):
         return bool(self._context._jsc.isLocal())
 
     def check_access(self, physical: Sequence[str]) -> None:
-        """Refuse files in stores for which this session's Spark has no file system, see `hadoop_options`."""
+        """Refuse files in stores that this session's Spark has no file system for, see `hadoop_options`."""
         check_access(self._context, physical)
 
     def read_ends(self, physical: Sequence[str], options: Mapping[str, str], most: int) -> bytes:

@@ -84,93 +84,93 @@ def hadoop_options(storage: Storage, paths: Iterable[str]) -> dict[str, str]:
         The options. Empty if the table was opened without options.
 
     Raises:
-        RequestError: The table's options are invalid, name a missing profile, or differ between Google Cloud buckets,
-            for which Hadoop has only one set.
+        RequestError: The table's options are invalid, name a missing profile, or differ between Google Cloud buckets.
+            Hadoop has only one set for all buckets.
     """
     options: dict[str, str] = {}
     for base in dict.fromkeys("/".join(path.split("/", 3)[:3]) for path in paths if not is_local(path)):
         written, _, authority = base.partition("://")
         scheme = written.lower()
         if scheme in S3:
-            given = _of_bucket(authority, with_profile(storage.store_options(base)))
+            store_options = _of_bucket(authority, with_profile(storage.store_options(base)))
             scheme = "s3a"
         elif scheme in ("abfs", "abfss"):
-            given = _of_account(authority, storage.store_options(base))
+            store_options = _of_account(authority, storage.store_options(base))
         elif scheme in ("gs", "gcs"):
-            given = _of_google(storage.store_options(base))
+            store_options = _of_google(storage.store_options(base))
         else:
-            given = {}
-        if any(options.get(name, value) != value for name, value in given.items()):
+            store_options = {}
+        if any(options.get(name, value) != value for name, value in store_options.items()):
             raise RequestError(
                 f"Cannot read {base} with Spark: its options differ from those of another bucket, but Hadoop has only "
                 "one set of options; use the same for both",
                 options=("storage_options",),
             )
-        options |= {**given, f"fs.{scheme}.impl.disable.cache": "true"} if given else {}
+        options |= {**store_options, f"fs.{scheme}.impl.disable.cache": "true"} if store_options else {}
     return options
 
 
-def _of_bucket(bucket: str, said: Mapping[str, str]) -> dict[str, str]:
-    given = {hadoop: said[name] for name, hadoop in _S3A.items() if name in said}
-    endpoint = said.get("endpoint", "")
+def _of_bucket(bucket: str, options: Mapping[str, str]) -> dict[str, str]:
+    values = {hadoop: options[name] for name, hadoop in _S3A.items() if name in options}
+    endpoint = options.get("endpoint", "")
     if endpoint:
-        given["path.style.access"] = "false" if said.get("path_style") == "false" else "true"
-        given["connection.ssl.enabled"] = "false" if endpoint.startswith("http://") else "true"
-        given.setdefault("endpoint.region", "us-east-1")
-    if said.get("anonymous") == "true":
-        given["aws.credentials.provider"] = _PROVIDER.format("Anonymous")
-    elif "session_token" in said:
-        given["aws.credentials.provider"] = _PROVIDER.format("Temporary")
-    elif "access_key_id" in said:
-        given["aws.credentials.provider"] = _PROVIDER.format("Simple")
-    return {f"fs.s3a.bucket.{bucket}.{name}": value for name, value in given.items()}
+        values["path.style.access"] = "false" if options.get("path_style") == "false" else "true"
+        values["connection.ssl.enabled"] = "false" if endpoint.startswith("http://") else "true"
+        values.setdefault("endpoint.region", "us-east-1")
+    if options.get("anonymous") == "true":
+        values["aws.credentials.provider"] = _PROVIDER.format("Anonymous")
+    elif "session_token" in options:
+        values["aws.credentials.provider"] = _PROVIDER.format("Temporary")
+    elif "access_key_id" in options:
+        values["aws.credentials.provider"] = _PROVIDER.format("Simple")
+    return {f"fs.s3a.bucket.{bucket}.{name}": value for name, value in values.items()}
 
 
-def _of_account(authority: str, said: Mapping[str, str]) -> dict[str, str]:
+def _of_account(authority: str, options: Mapping[str, str]) -> dict[str, str]:
     """Return the options for the account of `CONTAINER@HOST`.
 
     A key takes precedence over a SAS token, and a SAS token over a client secret. Otherwise a managed identity is used.
     """
-    host, account = authority.partition("@")[2], azure_account(said, authority)
+    host, account = authority.partition("@")[2], azure_account(options, authority)
     if account.key is not None:
-        given = {"account.auth.type": "SharedKey", "account.key": account.key}
+        hadoop = {"account.auth.type": "SharedKey", "account.key": account.key}
     elif account.sas_token is not None:
-        given = {"account.auth.type": "SAS", "sas.fixed.token": account.sas_token.removeprefix("?")}
-    elif {"client_id", "client_secret", "tenant_id"} <= said.keys():
-        given = {
+        hadoop = {"account.auth.type": "SAS", "sas.fixed.token": account.sas_token.removeprefix("?")}
+    elif {"client_id", "client_secret", "tenant_id"} <= options.keys():
+        hadoop = {
             "account.auth.type": "OAuth",
             "account.oauth.provider.type": _CLIENT_SECRET,
-            "account.oauth2.client.id": said["client_id"],
-            "account.oauth2.client.secret": said["client_secret"],
-            "account.oauth2.client.endpoint": _ENTRA.format(said["tenant_id"]),
+            "account.oauth2.client.id": options["client_id"],
+            "account.oauth2.client.secret": options["client_secret"],
+            "account.oauth2.client.endpoint": _ENTRA.format(options["tenant_id"]),
         }
-    elif "client_id" in said and not {"client_secret", "token", "anonymous"} & said.keys():
-        given = {
+    elif "client_id" in options and not {"client_secret", "token", "anonymous"} & options.keys():
+        hadoop = {
             "account.auth.type": "OAuth",
             "account.oauth.provider.type": _MANAGED_IDENTITY,
-            "account.oauth2.client.id": said["client_id"],
+            "account.oauth2.client.id": options["client_id"],
         }
-        if "tenant_id" in said:
-            given["account.oauth2.msi.tenant"] = said["tenant_id"]
+        if "tenant_id" in options:
+            hadoop["account.oauth2.msi.tenant"] = options["tenant_id"]
     else:
-        given = {}
-    return {f"fs.azure.{name}.{host}": value for name, value in given.items()}
+        hadoop = {}
+    return {f"fs.azure.{name}.{host}": value for name, value in hadoop.items()}
 
 
-def _of_google(said: Mapping[str, str]) -> dict[str, str]:
+def _of_google(options: Mapping[str, str]) -> dict[str, str]:
     """Return the options for all buckets, in the names of several connectors. Each connector ignores unknown names.
 
     Hadoop's own connector has no endpoint option and always needs credentials.
     """
-    given = {}
-    if "service_account_path" in said:
-        given["auth.type"] = "SERVICE_ACCOUNT_JSON_KEYFILE"
-        given["auth.service.account.json.keyfile"] = said["service_account_path"]
-    elif said.get("anonymous") == "true":
-        given["auth.type"] = "UNAUTHENTICATED"
-        given |= {"auth.service.account.enable": "false", "auth.null.enable": "true"}  # for connectors before 3.0
-    if "endpoint" in said:
-        given["storage.root.url"] = f"{said['endpoint'].rstrip('/')}/"
-    if "project" in said:
-        given["project.id"] = said["project"]
-    return {f"fs.gs.{name}": value for name, value in given.items()}
+    hadoop = {}
+    if "service_account_path" in options:
+        hadoop["auth.type"] = "SERVICE_ACCOUNT_JSON_KEYFILE"
+        hadoop["auth.service.account.json.keyfile"] = options["service_account_path"]
+    elif options.get("anonymous") == "true":
+        hadoop["auth.type"] = "UNAUTHENTICATED"
+        hadoop |= {"auth.service.account.enable": "false", "auth.null.enable": "true"}  # for connectors before 3.0
+    if "endpoint" in options:
+        hadoop["storage.root.url"] = f"{options['endpoint'].rstrip('/')}/"
+    if "project" in options:
+        hadoop["project.id"] = options["project"]
+    return {f"fs.gs.{name}": value for name, value in hadoop.items()}

@@ -176,8 +176,8 @@ def start_environment(java: JavaRuntime, directory: Path, system: str = os.name)
     home = directory / "java"
     (home / "bin").mkdir(parents=True)
     if system == "nt":
-        own = Path(java.path).parents[1]
-        text = _SUBMIT.format(spark=_spark_home(), home=own, java=java.path, command=home / "command.txt")
+        java_home = Path(java.path).parents[1]
+        text = _SUBMIT.format(spark=_spark_home(), home=java_home, java=java.path, command=home / "command.txt")
         (home / "bin" / "spark-submit.cmd").write_text(text, "utf-8")
         return {"SPARK_HOME": str(home)}
     launcher = home / "bin" / "java"
@@ -200,8 +200,8 @@ _FIRST_WITH_GCP = (3, 5)
 
 def hadoop_version() -> str:
     """Return the Hadoop version that PySpark includes."""
-    found = importlib.util.find_spec("pyspark")
-    jars = Path((found and found.origin) or "").parent / "jars"
+    spec = importlib.util.find_spec("pyspark")
+    jars = Path((spec and spec.origin) or "").parent / "jars"
     versions = [jar.stem.rpartition("-")[2] for jar in jars.glob(_JARS)]
     return versions[0] if versions else "3.4.1"
 

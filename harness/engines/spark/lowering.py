@@ -54,11 +54,11 @@ def refused_arms(
     A query that does not need the files succeeds. The columns are called `c0`, `c1`, …. All except partition values
     appear to Spark as stored columns, so that Spark assumes nothing about them.
     """
-    alike: dict[frozenset[int], list[int]] = {}
+    numbers_by_columns: dict[frozenset[int], list[int]] = {}
     for number in faults:
         (values,) = files.partition_values(np.array([number]))
-        alike.setdefault(frozenset(values), []).append(number)
-    for numbers in alike.values():
+        numbers_by_columns.setdefault(frozenset(values), []).append(number)
+    for numbers in numbers_by_columns.values():
         yield _refused_arm(gateway, plan, columns, files, {number: faults[number] for number in numbers})
 
 

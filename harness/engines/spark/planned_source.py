@@ -75,7 +75,7 @@ class PlannedSource(PlannedReads):
         return False
 
     def check_access(self, physical: Sequence[str]) -> None:
-        """Refuse files in stores for which the server has no file system, see `hadoop_options`."""
+        """Refuse files in stores that the server has no file system for, see `hadoop_options`."""
         check_schemes(physical, lambda scheme: self._answer("access", scheme=scheme) == b"\1")
 
     def expose(self, frame: DataFrame) -> DataFrame:
@@ -101,12 +101,12 @@ class PlannedSource(PlannedReads):
         position = [_POSITION] if read.positions else []
         # Rename by position: the source uses the files' own names, which the session may not be able to distinguish.
         frame = self._source(options).toDF(*stored, *position, *read.constants.column_names)
-        shown = [functions.col(name) for name in (*stored, *read.constants.column_names)]
+        columns = [functions.col(name) for name in (*stored, *read.constants.column_names)]
         if read.positions:  # a reader that left positions unset would delete the wrong rows
             unfilled = functions.raise_error(functions.lit("Spark returned a row without its position"))
             filled = functions.coalesce(functions.col(_POSITION), unfilled.cast("bigint"))
-            shown.append(filled.alias("pos"))
-        return frame.select(*shown)
+            columns.append(filled.alias("pos"))
+        return frame.select(*columns)
 
     def read_ends(self, physical: Sequence[str], options: Mapping[str, str], most: int) -> bytes:
         """Read the ends of files on the executors of the server."""

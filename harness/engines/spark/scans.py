@@ -147,9 +147,9 @@ class FrameScan:
         if deleted is not None:
             masks = [encode(bits, rows) for bits, rows in zip(deleted, self.group.rows.tolist(), strict=True)]
             bitmaps = self.constants.label(pa.array(masks, pa.binary()))
-        known = None
+        bounds = None
         if self.bounds is not None:
-            known = self.bounds.table(self._stored, list(self._places), self.group.members, self.group.form.legacy)
+            bounds = self.bounds.table(self._stored, list(self._places), self.group.members, self.group.form.legacy)
         names = self._physical()
         read = PlannedRead(
             file_format=self.group.form.format,
@@ -159,7 +159,7 @@ class FrameScan:
             positions=self.positions or bitmaps is not None,
             deleted=bitmaps,
             options=hadoop_options(self.plan.storage, names),
-            bounds=known,
+            bounds=bounds,
             root=self.plan.table,
         )
         frame = reader.planned_frame(read)

@@ -85,12 +85,12 @@ def spark_session(
         EngineError: Spark does not start.
     """
     check_pyspark()
-    wanted = dict(config or {})
+    settings = dict(config or {})
     if packages is not None:
-        wanted["spark.jars.packages"] = coordinates(packages)
+        settings["spark.jars.packages"] = coordinates(packages)
     existing = running_session()
     if existing is not None:
-        for key, value in wanted.items():
+        for key, value in settings.items():
             got = existing.conf.get(key, None)
             if got != value:
                 raise RequestError(
@@ -101,7 +101,7 @@ def spark_session(
     from pyspark import SparkContext
 
     java = usable_java() if SparkContext._gateway is None else None  # a running JVM cannot be replaced
-    return _start(app_name, master, wanted, java)
+    return _start(app_name, master, settings, java)
 
 
 def running_session() -> SparkSession | None:
@@ -129,12 +129,12 @@ def check_pyspark() -> None:
         )
 
 
-def _start(app_name: str, master: str, wanted: Mapping[str, str], java: JavaRuntime | None) -> SparkSession:
+def _start(app_name: str, master: str, overrides: Mapping[str, str], java: JavaRuntime | None) -> SparkSession:
     from pyspark.sql import SparkSession
 
     directory = Path(tempfile.mkdtemp(prefix="harness-spark-"))
     atexit.register(shutil.rmtree, directory, ignore_errors=True)
-    settings = {**_settings(directory, local=master.startswith("local")), **wanted}
+    settings = {**_settings(directory, local=master.startswith("local")), **overrides}
     logging = directory / "log4j2.properties"
     logging.write_text(_LOGGING, encoding="utf-8")
     options = (
@@ -144,7 +144,7 @@ def _start(app_name: str, master: str, wanted: Mapping[str, str], java: JavaRunt
         f'"-Dlog4j2.configurationFile={logging.as_uri()}"',
         f'"-Dderby.system.home={directory}"',
     )
-    settings[_JAVA_OPTIONS] = " ".join((*options, wanted.get(_JAVA_OPTIONS, ""))).strip()
+    settings[_JAVA_OPTIONS] = " ".join((*options, overrides.get(_JAVA_OPTIONS, ""))).strip()
     builder = SparkSession.builder.appName(app_name).master(master)
     for key, value in settings.items():
         builder = builder.config(key, value)
@@ -238,8 +238,8 @@ def _environment(settings: Mapping[str, str], java: Mapping[str, str]) -> Iterat
     that does not run.
     """
     # Without an address, Spark would resolve the host name.
-    wanted = {"PYSPARK_PYTHON": "spark.pyspark.python", "SPARK_LOCAL_IP": "spark.driver.bindAddress"}
-    added = {name: settings[key] for name, key in wanted.items() if key in settings and name not in os.environ}
+    variables = {"PYSPARK_PYTHON": "spark.pyspark.python", "SPARK_LOCAL_IP": "spark.driver.bindAddress"}
+    added = {name: settings[key] for name, key in variables.items() if key in settings and name not in os.environ}
     added |= java
     before = {name: os.environ.get(name) for name in added}
     os.environ.update(added)

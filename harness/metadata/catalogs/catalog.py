@@ -47,13 +47,13 @@ def name_text(name: Name) -> str:
     return ".".join(part if _BARE.fullmatch(part) else '"{}"'.format(part.replace('"', '""')) for part in name)
 
 
-def nearest_names(name: Name, known: Iterable[Name]) -> tuple[Name, ...]:
-    """Return up to 3 known names that are similar to a name, the most similar first."""
+def nearest_names(name: Name, candidates: Iterable[Name]) -> tuple[Name, ...]:
+    """Return up to 3 of the candidates that are similar to a name, the most similar first."""
     import difflib  # usually not needed, because the name exists
 
-    by_text = {name_text(each).lower(): each for each in known}
-    found = difflib.get_close_matches(name_text(name).lower(), by_text, _NEAR, 0.5)
-    return tuple(by_text[text] for text in found)
+    by_text = {name_text(candidate).lower(): candidate for candidate in candidates}
+    similar = difflib.get_close_matches(name_text(name).lower(), by_text, _NEAR, 0.5)
+    return tuple(by_text[text] for text in similar)
 
 
 LARGEST_ANSWER = 64 << 20
@@ -74,17 +74,17 @@ def read_pages(catalog: str, what: str, ask: Callable[[str | None], tuple[Iterab
     Raises:
         StorageError: The listing does not end: a token is repeated, or there are more than 10,000 pages.
     """
-    found: list[_Item] = []
+    all_items: list[_Item] = []
     token: str | None = None
-    seen: set[str] = set()
+    tokens: set[str] = set()
     for _ in range(MOST_PAGES):
         items, token = ask(token)
-        found += items
+        all_items += items
         if not token:
-            return found
-        if token in seen:
+            return all_items
+        if token in tokens:
             break
-        seen.add(token)
+        tokens.add(token)
     raise StorageError(f"Catalog {catalog} returned an endless list of {what}", cause="CatalogAnswer")
 
 
@@ -145,11 +145,11 @@ class TableLocation:
         """The name with the catalog's name before it, as text."""
         return name_text((self.catalog, *self.name))
 
-    def store_options(self, own: Mapping[str, object], roots: Iterable[str]) -> dict[str, object]:
+    def store_options(self, caller_options: Mapping[str, object], roots: Iterable[str]) -> dict[str, object]:
         """Return the storage options for the table's store, and for other stores that the user allows to read.
 
         Args:
-            own: The caller's options, which override the catalog's.
+            caller_options: The caller's options, which override the catalog's.
             roots: The paths that the caller allows to read.
 
         Raises:
@@ -157,10 +157,10 @@ class TableLocation:
                 option of the store is invalid.
         """
         stores = {canonical_path(root).store for root in roots}
-        given = {key: value for key, value in self.storage_options.items() if "://" not in key or key in stores}
-        found = {**given, **own}
+        allowed = {key: value for key, value in self.storage_options.items() if "://" not in key or key in stores}
+        merged = {**allowed, **caller_options}
         home = canonical_path(self.metadata_location or self.location).store
-        for store, named in self.endpoints.items():
+        for store, endpoint in self.endpoints.items():
             from harness.storage import object_client
             from harness.storage.option_names import CREDENTIALS
 
@@ -168,40 +168,40 @@ class TableLocation:
                 plain = {key: value for key, value in options.items() if "://" not in key}
                 return object_client.explicit_options(store, options.get(store, plain if store == home else {}))
 
-            said, mine = of_store(found), of_store(own)
-            is_lent = named.has_credentials and CREDENTIALS.isdisjoint(mine)
-            is_elsewhere = object_client.endpoint(store, said) != named.address
-            if is_lent or is_elsewhere or said.get("anonymous") == "true":
+            effective, from_caller = of_store(merged), of_store(caller_options)
+            is_lent = endpoint.has_credentials and CREDENTIALS.isdisjoint(from_caller)
+            is_elsewhere = object_client.endpoint(store, effective) != endpoint.address
+            if is_lent or is_elsewhere or effective.get("anonymous") == "true":
                 continue
             # The user may also name the address, in the call or in a configuration file.
-            by_user = (mine, object_client.bucket_options(store, {}))
-            if named.address not in [object_client.endpoint(store, options) for options in by_user]:
+            by_user = (from_caller, object_client.bucket_options(store, {}))
+            if endpoint.address not in [object_client.endpoint(store, options) for options in by_user]:
                 message = (
-                    f"Cannot read the table: its catalog names {redact(named.address)} as the address of "
+                    f"Cannot read the table: its catalog names {redact(endpoint.address)} as the address of "
                     f"{redact(store)}, and only credentials from the catalog are sent there. To send your own, set the "
                     "address yourself: s3.endpoint for the catalog, or endpoint in storage_options"
                 )
                 raise RequestError(message, cause="CatalogDenied", table=self.qualified, options=("storage_options",))
-        return found
+        return merged
 
 
-def renewal_of(located: TableLocation, own: Mapping[str, object], roots: Iterable[str]) -> Renewal | None:
+def renewal_of(located: TableLocation, caller_options: Mapping[str, object], roots: Iterable[str]) -> Renewal | None:
     """Return the renewal of storage options that expire, or None if they do not expire.
 
     Args:
         located: The catalog's answer.
-        own: The caller's options, as for `TableLocation.store_options`.
+        caller_options: The caller's options, as for `TableLocation.store_options`.
         roots: The paths that the caller allows to read.
     """
     from harness.storage.renewal import Renewal
 
     def lease(answer: TableLocation) -> ExpiringOptions:
-        return answer.store_options(own, roots), answer.expires_ms
+        return answer.store_options(caller_options, roots), answer.expires_ms
 
     renew = located.renew
     if renew is None or located.expires_ms is None:
         return None
-    return Renewal(located.store_options(own, roots), located.expires_ms, lambda: lease(renew()))
+    return Renewal(located.store_options(caller_options, roots), located.expires_ms, lambda: lease(renew()))
 
 
 @runtime_checkable
@@ -216,13 +216,24 @@ class Catalog(Protocol):
         """The user's name for the catalog, which is the first part of qualified names."""
 
     def namespaces(self, parent: Name = ()) -> tuple[Name, ...]:
-        """Return the namespaces directly in `parent`, as whole names, sorted."""
+        """Return the namespaces directly in a namespace, as whole names, sorted.
+
+        Args:
+            parent: The name of the namespace. Empty: the root.
+        """
 
     def tables(self, namespace: Name = ()) -> tuple[Name, ...]:
-        """Return the tables directly in a namespace, as whole names, sorted."""
+        """Return the tables directly in a namespace, as whole names, sorted.
+
+        Args:
+            namespace: The name of the namespace. Empty: the root.
+        """
 
     def locate(self, name: Name) -> TableLocation:
         """Return the location of a table, and the credentials that the catalog provides for its store.
+
+        Args:
+            name: The name of the table, without the name of the catalog.
 
         Raises:
             TableNotFoundError: The table does not exist. The message names similar tables.
@@ -268,14 +279,17 @@ def missing_namespace_error(catalog: Catalog, namespace: Name) -> TableNotFoundE
     return None
 
 
-def _missing_error(catalog: Catalog, what: str, name: Name, known: tuple[Name, ...] | None) -> TableNotFoundError:
-    """Return the error for a missing name. `known` are the existing names, or None if the catalog cannot list them."""
+def _missing_error(catalog: Catalog, kind: str, name: Name, existing: tuple[Name, ...] | None) -> TableNotFoundError:
+    """Return the error for a missing name.
+
+    `existing` are the names that the catalog has, or None if it cannot list them.
+    """
     hint = "it does not list its contents"
-    if known is not None:
-        near = nearest_names(name, known) or known[:3]
+    if existing is not None:
+        near = nearest_names(name, existing) or existing[:3]
         hint = f"the nearest are {', '.join(map(name_text, near))}" if near else "it has none"
     return TableNotFoundError(
-        f"Cannot find a table: catalog {catalog.name} has no {what} {name_text(name)}; {hint}",
-        cause="NoSuchTable" if what == "table" else "NoSuchNamespace",
+        f"Cannot find a table: catalog {catalog.name} has no {kind} {name_text(name)}; {hint}",
+        cause="NoSuchTable" if kind == "table" else "NoSuchNamespace",
         table=name_text((catalog.name, *name)),
     )

@@ -82,7 +82,9 @@ def store_options(
     home = canonical_path(location).store
     others = {canonical_path(path).store: path for path in places if not is_local(local_path(path))}
     return options | {
-        store: own for store, path in others.items() if store != home and (own := options_of(properties(path), path))
+        store: store_own
+        for store, path in others.items()
+        if store != home and (store_own := options_of(properties(path), path))
     }
 
 
@@ -107,24 +109,24 @@ def options_of(properties: Mapping[str, object], location: str) -> dict[str, obj
     family = _FAMILIES.get(store.partition("://")[0])
     if family is None:
         return {}
-    given = {key: value for key, value in properties.items() if value is not None}
+    values = {key: value for key, value in properties.items() if value is not None}
     if family == "s3":
         for name in _OF_CLIENT:
-            if f"client.{name}" in given:
-                given.setdefault(f"s3.{name}", given[f"client.{name}"])
-        if _PATH_STYLE in given:
-            given.setdefault("s3.force-virtual-addressing", not _is_true(given[_PATH_STYLE]))
+            if f"client.{name}" in values:
+                values.setdefault(f"s3.{name}", values[f"client.{name}"])
+        if _PATH_STYLE in values:
+            values.setdefault("s3.force-virtual-addressing", not _is_true(values[_PATH_STYLE]))
     if family == "adls":
         account = store.rpartition("@")[2].partition(".")[0]
-        tokens = (value for key, value in given.items() if key.startswith(f"{_SAS}.{account}"))
-        given.setdefault(_SAS, next(tokens, None))
-        given.setdefault("adls.account-name", account if "@" in store else None)
+        tokens = (value for key, value in values.items() if key.startswith(f"{_SAS}.{account}"))
+        values.setdefault(_SAS, next(tokens, None))
+        values.setdefault("adls.account-name", account if "@" in store else None)
     options: dict[str, Any] = {}
-    for name, own in _OPTION_NAMES[family].items():
-        value = given.get(f"{family}.{name}")
+    for name, option in _OPTION_NAMES[family].items():
+        value = values.get(f"{family}.{name}")
         if value is not None:
             inner = options
-            *outer, last = own.split(".")
+            *outer, last = option.split(".")
             for part in outer:
                 inner = inner.setdefault(part, {})
             inner[last] = _VALUES.get(f"{family}.{name}", str)(value)
@@ -189,8 +191,8 @@ def translate_errors(catalog: str, uri: str | None, what: str, secrets: Iterable
     except HarnessError:
         raise
     except Exception as error:  # the clients' error classes have no common base
-        known = tuple(secrets)
-        raise_from(_translate_error(error, catalog, uri, known), error, known)
+        secret_list = tuple(secrets)
+        raise_from(_translate_error(error, catalog, uri, secret_list), error, secret_list)
     finally:
         _LOG.debug("%s: %s, %.0f ms", catalog, what, (time.monotonic() - start) * 1000)
 
@@ -263,7 +265,7 @@ class PyIcebergCatalog:
     def of_client(cls, client: Any) -> PyIcebergCatalog:
         """Return the catalog for a client that the user made.
 
-        Only REST clients mix the user's properties with the server's.
+        Only REST clients mix the server's properties with the user's properties.
         """
         is_rest = "RestCatalog" in {kind.__name__ for kind in type(client).__mro__}
         return cls(client.name, client, {} if is_rest else client.properties)
@@ -271,8 +273,8 @@ class PyIcebergCatalog:
     def namespaces(self, parent: Name = ()) -> tuple[Name, ...]:
         """Return the namespaces directly in `parent`, or none if it does not exist."""
         what, depth = f"namespaces in {name_text(parent) or 'the root'}", len(parent)
-        found = self._list_names(what, lambda: list_namespaces(self.client, parent))
-        return tuple(sorted({each[: depth + 1] for each in found if len(each) > depth and each[:depth] == parent}))
+        names = self._list_names(what, lambda: list_namespaces(self.client, parent))
+        return tuple(sorted({each[: depth + 1] for each in names if len(each) > depth and each[:depth] == parent}))
 
     def tables(self, namespace: Name = ()) -> tuple[Name, ...]:
         """Return the tables directly in a namespace, or none if it does not exist. The root has no tables."""
@@ -301,12 +303,12 @@ class PyIcebergCatalog:
             )
         try:
             with translate_errors(self.name, self._uri, f"where {name_text(name)} is", self._secrets):
-                found = load_answer(self.client, name)
+                answer = load_answer(self.client, name)
         except HarnessError as error:
             if error.__cause__ is not None and type(error.__cause__).__name__ in _ABSENT:
                 raise missing_table_error(self, name) from error.__cause__
             raise
-        return table_location(self, name, found)
+        return table_location(self, name, answer)
 
     @property
     def _uri(self) -> str | None:
@@ -343,16 +345,16 @@ def _credential_family(key: str) -> str | None:
     return key.partition(".")[0].replace("client", "s3") if _CREDENTIAL.fullmatch(key) else None
 
 
-def table_location(catalog: PyIcebergCatalog, name: Name, found: Answer) -> TableLocation:
+def table_location(catalog: PyIcebergCatalog, name: Name, answer: Answer) -> TableLocation:
     """Return a catalog's answer in harness's form."""
-    metadata = found.metadata_location
-    location = found.location or (None if metadata is None else metadata_root(metadata))
+    metadata = answer.metadata_location
+    location = answer.location or (None if metadata is None else metadata_root(metadata))
     if location is None:
         raise UnsupportedError("Cannot read a table whose catalog does not name its location")
     home = metadata or location
 
     def of_server(path: str) -> dict[str, object]:
-        every = {**catalog.client.properties, **found.properties, **vended_properties(path, found.vended)}
+        every = {**catalog.client.properties, **answer.properties, **vended_properties(path, answer.vended)}
         # A server must not choose among the AWS profiles of this machine.
         return {
             key: value
@@ -367,7 +369,7 @@ def table_location(catalog: PyIcebergCatalog, name: Name, found: Answer) -> Tabl
         return {key: v for key, v in catalog.user_properties.items() if _credential_family(key) not in replaced} | given
 
     endpoints: dict[str, Endpoint] = {}
-    for store, path in {canonical_path(path).store: path for path in (*found.places, location, home)}.items():
+    for store, path in {canonical_path(path).store: path for path in (*answer.places, location, home)}.items():
         if store.partition("://")[0] in _FAMILIES:
             given, by_user = (
                 object_client.explicit_options(store, options_of(each, path))
@@ -376,15 +378,15 @@ def table_location(catalog: PyIcebergCatalog, name: Name, found: Answer) -> Tabl
             address = object_client.endpoint(store, given)
             if address is not None and address != object_client.endpoint(store, by_user):
                 endpoints[store] = Endpoint(address, has_credentials(given))
-    own = {**found.properties, **vended_properties(home, found.vended)}
-    ends = min((end for each in ({}, *found.vended.values()) if (end := expires_ms({**own, **each}))), default=None)
+    own = {**answer.properties, **vended_properties(home, answer.vended)}
+    ends = min((end for each in ({}, *answer.vended.values()) if (end := expires_ms({**own, **each}))), default=None)
     return TableLocation(
         catalog=catalog.name,
         name=name,
         location=location,
         metadata_location=metadata,
-        format=found.format,
-        storage_options=store_options(properties, home, (location, *found.places)),
+        format=answer.format,
+        storage_options=store_options(properties, home, (location, *answer.places)),
         endpoints=endpoints,
         expires_ms=ends,
         renew=None if ends is None else lambda: catalog.locate(name),
@@ -431,9 +433,9 @@ def catalog_kind(properties: Mapping[str, object]) -> str | None:
     """Return the type of a catalog, for example `rest`, or None for the user's own class or an unknown address."""
     if "py-catalog-impl" in properties:
         return None
-    said, uri = properties.get("type"), str(properties.get("uri", ""))
-    if isinstance(said, str):
-        return said.lower()
+    declared, uri = properties.get("type"), str(properties.get("uri", ""))
+    if isinstance(declared, str):
+        return declared.lower()
     return next((kind for front, kind in _BY_ADDRESS.items() if uri.startswith(front)), None)
 
 
@@ -466,10 +468,10 @@ def open_configured(name: str, properties: Mapping[str, object]) -> PyIcebergCat
             )
     # The catalog is only read: a SQL catalog without tables must not create them, and PyIceberg must not read table
     # metadata.
-    own = {**properties, "init_catalog_tables": "false", "py-io-impl": _FINDING}
+    client_properties = {**properties, "init_catalog_tables": "false", "py-io-impl": _FINDING}
     with translate_errors(name, uri if isinstance(uri, str) else None, "opening", secret_texts(properties)):
         if catalog_kind(properties) == "rest":
             from harness.metadata.catalogs.pyiceberg_rest import rest_client
 
-            return PyIcebergCatalog(name, rest_client(name, own), properties)
-        return PyIcebergCatalog(name, load_catalog(name, **own), properties)
+            return PyIcebergCatalog(name, rest_client(name, client_properties), properties)
+        return PyIcebergCatalog(name, load_catalog(name, **client_properties), properties)

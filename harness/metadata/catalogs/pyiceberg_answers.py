@@ -65,23 +65,23 @@ def _rest_answer(catalog: Any, name: Name) -> Answer:
     place = catalog._split_identifier_for_path(name)
     try:
         # Old snapshots are in the metadata file, which is read in any case.
-        said = _get(catalog, catalog.url(Endpoints.load_table, **place), {"snapshots": "refs"}, NoSuchTableError)
+        document = _get(catalog, catalog.url(Endpoints.load_table, **place), {"snapshots": "refs"}, NoSuchTableError)
     except NoSuchTableError:
         _refuse_view(catalog, name)
         raise
-    location = said.get("metadata-location")
+    location = document.get("metadata-location")
     if not isinstance(location, str):
         raise UnsupportedError(
             "Cannot read a table whose catalog does not name its metadata file", table=name_text(name)
         )
-    metadata = _object(said, "metadata")
+    metadata = _object(document, "metadata")
     recorded = _object(metadata, "properties")
-    credentials = said.get("storage-credentials") or []
+    credentials = document.get("storage-credentials") or []
     vended = {each["prefix"]: _object(each, "config") for each in credentials if isinstance(each.get("prefix"), str)}
     return Answer(
         format=_ICEBERG,
         metadata_location=location,
-        properties=_object(said, "config"),
+        properties=_object(document, "config"),
         places=_places(metadata.get("location"), recorded, *vended),
         vended=vended,
     )
@@ -123,8 +123,8 @@ def _rest_pages(catalog: Any, url: str, params: Mapping[str, str], key: str) -> 
 
     def ask(token: str | None) -> tuple[list[object], str | None]:
         more = {} if token is None else {"pageToken": token}
-        said = _get(catalog, url, {**params, **more}, NoSuchNamespaceError)
-        return said.get(key) or [], said.get("next-page-token")
+        document = _get(catalog, url, {**params, **more}, NoSuchNamespaceError)
+        return document.get(key) or [], document.get("next-page-token")
 
     return read_pages(catalog.name, key, ask)
 
@@ -135,12 +135,12 @@ def _name(parts: object) -> Name:
     return tuple(parts)
 
 
-def _object(said: Mapping[str, object], key: str) -> Mapping[str, Any]:
+def _object(answer: Mapping[str, object], key: str) -> Mapping[str, Any]:
     """Return the object under a key of an answer, or an empty one if the key is missing."""
-    found = said.get(key) or {}
-    if not isinstance(found, dict):
+    value = answer.get(key) or {}
+    if not isinstance(value, dict):
         raise StorageError(f"The catalog's answer is invalid: its {key} is not a JSON object")
-    return found
+    return value
 
 
 def _refuse_view(catalog: Any, name: Name) -> None:
@@ -150,10 +150,10 @@ def _refuse_view(catalog: Any, name: Name) -> None:
     path = catalog._split_identifier_for_path(name)
     try:
         url = catalog.url(Endpoints.view_exists, namespace=path["namespace"], view=path["table"])
-        said = _get(catalog, url, {}, NoSuchViewError)
+        document = _get(catalog, url, {}, NoSuchViewError)
     except Exception:  # there is no such view, or the server has no views: the caller reports that the table is missing
         return
-    metadata = said.get("metadata") or {}
+    metadata = document.get("metadata") or {}
     current = metadata.get("current-version-id")
     versions = [each for each in metadata.get("versions") or () if each.get("version-id") == current]
     texts = [each.get("sql") for version in versions for each in version.get("representations") or ()]
@@ -173,17 +173,17 @@ def _get(catalog: Any, url: str, params: Mapping[str, str], absent: type[Excepti
         response.raise_for_status()
     except Exception as error:  # an error of requests, which has no type annotations
         _handle_non_200_response(error, {404: absent})
-    said = response.json()
-    if not isinstance(said, dict):
+    document = response.json()
+    if not isinstance(document, dict):
         raise StorageError("The catalog's answer is not a JSON object")
-    return said
+    return document
 
 
 def record_format(parameters: Mapping[str, str]) -> str | None:
     """Return the format of a Glue or Hive table from its parameters, in lower case, or None if unknown."""
-    said = (parameters.get(key) for key in ("table_type", "spark.sql.sources.provider", "classification"))
-    found = [value.lower() for value in said if value]
-    return next((value for value in found if value in (_ICEBERG, _DELTA)), found[0] if found else None)
+    values = (parameters.get(key) for key in ("table_type", "spark.sql.sources.provider", "classification"))
+    formats = [value.lower() for value in values if value]
+    return next((value for value in formats if value in (_ICEBERG, _DELTA)), formats[0] if formats else None)
 
 
 def _record_answer(catalog: Any, name: Name, *, is_glue: bool) -> Answer:
@@ -192,15 +192,15 @@ def _record_answer(catalog: Any, name: Name, *, is_glue: bool) -> Answer:
 
     database, table = catalog.identifier_to_database_and_table(name, NoSuchTableError)
     if is_glue:
-        found = catalog._get_glue_table(database_name=database, table_name=table)
-        described = found.get("StorageDescriptor") or {}
+        record = catalog._get_glue_table(database_name=database, table_name=table)
+        described = record.get("StorageDescriptor") or {}
         serde = (described.get("SerdeInfo") or {}).get("Parameters")
-        parameters, location, kind = found.get("Parameters") or {}, described.get("Location"), found.get("TableType")
+        parameters, location, kind = record.get("Parameters") or {}, described.get("Location"), record.get("TableType")
     else:
         with catalog._client as client:
-            found = catalog._get_hive_table(client, database, table)
-        serde = getattr(getattr(found.sd, "serdeInfo", None), "parameters", None)
-        parameters, location, kind = found.parameters or {}, getattr(found.sd, "location", None), found.tableType
+            record = catalog._get_hive_table(client, database, table)
+        serde = getattr(getattr(record.sd, "serdeInfo", None), "parameters", None)
+        parameters, location, kind = record.parameters or {}, getattr(record.sd, "location", None), record.tableType
     path = (serde or {}).get("path")
     table_format, metadata = record_format(parameters), parameters.get("metadata_location")
     # Spark writes the location of a Delta table into the parameters, and sometimes a placeholder as the location.
@@ -229,8 +229,8 @@ def answer_of_table(table: Any) -> Answer:
 
 def _places(location: object, recorded: Mapping[str, object] | None = None, *prefixes: object) -> tuple[str, ...]:
     """Return the table's location, the paths in its properties, and the prefixes of credentials, if they are text."""
-    given = (location, *((recorded or {}).get(key) for key in _WRITE_PATHS), *prefixes)
-    return tuple(dict.fromkeys(path for path in given if isinstance(path, str)))
+    paths = (location, *((recorded or {}).get(key) for key in _WRITE_PATHS), *prefixes)
+    return tuple(dict.fromkeys(path for path in paths if isinstance(path, str)))
 
 
 class MetadataFileFound(Exception):  # used to return a value

@@ -58,9 +58,9 @@ def rest_client(name: str, properties: Mapping[str, object]) -> Any:
         properties: dict[str, Any]
 
         def _fetch_config(self) -> None:
-            own = dict(self.properties)
+            configured = dict(self.properties)
             super()._fetch_config()
-            self.properties = accepted_properties(name, own, self.properties)
+            self.properties = accepted_properties(name, configured, self.properties)
             self.uri = self.properties["uri"]
 
         def _config_headers(self, session: Any) -> None:
@@ -72,24 +72,24 @@ def rest_client(name: str, properties: Mapping[str, object]) -> Any:
     return GuardedRestCatalog(name, **properties)
 
 
-def accepted_properties(catalog: str, own: Mapping[str, object], merged: Mapping[str, object]) -> dict[str, Any]:
+def accepted_properties(catalog: str, configured: Mapping[str, object], merged: Mapping[str, object]) -> dict[str, Any]:
     """Return the user's properties, and the server's properties that a server may set.
 
     Args:
         catalog: The catalog's name, for messages.
-        own: The user's properties.
-        merged: The user's and the server's properties, as PyIceberg merges them. A value that differs from `own` is the
-            server's.
+        configured: The user's properties.
+        merged: The user's and the server's properties, as PyIceberg merges them. A value that differs from
+            `configured` is the server's.
 
     Raises:
         RequestError: The server sets a property that only the user may set.
     """
-    accepted = dict(own)
+    accepted = dict(configured)
     for key, value in merged.items():
-        if key in own and own[key] == value:
+        if key in configured and configured[key] == value:
             continue
         name = key.lower()
-        is_same_host = name in _ADDRESSES and _origin(value) == _origin(own.get(name) or own["uri"])
+        is_same_host = name in _ADDRESSES and _origin(value) == _origin(configured.get(name) or configured["uri"])
         if is_same_host or _SETTABLE.fullmatch(name):
             accepted[key] = value
         elif name in _ADDRESSES or _OF_THE_USER.fullmatch(name):

@@ -65,64 +65,64 @@ def configured_catalogs() -> dict[str, ConfiguredCatalog]:
     Raises:
         RequestError: A configuration cannot be read, or two configurations define the same name.
     """
-    found: dict[str, ConfiguredCatalog] = {}
+    catalogs: dict[str, ConfiguredCatalog] = {}
     for file in files():
-        for text, said in file.section("catalogs", cause=_CAUSE).items():
-            name, catalog = text.lower(), _catalog(text.lower(), said, file.path, is_own=file.is_own)
+        for text, table in file.section("catalogs", cause=_CAUSE).items():
+            name, catalog = text.lower(), _catalog(text.lower(), table, file.path, is_own=file.is_own)
             # otherwise an untrusted server could receive the token
-            if name in found and "unity" in (catalog.kind, found[name].kind):
+            if name in catalogs and "unity" in (catalog.kind, catalogs[name].kind):
                 raise RequestError(_TWICE.format(name, "your own configuration and the project's"), cause=_CAUSE)
-            found[name] = catalog
+            catalogs[name] = catalog
     from harness.metadata.catalogs import pyiceberg
 
     if pyiceberg.is_installed():
         for name, properties in pyiceberg.configured_properties().items():
-            if name in found:
+            if name in catalogs:
                 raise RequestError(_TWICE.format(name, "harness's configuration and PyIceberg's"), cause=_CAUSE)
             opening = partial(pyiceberg.open_configured, name, properties)
-            found[name] = ConfiguredCatalog(
+            catalogs[name] = ConfiguredCatalog(
                 name, pyiceberg.catalog_kind(properties), properties.get("warehouse"), opening
             )
-    return found
+    return catalogs
 
 
-def _catalog(name: str, said: Any, file: Path, *, is_own: bool) -> ConfiguredCatalog:
+def _catalog(name: str, table: Any, file: Path, *, is_own: bool) -> ConfiguredCatalog:
     where = f"tool.harness.catalogs.{name}"
-    kind = said.get("type") if isinstance(said, dict) else None
+    kind = table.get("type") if isinstance(table, dict) else None
     if not isinstance(kind, str) or kind not in _KEYS:
         raise _invalid(file, where, f"expected a table with type = {' or '.join(map(repr, _KEYS))}")
-    known = _KEYS[kind]
-    for key, value in said.items():
+    keys = _KEYS[kind]
+    for key, value in table.items():
         if key == "token":
             raise _invalid(file, f"{where}.token", f"a token must not be stored in a file; set {_variable(name)}")
-        if key != "type" and type(value) is not known.get(key):
+        if key != "type" and type(value) is not keys.get(key):
             words = {str: "text", int: "a whole number", dict: "a table"}
-            expected = words[known[key]] if key in known else f"one of {', '.join(('type', *known))}"
+            expected = words[keys[key]] if key in keys else f"one of {', '.join(('type', *keys))}"
             raise _invalid(file, f"{where}.{key}", f"expected {expected}")
-    if _NEEDED[kind] not in said:
+    if _NEEDED[kind] not in table:
         raise _invalid(file, where, f"{_NEEDED[kind]} is missing")
-    if "token-variable" in said and not is_own:
+    if "token-variable" in table and not is_own:
         raise _invalid(
             file,
             f"{where}.token-variable",
             f"it is only allowed in ~/.config/harness/config.toml, as a project may be "
             f"untrusted; set {_variable(name)}",
         )
-    location = said.get("location")
+    location = table.get("location")
     if location is not None and is_local(local_path(location)):  # relative to the file that contains it
-        said = {**said, "location": str(file.parent / Path(local_path(location)).expanduser())}
-    return ConfiguredCatalog(name, kind, location, partial(_open, name, kind, said))
+        table = {**table, "location": str(file.parent / Path(local_path(location)).expanduser())}
+    return ConfiguredCatalog(name, kind, location, partial(_open, name, kind, table))
 
 
-def _open(name: str, kind: str, said: Mapping[str, Any]) -> Catalog:
-    storage = said.get("storage-options")
+def _open(name: str, kind: str, table: Mapping[str, Any]) -> Catalog:
+    storage = table.get("storage-options")
     if kind == "warehouse":
-        return open_warehouse(said["location"], name=name, storage_options=storage)
+        return open_warehouse(table["location"], name=name, storage_options=storage)
     from harness.metadata.catalogs.unity import open_unity
 
-    token = os.environ.get(_variable(name)) or os.environ.get(said.get("token-variable", ""), "")
-    more = {"timeout": float(said["timeout"])} if "timeout" in said else {}
-    return open_unity(said["uri"], name=name, token=token, prefix=said.get("prefix"), storage_options=storage, **more)
+    token = os.environ.get(_variable(name)) or os.environ.get(table.get("token-variable", ""), "")
+    more = {"timeout": float(table["timeout"])} if "timeout" in table else {}
+    return open_unity(table["uri"], name=name, token=token, prefix=table.get("prefix"), storage_options=storage, **more)
 
 
 def _variable(name: str) -> str:
@@ -259,12 +259,12 @@ def find_table(location: str, catalog: Catalog | str | None) -> TableLocation:
         return open_catalog(catalog).locate(parse_name(location))
     name = parse_name(location)
     tried = f"Cannot find a table: there is no path {location!r} here, and"
-    known = configured_catalogs()
-    if name[0].lower() in known:
-        return known[name[0].lower()].open().locate(name[1:])
+    configured = configured_catalogs()
+    if name[0].lower() in configured:
+        return configured[name[0].lower()].open().locate(name[1:])
     from harness.metadata.catalogs import pyiceberg
 
-    if not (known or pyiceberg.is_installed()):
+    if not (configured or pyiceberg.is_installed()):
         if (hint := local_table_hint(name)) is not None:
             raise TableNotFoundError(f"{tried} no catalog is configured; {hint}", table=location)
         raise TableNotFoundError(
@@ -272,16 +272,16 @@ def find_table(location: str, catalog: Catalog | str | None) -> TableLocation:
             table=location,
         )
     default = pyiceberg.default_name()
-    found = {default: known[default]} if default is not None and default in known else known
-    return _find_in_catalogs(found, name, f"{tried} no catalog {name[0]!r} is configured")
+    searched = {default: configured[default]} if default is not None and default in configured else configured
+    return _find_in_catalogs(searched, name, f"{tried} no catalog {name[0]!r} is configured")
 
 
 def _find_in_catalogs(catalogs: Mapping[str, ConfiguredCatalog], name: Name, tried: str) -> TableLocation:
     """Return the location of a table by a name without a catalog."""
-    found: dict[str, TableLocation] = {}
+    locations: dict[str, TableLocation] = {}
     for key, each in catalogs.items():
         try:
-            found[key] = each.open().locate(name)
+            locations[key] = each.open().locate(name)
         except TableNotFoundError as error:
             # other causes mean that the catalog has the name, as a view or several times
             if error.cause not in _ELSEWHERE:
@@ -289,20 +289,20 @@ def _find_in_catalogs(catalogs: Mapping[str, ConfiguredCatalog], name: Name, tri
         except HarnessError as error:
             error.message = f"{tried}; catalog {key} cannot be searched: {error.message}"
             raise
-    if len(found) > 1:
-        whole = " or ".join(name_text((key, *name)) for key in found)
+    if len(locations) > 1:
+        whole = " or ".join(name_text((key, *name)) for key in locations)
         message = (
-            f"Table name {name_text(name)} is ambiguous: catalogs {' and '.join(found)} have it; write {whole}, or "
-            f"pass catalog={next(iter(found))!r}"
+            f"Table name {name_text(name)} is ambiguous: catalogs {' and '.join(locations)} have it; write {whole}, or "
+            f"pass catalog={next(iter(locations))!r}"
         )
         raise AmbiguousTableError(message, table=name_text(name), options=("catalog",))
-    if found:
-        return found.popitem()[1]
+    if locations:
+        return locations.popitem()[1]
     if not catalogs:
         hint = local_table_hint(name) or no_catalogs_hint()
         raise TableNotFoundError(f"{tried}: {hint}", cause="NoSuchTable", table=name_text(name))
-    has = local_table_hint(name) or f"no configured catalog ({', '.join(sorted(catalogs))}) has the table"
-    raise TableNotFoundError(f"{tried}: {has}", cause="NoSuchTable", table=name_text(name))
+    reason = local_table_hint(name) or f"no configured catalog ({', '.join(sorted(catalogs))}) has the table"
+    raise TableNotFoundError(f"{tried}: {reason}", cause="NoSuchTable", table=name_text(name))
 
 
 _ELSEWHERE = ("NoSuchTable", "NoSuchNamespace")
@@ -312,9 +312,10 @@ def no_catalogs_hint() -> str:
     """Return advice for the case that no catalog is configured."""
     from harness.metadata.catalogs import pyiceberg
 
+    client = "" if pyiceberg.is_installed() else f"; for PyIceberg's catalogs, {pyiceberg.ADVICE}"
     return (
         "no catalog is configured: see .pyiceberg.yaml, PYICEBERG_CATALOG__NAME__URI and [tool.harness.catalogs.NAME] "
-        f"of pyproject.toml{'' if pyiceberg.is_installed() else f'; those of PyIceberg need it: {pyiceberg.ADVICE}'}"
+        f"in pyproject.toml{client}"
     )
 
 
@@ -335,10 +336,10 @@ def open_catalog(catalog: Catalog | str, *, storage_options: Mapping[str, object
     if isinstance(catalog, str):
         if is_path(catalog) or os.path.isdir(catalog):
             return open_warehouse(catalog, storage_options=storage_options)
-        known = configured_catalogs()
-        if catalog.lower() in known:
-            return known[catalog.lower()].open()
-        names = [(each,) for each in sorted(known)]
+        configured = configured_catalogs()
+        if catalog.lower() in configured:
+            return configured[catalog.lower()].open()
+        names = [(each,) for each in sorted(configured)]
         near = nearest_names((catalog,), names)
         which = "similar configured catalogs are" if near else "the configured catalogs are"
         which = f"{which} {', '.join(map(name_text, near or names))}" if names else no_catalogs_hint()

@@ -78,11 +78,11 @@ def parse_credentials(answer: Mapping[str, object], location: str) -> tuple[dict
     if "storage-credentials" in answer:
         listed, longest = answer["storage-credentials"], -1
         for each in listed if isinstance(listed, list) else ():
-            prefix, own = (each.get("prefix"), each.get("config")) if isinstance(each, dict) else (None, None)
-            if not isinstance(prefix, str) or not isinstance(own, dict):
+            prefix, entry_config = (each.get("prefix"), each.get("config")) if isinstance(each, dict) else (None, None)
+            if not isinstance(prefix, str) or not isinstance(entry_config, dict):
                 continue
             if len(prefix) > longest and f"{location.rstrip('/')}/".startswith(f"{prefix.rstrip('/')}/"):
-                longest, config, expires = len(prefix), own, each.get("expiration-time-ms")
+                longest, config, expires = len(prefix), entry_config, each.get("expiration-time-ms")
     else:
         for name, fields in _OLDER.items():
             if isinstance(inner := answer.get(name), dict):
@@ -160,20 +160,20 @@ class UnityCatalog:
         """Return the catalogs of the server, or the schemas of a catalog."""
         match (*self.prefix, *parent):
             case ():
-                found = self._pages("catalogs", {})
+                names = self._pages("catalogs", {})
             case (catalog,):
-                found = self._pages("schemas", {"catalog_name": catalog})
+                names = self._pages("schemas", {"catalog_name": catalog})
             case _:
                 return ()
-        return tuple((*parent, part) for part in found)
+        return tuple((*parent, part) for part in names)
 
     def tables(self, namespace: Name = ()) -> tuple[Name, ...]:
         """Return the tables of a schema, including views."""
         whole = (*self.prefix, *namespace)
         if len(whole) != 2:
             return ()
-        found = self._pages("tables", {"catalog_name": whole[0], "schema_name": whole[1]})
-        return tuple((*namespace, part) for part in found)
+        names = self._pages("tables", {"catalog_name": whole[0], "schema_name": whole[1]})
+        return tuple((*namespace, part) for part in names)
 
     def locate(self, name: Name) -> TableLocation:
         """Return the location of a table, its commits if the catalog manages it, and the credentials for its store."""
@@ -257,12 +257,12 @@ class UnityCatalog:
             if type(latest) is not int or not isinstance(page, list):
                 raise InvalidAnswerError(f"latest_table_version is {latest!r:.80}, expected int")
             commits += page
-            found = parse_commits(latest, page, "file_name").ratified
-            if not found or found[-1].version >= latest:
+            ratified = parse_commits(latest, page, "file_name").ratified
+            if not ratified or ratified[-1].version >= latest:
                 return parse_commits(latest, commits, "file_name")
-            if found[-1].version < start:
-                raise InvalidAnswerError(f"its commits from version {start} on end at {found[-1].version}")
-            start = found[-1].version + 1
+            if ratified[-1].version < start:
+                raise InvalidAnswerError(f"its commits from version {start} on end at {ratified[-1].version}")
+            start = ratified[-1].version + 1
         raise InvalidAnswerError("the list of commits does not end")
 
     def _readable_location(self, entry: TableEntry, name: Name) -> str:
@@ -301,8 +301,8 @@ class UnityCatalog:
                 else:
                     body = {"table_id": entry.id, "operation": "READ"}
                     answer = self.server.ask(f"{_ROOT}/temporary-table-credentials", body=body, method="POST")
-            found = parse_credentials(answer, located.location)
-            if found is None:
+            credentials = parse_credentials(answer, located.location)
+            if credentials is None:
                 if self.storage_options:
                     return located  # the caller's own options may give access to the store
                 self.server.failure(
@@ -310,9 +310,9 @@ class UnityCatalog:
                     "ask its administrator to configure the store",
                     "NoCredentials",
                 )
-            options, expires_ms = found
-            given = {**options, **self.storage_options}
-            return replace(located, storage_options=given, expires_ms=expires_ms, renew=ask)
+            options, expires_ms = credentials
+            merged = {**options, **self.storage_options}
+            return replace(located, storage_options=merged, expires_ms=expires_ms, renew=ask)
 
         return ask()
 

@@ -73,15 +73,15 @@ class Server:
     def is_open(self) -> bool:
         """Return whether the token is sent without encryption over a network."""
         parts = urlsplit(self.uri)
-        own = parts.hostname == "localhost" or (parts.hostname or "").startswith("127.") or parts.hostname == "::1"
-        return self.token is not None and parts.scheme == "http" and not own
+        is_local = parts.hostname == "localhost" or (parts.hostname or "").startswith("127.") or parts.hostname == "::1"
+        return self.token is not None and parts.scheme == "http" and not is_local
 
     def failure(self, problem: str, cause: str, error: BaseException | None = None) -> NoReturn:
         """Raise a StorageError about this server. `problem` is the rest of the sentence after the server's name."""
-        found = StorageError(f"Catalog {self.name} at {self._address} {problem}", cause=cause)
+        failure = StorageError(f"Catalog {self.name} at {self._address} {problem}", cause=cause)
         if error is None:
-            raise found
-        raise_from(found, error, () if self.token is None else (self.token,))
+            raise failure
+        raise_from(failure, error, () if self.token is None else (self.token,))
 
     def ask(
         self, path: str, query: Mapping[str, str] | None = None, body: object = None, *, method: str = "GET"
@@ -110,8 +110,8 @@ class Server:
             case 400 | 404 | 501:
                 raise RefusedError(status, kind, text)
             case 401:
-                had = "rejected the token: it is wrong or expired" if self.token else "requires a token"
-                self.failure(f"{had}; set `token`, or the environment variable it is read from", "NotAuthorized")
+                reason = "rejected the token: it is wrong or expired" if self.token else "requires a token"
+                self.failure(f"{reason}; set `token`, or the environment variable it is read from", "NotAuthorized")
             case 403:
                 self.failure(
                     f"refused access: {text or 'no permission'}. Ask its administrator for USE CATALOG, USE SCHEMA and "
@@ -135,8 +135,8 @@ class Server:
         from urllib.error import HTTPError
         from urllib.request import HTTPRedirectHandler, Request, build_opener
 
-        class Stay(HTTPRedirectHandler):
-            """Follows no redirection, which would carry the token to another host."""
+        class NoRedirects(HTTPRedirectHandler):
+            """A handler that follows no redirect, because a redirect would send the token to another host."""
 
             def redirect_request(self, *_: object, **__: object) -> None:
                 return None
@@ -151,7 +151,7 @@ class Server:
         try:
             try:
                 request = Request(address, data, headers, method=method)
-                response = build_opener(Stay()).open(request, timeout=self.timeout)
+                response = build_opener(NoRedirects()).open(request, timeout=self.timeout)
             except HTTPError as error:
                 response = error
             with response:
@@ -169,16 +169,16 @@ class Server:
             self.failure(f"returned an answer of more than {LARGEST_ANSWER >> 20} MiB", "CatalogAnswer")
         try:
             check_document(content, file=self._address, limits=DEFAULT)
-            found = json.loads(content)
+            document = json.loads(content)
         except LimitError:
             self.failure("returned an answer with too many values", "CatalogAnswer")
         except (ValueError, RecursionError):
-            found = None
-        if not isinstance(found, dict):
+            document = None
+        if not isinstance(document, dict):
             self.failure(
                 "did not answer with a JSON object; check that `uri` is the address of a Unity Catalog", "CatalogAnswer"
             )
-        return found
+        return document
 
     @property
     def _address(self) -> str:
@@ -192,14 +192,14 @@ class Server:
 def _parse_error(content: bytes) -> tuple[str, str]:
     """Return the name of an error and its message, in either form that servers use. Very long answers are cut."""
     try:
-        found = json.loads(content[:_LONGEST_ERROR])
+        document = json.loads(content[:_LONGEST_ERROR])
     except (ValueError, RecursionError):
         return "", ""
-    inner = found.get("error") if isinstance(found, dict) else None
-    known = inner if isinstance(inner, dict) else found if isinstance(found, dict) else {}
-    kind = known.get("type") or known.get("error_code") or ""
-    said = known.get("message") or ""
-    return str(kind)[:_SHOWN], " ".join(str(said).split())[:_SHOWN]
+    inner = document.get("error") if isinstance(document, dict) else None
+    error = inner if isinstance(inner, dict) else document if isinstance(document, dict) else {}
+    kind = error.get("type") or error.get("error_code") or ""
+    message = error.get("message") or ""
+    return str(kind)[:_SHOWN], " ".join(str(message).split())[:_SHOWN]
 
 
 _MANAGED = ("delta.feature.catalogManaged", "delta.feature.catalogOwned-preview")
@@ -282,11 +282,11 @@ def parse_commits(latest: int, commits: Sequence[Any], name: str) -> CatalogAnsw
             raise InvalidAnswerError(f"got {commit!r:.80}, expected an object")
     named = [(_typed_value(commit, "version", int), _typed_value(commit, name, str)) for commit in commits]
     try:
-        found = catalog_answer(max(latest, 0), named)
+        answer = catalog_answer(max(latest, 0), named)
     except RequestError as error:
         raise InvalidAnswerError(error.message.removeprefix("Invalid option ")) from error
-    assert found is not None
-    return found
+    assert answer is not None
+    return answer
 
 
 def _is_managed(properties: object) -> bool:

@@ -69,8 +69,8 @@ def _open(
         raise TableNotFoundError(
             "Cannot open a warehouse: there is no such directory; check the path", table=redact(root)
         )
-    own = local_path(root).rstrip("/").rpartition("/")[2]
-    return Warehouse(location=root, name=name or own or "warehouse", storage=storage)
+    last_part = local_path(root).rstrip("/").rpartition("/")[2]
+    return Warehouse(location=root, name=name or last_part or "warehouse", storage=storage)
 
 
 def no_table_error(location: PhysicalPath, storage: Storage) -> TableNotFoundError:
@@ -168,16 +168,16 @@ class Warehouse:
     def locate(self, name: Name) -> TableLocation:
         """Return the location of a table. A name is ambiguous if both `sales` and `sales.db` contain the table."""
         places = [join(path, name[-1]) for path in self._directories(name[:-1])] if name and _is_part(name[-1]) else []
-        found = {path: kind for path in places if (kind := self.format_of(path)) is not None}
-        if not found:
+        formats = {path: kind for path in places if (kind := self.format_of(path)) is not None}
+        if not formats:
             raise missing_table_error(self, name)
-        if len(found) > 1:
+        if len(formats) > 1:
             raise AmbiguousTableError(
-                f"Table name {name_text(name)} is ambiguous: it may be {' or '.join(map(redact, found))}; "
+                f"Table name {name_text(name)} is ambiguous: it may be {' or '.join(map(redact, formats))}; "
                 "open it by its path",
                 table=name_text((self.name, *name)),
             )
-        path, kind = found.popitem()
+        path, kind = formats.popitem()
         return TableLocation(
             catalog=self.name,
             name=name,

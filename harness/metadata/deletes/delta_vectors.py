@@ -2,8 +2,8 @@
 
 A vector is inline in the log, or in a `.bin` file with other vectors. Every length, checksum, and count is compared
 with the log, because a vector that is decoded wrongly would bring deleted rows back or remove live ones. For the same
-reason, a vector with a recorded cardinality of 0 is read too, although delta D9 allows to skip it: the bitmap may
-contain rows.
+reason, a vector with a recorded cardinality of 0 is read too, although delta D9 allows readers to skip it: the bitmap
+may contain rows.
 
 Spec: Delta, "Deletion Vectors" and "Deletion Vector File Storage Format".
 """
@@ -149,7 +149,7 @@ def _decode(data: bytes, limits: Limits) -> BitMap64:
 
 
 def _little_endian(data: bytes) -> bytes:
-    """Convert a native bitmap with big-endian count and lengths, as in the sample of the protocol text (delta D4)."""
+    """Convert a native bitmap with big-endian count and lengths, as in the sample in the protocol text (delta D4)."""
     parts, at = [data[4:8][::-1]], 8
     while at + 4 <= len(data):
         (length,) = struct.unpack_from(">i", data, at)
@@ -175,8 +175,8 @@ def read_vectors(
     Args:
         storage: The storage of the file.
         physical: The file's physical path.
-        vectors: The vectors, under any keys.
-        targets: Recorded paths of their data files, for messages.
+        vectors: The vectors by key. The result has the same keys.
+        targets: Recorded paths of the vectors' data files, for messages.
 
     Raises:
         MissingFileError: The file does not exist (D14).

@@ -37,7 +37,7 @@ _FileRow: TypeAlias = dict[str, Any]
 
 @dataclass(slots=True)
 class PositionLoader:
-    """Loads the deleted positions of one plan, and reads each delete file only once. It is not thread-safe."""
+    """A loader of the deleted positions in one plan. It reads each delete file only once and is not thread-safe."""
 
     plan: ScanPlan
     storage: Storage
@@ -46,7 +46,10 @@ class PositionLoader:
     _files: _DeleteFiles | None = None
 
     def has_same_deletes(self, plan: ScanPlan) -> bool:
-        """Return whether a plan has the same deletes and the same files, or the first of these files."""
+        """Return whether this loader also serves another plan.
+
+        The plan must have the same deletes, and its files must be this plan's files or a prefix of them.
+        """
         own = self.plan.files
         return self.plan.position_deletes is plan.position_deletes and (
             own is plan.files or own.slice(0, plan.files.num_rows).equals(plan.files)
@@ -244,9 +247,9 @@ class _DeleteFiles:
         )
 
     def _resolve_names(self, delete: str, names: Sequence[str]) -> Sequence[str]:
-        """Replace paths that match no data file by those that the caller's path map equates with them.
+        """Replace paths that match no data file by the data file's path, if the caller's path map equates the two.
 
-        If no path matches a data file but one nearly does, a warning is issued.
+        If still no path matches, but one differs from a data file only by scheme or authority, a warning is issued.
         """
         rules = self.plan.rules
         assert isinstance(rules, IcebergRules)  # Delta has no position delete files
@@ -261,7 +264,7 @@ class _DeleteFiles:
             data = next((other for other in others if other in live), None)
             if data is not None:
                 self.has_warned = True
-                spellings.warn_of(delete, others[data], data)
+                spellings.warn(delete, others[data], data)
         return names
 
 
@@ -273,7 +276,7 @@ class _DataFiles:
 
     @cached_property
     def ordinals(self) -> dict[str, int]:
-        """Return the ordinals by recorded path. If a path occurs twice, the later file counts."""
+        """Return the ordinals of the data files by recorded path. If a path occurs twice, the later file counts."""
         return {path: ordinal for ordinal, path in enumerate(self.plan.files.column("path").to_pylist())}
 
     @cached_property

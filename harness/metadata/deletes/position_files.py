@@ -189,7 +189,7 @@ def _by_path(
 
 
 def _dictionary(paths: pa.ChunkedArray, file: str) -> tuple[npt.NDArray[np.int64], list[str]]:
-    """Return for each row the index of its path, and the paths."""
+    """Return the index of each row's path in a list of distinct paths, and that list."""
     encoded = paths if pa.types.is_dictionary(paths.type) else pc.dictionary_encode(paths)
     type_ = encoded.type.value_type
     no_text = _wrong_rows(f"paths of type {type_}, expected UTF-8 text", "file_path", file)

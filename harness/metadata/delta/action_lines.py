@@ -71,8 +71,8 @@ def parse_actions(
     Args:
         data: The content of the file.
         file: The path of the file, for errors.
-        drain: A function that moves file actions out of the parsed actions. It is called whenever many of them have
-            accumulated as JSON. None: all of them stay.
+        drain: A function that moves file actions out of the parsed actions. It is called whenever many file actions
+            have accumulated as JSON. None: all file actions stay in the result.
         limits: The limits on the number of actions and the length of lines.
 
     Raises:
@@ -199,7 +199,7 @@ def _add_action(parsed: ParsedActions, name: str, body: Body, *, first: bool) ->
 
 
 def _file_action(body: Body, *required: str) -> Body:
-    """Return `body` after the checks that cannot be made on whole columns (delta L25)."""
+    """Return the fields of a file action, after the checks that cannot be made on whole columns (delta L25)."""
     if not isinstance(body.get("path"), str):
         raise _FieldError("has no path")
     for name in required:

@@ -1,7 +1,8 @@
 """The actions of commits and checkpoints, and the table state that results from replaying them.
 
-File actions come in thousands and stay in Arrow tables (`ADDS`, `REMOVES`, `FILES_STATE`). All other actions are few
-and become dataclasses. None means absent or null in the log. Times are milliseconds since the epoch, sizes are bytes.
+There are thousands of file actions, which stay in Arrow tables (`ADDS`, `REMOVES`, `FILES_STATE`). There are only a few
+other actions, which become dataclasses. None means absent or null in the log. Times are milliseconds since the epoch,
+sizes are bytes.
 
 Spec: Delta, "Actions", "Action Reconciliation".
 """
@@ -155,7 +156,7 @@ class DeletionVectorDescriptor:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommitInfo:
-    """The provenance of a commit. Writers put anything here, so only the fields below are checked for their type.
+    """The provenance of a commit. Writers record anything here, so only the fields below are checked for their type.
 
     Attributes:
         timestamp_ms: The writer's clock. The time of the commit is determined differently (delta L33).
@@ -191,7 +192,13 @@ class AddCdc:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Transaction:
-    """The progress of an application that writes idempotently: `txn` in the log."""
+    """The progress of an application that writes idempotently: `txn` in the log.
+
+    Attributes:
+        app_id: The id of the application.
+        version: The version of its last transaction.
+        last_updated_ms: The time of its last transaction.
+    """
 
     app_id: str
     version: int
@@ -219,8 +226,15 @@ class Commit:
 
     Attributes:
         version: The version of the commit. For a compaction file, the last version that it covers.
+        file: The path of the file.
+        protocol: The protocol action. None: the commit does not change the protocol.
+        metadata: The metaData action. None: the commit does not change the metadata.
+        info: The provenance of the commit.
         adds: A table of schema `ADDS`, in the order of the lines. The order has no meaning (delta L26).
         removes: A table of schema `REMOVES`, in the order of the lines.
+        cdc: The files of change rows.
+        transactions: The transactions.
+        domains: The domain metadata.
     """
 
     version: int

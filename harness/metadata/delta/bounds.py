@@ -64,9 +64,9 @@ def from_json(values: pa.Array | Sequence[Any], type_: dt.Type) -> pa.Array:
             fractions.
         type_: The type of the column.
     """
-    found = _from_array(values, type_) if isinstance(values, pa.Array) else None
-    if found is not None:
-        return found
+    converted = _from_array(values, type_) if isinstance(values, pa.Array) else None
+    if converted is not None:
+        return converted
     listed = values.to_pylist() if isinstance(values, pa.Array) else values
     return bound_array([value_from_json(value, type_) for value in listed], recorded_type(type_))
 
@@ -172,7 +172,7 @@ def lower_bounds(values: pa.Array, type_: dt.Type) -> pa.Array:
             moved = np.where(numbers < 0, numbers - _MS_US, numbers)
             return from_numpy(moved, missing=to_numpy(values.is_null()) | (numbers < _MODERN_US))
         case dt.FloatType(bits=64):
-            return _float32_neighbours(values, -np.inf)
+            return _float32_neighbors(values, -np.inf)
         case dt.DecimalType(scale=scale):
             return _decimal_bounds(values, type_, scale, ROUND_CEILING)
         case _:
@@ -195,7 +195,7 @@ def upper_bounds(values: pa.Array, type_: dt.Type) -> pa.Array:
             missing = to_numpy(values.is_null()) | (numbers > 2**63 - 1 - _MS_US)
             return from_numpy(np.maximum(numbers, _MODERN_US) + _MS_US * ~missing, missing=missing)
         case dt.FloatType(bits=64):
-            return _float32_neighbours(values, np.inf)
+            return _float32_neighbors(values, np.inf)
         case dt.DecimalType(scale=scale):
             return _decimal_bounds(values, type_, scale, ROUND_FLOOR)
         case dt.StringType():
@@ -204,11 +204,11 @@ def upper_bounds(values: pa.Array, type_: dt.Type) -> pa.Array:
             return values
 
 
-def _float32_neighbours(values: pa.Array, towards: float) -> pa.Array:
-    """Return each value, or the next 32-bit float in a direction if the value may be the text of a 32-bit float.
+def _float32_neighbors(values: pa.Array, towards: float) -> pa.Array:
+    """Return the values, but replace each value that may be the text of a 32-bit float by the next such float.
 
-    In a column that was widened to 64 bits, the text of a 32-bit float reads as a slightly different number (delta
-    T24).
+    `towards` is the direction. In a column that was widened to 64 bits, the text of a 32-bit float reads as a slightly
+    different number (delta T24).
     """
     numbers = to_numpy(pc.fill_null(values, scalar_of(0.0, pa.float64())))
     fits = np.abs(numbers) <= float(np.finfo(np.float32).max)
@@ -223,7 +223,10 @@ def _decimal_bounds(values: pa.Array, type_: dt.Type, scale: int, inward: str) -
 
 
 def _after_prefixes(values: pa.Array) -> pa.Array:
-    """Return texts, with those that may have been cut replaced by the least text above all texts with their prefix."""
+    """Return the texts, after replacing each text that may have been cut.
+
+    The replacement is the smallest text that is above all texts with this prefix.
+    """
     is_cut = true_mask(pc.greater_equal(pc.utf8_length(values), scalar_of(PREFIX_LENGTH, pa.int32())))
     if not is_cut.any():
         return values
@@ -244,8 +247,9 @@ def _decimal_bound(value: Decimal, scale: int, inward: str) -> Decimal | None:
     Args:
         value: The recorded bound.
         scale: The scale of the column.
-        inward: ROUND_CEILING for a lower bound, ROUND_FLOOR for an upper one. The result is rounded inward to the
-            scale, because no value is between 2 steps of it. Bounds of up to 14 digits therefore stay unchanged.
+        inward: ROUND_CEILING for a lower bound, ROUND_FLOOR for an upper bound. The result is rounded inward to the
+            scale, because all values of the column are multiples of it. Bounds of up to 14 digits therefore stay
+            unchanged.
     """
     unscaled = _WIDE.scaleb(value, scale)
     lost = _WIDE.multiply(_WIDE.abs(unscaled), _LOST_BY_DOUBLES)
@@ -256,12 +260,12 @@ def _decimal_bound(value: Decimal, scale: int, inward: str) -> Decimal | None:
 
 
 def _is_saturated(value: Decimal) -> bool:
-    """Return whether the value is the largest or least 64-bit integer, or a double next to one of them."""
+    """Return whether the value is close to 2^63 or -2^63, to which writers cut larger integers."""
     return abs(_WIDE.subtract(_WIDE.abs(value), _SATURATED)) <= _SATURATED * _LOST_BY_DOUBLES
 
 
 def _after_prefix(prefix: str) -> str | None:
-    """Return the least string above all strings that start with `prefix`, or None if there is none."""
+    """Return the smallest string above all strings that start with `prefix`, or None if there is none."""
     for end in range(len(prefix), 0, -1):
         code = ord(prefix[end - 1])
         if code < _LAST_CHARACTER:

@@ -1,8 +1,8 @@
 """The rows that one commit changed: from change files, or else from added and removed files (delta C4 to C9).
 
-A commit may remove a file and add it again with another deletion vector. Only the rows that just one of the 2 vectors
-deletes have changed. Two vectors describe this subset of a file's rows: `hidden`, whose rows are excluded, and `shown`,
-whose rows alone are included.
+A commit may remove a file and add it again with another deletion vector. The changed rows are then those that only one
+of the 2 vectors deletes. Two vectors describe this subset of a file's rows: `hidden`, whose rows are excluded, and
+`shown`, whose rows alone are included.
 """
 
 from __future__ import annotations
@@ -120,15 +120,15 @@ def _with_partition_values(
 ) -> ChangedFile:
     """Return a removed file with its partition values.
 
-    They are taken from the previous version if the remove action does not record them (delta C8).
+    If the remove action does not record them, they are taken from the previous version (delta C8).
     """
     if removed.has_values:
         return removed.file
     vector, files = removed.file.hidden, state_before().files
-    for found in _actions(files.filter(pa.compute.equal(files.column("key"), removed.key)), locator, commit.version):
-        other = found.file.hidden
+    for action in _actions(files.filter(pa.compute.equal(files.column("key"), removed.key)), locator, commit.version):
+        other = action.file.hidden
         if (vector and vector.unique_id) == (other and other.unique_id):
-            return found.file
+            return action.file
     raise InvalidTableError(
         f"Cannot read the changes of version {commit.version}: it removes a file without recording "
         "its partition values, and the previous version does not contain the file",
@@ -140,9 +140,9 @@ def _with_partition_values(
 
 
 def _actions_by_key(files: pa.Table, locator: Locator, commit: Commit, verb: str) -> dict[str, _Action]:
-    found: dict[str, _Action] = {}
+    actions: dict[str, _Action] = {}
     for action in _actions(files, locator, commit.version):
-        if action.key in found:
+        if action.key in actions:
             raise InvalidTableError(
                 f"Cannot read the changes of version {commit.version}: it {verb} a file twice, with two deletion "
                 "vectors",
@@ -151,8 +151,8 @@ def _actions_by_key(files: pa.Table, locator: Locator, commit: Commit, verb: str
                 file=action.file.path,
                 rule="delta C6",
             )
-        found[action.key] = action
-    return found
+        actions[action.key] = action
+    return actions
 
 
 def _actions(files: pa.Table, locator: Locator, version: int) -> Iterator[_Action]:
@@ -194,10 +194,10 @@ def check_enabled(metadata: Metadata, *, version: int) -> None:
 
 
 def check_names(columns: DeltaSchema, *, version: int) -> None:
-    """Refuse a table that has a column with the name of a change data feed column.
+    """Refuse a table with a column that has the name of a change data feed column.
 
     Raises:
-        InvalidTableError: The table has a column like that (rule delta C10).
+        InvalidTableError: The table has such a column (rule delta C10).
     """
     for field in columns.schema.fields:
         if field.name.lower() in CHANGES:
@@ -230,17 +230,17 @@ def check_evolution(old: DeltaSchema, new: DeltaSchema, *, version: int, end: in
 
 
 def _fields_difference(old: Sequence[Field], new: Sequence[Field], parent: str) -> str | None:
-    known = {stored_name(f): f for f in new}
+    remaining = {stored_name(f): f for f in new}
     for field in old:
         path = f"{parent}{field.name}"
-        other = known.pop(stored_name(field), None)
+        other = remaining.pop(stored_name(field), None)
         if other is None:
             return f"column {path} was dropped or renamed"
         if other.name != field.name:
             return f"column {path} was renamed to {parent}{other.name}"
         if (reason := _field_difference(field, other, path)) is not None:
             return reason
-    required = next((f.name for f in known.values() if f.required), None)
+    required = next((f.name for f in remaining.values() if f.required), None)
     return None if required is None else f"column {parent}{required} was added as non-nullable"
 
 

@@ -29,7 +29,7 @@ class ChangeRequest:
 
 
 def resolve_range(request: ChangeRequest, history: CommitHistory) -> range:
-    """Return the requested versions, all of which have a commit. The range is empty if no version is in it.
+    """Return the requested versions, each with a commit. The range is empty if no version is in it.
 
     Raises:
         RequestError: The request has no start, a negative version, or a start after its end or after the latest

@@ -103,7 +103,7 @@ class _ChangeFeed:
         return tuple(reader.read_commit(commits[version]) for version in self.versions)
 
     def _final_schema(self) -> DeltaSchema:
-        """Return the schema of the last version after checking that the versions before it can be shown in it."""
+        """Return the schema of the last version. Refuse earlier versions that cannot be shown in this schema."""
         first = self.versions[0] if self.versions else self.history.listing.latest
         state = self._state(first)
         protocol, metadata = state.protocol, state.metadata
@@ -144,21 +144,21 @@ class _ChangeFeed:
         recorded = pa.table({"path": paths, "partition_values": array_of(values, PARTITION_VALUES)})
         tuples = partition_tuples(recorded, columns)
         times = self.history.times_of(sorted({file.version for file in files}))
-        found: dict[Hashable, int] = {}
+        numbers: dict[Hashable, int] = {}
         partitions: list[Partition] = []
         indexes: list[int] = []
         for file, number in zip(files, tuples.indexes.tolist(), strict=True):
-            place = found.setdefault((number, file.version, file.change), len(partitions))
+            place = numbers.setdefault((number, file.version, file.change), len(partitions))
             if place == len(partitions):
-                own = tuples.tuples[number]
+                partition_values = tuples.tuples[number]
                 constants: dict[int, Any] = {
-                    **own,
+                    **partition_values,
                     CHANGES["_commit_version"].id: file.version,
                     CHANGES["_commit_timestamp"].id: times[file.version] * 1000,
                 }
                 if file.change is not None:
                     constants[CHANGES["_change_type"].id] = file.change
-                partitions.append(Partition(spec_id=0, values=own, constants=constants))
+                partitions.append(Partition(spec_id=0, values=partition_values, constants=constants))
             indexes.append(place)
         return tuple(partitions), indexes
 

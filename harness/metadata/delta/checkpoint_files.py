@@ -43,13 +43,13 @@ class MemoryBudget:
     Attributes:
         limits: The limits that a LimitError names.
         file: The path of the file, for errors.
-        most: The budget in bytes.
+        maximum: The budget in bytes.
         spent: The bytes used so far.
     """
 
     limits: Limits
     file: str
-    most: int
+    maximum: int
     spent: int = 0
 
     @staticmethod
@@ -60,7 +60,7 @@ class MemoryBudget:
     def spend(self, size: int) -> None:
         """Subtract `size` bytes from the budget. Raise LimitError if the budget is exceeded."""
         self.spent += size
-        self.limits.check("spare_bytes", self.spent, "bytes of columns", file=self.file, allowed=self.most)
+        self.limits.check("spare_bytes", self.spent, "bytes of columns", file=self.file, allowed=self.maximum)
 
 
 def struct_field_names(schema: pa.Schema, name: str) -> frozenset[str]:
@@ -88,7 +88,8 @@ def action_batches(
     Args:
         parquet: The checkpoint file.
         action: The name of the column, for example `add`.
-        leaves: The paths of the fields to read, below the struct. The structs have plain layouts and these fields.
+        leaves: The paths of the fields to read, below the struct. The returned structs have only these fields, in plain
+            Arrow layouts.
         groups: The row groups to read, ascending. None: all of them.
         size: The maximum number of rows in a batch.
     """
@@ -116,7 +117,7 @@ STATS_ROW = "stats_row"
 def concat_files(tables: Sequence[pa.Table]) -> pa.Table:
     """Concatenate tables of `FILES_STATE`, with nulls for missing statistics columns.
 
-    Some tables may have the column `stats_parsed` or `stats_row`, and others not. Checkpoints of different ages store
+    Only some of the tables may have the column `stats_parsed` or `stats_row`. Checkpoints of different ages store
     different fields of `stats_parsed`; the result has all fields.
     """
     if any(STATS_ROW in table.schema.names for table in tables):
@@ -175,7 +176,7 @@ def _common_child_type(left: pa.StructType, right: pa.StructType, name: str) -> 
 
 
 def _cast_to(values: pa.Array, target: pa.DataType) -> pa.Array:
-    """Return `values` with the fields of `target`, a result of `_common_type` for their type."""
+    """Return `values` cast to `target`, a result of `_common_type` for their type. Missing fields become nulls."""
     if values.type == target:
         return values
     if not pa.types.is_struct(target):
@@ -190,7 +191,7 @@ def _cast_to(values: pa.Array, target: pa.DataType) -> pa.Array:
 class ActionRows:
     """The number of actions in each row of one file, counted while its columns are read (delta L17).
 
-    A total for the file would not do: a row with two actions would compensate for a row that lost its action.
+    A total for the whole file is not enough: a row with two actions would compensate for a row that lost its action.
     """
 
     def __init__(self, rows: int) -> None:
@@ -224,7 +225,7 @@ class ActionRows:
         lost = len(has_action) - int(has_action.sum())
         if lost:
             raise _checkpoint_error(
-                f"{lost} of its {len(has_action)} rows hold no action, so columns of it are lost", file
+                f"{lost} of its {len(has_action)} rows hold no action, so some of its columns are lost", file
             )
 
 
@@ -381,7 +382,7 @@ def _read_table_actions(parquet: pq.ParquetFile, rows: ActionRows, budget: Memor
 def _check_columns(parquet: pq.ParquetFile, file: str) -> None:
     """Refuse file actions without paths, and deletion vectors without a required key.
 
-    A vector that cannot be read must not count as "no vector" (delta D1).
+    If a vector cannot be read, the file must not be read as if it had none (delta D1).
     """
     schema = parquet.schema_arrow
     for name in ("add", "remove"):
@@ -417,5 +418,5 @@ def _column(actions: pa.StructArray, target: pa.Field) -> pa.Array:
 
 @functools.cache
 def _nulls(type_: pa.DataType) -> pa.Array:
-    """Return nulls for a batch without values in the column. All batches share them."""
+    """Return one batch of nulls. All batches share it if the file has no values in the column."""
     return pa.nulls(BATCH_ROWS, type_)

@@ -71,7 +71,9 @@ class CheckpointPart:
     limits: Limits
 
     def tables(self, rows: Indices, structs: Sequence[StructPath]) -> Iterator[tuple[Indices, pa.Table]]:
-        """Yield the statistics of some rows in pieces: indices into `rows`, and a table of their statistics.
+        """Yield the statistics of some rows in pieces.
+
+        A piece consists of indices into `rows`, and a table with the statistics of these rows.
 
         Args:
             rows: Row numbers in this file, ascending.
@@ -115,8 +117,8 @@ def _group_tables(
         first, last = (bounds[0] + np.searchsorted(rows[slice(*bounds)], [start, start + len(actions)])).tolist()
         if first == last:
             continue
-        own = from_numpy(rows[first:last] - start)
-        stats = field_at(actions.take(own), ("stats",)) if "stats" in fields else None
+        part_rows = from_numpy(rows[first:last] - start)
+        stats = field_at(actions.take(part_rows), ("stats",)) if "stats" in fields else None
         texts = pa.nulls(last - first, pa.string()) if stats is None else stats.cast(pa.string())
         columns = {"stats": texts}
         if texts.null_count and structs and STATS_STRUCT in fields:
@@ -134,10 +136,14 @@ def _structs(parquet: pq.ParquetFile, group: int, structs: Sequence[StructPath])
     if any("." in name for path in structs for name in path):  # pyarrow treats the dot as a path separator
         structs = [()]
     read = parquet.read_row_group(group, columns=[".".join(("add", STATS_STRUCT, *path)) for path in structs])
-    found = (
+    structs_column = (
         field_at(to_plain(read.column("add").combine_chunks()), (STATS_STRUCT,)) if "add" in read.schema.names else None
     )
-    return pa.nulls(parquet.metadata.row_group(group).num_rows, pa.struct([])) if found is None else found
+    return (
+        pa.nulls(parquet.metadata.row_group(group).num_rows, pa.struct([]))
+        if structs_column is None
+        else structs_column
+    )
 
 
 MIN_CACHED_FILES = 10_000
@@ -180,10 +186,10 @@ class CachedStatistics:
         """Return the statistics of checkpoint rows in the given order, or None if some of them are not cached."""
         columns: dict[int, StatisticsBounds] = {}
         for leaf in leaf_columns:
-            found = self._get(_bounds_name(leaf), rows)
-            if found is None:
+            cached = self._get(_bounds_name(leaf), rows)
+            if cached is None:
                 return None
-            columns[leaf.field.id] = StatisticsBounds(*(column.combine_chunks() for column in found.columns))
+            columns[leaf.field.id] = StatisticsBounds(*(column.combine_chunks() for column in cached.columns))
         counts = self._get("counts", rows)
         return None if counts is None else FileStats(counts.column(0).combine_chunks(), columns)
 
@@ -193,32 +199,32 @@ class CachedStatistics:
             return
         rows = np.concatenate([rows for rows, _ in parts])
         order = np.argsort(rows, kind="stable")
-        tables = {"counts": [pa.table([found.rows], schema=_COUNTS) for _, found in parts]}
+        tables = {"counts": [pa.table([statistics.rows], schema=_COUNTS) for _, statistics in parts]}
         for leaf in leaf_columns:
-            own = [found.columns[leaf.field.id] for _, found in parts]
+            bounds = [statistics.columns[leaf.field.id] for _, statistics in parts]
             tables[_bounds_name(leaf)] = [
-                pa.table([b.lower, b.upper, b.nulls], schema=_bounds_schema(leaf)) for b in own
+                pa.table([b.lower, b.upper, b.nulls], schema=_bounds_schema(leaf)) for b in bounds
             ]
-        for what, pieces in tables.items():
-            if self._get(what, rows) is None:  # otherwise the cache may hold more rows
+        for name, pieces in tables.items():
+            if self._get(name, rows) is None:  # otherwise the cache may hold more rows
                 table = pa.concat_tables(pieces).combine_chunks()
-                self._put(what, rows[order], table if (order[1:] > order[:-1]).all() else table.take(from_numpy(order)))
+                self._put(name, rows[order], table if (order[1:] > order[:-1]).all() else table.take(from_numpy(order)))
 
-    def _get(self, what: str, rows: Indices) -> pa.Table | None:
-        found = DECODED.get(self._key(what), _CachedRows)
-        if found is None or not len(found.rows):
+    def _get(self, name: str, rows: Indices) -> pa.Table | None:
+        cached = DECODED.get(self._key(name), _CachedRows)
+        if cached is None or not len(cached.rows):
             return None
-        indices = np.minimum(np.searchsorted(found.rows, rows), len(found.rows) - 1)
-        if (found.rows[indices] != rows).any():
+        indices = np.minimum(np.searchsorted(cached.rows, rows), len(cached.rows) - 1)
+        if (cached.rows[indices] != rows).any():
             return None
-        return found.table if len(rows) == len(found.rows) else found.table.take(from_numpy(indices))
+        return cached.table if len(rows) == len(cached.rows) else cached.table.take(from_numpy(indices))
 
-    def _put(self, what: str, rows: Indices, table: pa.Table) -> None:
-        DECODED.put(self._key(what), _CachedRows(rows, table))
+    def _put(self, name: str, rows: Indices, table: pa.Table) -> None:
+        DECODED.put(self._key(name), _CachedRows(rows, table))
 
-    def _key(self, what: str) -> Key:
-        of = self.checkpoint
-        return Key(f"statistics of a checkpoint: {what}", of.path, of.size, of.token)
+    def _key(self, name: str) -> Key:
+        key = self.checkpoint
+        return Key(f"statistics of a checkpoint: {name}", key.path, key.size, key.token)
 
 
 def _bounds_name(leaf: StatisticsColumn) -> str:
@@ -243,7 +249,7 @@ class CheckpointStatistics:
     cache: CachedStatistics | None = None
 
     def tables(self, rows: Indices, structs: Sequence[StructPath]) -> Iterator[tuple[Indices, pa.Table]]:
-        """Yield the statistics of rows of all parts, like `CheckpointPart.tables`. The rows may be in any order."""
+        """Yield the statistics of rows in any part, as `CheckpointPart.tables` does. The rows may be in any order."""
         order = np.argsort(rows, kind="stable")
         ascending = rows[order]
         firsts = [part.first for part in self.parts]
@@ -298,7 +304,7 @@ class FilesStatistics:
         parts = list(self.read(leaf_columns, indices)) if leaf_columns else []
         if not parts:
             return {}
-        order = np.argsort(np.concatenate([found for found, _ in parts]))
+        order = np.argsort(np.concatenate([part_indices for part_indices, _ in parts]))
         columns = {leaf.field.id: [read.bounds(leaf.field) for _, read in parts] for leaf in leaf_columns}
         return {
             id_: ColumnBounds.concat([part for part in column if part is not None]).take(order)
@@ -312,40 +318,47 @@ class FilesStatistics:
             CorruptFileError, LimitError: As for `read`.
         """
         counts = np.full(self.files.num_rows, -1, dtype=np.int64)
-        for found, statistics in self._read((), indices, _count_rows):
-            counts[found] = to_numpy(pc.fill_null(statistics.rows, scalar_of(-1, pa.int64())))
+        for part_indices, statistics in self._read((), indices, _count_rows):
+            counts[part_indices] = to_numpy(pc.fill_null(statistics.rows, scalar_of(-1, pa.int64())))
         return counts[indices]
 
     def _read(
         self, leaf_columns: Sequence[StatisticsColumn], indices: Indices, parse: Callable[[pa.Table], FileStats]
     ) -> Iterator[tuple[Indices, FileStats]]:
         if self.in_checkpoint is None:
-            yield from ((found, parse(table)) for found, table in self._loaded_tables(indices))
+            yield from ((part_indices, parse(table)) for part_indices, table in self._loaded_tables(indices))
             return
         column = self.files.column(STATS_ROW)
         rows = to_numpy(pc.fill_null(column, scalar_of(-1, pa.int64())))[indices]
-        yield from ((found, parse(table)) for found, table in self._loaded_tables(indices[rows < 0]))
+        yield from ((part_indices, parse(table)) for part_indices, table in self._loaded_tables(indices[rows < 0]))
         indices, rows = indices[rows >= 0], rows[rows >= 0]
-        kept = self.in_checkpoint.cache
-        known = None if kept is None else kept.get(leaf_columns, rows)
-        if known is not None:
-            yield indices, known
+        cache = self.in_checkpoint.cache
+        cached = None if cache is None else cache.get(leaf_columns, rows)
+        if cached is not None:
+            yield indices, cached
             return
         parsed: list[tuple[Indices, FileStats]] = []
-        for found, table in self._checkpoint_tables(self.in_checkpoint, rows, leaf_columns):
-            statistics = parse(pa.table({"stats": pa.nulls(len(found), pa.string())}) if table is None else table)
-            kept = None if table is None else kept
-            if kept is not None:
-                parsed.append((rows[found], statistics))
-            yield indices[found], statistics
-        if kept is not None:
-            kept.put(leaf_columns, parsed)
+        for part_indices, table in self._checkpoint_tables(self.in_checkpoint, rows, leaf_columns):
+            statistics = parse(
+                pa.table({"stats": pa.nulls(len(part_indices), pa.string())}) if table is None else table
+            )
+            cache = None if table is None else cache
+            if cache is not None:
+                parsed.append((rows[part_indices], statistics))
+            yield indices[part_indices], statistics
+        if cache is not None:
+            cache.put(leaf_columns, parsed)
 
     def _loaded_tables(self, indices: Indices) -> Iterator[tuple[Indices, pa.Table]]:
-        known = self.files.select([name for name in ("stats", STATS_STRUCT) if name in self.files.column_names])
+        statistics = self.files.select([name for name in ("stats", STATS_STRUCT) if name in self.files.column_names])
         for start in range(0, len(indices), _SLICE_ROWS):
             part = indices[start : start + _SLICE_ROWS]
-            yield part, known.slice(start, len(part)) if len(indices) == len(known) else known.take(from_numpy(part))
+            yield (
+                part,
+                statistics.slice(start, len(part))
+                if len(indices) == len(statistics)
+                else statistics.take(from_numpy(part)),
+            )
 
     def _checkpoint_tables(
         self, later: CheckpointStatistics, rows: Indices, leaf_columns: Sequence[StatisticsColumn]
@@ -355,9 +368,9 @@ class FilesStatistics:
         kinds = ("minValues", "maxValues", "nullCount")
         structs = [("numRecords",), *((kind, *leaf.path) for leaf in leaf_columns for kind in kinds)]
         try:
-            for found, table in later.tables(rows, structs):
-                missing[found] = False
-                yield found, table
+            for part_indices, table in later.tables(rows, structs):
+                missing[part_indices] = False
+                yield part_indices, table
         except CorruptFileError as error:
             if self.strict:
                 raise

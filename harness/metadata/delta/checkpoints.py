@@ -93,7 +93,7 @@ def read_checkpoint(
 
 @dataclass(slots=True)
 class _CheckpointReader:
-    """The actions collected from the files of one checkpoint."""
+    """A reader of one checkpoint, with the actions collected from its files so far."""
 
     storage: Storage
     locator: Locator
@@ -120,7 +120,7 @@ class _CheckpointReader:
             )
 
     def read_sidecars(self, checkpoint: Checkpoint) -> None:
-        """Read all sidecars. Relative paths start at `_delta_log/_sidecars`, absolute paths go through the path map."""
+        """Read all sidecars. Relative paths start at `_delta_log/_sidecars`. The path map maps absolute paths."""
         top = checkpoint.files[0].path
         self._check_layout(checkpoint, top)
         if self.table_actions.sidecars:
@@ -213,11 +213,11 @@ def _malformed_error(reason: str, file: str, *, rule: str = "delta L14") -> Inva
 def read_base(
     segment: LogSegment, storage: Storage, locator: Locator, statistics: StatisticsScope, cache: Cache | None
 ) -> tuple[LogSegment, CheckpointContent | None]:
-    """Read the checkpoint of a segment, or if that is unusable, the next one that can be read (delta L9, L15, L19).
+    """Read the checkpoint of a segment, or the next readable one if it is unusable (delta L9, L15, L19).
 
     Returns:
-        The segment that starts from the checkpoint, and the checkpoint's content, or None if the segment starts from
-            commit 0.
+        The segment that starts from the checkpoint that was read, and the content of that checkpoint. The content is
+            None if the segment starts from commit 0.
     """
     first: HarnessError | None = None
     while segment.checkpoint is not None:
@@ -242,16 +242,16 @@ def _read_cached(
 ) -> CheckpointContent:
     """Return the content of a checkpoint, from the cache if possible. A checkpoint with sidecars is always read."""
     key = None if cache is None or statistics != "deferred" else _cache_key(checkpoint, storage, locator, cache)
-    found = None if key is None else DECODED.get(key, CheckpointContent)
-    if found is None:
-        found = read_checkpoint(checkpoint, storage, locator, statistics=statistics)
-        if key is None or found.sidecars:
-            return found
-        DECODED.put(key, found)
-    if cache is None or key is None or found.statistics is None:
-        return found
+    content = None if key is None else DECODED.get(key, CheckpointContent)
+    if content is None:
+        content = read_checkpoint(checkpoint, storage, locator, statistics=statistics)
+        if key is None or content.sidecars:
+            return content
+        DECODED.put(key, content)
+    if cache is None or key is None or content.statistics is None:
+        return content
     # The cache of statistics is not part of the cached content: another table may use another cache directory, or none.
-    return replace(found, statistics=replace(found.statistics, cache=CachedStatistics(key)))
+    return replace(content, statistics=replace(content.statistics, cache=CachedStatistics(key)))
 
 
 def _cache_key(checkpoint: Checkpoint, storage: Storage, locator: Locator, cache: Cache) -> Key | None:
@@ -278,13 +278,13 @@ def _check_hint_counts(content: CheckpointContent, hint: Hint | None, file: LogF
     """
     if hint is None:
         return
-    recorded, found, what = (
+    recorded, counted, unit = (
         (hint.actions, content.actions, "actions") if hint.files is None else (hint.files, content.files, "live files")
     )
-    if recorded is None or found is None or recorded == found:
+    if recorded is None or counted is None or recorded == counted:
         return
     message = (
-        f"Cannot use the checkpoint: it holds {found} {what}, but _last_checkpoint records {recorded}. If the "
+        f"Cannot use the checkpoint: it holds {counted} {unit}, but _last_checkpoint records {recorded}. If the "
         "checkpoint is correct, delete _last_checkpoint"
     )
     raise CorruptFileError(message, cause="LogCorrupt", file=file.path, rule="delta L10")

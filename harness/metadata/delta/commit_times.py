@@ -98,9 +98,9 @@ class CommitHistory:
             InvalidTableError, UnsupportedError: As for `version_at`.
         """
         older, recent = self._readable_versions()
-        known = set(recent)
-        times = {} if known.issuperset(versions) else _increasing_file_times(self.listing, older)
-        return {v: self._in_commit_time(v) if v in known else times[v] for v in versions}
+        with_timestamps = set(recent)
+        times = {} if with_timestamps.issuperset(versions) else _increasing_file_times(self.listing, older)
+        return {v: self._in_commit_time(v) if v in with_timestamps else times[v] for v in versions}
 
     def version_at(self, time_ms: int, *, after_latest: Literal["error", "clamp"] = "error") -> int:
         """Return the latest version that was committed at or before a point in time.
@@ -158,7 +158,10 @@ class CommitHistory:
         return self._search(time_ms, versions, time_of, end=latest + 1)
 
     def _search(self, time_ms: int, versions: Sequence[int], time_of: Callable[[int], int], *, end: int) -> int:
-        """Return the last of `versions` at or before `time_ms`. `end` is the version after the last of them."""
+        """Return the last of `versions` that was committed at or before `time_ms`.
+
+        `end` is the first version after the range of versions to which `versions` belong.
+        """
         index = bisect.bisect_right(versions, time_ms, key=time_of) - 1
         if index < 0:
             if not versions:
@@ -222,7 +225,7 @@ def check_retention(
 ) -> None:
     """Refuse an old version whose deleted files may be gone.
 
-    A version is refused if it is not the latest and older than the table's retention duration.
+    A version is refused if it is older than the table's retention duration, unless it is the latest version.
 
     Args:
         version: The version.

@@ -52,8 +52,8 @@ class Locator:
 
     Attributes:
         root: The root of the table.
-        path_map: The locations of the files of a copied table. Replay keys are mapped too, so that a file has one key
-            however its path is recorded.
+        path_map: The locations of the files of a copied table. Replay keys are mapped too, so that a file has the same
+            key however its path is recorded.
     """
 
     root: TableRoot
@@ -80,7 +80,12 @@ class Locator:
 
 @dataclass(frozen=True, slots=True)
 class CommitReader:
-    """A reader of whole commits of one table, for change data feeds, history, and commit times."""
+    """A reader of whole commits of one table, for change data feeds, history, and commit times.
+
+    Attributes:
+        storage: The storage that reads the commits.
+        locator: Maps recorded paths to files.
+    """
 
     storage: Storage
     locator: Locator
@@ -222,9 +227,9 @@ def check_vectors(files: pa.Table, *, file: str | None) -> None:
     """
     is_absent = pc.is_null(files.column("dv_storage_type"))
     for name in ("dv_path_or_inline", "dv_size", "dv_cardinality", "dv_offset"):
-        given = pc.is_valid(files.column(name))
+        is_set = pc.is_valid(files.column(name))
         # The offset may be missing, but it must not be the only field that is set.
-        wrong = pc.and_(is_absent, given) if name == "dv_offset" else pc.equal(is_absent, given)
+        wrong = pc.and_(is_absent, is_set) if name == "dv_offset" else pc.equal(is_absent, is_set)
         if pc.any(wrong).as_py():
             path = files.column("path").filter(wrong)[0].as_py()
             message = f"The deletion vector of {path} is incomplete: storageType or {FIELDS[name][-1]} is missing"
@@ -232,10 +237,10 @@ def check_vectors(files: pa.Table, *, file: str | None) -> None:
 
 
 def _field_values(bodies: Sequence[Body], place: tuple[str, ...]) -> list[object]:
-    """Return the field at `place` in each of `bodies`.
+    """Return the field at the path `place` in each of `bodies`.
 
-    If a value on the path should be an object but is not, the value itself is returned. It is refused later with its
-    whole column.
+    If a value on the path should be an object but is not, that value is returned instead. `_array` refuses it later,
+    when it converts the whole column.
     """
     first, *rest = place
     values = [body.get(first) for body in bodies]

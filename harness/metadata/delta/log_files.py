@@ -91,7 +91,13 @@ class Checkpoint:
 
 @dataclass(frozen=True, slots=True)
 class Compaction:
-    """A file with the reconciled actions of the commits from `first` to `last`, both inclusive (delta L27)."""
+    """A file with the reconciled actions of a range of commits (delta L27).
+
+    Attributes:
+        first: The first version that it covers.
+        last: The last version that it covers.
+        file: The file.
+    """
 
     first: int
     last: int
@@ -147,9 +153,10 @@ class LogListing:
         return join(self.root, LOG_DIRECTORY)
 
     def can_start_from(self, base: Checkpoint) -> bool:
-        """Return whether a checkpoint may be read.
+        """Return whether a read may start from a checkpoint.
 
-        If its version has no commit, the log may be a partial copy (delta L23).
+        If the checkpoint's version has no commit, the log may be a partial copy. The result is then False, unless
+        `allow_checkpoint_only` is set (delta L23).
         """
         return self.allow_checkpoint_only or base.version in self.commits
 
@@ -218,9 +225,9 @@ def listing_from_entries(root: PhysicalPath, entries: Iterable[Entry]) -> LogLis
             compactions.append(Compaction(version, int(match["last"]), file))
     # a checkpoint is complete if it has all parts 1 to n of the same n (delta L12)
     for (version, count), files in parts.items():
-        found = {number: file for number, file in files.items() if 1 <= number <= count}
-        if count >= 1 and len(found) == count:
-            members = tuple(found[number] for number in sorted(found))
+        complete = {number: file for number, file in files.items() if 1 <= number <= count}
+        if count >= 1 and len(complete) == count:
+            members = tuple(complete[number] for number in sorted(complete))
             checkpoints.append(Checkpoint(version, CheckpointKind.MULTI_PART, members))
     return LogListing(
         root,
@@ -311,10 +318,10 @@ class _JsonNumber:
 
 
 def _unique_object(pairs: list[tuple[str, Any]]) -> dict[str, object]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
+    members = dict(pairs)
+    if len(members) < len(pairs):
         raise ValueError("a key occurs twice in one object")
-    return found
+    return members
 
 
 def _digest(document: dict[str, Any]) -> str:
@@ -341,5 +348,5 @@ def _leaves(value: object, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, .
 
 
 def _quote(text: str) -> str:
-    """Return `text` in quotes, percent-encoded except for letters, digits, and `-._~`."""
+    """Return `text` in quotes. Characters other than letters, digits, and `-._~` are percent-encoded."""
     return f'"{quote(text, safe="")}"'

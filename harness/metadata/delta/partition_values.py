@@ -1,8 +1,8 @@
 """Conversion of partition values, which are always text in the log, to internal values (delta V1 to V9).
 
-Only the log counts: folder names have no meaning. No text means null, except the empty text in columns of a type
-without an empty value (V2, V3). Timestamps without a zone are UTC, because the log does not record the zone of its
-writer (V5).
+Only the values in the log count: folder names have no meaning. A missing text means null, and so does the empty text if
+the type of the column has no empty value (V2, V3). Timestamps without a zone are UTC, because the log does not record
+the zone of its writer (V5).
 
 Spec: Delta, "Partition Value Serialization".
 """
@@ -271,8 +271,8 @@ class _EncodedColumn:
     """The partition values of all files in one column, dictionary-encoded.
 
     Attributes:
-        codes: For each file the number of its text, as one array per chunk.
-        texts: The number of each distinct text. Null counts as a text.
+        codes: For each file, the number of its text, as one array per chunk.
+        texts: The distinct texts, with their numbers. Null counts as a text.
         firsts: For each text, the number of the first file that has it.
     """
 
@@ -283,20 +283,20 @@ class _EncodedColumn:
     def append(self, texts: pa.Array, start: int) -> None:
         """Append the texts of the next files. `start` is the number of the first of them."""
         encoded = pc.dictionary_encode(texts, null_encoding="encode")
-        own = to_numpy(encoded.indices)
+        codes = to_numpy(encoded.indices)
         distinct = encoded.dictionary.to_pylist()
-        firsts = start + _first_indices(own, len(distinct))
+        firsts = start + _first_indices(codes, len(distinct))
         renumbered = np.zeros(len(distinct), dtype=np.int64)
         for place, text in enumerate(distinct):
             if text not in self.texts:
                 self.texts[text] = len(self.texts)
                 self.firsts.append(int(firsts[place]))
             renumbered[place] = self.texts[text]
-        self.codes.append(renumbered[own])
+        self.codes.append(renumbered[codes])
 
 
 class _KeyLookup:
-    """The keys in the maps of many files, and the positions of each column's texts."""
+    """The partition values of many files, which are maps, with a lookup by column."""
 
     def __init__(self, maps: pa.MapArray, columns: Sequence[dt.Field]) -> None:
         offsets = to_numpy(offsets_of(maps))
@@ -309,7 +309,7 @@ class _KeyLookup:
         self._columns, self._count = columns, len(maps)
 
     def texts(self) -> Iterator[pa.Array]:
-        """Yield, for each column, the text in each map, with null for maps without the column."""
+        """Yield, for each column, its text in each map, with null for maps that lack the column."""
         for column in self._columns:
             places = self._places(stored_name(column))
             yield self._items.take(from_numpy(places, missing=places < 0))
@@ -320,10 +320,10 @@ class _KeyLookup:
         `start` is the number of the first file.
         """
         wanted = {stored_name(column).lower() for column in self._columns}
-        strange = [name.lower() not in wanted for name in self._names]
-        if not any(strange):
+        is_unknown = [name.lower() not in wanted for name in self._names]
+        if not any(is_unknown):
             return
-        owners = self._owners[np.array(strange, dtype=np.bool_)[self._codes]]
+        owners = self._owners[np.array(is_unknown, dtype=np.bool_)[self._codes]]
         for column in self._columns:
             name = stored_name(column)
             doubtful = owners[self._places(name)[owners] < 0]
@@ -342,14 +342,19 @@ class _KeyLookup:
 
     def _places(self, name: str) -> _Codes:
         """Return the position of a column's text among the items of all maps, with -1 for maps without the column."""
-        others = {stored_name(column) for column in self._columns} - {name}
-        alike = [i for i, key in enumerate(self._names) if key.lower() == name.lower() and key not in others]
+        other_columns = {stored_name(column) for column in self._columns} - {name}
+        candidates = [
+            i for i, key in enumerate(self._names) if key.lower() == name.lower() and key not in other_columns
+        ]
         places = np.full(self._count, -1, dtype=np.int64)
         # The exact name has priority. Among names that differ in case, the last one in a map has priority (V8).
-        for wanted in ([i for i in alike if self._names[i] != name], [i for i in alike if self._names[i] == name]):
-            if wanted:
+        for codes in (
+            [i for i in candidates if self._names[i] != name],
+            [i for i in candidates if self._names[i] == name],
+        ):
+            if codes:
                 is_wanted = np.zeros(len(self._names), dtype=np.bool_)
-                is_wanted[wanted] = True
+                is_wanted[codes] = True
                 hits = np.flatnonzero(is_wanted[self._codes])
                 places[self._owners[hits]] = hits
         return places
@@ -358,7 +363,7 @@ class _KeyLookup:
 def _parse_column(
     encoded: _EncodedColumn, column: dt.Field, paths: pa.ChunkedArray
 ) -> tuple[_Codes, list[dt.CellValue]]:
-    """Return for each file a code, and the distinct values by code."""
+    """Return an index for each file, and the list of distinct values to which the indexes refer."""
     numbers: dict[Hashable, int] = {}
     distinct: list[dt.CellValue] = []
     renumbered = []
@@ -373,7 +378,7 @@ def _parse_column(
 
 
 def _identity(value: dt.CellValue) -> Hashable:
-    """Return a key that is equal for values of the same partition: floats by bits, with all NaN equal."""
+    """Return a key that is equal for equal partition values. Floats are compared by bits, and all NaN are equal."""
     if isinstance(value, float):
         return "NaN" if math.isnan(value) else struct.pack(">d", value)
     return (value,)

@@ -1,12 +1,11 @@
 """Paths in the log: URI references, and the files to which they refer.
 
 The same file may be recorded as `a%20b`, `a b`, `/table/a%20b`, or `file:///table/a%20b`, and a remove must cancel an
-add with another spelling. Each path therefore has a *canonical* form, decoded and absolute. Before `PathMap` is
-applied, it is the location of the file: a plain path for local files, and a URI without escapes for others.
+add with another spelling. Each path therefore has a *canonical* form, decoded and absolute. Unless a `PathMap` moves
+the file, the canonical form is its location: a plain path for local files, and a URI without escapes for others.
 
-The *key* that replay uses is the canonical path, or only the part below the table's folder if that part is a plain
-relative path. In most tables the keys are the recorded paths themselves, which saves memory: a million paths take 100
-MB.
+Replay uses a *key*: the canonical path, or only the part below the table's folder if that part is a plain relative
+path. In most tables the keys are the recorded paths themselves, which saves memory: a million paths take 100 MB.
 """
 
 from __future__ import annotations
@@ -41,7 +40,7 @@ _PERCENT, _NUL, _COLON, _SLASH, _DOT = b"%\x00:/."
 
 @dataclass(frozen=True, slots=True)
 class TableRoot:
-    """The folder at which relative paths start.
+    """The folder to which relative paths refer.
 
     Attributes:
         path: The canonical path, without a trailing slash unless it is the root of the local file system.
@@ -63,7 +62,7 @@ class TableRoot:
 
     @property
     def prefix(self) -> str:
-        """The prefix of relative paths."""
+        """The prefix that makes a relative path canonical."""
         return self.path if self.path.endswith("/") else self.path + "/"
 
     @property
@@ -72,7 +71,7 @@ class TableRoot:
         return join(self.path, "_delta_log")
 
     def canonical(self, recorded: str) -> RecordedPath:
-        """Return the canonical path of a recorded path. Relative paths start at this folder.
+        """Return the canonical path of a recorded path. Relative paths are resolved against this folder.
 
         Raises:
             InvalidTableError: The path is empty or has an invalid escape. Rules: delta L25, L38.
@@ -157,7 +156,7 @@ def canonical_paths(keys: pa.Array, root: TableRoot) -> pa.Array:
 
 
 def _all_plain(paths: pa.Array) -> bool:
-    """Return True if a scan of all bytes at once shows that no path needs resolving. False: some may need it."""
+    """Return True if a scan of all bytes at once shows that no path needs resolving, else False."""
     if not len(paths):
         return True
     data, offsets = text_bytes(paths)
@@ -170,20 +169,20 @@ def _all_plain(paths: pa.Array) -> bool:
 
 
 def _is_slash_or_dot(data: npt.NDArray[np.uint8]) -> npt.NDArray[np.bool_]:
-    found: npt.NDArray[np.bool_] = (data == _SLASH) | (data == _DOT)
-    return found
+    mask: npt.NDArray[np.bool_] = (data == _SLASH) | (data == _DOT)
+    return mask
 
 
 def require_readable(keys: pa.ChunkedArray, root: TableRoot, storage: Storage) -> None:
     """Refuse files in stores that no installed file system can read. The table's own store is not checked.
 
     Raises:
-        UnsupportedError: A file is in a store like that (rule delta L41).
+        UnsupportedError: No installed file system can read the store of a file (rule delta L41).
     """
-    own = _SCHEME.match(root.path)
+    own_scheme = _SCHEME.match(root.path)
     foreign = pa.chunked_array([_with_scheme(chunk) for chunk in keys.chunks], pa.string())
-    if own is not None:
-        foreign = foreign.filter(pc.invert(pc.starts_with(foreign, own.group() + "://")))
+    if own_scheme is not None:
+        foreign = foreign.filter(pc.invert(pc.starts_with(foreign, own_scheme.group() + "://")))
     prefixes = pc.replace_substring_regex(foreign, pattern=r"(?s)^([A-Za-z0-9+.-]*:(?://)?).*", replacement=r"\1")
     for scheme in pc.unique(prefixes).to_pylist():
         example = foreign.filter(pc.starts_with(foreign, scheme))[0].as_py()
@@ -200,8 +199,12 @@ def require_readable(keys: pa.ChunkedArray, root: TableRoot, storage: Storage) -
 def _with_scheme(keys: pa.Array) -> pa.Array:
     if not (text_bytes(keys)[0] == _COLON).any():
         return keys.slice(0, 0)
-    found = keys.filter(pc.match_substring_regex(keys, _BEGINS_WITH_SCHEME))
-    return found.filter(pc.invert(pc.match_substring_regex(found, "^[A-Za-z]:/"))) if os.name == "nt" else found
+    with_scheme = keys.filter(pc.match_substring_regex(keys, _BEGINS_WITH_SCHEME))
+    return (
+        with_scheme.filter(pc.invert(pc.match_substring_regex(with_scheme, "^[A-Za-z]:/")))
+        if os.name == "nt"
+        else with_scheme
+    )
 
 
 def _normalize_local(path: str) -> str:

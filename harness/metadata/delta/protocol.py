@@ -4,8 +4,8 @@ Harness supports everything that the table requires of readers, or refuses the t
 Features for writers alone never prevent a read.
 
 A feature for readers and writers must be in both feature lists. If a writer left it out of one list, harness applies
-the feature and warns. Trusting the list without it would return nulls for every mapped column. This deviates from delta
-P1 and P4, which refuse a feature that only the readers' list has, and ignore one that only the writers' list has.
+the feature and warns. Ignoring such a feature could return nulls for every mapped column. This deviates from delta P1
+and P4, which refuse a feature that only the readers' list has, and ignore a feature that only the writers' list has.
 
 Spec: Delta, "Table Features", "Protocol Evolution", "Valid Feature Names in Table Features".
 """
@@ -60,20 +60,20 @@ def redirect_warnings(configuration: Mapping[str, str], *, table: str) -> tuple[
 
     If only writers are redirected, readers that do not follow the redirection may see an old version.
     """
-    found = []
+    warnings = []
     for name in (*_READER_WRITER, *_WRITER_ONLY):
         document = _document(configuration.get(name, ""))
         state = document.get("state")
         if state in _IN_PROGRESS:
-            found.append(
+            warnings.append(
                 f"The table is being redirected to {_show_destination(document)} or back ({state}); "
                 "its own rows are read"
             )
         elif state == _READY and not _is_at(table, document):
-            found.append(
+            warnings.append(
                 f"Writers of the table now write to {_show_destination(document)}, so this may be an older version"
             )
-    return tuple(found)
+    return tuple(warnings)
 
 
 def _document(text: str) -> Mapping[str, object]:
@@ -100,7 +100,10 @@ def _show_destination(document: Mapping[str, object]) -> str:
 
 
 def _destination(document: Mapping[str, object]) -> str | None:
-    """Return the location of the data according to the property, if known. `spec` is JSON text or an object."""
+    """Return the location of the data according to a redirection, or None if unknown.
+
+    The value `spec` of the redirection is JSON text or an object.
+    """
     spec = document.get("spec")
     inner = _document(spec) if isinstance(spec, str) else spec if isinstance(spec, dict) else {}
     place = inner.get("destPath")
@@ -220,18 +223,18 @@ def check_catalog(protocol: Protocol, options: ReadOptions) -> None:
 def features(protocol: Protocol) -> frozenset[str]:
     """Return the reader features of a table under their newest names. Reader version 2 means column mapping.
 
-    A reader feature counts even if only the writers' list has it. Column mapping under reader version 1 is an
-    exception: writer version 5 implies it, so a table upgraded from there lists the feature without ever having used
-    it. A listed feature may be used in the table, but need not be (delta P3).
+    A reader feature counts even if only the writers' list has it. Column mapping under reader version 1 is an exception
+    and does not count: writer version 5 implies it, so a table that was upgraded from version 5 lists the feature even
+    if it never used it. A listed feature may be used in the table, but need not be (delta P3).
     """
-    known = {_canonical(name) for name in protocol.writer_features or ()} & set(_SUPPORTED)
+    supported = {_canonical(name) for name in protocol.writer_features or ()} & set(_SUPPORTED)
     match protocol.min_reader_version:
         case 1:
-            return frozenset(known - {COLUMN_MAPPING})
+            return frozenset(supported - {COLUMN_MAPPING})
         case 2:
-            return frozenset(known | {COLUMN_MAPPING})
+            return frozenset(supported | {COLUMN_MAPPING})
         case _:
-            return frozenset(known | {_canonical(name) for name in protocol.reader_features or ()})
+            return frozenset(supported | {_canonical(name) for name in protocol.reader_features or ()})
 
 
 def mapping_mode(metadata: Metadata, protocol: Protocol) -> MappingMode:
@@ -298,8 +301,8 @@ def feature_warnings(protocol: Protocol, *, has_vectors: bool) -> tuple[str, ...
         names["readerFeatures"].add(COLUMN_MAPPING)
         names["writerFeatures"].add(COLUMN_MAPPING)
     misplaced = protocol.reader_features is not None and protocol.min_reader_version < _NEWEST_READER_VERSION
-    found = [_MISPLACED.format(protocol.min_reader_version)] if misplaced else []
-    found += [
+    warnings = [_MISPLACED.format(protocol.min_reader_version)] if misplaced else []
+    warnings += [
         f"The protocol has feature {name!r} among {has} only, expected it among {lacks} too; the table is read with it "
         "(delta P1)"
         for has, lacks in itertools.permutations(lists)
@@ -307,15 +310,15 @@ def feature_warnings(protocol: Protocol, *, has_vectors: bool) -> tuple[str, ...
         if _canonical(name) in _SUPPORTED and _canonical(name) not in names[lacks]
     ]
     if has_vectors and DELETION_VECTORS not in features(protocol):
-        found.append(
+        warnings.append(
             f"Data files have deletion vectors, and the protocol has feature {DELETION_VECTORS!r} neither among "
             "readerFeatures nor among writerFeatures; the vectors are applied (delta P3)"
         )
-    return tuple(found)
+    return tuple(warnings)
 
 
 def reader_features_in_use(state: State) -> Iterator[tuple[str, str]]:
-    """Yield the reader features that a table uses, listed in the protocol or not, each with the evidence."""
+    """Yield the reader features that a table uses, with the evidence, even if the protocol does not list them."""
     vectors = state.files.column("dv_storage_type")
     if vectors.null_count < len(vectors):
         yield DELETION_VECTORS, f"{counted(len(vectors) - vectors.null_count, 'file')} with deletion vectors"
@@ -352,7 +355,7 @@ _BY_ANNOTATION = {
 
 
 def writer_features_in_use(state: State) -> Iterator[tuple[str, str]]:
-    """Yield the writer-only features that a table uses, listed in the protocol or not, each with the evidence."""
+    """Yield the writer-only features that a table uses, with the evidence, even if the protocol does not list them."""
     for key, value in state.metadata.configuration.items():
         if key in _BY_PROPERTY and value.lower() == "true":
             yield _BY_PROPERTY[key], f"{key} is {value}"

@@ -1,8 +1,8 @@
-"""Replaying the log: from the files of a segment to the state of the table at its version (delta section 2).
+"""Replay of the log: from the files of a segment to the state of the table at its version (delta section 2).
 
-The newest action on a logical file wins. Files are only skipped by statistics or partition after that is settled: if a
-newer add were skipped first, an older one could come back (delta R5). Each distinct file id gets a number, so that
-reconciling takes a few passes over arrays.
+The newest action on a logical file wins. Files are skipped by statistics or partition only after the log has been
+replayed: if a newer add were skipped first, an older add could come back (delta R5). Each distinct file id gets a
+number, so that reconciling takes a few passes over arrays.
 """
 
 from __future__ import annotations
@@ -131,11 +131,11 @@ def load_state(
         segment: The files to replay.
         storage: The storage that reads them.
         locator: Maps recorded paths to files.
-        statistics: The statistics that `State.files` has. With `deferred`, `State.statistics` has the others. With
-            `any`, there is a column `stats_parsed` only if a checkpoint has files without JSON statistics.
+        statistics: The statistics that `State.files` contains. With `deferred`, `State.statistics` contains the others.
+            With `any`, there is a column `stats_parsed` only if a checkpoint has files without JSON statistics.
         cache: The cache of decoded checkpoints. None: checkpoints are not cached.
-        before: The state to which the commits of the segment are added. None: they follow its checkpoint, or start at
-            version 0.
+        before: The state to which the commits of the segment are added. None: the commits follow the segment's
+            checkpoint, or start at version 0.
 
     Raises:
         CorruptFileError: A commit, or the only checkpoint, cannot be read. Rules: delta L19, L24.
@@ -210,7 +210,7 @@ def _load(
 
 @dataclass(slots=True)
 class _Replay:
-    """The reconciliation of a base and the commits after it, in ascending order of versions."""
+    """The state of a replay: a base and the commits after it, applied in ascending order of versions."""
 
     limits: Limits
     adds: _PendingActions
@@ -269,7 +269,7 @@ class _Replay:
         self.domains.update((domain.domain, domain) for domain in domains)
 
     def _live_files(self) -> pa.Table:
-        """Return the adds that no later action on the same logical file follows (delta R1 to R5)."""
+        """Return the live files: those whose newest action is an add (delta R1 to R5)."""
         adds, add_ranks = self.adds.finish(self.files)
         removes, remove_ranks = self.removes.finish(self.files)
         if not len(add_ranks) and not len(remove_ranks):
@@ -324,9 +324,9 @@ class _PendingActions:
         self.bodies, self.body_ranks = [], []
 
     def _with_commit(self, error: HarnessError, files: list[str]) -> HarnessError:
-        """Return the same error with the commit that caused it."""
+        """Return an error of a conversion again, naming the commit that caused it."""
         for rank in sorted(set(self.body_ranks)):
-            bodies = [body for body, own in zip(self.bodies, self.body_ranks, strict=True) if own == rank]
+            bodies = [body for body, body_rank in zip(self.bodies, self.body_ranks, strict=True) if body_rank == rank]
             try:
                 file_actions(bodies, self.schema, locator=self.locator, file=files[rank])
             except HarnessError as placed:
@@ -348,8 +348,8 @@ def _without_files(tables: Iterable[pa.Table], ids: pa.Array) -> Iterator[pa.Tab
     """Yield `tables` without the files that `ids` identify."""
     replaced = pc.unique(ids)
     for table in tables:
-        kept = pc.invert(pc.is_in(ids_of(table), value_set=replaced))
-        yield table if pc.all(kept).as_py() else table.filter(kept)
+        is_kept = pc.invert(pc.is_in(ids_of(table), value_set=replaced))
+        yield table if pc.all(is_kept).as_py() else table.filter(is_kept)
 
 
 def _validate_files(files: pa.Table, metadata: Metadata) -> pa.Table:

@@ -125,7 +125,7 @@ def _vector_numbers(has_vector: npt.NDArray[np.bool_]) -> pa.Array:
 
 def skipped_files(
     statistics: FilesStatistics,
-    verdicts: Decisions,
+    decisions: Decisions,
     numbers: npt.NDArray[np.int32],
     partitions: tuple[Partition, ...],
 ) -> SkippedFiles:
@@ -133,20 +133,20 @@ def skipped_files(
 
     Args:
         statistics: The statistics of all files.
-        verdicts: For each file, whether and why it is skipped.
+        decisions: For each file, whether and why it is skipped.
         numbers: For each file, the index of its partition.
         partitions: The partitions.
     """
-    places = np.flatnonzero(verdicts != KEPT)
+    places = np.flatnonzero(decisions != KEPT)
 
     def load() -> tuple[Mapping[str, Any], tuple[Partition, ...]]:
-        known = statistics.record_counts(places)
+        counts = statistics.record_counts(places)
         files = statistics.files.select(["path", "size"]).take(from_numpy(places))
         columns = {name: files.column(name) for name in files.column_names}
-        columns |= {"partition": from_numpy(numbers[places]), "record_count": from_numpy(known, missing=known < 0)}
+        columns |= {"partition": from_numpy(numbers[places]), "record_count": from_numpy(counts, missing=counts < 0)}
         return columns, partitions
 
-    return SkippedFiles.lazy(verdicts[places], load)
+    return SkippedFiles.lazy(decisions[places], load)
 
 
 _ROW_ID, _ROW_COMMIT_VERSION = "_row_id", "_row_commit_version"
@@ -187,20 +187,20 @@ class _DeltaScan:
         schema, state = self.snapshot.columns.schema, self.snapshot.state
         chosen = schema.fields if columns is None else bind_columns(columns, schema)
         condition = None if where is None else filter_for(where, schema)
-        asked = (*chosen, *(condition.columns if condition is not None else ()))
-        used = {f.name for f in asked if f.name in METADATA and METADATA[f.name].id == f.id}
+        requested = (*chosen, *(condition.columns if condition is not None else ()))
+        used = {f.name for f in requested if f.name in METADATA and METADATA[f.name].id == f.id}
         self._check_metadata_columns(used)
         for text in self.snapshot.feature_warnings:
             warn(f"Table {self.source.location}: {text}")
         statistics = FilesStatistics(
             state.files, state.statistics, self.source.location, strict=self.source.storage.untrusted
         )
-        verdicts = self.verdicts(condition, statistics, self.snapshot.partitions)
-        kept = np.flatnonzero(verdicts == KEPT)
+        decisions = self.decisions(condition, statistics, self.snapshot.partitions)
+        kept = np.flatnonzero(decisions == KEPT)
         counts = statistics.record_counts(kept)
         files = state.files.drop_columns([name for name in STATISTICS_COLUMNS if name in state.files.column_names])
         # `take` would first combine the chunks of all files; `filter` works on each chunk.
-        files = files if len(kept) == files.num_rows else files.filter(from_numpy(verdicts == KEPT))
+        files = files if len(kept) == files.num_rows else files.filter(from_numpy(decisions == KEPT))
         self._check_row_tracking(files, used)
         names = {f.id: f.name for f in self.snapshot.columns.partition_columns}
         types = {f.id: f.type for f in self.snapshot.columns.partition_columns}
@@ -209,7 +209,7 @@ class _DeltaScan:
             Partition(spec_id=0, values=values, constants=values, names=names, types=types)
             for values in self.snapshot.partitions.tuples
         )
-        skipped = skipped_files(statistics, verdicts, numbers, partitions)
+        skipped = skipped_files(statistics, decisions, numbers, partitions)
         materialized = materialized_columns(state.metadata.configuration)
         return PlannedScan(
             table=self.source.location,
@@ -241,7 +241,9 @@ class _DeltaScan:
 
         return guarded_faults("delta", Statement.COLUMN_BOUNDS, condition.columns)
 
-    def verdicts(self, condition: Filter | None, statistics: FilesStatistics, partitions: PartitionTuples) -> Decisions:
+    def decisions(
+        self, condition: Filter | None, statistics: FilesStatistics, partitions: PartitionTuples
+    ) -> Decisions:
         """Return for each file whether the filter keeps it.
 
         Row counts alone never skip a file. A file is read even if its numRecords is 0 or equals its vector's
@@ -261,10 +263,10 @@ class _DeltaScan:
                 "read _row_commit_version",
                 field="_last_updated_sequence_number",
             )
-        wanted = sorted(used & _ROW_TRACKING.keys())
-        if wanted and not is_enabled(self.snapshot.state.metadata.configuration, "delta.enableRowTracking"):
-            message = f"Cannot read {wanted[0]}: row tracking is not enabled on this version of the table"
-            raise RequestError(message, cause="RowTrackingDisabled", field=wanted[0], rule="delta W4")
+        row_columns = sorted(used & _ROW_TRACKING.keys())
+        if row_columns and not is_enabled(self.snapshot.state.metadata.configuration, "delta.enableRowTracking"):
+            message = f"Cannot read {row_columns[0]}: row tracking is not enabled on this version of the table"
+            raise RequestError(message, cause="RowTrackingDisabled", field=row_columns[0], rule="delta W4")
 
     def _check_row_tracking(self, files: pa.Table, used: set[str]) -> None:
         """Check that every planned file records the base of its row ids and row commit versions (delta W4)."""
@@ -280,7 +282,10 @@ class _DeltaScan:
                 raise InvalidTableError(message, cause="LogCorrupt", file=path, field=name, rule="delta W4")
 
     def _with_partition_type(self, column: Field) -> Field:
-        """Return a column; `_partition` becomes a struct of the partition columns, or null if there are none."""
+        """Return a column. If it is `_partition`, fill in its type.
+
+        The type is a struct of the partition columns, or null if there are none.
+        """
         if column.id != METADATA["_partition"].id:
             return column
         parts = tuple(replace(f, physical_name=None) for f in self.snapshot.columns.partition_columns)
@@ -315,15 +320,15 @@ class _PlannedStatistics:
         partitions = replace(of_snapshot, indexes=of_snapshot.indexes[self.kept])
         planned = replace(self.statistics, files=self.statistics.files.take(from_numpy(self.kept)))
         condition = None if self.condition is None else opposite(self.condition)
-        return np.not_equal(self.scan.verdicts(condition, planned, partitions), KEPT)
+        return np.not_equal(self.scan.decisions(condition, planned, partitions), KEPT)
 
     def bounds(self, columns: Sequence[Field]) -> Mapping[int, ColumnBounds]:
         """Return the bounds of columns in the log, or an empty mapping if a part of the log cannot be read."""
         if not self.scan.source.options.prune.by_statistics:
             return {}
-        wanted = statistics_columns(self.scan.snapshot.columns.schema, (f.id for f in columns))
+        leaf_columns = statistics_columns(self.scan.snapshot.columns.schema, (f.id for f in columns))
         try:
-            return replace(self.statistics, strict=True).bounds(wanted, self.kept)
+            return replace(self.statistics, strict=True).bounds(leaf_columns, self.kept)
         except HarnessError:
             return {}
 
@@ -358,22 +363,25 @@ def skip_files(
         return facts(column) if column.id in ids else None
 
     kept = may_match(predicate, of_tuples, len(tuples))
-    verdicts: Decisions = np.where(kept, KEPT, BY_PARTITION).astype(np.int8)[indexes]
+    decisions: Decisions = np.where(kept, KEPT, BY_PARTITION).astype(np.int8)[indexes]
     certain = may_match(predicate, of_tuples, len(tuples), undecided=False)
     places = np.flatnonzero((kept & ~certain)[indexes])
-    wanted = statistics_columns(schema, fields_of(predicate) - ids)
-    if not wanted or not by_statistics or not len(places):
-        return verdicts
-    for found, statistics in files.read(wanted, places):
-        of_files = _file_facts(statistics, of_tuples, indexes[found].astype(np.int64))
-        verdicts[found[~may_match(predicate, of_files, len(found))]] = BY_STATISTICS
-    return verdicts
+    leaf_columns = statistics_columns(schema, fields_of(predicate) - ids)
+    if not leaf_columns or not by_statistics or not len(places):
+        return decisions
+    for part_places, statistics in files.read(leaf_columns, places):
+        of_files = _file_facts(statistics, of_tuples, indexes[part_places].astype(np.int64))
+        decisions[part_places[~may_match(predicate, of_files, len(part_places))]] = BY_STATISTICS
+    return decisions
 
 
 def _file_facts(
     statistics: FileStats, of_tuples: Callable[[Field], ColumnBounds | None], indexes: Indices
 ) -> Callable[[Field], ColumnBounds | None]:
-    """Return a function that looks up facts about a column: by its partition values, or else by its statistics."""
+    """Return a function from a column to its facts in every file.
+
+    The facts come from the partition values of the column, or from its statistics if it is no partition column.
+    """
 
     @cache
     def facts(column: Field) -> ColumnBounds | None:
@@ -457,13 +465,13 @@ def vectors_of(files: pa.Table, locator: Locator) -> pa.Table:
     named = [tuple(pair.split("\n", 1)) for pair in pairs.dictionary.to_pylist()]
     paths = [vector_path(storage_type, text, locator.root) for storage_type, text in named]
     physical = [None if path is None else locator.path_map.physical(path) for path in paths]
-    known = [text if path is None else path for path, (_, text) in zip(paths, named, strict=True)]
+    shown_paths = [text if path is None else path for path, (_, text) in zip(paths, named, strict=True)]
     first, none = scalar_of(FIRST_OFFSET, pa.int64()), scalar_of(None, pa.int64())
     offsets = pc.fill_null(combine_chunks(files.column("dv_offset")), first)
     offsets = pc.if_else(pc.equal(offsets, scalar_of(0, pa.int64())), first, offsets)
     columns = {
         "format": pc.if_else(is_inline, scalar_of("inline", pa.string()), scalar_of("bin", pa.string())),
-        "path": array_of(known, pa.string()).take(pairs.indices),
+        "path": array_of(shown_paths, pa.string()).take(pairs.indices),
         "physical": array_of(physical, pa.string()).take(pairs.indices),
         "offset": pc.if_else(is_inline, none, offsets),
         "length": files.column("dv_size"),

@@ -50,17 +50,17 @@ class LogSegment:
     @property
     def steps(self) -> tuple[LogFile | Compaction, ...]:
         """The steps of the replay after the base, ascending: compactions, and commits that no compaction covers."""
-        kept: list[LogFile | Compaction] = []
+        steps: list[LogFile | Compaction] = []
         covered = -1
         waiting = list(reversed(self.compactions))
         for commit in self.commits:
             if waiting and waiting[-1].first == commit.version:
                 compaction = waiting.pop()
-                kept.append(compaction)
+                steps.append(compaction)
                 covered = compaction.last
             elif commit.version > covered:
-                kept.append(commit)
-        return tuple(kept)
+                steps.append(commit)
+        return tuple(steps)
 
     @property
     def checksum(self) -> LogFile | None:
@@ -74,7 +74,7 @@ class LogSegment:
         return hint if self.checkpoint is not None and hint and hint.version == self.checkpoint.version else None
 
     def fallback(self, reason: str) -> LogSegment | None:
-        """Return the same version on the next base, or None if no base is left (delta L9, L15, L19)."""
+        """Return a segment for the same version with the next base, or None if there is none (delta L9, L15, L19)."""
         if not self.alternatives:
             return None
         base, *rest = self.alternatives
@@ -90,7 +90,10 @@ class LogSegment:
         )
 
     def without(self, compactions: Iterable[Compaction], reason: str) -> LogSegment:
-        """Return the same version with commits, or other compactions, instead of the given compactions (delta L27)."""
+        """Return a segment for the same version that does not use the given compactions (delta L27).
+
+        It reads the commits or other compactions instead.
+        """
         dropped = tuple(compactions)
         listing = replace(self.listing, compactions=tuple(c for c in self.listing.compactions if c not in dropped))
         names = ", ".join(compaction.file.name for compaction in dropped)
@@ -111,8 +114,8 @@ def choose_segment(listing: LogListing, version: int | None = None) -> LogSegmen
         version: The version. None: the latest.
 
     Raises:
-        SnapshotNotFoundError: The log does not, or no longer, have the version. The message names the versions that it
-            has (rule delta L32).
+        SnapshotNotFoundError: The log does not, or no longer, contain the version. The message names the versions that
+            the log contains (rule delta L32).
         InvalidTableError: Files are missing. The message lists their versions (rules delta L21 to L23).
         CorruptFileError: A required commit is an empty file (rule delta L3).
     """
@@ -151,23 +154,23 @@ def choose_segment(listing: LogListing, version: int | None = None) -> LogSegmen
 
 
 def _first_replayed(base: Checkpoint | None) -> int:
-    """Return the first version whose commit is replayed on top of a base."""
+    """Return the first version that is replayed after a base."""
     return 0 if base is None else base.version + 1
 
 
 def readable_ranges(listing: LogListing) -> tuple[range, ...]:
-    """Return the versions whose files are all present, as ascending ranges that do not touch (delta L29)."""
+    """Return the versions whose files are all present, as ascending ranges with gaps between them (delta L29)."""
     runs = _commit_runs(listing)
     starts = [run.start for run in runs]
-    found = [run for run in runs if run.start == 0]
+    ranges = [run for run in runs if run.start == 0]
     for checkpoint in listing.checkpoints:
         version = checkpoint.version
         if listing.can_start_from(checkpoint):
             index = bisect.bisect_right(starts, version + 1) - 1
             stop = max(version + 1, runs[index].stop) if index >= 0 and version + 1 in runs[index] else version + 1
-            found.append(range(version, stop))
+            ranges.append(range(version, stop))
     merged: list[range] = []
-    for part in sorted(found, key=lambda part: (part.start, part.stop)):
+    for part in sorted(ranges, key=lambda part: (part.start, part.stop)):
         if merged and part.start <= merged[-1].stop:
             merged[-1] = range(merged[-1].start, max(merged[-1].stop, part.stop))
         else:
@@ -176,7 +179,7 @@ def readable_ranges(listing: LogListing) -> tuple[range, ...]:
 
 
 def show_ranges(ranges: tuple[range, ...]) -> str:
-    """Return versions as text for a message, for example `0 to 3, 10`. Long lists are cut."""
+    """Return versions as text for a message, for example `0 to 3, 10`. Long lists are truncated."""
     shown = [
         str(part.start) if part.stop - part.start == 1 else f"{part.start} to {part.stop - 1}"
         for part in ranges[:_SHOWN]
@@ -301,8 +304,8 @@ def with_catalog_answer(listing: LogListing, answer: CatalogAnswer, storage: Sto
             f"The catalog's answer ends at version {answer.max_version}, but the log has published commits up to "
             f"{newest}: ask the catalog again for the newest version (frontier F4.4)",
         )
-    known = replace(listing, commits=dict(sorted({**listing.commits, **ratified}.items())))
-    return _truncate(known, answer.max_version, notes)
+    with_ratified = replace(listing, commits=dict(sorted({**listing.commits, **ratified}.items())))
+    return _truncate(with_ratified, answer.max_version, notes)
 
 
 def published_listing(listing: LogListing) -> LogListing:

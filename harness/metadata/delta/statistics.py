@@ -87,25 +87,25 @@ class FileStats:
     def bounds(self, column: dt.Field) -> ColumnBounds | None:
         """Return the facts about a column, or None if its statistics were not read.
 
-        A column without a null count has no known facts (delta F3). Writers do not count NaN.
+        If the null count of a column is unknown, so are all facts about it (delta F3). Writers do not count NaN.
         """
-        found = self.columns.get(column.id)
-        if found is None:
+        bounds = self.columns.get(column.id)
+        if bounds is None:
             return None
         return ColumnBounds.from_statistics(
             column.type,
-            lower=found.lower,
-            upper=found.upper,
+            lower=bounds.lower,
+            upper=bounds.upper,
             values=self.rows,
-            nulls=found.nulls,
-            usable=to_numpy(found.nulls.is_valid()),
+            nulls=bounds.nulls,
+            usable=to_numpy(bounds.nulls.is_valid()),
         )
 
 
 def statistics_columns(schema: dt.Schema, ids: Iterable[int]) -> tuple[StatisticsColumn, ...]:
     """Return the columns with these field ids that may have statistics."""
-    leaf_columns = frozenset(ids)
-    return tuple(leaf for f in schema.fields for leaf in _leaf_columns(f, ()) if leaf.field.id in leaf_columns)
+    wanted_ids = frozenset(ids)
+    return tuple(leaf for f in schema.fields for leaf in _leaf_columns(f, ()) if leaf.field.id in wanted_ids)
 
 
 def record_counts(files: pa.Table) -> npt.NDArray[np.int64]:
@@ -115,8 +115,8 @@ def record_counts(files: pa.Table) -> npt.NDArray[np.int64]:
     """
     counts = np.full(files.num_rows, -1, dtype=np.int64)
     if "stats" in files.column_names and 0 < files.num_rows <= FEW_TEXTS:
-        found = [re.match(_LEADING_ROWS, text or "") for text in files.column("stats").to_pylist()]
-        counts[:] = [-1 if match is None else int(match["rows"]) for match in found]
+        matches = [re.match(_LEADING_ROWS, text or "") for text in files.column("stats").to_pylist()]
+        counts[:] = [-1 if match is None else int(match["rows"]) for match in matches]
     elif "stats" in files.column_names and files.num_rows:
         rows = pc.struct_field(pc.extract_regex(files.column("stats"), _LEADING_ROWS), "rows").cast(pa.int64())
         counts = to_numpy(rows.fill_null(scalar_of(-1, pa.int64()))).copy()
@@ -165,7 +165,7 @@ class _RecordedStatistics:
     """Statistics of files as recorded.
 
     Attributes:
-        is_recorded: True if each file has statistics.
+        is_recorded: A mask of the files that have statistics.
         columns: The row count, followed by the lower bound, upper bound, and null count of each column.
     """
 
@@ -213,17 +213,17 @@ def _read_texts(files: pa.Table, leaf_columns: Sequence[StatisticsColumn]) -> _R
     indices = np.flatnonzero(to_numpy(present))
     compact = lines if indices.size == size else lines.filter(present)
     parsed = _parse_all(compact, leaf_columns) if indices.size > FEW_TEXTS else None
-    found = _parse_each(compact.to_pylist(), leaf_columns) if parsed is None else parsed
+    recorded = _parse_each(compact.to_pylist(), leaf_columns) if parsed is None else parsed
     if indices.size == size:
-        return found
+        return recorded
     index, stated = np.full(size, -1, dtype=np.int64), np.zeros(size, dtype=np.bool_)
-    index[indices], stated[indices] = np.arange(indices.size), found.is_recorded
+    index[indices], stated[indices] = np.arange(indices.size), recorded.is_recorded
     spread = from_numpy(index, missing=index < 0)
-    return _RecordedStatistics(stated, [column.take(spread) for column in found.columns])
+    return _RecordedStatistics(stated, [column.take(spread) for column in recorded.columns])
 
 
 def _parse_all(lines: pa.Array, leaf_columns: Sequence[StatisticsColumn]) -> _RecordedStatistics | None:
-    """Parse all texts at once; return None if any of them is not as expected."""
+    """Parse all texts at once; return None if any text has an unexpected form."""
     # With exponents like these, pyarrow 26 reads beyond its table: it parses 1e-77 as 0, and 1e-999999999 ends the
     # process.
     long_decimal = r"[0-9][eE][+-]?[0-9]{2}|\.[0-9]{29}"
@@ -291,7 +291,7 @@ def _combine(column: pa.ChunkedArray) -> pa.Array:
 
 
 def _parse_each(lines: Sequence[str], leaf_columns: Sequence[StatisticsColumn]) -> _RecordedStatistics:
-    """Parse the texts one by one, each value separately, so that a damaged value only affects itself."""
+    """Parse each value of each text separately, so that a damaged value affects only itself."""
     documents = [parse_document(line) for line in lines]
     columns = [_counts(documents, (_ROWS,))]
     for leaf in leaf_columns:
@@ -307,14 +307,14 @@ def parse_document(line: str) -> Any:
     Numbers that JSON does not allow, for example NaN, are returned as None.
     """
     try:
-        found = json.loads(line, parse_float=Decimal, parse_constant=lambda _: None)
+        value = json.loads(line, parse_float=Decimal, parse_constant=lambda _: None)
     except (ValueError, ArithmeticError, RecursionError):  # Decimal does not support exponents of 20 digits
         return None
-    return found if isinstance(found, dict) else None
+    return value if isinstance(value, dict) else None
 
 
 def value_at(value: Any, path: tuple[str, ...]) -> Any:
-    """Return the value at a path of keys, or None if there is none."""
+    """Return the value at a path of keys, or None if the path does not exist."""
     for name in path:
         value = value.get(name) if isinstance(value, dict) else None
     return value
@@ -338,5 +338,5 @@ def _read_structs(column: pa.ChunkedArray, leaf_columns: Sequence[StatisticsColu
 
 def _field_or_nulls(array: pa.Array, path: tuple[str, ...]) -> pa.Array:
     """Return the values at a path, with nulls if a struct on the path is null or lacks the field."""
-    found = field_at(array, path)
-    return pa.nulls(len(array)) if found is None else found
+    values = field_at(array, path)
+    return pa.nulls(len(array)) if values is None else values

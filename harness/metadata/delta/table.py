@@ -151,7 +151,7 @@ class DeltaTable:
         return file is not None and file.size != 0 and not is_base and is_plain
 
     def next_snapshot(self, before: DeltaSnapshot) -> DeltaSnapshot:
-        """Return the version after `before` by reading its commit only. `is_next_commit` must hold for it.
+        """Return the version after `before` by reading only its commit. `is_next_commit` must be true for the version.
 
         Raises:
             HarnessError: As for `select`.
@@ -245,7 +245,7 @@ class DeltaTable:
         }
 
     def readable(self) -> tuple[range, ...]:
-        """Return the ranges of versions that can be read, ascending."""
+        """Return the ranges of versions that can be read, in ascending order."""
         return readable_ranges(self.log)
 
     def _version(self, at: When) -> int:
@@ -292,7 +292,7 @@ class DeltaTable:
         return self.read(segment)
 
     def read(self, segment: LogSegment, before: State | None = None) -> DeltaSnapshot:
-        """Read the version that a segment makes up, after checking that its protocol is supported (delta P2).
+        """Read the version that a segment describes. Refuse it if its protocol is not supported (delta P2).
 
         Args:
             segment: The files of the log to replay.
@@ -360,12 +360,12 @@ def load(
     def opened(listing: LogListing) -> DeltaTable:
         hint = read_hint(storage, root.path) if listing.has_hint else None
         listing = replace(listing, hint=hint, allow_checkpoint_only=options.allow_checkpoint_only)
-        known = listing  # the commits that are known to belong to the table
+        effective = listing  # the commits that are known to belong to the table
         if options.answer is not None:
-            known = with_catalog_answer(listing, options.answer, storage)
+            effective = with_catalog_answer(listing, options.answer, storage)
         elif options.published_only:
-            known = published_listing(listing)
-        table = DeltaTable(location=location, root=root, storage=storage, options=options, log=known)
+            effective = published_listing(listing)
+        table = DeltaTable(location=location, root=root, storage=storage, options=options, log=effective)
         if options.published_only and not is_catalog_managed(table.latest.state.protocol):
             table = replace(table, log=listing)  # no catalog manages the table, so all commits in its log belong to it
         check_catalog(table.latest.state.protocol, options)

@@ -1,7 +1,7 @@
 """A Delta schema string as a `harness.metadata.model.schema` (delta T1 to T5, T10 to T13, T26 to T28, V8).
 
-Readers do not enforce the promises of a schema: files may hold nulls in fields that are not nullable (delta T3). Only
-top-level columns keep this promise, as information. Below them every field may be null.
+Readers do not enforce whether a field may be null: files may hold nulls in fields that are declared not nullable (delta
+T3). Only top-level columns keep the declaration, as information. Below them every field may be null.
 
 Spec: Delta, "Schema Serialization Format".
 """
@@ -118,33 +118,34 @@ class _FieldIds:
 def materialized_columns(configuration: Mapping[str, str]) -> dict[str, str]:
     """Return the physical names of the columns outside of the schema that store row ids and row commit versions.
 
-    The result is keyed by metadata column, and has the columns that the table's configuration names. Data files have
-    them under this name in every mapping mode, but may lack them.
+    The keys of the result are the metadata columns for which the table's configuration names a physical column. Data
+    files use these names in every mapping mode, but may lack the columns.
 
     Spec: rules delta W2, W3, W5.
     """
     keys = {"_row_id": "materializedRowIdColumnName", "_row_commit_version": "materializedRowCommitVersionColumnName"}
-    found = {column: configuration.get(f"delta.rowTracking.{key}") for column, key in keys.items()}
-    return {column: name for column, name in found.items() if name is not None}
+    columns = {column: configuration.get(f"delta.rowTracking.{key}") for column, key in keys.items()}
+    return {column: name for column, name in columns.items() if name is not None}
 
 
 def constraints(metadata: Metadata) -> dict[str, str]:
     """Return the conditions that rows must meet, as Spark SQL.
 
-    They are CHECK constraints, invariants, and generation expressions.
-
-    CHECK constraints are keyed by their property, the others by kind and top-level column. A generation expression is
-    returned as a comparison.
+    The conditions are CHECK constraints, invariants, and generation expressions. The key of a CHECK constraint is its
+    property. The keys of other conditions consist of kind and top-level column. A generation expression is returned as
+    a comparison.
     """
-    found = {key: text for key, text in metadata.configuration.items() if key.startswith("delta.constraints.")}
+    conditions = {key: text for key, text in metadata.configuration.items() if key.startswith("delta.constraints.")}
     for column in json.loads(metadata.schema_string)["fields"]:
-        name, said = column["name"], column.get("metadata") or {}
+        name, annotations = column["name"], column.get("metadata") or {}
         with suppress(ValueError, LookupError, TypeError):  # an invariant in another form promises nothing
-            found[f"delta.invariants of {name}"] = json.loads(said["delta.invariants"])["expression"]["expression"]
-        if isinstance(generated := said.get("delta.generationExpression"), str):
+            conditions[f"delta.invariants of {name}"] = json.loads(annotations["delta.invariants"])["expression"][
+                "expression"
+            ]
+        if isinstance(generated := annotations.get("delta.generationExpression"), str):
             quoted = name.replace("`", "``")
-            found[f"delta.generationExpression of {name}"] = f"`{quoted}` <=> ({generated})"
-    return found
+            conditions[f"delta.generationExpression of {name}"] = f"`{quoted}` <=> ({generated})"
+    return conditions
 
 
 def _annotated_ids(json: object) -> Iterator[int]:
@@ -279,9 +280,9 @@ def parse_type_name(text: str) -> dt.PrimitiveType | None:
 
     Intervals and geometries become an `OpaqueType` (delta T28).
     """
-    known = _PRIMITIVES.get(text)
-    if known is not None:
-        return known
+    primitive = _PRIMITIVES.get(text)
+    if primitive is not None:
+        return primitive
     if match := _DECIMAL.fullmatch(text):
         precision, scale = int(match[1]), int(match[2])
         return dt.DecimalType(precision, scale) if 1 <= precision <= 38 and scale <= precision else None
@@ -338,10 +339,10 @@ class _DeltaSchemaParser:
 
     def type(self, document: Any, path: tuple[str, ...]) -> dt.Type:
         if isinstance(document, str):
-            known = parse_type_name(document)
-            if known is None:
+            primitive = parse_type_name(document)
+            if primitive is None:
                 raise _unknown_type_error(document, path)
-            return known
+            return primitive
         match document.get("type") if isinstance(document, dict) else None:
             case "struct":
                 return dt.StructType(self.fields(document, path))
@@ -363,46 +364,46 @@ class _DeltaSchemaParser:
 
 
 def _boolean(document: Mapping[str, object], key: str, path: tuple[str, ...]) -> bool:
-    """Return a promise about nulls. If the key is missing, nulls are allowed."""
+    """Return whether a part of the schema may be null, from the key `key`. If the key is missing, nulls are allowed."""
     value = document.get(key, True)
     if not isinstance(value, bool):
         raise _schema_error(f"got {key} {_show(value)}, expected true or false", path)
     return value
 
 
-def _check_names(names: Iterable[str], what: str, path: tuple[str, ...], rule: str) -> None:
-    seen: set[str] = set()
+def _check_names(names: Iterable[str], kind: str, path: tuple[str, ...], rule: str) -> None:
+    earlier: set[str] = set()
     for name in names:
-        if name in seen:
-            raise _schema_error(f"got {what} {name!r} twice, expected names that differ", path, rule)
-        seen.add(name)
+        if name in earlier:
+            raise _schema_error(f"got {kind} {name!r} twice, expected names that differ", path, rule)
+        earlier.add(name)
 
 
 def _find_case_conflicts(fields: tuple[dt.Field, ...], above: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
-    seen: set[str] = set()
+    earlier: set[str] = set()
     for f in fields:
-        if stored_name(f).lower() in seen:
+        if stored_name(f).lower() in earlier:
             yield (*above, f.name)
-        seen.add(stored_name(f).lower())
+        earlier.add(stored_name(f).lower())
         yield from _find_case_conflicts(dt.children(f.type), (*above, f.name))
 
 
 def _partition_columns(fields: tuple[dt.Field, ...], names: Iterable[str]) -> tuple[dt.Field, ...]:
     any_case = {f.name.lower(): f for f in fields}
     by_name = {f.name: f for f in fields}
-    found: dict[str, dt.Field] = {}
+    columns: dict[str, dt.Field] = {}
     for name in names:
         column = by_name.get(name) or any_case.get(name.lower())
         if column is None:
             raise _schema_error("a partition column is not in the schema", (name,), "delta V8")
-        if column.name in found:
+        if column.name in columns:
             raise _schema_error("a partition column is named twice", (name,), "delta V8")
         if isinstance(column.type, dt.StructType | dt.ListType | dt.MapType | dt.VariantType):
             raise _schema_error(
                 f"a partition column has type {column.type}, expected a primitive one", (name,), "delta V7"
             )
-        found[column.name] = column
-    return tuple(found.values())
+        columns[column.name] = column
+    return tuple(columns.values())
 
 
 def _unknown_type_error(text: str, path: tuple[str, ...]) -> UnsupportedError:

@@ -51,7 +51,7 @@ def _physical_schema(root: Node, file: str) -> PhysicalSchema:
 
 
 def _physical_field(name: str, id_: int | None, node: Node, path: tuple[str, ...]) -> PhysicalField:
-    """Return a type as a stored field, whose values may all be null."""
+    """Return a type of the file as a stored field. All of its values may be null."""
     value = _non_null_type(node)
     if value.kind == "union":
         raise unsupported_schema(
@@ -151,8 +151,8 @@ def _array(stored: PhysicalField, column: AvroColumn) -> pa.Array:
         case dt.ListType() | dt.MapType():
             sizes = column.values
             *starts, end = accumulate((size or 0 for size in sizes), initial=0)
-            known = (None if size is None else start for size, start in zip(sizes, starts, strict=True))
-            offsets = array_of([*known, end], pa.int32())
+            starts_or_none = (None if size is None else start for size, start in zip(sizes, starts, strict=True))
+            offsets = array_of([*starts_or_none, end], pa.int32())
             # a map stored as an array of records of key and value
             is_pairs = len(column.children) < len(stored.children)
             parts = _arrays(stored.children, column.children[0] if is_pairs else column)
@@ -176,7 +176,7 @@ def _arrays(fields: PhysicalSchema, column: AvroColumn) -> list[pa.Array]:
 
 
 def _decimals(type_: dt.DecimalType, values: Sequence[bytes | None]) -> pa.Array:
-    """Decode big-endian two's complement bytes of any length. A value with too many digits is damage."""
+    """Decode big-endian two's complement bytes of any length. Raise an error if a value has too many digits."""
     limit = 10**type_.precision
     unscaled = [None if v is None else int.from_bytes(v, "big", signed=True) for v in values]
     if any(v is not None and abs(v) >= limit for v in unscaled):
@@ -202,8 +202,8 @@ def read_avro(data: bytes, *, file: str, limits: Limits = DEFAULT) -> tuple[Phys
         limits: The limits on types, values, and memory.
 
     Raises:
-        CorruptFileError: The file is not an Avro container, is cut, or has a wrong checksum, length, or value (rules
-            iceberg 2.14, 7.3).
+        CorruptFileError: The file is not an Avro container, is truncated, or has a wrong checksum, length, or value
+            (rules iceberg 2.14, 7.3).
         EncryptedTableError: The file is an encrypted stream.
         UnsupportedError: The codec is not in iceberg 2.14, or a type is recursive or a union of more than null and one
             type (rule iceberg 7.3).

@@ -1,8 +1,9 @@
 """Avro object containers, from the header to records: manifest lists, manifests, data files, and delete files.
 
-Every block is checked before its records are decoded. Otherwise a decoder that reaches the end of a cut file would stop
-there as after the last block, and silently lose rows. Manifest lists are read by `RequestedField`, found by field id.
-Manifests are read by `harness.metadata.iceberg.columns`, and data files by `harness.metadata.files.avro`.
+Every block is checked before its records are decoded. Otherwise, a decoder that reaches the end of a truncated file
+would stop there as if the last block had ended, and silently lose rows. This module decodes manifest lists, of which
+each caller requests some fields (`RequestedField`). Manifests are decoded by `harness.metadata.iceberg.columns`, and
+data files by `harness.metadata.files.avro`.
 """
 
 from __future__ import annotations
@@ -72,8 +73,8 @@ def decompress(codec: str, block: bytes, *, file: str, cause: str, limits: Limit
             case _:
                 return block
     except TooLongError as error:
-        asked = f"a block ({codec}) of {len(block):,} bytes holds {error.found:,} or more, {max_bytes:,} are"
-        raise limit_error("block_bytes", f"{asked} allowed", file=file) from error
+        claim = f"a block ({codec}) of {len(block):,} bytes decompresses to {error.length:,} or more"
+        raise limit_error("block_bytes", f"{claim}, {max_bytes:,} are allowed", file=file) from error
     except NotImplementedError as error:
         message = (
             f"Cannot read Avro codec {codec!r}: the installed pyarrow was built without it; install pyarrow from PyPI"
@@ -115,7 +116,7 @@ class RequestedField:
 
     Attributes:
         id: The field id.
-        names: The names of the field in files without field ids. They are not used for other files.
+        names: The names of the field, used only in files without field ids.
         kinds: The Avro types that the field may have, in addition to null. Empty: any type.
         fields: The requested fields of a record, or of the records in an array. Empty: the whole value, which is a list
             of values for a record or an array, and a list of pairs for a map.
@@ -144,20 +145,23 @@ def check_kind(node: Node, kinds: frozenset[str], name: str) -> None:
             raise TypeError(f"field {name!r} is of type {branch.kind}, expected {' or '.join(sorted(kinds))}")
 
 
-def _picker(node: Node | None, wanted: Sequence[RequestedField]) -> Callable[[Any], Any]:
-    """Return a function from all values of a record, or of each record in an array, to the requested values."""
+def _value_picker(node: Node | None, requested: Sequence[RequestedField]) -> Callable[[Any], Any]:
+    """Return a function that reduces a decoded record to the requested values, in the order of `requested`.
+
+    If `node` is an array of records, the function reduces each record of a list.
+    """
     record = node.value if node is not None else None
     if record is not None and record.kind == "array":
-        pick = _picker(record.children[0], wanted)
+        pick = _value_picker(record.children[0], requested)
         return lambda items: None if items is None else [pick(item) for item in items]
     if record is None or record.kind != "record":
         raise TypeError(f"expected a record, got {'nothing' if record is None else record.kind}")
     picks: list[tuple[int | None, Callable[[Any], Any] | None]] = []
-    for each in wanted:
+    for each in requested:
         place = record.field_index(each.id, *each.names)
         if place is not None:
             check_kind(record.children[place], each.kinds, record.names[place])
-        inner = None if place is None or not each.fields else _picker(record.children[place], each.fields)
+        inner = None if place is None or not each.fields else _value_picker(record.children[place], each.fields)
         picks.append((place, inner))
 
     def picked(row: list[Any] | None) -> list[Any]:
@@ -211,18 +215,18 @@ class Container:
         except UnicodeDecodeError:
             return None
 
-    def records(self, wanted: Sequence[RequestedField]) -> Iterator[list[Any]]:
+    def records(self, requested: Sequence[RequestedField]) -> Iterator[list[Any]]:
         """Yield the records of a manifest list in order, as values of the requested fields.
 
         Missing fields are None.
 
         Raises:
-            CorruptFileError: The file is damaged or cut, or a field cannot be decoded. No record of a damaged block is
-                returned.
+            CorruptFileError: The file is damaged or truncated, or a field cannot be decoded. No record of a damaged
+                block is returned.
             LimitError: The file exceeds the limits.
         """
         try:
-            pick = _picker(self.schema, wanted)
+            pick = _value_picker(self.schema, requested)
         except DAMAGE as error:
             raise decode_error(error, file=self.file) from error
         column = column_of(self.schema, Tally(self.limits, self.file))
@@ -235,7 +239,7 @@ class Container:
             yield from rows
 
     def record_blocks(self) -> Iterator[tuple[int, bytes]]:
-        """Yield the blocks of a manifest or manifest list, whose records take at least a byte each.
+        """Yield the blocks of a manifest or manifest list, in which each record takes at least one byte.
 
         Raises:
             HarnessError: As for `blocks`.
@@ -275,7 +279,7 @@ class Container:
             position = end + SYNC_BYTES
 
     def read_block(self, read: ReadStep, count: int, block: bytes) -> None:
-        """Read the records of a block, each with one step.
+        """Read the records of a block by calling `read` once for each record.
 
         Raises:
             CorruptFileError: Bytes are left after the last record.

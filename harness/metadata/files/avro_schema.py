@@ -66,8 +66,8 @@ class Node:
 
     def field_index(self, id_: int, *names: str) -> int | None:
         """Return the index of a field in a record: by id, or by name if the field has no id (iceberg 2.1)."""
-        for place, (own, name) in enumerate(zip(self.ids, self.names, strict=True)):
-            if own == id_ or (own is None and name in names):
+        for place, (field_id, name) in enumerate(zip(self.ids, self.names, strict=True)):
+            if field_id == id_ or (field_id is None and name in names):
                 return place
         return None
 
@@ -212,8 +212,8 @@ class _AvroSchemaParser:
 
 
 def _full_name(name: str, namespace: str) -> _FullName:
-    own, dot, short = name.rpartition(".")
-    return (own if dot else namespace, short)
+    prefix, dot, short = name.rpartition(".")
+    return (prefix if dot else namespace, short)
 
 
 def path_text(path: tuple[str, ...]) -> str:

@@ -125,7 +125,7 @@ class Tally:
     is_manifest: bool = True
 
     def items(self, total: int, count: int, size: int) -> None:
-        """Count items of a list or map.
+        """Count the items of the next part of a list or map.
 
         Args:
             total: The number of items so far.
@@ -147,7 +147,7 @@ class Tally:
         """Count a value that took no byte. Raise LimitError if there are more than `limits.empty_values`."""
         self.empty += 1
         if self.empty > self.limits.empty_values:
-            self.limits.check("empty_values", self.empty, "values without a byte", file=self.file)
+            self.limits.check("empty_values", self.empty, "values that take no bytes", file=self.file)
 
 
 ReadStep: TypeAlias = Callable[[bytes, int], int]
@@ -162,7 +162,8 @@ class AvroColumn:
     Attributes:
         read: The step that appends a value.
         add_null: A function that appends a null.
-        values: For records, whether each is present. For lists, the length or None. Otherwise the values.
+        values: For records, a flag for each record that tells whether it is present. For lists, the length of each list
+            or None. Otherwise the values.
         kind: The shape of the values.
         children: The fields of a record. For lists, the items. For maps, the keys and the values.
     """
@@ -175,20 +176,22 @@ class AvroColumn:
 
     def take(self) -> list[Any]:
         """Return the values so far and remove them. A record is a list of its fields, a map is a list of pairs."""
-        found = self.values[:]
+        values = self.values[:]
         self.values.clear()
         if self.kind == "value":
-            return found
+            return values
         parts = [child.take() for child in self.children]
         if self.kind == "record":
-            rows: list[Any] = [list(row) for row in zip(*parts, strict=False)] if parts else [[] for _ in found]
-            return rows if all(found) else [row if there else None for row, there in zip(rows, found, strict=True)]
+            rows: list[Any] = [list(row) for row in zip(*parts, strict=False)] if parts else [[] for _ in values]
+            return (
+                rows if all(values) else [row if present else None for row, present in zip(rows, values, strict=True)]
+            )
         items = iter(parts[0] if len(parts) == 1 else zip(*parts, strict=True))
-        return [None if size is None else [next(items) for _ in range(size)] for size in found]
+        return [None if size is None else [next(items) for _ in range(size)] for size in values]
 
 
 def plain_column(read: Callable[[list[Any]], ReadStep]) -> AvroColumn:
-    """Return a column of values without parts. `read` makes the step that appends to a list."""
+    """Return a column of values that have no children. `read` makes the step that appends to a list."""
     values: list[Any] = []
     return AvroColumn(read(values), lambda: values.append(None), values)
 
@@ -248,7 +251,7 @@ def record_column(steps: Sequence[tuple[str, ReadStep]], children: Sequence[Avro
 
 
 def fields_step(steps: Sequence[tuple[str, ReadStep]], tally: Tally, present: list[bool] | None = None) -> ReadStep:
-    """Return a step that reads the fields of a record. Each record read is noted in `present`."""
+    """Return a step that reads the fields of a record, and appends to `present` for each record."""
 
     def read(data: bytes, position: int) -> int:
         name, start = "", position
@@ -268,7 +271,7 @@ def fields_step(steps: Sequence[tuple[str, ReadStep]], tally: Tally, present: li
 
 
 def list_column(children: Sequence[AvroColumn], tally: Tally) -> AvroColumn:
-    """Return a column of lists, or of maps, whose items are a key and a value."""
+    """Return a column of lists or maps. The items of a map are pairs of a key and a value."""
     sizes: list[int | None] = []
     read = items_step([child.read for child in children], tally, sizes)
     return AvroColumn(read, lambda: sizes.append(None), sizes, "list", tuple(children))
@@ -455,7 +458,7 @@ def column_of(node: Node, tally: Tally) -> AvroColumn:
 
 
 def skip_of(node: Node, tally: Tally) -> ReadStep:
-    """Return a step that skips a value of a type. Skipping is most of the work of reading a manifest."""
+    """Return a step that skips a value of a type. Most of the time for reading a manifest is spent on skipping."""
     match node.kind:
         case "int" | "long" | "enum":
             return skip_long

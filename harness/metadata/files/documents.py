@@ -101,12 +101,12 @@ class TooLongError(Exception):
     """The content is longer than allowed.
 
     Attributes:
-        found: The minimum number of bytes that the content has.
+        length: The minimum number of bytes that the content has.
     """
 
-    def __init__(self, found: int) -> None:
-        super().__init__(f"{found:,} bytes")
-        self.found = found
+    def __init__(self, length: int) -> None:
+        super().__init__(f"{length:,} bytes")
+        self.length = length
 
 
 def inflate(data: bytes, *, max_bytes: int) -> tuple[bytes, bytes]:
@@ -181,13 +181,13 @@ def unzstd(data: bytes, *, max_bytes: int) -> bytes:
             declared = int.from_bytes(data[start : start + width], "little") + (256 if width == 2 else 0)
             if declared > max_bytes:
                 raise TooLongError(declared)
-    found = bytearray()
+    content = bytearray()
     with pa.CompressedInputStream(pa.BufferReader(data), "zstd") as stream:
         while piece := stream.read(_PIECE):
-            found += piece
-            if len(found) > max_bytes:
-                raise TooLongError(len(found))
-    return bytes(found)
+            content += piece
+            if len(content) > max_bytes:
+                raise TooLongError(len(content))
+    return bytes(content)
 
 
 def unsnappy(data: bytes, *, max_bytes: int) -> bytes:
@@ -214,8 +214,8 @@ def unsnappy(data: bytes, *, max_bytes: int) -> bytes:
 class Json:
     """A value inside a JSON document that knows its path, so that errors name it.
 
-    A JSON null counts as a missing key everywhere (iceberg 1.16). Integers are never read from floats, texts, or
-    booleans. The path becomes text only when an error is raised, because metadata may contain many thousands of
+    A JSON null counts as a missing key everywhere (iceberg 1.16). Floats, texts, and booleans are never accepted as
+    integers. The path is converted to text only when an error is raised, because metadata may contain many thousands of
     snapshots.
 
     Attributes:

@@ -31,7 +31,8 @@ def read_orc(data: bytes, *, file: str, limits: Limits = DEFAULT) -> tuple[Physi
     UUID is returned as 16 bytes.
 
     Raises:
-        CorruptFileError: The file is not an ORC file, is cut or damaged, or two columns of a struct have the same name.
+        CorruptFileError: The file is not an ORC file, is truncated or damaged, or has a struct with two columns of
+            one name.
         UnsupportedError: pyarrow cannot return a value exactly, for example a timestamp outside of the years 1677 to
             2262.
         LimitError: The file has more than `limits.rows` rows.
@@ -43,9 +44,9 @@ def read_orc(data: bytes, *, file: str, limits: Limits = DEFAULT) -> tuple[Physi
         return (), pa.table({"": pa.nulls(opened.nrows)}).drop_columns([""])
     _check_names(table.schema, file)
     fields = tuple(_physical_field(f) for f in table.schema)
-    wanted = pa.schema([_exact_field(f) for f in table.schema])
+    schema = pa.schema([_exact_field(f) for f in table.schema])
     try:
-        table = table.cast(wanted)
+        table = table.cast(schema)
         table.validate(full=True)
     except pa.ArrowException as error:
         raise _corrupt(str(error), file) from error
@@ -68,7 +69,7 @@ def schema_of_orc(source: IO[bytes], *, file: str) -> tuple[PhysicalSchema, int]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OrcTraits:
-    """Facts about an ORC file that a reader must not overlook but that the physical schema does not contain.
+    """Facts about an ORC file that readers need but that the physical schema does not contain.
 
     Attributes:
         pads_text: True if the file has a column of type `char`, whose values are padded with blanks to its length.
@@ -99,11 +100,11 @@ _CHAR = 17
 
 def _parse_message(data: bytes) -> dict[int, list[Any]]:
     """Return the fields of a Protocol Buffers message by number, as undecoded numbers and bytes."""
-    found: dict[int, list[Any]] = {}
+    fields: dict[int, list[Any]] = {}
     position = 0
     while position < len(data):
         key, position = decode_unsigned(data, position)
-        values, wire = found.setdefault(key >> 3, []), key & 7
+        values, wire = fields.setdefault(key >> 3, []), key & 7
         if wire == 0:
             value, position = decode_unsigned(data, position)
             values.append(value)
@@ -113,7 +114,7 @@ def _parse_message(data: bytes) -> dict[int, list[Any]]:
             width, position = decode_unsigned(data, position)
         values.append(data[position : position + width])
         position += width
-    return found
+    return fields
 
 
 _T = TypeVar("_T")

@@ -89,8 +89,8 @@ def physical_schemas(rows: Iterable[Sequence[Any]]) -> dict[str, PhysicalSchema]
 def physical_schema(elements: tuple[ParquetElement, ...]) -> PhysicalSchema:
     """Return the columns of a file as users see them.
 
-    Lists and maps lose their repeated groups, also in their legacy forms (iceberg 6.14). A variant stays the struct of
-    binaries as which it is stored (6.15). A leaf of unknown meaning, and a malformed list or map, becomes an
+    Lists and maps lose their repeated groups, also in their legacy forms (iceberg 6.14). A variant stays the stored
+    struct of binaries (6.15). A leaf of unknown meaning, and a malformed list or map, becomes an
     `OpaqueType`, so that only reading it is refused.
 
     Args:
@@ -108,9 +108,9 @@ def physical_schema(elements: tuple[ParquetElement, ...]) -> PhysicalSchema:
 
 
 @dataclass(frozen=True, slots=True)
-class _SchemaNode:
+class _ParquetNode:
     element: ParquetElement
-    children: tuple[_SchemaNode, ...]
+    children: tuple[_ParquetNode, ...]
 
     @property
     def is_group(self) -> bool:
@@ -124,7 +124,7 @@ class _SchemaNode:
 _MAX_DEPTH = 100
 
 
-def _tree(elements: Sequence[ParquetElement], start: int, depth: int = 0) -> tuple[_SchemaNode, int]:
+def _tree(elements: Sequence[ParquetElement], start: int, depth: int = 0) -> tuple[_ParquetNode, int]:
     """Return the node at `start`, and the index after its last descendant."""
     if start >= len(elements):
         raise _schema_error("a group lacks children")
@@ -135,14 +135,14 @@ def _tree(elements: Sequence[ParquetElement], start: int, depth: int = 0) -> tup
     for _ in range(element.num_children or 0):
         child, position = _tree(elements, position, depth + 1)
         children.append(child)
-    return _SchemaNode(element, tuple(children)), position
+    return _ParquetNode(element, tuple(children)), position
 
 
 def _schema_error(reason: str) -> CorruptFileError:
     return CorruptFileError(f"Invalid Parquet schema in the footer: {reason}; restore it", cause="CorruptDataFile")
 
 
-def _fold(node: _SchemaNode) -> PhysicalField:
+def _fold(node: _ParquetNode) -> PhysicalField:
     element = node.element
     if node.is_repeated:
         # A repeated field outside of a list group is itself a list of required elements.
@@ -151,7 +151,7 @@ def _fold(node: _SchemaNode) -> PhysicalField:
     return _fold_single(node, field_id=element.field_id)
 
 
-def _fold_single(node: _SchemaNode, *, field_id: int | None) -> PhysicalField:
+def _fold_single(node: _ParquetNode, *, field_id: int | None) -> PhysicalField:
     """Return `node` as a single value, ignoring its repetition."""
     element = node.element
     logical = _logical_name(element.logical_type)
@@ -168,7 +168,7 @@ def _fold_single(node: _SchemaNode, *, field_id: int | None) -> PhysicalField:
     return PhysicalField(name=element.name, id=field_id, type=type_, children=children, is_binary=is_binary)
 
 
-def _list_parts(node: _SchemaNode) -> tuple[dt.Type, tuple[PhysicalField, ...]]:
+def _list_parts(node: _ParquetNode) -> tuple[dt.Type, tuple[PhysicalField, ...]]:
     if len(node.children) != 1 or not node.children[0].is_repeated:
         return dt.OpaqueType("malformed list group"), ()
     (repeated,) = node.children
@@ -180,7 +180,7 @@ def _list_parts(node: _SchemaNode) -> tuple[dt.Type, tuple[PhysicalField, ...]]:
     return STORED_LIST, (_fold(inner[0]),)
 
 
-def _map_parts(node: _SchemaNode) -> tuple[dt.Type, tuple[PhysicalField, ...]]:
+def _map_parts(node: _ParquetNode) -> tuple[dt.Type, tuple[PhysicalField, ...]]:
     repeated = node.children[0] if len(node.children) == 1 else None
     if repeated is None or not repeated.is_repeated or len(repeated.children) != 2:
         return dt.OpaqueType("malformed map group"), ()
@@ -190,8 +190,9 @@ def _map_parts(node: _SchemaNode) -> tuple[dt.Type, tuple[PhysicalField, ...]]:
 def leaf_type(element: ParquetElement) -> dt.Type:
     """Return the type of a leaf: from the logical type, else the converted type, else the physical type.
 
-    If the logical and the converted type mean different values, the type is opaque, because different readers use
-    different ones. For example, DuckDB uses the decimal scale of the converted type, pyarrow that in the logical type.
+    If the logical and the converted type mean different values, the type is opaque, because readers differ in which of
+    them they use. For example, DuckDB uses the decimal scale of the converted type, and pyarrow that of the logical
+    type.
     """
     logical = None if element.logical_type is None else _from_logical(element.logical_type)
     name = element.converted_type
@@ -232,11 +233,11 @@ def _from_logical(logical: str) -> dt.Type | None:
             return dt.TimestampType(unit, "isAdjustedToUTC=1" in logical)
         case "IntType":
             # DuckDB prints the width as a character with that code: 8 is a backspace, 32 a blank, 64 an at sign.
-            found = re.search(r"bitWidth=(8|16|32|64|.), isSigned=([01])", logical, re.DOTALL)
-            if found is None:
+            match_ = re.search(r"bitWidth=(8|16|32|64|.), isSigned=([01])", logical, re.DOTALL)
+            if match_ is None:
                 return None
-            width = int(found[1]) if found[1].isdecimal() else ord(found[1])
-            return _INTEGERS.get((width, found[2] == "1")) or dt.OpaqueType(f"integer of {width} bits")
+            width = int(match_[1]) if match_[1].isdecimal() else ord(match_[1])
+            return _INTEGERS.get((width, match_[2] == "1")) or dt.OpaqueType(f"integer of {width} bits")
         case "NullType":
             return dt.UnknownType()
         case "Float16Type":
@@ -250,15 +251,15 @@ def _from_logical(logical: str) -> dt.Type | None:
 
 
 def _number(logical: str, key: str) -> int | None:
-    found = re.search(rf"\b{key}=(-?\d+)", logical)
-    return None if found is None else int(found[1])
+    match = re.search(rf"\b{key}=(-?\d+)", logical)
+    return None if match is None else int(match[1])
 
 
 _UNITS: dict[str, Literal["ms", "us", "ns"]] = {"MILLIS": "ms", "MICROS": "us", "NANOS": "ns"}
 
 
 def _unit(logical: str) -> Literal["ms", "us", "ns"] | None:
-    """Return the unit that is set in the printed union."""
+    """Return the unit of a printed time or timestamp type, or None if no unit is set."""
     for name, unit in _UNITS.items():
         if re.search(rf"\b{name}=(?!<null>)", logical):
             return unit
@@ -344,8 +345,8 @@ def row_count(footer: pq.FileMetaData, *, file: str, cause: str = "CorruptDataFi
 def check_rows(read: pa.Table, rows: int, *, file: str) -> pa.Table:
     """Return the table that pyarrow read, after checking that it is complete.
 
-    pyarrow 26 silently returns no rows if no column counts any. It also does not check that the indices of a dictionary
-    are within it, and would read other memory.
+    pyarrow 26 silently returns no rows if the footer counts no values in any column. It also reads past the end of a
+    dictionary if an index is out of range.
 
     Args:
         read: The table.
@@ -400,7 +401,7 @@ def parse_elements(schema: bytes) -> tuple[ParquetElement, ...]:
     Raises:
         Contradiction: The bytes are not a list of elements.
         UnicodeDecodeError: A name is not UTF-8.
-        IndexError: The bytes are cut.
+        IndexError: The bytes are truncated.
     """
     _, at = read_varint(schema, 1)
     count, at = read_list_header(schema, at + 1)
@@ -412,13 +413,13 @@ def parse_elements(schema: bytes) -> tuple[ParquetElement, ...]:
 
 
 def _element(data: bytes, at: int) -> tuple[ParquetElement, int]:
-    found, end = read_struct(data, at, {})
-    number = {key >> 4: value for key, value in found.items() if key & 0x0F == _I32}
+    values, end = read_struct(data, at, {})
+    number = {key >> 4: value for key, value in values.items() if key & 0x0F == _I32}
     name = b""
-    if (place := found.get(4 << 4 | _BINARY)) is not None:
+    if (place := values.get(4 << 4 | _BINARY)) is not None:
         length, start = read_varint(data, place)
         name = data[start : start + length]
-    logical = found.get(10 << 4 | _STRUCT)
+    logical = values.get(10 << 4 | _STRUCT)
     element = ParquetElement(
         name=name.decode(),
         type=_enum_name(_PHYSICAL_NAMES, number.get(1)),

@@ -1,10 +1,10 @@
 """Fast checks of Parquet footers: the schema as bytes, and counts and positions that must be consistent.
 
-Footers of one writer start alike, with the version and the schema, byte for byte. A schema that was parsed before is
-therefore recognized by its bytes, and the row count follows it directly.
+Footers of one writer start with the same bytes, which contain the version and the schema. A schema that was parsed
+before is therefore recognized by its bytes, and the row count follows it directly.
 
 DuckDB trusts footers: version 1.5 skips the rows of a column chunk that counts no values. A negative size in 2.0.0, or
-a row group with too many rows in 2.0.1, makes its whole instance unusable, without any page being read. Footers are
+a row group with too many rows in 2.0.1, makes its whole instance unusable before any page is read. Footers are
 therefore checked in trusted reads as well, since a check in the engine would come too late.
 
 Spec: Apache Parquet, `FileMetaData` in Thrift's compact protocol. Readers skip fields whose type differs from the
@@ -47,8 +47,8 @@ class Tail:
     Attributes:
         schema: The bytes of the version and the schema, equal in files with the same schema.
         rows: The row count.
-        has_metadata: True if the file's metadata may show that its writer used the old calendar, or may have the key
-            `geo`.
+        has_metadata: True if the rest of the footer must be searched for metadata: it may show that the writer used the
+            old calendar, or contain the key `geo`.
     """
 
     schema: bytes
@@ -68,8 +68,8 @@ def may_claim_long_list(data: bytes) -> bool:
 
     DuckDB allocates the memory for a claimed list at once.
 
-    The match may be a text or a statistic that looks like a list header, so a parser with limits must decide. Long
-    texts are harmless, because DuckDB allocates no memory for their claimed length before it has read them (1.5, 2.0).
+    The bytes that match may also be part of a text or a statistic, so a parser with limits must decide. Long texts are
+    harmless, because DuckDB allocates no memory for their claimed length before it has read them (1.5, 2.0).
 
     Args:
         data: The end of a file, with all of its footer.
@@ -139,7 +139,7 @@ def _end_of_schema(footer: bytes) -> int:
 
 
 class Contradiction(ValueError):
-    """A footer contradicts itself. The text is a clause about the footer."""
+    """A contradiction inside a footer. The text is a clause about the footer."""
 
 
 _NO_VALUE = "it has an invalid value, or nests too deeply"
@@ -147,7 +147,7 @@ _CLAIM = "a list in it claims more items than fit"
 
 
 def read_varint(data: bytes, at: int) -> tuple[int, int]:
-    """Return an unsigned number, and the position after it."""
+    """Return the unsigned number at a position, and the position after it."""
     value = shift = 0
     while True:
         byte = data[at]
@@ -161,7 +161,7 @@ def read_varint(data: bytes, at: int) -> tuple[int, int]:
 
 
 def skip_value(data: bytes, at: int, kind: int, depth: int) -> int:
-    """Return the end of a value of a Thrift type.
+    """Return the position after a value of a Thrift type.
 
     Args:
         data: The footer.
@@ -316,7 +316,7 @@ def parse_footer(end: bytes, size: int | None, tail: Tail | None) -> CheckedFoot
         tail: The result of `parse_tail` for the file.
 
     Raises:
-        Contradiction: As for `check_counts`, or the footer is cut.
+        Contradiction: As for `check_counts`, or the footer is truncated.
     """
     length = tail_length(end)
     if not 0 < length <= len(end):
@@ -334,10 +334,10 @@ def leaf_columns(schema: bytes) -> tuple[FooterColumn, ...]:
 
     Raises:
         Contradiction: The elements are not a tree.
-        IndexError: The elements are cut.
+        IndexError: The elements are truncated.
     """
     count, at = read_list_header(schema, 0)
-    found: list[FooterColumn] = []
+    columns: list[FooterColumn] = []
     around: list[_Group] = []
     for number in range(count):
         element, at = read_struct(schema, at, {})
@@ -362,15 +362,15 @@ def leaf_columns(schema: bytes) -> tuple[FooterColumn, ...]:
             path = b"".join((bytes((len(names) << 4 | _BINARY,)), *parts)) if is_short else b""
             type_ = element[_ELEMENT_TYPE]
             type_bytes = bytes((type_ << 1,)) if 0 <= type_ < 0x40 else b""
-            found.append(FooterColumn(shown, type_, repeats, type_bytes, path))
+            columns.append(FooterColumn(shown, type_, repeats, type_bytes, path))
     if any(group.rest for group in around):
         raise Contradiction(_NO_TREE)
-    return tuple(found)
+    return tuple(columns)
 
 
 @lru_cache(maxsize=256)
 def prefix_leaf_columns(schema: bytes) -> tuple[FooterColumn, ...]:
-    """Return the columns of a footer's first bytes, its version and schema (`Tail.schema`).
+    """Return the columns in the first bytes of a footer, which are its version and schema (`Tail.schema`).
 
     Errors are as for `leaf_columns`.
     """
@@ -381,7 +381,8 @@ def prefix_leaf_columns(schema: bytes) -> tuple[FooterColumn, ...]:
 class _Group:
     """An element with children.
 
-    `rest` is the number of children still to come. `repeats` is true if the element or one of its parents repeats.
+    `rest` is the number of children that have not been read yet. `repeats` is true if the element or one of its parents
+    is repeated.
     """
 
     __slots__ = ("names", "repeats", "rest")
@@ -415,15 +416,15 @@ class _FooterCheck:
 
     def run(self) -> CheckedFooter:
         """Read the whole footer. Errors are as for `check_counts`."""
-        known = {_FOOTER_VERSION: 0, _ELEMENTS: 0} if self._schema else {}
+        earlier = {_FOOTER_VERSION: 0, _ELEMENTS: 0} if self._schema else {}
         inner = {_ELEMENTS: self._read_schema, _GROUPS: self._read_groups, _KEY_VALUES: self._read_key_values}
         start, last = len(self._schema), _GROUPS if self._schema else None
-        found, _ = read_struct(self._data, start, inner, known, last)
+        fields, _ = read_struct(self._data, start, inner, earlier, last)
         if self._later is not None:
             self._read_groups(self._later)
         if self._leaves is None or self._rows is None:
             raise Contradiction("it has no schema, or no list of row groups")
-        rows = found.get(_FILE_ROWS)
+        rows = fields.get(_FILE_ROWS)
         if rows != self._rows or rows > _MOST:
             raise Contradiction(f"it counts {rows} rows, its row groups {self._rows}")
         return CheckedFooter(self._schema, rows, frozenset(self._codecs), self._key_values)
@@ -535,15 +536,15 @@ def read_struct(
 
     Raises:
         Contradiction: A field occurs twice, so that readers may use either one, or the bytes are not a struct.
-        IndexError: The struct is cut.
+        IndexError: The struct is truncated.
     """
-    found: Fields = {} if earlier is None else earlier
-    number = max(found, default=0) >> 4
+    fields: Fields = {} if earlier is None else earlier
+    number = max(fields, default=0) >> 4
     while True:
         header = data[at]
         at += 1
         if header == 0:
-            return found, at
+            return fields, at
         kind = header & 0x0F
         if header > 0x0F:
             number += header >> 4
@@ -551,20 +552,20 @@ def read_struct(
             raw, at = read_varint(data, at)
             number = (raw >> 1) ^ -(raw & 1)
         key = number << 4 | kind
-        if key in found:
+        if key in fields:
             raise Contradiction(f"it has field {number} of a struct twice")
         if _I16 <= kind <= _I64:
             raw = data[at]
             at += 1
             if raw > 0x7F:
                 raw, at = read_varint(data, at - 1)
-            found[key] = (raw >> 1) ^ -(raw & 1)
+            fields[key] = (raw >> 1) ^ -(raw & 1)
         else:
-            found[key] = at
+            fields[key] = at
             read = inner.get(key)
             at = skip_value(data, at, kind, 0) if read is None else read(at)
             if key == last:
-                return found, at
+                return fields, at
 
 
 def read_list_header(data: bytes, at: int) -> tuple[int, int]:
@@ -593,7 +594,7 @@ def _class(numbers: range) -> bytes:
 _COUNT = b"(?:%b|%b[\\x80-\\xff]{0,4}+[\\x00-\\x7f])" % (_class(range(0, 0x80, 2)), _class(range(0x80, 0x100, 2)))
 """A number that is not negative and less than 2^41."""
 _LONGEST = 64
-"""The maximum usual length of bounds in statistics. Writers cut longer ones, and for those a parser is faster."""
+"""The maximum usual length of bounds in statistics. For longer bounds, which are rare, a parser is faster."""
 FEW_CHUNKS = 256
 """The number of chunks that can be read field by field in the time that compiling the expressions takes."""
 _chunks = count()
@@ -601,9 +602,10 @@ _chunks = count()
 
 
 def _match_chunk(data: bytes, at: int, leaf: FooterColumn) -> re.Match[bytes] | None:
-    """Match the column chunk of a leaf at a position; return None if it is unusual, or one of the process's first.
+    """Match the column chunk of a leaf at a position.
 
-    The groups of the match are the numbers of `_MATCHED`, as Thrift stores them. The last one is None if it is missing.
+    The result is None if the chunk is unusual, or if it is among the first chunks that this process reads. The groups
+    of the match are the numbers of `_MATCHED`, as Thrift stores them. The last group is None if it is missing.
     """
     if next(_chunks) < FEW_CHUNKS or not leaf.path:
         return None
@@ -642,14 +644,14 @@ def _list_pattern(part: bytes, kind: int, most: int) -> bytes:
 
 @cache
 def _before_path() -> re.Pattern[bytes]:
-    """Return a pattern for a column chunk up to the names of its column. Group 1 is the physical type."""
+    """Return a pattern for the part of a column chunk before the names of its column. Group 1 is the physical type."""
     encodings = _list_pattern(_NUMBER, 5, 6)
     return re.compile(rb"(?:\x26%b)?+\x1c\x15(%b)\x19%b\x19" % (_NUMBER, _NUMBER, encodings))
 
 
 @cache
 def _after_path() -> re.Pattern[bytes]:
-    """Return a pattern for the rest of a chunk.
+    """Return a pattern for the part of a column chunk after the names of its column.
 
     It covers codec, counts and positions, statistics, encodings of pages, Bloom filter, sizes, and page index.
     """

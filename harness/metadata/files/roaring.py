@@ -142,7 +142,7 @@ def _corrupt(reason: str, rule: str | None) -> CorruptDeleteError:
 def _spans(buffer: bytes, rule: str | None, *, native: bool) -> list[_Span]:
     """Return the positions of the 32-bit bitmaps, after checking every container.
 
-    `native` means Delta's older layout.
+    `native` is True for Delta's older layout.
     """
     try:
         return _checked_spans(buffer, native=native)

@@ -78,7 +78,7 @@ def _not_finite(value: float) -> str:
 
 
 def decimal(unscaled: int, scale: int) -> str:
-    """Return a number with exactly `scale` digits after the point."""
+    """Return a decimal with exactly `scale` digits after the point."""
     digits = str(abs(unscaled)).rjust(scale + 1, "0")
     whole, fraction = digits[: len(digits) - scale], digits[len(digits) - scale :]
     sign = "-" if unscaled < 0 else ""
@@ -99,7 +99,7 @@ def timestamp(ticks: int, *, digits: int, utc: bool) -> str:
     """Return a JSON string like "2017-11-16T22:31:08.123456", followed by +00:00 if it is an instant.
 
     Args:
-        ticks: Units since 1970-01-01. A second has 10 to the power of `digits` of them.
+        ticks: The time since 1970-01-01, in units of 10^-`digits` seconds.
         digits: The number of digits after the second, 6 or 9.
         utc: True if the timestamp is an instant.
     """
@@ -108,12 +108,12 @@ def timestamp(ticks: int, *, digits: int, utc: bool) -> str:
 
 
 def array(items: Sequence[str]) -> str:
-    """Return a JSON array of values that are JSON text already."""
+    """Return a JSON array of items that already are JSON text."""
     return f"[{','.join(items)}]"
 
 
 def record(fields: Mapping[str, str]) -> str:
-    """Return a JSON object of values that are JSON text already, in ascending order of names (by code point)."""
+    """Return a JSON object of values that already are JSON text, in ascending order of names (by code point)."""
     return "{" + ",".join(f"{text(name)}:{fields[name]}" for name in sorted(fields)) + "}"
 
 
@@ -365,7 +365,7 @@ def _parts(group: pa.StructArray) -> dict[str, pa.Array]:
 
 
 def _bytes(parts: dict[str, pa.Array], name: str, rows: int) -> list[bytes | None]:
-    """Return the values of one part, row by row, with null for groups without this part."""
+    """Return the values of one child of a variant group, row by row. They are all null if the group lacks the child."""
     if name not in parts:
         return [None] * rows
     type_ = parts[name].type
@@ -376,7 +376,7 @@ def _bytes(parts: dict[str, pa.Array], name: str, rows: int) -> list[bytes | Non
 
 
 def _group(parts: dict[str, pa.Array], metadata: Sequence[bytes | None]) -> list[str | None]:
-    """Return the JSON text of each row of a `value` and `typed_value` pair, or None for rows with neither."""
+    """Return the JSON text of each row of a `value` and `typed_value` pair, or None if both are missing."""
     values = _bytes(parts, "value", len(metadata))
     typed = parts.get("typed_value")
     if typed is None or pa.types.is_null(typed.type):
@@ -440,7 +440,7 @@ def _arrays(typed: pa.Array, metadata: Sequence[bytes | None]) -> list[str | Non
 
 
 def _text_writer(typed: pa.Array) -> tuple[pa.Array, Callable[[Any], str]]:
-    """Return the array with values that Python holds exactly, and the function that converts a value to text."""
+    """Return the array with values that Python represents exactly, and the function that converts a value to text."""
     type_ = typed.type
     if pa.types.is_boolean(type_):
         return typed, boolean

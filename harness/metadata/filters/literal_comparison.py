@@ -95,12 +95,12 @@ def compare_column(field: dt.Field, op: Op, literal: Literal) -> Predicate:
             return _compare_decimal(field, type_, op, literal)
         case dt.DateType():
             instant = as_nanoseconds(literal, date_nanoseconds)
-            return Undecided() if instant is None else _on_grid(field, op, Fraction(instant, DAY_NS), 31)
+            return Undecided() if instant is None else _compare_integers(field, op, Fraction(instant, DAY_NS), 31)
         case dt.TimestampType() as type_:
             return _compare_timestamp(field, type_, op, literal)
         case dt.TimeType(unit="us"):
             time = value if kind is LiteralKind.TIME else parse_time(value) if kind is LiteralKind.STRING else None
-            return Undecided() if time is None else _on_grid(field, op, Fraction(time, 1000), 63)
+            return Undecided() if time is None else _compare_integers(field, op, Fraction(time, 1000), 63)
         case dt.StringType():
             return Comparison(field, op, value) if kind is LiteralKind.STRING else Undecided()
         case dt.UuidType():
@@ -114,12 +114,12 @@ def compare_column(field: dt.Field, op: Op, literal: Literal) -> Predicate:
             return Undecided()
 
 
-def _on_grid(field: dt.Field, op: Op, value: Fraction, bits: int) -> Predicate:
-    """Compare a column of integers with `bits` bits and a sign with any number."""
-    return _between_neighbours(field, op, value, 2**bits - 1, -(2**bits), int)
+def _compare_integers(field: dt.Field, op: Op, value: Fraction, bits: int) -> Predicate:
+    """Compare a column of signed integers, which have `bits` bits without the sign, with any number."""
+    return _between_neighbors(field, op, value, 2**bits - 1, -(2**bits), int)
 
 
-def _between_neighbours(field: dt.Field, op: Op, value: Fraction, most: int, least: int, stored: Any) -> Predicate:
+def _between_neighbors(field: dt.Field, op: Op, value: Fraction, most: int, least: int, stored: Any) -> Predicate:
     """Compare integers from `least` to `most` with `value`, which may be between two of them or outside the range."""
     floor = math.floor(value)
     if not least <= value <= most:
@@ -139,12 +139,12 @@ def _between_neighbours(field: dt.Field, op: Op, value: Fraction, most: int, lea
 
 
 def _always_true(field: dt.Field) -> Predicate:
-    """Return a predicate that is true, or unknown for null."""
+    """Return a predicate that is true for every value, and unknown for null."""
     return Or((IsNull(field, negated=True), Constant(None)))
 
 
 def never_true(field: dt.Field) -> Predicate:
-    """Return a predicate that is false, or unknown for null."""
+    """Return a predicate that is false for every value, and unknown for null."""
     return And((IsNull(field), Constant(None)))
 
 
@@ -180,13 +180,14 @@ def _compare_integer(field: dt.Field, bits: int, op: Op, literal: Literal) -> Pr
             number = Fraction(text)
         case _:
             return Undecided()
-    return _on_grid(field, op, number, bits - 1)
+    return _compare_integers(field, op, number, bits - 1)
 
 
 def _compare_float(field: dt.Field, bits: int, op: Op, literal: Literal) -> Predicate:
-    """Compare a float column.
+    """Compare a float column with a literal.
 
-    DuckDB casts the literal to the column's type, but a FLOAT column to DOUBLE for a DOUBLE literal.
+    DuckDB casts the literal to the type of the column. An exception is a FLOAT column with a DOUBLE literal: the column
+    is then cast to DOUBLE.
     """
     value = literal.value
     if literal.kind in (LiteralKind.DOUBLE, LiteralKind.FLOAT):
@@ -241,7 +242,7 @@ def _compare_decimal(field: dt.Field, type_: dt.DecimalType, op: Op, literal: Li
             return Undecided()
     most = 10**type_.precision - 1
     scale = type_.scale
-    return _between_neighbours(field, op, number * 10**scale, most, -most, lambda n: dt.from_unscaled(n, scale))
+    return _between_neighbors(field, op, number * 10**scale, most, -most, lambda n: dt.from_unscaled(n, scale))
 
 
 def _fits_decimal(column: dt.Field | None, literals: Sequence[Literal]) -> bool:
@@ -295,18 +296,18 @@ def _compare_timestamp(field: dt.Field, type_: dt.TimestampType, op: Op, literal
     if instant is None or type_.unit == "ms":
         return Undecided()
     if type_.unit == "us":
-        return _on_grid(field, op, Fraction(instant, 1000), 63)
+        return _compare_integers(field, op, Fraction(instant, 1000), 63)
     if type_.utc or literal.kind is LiteralKind.INSTANT:
         # Engines store instants in microseconds: DuckDB 1.5 has no TIMESTAMPTZ in nanoseconds.
         return compare_uncertain(field, op, instant - 1000, instant + 1000)
-    return _on_grid(field, op, Fraction(instant), 63)
+    return _compare_integers(field, op, Fraction(instant), 63)
 
 
 def covering_ranges(field: dt.Field, values: Sequence[Any]) -> Predicate:
-    """Return a condition of at most `IN_LIMIT` ranges that cover all of the values.
+    """Return a condition that consists of at most `IN_LIMIT` ranges, which together cover all of the values.
 
-    The ranges are separated at the widest gaps between the values. Combined by AND with `field IN (values)`, the
-    condition does not change the result.
+    The ranges are separated at the widest gaps between the values. Adding the condition to `field IN (values)` with AND
+    does not change the result.
 
     Args:
         field: The column.

@@ -1,7 +1,7 @@
 """Literals in SQL text: their SQL type and exact value, or None if engines might read them differently.
 
-Filters are in the dialect of DuckDB, so its reading counts. DuckDB 1.5 and 2.0 agree on everything that is accepted
-here.
+Filters are in the dialect of DuckDB, so a literal has the value that DuckDB reads. DuckDB 1.5 and 2.0 agree on
+everything that is accepted here.
 """
 
 from __future__ import annotations
@@ -107,7 +107,7 @@ GROUPS = frozenset(
 
 
 def general_form(kind: type[exp.Expr]) -> type[exp.Expr] | None:
-    """Return the more general class that `match` would take nodes of this class for, or None."""
+    """Return the nearest base class that `match` could confuse with this class of nodes, or None."""
     for base in kind.__mro__[1:]:
         # Classes with an underscore are private to sqlglot; parsers do not create nodes of them.
         if issubclass(base, exp.Expr) and base not in GROUPS and not base.__name__.startswith("_"):
@@ -430,7 +430,7 @@ def _cast_decimal(literal: Literal, to: exp.DataType) -> Literal | None:
 
 
 def double(value: int | float | Decimal) -> float | None:
-    """Return the DOUBLE that engines make of a number, or None if they may round differently."""
+    """Return the DOUBLE to which engines convert a number, or None if they may round differently."""
     if isinstance(value, float):
         return value
     # Up to 15 digits, the number and the power of ten are exact doubles, so the single division rounds only once.
@@ -438,7 +438,7 @@ def double(value: int | float | Decimal) -> float | None:
 
 
 def float32(value: int | float | Decimal) -> float | None:
-    """Return the FLOAT that engines make of a number, or None if they may round differently or it is too large."""
+    """Return the FLOAT to which engines convert a number, or None if it is too large or they may round differently."""
     nearest = nearest_float32(value)
     if nearest is None or isinstance(value, float):
         return nearest
@@ -456,7 +456,7 @@ def parse_float32(text: str) -> float | None:
 
 
 def nearest_float32(value: int | float | Decimal) -> float | None:
-    """Return the nearest 32-bit float, except for double rounding, or None on overflow."""
+    """Return the nearest 32-bit float, or None on overflow. Rounding twice may miss the nearest by one step."""
     try:
         return float(struct.unpack("<f", struct.pack("<f", value))[0])
     except OverflowError:

@@ -49,8 +49,9 @@ class PeriodOf:
     Attributes:
         field: The column.
         unit: The unit of time.
-        form: `moment` for the first moment, as in `date_trunc('month', field)`; `number` for the number of the year, as
-            in `year(field)`; `text` for a text that `strftime` writes, years first, of a YEAR, MONTH, or DAY.
+        form: The type of the expression. `moment`: the first moment, as in `date_trunc('month', field)`. `number`: the
+            number of the year, as in `year(field)`. `text`: a text from `strftime` that starts with the year, for a
+            YEAR, MONTH, or DAY.
     """
 
     field: Field
@@ -164,7 +165,7 @@ def _compare_head(field: Field, op: Op, literal: Literal) -> Predicate:
 
 
 def _compare_or_else(operand: OrElse, op: Op, literal: Literal) -> Predicate:
-    """Compare `coalesce` if column, default, and literal have the same type, so that no cast is involved."""
+    """Compare `coalesce` with a literal. Only decide if column, default, and literal have the same type."""
     kinds = uncast_kinds(operand.field.type) | (
         {LiteralKind.STRING} if isinstance(operand.field.type, StringType) else set()
     )
@@ -205,7 +206,7 @@ def _compare_start(field: Field, op: Op, at: int, start: int, end: int) -> Predi
 def _compare_period(operand: PeriodOf, op: Op, literal: Literal) -> Predicate:
     """Translate a comparison of periods into a range of times.
 
-    It stays undecided, because infinite times have no year.
+    The result is combined with `Undecided`, because infinite times have no year.
     """
     at: int | None = None
     match operand.form, literal.kind:
@@ -235,7 +236,7 @@ def tag_field(node: exp.Expr, field: Field | None) -> None:
 
 
 def field_of(node: exp.Expr) -> Field | None:
-    """Return the field that an expression is, with or without parentheses, or None if it is not a column."""
+    """Return the field of a column, with or without parentheses around it, or None for any other expression."""
     field = without_parentheses(node).meta.get(_FIELD)
     return field if isinstance(field, Field) else None
 
@@ -247,14 +248,14 @@ def operand_of(node: exp.Expr) -> Operand | None:
         case exp.Cast() if type(node) in (exp.Cast, exp.TryCast):
             return _cast(node)
         case exp.TimeToStr():
-            field, unit = _clock(node.this), WRITTEN_PERIODS.get(node.args["format"].name)
+            field, unit = _zoneless_field(node.this), WRITTEN_PERIODS.get(node.args["format"].name)
             is_whole = not any(value for key, value in node.args.items() if key not in ("this", "format"))
             return PeriodOf(field, unit, "text") if field is not None and unit is not None and is_whole else None
         case exp.Left():
-            return _head(node.this, node.expression)
+            return _head_operand(node.this, node.expression)
         case exp.Substring(this=text) if node.args.get("start") is not None and node.args.get("length") is not None:
             is_head = literal_of(node.args["start"]) == Literal(LiteralKind.INTEGER, 1)
-            return _head(text, node.args["length"]) if is_head else None
+            return _head_operand(text, node.args["length"]) if is_head else None
         case exp.Coalesce(expressions=[default]):
             field, literal = field_of(node.this), literal_of(default)
             return OrElse(field, literal) if field is not None and literal is not None else None
@@ -300,8 +301,8 @@ def _sum(node: exp.Add | exp.Sub) -> SumOf | None:
     return SumOf(field, number.value if type(node) is exp.Add else -number.value)
 
 
-def _head(column: exp.Expr, length: exp.Expr) -> Operand | None:
-    """Return the operand for the first characters.
+def _head_operand(column: exp.Expr, length: exp.Expr) -> Operand | None:
+    """Return the operand for `left` or `substr`, which yield the first characters of a text.
 
     The length must be 1 or more: a negative length counts from the end of the text.
     """
@@ -330,15 +331,15 @@ def _period(node: exp.Expr) -> PeriodOf | None:
             of, unit = node.this, node.args["unit"].name.upper()
         case _:
             return None
-    field = _clock(of)
+    field = _zoneless_field(of)
     # DuckDB 2.0 returns other times than midnight for the hour of a date.
     if field is None or (isinstance(field.type, DateType) and unit.removesuffix("S") in ("HOUR", "MINUTE", "SECOND")):
         return None
     return PeriodOf(field, unit, "moment" if isinstance(node, exp.TimestampTrunc | exp.DateTrunc) else "number")
 
 
-def _clock(node: exp.Expr) -> Field | None:
-    """Return the field if it is a date, or a timestamp without a zone in microseconds.
+def _zoneless_field(node: exp.Expr) -> Field | None:
+    """Return the field of a column that is a date, or a timestamp without a zone in microseconds, or None.
 
     The year of an instant depends on the session's time zone.
     """

@@ -235,7 +235,7 @@ def _compare_expression(node: exp.Expr, op: Op, literal: Literal) -> Predicate:
 def _compare_case(
     cases: Sequence[tuple[exp.Expr, exp.Expr]], default: exp.Expr | None, op: Op, literal: Literal
 ) -> Predicate:
-    """Compare `CASE WHEN … THEN …` with a literal: any condition whose value may satisfy the comparison."""
+    """Compare `CASE WHEN … THEN …` with a literal. Any case with a value that may satisfy the comparison may match."""
     values = [literal_of(value) for _, value in cases]
     others = [] if default is None else [literal_of(default)]
     known = [value for value in (*values, *others) if value is not None and value.kind is not LiteralKind.NULL]
@@ -258,7 +258,7 @@ def _may_hold(value: Literal | None, op: Op, literal: Literal) -> bool:
 def _in_array(item: exp.Expr, values: exp.Expr) -> Predicate:
     """Return the predicate for `item IN [...]`, `= ANY(values)`, or `list_contains(values, item)`.
 
-    These are true only if IN (...) is. All values must have the type of the column.
+    These conditions can only be true if `item IN (...)` is true. All values must have the type of the column.
     """
     field = field_of(item)
     if field is None or not isinstance(values, exp.Array):
@@ -363,7 +363,7 @@ NamePath: TypeAlias = tuple[exp.Expr, tuple[exp.Identifier, ...]]
 
 
 def paths_of(condition: exp.Expr) -> Iterator[NamePath]:
-    """Yield every reference to a column, but not the variables of lambdas and list comprehensions."""
+    """Yield every reference to a column. Variables of lambdas and list comprehensions are left out."""
     for node in condition.find_all(exp.Column, exp.Dot):
         inner = node.this
         if isinstance(node, exp.Column):
@@ -376,7 +376,7 @@ def paths_of(condition: exp.Expr) -> Iterator[NamePath]:
 
 
 def _extend_path(node: exp.Expr, identifiers: tuple[exp.Identifier, ...]) -> NamePath:
-    """Extend a path by the fields after it, up to a method call."""
+    """Extend a path by the fields that follow it, up to a method call."""
     parent = node.parent
     while isinstance(parent, exp.Dot) and parent.this is node and isinstance(parent.expression, exp.Identifier):
         node, identifiers = parent, (*identifiers, parent.expression)

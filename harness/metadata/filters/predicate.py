@@ -132,7 +132,7 @@ class Constant:
 
 @dataclass(frozen=True, slots=True)
 class Undecided:
-    """A part with unknown meaning (a function, arithmetic, or two columns), which any row may satisfy."""
+    """A part that planning cannot evaluate (a function, arithmetic, or two columns). Any row may satisfy it."""
 
 
 Predicate: TypeAlias = Comparison | In | IsNull | IsNan | StartsWith | And | Or | Constant | Undecided
@@ -308,5 +308,5 @@ def _widen_by_a_day(predicate: Predicate, *, clocks: bool) -> Predicate:
 
 
 def _day(type_: Type, *, clocks: bool) -> int | None:
-    """Return a day in units of a type if its values depend on the time zone, or None if they do not."""
+    """Return the length of a day in units of a type, or None if values of the type do not depend on the time zone."""
     return _DAYS[type_.unit] if isinstance(type_, TimestampType) and (type_.utc or clocks) else None

@@ -236,7 +236,7 @@ def _counts(column: pa.Array | None, size: int) -> tuple[npt.NDArray[np.int64], 
 
 
 def compare_bounds(compare: Any, left: pa.Array, right: pa.Array) -> Mask:
-    """Return a mask of the rows for which a comparison of pyarrow.compute holds; False if a bound is null."""
+    """Return a mask of the rows that satisfy a comparison of pyarrow.compute; False if a bound is null."""
     if len(left) in (left.null_count, right.null_count):
         return np.zeros(len(left), np.bool_)
     return true_mask(compare(left, right))
@@ -363,7 +363,7 @@ def _none_may_match(values: Sequence[Any], facts: ColumnBounds, column: Field) -
 
 
 def _is_in(bounds: pa.Array, values: Sequence[Any], column: Field) -> Mask:
-    """Return a mask of the bounds that are one of some values. -0.0 equals 0.0."""
+    """Return a mask of the bounds that equal one of some values. -0.0 equals 0.0."""
     if bounds.null_count == len(bounds):
         return np.zeros(len(bounds), np.bool_)
     value_set = bound_array(values, column.type).drop_null()
@@ -376,7 +376,10 @@ def _is_in(bounds: pa.Array, values: Sequence[Any], column: Field) -> Mask:
 
 
 def _prefix_excluded(prefix: str, facts: ColumnBounds, *, negated: bool) -> Mask:
-    """Return a mask of the files in which no text within the bounds starts with a prefix, or all do if `negated`."""
+    """Return a mask of the files that a prefix excludes.
+
+    These are the files in which no text within the bounds starts with the prefix or, if `negated`, every text does.
+    """
     excluded = np.zeros(len(facts), np.bool_)
     if not pa.types.is_string(facts.lower.type):
         return excluded
@@ -415,7 +418,7 @@ _COMPARE: dict[Op, Callable[..., pa.Array]] = {
 
 
 def _bound_is(bounds: pa.Array, op: Op, value: Any) -> Mask:
-    """Return a mask of the bounds that compare as given with a value; False for unknown bounds and unfit values."""
+    """Return a mask of the bounds that satisfy `bound op value`; False for unknown bounds and unfit values."""
     if bounds.null_count == len(bounds):
         return np.zeros(len(bounds), np.bool_)
     if pa.types.is_int64(bounds.type) and isinstance(value, int) and not -(2**63) <= value < 2**63:
@@ -429,7 +432,7 @@ def _bound_is(bounds: pa.Array, op: Op, value: Any) -> Mask:
 
 
 def may_share(column: Field, left: ColumnBounds, right: ColumnBounds) -> Mask:
-    """Return, for each pair of files, whether both may hold the same value of a column, or both a null.
+    """Return, for each pair of files, whether both may contain the same value of a column, or both a null.
 
     Nulls are equal, and NaN equals NaN. Bounds ignore NaN (iceberg 4.9, 4.23).
     """

@@ -35,7 +35,7 @@ def parse_integer(text: str) -> int | None:
 
 
 def whole_number(text: str) -> int | None:
-    """Parse an integer of digits only; None for other texts, and for more digits than values of any type have."""
+    """Parse an integer that consists of digits only; None for other texts, and if no type has so many digits."""
     return int(text) if re.fullmatch(r"[0-9]{1,38}", text) else None
 
 
@@ -45,7 +45,7 @@ def parse_decimal(text: str) -> Decimal | None:
 
 
 def parse_float(text: str) -> float | None:
-    """Parse a number to the nearest double, an infinity, or NaN; None for other texts."""
+    """Parse a number as the nearest double, an infinity, or NaN; None for other texts."""
     if re.fullmatch(r"-?[0-9]{1,38}(\.[0-9]{1,38})?([eE][+-]?[0-9]{1,2})?|nan|NaN|-?inf|-?Infinity|-?infinity", text):
         return float(text)
     return None
@@ -129,7 +129,7 @@ def parse_bytes(text: str) -> bytes | None:
 
 @dataclass(frozen=True, slots=True)
 class ResolvedPath:
-    """The column that a path of names refers to.
+    """The column to which a path of names refers.
 
     Attributes:
         fields: The fields from the top-level column down.
@@ -147,7 +147,7 @@ class ResolvedPath:
     def sql(self) -> str:
         """Return the reference in DuckDB's dialect.
 
-        Parentheses prevent DuckDB from reading a struct's name as a table's.
+        It is in parentheses, so that DuckDB does not read the name of a struct as the name of a table.
         """
         first, *others = (*(f.name for f in self.fields), *self.rest)
         return ".".join((f"({quoted(first)})", *(quoted(n) for n in others))) if others else quoted(first)
@@ -168,7 +168,7 @@ class ColumnNames:
     is_condition: bool = False
 
     def resolve(self, names: tuple[str, ...]) -> ResolvedPath:
-        """Return the column that a path of names refers to.
+        """Return the column to which a path of names refers.
 
         Raises:
             UnknownColumnError: No column, or more than one, has the name.

@@ -91,7 +91,7 @@ class DeleteScope:
         return bounds[0] if bounds is not None and bounds[0] == bounds[1] and bounds[0] in live else None
 
     def check_target(self, delete: ManifestEntry, data: ManifestEntry, *, rule: str = "iceberg 4.4") -> None:
-        """Raise CorruptDeleteError if a delete for one data file is of another partition than that file."""
+        """Raise CorruptDeleteError if a delete for a single data file has another partition than that file."""
         if not self.lenient and self.partition_of(delete.file) != self.partition_of(data.file):
             partition_deletes, other = delete.file, data.file
             raise partition_mismatch(
@@ -101,7 +101,7 @@ class DeleteScope:
             )
 
     def check_vector(self, vector: ManifestEntry, data: ManifestEntry) -> None:
-        """Raise CorruptDeleteError if a vector is older than its data file or of another partition (iceberg 4.3)."""
+        """Raise CorruptDeleteError if a vector is older than its data file or has another partition (iceberg 4.3)."""
         if vector.sequence_number < data.sequence_number:
             message = (
                 f"Deletion vector of {data.file.path} has sequence number {vector.sequence_number}, expected at least"
@@ -148,7 +148,7 @@ def vectors_by_target(vectors: Iterable[ManifestEntry]) -> dict[str, ManifestEnt
 
 
 def single_targets(deletes: Iterable[ManifestEntry]) -> frozenset[str]:
-    """Return the paths of the position delete files whose path bounds allow exactly one path."""
+    """Return the data file paths of those position delete files whose path bounds allow exactly one path."""
     bounds = (path_bounds(entry.file) for entry in deletes if entry.file.content is Content.POSITION_DELETES)
     return frozenset(pair[0] for pair in bounds if pair is not None and pair[0] == pair[1])
 
@@ -174,9 +174,10 @@ class FileDeletes:
     """The position delete files to read for a data file without a deletion vector.
 
     Attributes:
-        applied: Delete files that apply, by sequence number. Their rows may all be for other data files.
-        suspects: Delete files that do not apply and must not list the data file. Only reading them shows it (iceberg
-            4.4).
+        applied: Delete files that apply, by sequence number. A delete file may turn out to have no row for the data
+            file.
+        suspects: Delete files that do not apply and must not list the data file. Only reading these files can prove it
+            (iceberg 4.4).
     """
 
     applied: tuple[ManifestEntry, ...] = ()
@@ -215,15 +216,15 @@ class DeleteIndex:
         format_version: int,
         live_paths: Container[str] = frozenset(),
     ) -> DeleteIndex:
-        """Return the index of the entries in the snapshot's delete manifests. Entries of status deleted are left out.
+        """Return an index of the entries in the snapshot's delete manifests. Entries of status deleted are left out.
 
         Args:
             entries: Delete entries, with bounds of the file path (id 2147483546) and of equality keys.
             scope: The rules.
             format_version: The format version of the table.
-            live_paths: Recorded paths of the snapshot's live data files; the paths of `single_targets` are enough. If
-                the only path of a delete file is not among them, the delete file is read for its whole partition, which
-                is slower but returns the same rows (iceberg 4.14).
+            live_paths: Recorded paths of the snapshot's live data files. It is enough to pass those that
+                `single_targets` returns. If the only path of a delete file is not in `live_paths`, the delete file is
+                read for its whole partition, which is slower but returns the same rows (iceberg 4.14).
 
         Raises:
             CorruptDeleteError: An entry lacks a required field (4.17, 4.23), or a file has two vectors (4.21).
@@ -251,10 +252,10 @@ class DeleteIndex:
         )
 
     def for_data_file(self, data: ManifestEntry) -> FileDeletes:
-        """Return the position delete files of a live data file without a deletion vector (iceberg 4.5).
+        """Return the position delete files for a live data file that has no deletion vector (iceberg 4.5).
 
         Raises:
-            CorruptDeleteError: A delete file is for this data file, but of another partition (4.4).
+            CorruptDeleteError: A delete file is for this data file, but has another partition (4.4).
         """
         path, number = data.file.path, data.sequence_number
         targeting = self._targeted.get(path, _NONE).since(number)
@@ -270,16 +271,16 @@ class DeleteIndex:
 
     @property
     def targeted_paths(self) -> frozenset[str]:
-        """The recorded paths of data files that have a position delete file for them alone."""
+        """The recorded paths of data files with their own position delete file, which is for no other data file."""
         return frozenset(self._targeted)
 
     @property
     def named_paths(self) -> frozenset[str]:
-        """The recorded paths of data files that have a deletion vector, or a position delete file for them alone."""
+        """The recorded paths of data files with a deletion vector or with their own position delete file."""
         return frozenset(self.vectors) | self.targeted_paths
 
     def delete_for_path(self, path: str) -> ManifestEntry:
-        """Return the deletion vector of a data file, or a delete file for it alone. `path` is one of `named_paths`."""
+        """Return the deletion vector of a data file, or a delete file for it alone. `path` must be in `named_paths`."""
         vector = self.vectors.get(path)
         return next(iter(self._targeted[path].since(0))) if vector is None else vector
 
@@ -288,22 +289,25 @@ class DeleteIndex:
         """The partitions with position delete files that may list any of their data files."""
         return frozenset(self._scoped)
 
-    def reaches(self, spec_id: int) -> bool:
-        """Return whether position delete files of other partitions may list data files of a spec."""
+    def has_foreign_deletes(self, spec_id: int) -> bool:
+        """Return whether position delete files of other partitions may list data files with the given spec."""
         return any(other != spec_id or self.scope.lenient for other in self._ranges)
 
     def _deletes_of_other_partitions(self, data: ManifestEntry, partition: Hashable) -> Iterator[ManifestEntry]:
-        """Yield files of other partitions that may list a data file: of any spec if lenient, else of other specs."""
+        """Yield delete files of other partitions that may list a data file.
+
+        Delete files with the data file's own spec are included only if the scope is lenient.
+        """
         for spec_id, ranges in self._ranges.items():
             if spec_id == data.file.spec_id and not self.scope.lenient:
                 continue
-            for entry in ranges.covering(data.file.path, data.sequence_number):
+            for entry in ranges.files_for_path(data.file.path, data.sequence_number):
                 if self.scope.partition_of(entry.file) != partition:
                     yield entry
 
 
 def check_entry(entry: ManifestEntry, format_version: int) -> None:
-    """Raise an error if a delete entry lacks a required field (4.16, 4.17, 4.23). Raises as `DeleteIndex.build`."""
+    """Raise an error of `DeleteIndex.build` if a delete entry lacks a required field (4.16, 4.17, 4.23)."""
     if format_version < 2:
         message = (
             f"A table of format version {format_version} has a live delete file, expected version 2 or later."
@@ -382,7 +386,7 @@ _NONE: _BySequence[Any] = _BySequence((), ())
 
 
 def _grouped(keyed: Iterable[tuple[K, ManifestEntry]]) -> dict[K, _BySequence[ManifestEntry]]:
-    """Return delete files by key."""
+    """Group delete files by key, in ascending order of sequence number."""
     groups: defaultdict[K, list[tuple[int, ManifestEntry]]] = defaultdict(list)
     for key, entry in keyed:
         groups[key].append((entry.sequence_number, entry))
@@ -408,8 +412,8 @@ class _PathRanges:
     bounded: tuple[ManifestEntry, ...]
     unbounded: _BySequence[ManifestEntry]
 
-    def covering(self, path: str, number: int) -> Iterator[ManifestEntry]:
-        """Yield the files that may list `path` and have this sequence number or a later one."""
+    def files_for_path(self, path: str, number: int) -> Iterator[ManifestEntry]:
+        """Yield the delete files that may list `path` and whose sequence number is at least `number`."""
         yield from self.unbounded.since(number)
         for index in range(bisect_right(self.lowers, path) - 1, -1, -1):
             if self.highest[index] < path:
@@ -419,7 +423,7 @@ class _PathRanges:
 
 
 def _path_ranges(files: Iterable[ManifestEntry], scope: DeleteScope) -> dict[int, _PathRanges]:
-    """Return path ranges by spec id."""
+    """Group delete files by spec id, as path ranges."""
     by_spec: defaultdict[int, list[tuple[tuple[str, str] | None, ManifestEntry]]] = defaultdict(list)
     for entry in files:
         by_spec[entry.file.spec_id].append((path_bounds(entry.file) if scope.trusted else None, entry))

@@ -261,10 +261,10 @@ class ManifestEntry:
 
 
 def inherited_sequence_number(status: Any, of_manifest: Any, is_v1: Any) -> tuple[Any, Any]:
-    """Return the sequence number of a file that records none, and whether it is known (iceberg 2.9).
+    """Return the sequence number that a file without a recorded one inherits, and whether it is known (iceberg 2.9).
 
-    Files that a v1 manifest carries over are older than all sequence numbers, so their number is 0. Takes numbers or
-    arrays of numbers.
+    Files that a v1 manifest carries over are older than all sequence numbers, so their number is 0. The arguments may
+    be numbers or arrays of numbers.
 
     Args:
         status: Status of the entry.
@@ -350,7 +350,7 @@ class ManifestReader:
 
     @property
     def is_disputed(self) -> bool:
-        """True if the header says deletes while the manifest list says data. Each entry then decides (iceberg 2.4).
+        """True if the header says deletes but the manifest list says data. Each entry then decides (iceberg 2.4).
 
         DuckDB 1.5 writes an arbitrary value into the header: one in twenty of its data manifests says deletes.
         """
@@ -403,7 +403,7 @@ def _partition_node(container: Container) -> Node | None:
 def _partition_converter(
     container: Container, spec: PartitionSpec, schemas: Sequence[Schema]
 ) -> Callable[[list[Any]], Mapping[int, Any]]:
-    """Return a function from a partition tuple in the writer's order to internal values by partition field id."""
+    """Return a function that converts a partition tuple in the writer's order to internal values by field id."""
     node = _partition_node(container)
     written = node.value if node is not None else Node(kind="record")
     types = partition_types(spec, schemas)

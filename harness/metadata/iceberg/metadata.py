@@ -329,7 +329,10 @@ def _snapshots(document: Json, ignored: list[str]) -> dict[int, IcebergSnapshot]
 
 
 def _current_snapshot_id(document: Json, snapshots: Mapping[int, IcebergSnapshot]) -> int | None:
-    """Return the current snapshot's id; None if it is absent, null, or -1, so the table has no rows (iceberg 1.24)."""
+    """Return the current snapshot's id.
+
+    The result is None if the id is absent, null, or -1. The table then has no rows (iceberg 1.24).
+    """
     document = document.with_rule("iceberg 1.24")
     current = document.optional_snapshot_id("current-snapshot-id")
     if current is None or current == NO_SNAPSHOT:
@@ -379,7 +382,7 @@ def _warnings(metadata: TableMetadata) -> Iterator[str]:
 
 
 def _lenient(document: Json, key: str, parse: Callable[[Json], T], ignored: list[str]) -> tuple[T, ...]:
-    """Return the elements of a list that no read depends on.
+    """Return the elements of a list that reads do not depend on.
 
     Each element that cannot be parsed adds a sentence to `ignored`.
     """
@@ -430,7 +433,7 @@ def decompress(data: bytes, *, file: str, limits: Limits) -> bytes:
             return unzstd(data, max_bytes=most)
         return data
     except TooLongError as error:
-        reason = f"its {len(data):,} bytes hold {error.found:,} or more, {most:,} are allowed"
+        reason = f"its {len(data):,} bytes decompress to {error.length:,} or more, {most:,} are allowed"
         raise limit_error("document_bytes", reason, file=file) from error
     except (OSError, EOFError, zlib.error) as error:
         raise CorruptFileError(

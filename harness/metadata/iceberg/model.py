@@ -301,7 +301,7 @@ class TableMetadata:
         default_sort_order_id: Sort order for new files. It may be missing from `sort_orders`, with a warning.
         snapshots: Snapshots by id.
         current_snapshot_id: None if the table has no snapshot, and so no rows (iceberg 1.24).
-        refs: Branches and tags by name. `main` exists exactly if there is a current snapshot (iceberg 1.25).
+        refs: Branches and tags by name. `main` exists if and only if there is a current snapshot (iceberg 1.25).
         snapshot_log: History of `main` in file order, which may be up to a minute out of time order (iceberg 1.34).
         metadata_log: Earlier metadata files.
         statistics: Files of table statistics.
@@ -311,8 +311,8 @@ class TableMetadata:
         encryption_keys: Ids of the encryption keys. harness cannot decrypt (iceberg 1.31).
         warnings: One sentence, with the rule, for each oddity that is harmless to readers, including `missing` and
             `ignored`.
-        missing: Required fields that the file lacks and no read needs.
-        ignored: One sentence for each part that cannot be decoded and that no read needs.
+        missing: Required fields that the file lacks, but that reads do not need.
+        ignored: One sentence for each part that cannot be decoded, but that reads do not need.
     """
 
     file: str

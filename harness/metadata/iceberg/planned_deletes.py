@@ -63,7 +63,7 @@ def position_deletes(
         in_scope = [partitions.key_of(spec, values) in scoped for spec, values in _tuples(files)]
         concerned |= np.array(in_scope, dtype=np.bool_)[tuples]
     for spec in distinct_values(specs).tolist():
-        if index.reaches(spec):
+        if index.has_foreign_deletes(spec):
             concerned |= specs == spec
     places = np.flatnonzero(concerned & (numbers < 0)).tolist()
     delete_files: dict[int, tuple[int, ManifestEntry]] = {}
@@ -126,8 +126,8 @@ def equality_deletes(
     """Group data files by the equality deletes that apply to them.
 
     Returns:
-        For each file the index of its set of deletes, and the sets in order of first use. A set is a tuple of indexes
-            into `DeleteIndex.equality_deletes`.
+        The index of each file's set of deletes, and the sets in order of first use. A set is a tuple of indexes into
+            `DeleteIndex.equality_deletes`.
     """
     if not index.equality_deletes:
         return np.zeros(len(files), dtype=np.int64), [()] if len(files) else []
@@ -197,11 +197,11 @@ class DeleteSets:
         return tuple(self._numbers)
 
     def used_deletes(self) -> tuple[EqualityDelete, ...]:
-        """Return every delete that is in a set, by its number in the sets."""
+        """Return every delete that occurs in a set, in the order in which the sets number the deletes."""
         return tuple(self._delete(place) for place in self._used)
 
     def _narrow(self, files: DataFiles, hits: Sequence[tuple[int, ...]]) -> Iterator[tuple[int, tuple[int, ...]]]:
-        """Yield the index of a file and the deletes that may match one of its rows, by their key bounds (iceberg 4.9).
+        """Yield the index of each file with the deletes whose key bounds may match one of its rows (iceberg 4.9).
 
         Only the first files are compared, up to a total of `_BOUND_CHECKS` comparisons.
         """
@@ -247,9 +247,9 @@ class DeleteSets:
 
 
 def key_columns(ids: Iterable[int], schemas: Iterable[dt.Schema], *, file: str) -> tuple[dt.Field, ...]:
-    """Return the keys of one delete file.
+    """Return the key columns of one equality delete file.
 
-    Each key is its top-level column, reduced to the fields on the path to the key.
+    Each key is a top-level column. If the key is inside structs, the structs contain only the fields on the path to it.
 
     Args:
         ids: Field ids of the keys. The keys are returned in ascending order of id.
@@ -293,16 +293,16 @@ def _key_column(field_id: int, schemas: tuple[dt.Schema, ...], file: str) -> dt.
 
 
 def _path(field: dt.Field, field_id: int) -> tuple[dt.Field, ...]:
-    """Return the fields from `field` down to the field with the id, or nothing if there is none."""
+    """Return the fields from `field` down to the field with the id, or an empty tuple if no field has it."""
     if field.id == field_id:
         return (field,)
     return next(((field, *below) for child in dt.children(field.type) if (below := _path(child, field_id))), ())
 
 
 def _optional_if_dropped(field: dt.Field, schema: dt.Schema, schemas: tuple[dt.Schema, ...]) -> dt.Field:
-    """Return the field, made optional if it comes from another schema than the read's.
+    """Return the field, made optional if it comes from another schema than the schema of the read.
 
-    A column that was dropped is missing in files written since, even if it was required.
+    Files written after a column was dropped lack the column, even if it was required.
     """
     return field if schema is schemas[0] else replace(field, required=False)
 
@@ -323,9 +323,9 @@ def may_hit(
     Args:
         deletes: Delete files, with the statistics of their keys.
         data: Data files, with the statistics of all keys.
-        keys: For each delete file, its top-level keys with their newest type. With fewer keys, more pairs are possible.
-            Keys inside structs must be left out, because writers differ on whether a null struct counts as a null of
-            its fields.
+        keys: For each delete file, the top-level keys to compare, with their newest type. Leaving a key out never
+            excludes a pair wrongly. Keys inside structs must be left out, because writers differ on whether a null
+            struct counts as a null of its fields.
         pairs: Indexes into `deletes` and into `data`, of deletes and files that the scope allows.
     """
     may_match = np.ones(len(pairs[0]), dtype=np.bool_)

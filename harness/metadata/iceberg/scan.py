@@ -105,7 +105,7 @@ def manifests_of(source: IcebergTable, snapshot: IcebergSnapshot) -> list[Manife
 
 
 def with_specs_of(manifests: Iterable[ManifestFile], source: IcebergTable) -> IcebergTable:
-    """Return the table, with partition specs that its metadata lacks from headers of manifests (iceberg 2.22).
+    """Return the table with additional partition specs from manifest headers, if its metadata lacks any (iceberg 2.22).
 
     Partition values are constants of files and limit the scope of deletes. Without their spec they would be lost.
     """
@@ -193,11 +193,11 @@ class _IcebergScan:
     def open(
         self, manifests: Sequence[ManifestFile], condition: Filter | None, statistics: frozenset[int]
     ) -> _OpenedManifests:
-        """Return the live data files, without manifests that trusted partition summaries exclude (iceberg 3.9).
+        """Return the live data files of all manifests that trusted partition summaries do not exclude (iceberg 3.9).
 
-        No manifest is skipped because of its counts, contrary to iceberg 3.5, because a wrong count would lose rows. If
-        manifests are skipped, and a partition tuple of another manifest is outside that manifest's summary, all
-        manifests are read after all.
+        Contrary to iceberg 3.5, no manifest is skipped because of its counts, since a wrong count would lose rows. If a
+        manifest that was read has a partition tuple outside its own summary, summaries of this table are wrong, and all
+        manifests are read.
         """
         if condition is None or self.source.options.prune is not Prune.ALL:
             return _OpenedManifests(self._data_files(manifests, statistics, condition), len(manifests))
@@ -221,7 +221,7 @@ class _IcebergScan:
     def _manifest_filters(
         self, manifests: Iterable[ManifestFile], condition: Filter
     ) -> Mapping[int | None, ManifestFilter]:
-        """Return the filter on manifests, by id of their spec."""
+        """Return the filters on manifests, by the spec id of the manifests."""
         from harness.metadata.iceberg.summaries import ManifestFilter
 
         metadata = self.source.metadata
@@ -275,9 +275,9 @@ class _IcebergScan:
         )
 
     def _with_partition_type(self, column: Field) -> Field:
-        """Return a column, with the type of `_partition` filled in (iceberg 5.17).
+        """Return a column. If it is `_partition`, fill in its type (iceberg 5.17).
 
-        `_partition` is a struct of the fields of all specs. If there are none, it is null.
+        `_partition` is a struct of the fields of all specs, or null if there are no fields.
         """
         if column.id != METADATA["_partition"].id:
             return column
@@ -331,7 +331,7 @@ class _IcebergStatistics:
         """Return the recorded bounds of columns in the planned files, by field id.
 
         The manifests are read again, because a plan keeps only the statistics of the columns in its filter. The result
-        is empty if they cannot be read again or now list other files.
+        is empty if the manifests cannot be read again or list other files than before.
         """
         if not self.scan.source.options.prune.by_statistics:
             return {}
@@ -456,7 +456,10 @@ def _refuse_duplicates(
 def _apply_path_map(
     deletes: tuple[ManifestEntry, ...], paths: Callable[[], pa.ChunkedArray], spellings: PathSpellings
 ) -> tuple[ManifestEntry, ...]:
-    """Return the deletes, with targets replaced by the data file's path if the caller's path map equates both paths."""
+    """Return the deletes with the paths of their data files as recorded in the manifests.
+
+    A path is replaced if the caller's path map equates it with the path of a live data file.
+    """
     if not spellings.path_map.explicit_count:
         return deletes
     targets = {target for entry in deletes if (target := entry.file.referenced_data_file) is not None}
@@ -480,7 +483,7 @@ def _warn_of_stray_deletes(
     paths: Callable[[], pa.ChunkedArray],
     spellings: PathSpellings,
 ) -> None:
-    """Warn about a delete for a data file that is not live if a live path differs only by scheme or authority."""
+    """Warn about a delete whose data file is not live, if a live path differs from it only by scheme or authority."""
     planned = files.table.column("path")
     stray = index.named_paths - _live_among(index.named_paths, lambda: planned)
     if not stray:
@@ -490,11 +493,11 @@ def _warn_of_stray_deletes(
     path = next((others[data] for data in sorted(near) if not _live_among(frozenset([others[data]]), paths)), None)
     if path is not None:
         data = next(data for data in sorted(near) if others[data] == path)
-        spellings.warn_of(index.delete_for_path(path).file.path, path, data)
+        spellings.warn(index.delete_for_path(path).file.path, path, data)
 
 
 def _live_among(paths: frozenset[str], live: Callable[[], pa.ChunkedArray]) -> frozenset[str]:
-    """Return the subset of `paths` that live data files have."""
+    """Return the subset of `paths` that belong to live data files."""
     if not paths:
         return frozenset()
     known = array_of(sorted(paths), pa.string())

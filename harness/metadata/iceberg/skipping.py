@@ -1,7 +1,8 @@
 """Skipping of files by partition tuples and column statistics.
 
-These functions convert partition tuples and encoded bounds to the facts on which `harness.metadata.filters.skipping`
-decides, and filters to filters on partition values. Engines apply the whole filter again (iceberg 3.18).
+These functions convert partition tuples and encoded bounds to the facts with which `harness.metadata.filters.skipping`
+decides. They also convert filters on columns to filters on partition values. Engines apply the whole filter again
+(iceberg 3.18).
 """
 
 from __future__ import annotations
@@ -221,7 +222,7 @@ def partition_target(partition_field: PartitionField, source: dt.Field) -> dt.Fi
 
 
 def _columns(fields: tuple[dt.Field, ...]) -> list[dt.Field]:
-    """Return the fields with statistics about rows: all but those inside a list or map (iceberg 3.4)."""
+    """Return the fields whose statistics count rows: all fields except those inside a list or map (iceberg 3.4)."""
     found: list[dt.Field] = []
     for field in fields:
         found.append(field)
@@ -233,7 +234,7 @@ def _columns(fields: tuple[dt.Field, ...]) -> list[dt.Field]:
 def decidable(predicate: Predicate, schema: dt.Schema) -> Predicate:
     """Return `predicate` with the parts that column statistics cannot decide replaced by `Undecided`.
 
-    These include parts on columns of type unknown, which are always null (iceberg 5.14).
+    Conditions on columns of type unknown, which are always null, are replaced too (iceberg 5.14).
 
     Spec: Iceberg, "Scan Planning" and "Bound serialization" (rules iceberg 3.19-3.25).
     """
@@ -378,8 +379,8 @@ def skip_files(
 ) -> Decisions:
     """Decide for each file whether it is read: KEPT, BY_PARTITION, or BY_STATISTICS.
 
-    A record count of 0 decides nothing, because real tables record wrong counts and opening an empty file costs little.
-    This overrules iceberg 2.21, which allows such files to be skipped.
+    A record count of 0 does not skip a file, because real tables record wrong counts and opening an empty file costs
+    little. This overrules iceberg 2.21, which allows readers to skip the file.
 
     Args:
         data: The files.

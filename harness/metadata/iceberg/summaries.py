@@ -81,7 +81,7 @@ class ManifestFilter:
         )
 
     def _summary(self, manifest: ManifestFile, place: int) -> FieldSummary:
-        """Return the summary of a partition field; an empty one if the manifest does not have one per field."""
+        """Return the manifest's summary of a partition field, or an empty summary if it lacks one for any field."""
         summaries = manifest.partitions
         is_complete = summaries is not None and len(summaries) == len(self.spec.fields)
         return summaries[place] if summaries is not None and is_complete else FieldSummary(contains_null=True)
@@ -106,11 +106,13 @@ class ManifestFilter:
     ) -> Mask:
         """Return, for each partition tuple, whether it is outside the summaries of its manifest.
 
-        A tuple outside proves the writer wrong: no summary of the table should be used any more (iceberg 3.9).
+        A tuple outside the summaries proves that the writer is wrong, so no summary of the table may be used (iceberg
+        3.9).
 
         Args:
             manifests: All opened manifests.
-            numbers: For each tuple, the index in `manifests` of its manifest, which has this spec.
+            numbers: For each tuple, the index in `manifests` of its manifest. These manifests have the spec of the
+                filter.
             tuples: Internal values by partition field id.
         """
         outside = np.zeros(len(tuples), dtype=np.bool_)

@@ -160,7 +160,10 @@ def _version_path(directory: PhysicalPath, version: int, storage: Storage) -> Ph
 def _by_names(
     directory: PhysicalPath, names: Sequence[str], storage: Storage, allow_version_guess: bool
 ) -> _MetadataFile:
-    """Return the current file as far as the file names decide (iceberg 1.4, 1.5)."""
+    """Return the current metadata file according to the file names (iceberg 1.4, 1.5).
+
+    Raises AmbiguousTableError if the names do not decide.
+    """
     lasting = [name for name in names if not _TEMPORARY.fullmatch(name)]
     versioned = [name for name in lasting if _VERSIONED.fullmatch(name)]
     numbered = [name for name in lasting if _NUMBERED.fullmatch(name)]
@@ -187,9 +190,9 @@ def _by_names(
 
 
 def _highest(names: Iterable[str], pattern: re.Pattern[str]) -> list[str]:
-    """Return the names with the highest number.
+    """Return all names with the highest number. Several names may share it.
 
-    Numbers are compared as integers (v10 is after v9), and several names may tie.
+    Numbers are compared as integers (v10 is after v9).
     """
     by_number: dict[int, list[str]] = {}
     for name in names:
@@ -315,7 +318,7 @@ class IcebergTable:
         ]
 
     def recorded(self) -> dict[str, int]:
-        """Return the totals in the current snapshot's summary, as far as its writer recorded them."""
+        """Return the totals that the writer recorded in the current snapshot's summary."""
         summary = {} if self.current is None else self.current.summary
         keys = {"files": "data-files", "bytes": "files-size", "rows before deletes": "records"}
         totals = {name: summary.get(f"total-{key}", "") for name, key in keys.items()}
@@ -388,7 +391,7 @@ class IcebergTable:
     ) -> Iterator[Callable[[ManifestFile], bytes]]:
         """Yield a function that returns the bytes of manifests. It must be called in the order of `manifests`.
 
-        Manifests in an object store are read ahead.
+        In an object store, manifests are read ahead.
 
         Args:
             manifests: The manifests.

@@ -57,7 +57,7 @@ def select(metadata: TableMetadata, at: When) -> IcebergSelection:
     selected = selection.snapshot
     if selected is not None and (selected.key_id is not None or metadata.encryption_keys):
         raise EncryptedTableError(
-            f"Cannot read snapshot {selected.id}: encrypted table not supported, harness holds no keys",
+            f"Cannot read snapshot {selected.id}: it is encrypted, and harness holds no keys",
             snapshot=selected.id,
             file=metadata.file,
             rule="iceberg 1.31",

@@ -1,7 +1,7 @@
 """Parser of Iceberg's JSON for types, schemas, defaults, and name mappings (iceberg 1.22, 1.23, 5.14, 5.15, section 6).
 
-An unknown type name becomes an `OpaqueType`, so that all further columns of the table stay readable. Projecting,
-filtering, or equality-deleting by a column of that type raises an error.
+An unknown type name becomes an `OpaqueType`, so that all other columns of the table stay readable. Using a column of
+that type in a projection, a filter, or an equality delete raises an error.
 """
 
 from __future__ import annotations

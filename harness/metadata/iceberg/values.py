@@ -73,7 +73,7 @@ def _integer(data: bytes) -> int:
 
 
 def partition_value(type_: dt.Type, kind: str) -> Callable[[dt.CellValue], dt.CellValue]:
-    """Return a function from a partition value, as decoded from Avro, to internal values (iceberg 2.17, 2.18).
+    """Return a function that converts a partition value decoded from Avro to an internal value (iceberg 2.17, 2.18).
 
     The function returns None for null and raises ValueError for a value that the type does not have. Values of an
     opaque type are returned unchanged, because they still separate partitions.
@@ -142,10 +142,10 @@ def _check_length(value: object, length: int) -> bytes:
 
 
 def partition_key(spec_id: int, values: Mapping[int, dt.CellValue], types: Mapping[int, dt.Type]) -> Hashable:
-    """Return a key that two partition tuples share exactly if they are the same partition (iceberg 2.18, 4.1).
+    """Return a key that is equal for partition tuples of the same partition only (iceberg 2.18, 4.1).
 
-    Nulls are equal. Floats are equal if their bits are, with a single NaN, so -0.0 and 0.0 differ. Decimals are equal
-    by value.
+    Nulls are equal. Floats are equal if their bits are equal, except that all NaN are equal. So -0.0 and 0.0 differ.
+    Decimals are equal by value.
 
     Args:
         spec_id: Id of the partition spec.
@@ -221,8 +221,8 @@ class Partitions:
 
     Attributes:
         specs: The partition specs of the table, by id.
-        schemas: All schemas of the table: the schema of the read first, then the others from newest to oldest. They
-            give partition values their types.
+        schemas: All schemas of the table: the schema of the read first, then the others from newest to oldest. The
+            types of partition values come from these schemas.
     """
 
     specs: Mapping[int, PartitionSpec]

@@ -66,11 +66,11 @@ def _is_instance_of(name: str) -> Callable[[object], bool]:
 
     If the module has not been imported, no instance of the class can exist.
     """
-    module, _, own = name.rpartition(".")
+    module, _, class_name = name.rpartition(".")
 
     def test(value: object) -> bool:
-        found = getattr(sys.modules.get(module), own, None)
-        return found is not None and isinstance(value, found)
+        class_ = getattr(sys.modules.get(module), class_name, None)
+        return class_ is not None and isinstance(value, class_)
 
     return test
 
@@ -137,8 +137,8 @@ def check_arguments(arguments: Mapping[str, object], optional: Iterable[str] = (
 @functools.cache
 def _parameters(function: Callable[..., object]) -> tuple[tuple[str, ...], frozenset[str]]:
     """Return the names of the arguments, and the names of those that may be None."""
-    found = inspect.signature(function).parameters
-    return tuple(found), frozenset(name for name, each in found.items() if each.default is None)
+    parameters = inspect.signature(function).parameters
+    return tuple(parameters), frozenset(name for name, parameter in parameters.items() if parameter.default is None)
 
 
 def check_options(function: Callable[..., object], options: Mapping[str, object]) -> None:
@@ -171,15 +171,15 @@ def _unpack_options(function: Callable[..., object]) -> inspect.Signature:
     """
     signature = inspect.signature(function)
     parameters: list[inspect.Parameter] = []
-    for each in signature.parameters.values():
-        options = re.fullmatch(r"Unpack\[(\w+)\]", str(each.annotation))
+    for parameter in signature.parameters.values():
+        options = re.fullmatch(r"Unpack\[(\w+)\]", str(parameter.annotation))
         if options is None:
-            parameters.append(each)
+            parameters.append(parameter)
             continue
         for name, kind in function.__globals__[options[1]].__annotations__.items():
             text = kind.__forward_arg__
             default = None if text.endswith("| None") else ...
-            parameters.append(inspect.Parameter(name, each.KEYWORD_ONLY, default=default, annotation=text))
+            parameters.append(inspect.Parameter(name, parameter.KEYWORD_ONLY, default=default, annotation=text))
     return signature.replace(parameters=parameters)
 
 

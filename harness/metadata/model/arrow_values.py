@@ -167,8 +167,8 @@ def to_numpy(values: pa.Array | pa.ChunkedArray) -> npt.NDArray[Any]:
 
 def true_mask(values: pa.Array) -> Mask:
     """Return a mask of the Booleans that are true, neither false nor null."""
-    found: Mask = to_numpy(pc.fill_null(values, scalar_of(False, pa.bool_())) if values.null_count else values)
-    return found
+    mask: Mask = to_numpy(pc.fill_null(values, scalar_of(False, pa.bool_())) if values.null_count else values)
+    return mask
 
 
 def null_where(values: pa.Array, where: Mask) -> pa.Array:
@@ -189,14 +189,12 @@ def to_list(values: Sequence[object] | pa.Array) -> Sequence[CellValue]:
 def text_bytes(texts: pa.Array) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64]]:
     """Return the concatenated bytes of strings or binary values, and the offset of each value.
 
-    There is one more offset than values: the end of the last one.
-
-    Bytes under null values, if any, are included.
+    The offsets are followed by the end of the last value. Bytes under null values, if any, are included.
     """
     offsets = np.frombuffer(texts.buffers()[1], np.int32)[texts.offset :][: len(texts) + 1].astype(np.int64)
     data = texts.buffers()[2]
-    own = np.zeros(0, np.uint8) if data is None else np.frombuffer(data, np.uint8)[offsets[0] : offsets[-1]]
-    return own, offsets - offsets[0]
+    content = np.zeros(0, np.uint8) if data is None else np.frombuffer(data, np.uint8)[offsets[0] : offsets[-1]]
+    return content, offsets - offsets[0]
 
 
 def distinct_values(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
@@ -204,8 +202,8 @@ def distinct_values(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
 
     Without further arguments, `np.unique` would import NumPy's masked arrays.
     """
-    found: npt.NDArray[Any] = np.unique(values, return_counts=True)[0]
-    return found
+    numbers: npt.NDArray[Any] = np.unique(values, return_counts=True)[0]
+    return numbers
 
 
 def empty_table(schema: pa.Schema) -> pa.Table:
@@ -384,7 +382,7 @@ def entry_lists(array: pa.MapArray) -> pa.ListArray:
 
 
 def _packed_offsets(array: pa.Array, count: int) -> pa.Array:
-    """Return the offsets of the rows into the `count` entries that the rows show."""
+    """Return the offsets of the rows in the `count` entries that belong to them. Unused entries do not count."""
     if _has_offsets(array.type):
         offsets, (first, stop) = offsets_of(array), _span(array)
         if stop - first == count:

@@ -66,7 +66,7 @@ class Drawing:
         bars: The bars.
         note: A sentence about all bars.
         whole: The total that the bars are shares of. 0: there is no total.
-        is_row: True if the bars are many neighbors, for example ranges, which are drawn upright.
+        is_row: True if the bars are drawn upright, side by side. This suits many neighbors, for example ranges.
     """
 
     title: str
@@ -115,13 +115,17 @@ def as_text(drawing: Drawing, width: int, *, in_ascii: bool = False) -> Iterator
     free = width - value_width - max(map(cell_width, remarks), default=0) - 3 * len(_GAP)
     widest = max(min(width // 3, width - _SHORTEST - 2 * len(_GAP) - value_width), free - _ENOUGH)
     labels = [cut_text(bar.label, widest, sign, tail=widest // 3) for bar in drawing.bars]
-    own = [max(map(cell_width, labels), default=0), value_width]
-    length = max(_SHORTEST, min(_LONGEST, free - own[0]))
-    left = width - own[0] - own[1] - length - 3 * len(_GAP)
+    column_widths = [max(map(cell_width, labels), default=0), value_width]
+    length = max(_SHORTEST, min(_LONGEST, free - column_widths[0]))
+    remaining = width - column_widths[0] - column_widths[1] - length - 3 * len(_GAP)
     for bar, label, value, remark in zip(drawing.bars, labels, values, remarks, strict=True):
         drawn = bar_text(bar, drawing.scale, length, in_ascii=in_ascii)
-        parts = (pad(label, own[0]), drawn.ljust(length), " " * (own[1] - cell_width(value)) + value)
-        yield _GAP.join((*parts, cut_text(remark, left, sign) if left > len(sign) else "")).rstrip()
+        parts = (
+            pad(label, column_widths[0]),
+            drawn.ljust(length),
+            " " * (column_widths[1] - cell_width(value)) + value,
+        )
+        yield _GAP.join((*parts, cut_text(remark, remaining, sign) if remaining > len(sign) else "")).rstrip()
     yield legend_text(drawing.legend(), in_ascii=in_ascii)
 
 
@@ -150,7 +154,10 @@ def text_section(drawing: Drawing, width: int | None, *, in_ascii: bool = False)
 
 
 def _lengths(bar: Bar, scale: int, length: int, *, least: int) -> list[tuple[BarKind, int]]:
-    """Return the lengths of a bar's parts, each at least `least`. The size `scale` has the given length."""
+    """Return the kinds and lengths of a bar's parts, each at least `least`.
+
+    A bar of size `scale` has length `length`.
+    """
     parts = [(kind, size) for kind, size in bar.parts if size > 0]
     if not parts:
         return []
@@ -200,8 +207,8 @@ def as_svg(drawing: Drawing) -> str:
             x += size
         y += 29
         if remark:
-            left = _LINE if is_beside else _LINE - 2 - cell_width(value)
-            elements.append(_text("0", y, cut_text(remark, left), ' font-size="12"'))
+            remaining = _LINE if is_beside else _LINE - 2 - cell_width(value)
+            elements.append(_text("0", y, cut_text(remark, remaining), ' font-size="12"'))
         elements.append("</g>")
         y += 24 if remark or not is_beside else 9
     return _svg(drawing, elements, y)
@@ -210,8 +217,8 @@ def as_svg(drawing: Drawing) -> str:
 def _svg(drawing: Drawing, elements: list[str], y: int) -> str:
     """Return the SVG element, with the legend at height `y`."""
     title = html_text(f"{drawing.title}: {drawing.note}" if drawing.note else drawing.title)
-    look = f'width="100%" height="{y + 8}" fill="currentColor" font-family="system-ui, sans-serif" font-size="13"'
-    head = f'<svg class="picture" xmlns="http://www.w3.org/2000/svg" role="img" aria-label="{title}" {look}>'
+    style = f'width="100%" height="{y + 8}" fill="currentColor" font-family="system-ui, sans-serif" font-size="13"'
+    head = f'<svg class="picture" xmlns="http://www.w3.org/2000/svg" role="img" aria-label="{title}" {style}>'
     return "".join([head, *elements, *_legend(drawing, y), "</svg>"])
 
 
@@ -234,14 +241,14 @@ _WIDE, _HIGH = 2, 90
 
 def _text_row(drawing: Drawing, width: int) -> Iterator[str]:
     shown = _WIDE * len(drawing.bars)
-    own = max((cell_width(kind.word) for kind in drawing.legend()), default=0)
+    word_width = max((cell_width(kind.word) for kind in drawing.legend()), default=0)
     for kind in drawing.legend():
         sizes = [dict(bar.parts).get(kind, 0) for bar in drawing.bars]
         levels = [_LEVELS[-(-len(_LEVELS) * size // drawing.scale) - 1] if size else _NOTHING for size in sizes]
         drawn = "".join(level * _WIDE for level in levels)
-        yield cut_text(_GAP.join((pad(kind.word, own), drawn, f"{sum(sizes):,}")), width)
+        yield cut_text(_GAP.join((pad(kind.word, word_width), drawn, f"{sum(sizes):,}")), width)
     first, last = (cut_text(drawing.bars[place].label, shown // 2 - 1) for place in (0, -1))
-    yield cut_text(_GAP.join((" " * own, pad(first, shown - cell_width(last)) + last)), width)
+    yield cut_text(_GAP.join((" " * word_width, pad(first, shown - cell_width(last)) + last)), width)
 
 
 def _svg_row(drawing: Drawing) -> str:

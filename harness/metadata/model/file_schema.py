@@ -61,7 +61,11 @@ class MappedName:
 
 @dataclass(frozen=True, slots=True)
 class NameMapping:
-    """Field ids for the columns of files without ids. Nested levels use the names `element`, `key`, and `value`."""
+    """Field ids for the columns of files without ids.
+
+    Attributes:
+        fields: The mapping of the top-level columns. Nested levels use the names `element`, `key`, and `value`.
+    """
 
     fields: tuple[MappedName, ...]
 

@@ -50,9 +50,9 @@ def to_polars(rows: pa.Table) -> pl.DataFrame:
         import polars as pl
     except ImportError:
         raise _missing("polars") from None
-    found = pl.from_arrow(_with_text(rows))
-    assert isinstance(found, pl.DataFrame), "a table is no single column"
-    return found
+    frame = pl.from_arrow(_with_text(rows))
+    assert isinstance(frame, pl.DataFrame), "a table is no single column"
+    return frame
 
 
 def _missing(package: str) -> RequestError:
@@ -96,16 +96,16 @@ def html_description(title: str, facts: Mapping[str, object], schema: Schema) ->
     """Return a heading, a list of the facts that are not None, and the columns with their types, as HTML."""
     from harness.metadata.model.text_tables import Column, html_table  # reads do not need this import
 
-    known = "".join(
+    items = "".join(
         f"<li>{html_text(name)}: <code>{html_text(value)}</code></li>"
         for name, value in facts.items()
         if value is not None
     )
     columns = [Column("column"), Column("type"), Column(""), Column("")]
     rows = [(f.name, str(f.type), "required" if f.required else "", f.doc or "") for f in schema.fields[:_MOST_COLUMNS]]
-    left = len(schema.fields) - _MOST_COLUMNS
-    more = f"<p>{left} more columns</p>" if left > 0 else ""
-    return f"<div><p><b>{html_text(title)}</b></p><ul>{known}</ul>{html_table(columns, rows)}{more}</div>"
+    omitted = len(schema.fields) - _MOST_COLUMNS
+    more = f"<p>{omitted} more columns</p>" if omitted > 0 else ""
+    return f"<div><p><b>{html_text(title)}</b></p><ul>{items}</ul>{html_table(columns, rows)}{more}</div>"
 
 
 def html_preformatted(text: str, *, in_notebook: bool = False) -> str:

@@ -143,7 +143,11 @@ class UuidType:
 
 @dataclass(frozen=True, slots=True)
 class FixedType:
-    """Binary data of exactly `length` bytes."""
+    """Binary data of a fixed length.
+
+    Attributes:
+        length: The number of bytes.
+    """
 
     length: int
 
@@ -169,7 +173,11 @@ class VariantType:
 
 @dataclass(frozen=True, slots=True)
 class GeometryType:
-    """A planar geometry as WKB bytes in the coordinate system `crs`."""
+    """A planar geometry as WKB bytes.
+
+    Attributes:
+        crs: The coordinate system.
+    """
 
     crs: str = "OGC:CRS84"
 
@@ -203,7 +211,11 @@ class UnknownType:
 
 @dataclass(frozen=True, slots=True)
 class OpaqueType:
-    """An unknown type name, kept so that the rest of the table stays readable (iceberg 1.22)."""
+    """An unknown type name, kept so that the rest of the table stays readable (iceberg 1.22).
+
+    Attributes:
+        text: The name in the metadata.
+    """
 
     text: str
 
@@ -213,7 +225,11 @@ class OpaqueType:
 
 @dataclass(frozen=True, slots=True)
 class UnsignedType:
-    """An unsigned integer, which only occurs in files."""
+    """An unsigned integer, which only occurs in files.
+
+    Attributes:
+        bits: The number of bits.
+    """
 
     bits: Literal[8, 16, 32, 64]
 
@@ -231,7 +247,11 @@ class Int96Type:
 
 @dataclass(frozen=True, slots=True)
 class StructType:
-    """A struct of named fields, in order."""
+    """A struct.
+
+    Attributes:
+        fields: The named fields, in order.
+    """
 
     fields: tuple[Field, ...]
 
@@ -241,7 +261,11 @@ class StructType:
 
 @dataclass(frozen=True, slots=True)
 class ListType:
-    """A list of elements."""
+    """A list.
+
+    Attributes:
+        element: The element, a field named `element`.
+    """
 
     element: Field
 
@@ -251,7 +275,12 @@ class ListType:
 
 @dataclass(frozen=True, slots=True)
 class MapType:
-    """A map. Keys are never null, and the order of entries has no meaning."""
+    """A map. Keys are never null, and the order of entries has no meaning.
+
+    Attributes:
+        key: The key, a field named `key`.
+        value: The value, a field named `value`.
+    """
 
     key: Field
     value: Field
@@ -342,11 +371,11 @@ class Schema:
         return tuple(f.name for f in self.fields)
 
     def walk(self) -> Iterator[tuple[tuple[str, ...], Field]]:
-        """Yield every field at every level, parents first, with its path of names."""
+        """Yield every field at every level, parents first, with its path of names from the top-level column down."""
         return walk(self.fields)
 
     def by_id(self) -> dict[int, tuple[tuple[str, ...], Field]]:
-        """Return the path and the field for each field id, at every level."""
+        """Return the path of names and the field for each field id, at every level."""
         return {f.id: (path, f) for path, f in self.walk()}
 
 
@@ -373,10 +402,10 @@ def children(type_: Type) -> tuple[Field, ...]:
 
 def describe_field(field_: Field) -> dict[str, object]:
     """Return the field and its parts as plain values. Missing properties have no key."""
-    known = {"initial_default": field_.initial_default, "physical_name": field_.physical_name, "doc": field_.doc}
+    optional = {"initial_default": field_.initial_default, "physical_name": field_.physical_name, "doc": field_.doc}
     return {
         **{"id": field_.id, "name": field_.name, "type": str(field_.type), "required": field_.required},
-        **{key: value for key, value in known.items() if value is not None},
+        **{key: value for key, value in optional.items() if value is not None},
         **({"fields": [describe_field(part) for part in parts]} if (parts := children(field_.type)) else {}),
     }
 

@@ -239,8 +239,8 @@ def _directory(texts: Sequence[str]) -> str:
     """Return the common directory of paths, or an empty text if a text is not a path or the directory is short."""
     if not texts or any(" " in text for text in texts):
         return ""
-    found = commonprefix(texts).rpartition("/")[0]  # noqa: RUF071  # the rest of a name goes
-    return found if len(found) >= _SHORTEST_DIRECTORY else ""
+    directory = commonprefix(texts).rpartition("/")[0]  # noqa: RUF071  # the rest of a name goes
+    return directory if len(directory) >= _SHORTEST_DIRECTORY else ""
 
 
 def html_table(columns: Sequence[Column], rows: Iterable[TextRow]) -> str:

@@ -29,8 +29,8 @@ class EqualityDelete:
         path: As in `FILES`.
         physical: As in `FILES`.
         format: As in `FILES`.
-        keys: The top-level column of each key, in ascending order of the key's field id. For a key inside a struct, the
-            struct is reduced to that key. Types are the newest ones. Columns are identified by id, not by name.
+        keys: The top-level column of each key, in ascending order of the key's field id. If the key is inside a struct,
+            the struct contains only that key. Types are the newest ones. Columns are identified by id, not by name.
         sequence_number: The delete applies to data files with a smaller data sequence number.
         partition: Index into `ScanPlan.partitions`; None if the delete applies to all partitions.
         record_count: Number of rows, None if unknown.
@@ -131,7 +131,7 @@ class InlineVector:
 
     @property
     def path(self) -> str:
-        """The word that replaces a path in reports."""
+        """The text that reports show instead of a path."""
         return "inline"
 
 
@@ -141,13 +141,13 @@ PositionDelete: TypeAlias = PositionDeleteFile | StoredVector | InlineVector
 
 @dataclass(frozen=True, slots=True)
 class PositionFiles:
-    """The position delete files of one data file, or of several data files with the same ones.
+    """The position delete files that apply to one data file, or to several data files that share them.
 
     Attributes:
-        applied: Indexes into `PositionDeletes.files`, by sequence number. The rows of a file may all be for other data
-            files.
-        suspects: Indexes of files that must not list the data file. Only reading them shows whether they do (iceberg
-            4.4).
+        applied: Indexes into `PositionDeletes.files`, by sequence number. A delete file may turn out to have no row for
+            the data file.
+        suspects: Indexes of delete files that must not list the data file. Only reading these files can prove it
+            (iceberg 4.4).
     """
 
     applied: tuple[int, ...]
@@ -159,7 +159,7 @@ class ChangedRows:
     """The changed rows of a file in a change data feed. All other rows count as deleted positions (delta C6).
 
     Attributes:
-        hidden: Rows that did not change although they are in `shown`; None if there are none.
+        hidden: The rows in `shown` that did not change; None if there are none.
         shown: The rows that may have changed.
     """
 
@@ -188,7 +188,7 @@ _NO_VECTORS = empty_table(VECTORS)
 class PositionDeletes:
     """All sources of deleted positions in a plan.
 
-    `FILES.positions` first counts the rows of `vectors`, then the items of `sets`.
+    `FILES.positions` is an index into the rows of `vectors` followed by the items of `sets`.
 
     Attributes:
         files: Position delete files.
@@ -209,7 +209,7 @@ class PositionDeletes:
         return self.sets[index - count] if index >= count else _vector(self.vectors.slice(index, 1).to_pylist()[0])
 
     def sources(self, indexes: list[int | None]) -> Iterator[PositionSource | None]:
-        """Yield the source of each file, None for a file without deleted positions."""
+        """Yield the source of each file's deleted positions, or None for a file without deleted positions."""
         count = self.vectors.num_rows
         vector_indexes = [index for index in indexes if index is not None and index < count]
         rows = iter(self.vectors.take(array_of(vector_indexes, pa.int64())).to_pylist() if vector_indexes else ())
@@ -271,8 +271,8 @@ class PathSpellings:
     """Paths in deletes that match no data file because they are spelled differently (iceberg 1.14).
 
     Some writers record a data file as `/wh/t/f` in the manifest and as `hdfs://host:port/wh/t/f` in the delete. A
-    caller can declare both to be the same file with a `path_map` that maps both to one physical path. Nothing else
-    makes them equal.
+    caller can declare that both are the same file with a `path_map` that maps both to one physical path. Without a
+    `path_map`, they count as different files.
 
     Attributes:
         path_map: The caller's path map.
@@ -289,7 +289,7 @@ class PathSpellings:
     def equivalent_path(self, path: RecordedPath, live: Container[str]) -> RecordedPath | None:
         """Return the only live data file that the caller's path map equates with `path`, or None.
 
-        `path` itself is not a live data file.
+        `path` must not itself be a live data file.
         """
         physical = self.path_map.physical(path) if self.path_map.explicit_count else path
         if not any(_is_below(path, old) for old, _ in self.path_map.prefixes[: self.path_map.explicit_count]):
@@ -301,7 +301,7 @@ class PathSpellings:
         return found[0] if len(found) == 1 else None
 
     def similar_paths(self, paths: Iterable[str], authorities: Iterable[str]) -> dict[str, str]:
-        """Return paths of deletes by every path that differs only by scheme or authority.
+        """Return a mapping from similar paths to the paths in deletes, where only the scheme or authority differs.
 
         Args:
             paths: The paths in deletes.
@@ -314,7 +314,7 @@ class PathSpellings:
             found |= {other + path[len(authority) :]: path for other in known if other != authority}
         return found
 
-    def warn_of(self, delete: str, path: str, data: str) -> None:
+    def warn(self, delete: str, path: str, data: str) -> None:
         """Warn about a delete file that deletes no row because a path in it has another scheme or authority.
 
         Args:

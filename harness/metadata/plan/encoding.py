@@ -54,12 +54,12 @@ def encode(plan: ScanPlan) -> bytes:
 
 
 def tables(plan: ScanPlan) -> tuple[pa.Table, pa.Table, pa.Table]:
-    """Return the tables of a plan."""
+    """Return the three tables of a plan in the order of their streams."""
     return plan.files, plan.position_deletes.vectors, plan.skipped.files
 
 
 def document(plan: ScanPlan) -> bytes:
-    """Return all of a plan except its tables, as JSON."""
+    """Return everything in a plan except its tables, as JSON."""
     members: dict[str, Any] = {name: getattr(plan, name, None) for name in _plan_hints()}
     members |= {"deletes": plan.position_deletes.files, "sets": plan.position_deletes.sets}
     members["skipped"] = plan.skipped.partitions
@@ -84,7 +84,7 @@ def decode(data: bytes) -> ScanPlan:
         values = json.loads(text)
         hints = _plan_hints()
         if not isinstance(values, dict) or values.keys() != hints.keys():
-            raise ValueError("its document has other members")
+            raise ValueError("its document has missing or unknown members")
         members = {name: _decode_member(values[name], hint) for name, hint in hints.items()}
         plan = _plan(members, found)
         _check(plan)
@@ -109,7 +109,7 @@ def _stream(table: pa.Table) -> bytes:
 
 def _table(table: pa.Table, name: str) -> pa.Table:
     if not table.schema.equals(_TABLES[name]):
-        raise ValueError(f"the table of its {name} has other columns")
+        raise ValueError(f"the table of its {name} has missing or unknown columns")
     table.validate(full=True)
     for field in _TABLES[name]:
         if not field.nullable and table.column(field.name).null_count:
@@ -212,7 +212,7 @@ def _hints(cls: Any) -> Mapping[str, Any]:
 
 
 def _decode_member(raw: Any, hint: Any) -> Any:
-    """Decode a value of a type. Raises ValueError, KeyError, or TypeError for anything else."""
+    """Decode a value of a type. Raise ValueError, KeyError, or TypeError if the value does not have the type."""
     origin, arguments = get_origin(hint), get_args(hint)
     if hint is Any:
         return _decode_value(raw)
@@ -232,12 +232,12 @@ def _decode_member(raw: Any, hint: Any) -> Any:
         cls = classes[raw["is"]]  # only these classes can be created
         hints = _hints(cls)
         if raw.keys() - {"is"} != hints.keys():
-            raise ValueError(f"its {cls.__name__} has other members")
+            raise ValueError(f"its {cls.__name__} has missing or unknown members")
         return cls(**{name: _decode_member(raw[name], type_) for name, type_ in hints.items()})
     if isinstance(hint, type) and issubclass(hint, enum.Enum):
         return hint(raw)
     if type(raw) not in choices:
-        raise ValueError(f"its document has {type(raw).__name__} in place of {hint}")
+        raise ValueError(f"its document has a value of type {type(raw).__name__}, expected {hint}")
     return raw
 
 

@@ -56,7 +56,7 @@ def as_dict(plan: ScanPlan) -> dict[str, Any]:
 
 
 def totals(plan: ScanPlan) -> dict[str, Any]:
-    """Return the plan in numbers: files considered, read, and skipped with the reasons; rows and bytes as recorded."""
+    """Return the totals of a plan: files considered, read, and skipped with the reasons; rows and bytes as recorded."""
     counts, sizes = plan.files.column("record_count").to_pylist(), plan.files.column("size").to_pylist()
     return {
         "manifests": plan.counts.manifests,
@@ -77,7 +77,7 @@ def totals(plan: ScanPlan) -> dict[str, Any]:
 
 
 def as_html(plan: ScanPlan) -> str:
-    """Return the picture of partitions or files, and the plan as text, for notebooks."""
+    """Return the picture and the text of a plan as HTML, for notebooks."""
     return drawing.as_html(layout(plan)) + html_preformatted(as_text(plan), in_notebook=True)
 
 
@@ -157,7 +157,7 @@ def _read_file(plan: ScanPlan, number: int, row: dict[str, Any]) -> dict[str, An
 
 
 def _numbers(places: Iterable[int]) -> str:
-    """Return indexes in a list of the report, for example of files under `read`."""
+    """Return references to items in a list of the report as text, for example `#0, #2` for files under `read`."""
     return ", ".join(f"#{place}" for place in places)
 
 

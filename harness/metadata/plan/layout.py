@@ -22,12 +22,12 @@ _MOST_ROWS = 1 << 53
 
 
 def layout(plan: ScanPlan) -> Drawing:
-    """Return a picture of the partitions or files of a plan.
+    """Return a picture of the partitions of a plan, or of its files if the table is unpartitioned.
 
     If there are many, only the largest have bars of their own.
 
     The length of a bar is the number of recorded rows, or of bytes if the row count of any file is unknown. Deleted
-    rows are counted for position deletes whose data files are all in one bar; remarks mention other deletes.
+    rows are counted only for position deletes whose data files are all in one bar. Remarks mention all other deletes.
     """
     files = _files(plan)
     sizes = np.bincount(files.groups, weights=files.amounts)
@@ -46,7 +46,7 @@ def layout(plan: ScanPlan) -> Drawing:
 
 
 def _natural(label: str) -> list[tuple[int, str]]:
-    """Return a sort key that compares numbers inside texts by their value."""
+    """Return a sort key that compares numbers inside texts numerically."""
     return [(len(part.lstrip("0")), part) if part.isdecimal() else (0, part) for part in re.split(r"(\d+)", label)]
 
 
@@ -77,13 +77,13 @@ class _FileGroups:
     has_equality: npt.NDArray[np.bool_]
 
     def label(self, group: int) -> str:
-        """Return the partition of a group, or the name of its file."""
+        """Return the label of a group: its partition, or the name of its file."""
         if self.noun == "partition":
             return self.texts[group] or "no partition"
         return without_secrets(self.texts[group]).rstrip("/").rpartition("/")[2]
 
     def bar(self, label: str, chosen: npt.NDArray[np.bool_], *, is_rest: bool = False) -> Bar:
-        """Return the bar of the chosen files."""
+        """Return a bar for the files that the mask `chosen` selects."""
         read, deleted, skipped = self._sums(chosen)
         remarks = [f"{_percent(deleted, read)} deleted"] if deleted else []
         remarks += ["position deletes"] if self.has_positions[chosen].any() else []
@@ -99,13 +99,13 @@ class _FileGroups:
         return Bar(label=label, parts=parts, value=value, remark=", ".join(remarks), is_rest=is_rest)
 
     def sentence(self) -> str:
-        """Return the sums of all files as text."""
+        """Return the totals of all files as text."""
         read, deleted, skipped = self._sums(np.ones(len(self.groups), dtype=np.bool_))
         words = ((read + skipped, ""), (skipped, " skipped"), (deleted, " deleted"))
         return ", ".join(f"{self._amount(number)}{word}" for number, word in words if number or not word)
 
     def _sums(self, chosen: npt.NDArray[np.bool_]) -> tuple[int, int, int]:
-        """Return the amounts to read, the deleted part of these, and the skipped amounts."""
+        """Return three totals: the amount to read, the deleted part of that amount, and the skipped amount."""
         is_kept = self.decisions == KEPT
         columns = (self.amounts * is_kept, self.deleted, self.amounts * ~is_kept)
         read, deleted, skipped = (int(column[chosen].sum(dtype=np.float64)) for column in columns)
@@ -152,7 +152,7 @@ def _files(plan: ScanPlan) -> _FileGroups:
 
 
 def _deletes(plan: ScanPlan, groups: npt.NDArray[np.int64], *, is_counted: bool) -> dict[str, Any]:
-    """Return the columns of deletes."""
+    """Return the attributes of `_FileGroups` that describe deletes."""
     deleted, others = np.zeros(len(groups), dtype=np.int64), np.zeros(len(groups), dtype=np.bool_)
     group_of = groups.tolist()
     for delete, files in plan.position_hits():

@@ -82,7 +82,7 @@ class _FieldIndex:
         self._places: dict[tuple[int, Callable[[PhysicalField], Any]], tuple[PhysicalSchema, dict[Any, list[int]]]] = {}
 
     def by_id(self, field_id: int | None, level: PhysicalSchema) -> Sequence[int]:
-        """Return the positions of the fields with an id. None finds the fields without an id."""
+        """Return the positions of the fields with an id or, for None, of the fields without an id."""
         return self._indexed(level, _id).get(field_id, ())
 
     def by_name(self, name: str, level: PhysicalSchema, lookup: ColumnLookup) -> Sequence[int]:
@@ -152,14 +152,14 @@ def resolve(
 ) -> tuple[ColumnSource, ...]:
     """Return the source of each of `fields` in a file, in order (iceberg 5.1 to 5.15; delta T5 to T11, V1).
 
-    Iceberg: a field that the file has by id is read from the file. Otherwise its value comes from the partition tuple,
-    else from the field's default, else it is null (5.2). A file without any ids gets ids first: from the name mapping,
-    or, if there is none, from the names (avro, orc) or from the positions of the columns (parquet, top level only;
-    5.6). For a file without ids, the partition tuple takes precedence over the file.
+    Iceberg: if the file has a column with the field's id, the field is read from that column. Otherwise its value comes
+    from the partition tuple, else from the field's default, else it is null (5.2). A file without any ids gets ids
+    first: from the name mapping, or, if there is none, from the names (avro, orc) or from the positions of the columns
+    (parquet, top level only; 5.6). For a file without ids, the partition tuple takes precedence over the file.
 
-    Delta: a partition column has the value of the partition tuple, whatever the file holds (V1). Any other field, at
-    each struct level, is read if the file has it by name or by id, with Delta's type widening (T16 to T18, T22).
-    Otherwise it is null, even if the table declares it not nullable (T7, T8).
+    Delta: a partition column has the value of the partition tuple, even if the file contains the column (V1). Any other
+    field, at each struct level, is read if the file has a column with its name or id, with Delta's type widening (T16
+    to T18, T22). Otherwise it is null, even if the table declares it not nullable (T7, T8).
 
     Args:
         fields: Table fields, possibly with only some of their children. For metadata columns, use `find_stored`.
@@ -204,9 +204,9 @@ def resolver(
     table: str,
     lookup: ColumnLookup = ColumnLookup.ICEBERG,
 ) -> Callable[[dt.Field], ColumnSource]:
-    """Return a function that finds the source of one of `fields`, for callers that handle each error separately.
+    """Return a function that finds the source of one field, for callers that handle each error separately.
 
-    It has the arguments and errors of `resolve`.
+    The arguments are those of `resolve`, and the returned function raises the errors of `resolve`.
     """
     has_ids = any(f.id is not None for f in walk_stored(file))
     by_position = False
@@ -288,9 +288,10 @@ def check_stored(target: dt.Field, stored: FileColumn, *, file_path: str, table:
 
 
 def is_identity(target: dt.Field, source: ColumnSource) -> bool:
-    """Return whether the stored column has the table's types, and below the top the same names and order.
+    """Return whether a stored column has exactly the table's types, and the same names and order below the top level.
 
-    The column's own name is not compared. The result is False for a variant or a geometry, which engines must convert.
+    The name of the column itself is not compared. The result is False for a variant or a geometry, which engines must
+    convert.
     """
     if not isinstance(source, FileColumn):
         return False
@@ -309,7 +310,7 @@ def is_identity(target: dt.Field, source: ColumnSource) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Resolver:
-    """The constants for resolving the fields of one file. Paths are dotted names from the top.
+    """The state of resolving the fields of one file. Paths are dotted names from the top.
 
     Attributes:
         partition_ids: As for `resolve`.
@@ -415,7 +416,7 @@ class _Resolver:
         )
 
     def part(self, target: dt.Field, parent: PhysicalField, path: str, place: int) -> ColumnSource:
-        """Return the source of an element, key, or value. Its only candidate must not be another field's."""
+        """Return the source of an element, key, or value. A stored part must not have another field's id."""
         stored = parent.children[place]
         path = f"{path}.{target.name}"
         if isinstance(target.type, dt.UnknownType):
@@ -448,7 +449,7 @@ class _Resolver:
         return self.filled(target, target.initial_default, path)
 
     def filled(self, target: dt.Field, value: Any, path: str) -> Any:
-        """Return a struct's default in the struct's order, with the defaults of the fields that it does not mention."""
+        """Return a struct's default in the struct's order. Fields that it lacks get their own defaults."""
         if not isinstance(target.type, dt.StructType) or value is None:
             return value
         return {
@@ -466,7 +467,7 @@ class _Resolver:
             )
 
     def remedy(self) -> str:
-        """Return advice for a column that is missing or has the id of another."""
+        """Return advice for a column that is missing or has another column's id."""
         if self.is_mapped:
             return "correct the table property schema.name-mapping.default, which assigns ids to the file's columns"
         return "rewrite the file"

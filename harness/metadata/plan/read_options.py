@@ -17,13 +17,13 @@ from harness.storage.records import dataclass
 
 
 class Prune(enum.Enum):
-    """The things that planning may skip.
+    """Levels of pruning: the things that planning may skip.
 
     Attributes:
         OFF: Nothing.
         PARTITION: Data files, by partition.
         FILES: Data files, by partition and statistics.
-        ALL: Also manifests of Iceberg, by those partition summaries that are trusted (iceberg 3.9).
+        ALL: Also Iceberg manifests, by those partition summaries that are trusted (iceberg 3.9).
     """
 
     OFF = "off"
@@ -33,7 +33,7 @@ class Prune(enum.Enum):
 
     @property
     def by_statistics(self) -> bool:
-        """True if statistics of columns may skip files and keep deletes from files."""
+        """True if column statistics may skip files, and may rule out that an equality delete matches a file."""
         return self in (Prune.FILES, Prune.ALL)
 
 
@@ -81,7 +81,7 @@ class RatifiedCommit:
 
 @dataclass(frozen=True, slots=True)
 class CatalogAnswer:
-    """Everything that a catalog knows of a table's commits.
+    """The information that a catalog has about a table's commits.
 
     Attributes:
         max_version: The latest version. Later versions do not belong to the table.
@@ -96,16 +96,16 @@ class CatalogAnswer:
 def catalog_answer(
     max_version: int | None, ratified: Iterable[Ratified] | None, *, published_only: bool = False
 ) -> CatalogAnswer | None:
-    """Return the answer in a caller's arguments, or None if there is none.
+    """Return the catalog's answer from a caller's arguments, or None if the caller passed none.
 
     Args:
         max_version: The latest version that the catalog knows; None without an answer of the catalog.
-        ratified: Commits that the catalog still holds: the name of a staged file, a (version, name) pair, or a
+        ratified: Commits that the catalog still holds. Each is the name of a staged file, a (version, name) pair, or a
             (version, content) pair if only the catalog has the commit. None or empty if all commits are published.
         published_only: True to read without the catalog's answer.
 
     Raises:
-        RequestError: The answer is impossible: commits without a latest version or above it, two commits of one
+        RequestError: The answer is impossible: it has commits without a latest version or above it, two commits of one
             version, or a name that is not a staged commit of its version (frontier F4.4, F4.5).
     """
     if published_only and max_version is not None:
@@ -116,7 +116,7 @@ def catalog_answer(
     commits = tuple(sorted(map(_commit, ratified or ()), key=lambda commit: commit.version))
     if max_version is None:
         if commits:
-            raise _invalid("ratified: expected with max_version, the latest version that the catalog knows")
+            raise _invalid("ratified: it requires max_version, the latest version that the catalog knows")
         return None
     if type(max_version) is not int or max_version < 0:
         raise _invalid(f"max_version={max_version!r}: expected a version, 0 or more")
@@ -145,7 +145,7 @@ def _commit(commit: Ratified) -> RatifiedCommit:
 
 
 def _version(name: str) -> int:
-    """Return the version in the name of a staged commit. The name cannot lead to another directory."""
+    """Return the version in the name of a staged commit. The check of the name excludes paths to other directories."""
     found = _STAGED.fullmatch(name)
     if found is None:
         raise _invalid(f"ratified: got {name!r:.120}, expected the name of a staged commit such as {_EXAMPLE}")

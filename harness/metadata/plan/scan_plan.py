@@ -89,7 +89,7 @@ class Partition:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Counts:
-    """Counts from planning.
+    """Numbers of manifests and files that planning considered.
 
     Attributes:
         manifests: Number of manifests of data files.
@@ -156,7 +156,7 @@ class SkippedFiles:
 
     @staticmethod
     def from_table(files: pa.Table, partitions: tuple[Partition, ...]) -> SkippedFiles:
-        """Return the skipped files in a table of `SKIPPED`, with their partitions."""
+        """Return skipped files from a table of `SKIPPED` and the partitions to which it refers."""
         return SkippedFiles(to_numpy(files.column("decision")), lambda: (files, partitions))
 
     @property
@@ -195,7 +195,7 @@ class SkippedFiles:
 
 
 def no_skipped_files() -> SkippedFiles:
-    """Return the skipped files of a plan that skips none."""
+    """Return an empty `SkippedFiles`, for plans that skip no file."""
     return SkippedFiles(np.zeros(0, np.int8), lambda: (empty_table(SKIPPED), ()))
 
 
@@ -252,9 +252,10 @@ class ScanPlan:
         counts: Counts from planning.
         warnings: One sentence for each oddity of the files that does not affect rows.
         trusted: One phrase for each kind of recorded statistics that was trusted to skip manifests or files.
-        guarded: One phrase for each known fault of a writer that could affect `filter`, but loses no row.
-        enough: If set, any `enough` rows suffice, so an engine may leave files unread and return no more rows. None:
-            all rows are needed.
+        guarded: One phrase for each known writer fault that could affect `filter`. harness guards against these faults,
+            so no row is lost.
+        enough: The number of rows that the caller needs, whichever rows they are. An engine may stop there and leave
+            files unread. None if all rows are needed.
     """
 
     table: str
@@ -341,7 +342,7 @@ class ScanPlan:
         return f"ScanPlan({redact(self.table)!r}, format={self.format!r}, {name}={self.snapshot}, {counts})"
 
     def _repr_html_(self) -> str:
-        """Return the picture of partitions or files and the text of `explain`, for notebooks."""
+        """Return the picture and the text of `explain` as HTML, for notebooks."""
         from harness.metadata.plan import explain as plan_report
 
         return plan_report.as_html(self)
@@ -349,8 +350,8 @@ class ScanPlan:
     def explain(self, *, width: int | None = None, in_ascii: bool = False) -> str:
         """Return the plan as text: files read and skipped with the reasons, deletes, rows, and bytes.
 
-        Bars show the rows read, deleted, and skipped: a bar per partition, or per file of an unpartitioned table. If
-        there are many, only the largest have bars of their own.
+        Bars show the rows read, deleted, and skipped: one bar per partition, or per file if the table is unpartitioned.
+        If there are many, only the largest have bars of their own.
 
         Args:
             width: Maximum width of tables and bars in cells; None for no maximum.
@@ -376,7 +377,7 @@ def without_deletes(plan: P) -> P:
 
 
 def files_without_deletes(files: pa.Table) -> pa.Table:
-    """Return the same files as `FILES`, in delete set 0 and without deleted positions."""
+    """Return rows of `FILES` without deletes: all files in delete set 0, and without deleted positions."""
     count = files.num_rows
     columns = {"delete_set": from_numpy(np.zeros(count, np.int32)), "positions": pa.nulls(count, pa.int32())}
     for name, values in columns.items():

@@ -34,7 +34,7 @@ class Statement(enum.Enum):
 
 
 class Trust(enum.Enum):
-    """Levels of trust: whether a statement may skip a manifest or file."""
+    """Levels of trust in a statement, which decide whether it may skip a manifest or file."""
 
     YES = "yes"
     ROUNDED_UP = "yes, with the upper bound rounded up in case it was truncated"
@@ -44,12 +44,12 @@ class Trust(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """One line of the policy.
+    """One line of the trust policy.
 
     Attributes:
-        statement: The statement.
-        trust: How far it is trusted.
-        reason: Why.
+        statement: The kind of statement.
+        trust: The level of trust in it.
+        reason: The reason for this level.
         types: The types that the line covers; empty for all types that no earlier line names.
     """
 
@@ -92,9 +92,9 @@ class WriterFault:
 
     Attributes:
         writer: The writer.
-        statement: The statement that can be wrong.
+        statement: The kind of statement that can be wrong.
         types: The types that are affected; empty for all.
-        wrong: The fault.
+        wrong: A description of the fault.
         until: The first correct release as (major, minor); None if releases cannot be distinguished.
         format: The format of the tables.
         guard: Why no row is lost, or what users can do.
@@ -189,10 +189,10 @@ def trust_in(statement: Statement, type_: Type) -> Trust:
 
 
 def is_trusted_writer(statement: Statement, type_: Type, summary: Mapping[str, str] | None) -> bool:
-    """Return whether a snapshot's summary names a writer that is right about a statement on a type.
+    """Return whether a snapshot's summary names a writer whose statements of a kind are correct for a type.
 
     Args:
-        statement: The statement.
+        statement: The kind of statement.
         type_: The type.
         summary: The summary of the snapshot; None if there is none.
     """
@@ -208,13 +208,14 @@ def is_trusted_writer(statement: Statement, type_: Type, summary: Mapping[str, s
 
 
 def guarded_faults(format: str, statement: Statement, fields: Iterable[Field]) -> tuple[str, ...]:
-    """Return the known faults that can affect a filter on some columns but lose no row.
+    """Return the known faults that can affect a filter on some columns, but against which harness guards.
 
-    Faults that affect all types are guarded against in every filter, so they are left out.
+    No row is lost because of these faults. Faults that affect all types are guarded against in every filter, so they
+    are left out.
 
     Args:
         format: The format of the table.
-        statement: The statement that the filter uses.
+        statement: The kind of statement that the filter uses.
         fields: The columns of the filter.
 
     Returns:

@@ -48,7 +48,10 @@ _VERSIONS = schema_of(
 
 
 def table(opened: DeltaTable, snapshot: DeltaSnapshot, kind: str) -> MetadataTable:
-    """Return the metadata table called `kind`: of the version for files and partitions, else of the table."""
+    """Return the metadata table called `kind`.
+
+    `files` and `partitions` describe the version. All other metadata tables describe the whole table.
+    """
     type_ = tuple_struct(snapshot.columns.partition_columns)
     if kind == "files":
         schema = schema_of(
@@ -116,7 +119,7 @@ def _partitions(snapshot: DeltaSnapshot, schema: pa.Schema, partition: StructTyp
 def _commit_value(value: object, type_: pa.DataType) -> object:
     """Return a value of a commit, or None if it has the wrong type.
 
-    Values in a mapping that are not texts, as writers other than Spark record them, become JSON.
+    Writers other than Spark record mappings with values that are not texts. Such values are converted to JSON.
     """
     if type_ == TEXTS and isinstance(value, Mapping):
         return [

@@ -1,4 +1,4 @@
-"""The history of a table: what each snapshot or version added and removed, as recorded by its writer; also drawn."""
+"""The history of a table: the changes of each snapshot or version, as recorded by its writer, also as a picture."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def history(table: Any) -> list[dict[str, Any]]:
 
     Returns:
         One dict per snapshot or version: id, timestamp_ms, operation, writer, `COUNTS`, and schema_changes, which are
-            phrases about changes of top-level columns since the entry before. Unknown values are None. Entries of
+            phrases about changes of top-level columns since the previous entry. Unknown values are None. Entries of
             Iceberg tables also have refs, the branches and tags that point to the snapshot.
 
     Raises:
@@ -54,7 +54,7 @@ def history(table: Any) -> list[dict[str, Any]]:
 def newest(table: Any) -> dict[str, Any] | None:
     """Return the first entry of `history`, or None if the table has no snapshot.
 
-    Its counts are determined without earlier commits, so more of them may be unknown.
+    Earlier commits are not read, so more of its counts may be unknown.
     """
     if table.format == "delta":
         return _version(table, table.commits, table.latest.id, {}, {})
@@ -81,7 +81,7 @@ def _columns(table: IcebergTable, snapshot: IcebergSnapshot) -> _ColumnTypes:
 
 
 def _changes(old: _ColumnTypes, new: _ColumnTypes) -> list[str]:
-    """Return a phrase for each change of columns, or nothing if the columns before or after are unknown."""
+    """Return a phrase for each changed column. The result is empty if the old or the new columns are unknown."""
     if not old or not new or old == new:
         return []
     kept = [(old[key], new[key]) for key in new if key in old]
@@ -111,9 +111,9 @@ def _counts(snapshot: IcebergSnapshot, parent: IcebergSnapshot | None) -> Iterat
 def _added_and_removed(
     kind: str, snapshot: IcebergSnapshot, parent: IcebergSnapshot | None
 ) -> tuple[int | None, int | None]:
-    """Return how many things were added and removed, by the summary of a snapshot.
+    """Return how many items of a kind were added and removed, according to the summary of a snapshot.
 
-    Writers may leave out counts that are 0, and record totals.
+    Writers may leave out counts that are 0. The totals of the snapshot and its parent then supply them.
     """
     summary, operation = snapshot.summary, snapshot.operation
     added = _number(summary.get(f"added-{kind}"))
@@ -141,7 +141,7 @@ def _version(
 ) -> dict[str, object]:
     """Return the entry of a version.
 
-    `live` and `columns` describe the version before, and are updated to this version.
+    `live` and `columns` describe the previous version, and are updated to this version.
     """
     file = table.log.commits.get(version)
     actions = None if file is None else reader.read_actions(file)
@@ -162,7 +162,7 @@ def _version(
 
 
 def _declared_columns(actions: ParsedActions) -> _ColumnTypes:
-    """Return the columns that a commit declares; nothing if it does not change them or they cannot be parsed."""
+    """Return the columns that a commit declares. The result is empty if it declares none or they cannot be parsed."""
     try:
         fields = [field for metadata in actions.metadata for field in json.loads(metadata.schema_string)["fields"]]
         names = [(f["metadata"].get("delta.columnMapping.physicalName", f["name"]), f["name"]) for f in fields]
@@ -196,7 +196,7 @@ def _commit_counts(actions: ParsedActions, live: _Sizes, metrics: object) -> Ite
 
 
 def _sizes(action: Body) -> tuple[int | None, int | None]:
-    """Return the number of rows that are not deleted, and the bytes, of an added or removed file."""
+    """Return the number of live rows and the number of bytes in an added or removed file; None if unknown."""
     try:
         rows = json.loads(action.get("stats") or "{}").get("numRecords")
     # the log is not validated, so statistics may be anything
@@ -222,8 +222,8 @@ MOST_BARS = 30
 def draw_history(entries: Sequence[Mapping[str, Any]], most: int) -> Drawing:
     """Return a picture of a history by rows added and removed.
 
-    If no entry has row counts, files are counted instead. If there are more than `most` entries, the oldest share one
-    bar.
+    If no entry has row counts, files are counted instead. If there are more than `most` entries, the oldest entries
+    share one bar.
     """
     unit = "rows" if any(entry["rows_added"] is not None for entry in entries) else "files"
     newest = entries if len(entries) <= most else entries[: most - 1]
@@ -260,7 +260,7 @@ def _time(entry: Mapping[str, Any]) -> str:
 
 
 class History(Listing):
-    """The history of a table, newest entry first, see `history`. In notebooks it shows a table and a picture."""
+    """The history of a table, newest entry first (see `history`). Notebooks show it as a table and a picture."""
 
     def _repr_html_(self) -> str:
         return as_html(draw_history(self, MOST_BARS)) + super()._repr_html_()

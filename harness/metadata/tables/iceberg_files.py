@@ -69,13 +69,13 @@ _METRIC_BOUNDS = {"lower_bound": "lower_bounds", "upper_bound": "upper_bounds"}
 
 
 def metrics_field(schema: Schema) -> pa.Field:
-    """Return the field `readable_metrics`: a struct with a struct of metrics for each column without nested columns."""
+    """Return the field `readable_metrics`: a struct with a struct of metrics for each leaf column."""
     parts = [pa.field(name, _metrics(field.type)) for name, field in _leaves(schema)]
     return pa.field(METRICS, pa.struct(parts) if parts else pa.null())
 
 
 def metrics_of(files: pa.Table, schema: Schema) -> pa.Array:
-    """Return the column `readable_metrics` for files whose statistics are present as maps by field id."""
+    """Return the column `readable_metrics` of files whose statistics are maps by field id."""
     field = metrics_field(schema)
     if not schema.fields or not len(files):
         return pa.nulls(len(files), field.type)
@@ -121,9 +121,9 @@ def _metrics(type_: Type) -> pa.DataType:
 
 
 def _leaves(schema: Schema) -> Sequence[tuple[str, Field]]:
-    """Return the columns without nested columns, by dotted path.
+    """Return the leaf columns, which have no nested columns, by dotted path.
 
-    Repeated names, which DuckDB refuses, get the field id.
+    If a name is repeated, which DuckDB refuses, the field id is appended.
     """
     found = [(".".join(path), field) for path, field in schema.walk() if not children(field.type)]
     counts = Counter(name.casefold() for name, _ in found)
@@ -352,9 +352,9 @@ class ManifestTables:
         return files.append_column(field, metrics)
 
     def _fields(self, *, deletes: bool) -> tuple[int, ...]:
-        """Return the ids of all columns that ever existed, except those with nested columns.
+        """Return the ids of all leaf columns that ever existed.
 
-        `deletes` adds position deletes.
+        With `deletes`, also return the ids of the columns in position delete files.
         """
         fields = (field for schema in self._schemas for _, field in schema.walk())
         own = {field.id for field in fields if not children(field.type)}
@@ -392,7 +392,7 @@ def _deleted_positions(entry: ManifestEntry, source: IcebergTable) -> list[tuple
 
 
 def _map_column(keys: Sequence[int], names: Sequence[str], table: pa.Table, type_: pa.DataType) -> pa.Array:
-    """Return maps from keys to the columns with the given names; null without columns."""
+    """Return a map per row, with the given keys and the values of the named columns; null if no column is named."""
     columns = [_flat(table.column(name)) for name in names]
     return map_of(keys, columns, type_) if columns else pa.nulls(len(table), type_)
 
@@ -404,7 +404,7 @@ def _flat(column: pa.ChunkedArray) -> pa.Array:
 def _sums(
     numbers: npt.NDArray[np.int64], values: npt.NDArray[np.int64], chosen: Mask, size: int
 ) -> npt.NDArray[np.int64]:
-    """Return the sum of the values of the chosen files for each partition."""
+    """Return one sum per partition: the total of `values` over the chosen files."""
     sums = np.zeros(size, np.int64)
     np.add.at(sums, numbers[chosen], values[chosen])
     return sums

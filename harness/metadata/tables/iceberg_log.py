@@ -36,7 +36,7 @@ def _snapshots(metadata: TableMetadata, _: str) -> _LogRows:
 
 
 def _history(metadata: TableMetadata, _: str) -> _LogRows:
-    """Yield each snapshot that was ever current, with the time at which it became current."""
+    """Yield each snapshot that was once the current one, with the time at which it became current."""
     ancestors: set[int] = set()  # the current snapshot and its known ancestors
     current = metadata.current_snapshot_id
     while current is not None and current not in ancestors:
@@ -54,7 +54,10 @@ def _refs(metadata: TableMetadata, _: str) -> _LogRows:
 
 
 def _metadata_log(metadata: TableMetadata, current: str) -> _LogRows:
-    """Yield the metadata files, the current one last, with id, schema, and sequence number of their snapshots."""
+    """Yield the metadata files, the current one last, with facts about the snapshot that was current in each.
+
+    The facts are id, schema id, and sequence number.
+    """
     entries = [(entry.timestamp_ms, entry.file) for entry in metadata.metadata_log]
     for time, file in [*entries, (metadata.last_updated_ms, current)]:
         ids = [entry.snapshot_id for entry in metadata.snapshot_log if time is not None and entry.timestamp_ms <= time]
@@ -100,7 +103,7 @@ def manifests(
 ) -> pa.Table:
     """Return the manifests of each snapshot, by snapshot id. Unknown counts are null.
 
-    Counts of delete files in a data manifest are 0, and the reverse.
+    A data manifest has counts of 0 for delete files, and a delete manifest has counts of 0 for data files.
     """
     types = {spec.id: list(partition_types(spec, schemas).values()) for spec in metadata.specs.values()}
     rows, none = [], (0, 0, 0)

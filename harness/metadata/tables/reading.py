@@ -104,7 +104,7 @@ class MetadataTable:
 
 
 def texts_of(relation: duckdb.DuckDBPyRelation) -> tuple[list[Column], list[tuple[str | None, ...]]]:
-    """Return the columns of a relation, and its rows as text."""
+    """Return the column names of a relation, and its rows with all values as text."""
     columns = list(map(column_of, relation.columns, relation.types))
     return columns, relation.project("CAST(COLUMNS(*) AS VARCHAR)").fetchall()
 
@@ -230,9 +230,9 @@ def tuple_struct(fields: Sequence[Field]) -> StructType | None:
 
 
 def partition_column(type_: StructType | None) -> dict[str, pa.DataType]:
-    """Return the name and type of the column of partition tuples, or nothing for None.
+    """Return the column of partition tuples as a mapping from its name to its type. The result is empty for None.
 
-    Fields that count units of time have the unit in their metadata.
+    Struct fields whose values count units of time have the unit in their metadata.
     """
     return {} if type_ is None else {"partition": pa.struct(_tuple_fields(type_))}
 
@@ -247,7 +247,7 @@ _UNIT = b"unit"
 
 
 def with_readable_units(rows: pa.Table) -> pa.Table:
-    """Return the rows with partition values that count months or hours as text: `2024-03` and `2024-03-01T05`."""
+    """Return the rows, with month and hour partition values as text: `2024-03` and `2024-03-01T05`."""
     columns = [
         _with_readable_units(column.combine_chunks(), field)
         for column, field in zip(rows.columns, rows.schema, strict=True)
@@ -272,7 +272,7 @@ def tuples_of(tuples: Sequence[Mapping[int, CellValue]], type_: StructType) -> p
 
 
 def map_of(keys: Sequence[int], columns: Sequence[pa.Array], type_: pa.DataType) -> pa.Array:
-    """Return maps from keys to the values of columns, row by row.
+    """Return one map per row, with one entry per column: the key of the column and its value in that row.
 
     A null value is left out of the map, and a map without entries is null.
 

@@ -1,4 +1,4 @@
-"""Anonymised log entries of a Delta table: replaced partition values, and no texts of people or writers."""
+"""Log entries of a Delta table with pseudonyms for partition values, and without texts that people or writers chose."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ _OPERATIONS = frozenset({"WRITE", "DELETE", "UPDATE", "MERGE", "OPTIMIZE", "CREA
 
 @dataclass(frozen=True, slots=True)
 class DeltaMasking:
-    """Anonymises the log of a slice.
+    """The replacement of values in the log of a slice.
 
     Attributes:
         metadata: The source's metadata.
@@ -57,7 +57,7 @@ class DeltaMasking:
     pseudonyms: Pseudonyms
 
     def mask(self, state: LogState) -> list[str]:
-        """Anonymise the state of the table, and return a sentence for each thing that was removed."""
+        """Replace values and remove texts in the state of the table. Return a sentence for each kind of removal."""
         assert state.metadata is not None
         state.metadata = self._metadata(state.metadata)
         state.transactions = {

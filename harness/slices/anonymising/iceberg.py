@@ -1,4 +1,4 @@
-"""Anonymised metadata of an Iceberg table: partition values, defaults, and texts that contain values of rows."""
+"""Metadata of an Iceberg table with pseudonyms for partition values and defaults, without texts that hold values."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ _PER_SECOND = {"ms": 10**3, "us": 10**6, "ns": 10**9}
 
 @dataclass(frozen=True, slots=True)
 class IcebergMasking:
-    """Anonymises the metadata of a table: partition values, defaults and texts.
+    """The replacement of values in a table's metadata: partition values, defaults, and texts.
 
     Attributes:
         metadata: The source's metadata.
@@ -60,10 +60,10 @@ class IcebergMasking:
     pseudonyms: Pseudonyms
 
     def entry(self, entry: ManifestEntry) -> ManifestEntry:
-        """Return a manifest entry with the partition of the new values. The file counts as no longer sorted.
+        """Return a manifest entry with the partition of the pseudonyms. The file is no longer marked as sorted.
 
         Raises:
-            UnsupportedError: Rows of one partition would be in several.
+            UnsupportedError: Rows of one partition would be in several partitions.
         """
         spec = self.metadata.specs[entry.file.spec_id]
         partition = {f.field_id: self._partition(f, entry.file.partition.get(f.field_id)) for f in spec.fields}
@@ -89,7 +89,7 @@ class IcebergMasking:
         return applied(self.pseudonyms.pseudonym(source, example))
 
     def document(self, source: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the table's metadata without texts of people or writers, and with anonymised defaults."""
+        """Return the table's metadata with pseudonyms for defaults, and without texts that people or writers chose."""
         document = {name: copy.deepcopy(value) for name, value in source.items() if name in _DOCUMENT}
         for schema in (*(document.get("schemas") or ()), *([document["schema"]] if "schema" in document else ())):
             self._fields(schema)
@@ -144,7 +144,7 @@ def _keeps_partitions(field: PartitionField, source: dt.Type) -> bool:
 
 
 def _example(field: PartitionField, source: dt.Type, value: dt.CellValue) -> dt.CellValue:
-    """Return a value of the column that belongs to a partition."""
+    """Return a column value that the transform maps to the given partition value."""
     match field.transform:
         case Year():
             days, hours = _first_day(1970 + value, 1), 0

@@ -94,7 +94,7 @@ class Pseudonyms:
                 )
 
     def _image(self, before: str, count: int, index: int) -> int:
-        """Return the image of one of `count` items under the permutation that `before` selects."""
+        """Return the item that replaces item `index` of `count` items, by the permutation that `before` selects."""
         return self._permutation(before, count)[index]
 
     def _shuffle(self, before: str, count: int) -> Sequence[int]:
@@ -110,9 +110,10 @@ class Pseudonyms:
         return -1 - self._natural(-1 - value) if value < 0 else self._natural(value)
 
     def _natural(self, value: int) -> int:
-        """Return a number with as many digits and within the same limits.
+        """Return the pseudonym of a number that is not negative.
 
-        Digits that the number shares with a limit, after the limit's other digits, stay.
+        It has as many digits, and is between the same limits of integer types. Leading digits that the number shares
+        with one of these limits stay.
         """
         if value == 0:
             return 0
@@ -192,7 +193,7 @@ class Pseudonyms:
         return result
 
     def _time(self, value: int, unit: str, before: str) -> int:
-        """Return the pseudonym of a time of day. Zeros stay, so that midnight is the same day in every type."""
+        """Return the pseudonym of a time of day. Zero parts stay zero, so that midnight stays midnight."""
         nanos = value * {"ms": 1_000_000, "us": 1000}.get(unit, 1)
         parts: list[int] = []
         for count in reversed(_CLOCK):
@@ -260,7 +261,7 @@ _OLD_CALENDARS = (b"org.apache.spark.legacyDateTime", OLD_INT96)
 
 
 def check_stored(field: dt.Field, stored: pa.Field, *, file: str) -> None:
-    """Raise an error if the pseudonyms of a column's stored values would differ from those of the table's values.
+    """Raise an error unless the values that a file stores for a column have the same pseudonyms as the table's values.
 
     Raises:
         UnsupportedError: The type has parts without pseudonyms, or the file stores another type.
@@ -291,7 +292,7 @@ def check_stored(field: dt.Field, stored: pa.Field, *, file: str) -> None:
 
 
 def check_calendar(metadata: Any, *, file: str) -> None:
-    """Raise UnsupportedError if a file uses the old calendar, because readers differ in the dates of its days."""
+    """Raise UnsupportedError if a file uses the old calendar, because readers convert its days to different dates."""
     if any(name in (metadata or {}) for name in _OLD_CALENDARS):
         raise UnsupportedError("Cannot anonymise: the file's dates are in the old calendar", file=file)
 
@@ -325,7 +326,7 @@ _STORED: tuple[tuple[Callable[[pa.DataType], bool], dt.Type], ...] = (
 
 
 def _stored_type(type_: pa.DataType) -> dt.Type | None:
-    """Return the type as which values of an Arrow type are replaced, or None if the type has no pseudonyms."""
+    """Return the table type whose pseudonyms apply to values of an Arrow type, or None if it has no pseudonyms."""
     if pa.types.is_decimal(type_):
         return dt.DecimalType(type_.precision, type_.scale)
     if pa.types.is_timestamp(type_):

@@ -1,4 +1,4 @@
-"""Actions of a slice in the JSON form of the log, made from the source's parsed actions, with the slice's paths."""
+"""Actions of a slice's log as JSON, made from the parsed actions of the source, with the slice's paths."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def protocol_json(protocol: Protocol) -> JsonObject:
 
 
 def is_managed(protocol: Protocol) -> bool:
-    """Return whether the protocol names a feature that `protocol_json` leaves out."""
+    """Return whether the protocol has a feature of a catalog, which `protocol_json` leaves out."""
     return bool(_CATALOG & {*(protocol.reader_features or ()), *(protocol.writer_features or ())})
 
 
@@ -100,7 +100,7 @@ def without_statistics(add: JsonObject) -> JsonObject:
 
 
 def remove_json(row: Mapping[str, Any], target: str, vector: JsonObject | None) -> JsonObject:
-    """Return the remove action of a file from its row of `REMOVES`."""
+    """Return the remove action of a file, given its row of `REMOVES`."""
     result: JsonObject = {"path": encoded_path(target), "dataChange": row["data_change"]}
     if row["partition_values"] is not None:
         result["partitionValues"] = dict(row["partition_values"])
@@ -154,7 +154,7 @@ def _with_physical_names(level: JsonObject, fields: tuple[Field, ...]) -> JsonOb
 
 
 def vector_target(file: str) -> str:
-    """Return the name in the slice of a deletion vector file, given its physical path."""
+    """Return the path in the slice of a deletion vector file, given its physical path in the source."""
     return f"deletion_vector_{vector_name(file)}.bin"
 
 
@@ -174,5 +174,5 @@ def copied_vector(vector: DeletionVectorDescriptor, file: str | None) -> JsonObj
 
 
 def vector_name(file: str) -> uuid.UUID:
-    """Return the id in the name of a deletion vector file, which is always the same for the same text."""
+    """Return the id in the name of a deletion vector file. The same text always has the same id."""
     return uuid.uuid5(uuid.NAMESPACE_URL, file)

@@ -1,8 +1,8 @@
-"""A slice of a Delta table: its files, and the log that turns them into a table.
+"""A slice of a Delta table: its files, and the log that makes a table of them.
 
-Versions keep their numbers. The oldest version, the root, is a commit with the whole state of the table and a
-checkpoint of the same, as in a log whose older part was cleaned up. Its files have `dataChange` false, so that a change
-feed of the slice begins after the root.
+Versions keep their numbers. The oldest version, the root, has a commit with the whole state of the table and a
+checkpoint of this state, as in a log whose older part was cleaned up. The root's files have `dataChange` false, so that
+a change feed of the slice begins after the root.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class DeltaContents:
     states: Mapping[int, State] = field(repr=False)
 
     def adds(self) -> Iterator[dict[str, Any]]:
-        """Yield the add actions of kept files, the root's first.
+        """Yield the add actions of the kept files. Actions of the root come first.
 
         A file with several deletion vectors is listed several times.
         """
@@ -74,7 +74,7 @@ class DeltaContents:
             yield from self.rows(table)
 
     def rows(self, table: pa.Table) -> Iterator[dict[str, Any]]:
-        """Yield the actions of a table whose files are kept, with the file's physical path as `physical`."""
+        """Yield the actions in a table that are about kept files, with the file's physical path as `physical`."""
         dropped = ["stats_row"] if "stats_row" in table.column_names else []
         located = table.append_column("physical", self.table.locator.physical(table.column("key")))
         for batch in located.drop_columns(dropped).to_batches(max_chunksize=10_000):
@@ -203,7 +203,7 @@ def _check_columns(metadata: Metadata, columns: tuple[Field, ...], contents: Del
 
 
 def narrow_metadata(metadata: Metadata, columns: tuple[Field, ...]) -> Metadata:
-    """Return the metadata with only these columns. Column names for statistics are removed from the properties."""
+    """Return the metadata with only these columns, and without the property that lists the columns with statistics."""
     kept = {f.name for f in columns}
     schema: dict[str, Any] = json.loads(metadata.schema_string)
     schema["fields"] = [f for f in schema["fields"] if f["name"] in kept]
@@ -261,7 +261,7 @@ class _DeltaSlice:
 
     Attributes:
         columns: The slice's columns. None: all columns.
-        rows: The rows that its data files keep. None: all rows.
+        rows: The rows to keep in data files. None: all rows.
         fetched: The fetched files, by target.
         settled: The rewritten data files, by physical path.
         vectors: Descriptors of rewritten deletion vectors, see `_write_vectors`. None: deletion vector files were
@@ -363,7 +363,7 @@ class _DeltaSlice:
             _set_time(path, self.contents.times_ms.get(version))
 
     def _actions(self, commit: Commit) -> Iterator[JsonObject]:
-        """Yield the actions of a commit after the root's."""
+        """Yield the actions of a commit after the root."""
         if commit.info is not None:
             yield {"commitInfo": dict(commit.info.values)}
         if commit.protocol is not None:
@@ -419,6 +419,6 @@ def _column_reference(column: str | None) -> tuple[str, None] | None:
 
 
 def _set_time(path: Path, time_ms: int | None) -> None:
-    """Set a file's modification time, to a commit's time or a data file's time in the log."""
+    """Set a file's modification time to the commit's time or to the time that the log records for the data file."""
     if time_ms is not None and 0 <= time_ms < 1 << 53:
         set_time(path, time_ms)

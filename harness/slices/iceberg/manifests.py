@@ -41,9 +41,10 @@ class IcebergContents:
     Attributes:
         source: The table, including partition specs that only its manifests define.
         selection: The snapshot and schema that are pulled. They become current in the slice.
-        snapshots: The snapshots, oldest first. The last one is the selected snapshot. Empty if the table has none.
-        lists: For each snapshot id, the manifests with an entry that the slice holds.
-        entries: For each manifest path, these entries.
+        snapshots: The snapshots, oldest first. The last one is the selected snapshot. Empty if the table has no
+            snapshots.
+        lists: For each snapshot id, the manifests with an entry that the slice keeps.
+        entries: For each manifest path, the entries that the slice keeps.
         plans: For each snapshot id, the filtered read.
     """
 
@@ -178,7 +179,7 @@ def check_columns(contents: IcebergContents, columns: tuple[dt.Field, ...]) -> N
 def narrow_document(
     source: Mapping[str, Any], columns: tuple[dt.Field, ...], contents: IcebergContents
 ) -> tuple[dict[str, object], list[str]]:
-    """Return the metadata document with only these columns, and a sentence for each other thing that is left out."""
+    """Return the metadata document with only these columns, and a sentence for each other part that is left out."""
     document = copy.deepcopy(dict(source))
     kept = {f.id for f in columns}
     ids = {f.id for _, f in dt.walk(columns)}
@@ -226,14 +227,14 @@ _MAPS = ("column_sizes", "value_counts", "null_value_counts", "nan_value_counts"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ManifestWriter:
-    """Writes manifests of the slice's contents into a folder that has another name for readers.
+    """Writes the manifests of a slice.
 
     Attributes:
         contents: The contents of the slice.
         written: The new values in each file's `data_file`, at least its path and size. Files that are not listed are
             left out.
-        folder: The folder in which the manifests are written.
-        recorded: The folder's name in the metadata.
+        folder: The folder in which the manifests are written. They are moved to `recorded` later.
+        recorded: The final folder, as the metadata names it.
         schema_json: The current schema.
         statistics: If False, manifests and lists have no bounds, and no counts except of rows and files.
     """
@@ -355,7 +356,7 @@ def _signed(number: int) -> int:
 
 
 def _writable_type(type_: dt.Type, values: Iterable[object]) -> dt.Type:
-    """Return the type or, if it is unknown, a type that can hold the values."""
+    """Return the type. If it is unknown, return a type that can hold the values."""
     if not isinstance(type_, dt.OpaqueType):
         return type_
     value = next((value for value in values if value is not None), None)
@@ -459,7 +460,7 @@ def _slice_snapshot(raw: Mapping[str, Any], manifest_list: str, *, is_root: bool
 def _snapshot_log(
     log: list[dict[str, Any]], ids: set[int], snapshots: tuple[IcebergSnapshot, ...]
 ) -> list[dict[str, object]]:
-    """Return the history of `main` since it was last at a snapshot that the slice lacks.
+    """Return the history of `main` after its last snapshot that the slice lacks.
 
     Reads by time then never return a wrong snapshot.
     """

@@ -1,4 +1,4 @@
-"""A slice of an Iceberg table: its files, and the metadata that turns them into a table."""
+"""A slice of an Iceberg table: its files, and the metadata that makes a table of them."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ class _IcebergSlice:
 
     Attributes:
         columns: The slice's columns. None: all columns.
-        rows: The rows that its data files keep. None: all rows.
+        rows: The rows to keep in data files. None: all rows.
         settled: The rewritten data files, by recorded path.
         targets: The new recorded paths of data files, by old recorded path.
     """
@@ -155,7 +155,7 @@ class _IcebergSlice:
         return written
 
     def _translate_positions(self, path: str, positions: BitMap64) -> BitMap64:
-        """Return the positions in the slice's file of rows of a data file."""
+        """Return the new positions of rows, given their positions in the source's data file."""
         return self.settled[path].translate_positions(positions) if path in self.settled else positions
 
     def _checked_path(self, path: RecordedPath) -> PhysicalPath:

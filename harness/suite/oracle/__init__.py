@@ -1,4 +1,4 @@
-"""The oracle: a reader of Iceberg and Delta tables in plain Python that checks the other readers.
+"""The oracle: a reader of Iceberg and Delta tables in plain Python that checks all readers.
 
 The oracle shares only the error classes with the rest of harness. It has no cache, skips no file, and reads row by row.
 It is slow, and simple enough to be reviewed against the specifications. The code cites the rule that each part

@@ -76,7 +76,7 @@ def _records(source: ByteReader, decompress: Callable[[bytes], bytes], sync: byt
         packed = source.take(size)
         try:
             block = ByteReader(decompress(packed))
-        except Exception as error:  # each codec's library has an error class of its own
+        except Exception as error:  # each codec's library has its own error class
             raise ValueError(f"a block cannot be decompressed: {error}") from error
         for _ in range(count):
             start = block.at

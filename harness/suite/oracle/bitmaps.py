@@ -58,17 +58,17 @@ def decode_portable(data: bytes, *, order: Literal["ascending", "any"]) -> set[i
 
     `order` says whether the upper halves must ascend (delta D7) or only be distinct (iceberg 4.20).
     """
-    source, found, seen = ByteReader(data), set[int](), [-1]
+    source, positions, keys = ByteReader(data), set[int](), [-1]
     for _ in range(source.number(8)):
         key = source.number(4)
         if key >= _KEY_LIMITS[order]:
             raise ValueError(f"key {key} is too large")
-        if key in seen or (order == "ascending" and key < seen[-1]):
+        if key in keys or (order == "ascending" and key < keys[-1]):
             raise ValueError(f"key {key} comes twice or out of order")
-        seen.append(key)
-        found |= _bitmap(source, key << 32)
+        keys.append(key)
+        positions |= _bitmap(source, key << 32)
     source.end()
-    return found
+    return positions
 
 
 def decode_native(data: bytes, order: str) -> set[int]:
@@ -76,13 +76,13 @@ def decode_native(data: bytes, order: str) -> set[int]:
 
     `order` is the byte order.
     """
-    source, found = ByteReader(data), set[int]()
+    source, positions = ByteReader(data), set[int]()
     for key in range(source.number(4, order, signed=True)):
         inner = ByteReader(source.take(source.number(4, order, signed=True)))
-        found |= _bitmap(inner, key << 32)
+        positions |= _bitmap(inner, key << 32)
         inner.end()
     source.end()
-    return found
+    return positions
 
 
 def _bitmap(source: ByteReader, base: int) -> set[int]:
@@ -98,7 +98,7 @@ def _bitmap(source: ByteReader, base: int) -> set[int]:
     check(sum(cardinality for _, cardinality in heads), MAX_POSITIONS, "positions")
     if not has_runs or count >= 4:
         source.take(4 * count)  # skip the offsets, which only seeking needs
-    found, last = set[int](), -1
+    values, last = set[int](), -1
     for place, (key, cardinality) in enumerate(heads):
         if key <= last:
             raise ValueError("its containers are out of order")
@@ -107,8 +107,8 @@ def _bitmap(source: ByteReader, base: int) -> set[int]:
         container = _container(source, base + key * _CHUNK, None if is_run else cardinality)
         if len(container) != cardinality:
             raise ValueError(f"a container holds {len(container)} values, declared {cardinality}")
-        found |= container
-    return found
+        values |= container
+    return values
 
 
 def _container(source: ByteReader, base: int, cardinality: int | None) -> set[int]:

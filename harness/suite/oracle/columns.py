@@ -278,12 +278,12 @@ def _with_ids_by_name(columns: Sequence[RawColumn], wanted: Sequence[Field]) -> 
 
     Parts of lists match by position.
     """
-    found = []
+    result = []
     for column in columns:
         field = next((f for f in wanted if f.name == column.name), None)
         below = () if field is None else children(field.type)
         if column.type in ("list", "map"):
             below = tuple(replace(f, name=part.name) for f, part in zip(below, column.parts, strict=False))
         parts = _with_ids_by_name(column.parts, below)
-        found.append(column if field is None else replace(column, id=field.id, parts=parts))
-    return tuple(found)
+        result.append(column if field is None else replace(column, id=field.id, parts=parts))
+    return tuple(result)

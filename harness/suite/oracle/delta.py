@@ -150,9 +150,9 @@ class DeltaRead:
     def times(self, versions: Iterable[int]) -> dict[int, int]:
         """Return times in milliseconds by version: in-commit timestamps, otherwise times of files (delta L33)."""
         first = self._in_commit_start()[0]
-        wanted = set(versions)
-        modified = self._file_times(first) if min(wanted, default=first) < first else {}
-        return {v: self._in_commit_time(v) if v >= first else modified[v] for v in wanted}
+        requested = set(versions)
+        modified = self._file_times(first) if min(requested, default=first) < first else {}
+        return {v: self._in_commit_time(v) if v >= first else modified[v] for v in requested}
 
     def _version_at(self, timestamp_ms: int) -> int:
         """Return the last version that existed at a time, inclusive (delta L34, L35)."""
@@ -187,12 +187,12 @@ class DeltaRead:
                 raise errors.InvalidTableError(message, cause="NoInCommitTimestamps", rule="frontier F4.7")
             return self.log.latest + 1, None
         keys = [f"delta.inCommitTimestampEnablement{name}" for name in ("Version", "Timestamp")]
-        found = [self.latest.configuration.get(key) for key in keys]
-        if found == [None, None]:
+        values = [self.latest.configuration.get(key) for key in keys]
+        if values == [None, None]:
             return 0, None
-        first, since_ms = (int(text) if text is not None and text.isdecimal() else -1 for text in found)
+        first, since_ms = (int(text) if text is not None and text.isdecimal() else -1 for text in values)
         if not 0 <= first <= self.log.latest or since_ms < 0:
-            message = f"In-commit timestamps are enabled at version and time {found}"
+            message = f"In-commit timestamps are enabled at version and time {values}"
             raise errors.InvalidTableError(message, cause="InvalidProperty", rule="delta L35")
         return first, since_ms
 

@@ -152,12 +152,12 @@ def _changed_files(
 
 def _by_path(table: DeltaRead, bodies: Iterable[Document]) -> dict[str, Document]:
     """Return actions by canonical path. Raise InvalidTableError if a commit adds or removes a file twice (delta C6)."""
-    found: dict[str, Document] = {}
+    by_path: dict[str, Document] = {}
     for body in bodies:
-        if found.setdefault(canonical_path(body["path"], table.root), body) is not body:
+        if by_path.setdefault(canonical_path(body["path"], table.root), body) is not body:
             message = "A commit adds or removes a file twice with different deletion vectors"
             raise errors.InvalidTableError(message, cause="LogCorrupt", file=body["path"], rule="delta C6")
-    return found
+    return by_path
 
 
 def _with_partition_values(table: DeltaRead, version: int, remove: Document) -> Document:

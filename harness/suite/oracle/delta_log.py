@@ -82,13 +82,13 @@ def _normalized(path: str) -> str:
 
 def _normalized_uri(uri: str) -> str:
     """Return the URI without `.` and `..` segments."""
-    kept: list[str] = []
+    segments: list[str] = []
     for segment in uri.split("/"):
         if segment == "..":
-            del kept[-1:]
+            del segments[-1:]
         elif segment != ".":
-            kept.append(segment)
-    return "/".join(kept)
+            segments.append(segment)
+    return "/".join(segments)
 
 
 Action: TypeAlias = tuple[str, dict[str, Any]]
@@ -131,10 +131,10 @@ def _parse_action(value: object, file: str) -> list[Action]:
     """Return the action of a line or row as a list, which is empty if the action is unknown."""
     if not isinstance(value, dict):
         raise _corrupt_log(f"got {value!r:.80}, expected an object", file, "delta L24")
-    known = [(name, body) for name, body in value.items() if name in _FIELDS and body is not None]
-    if len(known) > 1:
-        raise _corrupt_log(f"{len(known)} actions in one object", file, "delta L24")
-    for name, body in known:
+    actions = [(name, body) for name, body in value.items() if name in _FIELDS and body is not None]
+    if len(actions) > 1:
+        raise _corrupt_log(f"{len(actions)} actions in one object", file, "delta L24")
+    for name, body in actions:
         try:
             mapping(body)
             _check_fields(body, _FIELDS[name])
@@ -147,7 +147,7 @@ def _parse_action(value: object, file: str) -> list[Action]:
         texts += [t for key, _ in fields if key in _MAPS for t in (body.get(key) or {}).values() if t is not None]
         if not all(isinstance(text, str) for text in texts):
             raise _corrupt_log(f"a value of the {name} is not text", file, "delta L24")
-    return known
+    return actions
 
 
 def _check_fields(body: Any, fields: Mapping[str, type]) -> None:
@@ -253,11 +253,11 @@ class Log:
     def readable(self) -> list[int]:
         """Return the versions that can still be read, in ascending order (delta L29)."""
         starts = {0, *(base for base, _ in self.checkpoints)}
-        found: list[int] = []
+        versions: list[int] = []
         for version in (v for v, entry in sorted(self.commits.items()) if entry.size > 0):
-            if version in starts or (found and found[-1] == version - 1):
-                found.append(version)
-        return found
+            if version in starts or (versions and versions[-1] == version - 1):
+                versions.append(version)
+        return versions
 
     def load(self, version: int | None) -> ReplayedState:
         """Return the state of the table at a version. None means the latest version."""
@@ -334,26 +334,28 @@ class Log:
         """Return the actions of one file of a checkpoint."""
         if path.endswith(".json"):
             return _commit_actions(self.files.read(path), file=path)
-        wanted = [f"{name}.{field}" for name, fields in _COLUMNS.items() for field in fields]
+        column_names = [f"{name}.{field}" for name, fields in _COLUMNS.items() for field in fields]
         try:
             parquet = pq.ParquetFile(io.BytesIO(self.files.read(path)))
             others = [name for name in parquet.schema_arrow.names if name not in _COLUMNS]
-            rows = parquet.read(columns=wanted + others).to_pylist()
+            rows = parquet.read(columns=column_names + others).to_pylist()
         except (pa.ArrowException, OSError, ValueError) as error:
             raise _corrupt_log(f"the checkpoint is damaged: {error}", path, "delta L19") from error
         if len(rows) != parquet.metadata.num_rows or any(all(body is None for body in row.values()) for row in rows):
             raise _corrupt_log("a row of the checkpoint holds no action", path, "delta L17")
-        known = [{name: body for name, body in row.items() if name in _COLUMNS and body is not None} for row in rows]
-        if any(len(row) > 1 for row in known):
+        actions_by_row = [
+            {name: body for name, body in row.items() if name in _COLUMNS and body is not None} for row in rows
+        ]
+        if any(len(row) > 1 for row in actions_by_row):
             raise _corrupt_log("a row of the checkpoint holds several actions", path, "delta L17")
-        for body in (body for row in known for body in row.values()):
+        for body in (body for row in actions_by_row for body in row.values()):
             for key in _MAPS:  # pyarrow returns maps as pairs
                 if body.get(key) is not None:
                     body[key] = dict(body[key])
             vector = body.get("deletionVector")
             if vector is not None and all(value is None for value in vector.values()):
                 body["deletionVector"] = None  # some writers of Parquet store a null struct in this way
-        return [action for row in known for action in _parse_action(row, path)]
+        return [action for row in actions_by_row for action in _parse_action(row, path)]
 
     def _check_counts(self, actions: list[Action], top: str, version: int, *, is_v2: bool) -> None:
         """Compare the checkpoint with a valid `_last_checkpoint` that describes it (delta L6 to L10)."""
@@ -396,9 +398,9 @@ def _multi_part_checkpoints(names: list[str]) -> Iterator[tuple[int, tuple[str, 
     matches = [match for name in names if (match := _PART.fullmatch(name))]
     for version, count in sorted({(match[1], match[3]) for match in matches}):
         parts = {int(match[2]): match[0] for match in matches if (match[1], match[3]) == (version, count)}
-        wanted = range(1, int(count) + 1)
-        if wanted and all(number in parts for number in wanted):
-            yield int(version), tuple(parts[number] for number in wanted)
+        numbers = range(1, int(count) + 1)
+        if numbers and all(number in parts for number in numbers):
+            yield int(version), tuple(parts[number] for number in numbers)
 
 
 @dataclass
@@ -422,7 +424,7 @@ class ReplayedState:
 
 def apply_actions(state: ReplayedState, actions: list[Action], root: str, file: str) -> None:
     """Apply the actions of one file of the log to a state. Their order does not matter (delta L26, R1 to R6)."""
-    seen: dict[tuple[str, str], str] = {}
+    kinds: dict[tuple[str, str], str] = {}
     for kind in ("protocol", "metaData"):
         if sum(name == kind for name, _ in actions) > 1:
             raise log_error(f"a file has two {kind} actions", file, "delta L25")
@@ -431,9 +433,9 @@ def apply_actions(state: ReplayedState, actions: list[Action], root: str, file: 
     for kind, body in actions:
         if kind in ("add", "remove"):
             key = (canonical_path(body["path"], root), vector_id(body.get("deletionVector")))
-            if key in seen and "add" in (kind, seen[key]):
+            if key in kinds and "add" in (kind, kinds[key]):
                 raise log_error(f"a commit adds {key[0]} twice, or adds and removes it", file, "delta L25")
-            seen[key] = kind
+            kinds[key] = kind
             state.adds.pop(key, None)
             if kind == "add":
                 state.adds[key] = body

@@ -128,8 +128,8 @@ def _check_redirect(properties: Mapping[str, Any], table: str) -> None:
         if state == "REDIRECT-READY" and not is_copy:
             message = f"Cannot read a redirected table: {properties[name]}"
             raise UnsupportedError(message, cause="UnsupportedFeature", rule="frontier F5.3")
-        known = ("REDIRECT-READY", "ENABLE-REDIRECT-IN-PROGRESS", "DROP-REDIRECT-IN-PROGRESS", "NO-REDIRECT")
-        if state not in known:
+        states = ("REDIRECT-READY", "ENABLE-REDIRECT-IN-PROGRESS", "DROP-REDIRECT-IN-PROGRESS", "NO-REDIRECT")
+        if state not in states:
             message = f"Property {name} is {properties[name]!r}"
             raise InvalidTableError(message, cause="InvalidProperty", rule="frontier F5.3")
 
@@ -249,12 +249,12 @@ def _partition_columns(fields: tuple[Field, ...], names: list[str]) -> tuple[Fie
     """Return the fields of the partition columns (delta V7, V8)."""
     any_case = {f.name.lower(): f for f in fields}
     by_name = {f.name: f for f in fields}
-    found = [by_name.get(name) or any_case.get(name.lower()) for name in names]
-    columns = tuple(f for f in found if f is not None)
+    matches = [by_name.get(name) or any_case.get(name.lower()) for name in names]
+    columns = tuple(f for f in matches if f is not None)
     nested = any(
         (f.type == dt.VARIANT or isinstance(f.type, dt.StructType | dt.ListType | dt.MapType)) for f in columns
     )
-    if None in found or nested or len({f.id for f in columns}) < len(names):
+    if None in matches or nested or len({f.id for f in columns}) < len(names):
         raise InvalidTableError(f"Invalid partition columns {names}", cause="SchemaError", rule="delta V8")
     return columns
 

@@ -192,17 +192,17 @@ def _parquet_rows(file: pq.ParquetFile) -> Iterator[Row]:
 
     Raise ValueError if the footer counts another number: pyarrow 26 yields no row if the columns are empty.
     """
-    recorded, found = file.metadata.num_rows, 0
+    recorded, count = file.metadata.num_rows, 0
     if len(file.schema_arrow):
         for batch in file.iter_batches(batch_size=_BATCH_ROWS, use_threads=False):
-            found += batch.num_rows
+            count += batch.num_rows
             yield from _rows([batch])
     else:
         yield from repeat((), recorded)
-        found = sum(file.metadata.row_group(i).num_rows for i in range(file.metadata.num_row_groups))
-    if found != recorded:
+        count = sum(file.metadata.row_group(i).num_rows for i in range(file.metadata.num_row_groups))
+    if count != recorded:
         where = "columns" if len(file.schema_arrow) else "row groups"
-        raise ValueError(f"its footer counts {recorded} rows, its {where} {found}")
+        raise ValueError(f"its footer counts {recorded} rows, its {where} {count}")
 
 
 def _parquet_column(field: pa.Field, leaves: Iterator[object]) -> RawColumn:

@@ -70,23 +70,23 @@ def path_map(metadata: MetadataValues, files: Files, prefixes: Mapping[str, str]
     if "write.metadata.path" in metadata.properties:
         recorded.append(local_path(metadata.properties["write.metadata.path"]).rstrip("/"))
     recorded.append(f"{location}/metadata")
-    found = list(prefixes.items())
+    mappings = list(prefixes.items())
     if not location or opened in recorded:
-        return PathPrefixes(tuple(found), files)
+        return PathPrefixes(tuple(mappings), files)
     below = [directory[len(location) :] for directory in recorded if directory.startswith(location + "/")]
     if lists and not (recorded[0].startswith(location + "/") and opened.endswith(below[0])):
         name = lists[0].rsplit("/", 1)[-1]
         if files.has_file(join(opened, name)):
-            found.append((recorded[0], opened))
+            mappings.append((recorded[0], opened))
     root = next((opened[: -len(end)] for end in below if opened.endswith(end)), None)
-    return PathPrefixes((*found, *([] if root is None else [(location, root or "/")])), files)
+    return PathPrefixes((*mappings, *([] if root is None else [(location, root or "/")])), files)
 
 
 def _hinted_file(directory: str, hint: str, files: Files) -> str:
     """Return the file of the hinted version or of a later one, or the file that the hint names (iceberg 1.3, 1.6)."""
     number = re.fullmatch(r"v?([0-9]{1,18})", hint)
-    found = None if number is None else _version_file(directory, int(number[1]), files)
-    if number is None or found is None:
+    file = None if number is None else _version_file(directory, int(number[1]), files)
+    if number is None or file is None:
         stems = [hint, *(hint + suffix for suffix in _SUFFIXES)] if not {"/", "\\"} & set(hint) else []
         named = [join(directory, stem) for stem in stems if re.fullmatch(f".+?{_SUFFIX}", stem)]
         for path in named:
@@ -97,8 +97,8 @@ def _hinted_file(directory: str, hint: str, files: Files) -> str:
         )
     version = int(number[1])
     while (later := _version_file(directory, version + 1, files)) is not None:
-        found, version = later, version + 1
-    return found
+        file, version = later, version + 1
+    return file
 
 
 def _version_file(directory: str, version: int, files: Files) -> str | None:

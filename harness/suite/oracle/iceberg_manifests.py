@@ -213,7 +213,7 @@ class _ManifestReader:
         return running
 
     def _spec(self) -> Spec:
-        """Return the table's partition spec, otherwise the one in the manifest's header (iceberg 1.27, 2.22)."""
+        """Return the table's partition spec, otherwise the spec in the manifest's header (iceberg 1.27, 2.22)."""
         written, spec_id = self.header.get("partition-spec-id", ""), self.manifest.spec_id
         if spec_id is None:
             spec_id = int(written) if written.isdecimal() else 0

@@ -123,8 +123,8 @@ def read_metadata(data: bytes, *, file: str) -> MetadataValues:
 def select_snapshot(metadata: MetadataValues, request: Request) -> tuple[ListedSnapshot | None, MetadataValues]:
     """Return the requested snapshot, None for no rows, and the metadata with the schema of the read as the current one.
 
-    Its definition of a field id takes precedence over newer ones: replacing a table can reuse the ids of old columns
-    for columns of any type, while old snapshots remain readable (iceberg 1.32 to 1.37).
+    The read's definition of a field id takes precedence over newer ones: replacing a table can reuse the ids of old
+    columns for columns of any type, while old snapshots remain readable (iceberg 1.32 to 1.37).
     """
     snapshot_id, timestamp_ms, ref = request.snapshot_id, request.timestamp_ms, request.ref
     if sum(selector is not None for selector in (snapshot_id, timestamp_ms, ref)) > 1:
@@ -204,37 +204,39 @@ def spec_fields(fields: list[Any]) -> tuple[SpecField, ...]:
         ids = list(range(1000, 1000 + len(fields)))
     if None in ids or len(set(ids)) < len(ids):
         raise errors.InvalidTableError(f"Invalid partition spec: field ids {ids}", rule="iceberg 1.19")
-    found = []
+    result = []
     for item, id_ in zip(fields, ids, strict=True):
         sources = optional_value(item, "source-ids", list) or [required_value(item, "source-id", int)]
         text = required_value(item, "transform", str)
         name = text.strip().lower()
-        known = r"identity|year|month|day|hour|void|(?:bucket|truncate)\s*\[\s*0*[1-9][0-9]*\s*\]"
-        is_known = re.fullmatch(known, name) and len(sources) == 1
+        known_transforms = r"identity|year|month|day|hour|void|(?:bucket|truncate)\s*\[\s*0*[1-9][0-9]*\s*\]"
+        is_known = re.fullmatch(known_transforms, name) and len(sources) == 1
         source = sources[0] if len(sources) == 1 else None
         transform = name.replace(" ", "") if is_known else f"unknown {text}"
-        found.append(SpecField(id=id_ or 0, name=required_value(item, "name", str), source=source, transform=transform))
-    return tuple(found)
+        result.append(
+            SpecField(id=id_ or 0, name=required_value(item, "name", str), source=source, transform=transform)
+        )
+    return tuple(result)
 
 
 def _snapshots(document: Document) -> dict[int, ListedSnapshot]:
     has_keys = bool(optional_value(document, "encryption-keys", list))
-    found: dict[int, ListedSnapshot] = {}
+    snapshots: dict[int, ListedSnapshot] = {}
     for item in optional_value(document, "snapshots", list) or ():
         id_ = required_value(item, "snapshot-id", int)
         manifest_list = optional_value(item, "manifest-list", str)
         inline = optional_value(item, "manifests", list)
-        if (manifest_list is None and inline is None) or id_ in found:
+        if (manifest_list is None and inline is None) or id_ in snapshots:
             message = f"Snapshot {id_} has no manifests or occurs twice"
             raise errors.InvalidTableError(message, rule="iceberg 1.26")
-        found[id_] = ListedSnapshot(
+        snapshots[id_] = ListedSnapshot(
             id=id_,
             manifest_list=manifest_list,
             manifests=tuple(inline or ()),
             schema_id=optional_value(item, "schema-id", int),
             is_encrypted=has_keys or item.get("key-id") is not None,
         )
-    return found
+    return snapshots
 
 
 def _refs(document: Document, current: ListedSnapshot | None) -> dict[str, tuple[int, bool]]:
@@ -268,12 +270,12 @@ _GEO = re.compile(
 def schema_of(document: Document) -> Schema:
     """Parse a schema. Its id is 0 if it has none (iceberg 1.18, 1.23)."""
     schema = Schema(id=optional_value(document, "schema-id", int) or 0, fields=_fields(document))
-    seen: set[int] = set()
+    ids: set[int] = set()
     for path, field in walk(schema.fields):
-        if field.id in seen or field.id > _MAX_ID:
+        if field.id in ids or field.id > _MAX_ID:
             message = f"Invalid schema: field id {field.id} is repeated or reserved"
             raise errors.InvalidTableError(message, field=path, rule="iceberg 1.23")
-        seen.add(field.id)
+        ids.add(field.id)
     return schema
 
 
@@ -317,11 +319,11 @@ def _primitive_type(name: str) -> dt.ColumnType:
         return _PLAIN[name.lower()]
     if _GEO.fullmatch(name):
         return dt.GeoType(name)
-    found = re.fullmatch(r"(?:decimal\s*\(\s*(\d+)\s*,\s*(\d+)\s*\)|fixed\s*\[\s*(\d+)\s*\])", name, re.IGNORECASE)
-    if found is not None and found[3] is not None and int(found[3]) > 0:
-        return dt.FixedType(int(found[3]))
-    if found is not None and found[1] is not None and 1 <= int(found[1]) <= 38 and int(found[2]) <= int(found[1]):
-        return dt.DecimalType(int(found[1]), int(found[2]))
+    match = re.fullmatch(r"(?:decimal\s*\(\s*(\d+)\s*,\s*(\d+)\s*\)|fixed\s*\[\s*(\d+)\s*\])", name, re.IGNORECASE)
+    if match is not None and match[3] is not None and int(match[3]) > 0:
+        return dt.FixedType(int(match[3]))
+    if match is not None and match[1] is not None and 1 <= int(match[1]) <= 38 and int(match[2]) <= int(match[1]):
+        return dt.DecimalType(int(match[1]), int(match[2]))
     return dt.OpaqueType(name)
 
 
@@ -390,10 +392,10 @@ def value_type(part: SpecField, metadata: MetadataValues) -> dt.ColumnType:
 
 def partition_fields(metadata: MetadataValues) -> tuple[Field, ...]:
     """Return the fields of `_partition`: those of all specs in ascending order of their ids (iceberg 5.17)."""
-    found: dict[int, Field] = {}
+    fields_by_id: dict[int, Field] = {}
     for part in (f for spec in metadata.specs.values() for f in spec.fields):
         if part.transform.startswith("unknown "):
             message = f"Cannot show _partition: transform {part.transform} of {part.name!r}"
             raise errors.UnsupportedError(message, cause="UnsupportedType", rule="iceberg 5.17")
-        found.setdefault(part.id, Field(id=part.id, name=part.name, type=value_type(part, metadata)))
-    return tuple(found[id_] for id_ in sorted(found))
+        fields_by_id.setdefault(part.id, Field(id=part.id, name=part.name, type=value_type(part, metadata)))
+    return tuple(fields_by_id[id_] for id_ in sorted(fields_by_id))

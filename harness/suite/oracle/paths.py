@@ -87,12 +87,12 @@ class Files:
 
     def entries(self, directory: str) -> list[Entry]:
         """Return the entries of a directory, sorted by name. The list is empty if there is no directory."""
-        found = []
+        entries = []
         for item in os.scandir(local_path(directory)) if self.is_directory(directory) else ():
             is_file = item.is_file()
             status = item.stat(follow_symlinks=is_file)
-            found.append(Entry(item.name, status.st_size if is_file else -1, status.st_mtime_ns // 1_000_000))
-        return sorted(found, key=lambda entry: entry.name)
+            entries.append(Entry(item.name, status.st_size if is_file else -1, status.st_mtime_ns // 1_000_000))
+        return sorted(entries, key=lambda entry: entry.name)
 
     def opens(self, path: str) -> bool:
         """Return whether paths of this scheme can be opened."""

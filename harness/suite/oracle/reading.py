@@ -113,12 +113,12 @@ def _live_rows(
     for delete in file.equality:
         if id(delete) not in keys:
             keys[id(delete)] = _keys_of(scan, delete)
-    wanted = [f for f in columns if f.id not in _METADATA_IDS] + [root for d in file.equality for root in d.keys]
-    file_columns = FileColumns.from_file(scan, file, stored, wanted)
+    requested = [f for f in columns if f.id not in _METADATA_IDS] + [root for d in file.equality for root in d.keys]
+    file_columns = FileColumns.from_file(scan, file, stored, requested)
     values = [_value_of(scan, file, f, file_columns) for f in columns]
     filtered = 0 if scan.filter is None else len(scan.filter.columns)
     deletes = [(_key_reader(delete, file_columns), keys[id(delete)]) for delete in file.equality]
-    checked = _checked_columns(file_columns, wanted)
+    checked = _checked_columns(file_columns, requested)
     shows_deleted = any(f.id == _DELETED for f in columns)
     live: list[tuple[Row, int, bool, list[object]]] = []
     count = 0
@@ -134,7 +134,7 @@ def _live_rows(
         if scan.filter is None
         else _matching(scan.filter, [filter_values for *_, filter_values in live])
     )
-    kept = [
+    matching_rows = [
         filter_values + [value(row, position, is_deleted) for value in values[filtered:]]
         for row, position, is_deleted, filter_values in (live[number] for number in matching)
     ]
@@ -146,7 +146,7 @@ def _live_rows(
     counts = file.format != "parquet" or not stored.columns or positions or any(f.id == _ROW_ID for f in columns)
     if counts and file.record_count not in (None, count):
         raise row_count_error(file, count)
-    return kept
+    return matching_rows
 
 
 def _matching(condition: Filter, rows: Sequence[Sequence[object]]) -> Sequence[int]:
@@ -186,7 +186,7 @@ def _value_of(scan: Scan, file: DataFile, column: Field, file_columns: FileColum
 
 
 def _key_reader(delete: EqualityDelete, columns: FileColumns) -> Callable[[Row], EqualityKey]:
-    """Return a reader for a row's key, whose Python equality is that of deletes: NaN equals NaN (iceberg 4.23)."""
+    """Return a reader for a row's key, which compares equal as in equality deletes: NaN equals NaN (iceberg 4.23)."""
     readers = [columns.reader(root) for root in delete.keys]
 
     def key(row: Row) -> EqualityKey:

@@ -96,15 +96,15 @@ def parse_text(text: str, type_: dt.ColumnType, grammar: Grammar) -> object:
 
 
 def _match(pattern: str, text: str) -> re.Match[str]:
-    found = re.fullmatch(pattern, text, re.ASCII)
-    if found is None:
+    match = re.fullmatch(pattern, text, re.ASCII)
+    if match is None:
         raise ValueError("its text has the wrong form")
-    return found
+    return match
 
 
-def _day(found: re.Match[str]) -> int:
+def _day(match: re.Match[str]) -> int:
     """Return the number of days since 1970 for a matched year, month, and day. Years are not limited to 1 to 9999."""
-    year, month, day = map(int, found.groups())
+    year, month, day = map(int, match.groups())
     cycles, year_of_cycle = divmod(year, 400)
     return date(400 + year_of_cycle, month, day).toordinal() - _EPOCH + (cycles - 1) * _CYCLE
 
@@ -129,19 +129,19 @@ def _timestamp(text: str, type_: dt.TimestampType, grammar: Grammar) -> int:
         UNITS[type_.unit],
         f"{grammar.date}(?:{grammar.separator}{grammar.time}(?P<zone>{grammar.zone})?)?",
     )
-    found = _match(form, text)
-    sign, h, m, s = found.groups()[8:]
+    match = _match(form, text)
+    sign, h, m, s = match.groups()[8:]
     offset = (int(h or 0) * 60 + int(m or 0)) * 60 + int(s or 0)
-    zone = (found["zone"] or "").strip()
+    zone = (match["zone"] or "").strip()
     if not type_.utc and zone not in (("", "Z") if grammar is DELTA else ("",)):
         raise ValueError("a type without a time zone does not accept a time zone")
-    if grammar is ICEBERG and (found[4] is None or (type_.utc and not zone)):
+    if grammar is ICEBERG and (match[4] is None or (type_.utc and not zone)):
         raise ValueError("it lacks the time or the time zone")
     if int(m or 0) > 59 or int(s or 0) > 59 or offset > grammar.max_offset_s:
         raise ValueError("the time zone offset does not exist")
-    days = _day(_match(grammar.date, "-".join(found.groups()[:3])))
+    days = _day(_match(grammar.date, "-".join(match.groups()[:3])))
     seconds = days * DAY_SECONDS - (-offset if sign == "-" else offset)
-    return within_bits(seconds * per_second + _time(found.groups()[3:7], per_second), 64)
+    return within_bits(seconds * per_second + _time(match.groups()[3:7], per_second), 64)
 
 
 def within_bits(value: int, bits: int) -> int:

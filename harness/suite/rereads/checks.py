@@ -1,4 +1,4 @@
-"""The checks of rereads: two reads of a table by one engine that must agree, the outcome, and the command to repeat it.
+"""The checks of rereads: pairs of reads by one engine that must agree, with outcomes and commands to repeat them.
 
 `harness.suite.rereads.shapes` has the table of shapes, which define these reads.
 """
@@ -254,7 +254,7 @@ class QueryShape:
 
 
 def _conditions(name: str, column: pa.ChunkedArray) -> Iterator[ColumnCondition]:
-    """Yield conditions on a column for which readers may skip files, with the least, middle, and greatest value."""
+    """Yield conditions on a column that let readers skip files, with the least, middle, and greatest value."""
     values = _values(column)
     yield ColumnCondition(column=name, shape="{} IS NULL")
     if not values:

@@ -46,7 +46,7 @@ class ReadRequest:
 
     Attributes:
         columns: Column names in output order. None means all.
-        where: A condition, in which `?` stands for each of `parameters`. None means every row.
+        where: A condition with a `?` for each of `parameters`. None means every row.
         parameters: The values of the parameters.
         at: A snapshot id or version. None means the snapshot that is reread.
         limit: The largest number of rows. None means all.
@@ -65,8 +65,8 @@ class ReadRequest:
     @property
     def options(self) -> frozenset[str]:
         """The options that an engine must support for the read."""
-        given = {"parameters": self.parameters, "limit": self.limit is not None, "union": self.union}
-        return frozenset({name for name, value in given.items() if value} | self.settings.keys())
+        needed_by_option = {"parameters": self.parameters, "limit": self.limit is not None, "union": self.union}
+        return frozenset({name for name, value in needed_by_option.items() if value} | self.settings.keys())
 
     def sql(self, tables: Mapping[int | None, str] | None = None) -> str:
         """Return the read as a query in DuckDB's dialect.
@@ -103,7 +103,7 @@ class SnapshotReads:
 
         Args:
             request: The read.
-            by_query: Whether DuckDB and Spark run a query, whose types may differ from those of a plain read.
+            by_query: Whether DuckDB and Spark run a query, whose types may differ from the types of a plain read.
 
         Raises:
             UnsupportedError: The engine declines the read.
@@ -163,7 +163,7 @@ class SnapshotReads:
         threads = request.settings.get("threads")
         connection = None if threads is None else duckdb.connect(config={"threads": threads})
         try:
-            found: Any = sql(
+            result: Any = sql(
                 request.sql(names),
                 {name: self._at(at) for at, name in names.items()},
                 params=list(request.parameters) or None,
@@ -171,8 +171,8 @@ class SnapshotReads:
                 connection=connection,
             )
             if self.engine.name != "duckdb":
-                return _spark_rows(found, self.snapshot._source.location)
-            rows: pa.Table = found.to_arrow_table()
+                return _spark_rows(result, self.snapshot._source.location)
+            rows: pa.Table = result.to_arrow_table()
         except duckdb.Error as error:
             raise EngineError(str(error), table=self.snapshot._source.location) from error
         finally:
@@ -250,18 +250,18 @@ class Copies:
                 self._copies[name] = self._copy(name, source)
             except HarnessError as error:
                 self._copies[name] = UnsupportedError(f"Cannot copy the table: {error.message}")
-        found = self._copies[name]
-        if isinstance(found, UnsupportedError):
-            raise found
+        copy = self._copies[name]
+        if isinstance(copy, UnsupportedError):
+            raise copy
         request = COPIES[name]
-        if _plan_fingerprint(found, counts=request.statistics) != _plan_fingerprint(
+        if _plan_fingerprint(copy, counts=request.statistics) != _plan_fingerprint(
             self._snapshot, counts=request.statistics
         ):
             location = redact(self._snapshot._source.location)
             raise EngineError(
                 f"The copy of {location} has other files or deletes than the table; this is a bug in harness"
             )
-        return found
+        return copy
 
     def _copy(self, name: str, source: Snapshot) -> Snapshot:
         plan = self._snapshot._planned()
@@ -282,7 +282,7 @@ class Copies:
 
 
 def _plan_fingerprint(snapshot: Snapshot, *, counts: bool) -> Counter[tuple[Any, ...]]:
-    """Return the live files by format and deleted positions.
+    """Count the live files by format and deleted positions.
 
     With `counts`, also by rows and number of equality deletes.
 

@@ -1,10 +1,10 @@
 """The shapes of rereads: reads of one snapshot by one reader that must agree, whatever the correct rows are.
 
-The rows for which a condition is true, those for which it is false, and those for which its column is null are together
-all rows. Each column read alone is the column of all rows. A count is the number of rows. A copy with other metadata
-returns the same rows. Filters skip files and row groups, projections omit columns, limits end early, and counts may use
-the metadata alone. If one of them ignores deletes or relies on a wrong bound, two results differ. Neither a second
-reader nor an oracle is needed. `SHAPES` is the table of these reads.
+The rows that satisfy a condition, the rows that do not, and the rows with a null in its column are together all rows.
+Each column read alone is the column of all rows. A count is the number of rows. A copy with other metadata returns the
+same rows. Filters skip files and row groups, projections omit columns, limits end early, and counts may use the
+metadata alone. If one of them ignores deletes or relies on a wrong bound, two results differ. Neither a second reader
+nor an oracle is needed. `SHAPES` is the table of these reads.
 """
 
 from __future__ import annotations
@@ -70,11 +70,13 @@ def shapes_of(names: Sequence[str] | None) -> tuple[QueryShape, ...]:
     Raises:
         RequestError: A shape is unknown.
     """
-    known = {shape.name: shape for shape in SHAPES}
+    shapes_by_name = {shape.name: shape for shape in SHAPES}
     for name in names or ():
-        if name not in known:
-            raise RequestError(f"Unknown shape {name!r}: the shapes are {', '.join(known)}", options=("shapes",))
-    return tuple(known[name] for name in names or known)
+        if name not in shapes_by_name:
+            raise RequestError(
+                f"Unknown shape {name!r}: the shapes are {', '.join(shapes_by_name)}", options=("shapes",)
+            )
+    return tuple(shapes_by_name[name] for name in names or shapes_by_name)
 
 
 def _counts(checks: Rereads) -> Iterator[Reread]:
@@ -126,7 +128,7 @@ def _columns(checks: Rereads) -> Iterator[Reread]:
 
 
 def _filters(checks: Rereads, filtered: FilteredRows) -> Iterator[Reread]:
-    """Check that the rows where a condition is true, false, or null are together all rows."""
+    """Check that the rows with a true, false, and null condition are together all rows."""
     condition = filtered.condition
     rest = [ReadRequest(where=f"NOT ({condition.where})")]
     if condition.values:

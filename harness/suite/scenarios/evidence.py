@@ -49,10 +49,10 @@ class Evidence:
         Raises:
             HarnessError: The read cannot be planned.
         """
-        found = self.planning[number]
-        if isinstance(found, HarnessError):
-            raise found
-        return found
+        plan = self.planning[number]
+        if isinstance(plan, HarnessError):
+            raise plan
+        return plan
 
     @cached_property
     def metadata(self) -> dict[str, Any]:
@@ -68,11 +68,11 @@ class Evidence:
     @cached_property
     def manifests(self) -> tuple[dict[str, Any], ...]:
         """Return the entries of the manifest lists of all snapshots, each manifest once."""
-        found: dict[str, dict[str, Any]] = {}
+        entries_by_path: dict[str, dict[str, Any]] = {}
         for snapshot in self.metadata.get("snapshots", []):
             for entry in self._avro(snapshot.get("manifest-list")):
-                found.setdefault(str(entry.get("manifest_path")), entry)
-        return tuple(found.values())
+                entries_by_path.setdefault(str(entry.get("manifest_path")), entry)
+        return tuple(entries_by_path.values())
 
     @cached_property
     def entries(self) -> tuple[dict[str, Any], ...]:
@@ -99,13 +99,13 @@ class Evidence:
     @cached_property
     def all_errors(self) -> Mapping[int, HarnessError]:
         """Return the errors of planning and of executing the plans, by the number of the expectation."""
-        found = {}
+        errors_by_number = {}
         for number in self.planning:
             try:
                 find_engine("duckdb").to_arrow(self.plan_of(number))
             except HarnessError as error:
-                found[number] = error
-        return found
+                errors_by_number[number] = error
+        return errors_by_number
 
     def numbered_files(self) -> Iterator[tuple[int, dict[str, Any], dict[str, Any]]]:
         """Yield the live files of all snapshots: data sequence number, manifest list entry, file."""
@@ -244,14 +244,14 @@ class DeltaLogOnDisk:
 
         Lines that are not JSON are skipped.
         """
-        found = {int(m[1]): path.read_bytes() for path in self._files() if (m := _COMMIT.fullmatch(path.name))}
+        contents = {int(m[1]): path.read_bytes() for path in self._files() if (m := _COMMIT.fullmatch(path.name))}
         for expectation in self.evidence.built.expectations:
             for commit in expectation.opening.get("ratified", ()):
                 if not isinstance(commit, str):
-                    found[commit[0]] = commit[1]
+                    contents[commit[0]] = commit[1]
                 elif (staged := self.directory / "_staged_commits" / commit).is_file():
-                    found[int(commit[:20])] = staged.read_bytes()
-        return {version: list(_json_lines(found[version])) for version in sorted(found)}
+                    contents[int(commit[:20])] = staged.read_bytes()
+        return {version: list(_json_lines(contents[version])) for version in sorted(contents)}
 
     @property
     def latest(self) -> int:
@@ -267,14 +267,14 @@ class DeltaLogOnDisk:
     @cached_property
     def checkpoints(self) -> tuple[_CheckpointFile, ...]:
         """Return the files of checkpoints, sorted by version and name."""
-        found = []
+        files = []
         for path in self._files():
             name = _CHECKPOINT.fullmatch(path.name)
             if name is not None:
                 rows = tuple(_json_lines(path.read_bytes()) if path.suffix == ".json" else _parquet_rows(path))
                 part, parts = int(name["part"] or 0), int(name["parts"] or 0)
-                found.append(_CheckpointFile(int(name[1]), path, part, parts, rows))
-        return tuple(found)
+                files.append(_CheckpointFile(int(name[1]), path, part, parts, rows))
+        return tuple(files)
 
     def is_whole(self, checkpoint: _CheckpointFile) -> bool:
         """Return whether all parts of a checkpoint exist."""
@@ -284,18 +284,18 @@ class DeltaLogOnDisk:
     @cached_property
     def compactions(self) -> tuple[tuple[int, int], ...]:
         """Return the first and last version of every compacted log file that is not empty."""
-        found = [(path, m) for path in self._files() if (m := _COMPACTION.fullmatch(path.name))]
-        return tuple((int(m[1]), int(m[2])) for path, m in found if path.stat().st_size > 0)
+        matches = [(path, m) for path in self._files() if (m := _COMPACTION.fullmatch(path.name))]
+        return tuple((int(m[1]), int(m[2])) for path, m in matches if path.stat().st_size > 0)
 
     @cached_property
     def actions(self) -> tuple[tuple[int, str, dict[str, Any]], ...]:
         """Return the version, kind, and content of every action in commits and checkpoints, commits first."""
         committed = [(v, a) for v, actions in self.commits.items() for a in actions]
-        kept = [(c.version, row) for c in self.checkpoints for row in c.rows]
-        kept += [
+        checkpointed = [(c.version, row) for c in self.checkpoints for row in c.rows]
+        checkpointed += [
             (self.latest, row) for path in sorted(self.directory.glob("_sidecars/*")) for row in _parquet_rows(path)
         ]
-        every = (*committed, *kept)
+        every = (*committed, *checkpointed)
         return tuple((v, kind, body) for v, a in every for kind, body in a.items() if isinstance(body, dict))
 
     def actions_of_kind(self, kind: str) -> list[dict[str, Any]]:

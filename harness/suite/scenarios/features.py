@@ -23,8 +23,8 @@ def features_of(table_format: str) -> Mapping[str, Feature]:
 def missing_features(evidence: Evidence) -> tuple[str, ...]:
     """Return the features that a scenario declares and that do not occur."""
     scenario = evidence.built.scenario
-    known = features_of(scenario.format)
-    return tuple(name for name in scenario.features if not known[name].proof(evidence))
+    features = features_of(scenario.format)
+    return tuple(name for name in scenario.features if not features[name].proof(evidence))
 
 
 MEANINGS = {name: feature.meaning for known in (DELTA_FEATURES, ICEBERG_FEATURES) for name, feature in known.items()}

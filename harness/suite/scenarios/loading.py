@@ -53,7 +53,7 @@ def find(glob: str = "*", directory: Path | None = None) -> list[Scenario]:
     """Return the scenarios whose name matches a pattern, sorted by name.
 
     Args:
-        glob: A pattern for `Scenario.name`, in which `*` matches any text including slashes, as in `iceberg/deletes/*`.
+        glob: A pattern for `Scenario.name`. `*` matches any text including slashes, as in `iceberg/deletes/*`.
         directory: The directory with the files. None means the scenarios of harness.
 
     Raises:
@@ -121,11 +121,11 @@ def from_mapping(mapping: object, name: str, *, path: Path | None = None) -> Sce
     clauses = arguments.texts("clauses")
     features = arguments.texts("features", [])
     findings = arguments.texts("findings", [])
-    known = features_of(format_)
-    for feature in (f for f in features if f not in known):
+    available = features_of(format_)
+    for feature in (f for f in features if f not in available):
         if feature in MEANINGS:
             raise RequestError(f"Invalid feature {feature!r} in {place}: {format_} tables cannot have it")
-        raise RequestError(f"Unknown feature {feature!r} in {place}: the features are {', '.join(sorted(known))}")
+        raise RequestError(f"Unknown feature {feature!r} in {place}: the features are {', '.join(sorted(available))}")
     table = arguments.typed(dict, "table")
     history = arguments.typed(list, "history", [])
     expect = arguments.any("expect")

@@ -285,10 +285,10 @@ class ScenarioHistory(ABC):
     @property
     @abstractmethod
     def metadata_path(self) -> Path | None:
-        """The newest metadata file. None if the format finds it by itself."""
+        """The newest metadata file. None if the format needs no metadata file."""
 
     def apply(self, operation: Mapping[str, object]) -> None:
-        """Execute one operation, as it is written in `history`.
+        """Execute one operation, in the form of an entry of `history`.
 
         Raises:
             RequestError: The operation, a key, or a label is unknown, or a value has the wrong type.
@@ -347,7 +347,7 @@ class ScenarioHistory(ABC):
 def builder_operation(keys: str, method: str, kind: type | None = None, **kinds: object) -> Operation:
     """Return an operation that calls a method of the builder with one value or with the values of a mapping.
 
-    `kind` is the type of the one value; `kinds` are the keys of the mapping, see `take_all`.
+    `kind` is the type of a single value; `kinds` are the keys of the mapping, see `take_all`.
     """
 
     def run(history: ScenarioHistory, value: object, place: str) -> None:

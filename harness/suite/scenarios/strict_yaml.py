@@ -60,14 +60,14 @@ class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[mi
         return node
 
     def construct_mapping(self, node: Any, deep: bool = False) -> dict[Any, object]:
-        seen = set()
+        keys = set()
         for key_node, _ in node.value:
             key = self.construct_object(key_node, deep=True)
             if isinstance(key, list | dict):
                 raise yaml.constructor.ConstructorError(None, None, "a key must be a scalar", key_node.start_mark)
-            if key in seen:
+            if key in keys:
                 raise yaml.constructor.ConstructorError(None, None, f"{key!r} occurs twice", key_node.start_mark)
-            seen.add(key)
+            keys.add(key)
         mapping: dict[Any, object] = super().construct_mapping(node, deep=True)
         return mapping
 
@@ -90,13 +90,13 @@ def _check_depth(text: str) -> None:
 
 def _check_each_stands_once(root: Any) -> None:
     """Raise an error for aliases, which are the node of their anchor a second time."""
-    seen: set[int] = set()
+    visited: set[int] = set()
     waiting = [] if root is None else [root]
     while waiting:
         node = waiting.pop()
-        if id(node) in seen:
+        if id(node) in visited:
             raise yaml.composer.ComposerError(None, None, "aliases are not supported", node.start_mark)
-        seen.add(id(node))
+        visited.add(id(node))
         if isinstance(node, yaml.SequenceNode):
             waiting.extend(node.value)
         elif isinstance(node, yaml.MappingNode):

@@ -2,7 +2,7 @@
 
 boolean true, false · int, long, float, double numbers (.nan, .inf, -.inf, -0.0) · string text
 decimal text or a whole number: '9.99' · date '2024-01-31', or days since 1970-01-01 as a number
-time '12:34:56.789' · timestamp '2024-01-31 12:34:56.789', timestamptz with Z or an offset such as +02:00; or units
+time '12:34:56.789' · timestamp '2024-01-31 12:34:56.789', timestamptz with Z or an offset like +02:00; or units
 since 1970-01-01 (micros, nanos for _ns types) as a number · uuid text · fixed, binary, geometry, geography hex
 text: '00ff' · struct a mapping by name or a list in field order · list a list · map a list of [key, value] pairs,
 or a mapping · variant {metadata: hex, value: hex} in files, its JSON text in expected rows · null null

@@ -58,11 +58,11 @@ def build_intact_copy(scenario: Scenario, directory: Path) -> BuiltScenario | No
     for table, history in _undamaged_histories(scenario):
         whole = replace(scenario, name=name, title=title, table=table, history=history, expectations=(Expectation(),))
         with contextlib.suppress(*FAULTS):
-            twin = build(whole, directory)
-            (read,) = twin.expectations
-            rows = find_engine("duckdb").to_arrow(plan_read(twin.address, read, allowed_roots=(str(directory),)))
+            intact_copy = build(whole, directory)
+            (read,) = intact_copy.expectations
+            rows = find_engine("duckdb").to_arrow(plan_read(intact_copy.address, read, allowed_roots=(str(directory),)))
             if rows.num_rows or not history:  # a reader that returns nothing reads a table without rows correctly
-                return replace(twin, expectations=(replace(read, expected=rows),))
+                return replace(intact_copy, expectations=(replace(read, expected=rows),))
         shutil.rmtree(directory, ignore_errors=True)
     return None
 

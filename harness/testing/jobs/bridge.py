@@ -1,7 +1,8 @@
-"""The Python side of the bridge to the JVM: it answers Spark's calls about tables, rows and writes.
+"""The Python side of the bridge to the JVM. It answers Spark's calls about tables, rows, and writes.
 
-Spark's catalogs and data sources are JVM interfaces. The Java classes in the folder `java/` implement them, and know
-nothing about tables: each call arrives here as JSON, through py4j's callback server, and returns JSON or a DataFrame.
+Spark's catalogs and data sources are JVM interfaces. The Java classes in the folder `java/` implement them without any
+data of their own: they send each call as JSON through py4j's callback server, and this module returns JSON or a
+DataFrame.
 """
 
 from __future__ import annotations
@@ -48,9 +49,9 @@ class _TableHandle:
 
 
 class _ClassicColumns:
-    """Makes PySpark's functions return classic columns in a process with a Spark Connect session.
+    """A block in which PySpark's functions return classic columns, although the process has a Spark Connect session.
 
-    PySpark decides by an environment variable, which is changed while Spark waits for an answer.
+    PySpark decides by an environment variable. It is changed while Spark waits for an answer.
     """
 
     _SWITCH = "PYSPARK_NO_NAMESPACE_SHARE"
@@ -78,7 +79,7 @@ _NUMBERS = count(1)
 
 @dataclass(slots=True)
 class _JobSession:
-    """A Spark session that sends requests. Each request names one of the methods `do_…`."""
+    """A Spark session that sends requests to the bridge. Each request names a method `do_…` of this class."""
 
     name: str
     spark: SparkSession

@@ -49,7 +49,7 @@ _PARSED: WeakKeyDictionary[SparkContext, bool] = WeakKeyDictionary()
 
 
 def load(spark: SparkSession) -> frozenset[str]:
-    """Add harness's classes to the driver, and the data sources that no jar provides. Repeated calls do nothing.
+    """Add harness's classes to the driver, and data sources for formats without a jar. Repeated calls do nothing.
 
     Raises:
         EngineError, UnsupportedError: As for `harness.engines.spark.compiled.load_classes`.
@@ -80,7 +80,7 @@ def _is_unregistered(spark: SparkSession, short: str) -> bool:
 
 
 def _server_session(spark: Any) -> SparkSession:
-    """Return the session that a Spark Connect server in this process has for a client."""
+    """Return the session that belongs to a Spark Connect client. Its server must run in this process."""
     context = SparkContext._active_spark_context
     if context is None or context._jsc is None:
         raise RequestError(
@@ -167,7 +167,7 @@ class SparkJob:
         )
 
     def written(self, table: str) -> pa.Table:
-        """Return the rows that the job wrote to a table, without rows that it overwrote. The order is not defined.
+        """Return the rows that the job wrote to a table and did not overwrite. The order is not defined.
 
         Args:
             table: The table's name, or the path to which it was saved.
@@ -244,7 +244,7 @@ def open_job(root: SparkSession, *, tables: Mapping[str, object] | None, catalog
 
 
 def open_job_catalog(warehouse: str | None, catalog: Catalog | str | None) -> Catalog | None:
-    """Return the catalog of a job's tables, or None.
+    """Return the catalog of a job's tables, or None if neither argument is given.
 
     Raises:
         RequestError: Both arguments are given.
@@ -287,7 +287,7 @@ _CATALOG = "spark.sql.catalog."
 def _job_settings(
     spark: SparkSession, tables: JobTables, sources: frozenset[str], *, is_new_session: bool
 ) -> dict[str, str]:
-    """Return the settings that give Spark its catalogs. Names that a real jar handles are left alone."""
+    """Return the settings that register the job's catalogs in Spark. Names that a real jar handles are omitted."""
     settings = _catalog_settings(spark, tables.catalog_names())
     kinds = {SESSION_CATALOG: "SessionTables"}
     kinds |= {name: "NamedTables" for name in PATH_CATALOGS if name in sources}

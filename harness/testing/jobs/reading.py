@@ -1,4 +1,4 @@
-"""The reads of a job: which snapshot Spark's options mean, which filters skip files, and the rows as a DataFrame."""
+"""The reads of a job: the snapshot that Spark's options select, the filters that skip files, and the rows."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 def condition(filters: Sequence[Mapping[str, object]], schema: dt.Schema) -> str | None:
     """Return filters that Spark pushes into a scan as SQL for `Snapshot.plan`, or None if none can be translated.
 
-    Planning skips files by them. Spark applies the filters again, so a filter that is left out costs time but no
-    correctness. Filters whose meaning might differ are left out: on floats, on parts of structs, with `<=>`, and on
-    columns whose values travel in another type.
+    Planning skips files by these filters. Spark applies the filters again, so a filter that is left out makes the read
+    slower but not wrong. Filters whose meaning might differ are left out: on floats, on parts of structs, with `<=>`,
+    and on columns that are passed to Spark in another type.
     """
     texts = [text for text in (_filter_sql(each, schema) for each in filters) if text is not None]
     return " AND ".join(texts) or None
@@ -66,7 +66,7 @@ def _field(node: Mapping[str, Any], schema: dt.Schema) -> dt.Field | None:
 
 
 def _literal(node: Mapping[str, object], field: dt.Field) -> str | None:
-    """Return a value in DuckDB's SQL, or None if its type may differ from the column's type."""
+    """Return a value as a literal of DuckDB's SQL, or None if its type may differ from the column's type."""
     if "value" not in node or node["type"] != storage_type(field.type).simpleString():
         return None
     text = str(node["value"])
@@ -101,7 +101,7 @@ _UNKNOWN = (
 
 
 def names_point(options: Mapping[str, str]) -> bool:
-    """Return whether options of a read name a point in the table's history."""
+    """Return whether the options of a read select a point in the table's history."""
     return any(key.lower() in _POINTS for key in options)
 
 
@@ -161,7 +161,7 @@ def _change_bound(side: str, given: Mapping[str, str], zone: str) -> int | datet
 def at_version(table: Table, version: str) -> Snapshot:
     """Return the snapshot of `VERSION AS OF`.
 
-    For a Delta table this is a version, and for an Iceberg table a snapshot id, a branch or a tag.
+    The value is a version of a Delta table, or a snapshot id, a branch, or a tag of an Iceberg table.
     """
     if table.format == "delta":
         return table.snapshot(_number("versionAsOf", version))
@@ -193,10 +193,11 @@ class JobTable:
     Attributes:
         name: The table's name.
         schema: The schema in Spark's types.
-        frame: A function that returns the given columns, in order, under the options of a read. The filters, as the JVM
-            describes them, may skip files; Spark applies them again.
+        frame: A function that returns the rows as a DataFrame. It takes the names of the columns in order, the options
+            of the read, and the filters as the JVM describes them. The filters only skip files, and Spark applies them
+            again.
         partitioned_by: The partitioning as Spark writes it.
-        key: A key for rows that never change, by which Spark caches them. None: the rows may differ each time.
+        key: The key under which Spark caches the rows, if they never change. None: the rows may differ in each read.
     """
 
     name: str
@@ -243,7 +244,7 @@ def planned_rows(name: str, table: Table, snapshot: Snapshot, zone: str, partiti
 def frame_rows(
     name: str, schema: StructType, make: Callable[[SparkSession], DataFrame], partitioned_by: tuple[str, ...] = ()
 ) -> JobTable:
-    """Return a table whose rows are a DataFrame: a metadata table, changes, or rows that the job itself wrote."""
+    """Return a table whose rows come from a DataFrame: a metadata table, changes, or rows that the job itself wrote."""
 
     def frame(
         spark: SparkSession, columns: Sequence[str], filters: Sequence[object], options: Mapping[str, str]

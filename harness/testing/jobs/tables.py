@@ -61,7 +61,7 @@ class Write:
 
     @property
     def is_known(self) -> bool:
-        """True if the table's content, if it was known before the write, is known after it."""
+        """True if the table's content is known after the write, provided that it was known before."""
         return self.is_whole or self.mode == "append"
 
     @property
@@ -78,7 +78,7 @@ class Write:
 
 
 def overwrite_mode(options: Mapping[str, str], *, dynamic: bool = False) -> tuple[str, str | None]:
-    """Return the mode of an overwrite and the condition for the replaced rows.
+    """Return the mode of an overwrite, and the condition that selects the replaced rows.
 
     Args:
         options: The options of Delta's and Iceberg's writers.
@@ -218,7 +218,7 @@ class JobTables:
         return tuple(dict.fromkeys([*named, *([] if self.catalog is None else [self.catalog.name])]))
 
     def key_of(self, catalog: str, namespace: Sequence[str], name: str) -> Name:
-        """Return the key of a table: its name without the session's catalog and without `default`."""
+        """Return the key of a table, which is its name without the session's catalog and without `default`."""
         parts = (*namespace, name)
         if catalog not in NAMELESS:
             return _folded((catalog, *parts))
@@ -234,7 +234,7 @@ class JobTables:
         return self._find_table(name_text(key), key, point)
 
     def target_key(self, key: Name) -> Name:
-        """Return the key of a written table, which is the same if a source is written to by name and by path."""
+        """Return the key of a written table. It is the same if a job writes to a source by name and by path."""
         if key[0] in PATH_CATALOGS and len(key) == 2 and _is_path(key[1]):
             return path_key(key[1])
         source = self._source(key)
@@ -306,7 +306,7 @@ class JobTables:
         return tuple(target.writes)
 
     def target(self, key: Name) -> WrittenTable:
-        """Return the record of writes to the table with that key."""
+        """Return the record of the writes to the table with this key."""
         return self.targets.setdefault(key, WrittenTable())
 
     def new_directory(self) -> Path:
@@ -399,7 +399,7 @@ class JobTables:
     def _written_table(
         self, name: str, target: WrittenTable, options: Mapping[str, str], source: JobTable | None = None
     ) -> JobTable:
-        """Return a table with the job's writes on top of the source's rows.
+        """Return a table with the rows of the source and of the job's writes.
 
         Reading it fails if its rows are not known.
         """
@@ -429,7 +429,7 @@ def _has_same_columns(source: JobTable, writes: Sequence[Write]) -> bool:
 
 
 def simple_columns(schema: StructType) -> list[tuple[str, str]]:
-    """Return the names and types of columns, which must be equal for rows of one table."""
+    """Return the names and types of columns. Two schemas can have rows of the same table only if these are equal."""
     return [(field.name, field.dataType.simpleString()) for field in schema.fields]
 
 
@@ -446,7 +446,7 @@ def _is_path(text: str) -> bool:
 
 
 def path_key(path: str) -> Name:
-    """Return the key of a table that is identified by its path, however the path is spelled."""
+    """Return the key of a table that is identified by its path. Different spellings of a path have the same key."""
     plain = local_path(path)
     return ("path", os.path.realpath(plain) if is_local(plain) else plain.rstrip("/"))
 

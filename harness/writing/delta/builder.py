@@ -93,13 +93,13 @@ class _DataFileWriter:
     ) -> tuple[pa.Table, JsonObject | None]:
         """Return the columns of a file and its statistics.
 
-        An Arrow table is returned unchanged, with the statistics of those of its columns that have physical names.
+        An Arrow table is returned unchanged, with the statistics of its columns that have physical names.
 
         Args:
             rows: Stored rows, or an Arrow table.
             columns: The top-level columns to write, in order. None for all.
             hidden: Columns that only the log holds.
-            names: Physical names that replace those of the schema, by path.
+            names: Physical names by column path. Other columns keep the names in the schema.
         """
         fields = self._file_fields(columns, hidden)
         log_fields = physical_fields(fields, {})
@@ -211,7 +211,7 @@ class DeltaTable:
 
     @property
     def schema(self) -> Schema:
-        """The current schema. Each field's `physical_name` is the one of column mapping."""
+        """The current schema. The `physical_name` of each field is its name under column mapping."""
         return self.document.schema
 
     @property
@@ -221,7 +221,7 @@ class DeltaTable:
 
     @property
     def live_files(self) -> tuple[DeltaFile, ...]:
-        """The handles of the files in the newest version, in the order in which they were written."""
+        """The handles of the files in the newest version, in the order of writing."""
         files = self.log.state().files
         return tuple(h for h in self.handles if "add" in files.get((unquote(h.path), vector_id(h.deletion_vector)), {}))
 
@@ -254,7 +254,7 @@ class DeltaTable:
             schema: The schema to write under, for example an older one with narrower types. None for the current
                 schema.
             columns: The top-level columns to write, in this order. None for all.
-            names: Physical names in the file that replace those of the schema, by path.
+            names: Physical names in the file, by column path. Other columns keep the names in the schema.
             partition_columns: `file` to write the partition columns into the file too, `log` for the log only.
             extra: Further columns of the file.
             row_ids: Materialized row ids, with null for the default. None for no such column.
@@ -307,7 +307,7 @@ class DeltaTable:
             file_options: As for `write_data`.
 
         Returns:
-            The handles, in the order in which the partitions first occur.
+            The handles, one per partition, in the order of the partitions' first rows.
         """
         groups = group_by_partition(self.partition_fields, rows, stored_rows(self.schema, rows))
         return tuple(self.write_data(group, **file_options) for group in groups)
@@ -524,7 +524,7 @@ class DeltaTable:
         """Commit a wider type of a column and record the change in `delta.typeChanges`.
 
         Args:
-            path: The column, or an element or value such as `a.element` or `m.value`.
+            path: The column, or a list element or map value, for example `a.element` or `m.value`.
             type_text: The new type. The builder does not check whether the protocol allows the change.
             annotation: The record to write instead. `{}` writes no record.
 

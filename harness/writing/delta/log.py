@@ -256,7 +256,7 @@ class CommitRequest:
 def commit_actions(
     change: CommitRequest, document: DeltaDocument, state: Callable[[], LogState], version: int, time_ms: int
 ) -> list[JsonObject]:
-    """Return the actions of a commit in the order in which they are written, and assign row ids to the added handles.
+    """Return the actions of a commit in the order of the file, and assign row ids to the added handles.
 
     Args:
         change: The content of the commit.

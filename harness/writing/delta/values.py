@@ -216,7 +216,7 @@ def _partition_values(columns: Sequence[Field], row: Mapping[int, object]) -> di
 def group_by_partition(
     columns: Sequence[Field], rows: Sequence[Mapping[str, object]], stored_rows: Sequence[Mapping[int, object]]
 ) -> list[list[Mapping[str, object]]]:
-    """Return rows grouped by partition, in the order in which the partitions first occur.
+    """Return rows grouped by partition, in the order of the partitions' first rows.
 
     Args:
         columns: The partition columns.

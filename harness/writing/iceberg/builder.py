@@ -171,7 +171,7 @@ class IcebergTable:
             schema: The schema to write under, for example an older one or one with other physical types. None for the
                 current schema.
             columns: The top-level columns to write, in this order. None for all.
-            names: Names in the file that replace those of the schema, by path.
+            names: Names in the file, by column path. Other columns keep the names in the schema.
             format: The file format.
             path: The path of the file, absolute or relative to the location. None for a counted name in the partition's
                 directory.
@@ -203,7 +203,7 @@ class IcebergTable:
             file_options: As for `write_data`.
 
         Returns:
-            The handles, in the order in which the partitions first occur.
+            The handles, one per partition, in the order of the partitions' first rows.
         """
         groups = group_by_partition(self.document, self.spec_id, self.schema, rows)
         return tuple(self.write_data(group, **file_options) for group in groups)

@@ -85,7 +85,7 @@ def move(schema: Schema, path: FieldPath, index: int) -> Schema:
 
 
 def _edit_siblings(schema: Schema, path: FieldPath, edit: Callable[[_Siblings, Field], _Siblings]) -> Schema:
-    """Return the schema in which a function replaces the field at a path and its siblings."""
+    """Apply a function to the field at a path and its siblings, and return the new schema."""
     *above, last = _locate(schema, path)
     return _edit_children(schema, above[-1] if above else None, lambda level: edit(level, last))
 
@@ -125,7 +125,7 @@ def with_children(type_: Type, level: tuple[Field, ...]) -> Type:
 
 
 def _edit_children(schema: Schema, parent: Field | None, edit: Callable[[_Siblings], _Siblings]) -> Schema:
-    """Return the schema in which a function replaces the children of `parent`, or the top level if it is None."""
+    """Apply a function to the children of `parent` (None: the top level), and return the new schema."""
 
     def visit(level: _Siblings) -> _Siblings:
         result = []

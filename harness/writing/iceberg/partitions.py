@@ -45,7 +45,7 @@ def partition_of(
 def group_by_partition(
     document: TableDocument, spec_id: int, schema: Schema, rows: Sequence[Mapping[str, object]]
 ) -> list[list[Mapping[str, object]]]:
-    """Return Python rows grouped by partition, in the order in which the partitions first occur."""
+    """Return Python rows grouped by partition, in the order of the partitions' first rows."""
     groups: dict[str, list[Mapping[str, object]]] = {}
     for row, content in zip(rows, stored_rows(schema, rows), strict=True):
         groups.setdefault(repr(_row_tuple(document, spec_id, schema, content)), []).append(row)

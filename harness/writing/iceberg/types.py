@@ -172,7 +172,7 @@ def schema_of(columns: Schema | Mapping[str, str]) -> Schema:
 
 
 def with_fresh_ids(fields: tuple[Field, ...], ids: Iterator[int]) -> tuple[Field, ...]:
-    """Return the fields with new ids: first those of one level, then those of each field's children."""
+    """Return the fields with new ids. All fields of one level come before their children."""
     numbers = [next(ids) for _ in fields]
     below = [with_children(f.type, with_fresh_ids(children(f.type), ids)) for f in fields]
     return tuple(

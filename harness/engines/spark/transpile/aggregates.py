@@ -426,9 +426,9 @@ def _with_named_window(window: exp.Window, named: dict[str, exp.Window]) -> exp.
     window = window.copy()
     window.set("alias", None)
     for part in ("partition_by", "order", "spec"):
-        said = base.args.get(part)
-        if said and not window.args.get(part):
-            window.set(part, [p.copy() for p in said] if isinstance(said, list) else said.copy())
+        base_part = base.args.get(part)
+        if base_part and not window.args.get(part):
+            window.set(part, [p.copy() for p in base_part] if isinstance(base_part, list) else base_part.copy())
     return window
 
 

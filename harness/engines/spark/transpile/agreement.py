@@ -177,13 +177,13 @@ def _interval(node: dict[str, Any]) -> dict[str, object]:
     function = re.fullmatch(f"to_({_UNITS})s", node.get("function_name", ""))
     to = node.get("type_expr") or node.get("cast_type") or {}
     if function is not None:
-        said, number = f"{_constant(node['children'][0])} {function[1]}", r"-?\d+"
+        interval_text, number = f"{_constant(node['children'][0])} {function[1]}", r"-?\d+"
     elif node.get("class") == "CAST" and str(to.get("type_name") or to.get("id")).lower() == "interval":
-        said, number = str(_constant(node["child"])).lower().removesuffix("s"), r"-?[\d.]+"
+        interval_text, number = str(_constant(node["child"])).lower().removesuffix("s"), r"-?[\d.]+"
     else:
         return node
-    is_plain = re.fullmatch(rf"{number} ({_UNITS})", said) is not None
-    return {_PLACE: node.get(_PLACE), "interval": said} if is_plain else node
+    is_plain = re.fullmatch(rf"{number} ({_UNITS})", interval_text) is not None
+    return {_PLACE: node.get(_PLACE), "interval": interval_text} if is_plain else node
 
 
 def _constant(node: dict[str, Any]) -> str | None:
@@ -228,15 +228,15 @@ def result_columns(query: SparkQuery, described: Sequence[tuple[str, str]]) -> t
         described: The name and type of each column on DuckDB.
 
     Raises:
-        UnsupportedError: The columns differ, so the query was not understood.
+        UnsupportedError: The columns differ, so the query was misread.
     """
     names = [name for name, _ in described]
     # DuckDB appends a number to a name that another column already has.
-    alike = (
-        own is None or re.fullmatch(re.escape(own) + r"([_:]\d+)?", name, re.IGNORECASE) is not None
-        for own, name in zip(query.names, names, strict=False)
+    names_match = (
+        expected_name is None or re.fullmatch(re.escape(expected_name) + r"([_:]\d+)?", name, re.IGNORECASE) is not None
+        for expected_name, name in zip(query.names, names, strict=False)
     )
-    if len(names) != len(query.names) or not all(alike):
+    if len(names) != len(query.names) or not all(names_match):
         raise UnsupportedError(
             f"Cannot run the query on Spark: DuckDB returns the columns {', '.join(names)}, "
             f"not {', '.join(name or '?' for name in query.names)}"

@@ -31,10 +31,10 @@ def items_of(order: exp.Expr | None, columns: tuple[Output, ...]) -> list[exp.Ex
     items: list[exp.Expr] = [] if order is None else order.expressions
     if len(items) != 1 or not isinstance(items[0].this, exp.Var) or items[0].name.upper() != "ALL":
         return items
-    found = [items[0].copy() for _ in columns]
-    for place, item in enumerate(found, 1):
+    numbered = [items[0].copy() for _ in columns]
+    for place, item in enumerate(numbered, 1):
         item.set("this", exp.Literal.number(place))
-    return found
+    return numbered
 
 
 def output_of(item: exp.Expr, columns: tuple[Output, ...]) -> Output | None:
@@ -295,8 +295,8 @@ def _expand_columns_call(node: exp.Expr, scope: NameScope, expressions: Expressi
         for call in list(item.find_all(exp.Columns)):
             call.replace(each.copy())
         inner = replace(expressions, variables={**expressions.variables, _EACH: value})
-        own = name if alias is None else None if "\\" in alias else alias
-        found.append((own, inner.translate(item)))
+        label = name if alias is None else None if "\\" in alias else alias
+        found.append((label, inner.translate(item)))
     return found
 
 
@@ -329,15 +329,15 @@ def _is_like(node: exp.Like, name: str) -> bool:
 
 def _all_columns(scope: NameScope) -> NamedColumns:
     found: NamedColumns = []
-    seen: set[str] = set()
+    merged_seen: set[str] = set()
     for source in scope.sources:
         for column in source.columns:
             key = (column.name or "").casefold()
             if key not in scope.merged:
                 found.append((column.name, source.column(column)))
-            elif key not in seen:
+            elif key not in merged_seen:
                 found.append((column.name, scope.merged[key]))
-                seen.add(key)
+                merged_seen.add(key)
     return found
 
 

@@ -212,9 +212,9 @@ def _in_query(expressions: Expressions, node: exp.In, query: exp.Expr) -> str:
         if str(types[0]) != str(wide):
             sql = f"SELECT CAST(c0 AS {spark_text.type_name(wide)}) AS c0 FROM ({sql})"
         values, types = [TypedSql(text, wide)], (wide,)
-    own = [str(v.type) for v in values]
-    if own != [str(type_) for type_ in types] or any(isinstance(v.type, dt.FloatType) for v in values):
-        raise refusal(node, f"{', '.join(own)} IN a query of {', '.join(map(str, types))}", "cast to one type")
+    type_names = [str(v.type) for v in values]
+    if type_names != [str(type_) for type_ in types] or any(isinstance(v.type, dt.FloatType) for v in values):
+        raise refusal(node, f"{', '.join(type_names)} IN a query of {', '.join(map(str, types))}", "cast to one type")
     subject = values[0].sql if len(values) == 1 else f"({', '.join(v.sql for v in values)})"
     found = f"({subject} IN ({sql}))"
     around = node.parent.parent if isinstance(node.parent, exp.Not) else node.parent

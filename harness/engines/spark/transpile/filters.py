@@ -77,7 +77,7 @@ def _literal(value: dt.CellValue, field: dt.Field) -> str:
 
 
 def condition(filter: predicates.Filter, columns: Mapping[str, str]) -> str:
-    """Return a filter as a condition in Spark's SQL. It is true for the rows for which the filter is true on DuckDB.
+    """Return a filter as a condition in Spark's SQL. It is true for the same rows as the filter on DuckDB.
 
     A predicate that planning could interpret is translated from its exact values, any other filter from its text.
 

@@ -452,9 +452,9 @@ class FromClause:
             case exp.Table() if isinstance(inner.this, exp.Identifier) and not inner.args.get("db"):
                 sql, columns = self._relation(inner.name, scope)
             case exp.Subquery() if isinstance(inner.this, exp.Query | exp.Values | exp.Pivot):
-                beside = NameScope(sources=scope.sources, merged=scope.merged, ctes=scope.ctes, outer=scope.outer)
-                lowered = self.query(inner, beside)
-                sql, columns = f"{'LATERAL ' if beside.reached else ''}({lowered.sql})", lowered.columns
+                inner_scope = NameScope(sources=scope.sources, merged=scope.merged, ctes=scope.ctes, outer=scope.outer)
+                lowered = self.query(inner, inner_scope)
+                sql, columns = f"{'LATERAL ' if inner_scope.reached else ''}({lowered.sql})", lowered.columns
             case exp.Values():
                 lowered = self.values(inner, scope.outer or NameScope())
                 sql, columns = f"({lowered.sql})", lowered.columns

@@ -158,7 +158,7 @@ def exact_median(call: Aggregate, value: TypedSql) -> TypedSql:
 
 
 def with_list(values: str, body: str) -> str:
-    """Return `body` as an expression in which `y` is the list `values`. The list is computed once."""
+    """Return `body` as an expression with `y` bound to the list `values`. The list is computed once."""
     return f"TRY_ELEMENT_AT(TRANSFORM(ARRAY({values}), y -> {body}), 1)"
 
 

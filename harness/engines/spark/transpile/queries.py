@@ -105,15 +105,15 @@ def _combine(node: exp.SetOperation, left: LoweredSparkQuery, right: LoweredSpar
 def _by_name(node: exp.Expr, *sides: LoweredSparkQuery) -> list[LoweredSparkQuery]:
     """Return both sides with the columns of either. A column that a side lacks is null."""
     named = [{c.name.casefold(): c for c in side.columns if c.name is not None} for side in sides]
-    if any(len(own) < len(side.columns) for own, side in zip(named, sides, strict=True)):
+    if any(len(columns_by_name) < len(side.columns) for columns_by_name, side in zip(named, sides, strict=True)):
         raise refusal(node, "BY NAME of columns without explicit names", "name them with AS")
     every = {**named[0], **{name: column for name, column in named[1].items() if name not in named[0]}}
     aligned = []
-    for side, own in zip(sides, named, strict=True):
+    for side, columns_by_name in zip(sides, named, strict=True):
         columns, parts = [], []
-        for place, (name, of) in enumerate(every.items()):
-            value = own[name].sql if name in own else f"CAST(NULL AS {type_name(of.type)})"
-            columns.append(Output(of.name, own.get(name, of).type, f"c{place}"))
+        for place, (name, other) in enumerate(every.items()):
+            value = columns_by_name[name].sql if name in columns_by_name else f"CAST(NULL AS {type_name(other.type)})"
+            columns.append(Output(other.name, columns_by_name.get(name, other).type, f"c{place}"))
             parts.append(f"{value} AS c{place}")
         aligned.append(LoweredSparkQuery(f"SELECT {', '.join(parts)} FROM ({side.sql})", tuple(columns)))
     return aligned
@@ -267,7 +267,7 @@ class _Queries:
         columns = tuple(Output(name, v.type, f"c{i}") for i, (name, v) in enumerate(outputs))
         shown = [f"{v.sql} AS c{i}" for i, (_, v) in enumerate(outputs)]
         items = self._ordering(node, expressions, outputs, columns)
-        chosen = self._row_condition(node, scope, expressions, outputs, items)
+        row_condition = self._row_condition(node, scope, expressions, outputs, items)
         source += unnests.clause(source)
         conditions = list(scope.conditions)
         if node.args.get("where") is not None:
@@ -286,7 +286,7 @@ class _Queries:
         # In a correlated query, Spark ignores the order of a LIMIT if the order's expressions are not in the
         # projection.
         is_forgotten = bool(hidden and clauses.limits(node)) and scope.is_within
-        if chosen is None and (distinct or not hidden or not (is_late or is_forgotten)):
+        if row_condition is None and (distinct or not hidden or not (is_late or is_forgotten)):
             end = clauses.ends([f"{item.column or item.value.sql}{item.direction}" for item in items], node)
             return LoweredSparkQuery(f"{start}SELECT {distinct}{', '.join(shown)}{source}{end}", columns)
         if distinct and hidden:
@@ -295,8 +295,8 @@ class _Queries:
         # query.
         shown += [f"{sql} AS {name}" for sql, name in hidden.items()]
         where = ""
-        if chosen is not None:
-            shown, where = [*shown, f"{chosen} AS q"], " WHERE q"
+        if row_condition is not None:
+            shown, where = [*shown, f"{row_condition} AS q"], " WHERE q"
         end = clauses.ends([f"{item.column or hidden[item.value.sql]}{item.direction}" for item in items], node)
         names = ", ".join(c.sql for c in columns)
         rows = f"(SELECT {', '.join(shown)}{source}){where}{end}"

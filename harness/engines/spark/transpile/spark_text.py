@@ -136,13 +136,13 @@ def refusal(node: exp.Expr, what: str | None = None, instead: str | None = None)
     """
     while isinstance(node, exp.JSONPath | exp.JSONPathPart) and node.parent is not None:
         node = node.parent  # up to a node that the user wrote
-    shown = node.sql("duckdb", comments=False)
+    call_text = node.sql("duckdb", comments=False)
     is_call = isinstance(node, exp.Func) and not isinstance(node, exp.Binary)
-    called = re.match(r"\w+(?=\()", shown) if is_call else None
+    called = re.match(r"\w+(?=\()", call_text) if is_call else None
     what = what or ("this" if called is None else f"{called[0].lower()}()")
-    shown = shown if len(shown) <= 80 else shown[:77] + "..."
+    call_text = call_text if len(call_text) <= 80 else call_text[:77] + "..."
     return UnsupportedError(
-        f"Cannot run {what} on Spark, because its rows may differ from DuckDB's, in: {shown}; "
+        f"Cannot run {what} on Spark, in {call_text}: its rows may differ from DuckDB's; "
         f"{f'{instead}, ' if instead else ''}{_ANY}",
         options=("dialect",),
     )

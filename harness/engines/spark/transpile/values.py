@@ -117,7 +117,10 @@ def type_name(type_: dt.Type) -> str:
 
 
 def typed_literal(literal: Literal) -> TypedSql:
-    """Return a literal with the type it has if no value next to it determines the type."""
+    """Return a literal as an expression with its default type.
+
+    This type applies if no value next to the literal determines another type.
+    """
     type_ = _literal_type(literal)
     if type_ == HUGE:
         return TypedSql(f"CAST({literal.value} AS DECIMAL(38, 0))", HUGE, literal)

@@ -3,7 +3,7 @@
 A block of a manifest does not record where its entries begin, but the paths of the files usually share a prefix. So
 this module searches for that prefix and decodes all entries at once: each entry from the end of its path up to the path
 of the next entry. The guess is right only if these pieces meet without a gap, from the start of each block to its end.
-If they do not, the blocks are decoded in lockstep (see `lockstep`), provided that this is cheaper than entry by entry.
+If they do not, the blocks are decoded in lockstep (see `lockstep`), unless decoding entry by entry is cheaper.
 """
 
 from __future__ import annotations
@@ -197,7 +197,10 @@ class _Lanes:
 
 
 def _guess_offsets(lanes: _Lanes, whole: Step, around_path: tuple[Step, Step] | None) -> FieldOffsets | None:
-    """Return the offsets found by guessing where paths begin, or None if there is no guess or it is wrong."""
+    """Return the offsets of all fields, after guessing where the paths begin.
+
+    The result is None if no guess is possible or the guess is wrong.
+    """
     if around_path is None:
         return None
     try:
@@ -246,9 +249,9 @@ def _occurrences(lanes: _Lanes, text: bytes) -> Indices | None:
 
 
 def _verify_guess(lanes: _Lanes, paths: Indices, before: Step, behind: Step) -> FieldOffsets:
-    """Return the offsets of all fields, given the offsets of the paths.
+    """Return the offsets of all fields, given the guessed offsets of the paths.
 
-    Raises UnusualEncoding or IndexError if these are wrong.
+    Raises UnusualEncoding or IndexError if the guess is wrong.
 
     Args:
         lanes: The blocks.
@@ -282,7 +285,7 @@ def _verify_guess(lanes: _Lanes, paths: Indices, before: Step, behind: Step) -> 
 
 
 def _lengths_before(varints: Varints, places: Indices) -> Indices:
-    """Return the lengths whose varints end right before the given offsets."""
+    """Return the length that is encoded directly before each of the given offsets."""
     at = places - 1
     values = varints.data.take(at).astype(np.int64)
     more = np.ones(len(places), dtype=np.bool_)
@@ -334,13 +337,13 @@ MORE = pa.schema(
 
 
 def statistic(name: str, field_id: int) -> str:
-    """Return the name of the column with a statistic of a field. `name` is of `COUNTS`, `BOUNDS`, or `SIZES`."""
+    """Return the name of the column for a statistic of a field. `name` is in `COUNTS`, `BOUNDS`, or `SIZES`."""
     return f"{name}.{field_id}"
 
 
 @dataclass(frozen=True, slots=True)
 class Extent:
-    """Which entries of manifests are read, and which of their fields.
+    """The entries of manifests to read, and the fields to read of each entry.
 
     Attributes:
         fields: Ids of the fields whose statistics become columns, in order.
@@ -356,7 +359,7 @@ class Extent:
 
     @property
     def counts(self) -> tuple[str, ...]:
-        """The names of the counts that each field in `fields` has."""
+        """The names of the counts that become columns for each field in `fields`."""
         return (*COUNTS, SIZES) if self.has_more else COUNTS
 
     @property
@@ -366,7 +369,7 @@ class Extent:
 
     @property
     def encoded(self) -> list[pa.Field]:
-        """The columns that hold encoded bytes."""
+        """The names of the columns that contain encoded bytes."""
         names = [*(statistic(name, i) for i in self.fields for name in BOUNDS), *self.maps]
         return [pa.field(name, pa.binary()) for name in names]
 
@@ -497,7 +500,7 @@ class SkippedDataFiles:
 
     @staticmethod
     def from_decisions(table: pa.Table, decisions: Decisions, paths: Callable[[], pa.ChunkedArray]) -> SkippedDataFiles:
-        """Return the skipped files of a `DataFiles` table.
+        """Return the skipped files in a `DataFiles` table.
 
         Args:
             table: All files. It may lack the column of paths.

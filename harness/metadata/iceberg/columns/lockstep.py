@@ -69,7 +69,7 @@ class Varints:
 
     @staticmethod
     def index(blocks: Sequence[bytes]) -> Varints:
-        """Return the buffer of some blocks, in order, and its index. The blocks have less than 2 GiB in total."""
+        """Return a buffer with the given blocks in order, with its index. The blocks have less than 2 GiB in total."""
         size = sum(map(len, blocks))
         padding = _PADDING + -(size + _PADDING) % (_GROUP * _GROUP)
         data = np.frombuffer(b"".join((*blocks, bytes(padding))), dtype=np.uint8)
@@ -97,13 +97,13 @@ class Varints:
         """Return the offset after `count` consecutive numbers, where each count is 1 or more."""
         group = at >> 3
         ends = self._ends.take(group)
-        remaining_numbers = self._until(group) - np.bitwise_count(ends & _FROM.take(at & 7)) + count
+        remaining_numbers = self._numbers_before_end(group) - np.bitwise_count(ends & _FROM.take(at & 7)) + count
         if remaining_numbers.size and int(remaining_numbers.max()) > int(self._before[-1]):
             raise UnusualEncoding
         while True:
             # At most eight numbers end in a group, so skipping an eighth of the remaining numbers never skips too many
             # groups.
-            until = self._until(group)
+            until = self._numbers_before_end(group)
             ahead = (remaining_numbers - until + 7) >> 3
             if not ahead.any():
                 break
@@ -113,13 +113,13 @@ class Varints:
         after: Indices = (group << 3) + nth + 1
         return after
 
-    def _until(self, group: Indices) -> Indices:
-        """Return how many numbers can end before the end of each group."""
+    def _numbers_before_end(self, group: Indices) -> Indices:
+        """Return how many numbers end before the end of each group of bytes."""
         offsets: Indices = self._before.take(group >> 3) + self._within.take(group)
         return offsets
 
     def numbers(self, at: Indices) -> tuple[Indices, Indices]:
-        """Return the int or long at each offset, and the offset after it.
+        """Return the number (int or long) at each offset, and the offset after it.
 
         Raises UnusualEncoding if a number exceeds 64 bits.
         """
@@ -170,7 +170,7 @@ NOWHERE = -1
 
 @dataclass(slots=True)
 class FieldOffsets:
-    """The byte offsets of fields in the entries, by name of the slot.
+    """The byte offsets of fields in some entries, by name of the slot.
 
     Attributes:
         varints: The buffer.
@@ -459,7 +459,10 @@ KINDS: Mapping[SlotKind, frozenset[str]] = {
 
 
 def slots_of(record: Node, slots: Sequence[Slot]) -> list[Slot | None]:
-    """Return the slot of each field of a record, or None. If several fields match a slot, the first one has it."""
+    """Return the slot of each field of a record, or None for a field without a slot.
+
+    If several fields match a slot, the first field gets it.
+    """
     offsets: list[Slot | None] = [None] * len(record.children)
     for slot in slots:
         place = record.field_index(slot.id, slot.name)
@@ -469,10 +472,12 @@ def slots_of(record: Node, slots: Sequence[Slot]) -> list[Slot | None]:
 
 
 def entry_steps(schema: Node, slots: tuple[Slot, ...]) -> tuple[Step, tuple[Step, Step] | None] | None:
-    """Return the step over an entry of `schema`, and the steps over the fields before and after the file's path.
+    """Return the steps that decode an entry of `schema`.
 
     Returns:
-        None if the schema must be decoded entry by entry. The second item is None if the path is optional.
+        A pair: the step over a whole entry, and the steps over the fields before and after the file's path. The second
+            item is None if the path is optional. The whole result is None if entries with this schema must be decoded
+            one by one.
     """
     try:
         fields = _field_steps(schema, slots)

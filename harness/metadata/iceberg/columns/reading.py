@@ -155,7 +155,7 @@ def _take_paths(paths: Paths, places: Indices) -> pa.ChunkedArray:
 
 
 def _per_entry(values: Sequence[int], owner: Indices, name: str, *, bits: int = 64) -> Indices:
-    """Return the value of each entry's manifest. Raises CorruptFileError if a value does not fit its column."""
+    """Return, for each entry, the value of its manifest. Raises CorruptFileError if a value does not fit its column."""
     for value in values:
         if not -(1 << bits - 1) <= value < 1 << bits - 1:
             raise corrupt(name, f"the manifest list records its {name} as {value}, which exceeds {bits} bits", "2.2")
@@ -164,7 +164,7 @@ def _per_entry(values: Sequence[int], owner: Indices, name: str, *, bits: int = 
 
 
 def _numbers(raw: StoredEntries, name: str) -> tuple[Indices, Mask]:
-    """Return the numbers in a column and a mask of the rows that have one. Missing numbers are 0."""
+    """Return the numbers in a column and a mask of the rows that have a number. Missing numbers are 0."""
     column = raw.table.column(name)
     if not column.null_count:
         return to_numpy(column), np.ones(len(column), dtype=np.bool_)
@@ -185,7 +185,7 @@ def _sequence_numbers(raw: StoredEntries, owner: Indices, parts: Sequence[Manife
         place = int(np.argmax(wrong))
         path, kind = raw.paths()[place], Status(status[place]).name.lower()
         raise InvalidTableError(
-            f"Cannot tell which deletes apply to {path}: its entry is {kind} and has no sequence number",
+            f"Cannot determine which deletes apply to {path}: its entry is {kind} and has no sequence number",
             cause="MissingSequenceNumber",
             field="sequence_number",
             rule="iceberg 2.9",
@@ -214,9 +214,9 @@ def _inherited_ids(raw: StoredEntries, owner: Indices, parts: Sequence[ManifestP
 
 
 def _row_ids(raw: StoredEntries, owner: Indices, parts: Sequence[ManifestPart]) -> pa.Array:
-    """Return the ids of first rows.
+    """Return the id of each file's first row, or null for a file without row ids.
 
-    If the manifest assigns ids, files without one are numbered consecutively (iceberg 2.11).
+    If the manifest assigns ids, files that record none are numbered consecutively (iceberg 2.11).
     """
     starts = [None if part.reader.manifest.is_deletes else part.reader.manifest.first_row_id for part in parts]
     if all(start is None for start in starts):
@@ -243,7 +243,7 @@ def _row_ids(raw: StoredEntries, owner: Indices, parts: Sequence[ManifestPart]) 
 def _long_row_ids(
     rows: list[int], values: list[int], stated: Mask, has_id: Mask, owner: Indices, starts: Sequence[int | None]
 ) -> pa.Array:
-    """Return the same as `_row_ids` for numbers that may exceed 64 bits. Ids that do are null."""
+    """Return the result of `_row_ids` for row ids that may exceed 64 bits. An id that exceeds 64 bits becomes null."""
     ends = [start or 0 for start in starts]
     found: list[int | None] = []
     for place, part in enumerate(owner.tolist()):
@@ -256,7 +256,7 @@ def _long_row_ids(
 def _partitions(
     raw: StoredEntries, owner: Indices, parts: Sequence[ManifestPart]
 ) -> tuple[npt.NDArray[np.int32], list[Mapping[int, Any]]]:
-    """Return the index of each file's partition tuple, and the tuples. Equal bytes of one spec are decoded once."""
+    """Return the index of each file's partition tuple, and the tuples. Equal bytes are decoded only once per spec."""
     if not len(raw):
         return np.zeros(0, dtype=np.int32), []
     encoded = raw.table.column("partition").combine_chunks()
@@ -365,7 +365,7 @@ def read_entries(readers: Iterable[ManifestReader], *, live_only: bool = True) -
 
 
 def _entries(batch: Sequence[ManifestBlocks], extent: Extent) -> list[ManifestEntry]:
-    """Return the entries of manifests with the same layout as objects."""
+    """Return the entries of manifests as objects. All manifests must have the same layout."""
     batch = [replace(blocks, number=place) for place, blocks in enumerate(batch)]
     reader = batch[0].reader
     files = _with_manifest_paths(
@@ -389,7 +389,7 @@ def _entries(batch: Sequence[ManifestBlocks], extent: Extent) -> list[ManifestEn
 def _with_manifest_paths(
     found: Sequence[FilteredFiles], manifests: Sequence[ManifestFile], extent: Extent
 ) -> FilteredFiles:
-    """Return the files of all manifests in one table, with the paths of the manifests."""
+    """Return the files of all manifests as one `DataFiles`, with the paths of the manifests."""
     all_ = concat_files(
         found or [FilteredFiles.split(DataFiles(empty_table(extent.schema), (), (), extent.fields), None)]
     )
@@ -402,7 +402,7 @@ def _with_manifest_paths(
 
 @dataclass(slots=True)
 class _CachedManifests:
-    """Collects cached manifests and assembles those with the same schema together.
+    """Cached manifests, collected so that manifests with the same schema are assembled together.
 
     Attributes:
         skip: The filter; None keeps all files.
@@ -443,7 +443,10 @@ class _CachedManifests:
 
 
 def _sequential(batch: Sequence[ManifestBlocks], slots: tuple[Slot, ...]) -> Iterator[FieldOffsets]:
-    """Yield the offsets of fields, found entry by entry: of all blocks if they are in memory, else per block."""
+    """Yield the offsets of fields, which are found entry by entry.
+
+    All blocks form one group if they are in memory. Otherwise, each block forms a group of its own.
+    """
     reader = batch[0].reader
     groups: Iterable[Iterable[tuple[int, bytes]]]
     if batch[0].data is None:
@@ -455,7 +458,7 @@ def _sequential(batch: Sequence[ManifestBlocks], slots: tuple[Slot, ...]) -> Ite
 
 @contextmanager
 def _naming_manifest(manifest: ManifestFile) -> Iterator[None]:
-    """Add the path of the manifest to errors."""
+    """Add the path of the manifest to errors that the block raises."""
     try:
         with contained(file=manifest.path):
             yield
@@ -562,7 +565,7 @@ _MORE_OF_FILE = (
 
 @cache
 def entry_slots(extent: Extent) -> tuple[Slot, ...]:
-    """Return the slots of an entry that must be found to read `extent`."""
+    """Return the slots that must be found in each entry to read `extent`."""
     maps: tuple[Slot, ...] = (*_STATISTICS, _SIZES) if extent.has_more else _STATISTICS
     if extent.has_maps:
         maps = tuple(replace(slot, kind="encoded") for slot in maps)

@@ -1,9 +1,10 @@
 """Offsets of fields in manifests, found entry by entry.
 
-This slower decoder reads what `lockstep` does not: manifests with few entries, and manifests with unusual encodings.
-Both record the same offsets. A value in an unusual encoding is written again in the usual encoding, after the block's
-own bytes: an array of several blocks as one block, a map whose items have more than two plain fields as plain pairs,
-and an enum as text. A map whose items have an unknown layout, and a number beyond 64 bits, count as unknown.
+This slower decoder reads the manifests that `lockstep` does not: those with few entries, and those with unusual
+encodings. Both decoders record the same offsets. A value in an unusual encoding is written again in the usual encoding,
+after the block's own bytes: an array of several blocks as one block, a map whose items have more than two plain fields
+as plain pairs, and an enum as text. If the items of a map have an unknown layout, or a number exceeds 64 bits, the
+value counts as unknown.
 """
 
 from __future__ import annotations
@@ -79,7 +80,7 @@ def sequential_offsets(
 
 @dataclass(slots=True)
 class _OffsetRecorder:
-    """The offsets found so far in a group of blocks, one per entry.
+    """A recorder of the offsets in a group of blocks, one offset per entry and field.
 
     Attributes:
         data: The blocks before the current one, each followed by the bytes that were written for it.
@@ -115,7 +116,7 @@ class _OffsetRecorder:
         self.entries += count
 
     def end(self) -> None:
-        """Make the offsets in this block relative to the start of the group."""
+        """End the current block, and make its offsets relative to the start of the group."""
         if self.base:
             first = self.entries - self.count
             for places in (*self.starts.values(), *self.ends.values(), *self.pairs.values()):
@@ -222,7 +223,10 @@ def _rewrite(node: Node, tally: Tally, note: Callable[[Any], None]) -> ReadStep:
 
 
 def _note_numbers(notes: _OffsetRecorder, name: str, count: int, numbers: list[Any]) -> None:
-    """Write numbers as an array of one block. `count` is the number of items, which is half of the numbers in a map."""
+    """Write numbers as an array of one block, and record where it is.
+
+    `count` is the number of items, which is half of the numbers for a map.
+    """
     if count and all(map(is_long, numbers)):
         notes.starts[name][-1], notes.ends[name][-1] = notes.write(b"".join(map(encode_long, numbers)))
         notes.counts[name][-1] = count
@@ -298,7 +302,7 @@ def _pairs_decoder(node: Node, slot: Slot, tally: Tally) -> Callable[[bytes, int
 
 
 def _usual_pairs(decode: Callable[[bytes, int], tuple[Any, int]], tally: Tally, data: bytes, position: int) -> _Pairs:
-    """Decode a map whose items have exactly a number and a plain value. This is half of the work for most entries."""
+    """Decode a map whose items are exactly a number and a plain value. Most of the time per entry is spent here."""
     pairs: dict[int, Any] = {}
     repeated: set[int] = set()
     size = 0
@@ -322,7 +326,7 @@ def _usual_pairs(decode: Callable[[bytes, int], tuple[Any, int]], tally: Tally, 
                 repeated.add(key)
             pairs[key], position = decode(data, position)
         if end is not None and position != end:
-            raise ValueError("a block of items is not as long as it says")
+            raise ValueError("a block of items has another length than it declares")
     for key in repeated:
         del pairs[key]
     return pairs, position

@@ -103,7 +103,7 @@ def counts(
 
 
 def lists(offsets: FieldOffsets, slot: str, entries: Indices) -> pa.Array:
-    """Return the lists of numbers in a slot of the given entries; null for a missing or empty list."""
+    """Return the list of numbers in a slot for each of the given entries; null for a missing or empty list."""
     if slot not in offsets.starts:
         return pa.nulls(len(entries), pa.list_(pa.int64()))
     starts = offsets.starts[slot][entries]
@@ -135,9 +135,9 @@ def bounds(offsets: FieldOffsets, slot: str, key: int, entries: Indices) -> pa.A
 
 
 def _slices(varints: Varints, starts: Indices, ends: Indices) -> pa.Array:
-    """Return slices of the buffer as a binary array; null where `starts` is `NOWHERE`.
+    """Return slices of the buffer as a binary array; null for entries whose start is `NOWHERE`.
 
-    The array is built as views of the buffer, so that Arrow copies the bytes.
+    The array is first built as views of the buffer, so that Arrow copies the bytes.
     """
     has_value = starts != NOWHERE
     lengths = ends - starts if has_value.all() else np.where(has_value, ends - starts, 0)
@@ -146,10 +146,10 @@ def _slices(varints: Varints, starts: Indices, ends: Indices) -> pa.Array:
         raise UnusualEncoding
     views = np.zeros(len(starts), dtype=_VIEW)
     views["length"] = lengths
-    head = _overlapping(varints.data, "head")[starts]
+    head = _words_at_each_byte(varints.data, "head")[starts]
     views["head"] = head if shortest >= 8 else head & _FIRST.take(np.minimum(lengths, 8))
     if shortest <= _INLINE and longest > 8:
-        tail = _overlapping(varints.data, "tail")[starts + 8]
+        tail = _words_at_each_byte(varints.data, "tail")[starts + 8]
         views["tail"] = tail & _FIRST.take(np.clip(lengths - 8, 0, 4)).astype(np.uint32)
     if longest > _INLINE:
         long = slice(None) if shortest > _INLINE else np.flatnonzero(lengths > _INLINE)
@@ -164,8 +164,11 @@ def _slices(varints: Varints, starts: Indices, ends: Indices) -> pa.Array:
     return array.cast(pa.binary())
 
 
-def _overlapping(data: npt.NDArray[np.uint8], part: str) -> npt.NDArray[Any]:
-    """Return the words that begin at each byte, with the type of one part of a view."""
+def _words_at_each_byte(data: npt.NDArray[np.uint8], part: str) -> npt.NDArray[Any]:
+    """Return an array of the machine words that begin at each byte of `data`, without copying.
+
+    `part` names the part of a view (`head` or `tail`) whose type the words have.
+    """
     type_ = _VIEW[part]
     return np.ndarray((len(data) - type_.itemsize + 1,), type_, data, strides=(1,))
 
@@ -211,7 +214,7 @@ class StoredEntries:
         return int(self.table.num_rows)
 
     def slice(self, start: int, size: int) -> StoredEntries:
-        """Return `size` entries from row `start` on: the entries of one manifest."""
+        """Return `size` entries from row `start` on, which are the entries of one manifest."""
         return StoredEntries(
             self.table.slice(start, size),
             self.extent,
@@ -315,7 +318,7 @@ def concat_entries(raws: Sequence[StoredEntries]) -> StoredEntries:
 
 
 def _counts_in(encoded: pa.Array, keys: Sequence[int]) -> Mapping[int, tuple[Indices, Mask]]:
-    """Return the counts of fields from encoded maps that lack their number of items.
+    """Return counts of fields from maps in encoded form. The number of items in each map is computed first.
 
     Raises UnusualEncoding if a map is damaged.
     """
@@ -332,7 +335,7 @@ def _counts_in(encoded: pa.Array, keys: Sequence[int]) -> Mapping[int, tuple[Ind
 def _check(
     offsets: FieldOffsets, places: Indices, content: Indices, stated: Mask, paths: pa.Array, reader: ManifestReader
 ) -> None:
-    """Raise an error if a file is of another kind than its manifest (iceberg 2.20) or is encrypted (iceberg 2.19)."""
+    """Raise an error if a file is not of its manifest's kind (iceberg 2.20) or is encrypted (iceberg 2.19)."""
     is_deletes = reader.manifest.is_deletes
 
     def first(wrong: Mask) -> tuple[Any, Any]:
@@ -434,8 +437,8 @@ class ManifestCache:
 
     Attributes:
         cache: The store of the decoded entries.
-        version: Takes the recorded path of a manifest, and returns its physical path and the version that storage has
-            now. The size of a version is 0 if it has not been requested, and the version is None if it is unknown.
+        version: Takes the recorded path of a manifest, and returns its physical path and its current version in the
+            storage. The size of a version is 0 if it has not been requested, and the version is None if it is unknown.
     """
 
     cache: Cache
@@ -443,7 +446,7 @@ class ManifestCache:
     _changed_manifests: set[str] = dataclasses.field(default_factory=set, repr=False, compare=False)
 
     def note_size(self, recorded: str, size: int) -> None:
-        """Record the number of bytes read from a manifest. Nothing is cached for it if its version has another size."""
+        """Record the bytes read from a manifest. If its version has another size, the manifest is not cached."""
         _, version = self.version(recorded)
         if version is not None and version.size not in (0, size):
             self._changed_manifests.add(recorded)
@@ -495,7 +498,7 @@ class ManifestCache:
             )
 
     def has_distinct_paths(self, manifests: Sequence[str]) -> bool:
-        """Return whether an earlier read found no data file twice in these manifests.
+        """Return whether an earlier read has established that these manifests list no data file twice.
 
         Args:
             manifests: Recorded paths, in order.

@@ -47,10 +47,10 @@ def _deletion_vector(storage: str | None, magic: int | None = None) -> Proof:
     """
 
     def proof(evidence: Evidence) -> bool:
-        found = [
+        vectors = [
             a["deletionVector"] for a in DeltaLogOnDisk(evidence).actions_of_kind("add") if a.get("deletionVector")
         ]
-        stored = any(storage is None or vector.get("storageType") == storage for vector in found)
+        stored = any(storage is None or vector.get("storageType") == storage for vector in vectors)
         hits = any(plan.position_hits() for plan in evidence.plans)
         files = evidence.built.location.rglob("deletion_vector_*.bin")
         if magic is not None and not any(int.from_bytes(p.read_bytes()[5:9], "little") == magic for p in files):
@@ -97,8 +97,8 @@ def _evolves(differs: Callable[[dict[Any, Any], dict[Any, Any]], bool]) -> Proof
     """Return a proof that two schemas of the log, an older and a newer one, differ in this way."""
 
     def shows(log: DeltaLogOnDisk) -> bool:
-        known = [identities(schema) for schema in log.schemas]
-        return any(differs(old, new) for i, old in enumerate(known) for new in known[i + 1 :])
+        fields_by_schema = [identities(schema) for schema in log.schemas]
+        return any(differs(old, new) for i, old in enumerate(fields_by_schema) for new in fields_by_schema[i + 1 :])
 
     return _proved_by_log(shows)
 
@@ -172,14 +172,14 @@ def _legacy_list(evidence: Evidence) -> bool:
 
 def _extra_column(evidence: Evidence) -> bool:
     """Return whether a planned file has a column that no schema of the table has."""
-    known = {
+    schema_names = {
         name
         for schema in DeltaLogOnDisk(evidence).schemas
         for path, f in all_fields(schema)
         for name in (path[-1], f["metadata"].get("delta.columnMapping.physicalName"))
     }
     top = (set(footer.schema.to_arrow_schema().names) for _, footer in footers(evidence))
-    return any(names - known for names in top)
+    return any(names - schema_names for names in top)
 
 
 def _any_of(kind: str, holds: Callable[[dict[str, Any]], object] = lambda _: True) -> Proof:
@@ -208,15 +208,15 @@ def _twice_added(log: DeltaLogOnDisk) -> bool:
 
 _TABLE: dict[str, tuple[str, Proof]] = {
     # deletes
-    "deletion-vector": ("a deletion vector hits a file that is read", _deletion_vector(None)),
+    "deletion-vector": ("a deletion vector applies to a file that is read", _deletion_vector(None)),
     "deletion-vector-relative": ("a deletion vector is in a file of the table's folder", _deletion_vector("u")),
     "deletion-vector-absolute": ("a deletion vector is in a file named by an absolute path", _deletion_vector("p")),
-    "deletion-vector-inline": ("a deletion vector stands in the log itself", _deletion_vector("i")),
+    "deletion-vector-inline": ("a deletion vector is stored in the log itself", _deletion_vector("i")),
     "deletion-vector-native": ("a deletion vector has the older bitmap format", _deletion_vector(None, 1681511376)),
     "removed-file": ("a file was removed", _any_of("remove")),
     "re-added-file": ("a file was added more than once", _proved_by_log(_twice_added)),
     "orphan-file": (
-        "a Parquet file that the log does not name is below the table",
+        "there is a Parquet file below the table that the log does not name",
         _proved_by_log(lambda log: bool(log.orphans())),
     ),
     "missing-file": (
@@ -247,7 +247,7 @@ _TABLE: dict[str, tuple[str, Proof]] = {
         _proved_by_log(lambda log: (log.directory / "_last_checkpoint").exists()),
     ),
     "log-compaction": (
-        "a compacted log file lies below a version that is read",
+        "a compacted log file ends at or before a version that is read",
         _proved_by_log(
             lambda log: any(last <= version for _, last in log.compactions for version in log.versions_read)
         ),
@@ -257,16 +257,19 @@ _TABLE: dict[str, tuple[str, Proof]] = {
         "a file of the log has no bytes",
         _proved_by_log(lambda log: any(p.stat().st_size == 0 for p in log.directory.glob("*.*"))),
     ),
-    "expired-log": ("commits below the newest are gone", _proved_by_log(lambda log: len(log.commits) <= log.latest)),
+    "expired-log": (
+        "commits before the newest were removed",
+        _proved_by_log(lambda log: len(log.commits) <= log.latest),
+    ),
     "free-commit-info": (
-        "commitInfo has a value of another type than writers give it",
+        "commitInfo has a value with another type than writers use",
         _any_of("commitInfo", lambda i: not isinstance(i.get("isBlindAppend", True), bool)),
     ),
     "unknown-action": (
         "a commit has an action of unknown kind",
         _proved_by_log(lambda log: any(k not in _ACTIONS for _, k, _ in log.actions)),
     ),
-    "moved-table": ("the table is not where it was made", _moved_table),
+    "moved-table": ("the table was moved after it was made", _moved_table),
     "time-travel": (
         "a version other than the newest is read",
         _proved_by_log(lambda log: log.versions_read[:1] < (log.latest,)),
@@ -290,15 +293,15 @@ _TABLE: dict[str, tuple[str, Proof]] = {
         _read_under(lambda p: p.get("minReaderVersion", 0) > 3),
     ),
     "unknown-reader-feature": (
-        "the protocol asks readers for a feature that the protocol does not define",
+        "the table requires a reader feature that the Delta protocol does not define",
         _read_under(lambda p: bool(set(p.get("readerFeatures", ())) - READER_FEATURES)),
     ),
     "unknown-writer-feature": (
-        "the protocol asks writers for a feature that the protocol does not define",
+        "the table requires a writer feature that the Delta protocol does not define",
         _read_under(lambda p: bool(set(p.get("writerFeatures", ())) - READER_FEATURES - _WRITER_FEATURES)),
     ),
     "one-sided-feature": (
-        "a feature of readers and writers is in one list of the protocol only",
+        "a reader-writer feature is in only one list of the protocol",
         _read_under(lambda p: bool(READER_FEATURES & (_feature_names(p, "reader") ^ _feature_names(p, "writer")))),
     ),
     "misplaced-feature-list": (
@@ -310,7 +313,7 @@ _TABLE: dict[str, tuple[str, Proof]] = {
         _read_under(lambda p: "catalogManaged" in p.get("readerFeatures", ())),
     ),
     "staged-commit": (
-        "a commit lies beside the log, staged",
+        "a staged commit exists beside the log",
         _proved_by_log(lambda log: any(log.directory.glob("_*commits/*.json"))),
     ),
     "protocol-change": (
@@ -322,7 +325,7 @@ _TABLE: dict[str, tuple[str, Proof]] = {
     "drop-column": ("a column or nested field was dropped", _evolves(lambda old, new: bool(old.keys() - new.keys()))),
     "rename-column": ("a column or nested field was renamed under column mapping", _evolves(_is_renamed)),
     "move-column": ("a column or nested field was moved among its siblings", _evolves(_is_reordered)),
-    "widen-column": ("a column or nested field got a wider type, with its note", _evolves(_is_widened)),
+    "widen-column": ("a column or nested field got a wider type, recorded in its metadata", _evolves(_is_widened)),
     "column-mapping-name": ("columns are found by physical name", _column_mapping("name")),
     "column-mapping-id": ("columns are found by field id", _column_mapping("id")),
     "inert-column-mapping": (
@@ -333,24 +336,24 @@ _TABLE: dict[str, tuple[str, Proof]] = {
     "void-column": ("a column has the type void", _any_field(lambda f: f["type"] == "void")),
     "variant": ("a column is a variant", _any_field(lambda f: f["type"] == "variant")),
     "minimal-metadata": (
-        "a metaData action lacks what it may lack",
+        "a metaData action lacks its optional fields",
         _any_of("metaData", lambda m: "createdTime" not in m),
     ),
-    "required-column": ("a column says that it has no nulls", _any_field(lambda f: f["nullable"] is False)),
+    "required-column": ("a column is declared not nullable", _any_field(lambda f: f["nullable"] is False)),
     "odd-column-name": (
-        "a column name is no plain identifier",
+        "a column name is not a plain identifier",
         _any_field(lambda f: not (str(f["name"]).isidentifier() and str(f["name"]).isascii())),
     ),
     "legacy-timestamp": ("a file stores timestamps as INT96 or in milliseconds", _stored_type("INT96", "milliseconds")),
     "legacy-calendar": (
-        "the footer of a file says that its dates are of the old calendar",
+        "the footer of a file declares dates in the Julian calendar",
         _footer(lambda f: b"org.apache.spark.legacyDateTime" in (f.metadata or {})),
     ),
     "other-codec": (
-        "a file is compressed otherwise than by Snappy",
+        "a file has another compression than Snappy",
         _footer(lambda f: any(f.row_group(i).column(0).compression != "SNAPPY" for i in range(f.num_row_groups))),
     ),
-    "legacy-list": ("a file calls the elements of a list otherwise than `element`", _legacy_list),
+    "legacy-list": ("a file has another name than `element` for the elements of a list", _legacy_list),
     "legacy-form": (LEGACY_FORM, has_legacy_form),
     "columnless-file": (
         "a file that is read has rows and no column",

@@ -1,4 +1,4 @@
-"""The history of a Delta scenario, which executes one operation after the other with the builder.
+"""The history of a Delta scenario, which executes the operations in order with the builder.
 
     history = DeltaHistory(tmp_path, {"schema": {"id": "long", "name": "string"}})
     history.apply({"append": [{"data": "a", "rows": [[1, "x"], [2, "y"]]}]})
@@ -35,13 +35,15 @@ from harness.writing.delta.types import JsonObject
 from harness.writing.local_files import check_inside, set_time
 
 
-def _ratified_commit(commit: object, known: Mapping[int, str | tuple[int, bytes]]) -> str | tuple[int, bytes]:
+def _ratified_commit(
+    commit: object, commits_by_version: Mapping[int, str | tuple[int, bytes]]
+) -> str | tuple[int, bytes]:
     if isinstance(commit, str):
         return commit  # the name of a commit, which does not have to exist
     version = checked(int, commit, "'ratified'")
-    if version not in known:
+    if version not in commits_by_version:
         raise RequestError(f"Invalid 'ratified': version {version} was neither staged nor held")
-    return known[version]
+    return commits_by_version[version]
 
 
 _CREATE = (
@@ -102,8 +104,11 @@ class DeltaHistory(ScenarioHistory):
             return {"published_only": True}
         latest, ratified = take_all(catalog, "'catalog'", max_version=int, ratified=(list, []))
         held = {version: (version, content) for version, content in self.held.items()}
-        known: dict[int, str | tuple[int, bytes]] = {**self.table.log.staged, **held}
-        return {"max_version": latest, "ratified": tuple(_ratified_commit(each, known) for each in ratified)}
+        commits_by_version: dict[int, str | tuple[int, bytes]] = {**self.table.log.staged, **held}
+        return {
+            "max_version": latest,
+            "ratified": tuple(_ratified_commit(each, commits_by_version) for each in ratified),
+        }
 
     def schema_at(self, selector: ResolvedSelector) -> Schema:
         """Return the schema of a read at the selector. Reads of changes also have the columns of the feed."""
@@ -262,8 +267,8 @@ class DeltaHistory(ScenarioHistory):
 
     def _break(self, value: object, place: str) -> None:
         labels = {label: handle.file for label, handle in self.files.items()}
-        found = partial(targets, root=self.location, labels=labels, place=place)
-        damage(Arguments(value, place), self.location, self.directory, found)
+        find_targets = partial(targets, root=self.location, labels=labels, place=place)
+        damage(Arguments(value, place), self.location, self.directory, find_targets)
 
     def time_of(self, version: int) -> int:
         """Return the time of a version: its in-commit timestamp, otherwise its file time (delta L33, L35)."""
@@ -302,13 +307,13 @@ def targets(text: str, root: Path, labels: Mapping[str, Path], place: str) -> li
             pattern = "**/deletion_vector_*.bin"
         case _:
             pattern = text
-    found = sorted(p for p in root.glob(pattern) if p.is_file())
-    if not found:
+    files = sorted(p for p in root.glob(pattern) if p.is_file())
+    if not files:
         names = ", ".join(labels) or "none"
         raise RequestError(
             f"No file {text!r} in {place}: expected a label ({names}), a target like `commit 3`, or a pattern"
         )
-    return found
+    return files
 
 
 def _positions(value: object, place: str) -> frozenset[int]:

@@ -97,7 +97,7 @@ class DeltaWrites:
         label = arguments.text(kind)
         if label in self.files:
             raise RequestError(f"Invalid {arguments.place}: a file {label!r} already exists")
-        schema = None  # the schema of the file: by names and types, or that of an older version
+        schema = None  # the schema of the file: by names and types, or the schema of an older version
         if arguments.has("file-schema"):
             schema = schema_of(schema_json(arguments.typed(dict, "file-schema")), mapped=False)
         elif arguments.has("schema-at"):
@@ -109,8 +109,8 @@ class DeltaWrites:
             options["schema"] = schema
         chosen = options.get("columns")
         rows = expand_rows(arguments.any("rows"), f"{arguments.place}, key 'rows'")
-        shown = _row_fields(schema or self.table.schema, chosen)
-        natural = natural_rows(shown, rows)
+        row_fields = _row_fields(schema or self.table.schema, chosen)
+        natural = natural_rows(row_fields, rows)
         write: Callable[..., DeltaFile] = self.table.write_changes if kind == "changes" else self.table.write_data
         changed, unset = arguments.typed(dict, "set", {}), arguments.texts("unset", [])
         arguments.finish()
@@ -156,7 +156,7 @@ class DeltaWrites:
 
 
 def _row_fields(schema: Schema, columns: Any) -> tuple[Field, ...]:
-    """Return the columns, in order, for which rows written as lists have values."""
+    """Return the columns, in order, whose values are in rows that are lists."""
     if columns is None:
         return schema.fields
     by_name = {f.name: f for f in schema.fields}

@@ -104,9 +104,9 @@ def _change(arguments: Arguments) -> Callable[[AvroDocument], None]:
             "codec": document.codec if codec is None else codec,
         }
         edit(whole, values, unset, place)
-        seen: set[str] = set()
-        _reshape(whole["schema"], drop, rename, ids, seen)
-        unknown = ({*drop, *rename} | ({*ids} if ids != "all" else set())) - seen
+        field_names: set[str] = set()
+        _reshape(whole["schema"], drop, rename, ids, field_names)
+        unknown = ({*drop, *rename} | ({*ids} if ids != "all" else set())) - field_names
         if unknown:
             raise RequestError(f"No Avro field {', '.join(sorted(unknown))} in {place}")
         document.records = [_renamed(record, rename) for record in whole["records"]]
@@ -169,14 +169,14 @@ def _fill_labels(value: object, commits: Mapping[str, int]) -> Any:
     return replace_texts(value, change)
 
 
-def _reshape(schema: Any, drop: Collection[str], rename: Mapping[str, str], ids: Any, seen: set[str]) -> None:
+def _reshape(schema: Any, drop: Collection[str], rename: Mapping[str, str], ids: Any, field_names: set[str]) -> None:
     """Drop and rename fields of an Avro schema and remove ids, in place, at every level."""
     match schema:
         case {"fields": fields}:
-            seen.update(f["name"] for f in fields)
+            field_names.update(f["name"] for f in fields)
             schema["fields"] = [f for f in fields if f["name"] not in drop]
             for f in schema["fields"]:
-                _reshape(f["type"], drop, rename, ids, seen)
+                _reshape(f["type"], drop, rename, ids, field_names)
                 if ids == "all" or f["name"] in ids:
                     for key in _IDS:
                         f.pop(key, None)
@@ -184,10 +184,10 @@ def _reshape(schema: Any, drop: Collection[str], rename: Mapping[str, str], ids:
         case {"items": items}:
             if ids == "all":
                 schema.pop("element-id", None)
-            _reshape(items, drop, rename, ids, seen)
+            _reshape(items, drop, rename, ids, field_names)
         case list():
             for branch in schema:
-                _reshape(branch, drop, rename, ids, seen)
+                _reshape(branch, drop, rename, ids, field_names)
         case _:
             pass
 

@@ -117,14 +117,14 @@ def _all_metadata(schema: pa.Schema) -> bytes:
 
 
 def _fields(schema: object) -> frozenset[tuple[str, int | None]]:
-    """Return the names and ids of all fields except those of the partition tuple, whose names depend on the table."""
-    found: set[tuple[str, int | None]] = set()
+    """Return the names and ids of all fields except in the partition tuple, whose names depend on the table."""
+    names_and_ids: set[tuple[str, int | None]] = set()
 
     def visit(node: object) -> None:
         match node:
             case {"fields": fields, "name": name} if not str(name).endswith("r102"):
                 for f in fields:
-                    found.add((f["name"], f.get("field-id")))
+                    names_and_ids.add((f["name"], f.get("field-id")))
                     visit(f["type"])
             case {"items": items}:
                 visit(items)
@@ -135,7 +135,7 @@ def _fields(schema: object) -> frozenset[tuple[str, int | None]]:
                 pass
 
     visit(schema)
-    return frozenset(found)
+    return frozenset(names_and_ids)
 
 
 _TRANSFORMS = ("identity", "bucket", "truncate", "year", "month", "day", "hour", "void")
@@ -211,8 +211,8 @@ def _compaction(evidence: Evidence) -> bool:
         s.get("summary", {}).get("operation") == "replace" for s in evidence.metadata.get("snapshots", [])
     )
     numbers = ((e.get("sequence_number"), e.get("file_sequence_number")) for e in evidence.entries)
-    kept = any(own is not None and file is not None and own < file for own, file in numbers)
-    return is_replacement or kept
+    keeps_sequence_number = any(own is not None and file is not None and own < file for own, file in numbers)
+    return is_replacement or keeps_sequence_number
 
 
 def _version(number: int) -> Proof:
@@ -228,11 +228,11 @@ _FieldPlace = tuple[tuple[int, ...], int, str, Any]
 
 
 def _places(fields: list[dict[str, Any]], parents: tuple[int, ...] = ()) -> dict[int, _FieldPlace]:
-    found: dict[int, _FieldPlace] = {}
+    places: dict[int, _FieldPlace] = {}
     for index, f in enumerate(fields):
-        found[f["id"]] = (parents, index, f["name"], f["type"])
-        found |= _places(_members(f["type"]), (*parents, f["id"]))
-    return found
+        places[f["id"]] = (parents, index, f["name"], f["type"])
+        places |= _places(_members(f["type"]), (*parents, f["id"]))
+    return places
 
 
 def _members(type_: object) -> list[dict[str, object]]:
@@ -311,20 +311,20 @@ _TABLE: dict[str, tuple[str, Proof]] = {
         ),
     ),
     "position-delete": (
-        "a position delete file hits a file that is read",
+        "a position delete file applies to a file that is read",
         _deletes(_hit_by("position delete file"), 1),
     ),
-    "deletion-vector": ("a deletion vector hits a file that is read", _deletes(_hit_by("deletion vector"), 1)),
+    "deletion-vector": ("a deletion vector applies to a file that is read", _deletes(_hit_by("deletion vector"), 1)),
     "equality-delete": (
-        "an equality delete file hits a file that is read",
+        "an equality delete file applies to a file that is read",
         _deletes(lambda plan: len(plan.equality_deletes) > 0, 2),
     ),
     "sequence-boundary": (
-        "an equality delete has in its scope a data file of its own sequence number",
+        "an equality delete has a data file with the same sequence number in its scope",
         _sequence_boundary,
     ),
     "global-equality-delete": (
-        "an equality delete without partition hits a table with partitions",
+        "an equality delete without partition applies to a table with partitions",
         proved_by_plan(
             lambda p: (
                 any(d.partition is None for d in p.equality_deletes) and any(place.values for place in p.partitions)
@@ -332,7 +332,7 @@ _TABLE: dict[str, tuple[str, Proof]] = {
         ),
     ),
     "partition-scoped-delete": (
-        "an equality delete of one partition, and files of another are read",
+        "there is an equality delete for one partition, and files of another are read",
         proved_by_plan(_scoped_delete),
     ),
     "null-key": (
@@ -342,11 +342,11 @@ _TABLE: dict[str, tuple[str, Proof]] = {
         ),
     ),
     "shared-delete-file": (
-        "one position delete file hits several data files",
+        "one position delete file applies to several data files",
         proved_by_plan(lambda plan: any(len(files) > 1 for _, files in plan.position_hits())),
     ),
-    "several-delete-files": ("several position delete files hit one data file", proved_by_plan(_hit_twice)),
-    "dangling-delete": ("a delete file is live and hits no data file that is read", _dangling_delete),
+    "several-delete-files": ("several position delete files apply to one data file", proved_by_plan(_hit_twice)),
+    "dangling-delete": ("a live delete file applies to no data file that is read", _dangling_delete),
     "multi-row-group": (
         "a Parquet file that is read has several row groups",
         lambda e: any(footer.num_row_groups > 1 for _, footer in footers(e)),
@@ -354,7 +354,7 @@ _TABLE: dict[str, tuple[str, Proof]] = {
     "avro-file": ("an Avro data file is read", _reads(lambda file: file["format"] == "avro")),
     "orc-file": ("an ORC data file is read", _reads(lambda file: file["format"] == "orc")),
     "columnless-file": ("a file that is read has rows and no column", _reads(_is_columnless)),
-    "data-codec": ("a Parquet file is compressed otherwise than by zstd", _data_codec),
+    "data-codec": ("a Parquet file has another compression than zstd", _data_codec),
     "schema-evolution": ("the schema changed", _evolves(*_CHANGES)),
     "add-column": ("a column or nested field was added", _evolves(lambda old, new: new.keys() - old.keys())),
     "drop-column": ("a column or nested field was dropped", _evolves(lambda old, new: old.keys() - new.keys())),
@@ -367,7 +367,7 @@ _TABLE: dict[str, tuple[str, Proof]] = {
         "a field has an initial default",
         lambda e: '"initial-default"' in json.dumps(e.metadata.get("schemas", [])),
     ),
-    "name-mapping": ("a file without field ids is read by the table's name mapping", _name_mapping),
+    "name-mapping": ("a file without field ids is read with the table's name mapping", _name_mapping),
     "legacy-form": (LEGACY_FORM, has_legacy_form),
     "no-field-ids": (
         "a file without field ids is read",
@@ -396,12 +396,12 @@ _TABLE: dict[str, tuple[str, Proof]] = {
         ),
     ),
     "moved-table": (
-        "the table is not where its metadata says",
+        "the table was moved after its metadata was written",
         lambda e: str(e.metadata.get("location", e.built.location)).removeprefix("file://") != str(e.built.location),
     ),
-    "manifest-habits": ("a manifest or list has other fields or names than usual", _unusual_manifests),
+    "manifest-habits": ("a manifest or manifest list has unusual fields or names", _unusual_manifests),
     "manifest-codec": (
-        "a manifest or list is compressed otherwise than by deflate",
+        "a manifest or manifest list has another compression than deflate",
         lambda e: any(codec != "deflate" for _, codec, _ in (*e.list_headers, *e.manifest_headers)),
     ),
     "gzip-metadata": (

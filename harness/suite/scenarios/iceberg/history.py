@@ -1,4 +1,4 @@
-"""The history of an Iceberg scenario, which executes one operation after the other with the builder.
+"""The history of an Iceberg scenario, which executes the operations in order with the builder.
 
     history = IcebergHistory(tmp_path, {"schema": {"id": "long", "name": "string"}})
     history.apply({"append": [{"data": "a", "rows": [[1, "x"], [2, "y"]]}]})
@@ -124,8 +124,8 @@ class IcebergHistory(ScenarioHistory):
         if selector.timestamp_ms is not None:
             log = [e for e in document.doc.get("snapshot-log", []) if e["timestamp-ms"] <= selector.timestamp_ms]
             snapshot_id = max(log, key=lambda e: e["timestamp-ms"])["snapshot-id"] if log else None
-        known = {s["snapshot-id"]: s for s in document.doc.get("snapshots", [])}
-        schema_id = known.get(snapshot_id, {}).get("schema-id", document.doc.get("current-schema-id"))
+        snapshots = {s["snapshot-id"]: s for s in document.doc.get("snapshots", [])}
+        schema_id = snapshots.get(snapshot_id, {}).get("schema-id", document.doc.get("current-schema-id"))
         return next((s for s in document.schemas if s.id == schema_id), document.schemas[-1])
 
     def metadata_field(self, name: str) -> Field | None:

@@ -139,9 +139,11 @@ class IcebergWrites:
 
     def _options(self, arguments: Arguments, method: Callable[..., object]) -> dict[str, Any]:
         """Return the rest of the mapping as keyword arguments of a builder's method."""
-        known = (set(inspect.signature(method).parameters) - {"self", "rows", "positions", "more"}) | _FILE_OPTIONS
+        option_names = (
+            set(inspect.signature(method).parameters) - {"self", "rows", "positions", "more"}
+        ) | _FILE_OPTIONS
         options = {key.replace("-", "_"): value for key, value in arguments.rest().items()}
-        unknown = options.keys() - known
+        unknown = options.keys() - option_names
         if unknown:
             keys = ", ".join(repr(k.replace("_", "-")) for k in sorted(unknown))
             raise RequestError(f"Unknown key {keys} in {arguments.place}")

@@ -87,11 +87,11 @@ import org.apache.iceberg.types.Type;
 import org.apache.iceberg.types.Types;
 import org.apache.iceberg.util.SnapshotUtil;
 
-/** Two whole readers under test: `iceberg`, by Iceberg's generic records, and `delta`, by Delta Kernel's default engine. */
+/** Two complete readers under test: `iceberg` with Iceberg's generic records, `delta` with Delta Kernel's default engine. */
 public final class Readers {
   private static final ObjectMapper JSON = new ObjectMapper();
 
-  /** Gives each row that is asked for to the consumer, its columns by name. */
+  /** Passes each requested row to the consumer, with its columns by name. */
   private interface Reader {
     void read(JsonNode asked, Consumer<Map<String, Object>> rows) throws Exception;
   }
@@ -147,7 +147,7 @@ public final class Readers {
     }
   }
 
-  /** The filter as JSON; null where there is none. */
+  /** The filter as JSON, or null if there is no filter. */
   private static JsonNode filter(JsonNode asked) {
     if (asked.get("where").isNull()) {
       return null;
@@ -158,7 +158,7 @@ public final class Readers {
     return asked.get("predicate");
   }
 
-  /** The columns that are asked for; null where all are. */
+  /** The requested columns, or null for all columns. */
   private static List<String> columns(JsonNode asked) {
     return !asked.hasNonNull("columns") ? null : Arrays.asList(JSON.convertValue(asked.get("columns"), String[].class));
   }
@@ -339,7 +339,7 @@ public final class Readers {
       }
     }
 
-    /** Gives the rows of a batch that no delete hides and the rest of the filter keeps. */
+    /** Passes on the rows of a batch that are not deleted and that match the rest of the filter. */
     private void give(
         FilteredColumnarBatch batch, Optional<Predicate> filter, List<String> shown, Consumer<Map<String, Object>> rows) {
       ColumnarBatch data = batch.getData();
@@ -360,7 +360,7 @@ public final class Readers {
       }
     }
 
-    /** type: with the names of the table, which the vector's own type may lack. */
+    /** type: the type with the table's names, which may differ from the vector's own type. */
     private static Object plain(DataType type, ColumnVector vector, int row) {
       if (vector.isNullAt(row)) {
         return null;
@@ -414,7 +414,7 @@ public final class Readers {
       return found;
     }
 
-    /** The top-level columns that a filter names. */
+    /** The top-level columns of a filter. */
     private static Set<String> terms(JsonNode filter, StructType schema) {
       Set<String> found = new LinkedHashSet<>();
       filter.findValuesAsText("term").forEach(term -> found.add(path(term, schema)[0]));

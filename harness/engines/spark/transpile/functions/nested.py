@@ -311,8 +311,8 @@ def _by_key(spark: str, result: Callable[[dt.MapType], dt.Type]) -> Callable[[Ca
         (_, text), common = with_common_type((TypedSql("", value.type.key.type), key), call.name)
         if str(common) != str(value.type.key.type) or isinstance(key.type, dt.UnknownType):
             raise call.refusal(f"{call.name} with a key of {key.type}", "cast it to the type of the keys")
-        made = result(value.type)
-        return TypedSql(spark.format(value.sql, text, type=type_name(made)), made)
+        result_type = result(value.type)
+        return TypedSql(spark.format(value.sql, text, type=type_name(result_type)), result_type)
 
     return lower
 

@@ -99,15 +99,15 @@ class Signature:
         more = len(values) - len(self.parameters)
         if more < 0 or (more > 0 and not self.repeats):
             return None
-        taken = []
+        arguments = []
         for place, value in enumerate(values):
             text = self.parameters[min(place, len(self.parameters) - 1)](value)
             if text is None:
                 return None
-            taken.append(text)
+            arguments.append(text)
         result = self.result(values[0].type) if callable(self.result) else self.result
         shown = type_name(result) if "{type}" in self.spark else ""
-        return TypedSql(self.spark.format(*taken, all=", ".join(taken), type=shown), result)
+        return TypedSql(self.spark.format(*arguments, all=", ".join(arguments), type=shown), result)
 
 
 @dataclass(frozen=True, slots=True)

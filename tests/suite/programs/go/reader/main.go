@@ -1,4 +1,4 @@
-// Reads Iceberg tables by iceberg-go: a whole reader under test, with time travel, filters and counts.
+// A complete reader under test for Iceberg tables with iceberg-go. It supports time travel, filters and counts.
 package main
 
 import (
@@ -32,7 +32,7 @@ type request struct {
 	}
 }
 
-// scan gives the rows that are asked for, before any is read.
+// scan returns the scan of the requested rows.
 func scan(ctx context.Context, asked request) (*table.Scan, error) {
 	if asked.Table.Format != "iceberg" {
 		return nil, fmt.Errorf("%w: only Iceberg tables", iceberg.ErrNotImplemented)
@@ -82,7 +82,7 @@ func scan(ctx context.Context, asked request) (*table.Scan, error) {
 	return found, nil
 }
 
-// write puts the rows into the file, with their columns in the order asked for.
+// write writes the rows to the file, with the columns in the requested order.
 func write(rows arrow.Table, asked request) error {
 	schema := rows.Schema()
 	if asked.Columns != nil {
@@ -107,7 +107,7 @@ func write(rows arrow.Table, asked request) error {
 	return errors.Join(err, writer.Close())
 }
 
-// answer gives what is said to a request after the first.
+// answer returns the answer to a request after the first.
 func answer(asked request) (said map[string]any) {
 	defer func() {
 		if panicked := recover(); panicked != nil {
@@ -135,7 +135,7 @@ func answer(asked request) (said map[string]any) {
 	return map[string]any{"id": asked.ID, "rows": asked.Output}
 }
 
-// version gives that of iceberg-go, as the build knows it.
+// version returns the version of iceberg-go from the build information.
 func version() string {
 	if info, ok := debug.ReadBuildInfo(); ok {
 		for _, module := range info.Deps {

@@ -1,4 +1,4 @@
-// Reads the current snapshot of Iceberg tables: a whole reader under test, over iceberg-go.
+// A complete reader under test with iceberg-go. It reads the current snapshot of Iceberg tables.
 package main
 
 import (

@@ -1,7 +1,6 @@
-//! Reads Delta tables by the crates `delta_kernel` and `delta_kernel_default_engine`: a whole reader under test.
+//! A complete reader under test for Delta tables with the crates `delta_kernel` and `delta_kernel_default_engine`.
 //!
-//! The kernel skips files and row groups by a filter and leaves its rows to the engine. So the engine's own evaluator
-//! filters what is left.
+//! The kernel uses a filter to skip files and row groups only. The engine's evaluator then filters the rows.
 
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -102,7 +101,7 @@ fn answer(asked: &Value) -> Result<Value, Refusal> {
     written(&rows, &schema, asked)
 }
 
-/// The table at the version that is asked for.
+/// The table at the requested version.
 fn snapshot(asked: &Value, url: &str, engine: &dyn Engine) -> Result<SnapshotRef, Refusal> {
     let at = &asked["table"]["at"];
     let build = |version: Option<u64>| {
@@ -133,7 +132,7 @@ fn snapshot(asked: &Value, url: &str, engine: &dyn Engine) -> Result<SnapshotRef
     })
 }
 
-/// The schema of the columns asked for, and after them of those that the filter needs.
+/// The schema of the requested columns, followed by the columns that the filter needs.
 fn projected(schema: &StructType, asked: &Value, used: &[String]) -> KernelResult<SchemaRef> {
     let Some(columns) = asked["columns"].as_array() else {
         return Ok(Arc::new(schema.clone()));
@@ -170,7 +169,7 @@ fn batches(
     rows.map(|batch| batch?.try_into_record_batch()).collect()
 }
 
-/// Writes the columns asked for, which are the first, into the output.
+/// Writes the requested columns, which come first, to the output.
 fn written(rows: &[RecordBatch], schema: &SchemaRef, asked: &Value) -> Result<Value, Refusal> {
     let write = || -> KernelResult<()> {
         let arrow: delta_kernel::arrow::datatypes::Schema = schema.as_ref().try_into_arrow()?;
@@ -193,7 +192,7 @@ fn written(rows: &[RecordBatch], schema: &SchemaRef, asked: &Value) -> Result<Va
     Ok(json!({"rows": asked["output"]}))
 }
 
-/// The filter as the kernel has filters.
+/// The filter as a predicate of the kernel.
 fn filter(asked: &Value, schema: &StructType) -> Result<Option<Arc<Predicate>>, Refusal> {
     match (&asked["where"], &asked["predicate"]) {
         (Value::Null, _) => Ok(None),
@@ -242,7 +241,7 @@ fn predicate(said: &Value, schema: &StructType) -> Result<Predicate, Refusal> {
     })
 }
 
-/// A literal in the type of the column that it is compared with.
+/// A literal with the type of the column that it is compared with.
 fn literal(value: &Value, name: &ColumnName, schema: &StructType) -> Result<Expression, Refusal> {
     match schema.field_at(name)?.data_type() {
         DataType::Primitive(kind) => {

@@ -1,4 +1,4 @@
-//! Reads Iceberg tables by the crate `iceberg`: a whole reader under test.
+//! A complete reader under test for Iceberg tables with the crate `iceberg`.
 
 use std::fs::File;
 use std::sync::Arc;
@@ -74,7 +74,7 @@ async fn answer(asked: &Value) -> Result<Value, Refusal> {
     Ok(json!({"rows": asked["output"]}))
 }
 
-/// The snapshot that is asked for; without a number, the current one.
+/// The requested snapshot, or the current snapshot if the request has no number.
 fn snapshot_id(asked: &Value, metadata: &TableMetadata) -> Result<Option<i64>, Refusal> {
     let at = &asked["table"]["at"];
     let value = &at["value"];
@@ -98,7 +98,7 @@ fn snapshot_id(asked: &Value, metadata: &TableMetadata) -> Result<Option<i64>, R
     Ok(Some(found.ok_or_else(none)?))
 }
 
-/// The columns that are asked for, as the crate has them in Arrow.
+/// The requested columns with the Arrow types of the crate.
 fn shown(asked: &Value, schema: &Schema) -> Result<ArrowSchemaRef, Error> {
     let Some(columns) = asked["columns"].as_array() else {
         return Ok(Arc::new(schema_to_arrow_schema(schema)?));
@@ -113,7 +113,7 @@ fn shown(asked: &Value, schema: &Schema) -> Result<ArrowSchemaRef, Error> {
     Ok(Arc::new(schema_to_arrow_schema(&projected)?))
 }
 
-/// Writes the rows; columns that are constant in a file come as runs in its batches alone.
+/// Writes the rows. Columns that are constant in a file are run-end encoded in its batches only.
 fn write(rows: &[RecordBatch], schema: ArrowSchemaRef, asked: &Value) -> Result<(), Error> {
     let plain = |column: &ArrayRef| match column.data_type() {
         DataType::RunEndEncoded(_, values) => cast(column, values.data_type()),
@@ -173,7 +173,7 @@ fn predicate(said: &Value, schema: &Schema) -> Result<Predicate, Refusal> {
     })
 }
 
-/// A literal in the type of the column that it is compared with.
+/// A literal with the type of the column that it is compared with.
 fn literal(value: &Value, said: &Value, schema: &Schema) -> Result<Datum, Refusal> {
     let name = said["term"].as_str().unwrap_or_default();
     let Some(field) = schema.field_by_name(name) else {
@@ -205,7 +205,7 @@ fn literal(value: &Value, said: &Value, schema: &Schema) -> Result<Datum, Refusa
     made.ok_or_else(|| Refusal::unsupported(format!("{text} is no {kind}")))
 }
 
-/// A decimal in the column's scale, which is the only one that the crate takes.
+/// A decimal with the column's scale, because the crate accepts no other scale.
 fn decimal(text: &str, kind: &PrimitiveType, scale: u32) -> Option<Datum> {
     let (whole, digits) = text.split_once('.').unwrap_or((text, ""));
     let zeros = (scale as usize).checked_sub(digits.len())?;
@@ -214,7 +214,7 @@ fn decimal(text: &str, kind: &PrimitiveType, scale: u32) -> Option<Datum> {
     Datum::try_from_bytes(&bytes, kind.clone()).ok()
 }
 
-/// The bytes that a text says in hex.
+/// The bytes of a hex text.
 fn bytes(text: &str) -> Option<Vec<u8>> {
     let starts = (0..text.len()).step_by(2);
     let byte = |start| u8::from_str_radix(text.get(start..start + 2)?, 16).ok();

@@ -1,11 +1,11 @@
-//! The protocol of readers under test: requests from standard input, a JSON object a line, answered line by line.
+//! The protocol of readers under test: requests are JSON objects on standard input, one per line, and each is answered with a line.
 
 use std::io::{BufRead, stdin};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use serde_json::{Value, json};
 
-/// A reader's word that it gives no rows: the keys of its answer.
+/// The keys of an answer without rows.
 pub struct Refusal(Value);
 
 impl Refusal {
@@ -20,7 +20,7 @@ impl Refusal {
 
 /// Answers requests until there are no more.
 ///
-/// `hello` is the answer to the first, `answer` gives the keys of each later one.
+/// `hello` is the answer to the first request, and `answer` returns the keys of each later answer.
 pub fn serve(hello: &Value, answer: impl Fn(&Value) -> Result<Value, Refusal>) {
     for line in stdin().lock().lines() {
         let asked: Value = serde_json::from_str(&line.unwrap()).unwrap();
