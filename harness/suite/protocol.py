@@ -107,7 +107,7 @@ ERROR_CLASSES: Mapping[str, str] = {
     "corrupt-deletes": "a delete file or deletion vector is damaged, or contradicts the data",
     "schema-mismatch": "the columns of a file cannot be converted to the table's columns",
     "missing-file": "the metadata names a file that does not exist",
-    "not-found": "the table, snapshot, version, branch or tag does not exist, or not at that time",
+    "not-found": "the table, snapshot, version, branch, or tag does not exist, or not at that time",
     "invalid-request": "the table does not have the column or does not support the read",
     "forbidden-file": "the metadata names a file outside the allowed directories",
     "limit": "the table exceeds a limit of the reader",
