@@ -47,19 +47,26 @@ def pytest_configure(config: pytest.Config) -> None:
     """Wrap the functions that make messages."""
     if not config.getoption("--record-messages"):
         return
+    import click
+
     from harness import errors
     from harness.cli import terminal
 
-    make_error, show_warning, show_note, show_step = (
+    make_error, refuse_usage, show_warning, show_note, show_step = (
         errors.HarnessError.__init__,
+        click.UsageError.__init__,
         warnings.warn,
         terminal.message,
         terminal.progress,
     )
 
-    def init(self: errors.HarnessError, message: str, *arguments: object, **places: object) -> None:
+    def error(self: errors.HarnessError, message: str, *arguments: object, **places: object) -> None:
         make_error(self, message, *arguments, **places)  # type: ignore[arg-type]
         _record(self.message)
+
+    def usage(self: click.UsageError, message: str, *arguments: object, **options: object) -> None:
+        refuse_usage(self, message, *arguments, **options)  # type: ignore[arg-type]
+        _record(message)
 
     def warn(message: object, category: object = None, *arguments: object, **options: object) -> None:
         if isinstance(category, type) and issubclass(category, errors.HarnessWarning):
@@ -76,7 +83,8 @@ def pytest_configure(config: pytest.Config) -> None:
         _record(text)
         return show_step(text, *arguments, **options)  # type: ignore[arg-type]
 
-    errors.HarnessError.__init__ = init  # type: ignore[method-assign, assignment]
+    errors.HarnessError.__init__ = error  # type: ignore[method-assign, assignment]
+    click.UsageError.__init__ = usage  # type: ignore[method-assign, assignment]
     warnings.warn = warn  # type: ignore[assignment]
     terminal.message = note
     terminal.progress = step  # type: ignore[assignment]

@@ -162,7 +162,16 @@ def _name(node: ast.expr) -> str:
 def recorded_examples(tests: Sequence[str]) -> dict[tuple[str, int], list[str]]:
     """Run tests, and return the messages that they provoked, by file and line."""
     with tempfile.TemporaryDirectory() as folder:
-        command = [sys.executable, "-m", "pytest", "-q", *tests, "-p", "message_recorder", "--record-messages", folder]
+        command = [
+            sys.executable,
+            "-m",
+            "pytest",
+            "-q",
+            *tests,
+            "-p",
+            "message_recorder",
+            f"--record-messages={folder}",
+        ]
         path = str(Path(__file__).parent)
         subprocess.run(command, cwd=ROOT, check=False, env={**os.environ, "PYTHONPATH": path})
         examples = defaultdict(list)
