@@ -24,11 +24,10 @@ def _record(text: str) -> None:
     frame = sys._getframe(2)
     while frame is not None:
         path = Path(frame.f_code.co_filename)
-        if path.is_relative_to(PACKAGE) and frame.f_code.co_name not in _TRANSPARENT:
-            _seen.add((str(path.relative_to(PACKAGE)), frame.f_lineno, _without_places(text)))
+        if frame.f_code.co_name not in _TRANSPARENT:
+            if path.is_relative_to(PACKAGE):
+                _seen.add((str(path.relative_to(PACKAGE)), frame.f_lineno, _without_places(text)))
             return
-        if not path.is_relative_to(PACKAGE) and path.name != "message_recorder.py":
-            return  # a test made the error
         frame = frame.f_back
 
 

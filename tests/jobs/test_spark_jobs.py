@@ -284,11 +284,11 @@ def test_a_warehouse_and_a_session_of_ones_own(harness_spark, lake):
         assert registered.settings["spark.sql.catalog.delta"] == "harness.jobs.NamedTables"
         assert any("createOrReplace" in form for form in registered.missing)
         own.conf.set("spark.sql.catalog.prod", "org.example.Catalog")
-        with pytest.raises(RequestError, match=r"the session has one, org\.example\.Catalog"):
+        with pytest.raises(RequestError, match=r"the session already has it, org\.example\.Catalog"):
             SparkJob.on(own, tables={"prod.db.orders": lake.orders})
     finally:
         registered.close()
-    with pytest.raises(Exception, match="its test is over"):
+    with pytest.raises(Exception, match="were removed when its test ended"):
         own.table("db.orders").collect()
 
 
@@ -301,5 +301,5 @@ def test_reference_sessions_say_which_pyspark_they_need(harness_spark, lake):
         harness.spark_session(reference="iceberg")
     with pytest.raises(RequestError, match="expected 'iceberg' or 'delta'"):
         harness.spark_session(reference="hudi")
-    with pytest.raises(RequestError, match="its own jars read"):
+    with pytest.raises(RequestError, match="the real jars read only their own tables"):
         harness.spark_session(reference="iceberg", warehouse=str(Path(lake.warehouse)))
