@@ -142,15 +142,15 @@ def _paths_to_check(files: pa.Table, roots: Roots) -> Iterator[tuple[str, Physic
     physical = files.column("physical")
     slices = (physical.slice(start, _SLICE_OF_PATHS) for start in range(0, len(physical), _SLICE_OF_PATHS))
     distinct = dict.fromkeys(folder for part in slices for folder in pc.unique(_folders(part)).to_pylist())
-    found = files.select(["path", "physical"])
-    climbing = [found.filter(pc.match_substring_regex(found.column(name), _MAY_CLIMB)) for name in found.column_names]
+    paths = files.select(["path", "physical"])
+    climbing = [paths.filter(pc.match_substring_regex(paths.column(name), _MAY_CLIMB)) for name in paths.column_names]
     outside = [f for f in distinct if f.endswith(":/") or roots.containment(f) is not Containment.INSIDE]
     if outside:
         folders = _folders(physical)
         is_outside = pc.is_in(folders, array_of(outside, pa.string()))
         places = to_numpy(folders.filter(is_outside).combine_chunks().dictionary_encode().indices)
         _, first = np.unique(places, return_index=True)
-        climbing.insert(0, found.filter(is_outside).take(from_numpy(first)))
+        climbing.insert(0, paths.filter(is_outside).take(from_numpy(first)))
     for rows in climbing:
         yield from zip(rows.column("path").to_pylist(), rows.column("physical").to_pylist(), strict=True)
 

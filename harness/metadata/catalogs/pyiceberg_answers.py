@@ -53,8 +53,8 @@ def load_answer(catalog: Any, name: Name) -> Answer:
         return _record_answer(catalog, name, is_glue="GlueCatalog" in kinds)
     try:
         return answer_of_table(catalog.load_table(name))
-    except MetadataFileFound as found:  # these catalogs only know the location of the metadata file
-        return Answer(format=_ICEBERG, metadata_location=found.location)
+    except MetadataFileFound as interrupt:  # these catalogs only know the location of the metadata file
+        return Answer(format=_ICEBERG, metadata_location=interrupt.location)
 
 
 def _rest_answer(catalog: Any, name: Name) -> Answer:

@@ -98,9 +98,9 @@ def action_batches(
     columns = [f"{action}.{leaf}" for leaf in leaves]
     sizes = [parquet.metadata.row_group(i).num_rows for i in range(parquet.metadata.num_row_groups)]
     firsts = np.cumsum([0, *sizes]).tolist()
-    for wanted in [None] if groups is None else [[group] for group in groups]:
-        start = 0 if wanted is None else firsts[wanted[0]]
-        for batch in parquet.iter_batches(batch_size=size, columns=columns, row_groups=wanted):
+    for row_groups in [None] if groups is None else [[group] for group in groups]:
+        start = 0 if row_groups is None else firsts[row_groups[0]]
+        for batch in parquet.iter_batches(batch_size=size, columns=columns, row_groups=row_groups):
             yield start, to_plain(batch.column(action))
             start += batch.num_rows
 

@@ -373,10 +373,10 @@ def writer_features_in_use(state: State) -> Iterator[tuple[str, str]]:
 def _check_version(protocol: Protocol) -> None:
     version = protocol.min_reader_version
     if version > _NEWEST_READER_VERSION:
-        listed_names = ", ".join(map(repr, protocol.reader_features or ()))
-        named = f" and has the reader features {listed_names}" if listed_names else ""
+        names = ", ".join(map(repr, protocol.reader_features or ()))
+        features = f" and has the reader features {names}" if names else ""
         message = (
-            f"Cannot read a table that needs reader version {version}{named}; harness reads versions 1 to "
+            f"Cannot read a table that needs reader version {version}{features}; harness reads versions 1 to "
             f"{_NEWEST_READER_VERSION}"
         )
         raise UnsupportedError(message, cause="UnsupportedProtocol", rule="delta P1")

@@ -152,8 +152,10 @@ def load_state(
         except (CorruptFileError, InvalidTableError, MissingFileError) as error:
             if not segment.compactions or error.cause == IRREGULAR:
                 raise
-            named = [compaction for compaction in segment.compactions if compaction.file.path == error.file]
-            segment = segment.without(named or segment.compactions, error.message)
+            damaged_compactions = [
+                compaction for compaction in segment.compactions if compaction.file.path == error.file
+            ]
+            segment = segment.without(damaged_compactions or segment.compactions, error.message)
     doubts = checksum_conflicts(state, segment.checksum, storage)
     if doubts and segment.compactions:
         plain = segment.without(segment.listing.compactions, doubts[0])

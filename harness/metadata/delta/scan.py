@@ -185,9 +185,9 @@ class _DeltaScan:
 
     def plan(self, columns: tuple[str, ...] | None, where: str | Filter | None) -> PlannedScan:
         schema, state = self.snapshot.columns.schema, self.snapshot.state
-        chosen = schema.fields if columns is None else bind_columns(columns, schema)
+        selected_columns = schema.fields if columns is None else bind_columns(columns, schema)
         condition = None if where is None else filter_for(where, schema)
-        requested = (*chosen, *(condition.columns if condition is not None else ()))
+        requested = (*selected_columns, *(condition.columns if condition is not None else ()))
         used = {f.name for f in requested if f.name in METADATA and METADATA[f.name].id == f.id}
         self._check_metadata_columns(used)
         for text in self.snapshot.feature_warnings:
@@ -196,11 +196,11 @@ class _DeltaScan:
             state.files, state.statistics, self.source.location, strict=self.source.storage.untrusted
         )
         decisions = self.decisions(condition, statistics, self.snapshot.partitions)
-        kept = np.flatnonzero(decisions == KEPT)
-        counts = statistics.record_counts(kept)
+        places = np.flatnonzero(decisions == KEPT)
+        counts = statistics.record_counts(places)
         files = state.files.drop_columns([name for name in STATISTICS_COLUMNS if name in state.files.column_names])
         # `take` would first combine the chunks of all files; `filter` works on each chunk.
-        files = files if len(kept) == files.num_rows else files.filter(from_numpy(decisions == KEPT))
+        files = files if len(places) == files.num_rows else files.filter(from_numpy(decisions == KEPT))
         self._check_row_tracking(files, used)
         names = {f.id: f.name for f in self.snapshot.columns.partition_columns}
         types = {f.id: f.type for f in self.snapshot.columns.partition_columns}
@@ -215,13 +215,13 @@ class _DeltaScan:
             table=self.source.location,
             snapshot=self.snapshot.id,
             schema=schema,
-            columns=tuple(self._with_partition_type(f) for f in chosen),
+            columns=tuple(self._with_partition_type(f) for f in selected_columns),
             filter=condition,
             rules=DeltaRules(
                 lookup=self.snapshot.columns.lookup,
                 materialized={column: name for column, name in materialized.items() if column in used},
             ),
-            files=planned_files(files, self.source.locator, counts, numbers[kept]),
+            files=planned_files(files, self.source.locator, counts, numbers[places]),
             partitions=partitions,
             position_deletes=self._vectors(files),
             skipped=skipped,
@@ -230,7 +230,7 @@ class _DeltaScan:
             warnings=self.snapshot.feature_warnings,
             trusted=trusted_statistics(skipped, condition),
             guarded=self._known_faults(condition),
-            statistics=_PlannedStatistics(self, statistics, kept, condition),
+            statistics=_PlannedStatistics(self, statistics, places, condition),
         )
 
     def _known_faults(self, condition: Filter | None) -> tuple[str, ...]:
@@ -362,10 +362,10 @@ def skip_files(
     def of_tuples(column: Field) -> ColumnBounds | None:
         return facts(column) if column.id in ids else None
 
-    kept = may_match(predicate, of_tuples, len(tuples))
-    decisions: Decisions = np.where(kept, KEPT, BY_PARTITION).astype(np.int8)[indexes]
+    may_hold = may_match(predicate, of_tuples, len(tuples))
+    decisions: Decisions = np.where(may_hold, KEPT, BY_PARTITION).astype(np.int8)[indexes]
     certain = may_match(predicate, of_tuples, len(tuples), undecided=False)
-    places = np.flatnonzero((kept & ~certain)[indexes])
+    places = np.flatnonzero((may_hold & ~certain)[indexes])
     leaf_columns = statistics_columns(schema, fields_of(predicate) - ids)
     if not leaf_columns or not by_statistics or not len(places):
         return decisions
@@ -462,10 +462,10 @@ def vectors_of(files: pa.Table, locator: Locator) -> pa.Table:
     types, texts = (combine_chunks(files.column(name)) for name in ("dv_storage_type", "dv_path_or_inline"))
     is_inline = pc.equal(types, scalar_of("i", pa.string()))
     pairs = pc.binary_join_element_wise(types, texts, scalar_of("\n", pa.string())).dictionary_encode()
-    named = [tuple(pair.split("\n", 1)) for pair in pairs.dictionary.to_pylist()]
-    paths = [vector_path(storage_type, text, locator.root) for storage_type, text in named]
+    typed_texts = [tuple(pair.split("\n", 1)) for pair in pairs.dictionary.to_pylist()]
+    paths = [vector_path(storage_type, text, locator.root) for storage_type, text in typed_texts]
     physical = [None if path is None else locator.path_map.physical(path) for path in paths]
-    shown_paths = [text if path is None else path for path, (_, text) in zip(paths, named, strict=True)]
+    shown_paths = [text if path is None else path for path, (_, text) in zip(paths, typed_texts, strict=True)]
     first, none = scalar_of(FIRST_OFFSET, pa.int64()), scalar_of(None, pa.int64())
     offsets = pc.fill_null(combine_chunks(files.column("dv_offset")), first)
     offsets = pc.if_else(pc.equal(offsets, scalar_of(0, pa.int64())), first, offsets)

@@ -177,10 +177,10 @@ def _read_slice(files: pa.Table, leaf_columns: Sequence[StatisticsColumn]) -> _R
     texts = _read_texts(files, leaf_columns)
     if "stats_parsed" not in files.column_names or texts.is_recorded.all():
         return texts
-    structs, chosen = _read_structs(files.column("stats_parsed"), leaf_columns), from_numpy(texts.is_recorded)
+    structs, has_text = _read_structs(files.column("stats_parsed"), leaf_columns), from_numpy(texts.is_recorded)
     pairs = zip(texts.columns, structs.columns, strict=True)
     return _RecordedStatistics(
-        texts.is_recorded | structs.is_recorded, [pc.if_else(chosen, text, struct) for text, struct in pairs]
+        texts.is_recorded | structs.is_recorded, [pc.if_else(has_text, text, struct) for text, struct in pairs]
     )
 
 

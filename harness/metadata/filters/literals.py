@@ -57,14 +57,14 @@ def _duckdb() -> type[Dialect]:
             """
             if self._curr is not None and self._curr.text == "[":
                 return exp.In(this=this, field=self._parse_bitwise())
-            found: exp.Expr = super()._parse_in(this, alias)
-            return found
+            node: exp.Expr = super()._parse_in(this, alias)
+            return node
 
         def _parse_version(self) -> exp.Expr | None:
             """Parse `t VERSION AS OF 3`, which sqlglot before 30.30 supports only in part."""
-            found: exp.Expr | None = super()._parse_version()
-            if found is not None:
-                return found
+            node: exp.Expr | None = super()._parse_version()
+            if node is not None:
+                return node
             for *before, kind in (("VERSION",), ("TIMESTAMP",), ("FOR", "SYSTEM_TIME")):
                 if self._match_text_seq(*before, kind, "AS", "OF"):
                     name = "VERSION" if kind == "VERSION" else "TIMESTAMP"
@@ -238,8 +238,8 @@ def literal_of(node: exp.Expr) -> Literal | None:
             return _truncate(node)
         case exp.DateFromParts():
             parts = [node.args.get(name) for name in ("year", "month", "day")]
-            known = [number for part in parts if part is not None and (number := _small_integer(part)) is not None]
-            days = parse_date("{:04d}-{:02d}-{:02d}".format(*known)) if len(known) == 3 else None
+            numbers = [number for part in parts if part is not None and (number := _small_integer(part)) is not None]
+            days = parse_date("{:04d}-{:02d}-{:02d}".format(*numbers)) if len(numbers) == 3 else None
             return None if days is None else Literal(LiteralKind.DATE, days)
         case _:
             return None

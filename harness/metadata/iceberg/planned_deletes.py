@@ -76,12 +76,12 @@ def position_deletes(
         if deletes.applied or deletes.suspects:
             source = PositionFiles(numbered(deletes.applied), numbered(deletes.suspects))
             numbers[place] = len(vectors) + sets.setdefault(source, len(sets))
-    found = PositionDeletes(
+    planned_deletes = PositionDeletes(
         files=tuple(_delete_file(entry, partitions, path_map) for _, entry in delete_files.values()),
         vectors=vectors_table([vector_of(entry, path_map.physical(entry.file.path)) for entry in vectors]),
         sets=tuple(sets),
     )
-    return found, from_numpy(numbers, missing=numbers < 0)
+    return planned_deletes, from_numpy(numbers, missing=numbers < 0)
 
 
 def _vectors(
@@ -92,9 +92,9 @@ def _vectors(
     if not index.vectors:
         return [], numbers
     paths, entries = list(index.vectors), list(index.vectors.values())
-    known = pc.index_in(files.table.column("path"), value_set=array_of(paths, pa.string()))
-    places = np.flatnonzero(to_numpy(known.is_valid()))
-    hit = to_numpy(known.drop_null())
+    vector_indexes = pc.index_in(files.table.column("path"), value_set=array_of(paths, pa.string()))
+    places = np.flatnonzero(to_numpy(vector_indexes.is_valid()))
+    hit = to_numpy(vector_indexes.drop_null())
     used, numbers[places] = np.unique(hit, return_inverse=True)
     keys = [partitions.key_of(spec, values) for spec, values in _tuples(files)]
     vector_sequence_numbers = np.array([entry.sequence_number for entry in entries], dtype=np.int64)[hit]
@@ -183,14 +183,14 @@ class DeleteSets:
             for place, narrowed in self._narrow(files, hits):
                 hits[place] = narrowed
         # by identity, because files with the same deletes share one tuple, which may be long
-        known: dict[int, int] = {}
+        numbers: dict[int, int] = {}
         for deletes in hits:
-            if id(deletes) not in known:
-                known[id(deletes)] = self._numbers.setdefault(
+            if id(deletes) not in numbers:
+                numbers[id(deletes)] = self._numbers.setdefault(
                     tuple(sorted(self._used.setdefault(place, len(self._used)) for place in deletes)),
                     len(self._numbers),
                 )
-        return array_of([known[id(deletes)] for deletes in hits], pa.int32())
+        return array_of([numbers[id(deletes)] for deletes in hits], pa.int32())
 
     def all_sets(self) -> tuple[tuple[int, ...], ...]:
         """Return every set, by number."""
@@ -262,16 +262,16 @@ def key_columns(ids: Iterable[int], schemas: Iterable[dt.Schema], *, file: str) 
         UnsupportedError: A key is a float. The format forbids float keys, because writers and engines disagree on -0.0
             and 0.0.
     """
-    known = tuple(schemas)
-    return tuple(_key_column(field_id, known, file) for field_id in sorted(set(ids)))
+    all_schemas = tuple(schemas)
+    return tuple(_key_column(field_id, all_schemas, file) for field_id in sorted(set(ids)))
 
 
 def _key_column(field_id: int, schemas: tuple[dt.Schema, ...], file: str) -> dt.Field:
     for schema in schemas:
-        found = next((path for root in schema.fields if (path := _path(root, field_id))), ())
-        if not found:
+        path = next((field_path for root in schema.fields if (field_path := _path(root, field_id))), ())
+        if not path:
             continue
-        *above, key = found
+        *above, key = path
         collection = next((f for f in above if not isinstance(f.type, dt.StructType)), None)
         if collection is not None:
             raise _key_error(field_id, f"is inside {collection.name!r}, a list or map", file)

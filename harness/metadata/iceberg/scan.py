@@ -113,10 +113,10 @@ def with_specs_of(manifests: Iterable[ManifestFile], source: IcebergTable) -> Ic
     unsure = [m for m in manifests if m.spec_id not in specs]
     limits = source.storage.limits
     with source.reading_manifests(unsure) as read:
-        found = [open_manifest(read(m), m, specs=specs, schemas=(), limits=limits).spec for m in unsure]
-    if not found:
+        header_specs = [open_manifest(read(m), m, specs=specs, schemas=(), limits=limits).spec for m in unsure]
+    if not header_specs:
         return source
-    added = {spec.id: spec for spec in found}
+    added = {spec.id: spec for spec in header_specs}
     return replace(source, metadata=replace(source.metadata, specs={**added, **specs}))
 
 
@@ -429,19 +429,19 @@ def _refuse_duplicates(
 ) -> None:
     """Raise InvalidTableError if a file is live twice (iceberg 2.13)."""
     # With fewer files, comparing the paths is faster than asking the cache.
-    known = manifest_cache if len(data.files) + len(data.skipped) >= _MIN_CACHED_FILES else None
+    path_cache = manifest_cache if len(data.files) + len(data.skipped) >= _MIN_CACHED_FILES else None
     tables = (data.files.table, data.skipped.table)
     manifests: list[str] = []
-    if known is not None:
+    if path_cache is not None:
         used = np.concatenate([distinct_values(to_numpy(t.column("manifest"))) for t in tables])
         manifests = sorted({data.files.manifests[number] for number in used.tolist()})
-        if known.has_distinct_paths(manifests):
+        if path_cache.has_distinct_paths(manifests):
             return
     paths = load()
     path = first_repeated(paths)
     if path is None:
-        if known is not None:
-            known.note_distinct_paths(manifests)
+        if path_cache is not None:
+            path_cache.note_distinct_paths(manifests)
         return
     places = pc.indices_nonzero(pc.equal(paths, scalar_of(path, pa.string()))).to_pylist()
     numbers = np.concatenate([to_numpy(t.column("manifest")) for t in tables])
@@ -500,8 +500,8 @@ def _live_among(paths: frozenset[str], live: Callable[[], pa.ChunkedArray]) -> f
     """Return the subset of `paths` that belong to live data files."""
     if not paths:
         return frozenset()
-    known = array_of(sorted(paths), pa.string())
-    return frozenset(known.filter(pc.is_in(known, value_set=live().combine_chunks())).to_pylist())
+    candidates = array_of(sorted(paths), pa.string())
+    return frozenset(candidates.filter(pc.is_in(candidates, value_set=live().combine_chunks())).to_pylist())
 
 
 def _partition_numbers(files: DataFiles, partitions: Partitions) -> npt.NDArray[np.int32]:
@@ -509,11 +509,11 @@ def _partition_numbers(files: DataFiles, partitions: Partitions) -> npt.NDArray[
     codes = to_numpy(files.table.column("tuple"))
     used, first = np.unique(codes, return_index=True)
     specs = files.specs_of_tuples()
-    numbers = np.zeros(len(files.tuples), dtype=np.int32)
+    numbers_by_code = np.zeros(len(files.tuples), dtype=np.int32)
     for code in used[np.argsort(first)].tolist():
-        numbers[code] = partitions.index_of(specs[code], files.tuples[code])
-    found: npt.NDArray[np.int32] = numbers[codes]
-    return found
+        numbers_by_code[code] = partitions.index_of(specs[code], files.tuples[code])
+    numbers: npt.NDArray[np.int32] = numbers_by_code[codes]
+    return numbers
 
 
 def _table(
@@ -547,7 +547,7 @@ def physical_paths(path_map: PathMap, recorded: pa.ChunkedArray) -> pa.ChunkedAr
     plain = pc.and_not(plain, pc.match_substring_regex(recorded, "^[fF][iI][lL][eE]:"))
     if pc.all(plain).as_py() is False or any(not new.rstrip("/") for _, new in path_map.prefixes):
         return pa.chunked_array([array_of([path_map.physical(p) for p in recorded.to_pylist()], pa.string())])
-    found, open_ = recorded, None
+    paths, open_ = recorded, None
     for old, new in path_map.prefixes:
         prefix = local_path(old).rstrip("/")
         if not prefix or not is_possible_name(prefix):  # no recorded path starts with a prefix that is not UTF-8
@@ -559,5 +559,5 @@ def physical_paths(path_map: PathMap, recorded: pa.ChunkedArray) -> pa.ChunkedAr
             head = absolute(new.rstrip("/"), path_map.base)
             rest = pc.utf8_slice_codeunits(recorded, len(prefix))
             moved = pc.binary_join_element_wise(scalar_of(head, pa.string()), rest, scalar_of("", pa.string()))
-            found = pc.if_else(hit, moved, found)
-    return found
+            paths = pc.if_else(hit, moved, paths)
+    return paths

@@ -312,9 +312,9 @@ class IcebergTable:
         sources = [(f, [columns.get(i) for i in f.source_ids]) for f in (spec.fields if spec else ())]
         return [
             f.name
-            if None in found or str(f.transform) == "identity"
-            else f"{f.transform}({', '.join('.'.join(each[0]) for each in found if each)})"
-            for f, found in sources
+            if None in columns_of_field or str(f.transform) == "identity"
+            else f"{f.transform}({', '.join('.'.join(each[0]) for each in columns_of_field if each)})"
+            for f, columns_of_field in sources
         ]
 
     def recorded(self) -> dict[str, int]:

@@ -130,8 +130,8 @@ def check_arguments(arguments: Mapping[str, object], optional: Iterable[str] = (
             if not test(value):
                 kind = type(value).__name__
                 article = "an" if kind[0].lower() in "aeiou" else "a"
-                shown = f"{value!r:.40}" if isinstance(value, str | int | float | None) else f"{article} {kind}"
-                raise RequestError(f"Invalid {name}: got {shown}, expected {words}", options=(name,))
+                value_text = f"{value!r:.40}" if isinstance(value, str | int | float | None) else f"{article} {kind}"
+                raise RequestError(f"Invalid {name}: got {value_text}, expected {words}", options=(name,))
 
 
 @functools.cache

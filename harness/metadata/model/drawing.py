@@ -240,15 +240,15 @@ _WIDE, _HIGH = 2, 90
 
 
 def _text_row(drawing: Drawing, width: int) -> Iterator[str]:
-    shown = _WIDE * len(drawing.bars)
+    chart_width = _WIDE * len(drawing.bars)
     word_width = max((cell_width(kind.word) for kind in drawing.legend()), default=0)
     for kind in drawing.legend():
         sizes = [dict(bar.parts).get(kind, 0) for bar in drawing.bars]
         levels = [_LEVELS[-(-len(_LEVELS) * size // drawing.scale) - 1] if size else _NOTHING for size in sizes]
         drawn = "".join(level * _WIDE for level in levels)
         yield cut_text(_GAP.join((pad(kind.word, word_width), drawn, f"{sum(sizes):,}")), width)
-    first, last = (cut_text(drawing.bars[place].label, shown // 2 - 1) for place in (0, -1))
-    yield cut_text(_GAP.join((" " * word_width, pad(first, shown - cell_width(last)) + last)), width)
+    first, last = (cut_text(drawing.bars[place].label, chart_width // 2 - 1) for place in (0, -1))
+    yield cut_text(_GAP.join((" " * word_width, pad(first, chart_width - cell_width(last)) + last)), width)
 
 
 def _svg_row(drawing: Drawing) -> str:

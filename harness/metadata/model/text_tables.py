@@ -89,10 +89,10 @@ def cell_width(text: str) -> int:
 
 def text_prefix(text: str, width: int) -> str:
     """Return the longest prefix of a text that takes at most `width` cells."""
-    taken = 0
+    cells = 0
     for place, character in enumerate(text):
-        taken += cell_width(character)
-        if taken > width:
+        cells += cell_width(character)
+        if cells > width:
             return text[:place]
     return text
 

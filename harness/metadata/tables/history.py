@@ -41,14 +41,14 @@ def history(table: Any) -> list[dict[str, Any]]:
     try:
         if table.format != "delta":
             return [_snapshot(table, each) for each in table.metadata.snapshots.values()][::-1]
-        reader, found = table.commits, []
+        reader, entries = table.commits, []
         for part in table.readable():
             live: _Sizes = {}
             columns: _ColumnTypes = {}
-            found += [_version(table, reader, version, live, columns) for version in part]
+            entries += [_version(table, reader, version, live, columns) for version in part]
     except HarnessError as error:
         raise error.within(table=table.location, format=table.format) from error.__cause__
-    return found[::-1]
+    return entries[::-1]
 
 
 def newest(table: Any) -> dict[str, Any] | None:
@@ -84,12 +84,12 @@ def _changes(old: _ColumnTypes, new: _ColumnTypes) -> list[str]:
     """Return a phrase for each changed column. The result is empty if the old or the new columns are unknown."""
     if not old or not new or old == new:
         return []
-    kept = [(old[key], new[key]) for key in new if key in old]
+    pairs = [(old[key], new[key]) for key in new if key in old]
     return [
         *(f"added {name}" for key, (name, _) in new.items() if key not in old),
         *(f"dropped {name}" for key, (name, _) in old.items() if key not in new),
-        *(f"renamed {before} to {name}" for (before, _), (name, _) in kept if before != name),
-        *(f"retyped {name}" for (_, before), (name, type_) in kept if before != type_),
+        *(f"renamed {before} to {name}" for (before, _), (name, _) in pairs if before != name),
+        *(f"retyped {name}" for (_, before), (name, type_) in pairs if before != type_),
     ]
 
 
@@ -182,8 +182,10 @@ def _commit_counts(actions: ParsedActions, live: _Sizes, metrics: object) -> Ite
         before[path] = (before[path][0] if rows is None else rows, before[path][1] if size is None else size)
     new = [sizes for path, sizes in after.items() if path not in before]
     gone = [sizes for path, sizes in before.items() if path not in after]
-    kept = [(before[path][0], after[path][0]) for path in after if path in before]
-    lost = [None if old is None or left is None else old - left for old, left in kept]
+    row_counts = [(before[path][0], after[path][0]) for path in after if path in before]
+    lost = [
+        None if old_count is None or new_count is None else old_count - new_count for old_count, new_count in row_counts
+    ]
     added = _sum([*(rows for rows, _ in new), *(None if n is None else max(-n, 0) for n in lost)])
     if added is None and isinstance(metrics, Mapping):  # the files have no statistics
         added = _number(str(metrics.get("numOutputRows", metrics.get("num_added_rows"))))
@@ -208,8 +210,8 @@ def _sizes(action: Body) -> tuple[int | None, int | None]:
 
 
 def _sum(values: Sequence[int | None]) -> int | None:
-    known = [value for value in values if value is not None]
-    return sum(known) if len(known) == len(values) else None
+    numbers = [value for value in values if value is not None]
+    return sum(numbers) if len(numbers) == len(values) else None
 
 
 def _number(text: str | None) -> int | None:

@@ -126,21 +126,21 @@ def _filter_files(files: DataFiles, raw: StoredEntries, skip: Skip | None) -> Fi
     """
     without_statistics = replace(files, fields=())
     decisions = np.full(len(files), KEPT, dtype=np.int8) if skip is None else skip(without_statistics)
-    kept = np.flatnonzero(decisions != BY_PARTITION)
-    counted = files.take(kept)
+    places = np.flatnonzero(decisions != BY_PARTITION)
+    counted = files.take(places)
     table = counted.table
-    for name in raw.extent.counts if files.fields and len(kept) else ():
-        for key, (values, is_known) in raw.counts(name, files.fields, kept).items():
+    for name in raw.extent.counts if files.fields and len(places) else ():
+        for key, (values, is_known) in raw.counts(name, files.fields, places).items():
             at = table.schema.get_field_index(statistic(name, key))
             table = table.set_column(at, table.schema.field(at), from_numpy(values, missing=~is_known))
     counted = DataFiles(table, (), files.tuples, files.fields)
     if skip is not None:
-        decisions[kept] = new_decisions = skip(counted)
-        counted, kept = counted.take(np.flatnonzero(new_decisions == KEPT)), kept[new_decisions == KEPT]
+        decisions[places] = new_decisions = skip(counted)
+        counted, places = counted.take(np.flatnonzero(new_decisions == KEPT)), places[new_decisions == KEPT]
     dropped = np.flatnonzero(decisions != KEPT)
     place = COLUMNS.get_field_index("path")
     paths = raw.paths  # keeps only the paths alive, not everything that was decoded
-    table = counted.table.add_column(place, COLUMNS.field(place), _take_paths(paths, kept))
+    table = counted.table.add_column(place, COLUMNS.field(place), _take_paths(paths, places))
     return FilteredFiles(
         DataFiles(table, (), files.tuples, files.fields),
         SkippedDataFiles.from_decisions(files.table, decisions, cache(lambda: _take_paths(paths, dropped))),
@@ -150,8 +150,8 @@ def _filter_files(files: DataFiles, raw: StoredEntries, skip: Skip | None) -> Fi
 def _take_paths(paths: Paths, places: Indices) -> pa.ChunkedArray:
     if not len(places):
         return pa.chunked_array([], pa.string())
-    found = paths()
-    return found if len(places) == len(found) else found.take(from_numpy(places))
+    all_paths = paths()
+    return all_paths if len(places) == len(all_paths) else all_paths.take(from_numpy(places))
 
 
 def _per_entry(values: Sequence[int], owner: Indices, name: str, *, bits: int = 64) -> Indices:
@@ -159,8 +159,8 @@ def _per_entry(values: Sequence[int], owner: Indices, name: str, *, bits: int = 
     for value in values:
         if not -(1 << bits - 1) <= value < 1 << bits - 1:
             raise corrupt(name, f"the manifest list records its {name} as {value}, which exceeds {bits} bits", "2.2")
-    found: Indices = np.array(values, dtype=np.int64)[owner] if values else np.zeros(0, dtype=np.int64)
-    return found
+    column: Indices = np.array(values, dtype=np.int64)[owner] if values else np.zeros(0, dtype=np.int64)
+    return column
 
 
 def _numbers(raw: StoredEntries, name: str) -> tuple[Indices, Mask]:
@@ -236,8 +236,8 @@ def _row_ids(raw: StoredEntries, owner: Indices, parts: Sequence[ManifestPart]) 
     first = np.searchsorted(owner, np.arange(len(parts)))
     base = np.array([before[i] if i < len(before) else 0 for i in first.tolist()], dtype=np.int64)
     begin = np.array([start or 0 for start in starts], dtype=np.int64)[owner]
-    found = np.where(stated, values, begin + before - base[owner])
-    return from_numpy(found, missing=~(assigns & (stated | assigned)))
+    ids = np.where(stated, values, begin + before - base[owner])
+    return from_numpy(ids, missing=~(assigns & (stated | assigned)))
 
 
 def _long_row_ids(
@@ -245,12 +245,12 @@ def _long_row_ids(
 ) -> pa.Array:
     """Return the result of `_row_ids` for row ids that may exceed 64 bits. An id that exceeds 64 bits becomes null."""
     ends = [start or 0 for start in starts]
-    found: list[int | None] = []
+    ids: list[int | None] = []
     for place, part in enumerate(owner.tolist()):
         id_ = values[place] if stated[place] else ends[part]
         ends[part] += rows[place]
-        found.append(id_ if has_id[place] and is_long(id_) else None)
-    return array_of(found, pa.int64())
+        ids.append(id_ if has_id[place] and is_long(id_) else None)
+    return array_of(ids, pa.int64())
 
 
 def _partitions(
@@ -340,15 +340,17 @@ def read_data_files(
                 header, raw = entry
                 cached.add(ManifestPart(number, open_reader(header, manifest), len(raw)), raw)
 
-    found = [files for batch in batches(uncached()) for files in _decode_batch(batch, extent, skip, manifest_cache)]
+    batch_files = [
+        files for batch in batches(uncached()) for files in _decode_batch(batch, extent, skip, manifest_cache)
+    ]
     cached.flush()
-    return _with_manifest_paths([*found, *cached.found], manifests, extent)
+    return _with_manifest_paths([*batch_files, *cached.found], manifests, extent)
 
 
 def read_files(readers: Sequence[ManifestReader], extent: Extent) -> DataFiles:
     """Return the entries of manifests of any kind, in order. Raises the errors of `read_data_files`."""
-    found = [files for batch in batches(enumerate(readers)) for files in _decode_batch(batch, extent, None, None)]
-    return _with_manifest_paths(found, [reader.manifest for reader in readers], extent).files
+    batch_files = [files for batch in batches(enumerate(readers)) for files in _decode_batch(batch, extent, None, None)]
+    return _with_manifest_paths(batch_files, [reader.manifest for reader in readers], extent).files
 
 
 def read_entries(readers: Iterable[ManifestReader], *, live_only: bool = True) -> list[ManifestEntry]:
@@ -387,11 +389,11 @@ def _entries(batch: Sequence[ManifestBlocks], extent: Extent) -> list[ManifestEn
 
 
 def _with_manifest_paths(
-    found: Sequence[FilteredFiles], manifests: Sequence[ManifestFile], extent: Extent
+    parts: Sequence[FilteredFiles], manifests: Sequence[ManifestFile], extent: Extent
 ) -> FilteredFiles:
     """Return the files of all manifests as one `DataFiles`, with the paths of the manifests."""
     all_ = concat_files(
-        found or [FilteredFiles.split(DataFiles(empty_table(extent.schema), (), (), extent.fields), None)]
+        parts or [FilteredFiles.split(DataFiles(empty_table(extent.schema), (), (), extent.fields), None)]
     )
     table = all_.files.table
     if not table.schema.equals(extent.schema):
@@ -472,14 +474,14 @@ def _decode_sequentially(blocks: ManifestBlocks, extent: Extent, skip: Skip | No
     reader = blocks.reader
     with _naming_manifest(reader.manifest):
         walks = _sequential([blocks], entry_slots(extent))
-        raws = [stored_entries(found, _selected_entries(found, extent), extent, reader) for found in walks]
+        raws = [stored_entries(offsets, _selected_entries(offsets, extent), extent, reader) for offsets in walks]
         raw = concat_entries(raws or [no_entries(extent)])
         return assemble(raw, [ManifestPart(blocks.number, reader, len(raw))], skip)
 
 
-def _selected_entries(found: FieldOffsets, extent: Extent) -> Indices:
-    live = live_entries(found)  # also checks all statuses
-    return live if extent.live_only else np.arange(found.size)
+def _selected_entries(offsets: FieldOffsets, extent: Extent) -> Indices:
+    live = live_entries(offsets)  # also checks all statuses
+    return live if extent.live_only else np.arange(offsets.size)
 
 
 def _decode_batch(
@@ -487,33 +489,33 @@ def _decode_batch(
 ) -> list[FilteredFiles]:
     """Return the files of a batch of manifests with the same layout."""
     in_step: Sequence[ManifestBlocks] = ()
-    found: list[FilteredFiles] = []
+    batch_files: list[FilteredFiles] = []
     try:
         walked = lockstep_offsets(batch, entry_slots(extent))
         if walked is not None:
-            found, in_step = [_assemble_batch(*walked, extent, skip, manifest_cache)], walked[1]
+            batch_files, in_step = [_assemble_batch(*walked, extent, skip, manifest_cache)], walked[1]
     except (UnusualEncoding, HarnessError):
         pass
     done = {blocks_.number for blocks_ in in_step}
     remaining = [blocks_ for blocks_ in batch if blocks_.number not in done]
     if len(remaining) > 1:
         try:
-            (alone,) = _sequential(remaining, entry_slots(extent))
-            return [*found, _assemble_batch(alone, remaining, extent, skip, None)]
+            (offsets,) = _sequential(remaining, entry_slots(extent))
+            return [*batch_files, _assemble_batch(offsets, remaining, extent, skip, None)]
         except (UnusualEncoding, HarnessError):  # the error would not name a manifest
             pass
-    return [*found, *(_decode_sequentially(blocks_, extent, skip) for blocks_ in remaining)]
+    return [*batch_files, *(_decode_sequentially(blocks_, extent, skip) for blocks_ in remaining)]
 
 
 def _assemble_batch(
-    found: FieldOffsets,
+    offsets: FieldOffsets,
     batch: Sequence[ManifestBlocks],
     extent: Extent,
     skip: Skip | None,
     manifest_cache: ManifestCache | None,
 ) -> FilteredFiles:
-    places = _selected_entries(found, extent)
-    raw = stored_entries(found, places, extent, batch[0].reader)
+    places = _selected_entries(offsets, extent)
+    raw = stored_entries(offsets, places, extent, batch[0].reader)
     entries = np.cumsum([0, *(sum(blocks_.counts) for blocks_ in batch)])
     starts = np.searchsorted(places, entries).tolist()
     parts = [
@@ -522,7 +524,7 @@ def _assemble_batch(
     ]
     filtered = assemble(raw, parts, skip)
     if manifest_cache is not None:
-        maps = {name: byte_strings(found, name, places) for name in COUNTS}  # without their number of items
+        maps = {name: byte_strings(offsets, name, places) for name in COUNTS}  # without their number of items
         for part, start in zip(parts, starts, strict=False):
             container = part.reader.container
             manifest_cache.put(

@@ -131,13 +131,13 @@ class _OffsetRecorder:
         return start, start + len(data)
 
     def walk(self) -> FieldOffsets:
-        found = FieldOffsets(Varints.index(self.data), self.entries)
-        for noted, places in ((found.starts, self.starts), (found.ends, self.ends), (found.counts, self.counts)):
-            noted.update({slot: np.array(values, dtype=np.int64) for slot, values in places.items()})
+        offsets = FieldOffsets(Varints.index(self.data), self.entries)
+        for arrays, places in ((offsets.starts, self.starts), (offsets.ends, self.ends), (offsets.counts, self.counts)):
+            arrays.update({slot: np.array(values, dtype=np.int64) for slot, values in places.items()})
         for key, values in self.pairs.items():
             at = np.array(values, dtype=np.int64)
-            found.pairs[key] = at, (at != NOWHERE).astype(np.int64)
-        return found
+            offsets.pairs[key] = at, (at != NOWHERE).astype(np.int64)
+        return offsets
 
 
 def _record(record: Node, slots: tuple[Slot, ...], notes: _OffsetRecorder, tally: Tally) -> ReadStep:
