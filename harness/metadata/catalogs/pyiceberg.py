@@ -365,9 +365,9 @@ def table_location(catalog: PyIcebergCatalog, name: Name, answer: Answer) -> Tab
     def properties(path: str) -> Mapping[str, Any]:
         server_properties = of_server(path)
         # Credentials are used as a unit: a part of the user's key is not combined with a part of the server's key.
-        replaced = {_credential_family(key) for key in server_properties} - {None}
+        server_families = {_credential_family(key) for key in server_properties} - {None}
         user_properties = {
-            key: v for key, v in catalog.user_properties.items() if _credential_family(key) not in replaced
+            key: v for key, v in catalog.user_properties.items() if _credential_family(key) not in server_families
         }
         return user_properties | server_properties
 

@@ -98,8 +98,8 @@ def list_namespaces(catalog: Any, parent: Name) -> set[Name]:
     from pyiceberg.catalog.rest import Endpoints
 
     inside = {"parent": catalog._encode_namespace_path(parent)} if parent else {}
-    listed = _rest_pages(catalog, catalog.url(Endpoints.list_namespaces), inside, "namespaces")
-    return {_name(each) for each in listed}
+    names = _rest_pages(catalog, catalog.url(Endpoints.list_namespaces), inside, "namespaces")
+    return {_name(each) for each in names}
 
 
 def list_tables(catalog: Any, namespace: Name) -> set[Name]:
@@ -113,8 +113,8 @@ def list_tables(catalog: Any, namespace: Name) -> set[Name]:
     from pyiceberg.catalog.rest import Endpoints
 
     url = catalog.url(Endpoints.list_tables, namespace=catalog._encode_namespace_path(namespace))
-    listed = _rest_pages(catalog, url, {}, "identifiers")
-    return {_name([*each["namespace"], each["name"]]) for each in listed}
+    identifiers = _rest_pages(catalog, url, {}, "identifiers")
+    return {_name([*each["namespace"], each["name"]]) for each in identifiers}
 
 
 def _rest_pages(catalog: Any, url: str, params: Mapping[str, str], key: str) -> list[Any]:

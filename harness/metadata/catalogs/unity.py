@@ -76,8 +76,8 @@ def parse_credentials(answer: Mapping[str, object], location: str) -> tuple[dict
     config: dict[str, object] = {}
     expires = answer.get("expiration_time")
     if "storage-credentials" in answer:
-        listed, longest = answer["storage-credentials"], -1
-        for each in listed if isinstance(listed, list) else ():
+        credentials, longest = answer["storage-credentials"], -1
+        for each in credentials if isinstance(credentials, list) else ():
             prefix, entry_config = (each.get("prefix"), each.get("config")) if isinstance(each, dict) else (None, None)
             if not isinstance(prefix, str) or not isinstance(entry_config, dict):
                 continue

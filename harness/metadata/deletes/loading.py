@@ -80,7 +80,7 @@ class PositionLoader:
         )
         sources = self.plan.position_deletes.sources([row["positions"] for row in rows.values()])
         vectors: dict[_VectorKey, Vector] = {}
-        changed: dict[int, ChangedRows] = {}
+        changed_rows: dict[int, ChangedRows] = {}
         position_files: dict[int, PositionFiles] = {}
         for ordinal, source in zip(rows, sources, strict=True):
             match source:
@@ -89,14 +89,16 @@ class PositionLoader:
                 case PositionFiles():
                     position_files[ordinal] = source
                 case ChangedRows(hidden=hidden_vector, shown=shown_vector):
-                    changed[ordinal] = source
+                    changed_rows[ordinal] = source
                     vectors |= {} if hidden_vector is None else {(ordinal, 0): hidden_vector}
                     vectors[ordinal, 1] = shown_vector
                 case _:
                     vectors[ordinal, 0] = source
         bitmaps = self._read_vectors(vectors, rows) if vectors else {}
-        self._loaded |= {ordinal: positions for (ordinal, _), positions in bitmaps.items() if ordinal not in changed}
-        for ordinal in changed:
+        self._loaded |= {
+            ordinal: positions for (ordinal, _), positions in bitmaps.items() if ordinal not in changed_rows
+        }
+        for ordinal in changed_rows:
             hidden_rows = bitmaps.get((ordinal, 0), BitMap64())
             self._loaded[ordinal] = self._unchanged(rows[ordinal], bitmaps[ordinal, 1] - hidden_rows)
         if position_files:
@@ -106,7 +108,7 @@ class PositionLoader:
                     self._loaded[ordinal] = self._files.positions(rows[ordinal]["path"], files)
                     advance(1)
 
-    def _unchanged(self, row: _FileRow, changed: BitMap64) -> BitMap64:
+    def _unchanged(self, row: _FileRow, changed_rows: BitMap64) -> BitMap64:
         """Return all row positions of a file except the changed ones."""
         from harness.metadata.deletes.delta_vectors import footer_rows
 
@@ -116,7 +118,7 @@ class PositionLoader:
             self._counts[row["physical"]] = footer_rows(row["path"], row["physical"], self.storage)
         everything = BitMap64()
         everything.add_range(0, self._counts[row["physical"]])
-        return everything - changed
+        return everything - changed_rows
 
     def _read_vectors(
         self, vectors: Mapping[_VectorKey, Vector], rows: Mapping[int, _FileRow]

@@ -109,11 +109,11 @@ class _ChangeFeed:
         protocol, metadata = state.protocol, state.metadata
         schemas: list[tuple[int, DeltaSchema]] = []
         for version, commit in zip(self.versions or (first,), self._commits or (None,), strict=True):
-            changed = version == first
+            has_new_schema = version == first
             if commit is not None and version != first:
-                changed = commit.protocol is not None or commit.metadata is not None
+                has_new_schema = commit.protocol is not None or commit.metadata is not None
                 protocol, metadata = commit.protocol or protocol, commit.metadata or metadata
-            if changed:
+            if has_new_schema:
                 check_protocol(protocol, metadata, table=self.source.location)
                 check_enabled(metadata, version=version)
                 schemas.append((version, table_schema(protocol, metadata)))

@@ -222,10 +222,10 @@ class ActionRows:
                 for values in batch.columns:
                     has_action[start : start + len(values)] |= _valid_mask(values)
                 start += batch.num_rows
-        lost = len(has_action) - int(has_action.sum())
-        if lost:
+        empty_rows = len(has_action) - int(has_action.sum())
+        if empty_rows:
             raise _checkpoint_error(
-                f"{lost} of its {len(has_action)} rows hold no action, so some of its columns are lost", file
+                f"{empty_rows} of its {len(has_action)} rows hold no action, so some of its columns are lost", file
             )
 
 

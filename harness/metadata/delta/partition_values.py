@@ -326,9 +326,9 @@ class _KeyLookup:
         owners = self._owners[np.array(is_unknown, dtype=np.bool_)[self._codes]]
         for column in self._columns:
             name = stored_name(column)
-            doubtful = owners[self._places(name)[owners] < 0]
-            if len(doubtful):
-                file = int(doubtful[0])
+            files_without_key = owners[self._places(name)[owners] < 0]
+            if len(files_without_key):
+                file = int(files_without_key[0])
                 keys = ", ".join(repr(self._names[code]) for code in self._codes[self._owners == file])
                 physical = "" if name == column.name else f", the physical name of the column {column.name!r}"
                 raise InvalidTableError(

@@ -188,8 +188,8 @@ class _DeltaScan:
         selected_columns = schema.fields if columns is None else bind_columns(columns, schema)
         condition = None if where is None else filter_for(where, schema)
         requested = (*selected_columns, *(condition.columns if condition is not None else ()))
-        used = {f.name for f in requested if f.name in METADATA and METADATA[f.name].id == f.id}
-        self._check_metadata_columns(used)
+        metadata_columns = {f.name for f in requested if f.name in METADATA and METADATA[f.name].id == f.id}
+        self._check_metadata_columns(metadata_columns)
         for text in self.snapshot.feature_warnings:
             warn(f"Table {self.source.location}: {text}")
         statistics = FilesStatistics(
@@ -201,7 +201,7 @@ class _DeltaScan:
         files = state.files.drop_columns([name for name in STATISTICS_COLUMNS if name in state.files.column_names])
         # `take` would first combine the chunks of all files; `filter` works on each chunk.
         files = files if len(places) == files.num_rows else files.filter(from_numpy(decisions == KEPT))
-        self._check_row_tracking(files, used)
+        self._check_row_tracking(files, metadata_columns)
         names = {f.id: f.name for f in self.snapshot.columns.partition_columns}
         types = {f.id: f.type for f in self.snapshot.columns.partition_columns}
         numbers = self.snapshot.partitions.indexes
@@ -219,7 +219,7 @@ class _DeltaScan:
             filter=condition,
             rules=DeltaRules(
                 lookup=self.snapshot.columns.lookup,
-                materialized={column: name for column, name in materialized.items() if column in used},
+                materialized={column: name for column, name in materialized.items() if column in metadata_columns},
             ),
             files=planned_files(files, self.source.locator, counts, numbers[places]),
             partitions=partitions,
@@ -256,21 +256,21 @@ class _DeltaScan:
         schema = self.snapshot.columns.schema
         return skip_files(statistics, partitions, schema, condition.predicate, by_statistics=by_statistics)
 
-    def _check_metadata_columns(self, used: set[str]) -> None:
-        if "_last_updated_sequence_number" in used:
+    def _check_metadata_columns(self, names: set[str]) -> None:
+        if "_last_updated_sequence_number" in names:
             raise UnknownColumnError(
                 "Cannot read _last_updated_sequence_number: Delta tables have no sequence numbers; "
                 "read _row_commit_version",
                 field="_last_updated_sequence_number",
             )
-        row_columns = sorted(used & _ROW_TRACKING.keys())
+        row_columns = sorted(names & _ROW_TRACKING.keys())
         if row_columns and not is_enabled(self.snapshot.state.metadata.configuration, "delta.enableRowTracking"):
             message = f"Cannot read {row_columns[0]}: row tracking is not enabled on this version of the table"
             raise RequestError(message, cause="RowTrackingDisabled", field=row_columns[0], rule="delta W4")
 
-    def _check_row_tracking(self, files: pa.Table, used: set[str]) -> None:
+    def _check_row_tracking(self, files: pa.Table, names: set[str]) -> None:
         """Check that every planned file records the base of its row ids and row commit versions (delta W4)."""
-        for name in sorted(used & _ROW_TRACKING.keys()):
+        for name in sorted(names & _ROW_TRACKING.keys()):
             column, recorded = _ROW_TRACKING[name]
             values = files.column(column)
             if values.null_count:
@@ -364,8 +364,8 @@ def skip_files(
 
     may_hold = may_match(predicate, of_tuples, len(tuples))
     decisions: Decisions = np.where(may_hold, KEPT, BY_PARTITION).astype(np.int8)[indexes]
-    certain = may_match(predicate, of_tuples, len(tuples), undecided=False)
-    places = np.flatnonzero((may_hold & ~certain)[indexes])
+    must_hold = may_match(predicate, of_tuples, len(tuples), undecided=False)
+    places = np.flatnonzero((may_hold & ~must_hold)[indexes])
     leaf_columns = statistics_columns(schema, fields_of(predicate) - ids)
     if not leaf_columns or not by_statistics or not len(places):
         return decisions

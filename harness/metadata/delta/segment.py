@@ -78,8 +78,8 @@ class LogSegment:
         if not self.alternatives:
             return None
         base, *rest = self.alternatives
-        used = f"Version {self.version} is read from {_show_base(base)}"
-        note = f"Cannot use {_show_base(self.checkpoint)}: {reason}. {used}"
+        consequence = f"Version {self.version} is read from {_show_base(base)}"
+        note = f"Cannot use {_show_base(self.checkpoint)}: {reason}. {consequence}"
         return replace(
             self,
             checkpoint=base,

@@ -101,9 +101,9 @@ def physical_schema(elements: tuple[ParquetElement, ...]) -> PhysicalSchema:
     """
     if not elements:
         raise _schema_error("it is empty")
-    tree, used = _tree(elements, 0)
-    if used != len(elements):
-        raise _schema_error(f"{len(elements) - used} elements follow the root's last child")
+    tree, tree_size = _tree(elements, 0)
+    if tree_size != len(elements):
+        raise _schema_error(f"{len(elements) - tree_size} elements follow the root's last child")
     return tuple(_fold(child) for child in tree.children)
 
 

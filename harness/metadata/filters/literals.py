@@ -132,7 +132,7 @@ def add_units(nanoseconds: int, count: int, unit: str) -> int | None:
     """
     unit = unit.upper().removesuffix("S")
     if unit in _FIXED:
-        moved = nanoseconds + count * _FIXED[unit]
+        total = nanoseconds + count * _FIXED[unit]
     elif unit in _MONTHS:
         days, of_day = divmod(nanoseconds, DAY_NS)
         if not _FIRST_DAY <= days <= _LAST_DAY:
@@ -143,10 +143,10 @@ def add_units(nanoseconds: int, count: int, unit: str) -> int | None:
             return None
         last = calendar.monthrange(year, month + 1)[1]
         date = datetime.date(year, month + 1, min(date.day, last))
-        moved = (date.toordinal() - _EPOCH) * DAY_NS + of_day
+        total = (date.toordinal() - _EPOCH) * DAY_NS + of_day
     else:
         return None
-    return moved if _FIRST_DAY * DAY_NS <= moved < (_LAST_DAY + 1) * DAY_NS else None
+    return total if _FIRST_DAY * DAY_NS <= total < (_LAST_DAY + 1) * DAY_NS else None
 
 
 _EPOCH = datetime.date(1970, 1, 1).toordinal()
@@ -329,8 +329,8 @@ def _add_interval(literal: Literal, interval: exp.Interval, sign: int) -> Litera
     start = literal.value * DAY_NS if literal.kind is LiteralKind.DATE else literal.value
     if start % 1000:  # engines differ on TIMESTAMP_NS
         return None
-    moved = add_units(start, sign * count, unit.name)
-    return None if moved is None else Literal(LiteralKind.TIMESTAMP, moved)
+    timestamp = add_units(start, sign * count, unit.name)
+    return None if timestamp is None else Literal(LiteralKind.TIMESTAMP, timestamp)
 
 
 _COUNTS = (LiteralKind.INTEGER, LiteralKind.STRING)

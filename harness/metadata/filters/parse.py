@@ -73,10 +73,10 @@ def unshifted(condition: exp.Expr) -> exp.Expr | None:
     left, right = condition.this, condition.expression
     if literal_of(right) is None:
         left, right, kind = right, left, _TURNED[kind]
-    literal, moved = literal_of(right), _shifted_column(left)
-    if literal is None or moved is None or literal.kind not in (LiteralKind.DATE, LiteralKind.TIMESTAMP):
+    literal, shift = literal_of(right), _shifted_column(left)
+    if literal is None or shift is None or literal.kind not in (LiteralKind.DATE, LiteralKind.TIMESTAMP):
         return None
-    column, interval, back = moved
+    column, interval, back = shift
 
     def end(compare: type[exp.Expr], wider: type[exp.Expr]) -> exp.Expr:
         moment = exp.Paren(this=back(this=right.copy(), expression=interval))
@@ -84,11 +84,11 @@ def unshifted(condition: exp.Expr) -> exp.Expr | None:
 
     ends = [] if kind in (exp.LT, exp.LTE) else [end(exp.GTE, exp.Sub)]
     ends += [] if kind in (exp.GT, exp.GTE) else [end(exp.LTE, exp.Add)]
-    outside = [
+    out_of_range = [
         exp.LT(this=column.copy(), expression=_date(_FIRST)),
         exp.GT(this=column.copy(), expression=_date(_LAST)),
     ]
-    return exp.or_(exp.and_(*ends, copy=False), *outside, copy=False)
+    return exp.or_(exp.and_(*ends, copy=False), *out_of_range, copy=False)
 
 
 def _shifted_column(node: exp.Expr) -> tuple[exp.Expr, exp.Interval, type[exp.Add | exp.Sub]] | None:

@@ -258,11 +258,11 @@ def filter_for(where: str | Filter, schema: Schema) -> Filter:
 def all_filters(filters: Sequence[Filter], schema: Schema) -> Filter:
     """Return the AND of one or more filters for `schema`. Equal filters are included once."""
     distinct = tuple({f.sql: f for f in filters}.values())
-    used = {column.id: column for f in distinct for column in f.columns}
+    columns_by_id = {column.id: column for f in distinct for column in f.columns}
     return Filter(
         sql=" AND ".join(f"({f.sql})" for f in distinct),
         predicate=conjunction(tuple(f.predicate for f in distinct)),
-        columns=tuple(f for f in (*schema.fields, *METADATA.values()) if used.get(f.id) is f),
+        columns=tuple(f for f in (*schema.fields, *METADATA.values()) if columns_by_id.get(f.id) is f),
         any_zone=all(f.any_zone for f in distinct),
     )
 

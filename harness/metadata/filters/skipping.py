@@ -152,17 +152,17 @@ class ColumnBounds:
         nans_counted = nans_counted & ~(left_out & is_float) & ~(counted & (nan_count > value_count))
         filled = value_count - np.where(nans_counted, nan_count, 0)  # both at least 0, so nothing overflows
         has_bound = to_numpy(lower.is_valid()) | to_numpy(upper.is_valid())
-        wrong = counted & nulls_counted & ((null_count > filled) | ((null_count == filled) & has_bound))
-        wrong |= compare_bounds(pc.greater, lower, upper)
+        is_wrong = counted & nulls_counted & ((null_count > filled) | ((null_count == filled) & has_bound))
+        is_wrong |= compare_bounds(pc.greater, lower, upper)
         if usable is not None:
-            wrong |= ~usable
-        counted = counted & nulls_counted & ~wrong
+            is_wrong |= ~usable
+        counted = counted & nulls_counted & ~is_wrong
         has_values = ~(counted & (null_count == value_count))
         return ColumnBounds(
-            lower=null_where(lower, wrong),
-            upper=null_where(upper, wrong),
-            has_nulls=~(nulls_counted & ~wrong & (null_count == 0)),
-            has_nans=~(nans_counted & (~wrong | (not is_float)) & (nan_count == 0)),
+            lower=null_where(lower, is_wrong),
+            upper=null_where(upper, is_wrong),
+            has_nulls=~(nulls_counted & ~is_wrong & (null_count == 0)),
+            has_nans=~(nans_counted & (~is_wrong | (not is_float)) & (nan_count == 0)),
             has_values=has_values,
             has_numbers=has_values & ~(counted & nans_counted & (null_count == filled)),
         )

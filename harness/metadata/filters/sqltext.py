@@ -200,8 +200,8 @@ class ColumnNames:
         exact = [f for f in candidates if f.name == name]
         matches = exact or candidates
         if len(matches) > 1:
-            listed = ", ".join(f'"{f.name}"' for f in matches)
-            message = f'Column "{name}" is ambiguous: it matches {listed}. Use the exact spelling and letter case.'
+            names = ", ".join(f'"{f.name}"' for f in matches)
+            message = f'Column "{name}" is ambiguous: it matches {names}. Use the exact spelling and letter case.'
             raise UnknownColumnError(message, field=name, cause="AmbiguousColumn", rule="iceberg 5.21")
         return matches[0] if matches else None
 
@@ -211,9 +211,13 @@ class ColumnNames:
         full_name = ".".join(names)
         column_names = {".".join(path): None for path, _ in dt.walk(self.schema.fields)} | dict.fromkeys(dt.METADATA)
         folded = {name.casefold(): name for name in column_names}
-        near = [folded[n] for n in difflib.get_close_matches(full_name.casefold(), folded, n=3)]
-        hint = f"did you mean {' or '.join(near)}?" if near else f"the table has {', '.join(self.schema.names()[:20])}"
-        if self.is_condition and not near and len(names) == 1:
+        similar_names = [folded[n] for n in difflib.get_close_matches(full_name.casefold(), folded, n=3)]
+        hint = (
+            f"did you mean {' or '.join(similar_names)}?"
+            if similar_names
+            else f"the table has {', '.join(self.schema.names()[:20])}"
+        )
+        if self.is_condition and not similar_names and len(names) == 1:
             hint += f"; write a text in single quotes, '{full_name}'"
         if full_name in column_names:
             hint = f"did you mean the field {full_name}, without quotes around the whole?"

@@ -382,8 +382,8 @@ def _spec(container: Container, manifest: ManifestFile, specs: Mapping[int, Part
     """Return the spec of the manifest's partition tuples: from the table, or else from the header (iceberg 2.22)."""
     spec_id = manifest.spec_id
     if spec_id is None:  # the header has the spec id, or the id is 0 (iceberg 1.27)
-        stated = container.text("partition-spec-id") or ""
-        spec_id = int(stated) if re.fullmatch(r"[0-9]{1,18}", stated) else 0
+        header_id = container.text("partition-spec-id") or ""
+        spec_id = int(header_id) if re.fullmatch(r"[0-9]{1,18}", header_id) else 0
     if spec_id in specs:
         return specs[spec_id]
     text = container.text("partition-spec")

@@ -465,8 +465,8 @@ def default_prefixes(metadata: TableMetadata, storage: Storage) -> tuple[tuple[s
     opened = PhysicalPath(slashed(os.path.dirname(os.path.abspath(local_path(file)))) if local else directory_of(file))
     location = slashed(local_path(metadata.location)).rstrip("/")
     snapshot = metadata.current_snapshot
-    listed = () if snapshot is None else (snapshot.manifest_list, *(snapshot.manifests or ()))
-    manifest_list = next((path for path in listed if path), None)
+    manifest_paths = () if snapshot is None else (snapshot.manifest_list, *(snapshot.manifests or ()))
+    manifest_list = next((path for path in manifest_paths if path), None)
     candidates = [
         None if manifest_list is None else directory_of(manifest_list),
         metadata.properties.get(METADATA_PATH_PROPERTY),

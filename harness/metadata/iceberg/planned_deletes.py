@@ -53,19 +53,19 @@ def position_deletes(
         return PositionDeletes(), pa.nulls(len(files), pa.int32())
     vectors, numbers = _vectors(files, index, partitions)
     table = files.table
-    concerned = np.zeros(len(files), dtype=np.bool_)
-    targeted = array_of(sorted(index.targeted_paths), pa.string())
-    if len(targeted):
-        concerned |= to_numpy(pc.is_in(table.column("path"), value_set=targeted))
-    scoped = index.scoped_partitions
+    may_have_deletes = np.zeros(len(files), dtype=np.bool_)
+    target_paths = array_of(sorted(index.targeted_paths), pa.string())
+    if len(target_paths):
+        may_have_deletes |= to_numpy(pc.is_in(table.column("path"), value_set=target_paths))
+    partition_keys = index.scoped_partitions
     specs, tuples = to_numpy(table.column("spec_id")), to_numpy(table.column("tuple"))
-    if scoped:
-        in_scope = [partitions.key_of(spec, values) in scoped for spec, values in _tuples(files)]
-        concerned |= np.array(in_scope, dtype=np.bool_)[tuples]
+    if partition_keys:
+        in_scope = [partitions.key_of(spec, values) in partition_keys for spec, values in _tuples(files)]
+        may_have_deletes |= np.array(in_scope, dtype=np.bool_)[tuples]
     for spec in distinct_values(specs).tolist():
         if index.has_foreign_deletes(spec):
-            concerned |= specs == spec
-    places = np.flatnonzero(concerned & (numbers < 0)).tolist()
+            may_have_deletes |= specs == spec
+    places = np.flatnonzero(may_have_deletes & (numbers < 0)).tolist()
     delete_files: dict[int, tuple[int, ManifestEntry]] = {}
     sets: dict[PositionFiles, int] = {}
 
@@ -94,18 +94,18 @@ def _vectors(
     paths, entries = list(index.vectors), list(index.vectors.values())
     vector_indexes = pc.index_in(files.table.column("path"), value_set=array_of(paths, pa.string()))
     places = np.flatnonzero(to_numpy(vector_indexes.is_valid()))
-    hit = to_numpy(vector_indexes.drop_null())
-    used, numbers[places] = np.unique(hit, return_inverse=True)
+    hits = to_numpy(vector_indexes.drop_null())
+    distinct_hits, numbers[places] = np.unique(hits, return_inverse=True)
     keys = [partitions.key_of(spec, values) for spec, values in _tuples(files)]
-    vector_sequence_numbers = np.array([entry.sequence_number for entry in entries], dtype=np.int64)[hit]
-    late = vector_sequence_numbers < to_numpy(files.table.column("sequence_number"))[places]
+    vector_sequence_numbers = np.array([entry.sequence_number for entry in entries], dtype=np.int64)[hits]
+    is_older = vector_sequence_numbers < to_numpy(files.table.column("sequence_number"))[places]
     tuples = to_numpy(files.table.column("tuple"))[places].tolist()
-    scopes = [index.scope.partition_of(entries[vector].file) for vector in hit.tolist()]
-    elsewhere = [keys[tuple_] != scope for tuple_, scope in zip(tuples, scopes, strict=True)]
-    doubtful = late | np.array(elsewhere, dtype=np.bool_)
-    for vector, data in zip(hit[doubtful].tolist(), files.entries(places[doubtful].tolist()), strict=True):
+    scopes = [index.scope.partition_of(entries[vector].file) for vector in hits.tolist()]
+    is_foreign = [keys[tuple_] != scope for tuple_, scope in zip(tuples, scopes, strict=True)]
+    is_doubtful = is_older | np.array(is_foreign, dtype=np.bool_)
+    for vector, data in zip(hits[is_doubtful].tolist(), files.entries(places[is_doubtful].tolist()), strict=True):
         index.scope.check_vector(entries[vector], data)
-    return [entries[vector] for vector in used.tolist()], numbers
+    return [entries[vector] for vector in distinct_hits.tolist()], numbers
 
 
 def _delete_file(entry: ManifestEntry, partitions: Partitions, path_map: PathMap) -> PositionDeleteFile:

@@ -172,8 +172,8 @@ def _project_range(
         case Truncate(), dt.StringType() | dt.BinaryType():
             bound = apply(transform, source)(value)
         case Truncate(width=width), dt.DecimalType(scale=scale):
-            moved = dt.unscaled(value, scale) + step
-            bound = dt.from_unscaled(moved - moved % width, scale)
+            neighbor = dt.unscaled(value, scale) + step
+            bound = dt.from_unscaled(neighbor - neighbor % width, scale)
         case Truncate(width=width), _:
             bound = value + step - (value + step) % width
         case _:

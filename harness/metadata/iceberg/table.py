@@ -170,9 +170,9 @@ def _by_names(
     if versioned and len(versioned) == len(lasting):
         return join(directory, _highest(versioned, _VERSIONED)[0]), ()
     if not numbered or len(numbered) < len(lasting):
-        listed = _name_list(sorted(lasting or names, reverse=True))
+        name_list = _name_list(sorted(lasting or names, reverse=True))
         raise _ambiguous(
-            directory, f"there is no version hint, and the file names do not decide ({listed})", "iceberg 1.4"
+            directory, f"there is no version hint, and the file names do not decide ({name_list})", "iceberg 1.4"
         )
     candidates = _highest(numbered, _NUMBERED)
     if not allow_version_guess:

@@ -86,8 +86,8 @@ class Drawing:
 
     def legend(self) -> tuple[BarKind, ...]:
         """Return the kinds that are drawn."""
-        used = {kind for bar in self.bars for kind, size in bar.parts if size}
-        return tuple(kind for kind in BarKind if kind in used)
+        kinds = {kind for bar in self.bars for kind, size in bar.parts if size}
+        return tuple(kind for kind in BarKind if kind in kinds)
 
 
 _GAP = "  "
@@ -260,8 +260,8 @@ def _svg_row(drawing: Drawing) -> str:
         y = base
         for kind, high in _lengths(bar, drawing.scale, _HIGH, least=2):
             y -= high
-            where = f'x="{place * wide + wide / 10:g}%" y="{y}" width="{wide * 0.8:g}%" height="{high}"'
-            elements.append(f'<rect {where} fill="{kind.color}"/>')
+            position = f'x="{place * wide + wide / 10:g}%" y="{y}" width="{wide * 0.8:g}%" height="{high}"'
+            elements.append(f'<rect {position} fill="{kind.color}"/>')
         elements.append("</g>")
     elements.append(f'<rect x="0" y="{base}" width="100%" height="1" fill="currentColor"/>')
     elements.append(_text("0", base + 17, cut_text(drawing.bars[0].label, _LINE // 2)))

@@ -92,15 +92,17 @@ def as_text(plan: ScanPlan, width: int | None = None, picture: Sequence[str] = (
     sums = totals(plan)
     rows, size = sums["records_before_deletes"], sums["bytes"]
     by_reason = ", ".join(f"{n} by {reason}" for reason, n in sums["skipped_by"].items())
-    passed = sums["manifests_skipped"]
-    read = sums["manifests"] - passed
+    skipped_manifests = sums["manifests_skipped"]
+    read_manifests = sums["manifests"] - skipped_manifests
+    has_manifests = read_manifests or skipped_manifests
+    manifests = f"; manifests {read_manifests} read, {skipped_manifests} skipped" if has_manifests else ""
     lines = [
         f"{plan.format} table {plan.table}",
         f"snapshot {plan.snapshot if plan.snapshot is not None else 'none'}, schema {plan.schema.id}",
         f"columns {', '.join(f.name for f in plan.columns)}",
         f"filter {plan.filter.sql if plan.filter is not None else 'none'}",
         f"files {sums['files_read']} read, {sums['files_skipped']} skipped{f' ({by_reason})' if by_reason else ''} "
-        f"of {sums['files_considered']}{f'; manifests {read} read, {passed} skipped' if read or passed else ''}",
+        f"of {sums['files_considered']}{manifests}",
         f"rows {'unknown' if rows is None else f'{rows:,}'} before deletes, "
         f"{'unknown bytes' if size is None else size_text(size)}",
         f"deletes {sums['position_deletes']} positional on {sums['files_with_deleted_positions']} files, "
@@ -109,8 +111,8 @@ def as_text(plan: ScanPlan, width: int | None = None, picture: Sequence[str] = (
     lines += [f"trusted {', '.join(plan.trusted)}"] if plan.trusted else []
     lines += [f"guarded {sentence}" for sentence in plan.guarded]
     lines += picture
-    read_ = [_read_file(plan, n, row) for n, row in enumerate(plan.files.to_pylist()[:_SHOWN_FILES])]
-    lines += _section("read", read_, plan.files.num_rows, width)
+    read_files = [_read_file(plan, n, row) for n, row in enumerate(plan.files.to_pylist()[:_SHOWN_FILES])]
+    lines += _section("read", read_files, plan.files.num_rows, width)
     skipped = [
         {"file": s["path"], "rows": s["record_count"], "bytes": s["size"], "by": s["reason"]}
         for s in plan.skipped.to_pylist(_SHOWN_FILES)

@@ -36,12 +36,12 @@ def layout(plan: ScanPlan) -> Drawing:
     labels = {group: files.label(group) for group in drawn}
     drawn.sort(key=(lambda group: _natural(labels[group])) if files.noun == "partition" else None)
     bars = [files.bar(labels[group], files.groups == group) for group in drawn]
-    if left := len(order) - len(drawn):
+    if rest_size := len(order) - len(drawn):
         rest = np.isin(files.groups, drawn, invert=True)
-        bars.append(files.bar(f"{left:,} more {files.noun}s", rest, is_rest=True))
-    passed = plan.counts.manifests_skipped
+        bars.append(files.bar(f"{rest_size:,} more {files.noun}s", rest, is_rest=True))
+    skipped_manifests = plan.counts.manifests_skipped
     note = f"{counted(len(sizes), files.noun)}, {files.sentence()}"
-    note += f", not drawn: files of {counted(passed, 'skipped manifest')}" if passed else ""
+    note += f", not drawn: files of {counted(skipped_manifests, 'skipped manifest')}" if skipped_manifests else ""
     return Drawing(title="layout", note=note, bars=tuple(bars))
 
 
@@ -91,8 +91,10 @@ class _FileGroups:
         decisions = self.decisions[selection]
         reasons = {"partition": decisions == BY_PARTITION, "statistics": decisions == BY_STATISTICS}
         if by := [reason for reason, mask in reasons.items() if mask.any()]:
-            passed = np.count_nonzero(decisions != KEPT)
-            share = "" if passed == len(decisions) else f"{passed:,} of {counted(len(decisions), 'file')} "
+            skipped_files = np.count_nonzero(decisions != KEPT)
+            share = (
+                "" if skipped_files == len(decisions) else f"{skipped_files:,} of {counted(len(decisions), 'file')} "
+            )
             remarks.append(f"{share}skipped by {' and '.join(by)}")
         parts = ((BarKind.READ, read - deleted), (BarKind.DELETED, deleted), (BarKind.SKIPPED, skipped))
         value = self._amount(read + skipped)

@@ -423,9 +423,9 @@ class _Resolver:
             return ConstantValue(None)
         self.refuse_opaque(target, path)
         if stored.id is not None and stored.id != target.id and not self.lookup.is_delta:
-            where = "the name mapping" if self.is_mapped else "the file"
+            source = "the name mapping" if self.is_mapped else "the file"
             raise SchemaMismatchError(
-                f"Cannot read column {path}: it has field id {stored.id} in {where} and {target.id} in the table's "
+                f"Cannot read column {path}: it has field id {stored.id} in {source} and {target.id} in the table's "
                 f"schema; {self.remedy()}",
                 **self.error_place("IncompatibleType", path, "iceberg 5.1"),
             )

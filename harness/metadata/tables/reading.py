@@ -138,8 +138,8 @@ def metadata_table(table: Any, selection: Any, name: str) -> MetadataTable:
     """
     kind, names = name.casefold(), NAMES[table.format]
     if kind not in names:
-        near = get_close_matches(kind, names, n=1)
-        hint = f"did you mean {near[0]}" if near else f"there are {', '.join(names)}"
+        similar_names = get_close_matches(kind, names, n=1)
+        hint = f"did you mean {similar_names[0]}" if similar_names else f"there are {', '.join(names)}"
         raise RequestError(f"Unknown metadata table {name!r} for {table.format} tables: {hint}")
     try:
         if table.format != "delta":

@@ -147,10 +147,10 @@ def manifests_for_lockstep(batch: Sequence[ManifestBlocks]) -> frozenset[int]:
     """Return the numbers of the manifests to decode in lockstep so that the whole batch costs least."""
     ordered = sorted(batch, key=lambda blocks_: blocks_.longest)
     total = sum(sum(blocks_.counts) for blocks_ in batch)
-    best, selected, done = total * _ENTRY_NS, 0, 0
+    best, selected, selected_entries = total * _ENTRY_NS, 0, 0
     for place, blocks_ in enumerate(ordered, start=1):
-        done += sum(blocks_.counts)
-        cost = blocks_.longest * _ROUND_NS + (total - done) * _ENTRY_NS
+        selected_entries += sum(blocks_.counts)
+        cost = blocks_.longest * _ROUND_NS + (total - selected_entries) * _ENTRY_NS
         if cost <= best:
             best, selected = cost, place
     return frozenset(blocks_.number for blocks_ in ordered[:selected])
@@ -212,8 +212,8 @@ def _guess_offsets(lanes: _Lanes, whole: Step, around_path: tuple[Step, Step] | 
 
 def _common_text(lanes: _Lanes, step: Step) -> bytes:
     """Return the common prefix of the paths of the first two entries in up to 64 blocks."""
-    sampled = distinct_values(np.linspace(0, len(lanes.starts) - 1, _SAMPLED_BLOCKS).astype(np.int64))
-    offsets, _ = advance(lanes.varints, step, lanes.starts[sampled], np.minimum(lanes.counts[sampled], 2))
+    samples = distinct_values(np.linspace(0, len(lanes.starts) - 1, _SAMPLED_BLOCKS).astype(np.int64))
+    offsets, _ = advance(lanes.varints, step, lanes.starts[samples], np.minimum(lanes.counts[samples], 2))
     if PATH.name not in offsets.starts:
         return b""
     places = zip(offsets.starts[PATH.name].tolist(), offsets.ends[PATH.name].tolist(), strict=True)

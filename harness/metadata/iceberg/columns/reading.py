@@ -127,20 +127,20 @@ def _filter_files(files: DataFiles, raw: StoredEntries, skip: Skip | None) -> Fi
     without_statistics = replace(files, fields=())
     decisions = np.full(len(files), KEPT, dtype=np.int8) if skip is None else skip(without_statistics)
     places = np.flatnonzero(decisions != BY_PARTITION)
-    counted = files.take(places)
-    table = counted.table
+    with_counts = files.take(places)
+    table = with_counts.table
     for name in raw.extent.counts if files.fields and len(places) else ():
         for key, (values, is_known) in raw.counts(name, files.fields, places).items():
             at = table.schema.get_field_index(statistic(name, key))
             table = table.set_column(at, table.schema.field(at), from_numpy(values, missing=~is_known))
-    counted = DataFiles(table, (), files.tuples, files.fields)
+    with_counts = DataFiles(table, (), files.tuples, files.fields)
     if skip is not None:
-        decisions[places] = new_decisions = skip(counted)
-        counted, places = counted.take(np.flatnonzero(new_decisions == KEPT)), places[new_decisions == KEPT]
+        decisions[places] = new_decisions = skip(with_counts)
+        with_counts, places = with_counts.take(np.flatnonzero(new_decisions == KEPT)), places[new_decisions == KEPT]
     dropped = np.flatnonzero(decisions != KEPT)
     place = COLUMNS.get_field_index("path")
     paths = raw.paths  # keeps only the paths alive, not everything that was decoded
-    table = counted.table.add_column(place, COLUMNS.field(place), _take_paths(paths, places))
+    table = with_counts.table.add_column(place, COLUMNS.field(place), _take_paths(paths, places))
     return FilteredFiles(
         DataFiles(table, (), files.tuples, files.fields),
         SkippedDataFiles.from_decisions(files.table, decisions, cache(lambda: _take_paths(paths, dropped))),
@@ -173,16 +173,16 @@ def _numbers(raw: StoredEntries, name: str) -> tuple[Indices, Mask]:
 
 def _sequence_numbers(raw: StoredEntries, owner: Indices, parts: Sequence[ManifestPart]) -> Indices:
     """Return the data sequence numbers, inherited from the manifest if an entry has none (iceberg 2.9)."""
-    values, stated = _numbers(raw, "sequence_number")
-    if stated.all():
+    values, has_number = _numbers(raw, "sequence_number")
+    if has_number.all():
         return values
     status = to_numpy(raw.table.column("status"))
     of_manifest = _per_entry([part.reader.manifest.sequence_number for part in parts], owner, "sequence_number")
     is_v1 = _per_entry([part.reader.is_v1 for part in parts], owner, "format-version") == 1
     inherited, is_known = inherited_sequence_number(status, of_manifest, is_v1)
-    wrong = ~(stated | is_known)
-    if wrong.any():
-        place = int(np.argmax(wrong))
+    lacks_number = ~(has_number | is_known)
+    if lacks_number.any():
+        place = int(np.argmax(lacks_number))
         path, kind = raw.paths()[place], Status(status[place]).name.lower()
         raise InvalidTableError(
             f"Cannot determine which deletes apply to {path}: its entry is {kind} and has no sequence number",
@@ -190,7 +190,7 @@ def _sequence_numbers(raw: StoredEntries, owner: Indices, parts: Sequence[Manife
             field="sequence_number",
             rule="iceberg 2.9",
         )
-    return np.where(stated, values, inherited)
+    return np.where(has_number, values, inherited)
 
 
 def _inherited_ids(raw: StoredEntries, owner: Indices, parts: Sequence[ManifestPart]) -> dict[str, pa.Array]:
@@ -200,12 +200,12 @@ def _inherited_ids(raw: StoredEntries, owner: Indices, parts: Sequence[ManifestP
     """
     manifests = [part.reader.manifest for part in parts]
     added = [m.added_snapshot_id if is_long(m.added_snapshot_id) else None for m in manifests]
-    listed = [m.sequence_number if is_long(m.sequence_number) else None for m in manifests]
+    sequence_numbers = [m.sequence_number if is_long(m.sequence_number) else None for m in manifests]
     status = to_numpy(raw.table.column("status"))
-    of_manifest = np.array([number or 0 for number in listed], dtype=np.int64)[owner]
+    of_manifest = np.array([number or 0 for number in sequence_numbers], dtype=np.int64)[owner]
     is_v1 = np.array([part.reader.is_v1 for part in parts], dtype=np.bool_)[owner]
     numbers, is_known = inherited_sequence_number(status, of_manifest, is_v1)
-    is_known = is_known & np.array([number is not None for number in listed], dtype=np.bool_)[owner]
+    is_known = is_known & np.array([number is not None for number in sequence_numbers], dtype=np.bool_)[owner]
     inherited = {
         "snapshot_id": array_of(added, pa.int64()).take(from_numpy(owner)),
         "file_sequence_number": from_numpy(numbers, missing=~is_known),
@@ -221,35 +221,35 @@ def _row_ids(raw: StoredEntries, owner: Indices, parts: Sequence[ManifestPart]) 
     starts = [None if part.reader.manifest.is_deletes else part.reader.manifest.first_row_id for part in parts]
     if all(start is None for start in starts):
         return pa.nulls(len(raw), pa.int64())
-    values, stated = _numbers(raw, "first_row_id")
+    values, has_id = _numbers(raw, "first_row_id")
     assigns = np.array([start is not None for start in starts], dtype=np.bool_)[owner]
-    assigned = assigns & ~stated & (to_numpy(raw.table.column("status")) != Status.DELETED)
-    rows, counted = _numbers(raw, "record_count")
-    if not counted[assigned].all():
-        path = raw.paths()[int(np.argmax(assigned & ~counted))]
+    assigned = assigns & ~has_id & (to_numpy(raw.table.column("status")) != Status.DELETED)
+    rows, has_count = _numbers(raw, "record_count")
+    if not has_count[assigned].all():
+        path = raw.paths()[int(np.argmax(assigned & ~has_count))]
         raise corrupt("record_count", f"{path} has no record count, which row ids need", "2.11")
     rows = np.where(assigned, rows, 0)
     if float(rows.sum(dtype=np.float64)) + max(abs(start or 0) for start in starts) >= 2.0**62:
-        return _long_row_ids(rows.tolist(), values.tolist(), stated, assigns & (stated | assigned), owner, starts)
+        return _long_row_ids(rows.tolist(), values.tolist(), has_id, assigns & (has_id | assigned), owner, starts)
     before = np.cumsum(rows) - rows
     # Numbering starts again in each manifest.
     first = np.searchsorted(owner, np.arange(len(parts)))
     base = np.array([before[i] if i < len(before) else 0 for i in first.tolist()], dtype=np.int64)
-    begin = np.array([start or 0 for start in starts], dtype=np.int64)[owner]
-    ids = np.where(stated, values, begin + before - base[owner])
-    return from_numpy(ids, missing=~(assigns & (stated | assigned)))
+    manifest_start = np.array([start or 0 for start in starts], dtype=np.int64)[owner]
+    ids = np.where(has_id, values, manifest_start + before - base[owner])
+    return from_numpy(ids, missing=~(assigns & (has_id | assigned)))
 
 
 def _long_row_ids(
-    rows: list[int], values: list[int], stated: Mask, has_id: Mask, owner: Indices, starts: Sequence[int | None]
+    rows: list[int], values: list[int], has_id: Mask, is_valid: Mask, owner: Indices, starts: Sequence[int | None]
 ) -> pa.Array:
     """Return the result of `_row_ids` for row ids that may exceed 64 bits. An id that exceeds 64 bits becomes null."""
     ends = [start or 0 for start in starts]
     ids: list[int | None] = []
     for place, part in enumerate(owner.tolist()):
-        id_ = values[place] if stated[place] else ends[part]
+        id_ = values[place] if has_id[place] else ends[part]
         ends[part] += rows[place]
-        ids.append(id_ if has_id[place] and is_long(id_) else None)
+        ids.append(id_ if is_valid[place] and is_long(id_) else None)
     return array_of(ids, pa.int64())
 
 
@@ -265,11 +265,11 @@ def _partitions(
     within = to_numpy(pc.fill_null(encoded.indices, scalar_of(-1, pa.int32()))).astype(np.int64) + 1
     ordinals = {spec: i for i, spec in enumerate(sorted({part.reader.spec.id for part in parts}))}
     pairs = np.array([ordinals[part.reader.spec.id] for part in parts])[owner] * len(contents) + within
-    used, first, codes = np.unique(pairs, return_index=True, return_inverse=True)
+    distinct_pairs, first, codes = np.unique(pairs, return_index=True, return_inverse=True)
     tuples: list[Mapping[int, Any]] = []
     decoders: dict[int, Callable[[bytes], Mapping[int, Any]]] = {}
     try:
-        for pair, place in zip(used.tolist(), first.tolist(), strict=True):
+        for pair, place in zip(distinct_pairs.tolist(), first.tolist(), strict=True):
             content, reader = contents[pair % len(contents)], parts[int(owner[place])].reader
             if content is None:
                 tuples.append(reader.no_partition())
@@ -491,13 +491,13 @@ def _decode_batch(
     in_step: Sequence[ManifestBlocks] = ()
     batch_files: list[FilteredFiles] = []
     try:
-        walked = lockstep_offsets(batch, entry_slots(extent))
-        if walked is not None:
-            batch_files, in_step = [_assemble_batch(*walked, extent, skip, manifest_cache)], walked[1]
+        lockstep = lockstep_offsets(batch, entry_slots(extent))
+        if lockstep is not None:
+            batch_files, in_step = [_assemble_batch(*lockstep, extent, skip, manifest_cache)], lockstep[1]
     except (UnusualEncoding, HarnessError):
         pass
-    done = {blocks_.number for blocks_ in in_step}
-    remaining = [blocks_ for blocks_ in batch if blocks_.number not in done]
+    numbers_in_step = {blocks_.number for blocks_ in in_step}
+    remaining = [blocks_ for blocks_ in batch if blocks_.number not in numbers_in_step]
     if len(remaining) > 1:
         try:
             (offsets,) = _sequential(remaining, entry_slots(extent))

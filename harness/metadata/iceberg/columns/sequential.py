@@ -234,7 +234,9 @@ def _note_numbers(notes: _OffsetRecorder, name: str, count: int, numbers: list[A
 
 def _map(node: Node, slot: Slot, notes: _OffsetRecorder, tally: Tally) -> ReadStep:
     notes.counts.setdefault(slot.name, [])
-    noted = {} if slot.kind == "counts" else {key: notes.pairs.setdefault((slot.name, key), []) for key in slot.keys}
+    places_by_key = (
+        {} if slot.kind == "counts" else {key: notes.pairs.setdefault((slot.name, key), []) for key in slot.keys}
+    )
     decode = _pairs_decoder(node, slot, tally)
     if decode is None:
         return skip_of(node, tally)
@@ -248,7 +250,7 @@ def _map(node: Node, slot: Slot, notes: _OffsetRecorder, tally: Tally) -> ReadSt
             return end
         for key, value in requested:
             if type(value) is bytes:
-                noted[key][-1], _ = notes.write(encode_long(len(value)) + value)
+                places_by_key[key][-1], _ = notes.write(encode_long(len(value)) + value)
         return end
 
     return read
