@@ -122,8 +122,8 @@ def within_roots(plan: PlannedScan) -> PlannedScan:
     stored = vectors.filter(pc.is_valid(vectors.column("physical")))
     deletes = [(d.path, d.physical) for d in plan.equality_deletes]
     deletes += [(d.path, d.physical) for d in plan.position_deletes.files]
-    changed = [source for source in plan.position_deletes.sets if isinstance(source, ChangedRows)]
-    vectors_of_changes = [vector for source in changed for vector in (source.hidden, source.shown)]
+    change_sources = [source for source in plan.position_deletes.sets if isinstance(source, ChangedRows)]
+    vectors_of_changes = [vector for source in change_sources for vector in (source.hidden, source.shown)]
     deletes += [(v.path, v.physical) for v in vectors_of_changes if isinstance(v, StoredVector)]
     for path, physical in (*_paths_to_check(plan.files, roots), *deletes, *_paths_to_check(stored, roots)):
         roots.check(physical, path)
@@ -142,16 +142,16 @@ def _paths_to_check(files: pa.Table, roots: Roots) -> Iterator[tuple[str, Physic
     physical = files.column("physical")
     slices = (physical.slice(start, _SLICE_OF_PATHS) for start in range(0, len(physical), _SLICE_OF_PATHS))
     distinct = dict.fromkeys(folder for part in slices for folder in pc.unique(_folders(part)).to_pylist())
-    found = files.select(["path", "physical"])
-    climbing = [found.filter(pc.match_substring_regex(found.column(name), _MAY_CLIMB)) for name in found.column_names]
-    outside = [f for f in distinct if f.endswith(":/") or roots.containment(f) is not Containment.INSIDE]
-    if outside:
+    paths = files.select(["path", "physical"])
+    tables = [paths.filter(pc.match_substring_regex(paths.column(name), _MAY_CLIMB)) for name in paths.column_names]
+    outside_folders = [f for f in distinct if f.endswith(":/") or roots.containment(f) is not Containment.INSIDE]
+    if outside_folders:
         folders = _folders(physical)
-        is_outside = pc.is_in(folders, array_of(outside, pa.string()))
+        is_outside = pc.is_in(folders, array_of(outside_folders, pa.string()))
         places = to_numpy(folders.filter(is_outside).combine_chunks().dictionary_encode().indices)
         _, first = np.unique(places, return_index=True)
-        climbing.insert(0, found.filter(is_outside).take(from_numpy(first)))
-    for rows in climbing:
+        tables.insert(0, paths.filter(is_outside).take(from_numpy(first)))
+    for rows in tables:
         yield from zip(rows.column("path").to_pylist(), rows.column("physical").to_pylist(), strict=True)
 
 

@@ -286,8 +286,8 @@ def _missing_error(catalog: Catalog, kind: str, name: Name, existing: tuple[Name
     """
     hint = "it does not list its contents"
     if existing is not None:
-        near = nearest_names(name, existing) or existing[:3]
-        hint = f"the nearest are {', '.join(map(name_text, near))}" if near else "it has none"
+        nearest = nearest_names(name, existing) or existing[:3]
+        hint = f"the nearest are {', '.join(map(name_text, nearest))}" if nearest else "it has none"
     return TableNotFoundError(
         f"Cannot find a table: catalog {catalog.name} has no {kind} {name_text(name)}; {hint}",
         cause="NoSuchTable" if kind == "table" else "NoSuchNamespace",

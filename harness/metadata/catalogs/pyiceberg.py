@@ -333,8 +333,8 @@ class PyIcebergCatalog:
         elif "HiveCatalog" in kinds:
             with self.client._client as client:
                 names = client.get_all_tables(db_name=namespace[0])
-                found = client.get_table_objects_by_name(dbname=namespace[0], tbl_names=names)
-            records = [(each.tableName, each.parameters or {}) for each in found]
+                tables = client.get_table_objects_by_name(dbname=namespace[0], tbl_names=names)
+            records = [(each.tableName, each.parameters or {}) for each in tables]
         else:
             return set()
         return {(*namespace, name) for name, parameters in records if record_format(parameters) == "delta"}
@@ -363,23 +363,29 @@ def table_location(catalog: PyIcebergCatalog, name: Name, answer: Answer) -> Tab
         }
 
     def properties(path: str) -> Mapping[str, Any]:
-        given = of_server(path)
+        server_properties = of_server(path)
         # Credentials are used as a unit: a part of the user's key is not combined with a part of the server's key.
-        replaced = {_credential_family(key) for key in given} - {None}
-        return {key: v for key, v in catalog.user_properties.items() if _credential_family(key) not in replaced} | given
+        server_families = {_credential_family(key) for key in server_properties} - {None}
+        user_properties = {
+            key: v for key, v in catalog.user_properties.items() if _credential_family(key) not in server_families
+        }
+        return user_properties | server_properties
 
     endpoints: dict[str, Endpoint] = {}
     for store, path in {canonical_path(path).store: path for path in (*answer.places, location, home)}.items():
         if store.partition("://")[0] in _FAMILIES:
-            given, by_user = (
+            server_options, user_options = (
                 object_client.explicit_options(store, options_of(each, path))
                 for each in (of_server(path), catalog.user_properties)
             )
-            address = object_client.endpoint(store, given)
-            if address is not None and address != object_client.endpoint(store, by_user):
-                endpoints[store] = Endpoint(address, has_credentials(given))
-    own = {**answer.properties, **vended_properties(home, answer.vended)}
-    ends = min((end for each in ({}, *answer.vended.values()) if (end := expires_ms({**own, **each}))), default=None)
+            address = object_client.endpoint(store, server_options)
+            if address is not None and address != object_client.endpoint(store, user_options):
+                endpoints[store] = Endpoint(address, has_credentials(server_options))
+    home_properties = {**answer.properties, **vended_properties(home, answer.vended)}
+    ends = min(
+        (end for each in ({}, *answer.vended.values()) if (end := expires_ms({**home_properties, **each}))),
+        default=None,
+    )
     return TableLocation(
         catalog=catalog.name,
         name=name,

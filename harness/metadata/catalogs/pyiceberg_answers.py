@@ -53,8 +53,8 @@ def load_answer(catalog: Any, name: Name) -> Answer:
         return _record_answer(catalog, name, is_glue="GlueCatalog" in kinds)
     try:
         return answer_of_table(catalog.load_table(name))
-    except MetadataFileFound as found:  # these catalogs only know the location of the metadata file
-        return Answer(format=_ICEBERG, metadata_location=found.location)
+    except MetadataFileFound as interrupt:  # these catalogs only know the location of the metadata file
+        return Answer(format=_ICEBERG, metadata_location=interrupt.location)
 
 
 def _rest_answer(catalog: Any, name: Name) -> Answer:
@@ -98,8 +98,8 @@ def list_namespaces(catalog: Any, parent: Name) -> set[Name]:
     from pyiceberg.catalog.rest import Endpoints
 
     inside = {"parent": catalog._encode_namespace_path(parent)} if parent else {}
-    listed = _rest_pages(catalog, catalog.url(Endpoints.list_namespaces), inside, "namespaces")
-    return {_name(each) for each in listed}
+    names = _rest_pages(catalog, catalog.url(Endpoints.list_namespaces), inside, "namespaces")
+    return {_name(each) for each in names}
 
 
 def list_tables(catalog: Any, namespace: Name) -> set[Name]:
@@ -113,8 +113,8 @@ def list_tables(catalog: Any, namespace: Name) -> set[Name]:
     from pyiceberg.catalog.rest import Endpoints
 
     url = catalog.url(Endpoints.list_tables, namespace=catalog._encode_namespace_path(namespace))
-    listed = _rest_pages(catalog, url, {}, "identifiers")
-    return {_name([*each["namespace"], each["name"]]) for each in listed}
+    identifiers = _rest_pages(catalog, url, {}, "identifiers")
+    return {_name([*each["namespace"], each["name"]]) for each in identifiers}
 
 
 def _rest_pages(catalog: Any, url: str, params: Mapping[str, str], key: str) -> list[Any]:

@@ -87,24 +87,24 @@ def configured_catalogs() -> dict[str, ConfiguredCatalog]:
 
 
 def _catalog(name: str, table: Any, file: Path, *, is_own: bool) -> ConfiguredCatalog:
-    where = f"tool.harness.catalogs.{name}"
+    key_path = f"tool.harness.catalogs.{name}"
     kind = table.get("type") if isinstance(table, dict) else None
     if not isinstance(kind, str) or kind not in _KEYS:
-        raise _invalid(file, where, f"expected a table with type = {' or '.join(map(repr, _KEYS))}")
+        raise _invalid(file, key_path, f"expected a table with type = {' or '.join(map(repr, _KEYS))}")
     keys = _KEYS[kind]
     for key, value in table.items():
         if key == "token":
-            raise _invalid(file, f"{where}.token", f"a token must not be stored in a file; set {_variable(name)}")
+            raise _invalid(file, f"{key_path}.token", f"a token must not be stored in a file; set {_variable(name)}")
         if key != "type" and type(value) is not keys.get(key):
             words = {str: "text", int: "a whole number", dict: "a table"}
             expected = words[keys[key]] if key in keys else f"one of {', '.join(('type', *keys))}"
-            raise _invalid(file, f"{where}.{key}", f"expected {expected}")
+            raise _invalid(file, f"{key_path}.{key}", f"expected {expected}")
     if _NEEDED[kind] not in table:
-        raise _invalid(file, where, f"{_NEEDED[kind]} is missing")
+        raise _invalid(file, key_path, f"{_NEEDED[kind]} is missing")
     if "token-variable" in table and not is_own:
         raise _invalid(
             file,
-            f"{where}.token-variable",
+            f"{key_path}.token-variable",
             f"it is only allowed in ~/.config/harness/config.toml, as a project may be "
             f"untrusted; set {_variable(name)}",
         )
@@ -340,10 +340,10 @@ def open_catalog(catalog: Catalog | str, *, storage_options: Mapping[str, object
         if catalog.lower() in configured:
             return configured[catalog.lower()].open()
         names = [(each,) for each in sorted(configured)]
-        near = nearest_names((catalog,), names)
-        which = "similar configured catalogs are" if near else "the configured catalogs are"
-        which = f"{which} {', '.join(map(name_text, near or names))}" if names else no_catalogs_hint()
-        message = f"Cannot find catalog {catalog!r}: there is no such directory, and {which}"
+        similar_names = nearest_names((catalog,), names)
+        choices = "similar configured catalogs are" if similar_names else "the configured catalogs are"
+        choices = f"{choices} {', '.join(map(name_text, similar_names or names))}" if names else no_catalogs_hint()
+        message = f"Cannot find catalog {catalog!r}: there is no such directory, and {choices}"
         raise RequestError(message, cause="UnknownCatalog")
     if isinstance(catalog, Catalog):
         return catalog

@@ -76,8 +76,8 @@ def parse_credentials(answer: Mapping[str, object], location: str) -> tuple[dict
     config: dict[str, object] = {}
     expires = answer.get("expiration_time")
     if "storage-credentials" in answer:
-        listed, longest = answer["storage-credentials"], -1
-        for each in listed if isinstance(listed, list) else ():
+        credentials, longest = answer["storage-credentials"], -1
+        for each in credentials if isinstance(credentials, list) else ():
             prefix, entry_config = (each.get("prefix"), each.get("config")) if isinstance(each, dict) else (None, None)
             if not isinstance(prefix, str) or not isinstance(entry_config, dict):
                 continue
@@ -267,11 +267,11 @@ class UnityCatalog:
 
     def _readable_location(self, entry: TableEntry, name: Name) -> str:
         """Return the location of a table, or raise if harness cannot read the table."""
-        shown = name_text((self.name, *name))
+        full_name = name_text((self.name, *name))
         if "VIEW" in entry.kind and entry.format != "DELTA":
-            its = "" if entry.sql is None else f"; its SQL is {entry.sql}"
+            hint = "" if entry.sql is None else f"; its SQL is {entry.sql}"
             raise IsAViewError(
-                f"Cannot read {shown}: it is a view ({entry.kind}); query its tables instead{its}", table=shown
+                f"Cannot read {full_name}: it is a view ({entry.kind}); query its tables instead{hint}", table=full_name
             )
         if entry.format == "ICEBERG":
             cause = "IcebergInUnity"
@@ -281,14 +281,14 @@ class UnityCatalog:
                 f"{self.server.uri}/{_ROOT}/iceberg"
             )
         elif entry.format != "DELTA":
-            cause, known = "UnsupportedFormat", f"format {entry.format or 'none'} ({entry.kind or 'unknown'})"
-            reason = f": it is a table of {known} in catalog {self.name}, but harness only reads Delta tables there"
+            cause, kind = "UnsupportedFormat", f"format {entry.format or 'none'} ({entry.kind or 'unknown'})"
+            reason = f": it is a table of {kind} in catalog {self.name}, but harness only reads Delta tables there"
         elif entry.location is None:
             cause, place = "NoLocation", f"its location ({entry.kind})"
             reason = f": catalog {self.name} does not provide {place}, so only the server can read it"
         else:
             return entry.location
-        raise UnsupportedError(f"Cannot read {shown}{reason}", cause=cause, table=shown)
+        raise UnsupportedError(f"Cannot read {full_name}{reason}", cause=cause, table=full_name)
 
     def _with_credentials(self, located: TableLocation, entry: TableEntry, *, is_new: bool) -> TableLocation:
         """Return the same location with temporary credentials for its store, which can be renewed."""

@@ -95,8 +95,8 @@ class Server:
         for seconds in (*_WAITS, None):
             start = time.monotonic()
             status, content, after = self._send(method, path, query or {}, body)
-            shown = (self.name, method, path, status, len(content), (time.monotonic() - start) * 1000)
-            LOG.debug("%s: %s %s: HTTP %d, %d bytes, %.0f ms", *shown)
+            call = (self.name, method, path, status, len(content), (time.monotonic() - start) * 1000)
+            LOG.debug("%s: %s %s: HTTP %d, %d bytes, %.0f ms", *call)
             if status not in _BUSY or seconds is None:
                 break
             wait = min(_LONGEST_WAIT, max(seconds, after))
@@ -280,9 +280,9 @@ def parse_commits(latest: int, commits: Sequence[Any], name: str) -> CatalogAnsw
     for commit in commits:
         if not isinstance(commit, dict):
             raise InvalidAnswerError(f"got {commit!r:.80}, expected an object")
-    named = [(_typed_value(commit, "version", int), _typed_value(commit, name, str)) for commit in commits]
+    pairs = [(_typed_value(commit, "version", int), _typed_value(commit, name, str)) for commit in commits]
     try:
-        answer = catalog_answer(max(latest, 0), named)
+        answer = catalog_answer(max(latest, 0), pairs)
     except RequestError as error:
         raise InvalidAnswerError(error.message.removeprefix("Invalid option ")) from error
     assert answer is not None

@@ -100,8 +100,8 @@ def nearby_tables_hint(path: str) -> str | None:
             return f"{parent} is a table"
         names = around.storage.directories(around.location)
         folders = [(folder,) for folder in names if folder != name and _is_visible(folder)]
-        if near := [f"{parent}{slash}{folder}" for (folder,) in nearest_names((name,), folders)]:
-            return f"did you mean {' or '.join(near)}"
+        if similar_paths := [f"{parent}{slash}{folder}" for (folder,) in nearest_names((name,), folders)]:
+            return f"did you mean {' or '.join(similar_paths)}"
         tables = _tables_in(around.location)
     except (HarnessError, OSError):  # the directory does not exist or is not accessible
         return None

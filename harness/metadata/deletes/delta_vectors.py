@@ -193,8 +193,8 @@ def read_vectors(
     try:
         head = storage.read(physical, length=1)
         if head != bytes([_FORMAT_VERSION]):
-            found = head[0] if head else "no byte"
-            raise bad_vector(f"its file has format version {found}, expected {_FORMAT_VERSION}", "delta D5")
+            version = head[0] if head else "no byte"
+            raise bad_vector(f"its file has format version {version}, expected {_FORMAT_VERSION}", "delta D5")
         data = storage.read(physical, offset=start, length=end - start)
     except HarnessError as error:
         error.rule = error.rule or "delta D14"

@@ -50,9 +50,9 @@ class PositionLoader:
 
         The plan must have the same deletes, and its files must be this plan's files or a prefix of them.
         """
-        own = self.plan.files
+        files = self.plan.files
         return self.plan.position_deletes is plan.position_deletes and (
-            own is plan.files or own.slice(0, plan.files.num_rows).equals(plan.files)
+            files is plan.files or files.slice(0, plan.files.num_rows).equals(plan.files)
         )
 
     def load(self, ordinals: Sequence[int]) -> Mapping[int, BitMap64]:
@@ -80,33 +80,35 @@ class PositionLoader:
         )
         sources = self.plan.position_deletes.sources([row["positions"] for row in rows.values()])
         vectors: dict[_VectorKey, Vector] = {}
-        changed: dict[int, ChangedRows] = {}
-        named: dict[int, PositionFiles] = {}
+        changed_rows: dict[int, ChangedRows] = {}
+        position_files: dict[int, PositionFiles] = {}
         for ordinal, source in zip(rows, sources, strict=True):
             match source:
                 case None:
                     self._loaded[ordinal] = None
                 case PositionFiles():
-                    named[ordinal] = source
-                case ChangedRows(hidden=hidden, shown=shown):
-                    changed[ordinal] = source
-                    vectors |= {} if hidden is None else {(ordinal, 0): hidden}
-                    vectors[ordinal, 1] = shown
+                    position_files[ordinal] = source
+                case ChangedRows(hidden=hidden_vector, shown=shown_vector):
+                    changed_rows[ordinal] = source
+                    vectors |= {} if hidden_vector is None else {(ordinal, 0): hidden_vector}
+                    vectors[ordinal, 1] = shown_vector
                 case _:
                     vectors[ordinal, 0] = source
-        found = self._read_vectors(vectors, rows) if vectors else {}
-        self._loaded |= {ordinal: positions for (ordinal, _), positions in found.items() if ordinal not in changed}
-        for ordinal in changed:
-            hidden_rows = found.get((ordinal, 0), BitMap64())
-            self._loaded[ordinal] = self._unchanged(rows[ordinal], found[ordinal, 1] - hidden_rows)
-        if named:
+        bitmaps = self._read_vectors(vectors, rows) if vectors else {}
+        self._loaded |= {
+            ordinal: positions for (ordinal, _), positions in bitmaps.items() if ordinal not in changed_rows
+        }
+        for ordinal in changed_rows:
+            hidden_rows = bitmaps.get((ordinal, 0), BitMap64())
+            self._loaded[ordinal] = self._unchanged(rows[ordinal], bitmaps[ordinal, 1] - hidden_rows)
+        if position_files:
             self._files = self._files or _DeleteFiles(self.plan, self.storage)
-            with phase("reading deletes", len(named), "files") as advance:
-                for ordinal, files in named.items():
+            with phase("reading deletes", len(position_files), "files") as advance:
+                for ordinal, files in position_files.items():
                     self._loaded[ordinal] = self._files.positions(rows[ordinal]["path"], files)
                     advance(1)
 
-    def _unchanged(self, row: _FileRow, changed: BitMap64) -> BitMap64:
+    def _unchanged(self, row: _FileRow, changed_rows: BitMap64) -> BitMap64:
         """Return all row positions of a file except the changed ones."""
         from harness.metadata.deletes.delta_vectors import footer_rows
 
@@ -116,13 +118,13 @@ class PositionLoader:
             self._counts[row["physical"]] = footer_rows(row["path"], row["physical"], self.storage)
         everything = BitMap64()
         everything.add_range(0, self._counts[row["physical"]])
-        return everything - changed
+        return everything - changed_rows
 
     def _read_vectors(
         self, vectors: Mapping[_VectorKey, Vector], rows: Mapping[int, _FileRow]
     ) -> dict[_VectorKey, BitMap64]:
         stored: defaultdict[PhysicalPath, dict[_VectorKey, StoredVector]] = defaultdict(dict)
-        found: dict[_VectorKey, BitMap64] = {}
+        bitmaps: dict[_VectorKey, BitMap64] = {}
         for key, vector in vectors.items():
             if isinstance(vector, StoredVector):
                 stored[vector.physical][key] = vector
@@ -131,16 +133,16 @@ class PositionLoader:
 
             row = rows[key[0]]
             try:
-                found[key] = decode_inline(vector, limits=self.storage.limits)
-                check_rows(found[key], row["path"], row["physical"], row["record_count"], self.storage)
+                bitmaps[key] = decode_inline(vector, limits=self.storage.limits)
+                check_rows(bitmaps[key], row["path"], row["physical"], row["record_count"], self.storage)
             except HarnessError as error:
                 raise error.within(file=row["path"]) from error.__cause__
         with phase("reading deletes", len(stored), "files") as advance:
             for physical, members in stored.items():
                 is_puffin = next(iter(members.values())).format == "puffin"
-                found |= (self._read_puffin_vectors if is_puffin else self._read_bin_vectors)(physical, members, rows)
+                bitmaps |= (self._read_puffin_vectors if is_puffin else self._read_bin_vectors)(physical, members, rows)
                 advance(1)
-        return found
+        return bitmaps
 
     def _read_puffin_vectors(
         self, physical: PhysicalPath, vectors: Mapping[_VectorKey, StoredVector], rows: Mapping[int, _FileRow]
@@ -161,15 +163,15 @@ class PositionLoader:
     ) -> dict[_VectorKey, BitMap64]:
         from harness.metadata.deletes.delta_vectors import check_rows, read_vectors
 
-        found = read_vectors(self.storage, physical, vectors, {key: rows[key[0]]["path"] for key in vectors})
-        for key, positions in found.items():
+        bitmaps = read_vectors(self.storage, physical, vectors, {key: rows[key[0]]["path"] for key in vectors})
+        for key, positions in bitmaps.items():
             row = rows[key[0]]
             try:
                 check_rows(positions, row["path"], row["physical"], row["record_count"], self.storage)
             except HarnessError as error:
                 place = f"{physical} at {vectors[key].offset}, of {row['path']}"
                 raise error.within(file=place) from error.__cause__
-        return found
+        return bitmaps
 
 
 @dataclass(slots=True, eq=False)
@@ -199,7 +201,7 @@ class _DeleteFiles:
         """Return the deleted positions of a data file, or None if it has none."""
         for index in files.suspects:
             self._read(index)
-        bitmaps = [found for index in files.applied if (found := self._read(index).get(path)) is not None]
+        bitmaps = [bitmap for index in files.applied if (bitmap := self._read(index).get(path)) is not None]
         return bitmaps[0] if len(bitmaps) == 1 else BitMap64.union(*bitmaps) if bitmaps else None
 
     def _read(self, index: int) -> Mapping[str, BitMap64]:
@@ -241,9 +243,13 @@ class _DeleteFiles:
         if delete.target is not None and delete.target != path:
             message = f"Position delete file is for data file {delete.target} but has rows for {path}. Rewrite it"
             raise CorruptDeleteError(message, file=delete.path, rule="iceberg 4.4")
-        own, other = (self.plan.partitions[partition] for partition in (delete.partition, row["partition"]))
+        delete_partition, file_partition = (
+            self.plan.partitions[partition] for partition in (delete.partition, row["partition"])
+        )
         raise partition_mismatch(
-            (delete.path, own.spec_id, own.values), (path, row["spec_id"], other.values), "iceberg 4.4"
+            (delete.path, delete_partition.spec_id, delete_partition.values),
+            (path, row["spec_id"], file_partition.values),
+            "iceberg 4.4",
         )
 
     def _resolve_names(self, delete: str, names: Sequence[str]) -> Sequence[str]:
@@ -282,8 +288,8 @@ class _DataFiles:
     @cached_property
     def positions(self) -> list[int | None]:
         """Return the column `FILES.positions` as a list."""
-        found: list[int | None] = self.plan.files.column("positions").to_pylist()
-        return found
+        indexes: list[int | None] = self.plan.files.column("positions").to_pylist()
+        return indexes
 
     @cached_property
     def authorities(self) -> frozenset[str]:

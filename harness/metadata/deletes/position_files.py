@@ -141,7 +141,7 @@ def _find_columns(columns: Sequence[tuple[str, int | None]], file: str) -> tuple
     Columns are found by id, or by name if no column has an id (iceberg 4.11).
     """
     by_id = any(id_ is not None for _, id_ in columns)
-    found: list[int] = []
+    indexes: list[int] = []
     for label, reserved in (("file_path", FILE_PATH_ID), ("pos", POSITION_ID)):
         matches = [i for i, (name, id_) in enumerate(columns) if (id_ == reserved if by_id else name == label)]
         if len(matches) != 1:
@@ -150,8 +150,8 @@ def _find_columns(columns: Sequence[tuple[str, int | None]], file: str) -> tuple
                 f" {f'by field id {reserved}' if by_id else 'by name'}, expected one"
             )
             raise CorruptFileError(message, file=file, field=label, rule="iceberg 4.11")
-        found.append(matches[0])
-    return found[0], found[1]
+        indexes.append(matches[0])
+    return indexes[0], indexes[1]
 
 
 def _by_path(
@@ -172,20 +172,20 @@ def _by_path(
     values: npt.NDArray[np.int64] = to_numpy(positions.cast(pa.int64()))
     if values.size and int(values.min()) < 0:
         raise _wrong_rows(f"position {int(values.min())}, expected 0 or more. Rewrite the delete", "pos", file)
-    used = np.bincount(codes, minlength=len(names)) if len(names) else np.empty(0, dtype=np.int64)
+    row_counts = np.bincount(codes, minlength=len(names)) if len(names) else np.empty(0, dtype=np.int64)
     names = names if rename is None else list(rename(names))
-    live = [code for code, name in enumerate(names) if used[code] and name in data_files]
-    if len(live) == 1 and used[live[0]] == values.size:
+    live = [code for code, name in enumerate(names) if row_counts[code] and name in data_files]
+    if len(live) == 1 and row_counts[live[0]] == values.size:
         return {names[live[0]]: roaring.from_positions(values)}
     # One sort groups all rows by path.
     grouped = values[np.argsort(codes, kind="stable")]
-    ends = np.cumsum(used)
-    found: dict[str, BitMap64] = {}
+    ends = np.cumsum(row_counts)
+    bitmaps: dict[str, BitMap64] = {}
     for code in live:
-        bitmap = roaring.from_positions(grouped[int(ends[code] - used[code]) : int(ends[code])])
+        bitmap = roaring.from_positions(grouped[int(ends[code] - row_counts[code]) : int(ends[code])])
         # A dictionary may contain a path twice.
-        found[names[code]] = found[names[code]] | bitmap if names[code] in found else bitmap
-    return found
+        bitmaps[names[code]] = bitmaps[names[code]] | bitmap if names[code] in bitmaps else bitmap
+    return bitmaps
 
 
 def _dictionary(paths: pa.ChunkedArray, file: str) -> tuple[npt.NDArray[np.int64], list[str]]:

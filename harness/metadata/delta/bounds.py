@@ -218,8 +218,8 @@ def _float32_neighbors(values: pa.Array, towards: float) -> pa.Array:
 
 
 def _decimal_bounds(values: pa.Array, type_: dt.Type, scale: int, inward: str) -> pa.Array:
-    listed = values.to_pylist()
-    return bound_array([None if value is None else _decimal_bound(value, scale, inward) for value in listed], type_)
+    decimals = values.to_pylist()
+    return bound_array([None if value is None else _decimal_bound(value, scale, inward) for value in decimals], type_)
 
 
 def _after_prefixes(values: pa.Array) -> pa.Array:
@@ -252,10 +252,10 @@ def _decimal_bound(value: Decimal, scale: int, inward: str) -> Decimal | None:
             unchanged.
     """
     unscaled = _WIDE.scaleb(value, scale)
-    lost = _WIDE.multiply(_WIDE.abs(unscaled), _LOST_BY_DOUBLES)
+    margin = _WIDE.multiply(_WIDE.abs(unscaled), _LOST_BY_DOUBLES)
     if not abs(unscaled) < _ABOVE_DECIMALS or _is_saturated(value) or _is_saturated(unscaled):
         return None
-    outer = _WIDE.subtract(unscaled, lost) if inward == ROUND_CEILING else _WIDE.add(unscaled, lost)
+    outer = _WIDE.subtract(unscaled, margin) if inward == ROUND_CEILING else _WIDE.add(unscaled, margin)
     return _WIDE.scaleb(outer.to_integral_value(inward, _WIDE), -scale)
 
 

@@ -160,20 +160,20 @@ def _actions(files: pa.Table, locator: Locator, version: int) -> Iterator[_Actio
     left_out = [name for name in ("stats", "stats_parsed") if name in files.column_names]
     rows: list[dict[str, Any]] = files.drop_columns(left_out).to_pylist()
     physical = locator.physical(files.column("key")).to_pylist()
-    for row, where, count in zip(rows, physical, counts, strict=True):
+    for row, physical_path, count in zip(rows, physical, counts, strict=True):
         values = row["partition_values"]
         file = ChangedFile(
             version=version,
             change=None,
             path=row["path"],
-            physical=where,
+            physical=physical_path,
             partition_values=dict(values or ()),
             size=row["size"],
             record_count=None if count < 0 else count,
             hidden=DeletionVectorDescriptor.from_row(row),
         )
-        changed = row["data_change"] is not False
-        yield _Action(key=row["key"], file=file, has_values=values is not None, data_changed=changed)
+        changes_data = row["data_change"] is not False
+        yield _Action(key=row["key"], file=file, has_values=values is not None, data_changed=changes_data)
 
 
 _ENABLED = "delta.enableChangeDataFeed"

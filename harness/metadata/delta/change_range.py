@@ -62,8 +62,8 @@ def resolve_range(request: ChangeRequest, history: CommitHistory) -> range:
     versions = range(start, end + 1)
     missing = [version for version in versions if version not in listing.commits]
     if missing:  # checkpoints and compactions cannot replace a commit here (delta C3)
-        shown = show_ranges(tuple(range(version, version + 1) for version in missing))
-        message = f"Cannot read changes of versions {start} to {end}: the log lacks the commits of {shown}"
+        ranges = show_ranges(tuple(range(version, version + 1) for version in missing))
+        message = f"Cannot read changes of versions {start} to {end}: the log lacks the commits of {ranges}"
         raise InvalidTableError(message, cause="LogGap", table=listing.root, rule="delta C2")
     return versions
 

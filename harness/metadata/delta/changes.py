@@ -74,22 +74,22 @@ class _ChangeFeed:
     previous_states: dict[int, State] = field(default_factory=dict)
 
     def plan(self, columns: tuple[str, ...] | None) -> PlannedScan:
-        shown = self._final_schema()
-        fields = (*shown.schema.fields, *CHANGES.values())
-        schema = replace(shown.schema, fields=fields)
-        chosen = fields if columns is None else _bind_columns(columns, schema)
+        delta_schema = self._final_schema()
+        fields = (*delta_schema.schema.fields, *CHANGES.values())
+        schema = replace(delta_schema.schema, fields=fields)
+        selected_columns = fields if columns is None else _bind_columns(columns, schema)
         locator = self.source.locator
         changes = (changed_files(commit, locator, partial(self._previous_state, commit)) for commit in self._commits)
         files = [file for of_commit in changes for file in of_commit]
-        partitions, indexes = self._partitions(files, shown.partition_columns)
+        partitions, indexes = self._partitions(files, delta_schema.partition_columns)
         deletes, positions = _position_deletes(files, locator)
         return PlannedScan(
             table=self.source.location,
             snapshot=self.versions[-1] if self.versions else self.history.listing.latest,
             schema=schema,
-            columns=chosen,
+            columns=selected_columns,
             filter=None,
-            rules=DeltaRules(lookup=shown.lookup),
+            rules=DeltaRules(lookup=delta_schema.lookup),
             files=_files_table(files, indexes, positions),
             partitions=partitions,
             position_deletes=deletes,
@@ -109,11 +109,11 @@ class _ChangeFeed:
         protocol, metadata = state.protocol, state.metadata
         schemas: list[tuple[int, DeltaSchema]] = []
         for version, commit in zip(self.versions or (first,), self._commits or (None,), strict=True):
-            changed = version == first
+            has_new_schema = version == first
             if commit is not None and version != first:
-                changed = commit.protocol is not None or commit.metadata is not None
+                has_new_schema = commit.protocol is not None or commit.metadata is not None
                 protocol, metadata = commit.protocol or protocol, commit.metadata or metadata
-            if changed:
+            if has_new_schema:
                 check_protocol(protocol, metadata, table=self.source.location)
                 check_enabled(metadata, version=version)
                 schemas.append((version, table_schema(protocol, metadata)))
@@ -195,11 +195,13 @@ def _position_deletes(files: Sequence[ChangedFile], locator: Locator) -> tuple[P
     vectors: list[Vector] = []
     sets: list[ChangedRows] = []
     for file in files:
-        hidden, shown = (None if each is None else vector_of(each, locator) for each in (file.hidden, file.shown))
-        if shown is not None:
-            sets.append(ChangedRows(hidden, shown))
-        elif hidden is not None:
-            vectors.append(hidden)
+        hidden_vector, shown_vector = (
+            None if each is None else vector_of(each, locator) for each in (file.hidden, file.shown)
+        )
+        if shown_vector is not None:
+            sets.append(ChangedRows(hidden_vector, shown_vector))
+        elif hidden_vector is not None:
+            vectors.append(hidden_vector)
     of_vector, of_set = iter(range(len(vectors))), iter(range(len(vectors), len(vectors) + len(sets)))
     positions = [
         next(of_set) if file.shown is not None else next(of_vector) if file.hidden is not None else None

@@ -98,9 +98,9 @@ def action_batches(
     columns = [f"{action}.{leaf}" for leaf in leaves]
     sizes = [parquet.metadata.row_group(i).num_rows for i in range(parquet.metadata.num_row_groups)]
     firsts = np.cumsum([0, *sizes]).tolist()
-    for wanted in [None] if groups is None else [[group] for group in groups]:
-        start = 0 if wanted is None else firsts[wanted[0]]
-        for batch in parquet.iter_batches(batch_size=size, columns=columns, row_groups=wanted):
+    for row_groups in [None] if groups is None else [[group] for group in groups]:
+        start = 0 if row_groups is None else firsts[row_groups[0]]
+        for batch in parquet.iter_batches(batch_size=size, columns=columns, row_groups=row_groups):
             yield start, to_plain(batch.column(action))
             start += batch.num_rows
 
@@ -222,10 +222,10 @@ class ActionRows:
                 for values in batch.columns:
                     has_action[start : start + len(values)] |= _valid_mask(values)
                 start += batch.num_rows
-        lost = len(has_action) - int(has_action.sum())
-        if lost:
+        empty_rows = len(has_action) - int(has_action.sum())
+        if empty_rows:
             raise _checkpoint_error(
-                f"{lost} of its {len(has_action)} rows hold no action, so some of its columns are lost", file
+                f"{empty_rows} of its {len(has_action)} rows hold no action, so some of its columns are lost", file
             )
 
 

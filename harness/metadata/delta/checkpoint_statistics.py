@@ -107,12 +107,12 @@ def _group_tables(
     """Yield the statistics of rows in a row group. `bounds` are the start and end of these rows in `rows`."""
     fields = struct_field_names(parquet.schema_arrow, "add")
     parsed: pa.StructArray | None = None
-    begin: int | None = None
+    group_start: int | None = None
     # If the file has no statistics as text, count its rows by the path, which every action has.
     column = "stats" if "stats" in fields else "path"
     size = BATCH_ROWS if 4 * (bounds[1] - bounds[0]) > parquet.metadata.row_group(group).num_rows else _SMALL_BATCH_ROWS
     for start, actions in action_batches(parquet, "add", [column], groups=[group], size=size):
-        begin = start if begin is None else begin
+        group_start = start if group_start is None else group_start
         budget.spend(actions.nbytes)
         first, last = (bounds[0] + np.searchsorted(rows[slice(*bounds)], [start, start + len(actions)])).tolist()
         if first == last:
@@ -125,7 +125,7 @@ def _group_tables(
             if parsed is None:
                 parsed = _structs(parquet, group, structs)
                 budget.spend(parsed.nbytes)
-            columns[STATS_STRUCT] = parsed.take(from_numpy(rows[first:last] - begin))
+            columns[STATS_STRUCT] = parsed.take(from_numpy(rows[first:last] - group_start))
         table = pa.table(columns)
         table.validate(full=True)  # invalid UTF-8 would otherwise only fail when it is printed
         yield np.arange(first, last), table

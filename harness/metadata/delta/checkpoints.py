@@ -278,13 +278,13 @@ def _check_hint_counts(content: CheckpointContent, hint: Hint | None, file: LogF
     """
     if hint is None:
         return
-    recorded, counted, unit = (
+    hint_count, actual_count, unit = (
         (hint.actions, content.actions, "actions") if hint.files is None else (hint.files, content.files, "live files")
     )
-    if recorded is None or counted is None or recorded == counted:
+    if hint_count is None or actual_count is None or hint_count == actual_count:
         return
     message = (
-        f"Cannot use the checkpoint: it holds {counted} {unit}, but _last_checkpoint records {recorded}. If the "
+        f"Cannot use the checkpoint: it holds {actual_count} {unit}, but _last_checkpoint records {hint_count}. If the "
         "checkpoint is correct, delete _last_checkpoint"
     )
     raise CorruptFileError(message, cause="LogCorrupt", file=file.path, rule="delta L10")

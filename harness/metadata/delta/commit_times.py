@@ -173,8 +173,10 @@ class CommitHistory:
         version = versions[index]
         following = versions[index + 1] if index + 1 < len(versions) else end
         if following > version + 1 and time_of(version) < time_ms:
-            gone = show_ranges((range(version + 1, following),))
-            raise self._out_of_range(time_ms, f"it may belong to versions that are no longer in the log ({gone})")
+            missing_versions = show_ranges((range(version + 1, following),))
+            raise self._out_of_range(
+                time_ms, f"it may belong to versions that are no longer in the log ({missing_versions})"
+            )
         return version
 
     def _increasing_times(self) -> Callable[[int], int]:

@@ -229,9 +229,9 @@ def check_vectors(files: pa.Table, *, file: str | None) -> None:
     for name in ("dv_path_or_inline", "dv_size", "dv_cardinality", "dv_offset"):
         is_set = pc.is_valid(files.column(name))
         # The offset may be missing, but it must not be the only field that is set.
-        wrong = pc.and_(is_absent, is_set) if name == "dv_offset" else pc.equal(is_absent, is_set)
-        if pc.any(wrong).as_py():
-            path = files.column("path").filter(wrong)[0].as_py()
+        is_wrong = pc.and_(is_absent, is_set) if name == "dv_offset" else pc.equal(is_absent, is_set)
+        if pc.any(is_wrong).as_py():
+            path = files.column("path").filter(is_wrong)[0].as_py()
             message = f"The deletion vector of {path} is incomplete: storageType or {FIELDS[name][-1]} is missing"
             raise CorruptFileError(message, cause="LogCorrupt", file=file, rule="delta D1")
 

@@ -68,9 +68,9 @@ def parse_partition_value(
     try:
         return _parse(text, type_)
     except _PartitionTextError as error:
-        shown = repr(text) if len(text) <= 80 else f"{text[:77]!r}..."
+        excerpt = repr(text) if len(text) <= 80 else f"{text[:77]!r}..."
         raise InvalidTableError(
-            f"Invalid partition value: got {shown}, expected {error}",
+            f"Invalid partition value: got {excerpt}, expected {error}",
             cause="PartitionValueError",
             file=file,
             field=column,
@@ -243,8 +243,8 @@ def partition_tuples(files: pa.Table, columns: Sequence[dt.Field]) -> PartitionT
     for maps in files.column("partition_values").chunks:
         lookup = _KeyLookup(maps, columns)
         lookup.check_keys(files.column("path"), start)
-        for own, texts in zip(encoded, lookup.texts(), strict=True):
-            own.append(texts, start)
+        for encoded_column, texts in zip(encoded, lookup.texts(), strict=True):
+            encoded_column.append(texts, start)
         start += len(maps)
     typed = [_parse_column(each, column, files.column("path")) for column, each in zip(columns, encoded, strict=True)]
     combined: _Codes = np.zeros(files.num_rows, dtype=np.int64)
@@ -319,16 +319,16 @@ class _KeyLookup:
 
         `start` is the number of the first file.
         """
-        wanted = {stored_name(column).lower() for column in self._columns}
-        is_unknown = [name.lower() not in wanted for name in self._names]
+        column_keys = {stored_name(column).lower() for column in self._columns}
+        is_unknown = [name.lower() not in column_keys for name in self._names]
         if not any(is_unknown):
             return
         owners = self._owners[np.array(is_unknown, dtype=np.bool_)[self._codes]]
         for column in self._columns:
             name = stored_name(column)
-            doubtful = owners[self._places(name)[owners] < 0]
-            if len(doubtful):
-                file = int(doubtful[0])
+            files_without_key = owners[self._places(name)[owners] < 0]
+            if len(files_without_key):
+                file = int(files_without_key[0])
                 keys = ", ".join(repr(self._names[code]) for code in self._codes[self._owners == file])
                 physical = "" if name == column.name else f", the physical name of the column {column.name!r}"
                 raise InvalidTableError(

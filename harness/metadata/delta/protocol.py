@@ -295,7 +295,7 @@ def feature_warnings(protocol: Protocol, *, has_vectors: bool) -> tuple[str, ...
         has_vectors: True if a live file has a deletion vector. Vectors are always applied (delta P3).
     """
     lists = {"readerFeatures": protocol.reader_features or (), "writerFeatures": protocol.writer_features or ()}
-    names = {label: {_canonical(name) for name in listed} for label, listed in lists.items()}
+    names = {label: {_canonical(name) for name in feature_names} for label, feature_names in lists.items()}
     # older versions imply column mapping, or that it is unused
     if protocol.min_reader_version < _NEWEST_READER_VERSION:
         names["readerFeatures"].add(COLUMN_MAPPING)
@@ -373,10 +373,10 @@ def writer_features_in_use(state: State) -> Iterator[tuple[str, str]]:
 def _check_version(protocol: Protocol) -> None:
     version = protocol.min_reader_version
     if version > _NEWEST_READER_VERSION:
-        listed_names = ", ".join(map(repr, protocol.reader_features or ()))
-        named = f" and has the reader features {listed_names}" if listed_names else ""
+        names = ", ".join(map(repr, protocol.reader_features or ()))
+        features = f" and has the reader features {names}" if names else ""
         message = (
-            f"Cannot read a table that needs reader version {version}{named}; harness reads versions 1 to "
+            f"Cannot read a table that needs reader version {version}{features}; harness reads versions 1 to "
             f"{_NEWEST_READER_VERSION}"
         )
         raise UnsupportedError(message, cause="UnsupportedProtocol", rule="delta P1")
@@ -385,9 +385,9 @@ def _check_version(protocol: Protocol) -> None:
     if version == _NEWEST_READER_VERSION and protocol.reader_features is None:
         raise _malformed(f"got no list of readerFeatures, expected the list with version {_NEWEST_READER_VERSION}")
     if version < _NEWEST_READER_VERSION and protocol.reader_features:  # an empty list only causes a warning
-        listed = ", ".join(map(repr, protocol.reader_features))
+        feature_names = ", ".join(map(repr, protocol.reader_features))
         raise _malformed(
-            f"got readerFeatures {listed} with minReaderVersion {version}, expected a list with version "
+            f"got readerFeatures {feature_names} with minReaderVersion {version}, expected a list with version "
             f"{_NEWEST_READER_VERSION} only"
         )
 

@@ -152,14 +152,16 @@ def load_state(
         except (CorruptFileError, InvalidTableError, MissingFileError) as error:
             if not segment.compactions or error.cause == IRREGULAR:
                 raise
-            named = [compaction for compaction in segment.compactions if compaction.file.path == error.file]
-            segment = segment.without(named or segment.compactions, error.message)
+            damaged_compactions = [
+                compaction for compaction in segment.compactions if compaction.file.path == error.file
+            ]
+            segment = segment.without(damaged_compactions or segment.compactions, error.message)
     doubts = checksum_conflicts(state, segment.checksum, storage)
     if doubts and segment.compactions:
-        plain = segment.without(segment.listing.compactions, doubts[0])
-        certain = load(plain)
-        settled = checksum_conflicts(certain, plain.checksum, storage)
-        state, doubts = (state, doubts) if settled == doubts else (certain, settled)
+        commits_only = segment.without(segment.listing.compactions, doubts[0])
+        commits_state = load(commits_only)
+        commits_doubts = checksum_conflicts(commits_state, commits_only.checksum, storage)
+        state, doubts = (state, doubts) if commits_doubts == doubts else (commits_state, commits_doubts)
     if doubts and storage.untrusted:
         raise untrusted_table_error(doubts[0], locator.root.path)
     return replace(state, warnings=(*state.warnings, *doubts))
@@ -346,9 +348,9 @@ def _newest_indices(ids: pa.Array, ranks: Ranks) -> Ranks:
 
 def _without_files(tables: Iterable[pa.Table], ids: pa.Array) -> Iterator[pa.Table]:
     """Yield `tables` without the files that `ids` identify."""
-    replaced = pc.unique(ids)
+    distinct_ids = pc.unique(ids)
     for table in tables:
-        is_kept = pc.invert(pc.is_in(ids_of(table), value_set=replaced))
+        is_kept = pc.invert(pc.is_in(ids_of(table), value_set=distinct_ids))
         yield table if pc.all(is_kept).as_py() else table.filter(is_kept)
 
 

@@ -185,23 +185,23 @@ class _DeltaScan:
 
     def plan(self, columns: tuple[str, ...] | None, where: str | Filter | None) -> PlannedScan:
         schema, state = self.snapshot.columns.schema, self.snapshot.state
-        chosen = schema.fields if columns is None else bind_columns(columns, schema)
+        selected_columns = schema.fields if columns is None else bind_columns(columns, schema)
         condition = None if where is None else filter_for(where, schema)
-        requested = (*chosen, *(condition.columns if condition is not None else ()))
-        used = {f.name for f in requested if f.name in METADATA and METADATA[f.name].id == f.id}
-        self._check_metadata_columns(used)
+        requested = (*selected_columns, *(condition.columns if condition is not None else ()))
+        metadata_columns = {f.name for f in requested if f.name in METADATA and METADATA[f.name].id == f.id}
+        self._check_metadata_columns(metadata_columns)
         for text in self.snapshot.feature_warnings:
             warn(f"Table {self.source.location}: {text}")
         statistics = FilesStatistics(
             state.files, state.statistics, self.source.location, strict=self.source.storage.untrusted
         )
         decisions = self.decisions(condition, statistics, self.snapshot.partitions)
-        kept = np.flatnonzero(decisions == KEPT)
-        counts = statistics.record_counts(kept)
+        places = np.flatnonzero(decisions == KEPT)
+        counts = statistics.record_counts(places)
         files = state.files.drop_columns([name for name in STATISTICS_COLUMNS if name in state.files.column_names])
         # `take` would first combine the chunks of all files; `filter` works on each chunk.
-        files = files if len(kept) == files.num_rows else files.filter(from_numpy(decisions == KEPT))
-        self._check_row_tracking(files, used)
+        files = files if len(places) == files.num_rows else files.filter(from_numpy(decisions == KEPT))
+        self._check_row_tracking(files, metadata_columns)
         names = {f.id: f.name for f in self.snapshot.columns.partition_columns}
         types = {f.id: f.type for f in self.snapshot.columns.partition_columns}
         numbers = self.snapshot.partitions.indexes
@@ -215,13 +215,13 @@ class _DeltaScan:
             table=self.source.location,
             snapshot=self.snapshot.id,
             schema=schema,
-            columns=tuple(self._with_partition_type(f) for f in chosen),
+            columns=tuple(self._with_partition_type(f) for f in selected_columns),
             filter=condition,
             rules=DeltaRules(
                 lookup=self.snapshot.columns.lookup,
-                materialized={column: name for column, name in materialized.items() if column in used},
+                materialized={column: name for column, name in materialized.items() if column in metadata_columns},
             ),
-            files=planned_files(files, self.source.locator, counts, numbers[kept]),
+            files=planned_files(files, self.source.locator, counts, numbers[places]),
             partitions=partitions,
             position_deletes=self._vectors(files),
             skipped=skipped,
@@ -230,7 +230,7 @@ class _DeltaScan:
             warnings=self.snapshot.feature_warnings,
             trusted=trusted_statistics(skipped, condition),
             guarded=self._known_faults(condition),
-            statistics=_PlannedStatistics(self, statistics, kept, condition),
+            statistics=_PlannedStatistics(self, statistics, places, condition),
         )
 
     def _known_faults(self, condition: Filter | None) -> tuple[str, ...]:
@@ -256,21 +256,21 @@ class _DeltaScan:
         schema = self.snapshot.columns.schema
         return skip_files(statistics, partitions, schema, condition.predicate, by_statistics=by_statistics)
 
-    def _check_metadata_columns(self, used: set[str]) -> None:
-        if "_last_updated_sequence_number" in used:
+    def _check_metadata_columns(self, names: set[str]) -> None:
+        if "_last_updated_sequence_number" in names:
             raise UnknownColumnError(
                 "Cannot read _last_updated_sequence_number: Delta tables have no sequence numbers; "
                 "read _row_commit_version",
                 field="_last_updated_sequence_number",
             )
-        row_columns = sorted(used & _ROW_TRACKING.keys())
+        row_columns = sorted(names & _ROW_TRACKING.keys())
         if row_columns and not is_enabled(self.snapshot.state.metadata.configuration, "delta.enableRowTracking"):
             message = f"Cannot read {row_columns[0]}: row tracking is not enabled on this version of the table"
             raise RequestError(message, cause="RowTrackingDisabled", field=row_columns[0], rule="delta W4")
 
-    def _check_row_tracking(self, files: pa.Table, used: set[str]) -> None:
+    def _check_row_tracking(self, files: pa.Table, names: set[str]) -> None:
         """Check that every planned file records the base of its row ids and row commit versions (delta W4)."""
-        for name in sorted(used & _ROW_TRACKING.keys()):
+        for name in sorted(names & _ROW_TRACKING.keys()):
             column, recorded = _ROW_TRACKING[name]
             values = files.column(column)
             if values.null_count:
@@ -362,10 +362,10 @@ def skip_files(
     def of_tuples(column: Field) -> ColumnBounds | None:
         return facts(column) if column.id in ids else None
 
-    kept = may_match(predicate, of_tuples, len(tuples))
-    decisions: Decisions = np.where(kept, KEPT, BY_PARTITION).astype(np.int8)[indexes]
-    certain = may_match(predicate, of_tuples, len(tuples), undecided=False)
-    places = np.flatnonzero((kept & ~certain)[indexes])
+    may_hold = may_match(predicate, of_tuples, len(tuples))
+    decisions: Decisions = np.where(may_hold, KEPT, BY_PARTITION).astype(np.int8)[indexes]
+    must_hold = may_match(predicate, of_tuples, len(tuples), undecided=False)
+    places = np.flatnonzero((may_hold & ~must_hold)[indexes])
     leaf_columns = statistics_columns(schema, fields_of(predicate) - ids)
     if not leaf_columns or not by_statistics or not len(places):
         return decisions
@@ -462,10 +462,10 @@ def vectors_of(files: pa.Table, locator: Locator) -> pa.Table:
     types, texts = (combine_chunks(files.column(name)) for name in ("dv_storage_type", "dv_path_or_inline"))
     is_inline = pc.equal(types, scalar_of("i", pa.string()))
     pairs = pc.binary_join_element_wise(types, texts, scalar_of("\n", pa.string())).dictionary_encode()
-    named = [tuple(pair.split("\n", 1)) for pair in pairs.dictionary.to_pylist()]
-    paths = [vector_path(storage_type, text, locator.root) for storage_type, text in named]
+    typed_texts = [tuple(pair.split("\n", 1)) for pair in pairs.dictionary.to_pylist()]
+    paths = [vector_path(storage_type, text, locator.root) for storage_type, text in typed_texts]
     physical = [None if path is None else locator.path_map.physical(path) for path in paths]
-    shown_paths = [text if path is None else path for path, (_, text) in zip(paths, named, strict=True)]
+    shown_paths = [text if path is None else path for path, (_, text) in zip(paths, typed_texts, strict=True)]
     first, none = scalar_of(FIRST_OFFSET, pa.int64()), scalar_of(None, pa.int64())
     offsets = pc.fill_null(combine_chunks(files.column("dv_offset")), first)
     offsets = pc.if_else(pc.equal(offsets, scalar_of(0, pa.int64())), first, offsets)

@@ -78,8 +78,8 @@ class LogSegment:
         if not self.alternatives:
             return None
         base, *rest = self.alternatives
-        used = f"Version {self.version} is read from {_show_base(base)}"
-        note = f"Cannot use {_show_base(self.checkpoint)}: {reason}. {used}"
+        consequence = f"Version {self.version} is read from {_show_base(base)}"
+        note = f"Cannot use {_show_base(self.checkpoint)}: {reason}. {consequence}"
         return replace(
             self,
             checkpoint=base,
@@ -180,11 +180,11 @@ def readable_ranges(listing: LogListing) -> tuple[range, ...]:
 
 def show_ranges(ranges: tuple[range, ...]) -> str:
     """Return versions as text for a message, for example `0 to 3, 10`. Long lists are truncated."""
-    shown = [
+    texts = [
         str(part.start) if part.stop - part.start == 1 else f"{part.start} to {part.stop - 1}"
         for part in ranges[:_SHOWN]
     ]
-    return ", ".join((*shown, "…") if len(ranges) > _SHOWN else shown)
+    return ", ".join((*texts, "…") if len(ranges) > _SHOWN else texts)
 
 
 def use_listing(
@@ -269,11 +269,11 @@ def _hint_warnings(listing: LogListing, target: int, checkpoint: Checkpoint | No
     if hint is None:
         return ()
     if hint.version > listing.latest:
-        lost = f"_last_checkpoint names version {hint.version}, but the newest in the log is {listing.latest}"
-        return (f"{lost}: newer files may be lost",) if newest else ()
+        fault = f"_last_checkpoint names version {hint.version}, but the newest in the log is {listing.latest}"
+        return (f"{fault}: newer files may be lost",) if newest else ()
     if hint.version <= target and (checkpoint is None or checkpoint.version < hint.version):
-        named = f"_last_checkpoint names checkpoint {hint.version}, which is missing or incomplete"
-        return (f"{named}: version {target} is read from {_show_base(checkpoint)}",)
+        fault = f"_last_checkpoint names checkpoint {hint.version}, which is missing or incomplete"
+        return (f"{fault}: version {target} is read from {_show_base(checkpoint)}",)
     return ()
 
 
@@ -294,8 +294,8 @@ def with_catalog_answer(listing: LogListing, answer: CatalogAnswer, storage: Sto
         MissingFileError: Neither a staged commit nor its published copy exists.
     """
     directory = join(listing.directory, STAGED_DIRECTORY)
-    named = any(commit.name is not None for commit in answer.ratified)
-    staged = {entry.name: entry for entry in storage.entries(directory)} if named else {}
+    has_staged = any(commit.name is not None for commit in answer.ratified)
+    staged = {entry.name: entry for entry in storage.entries(directory)} if has_staged else {}
     ratified = {commit.version: _ratified_file(commit, directory, staged, listing) for commit in answer.ratified}
     newest = max(listing.commits, default=-1)
     notes: tuple[str, ...] = ()

@@ -147,15 +147,15 @@ def read_statistics(
     starts = range(0, max(files.num_rows, 1), SLICE_ROWS)
     parts = [_read_slice(files.slice(start, SLICE_ROWS), leaf_columns) for start in starts]
     counts, *bounds = (pa.concat_arrays(pieces) for pieces in zip(*(part.columns for part in parts), strict=True))
-    counted = to_numpy(pc.fill_null(counts, scalar_of(-1, pa.int64())))
-    rows = null_where(counts, counted < 0)
+    row_counts = to_numpy(pc.fill_null(counts, scalar_of(-1, pa.int64())))
+    rows = null_where(counts, row_counts < 0)
     columns: dict[int, StatisticsBounds] = {}
     for leaf, lower, upper, nulls in zip(leaf_columns, bounds[0::3], bounds[1::3], bounds[2::3], strict=True):
         null_counts = to_numpy(pc.fill_null(nulls, scalar_of(-1, pa.int64())))
         columns[leaf.field.id] = StatisticsBounds(
             lower_bounds(lower, leaf.field.type),
             upper_bounds(upper, leaf.field.type),
-            from_numpy(null_counts, missing=(null_counts < 0) | (null_counts > counted)),
+            from_numpy(null_counts, missing=(null_counts < 0) | (null_counts > row_counts)),
         )
     return FileStats(rows, columns)
 
@@ -177,10 +177,10 @@ def _read_slice(files: pa.Table, leaf_columns: Sequence[StatisticsColumn]) -> _R
     texts = _read_texts(files, leaf_columns)
     if "stats_parsed" not in files.column_names or texts.is_recorded.all():
         return texts
-    structs, chosen = _read_structs(files.column("stats_parsed"), leaf_columns), from_numpy(texts.is_recorded)
+    structs, has_text = _read_structs(files.column("stats_parsed"), leaf_columns), from_numpy(texts.is_recorded)
     pairs = zip(texts.columns, structs.columns, strict=True)
     return _RecordedStatistics(
-        texts.is_recorded | structs.is_recorded, [pc.if_else(chosen, text, struct) for text, struct in pairs]
+        texts.is_recorded | structs.is_recorded, [pc.if_else(has_text, text, struct) for text, struct in pairs]
     )
 
 
@@ -216,10 +216,10 @@ def _read_texts(files: pa.Table, leaf_columns: Sequence[StatisticsColumn]) -> _R
     recorded = _parse_each(compact.to_pylist(), leaf_columns) if parsed is None else parsed
     if indices.size == size:
         return recorded
-    index, stated = np.full(size, -1, dtype=np.int64), np.zeros(size, dtype=np.bool_)
-    index[indices], stated[indices] = np.arange(indices.size), recorded.is_recorded
+    index, is_recorded = np.full(size, -1, dtype=np.int64), np.zeros(size, dtype=np.bool_)
+    index[indices], is_recorded[indices] = np.arange(indices.size), recorded.is_recorded
     spread = from_numpy(index, missing=index < 0)
-    return _RecordedStatistics(stated, [column.take(spread) for column in recorded.columns])
+    return _RecordedStatistics(is_recorded, [column.take(spread) for column in recorded.columns])
 
 
 def _parse_all(lines: pa.Array, leaf_columns: Sequence[StatisticsColumn]) -> _RecordedStatistics | None:

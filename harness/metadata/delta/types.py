@@ -305,10 +305,10 @@ class _DeltaSchemaParser:
         """Return the fields of a struct's JSON."""
         if not isinstance(document, dict) or document.get("type") != "struct":
             raise _schema_error(f"got {_show(document)}, expected a struct", path)
-        listed = document.get("fields")
-        if not isinstance(listed, list):
-            raise _schema_error(f"got fields {_show(listed)}, expected a list", path)
-        fields = tuple(self.field(item, path) for item in listed)
+        items = document.get("fields")
+        if not isinstance(items, list):
+            raise _schema_error(f"got fields {_show(items)}, expected a list", path)
+        fields = tuple(self.field(item, path) for item in items)
         _check_names((f.name for f in fields), "columns", path, "delta T1")
         # Physical names are generated, so writers have no reason to distinguish them by letter case.
         physical = (f.physical_name.lower() for f in fields if f.physical_name is not None)

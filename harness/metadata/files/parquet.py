@@ -101,9 +101,9 @@ def physical_schema(elements: tuple[ParquetElement, ...]) -> PhysicalSchema:
     """
     if not elements:
         raise _schema_error("it is empty")
-    tree, used = _tree(elements, 0)
-    if used != len(elements):
-        raise _schema_error(f"{len(elements) - used} elements follow the root's last child")
+    tree, tree_size = _tree(elements, 0)
+    if tree_size != len(elements):
+        raise _schema_error(f"{len(elements) - tree_size} elements follow the root's last child")
     return tuple(_fold(child) for child in tree.children)
 
 
@@ -456,8 +456,8 @@ def _logical_type(data: bytes, at: int) -> str | None:
             case 7 | 8:
                 unit, _ = read_struct(data, fields[2 << 4 | _STRUCT], {}) if 2 << 4 | _STRUCT in fields else ({}, 0)
                 units = {part >> 4 for part in unit}
-                shown = ", ".join(f"{_UNIT_NAMES[n]}={'set' if n in units else '<null>'}" for n in _UNIT_NAMES)
-                return f"{name}(isAdjustedToUTC={int(1 << 4 | _TRUE in fields)}, unit=TimeUnit({shown}))"
+                unit_text = ", ".join(f"{_UNIT_NAMES[n]}={'set' if n in units else '<null>'}" for n in _UNIT_NAMES)
+                return f"{name}(isAdjustedToUTC={int(1 << 4 | _TRUE in fields)}, unit=TimeUnit({unit_text}))"
             case 10:
                 width = data[fields[1 << 4 | _I8]] if 1 << 4 | _I8 in fields else 0
                 return f"{name}(bitWidth={width}, isSigned={int(2 << 4 | _TRUE in fields)})"

@@ -355,14 +355,14 @@ def leaf_columns(schema: bytes) -> tuple[FooterColumn, ...]:
         if children > 0:
             around.append(_Group(children, repeats, names))
         elif _ELEMENT_TYPE in element:
-            shown = b".".join(names).decode(errors="replace")
+            full_name = b".".join(names).decode(errors="replace")
             # The Thrift encoding of a short list of short names.
             is_short = len(names) <= 14 and all(len(name) <= 0x7F for name in names)
             parts = [bytes((len(name),)) + name for name in names] if is_short else []
             path = b"".join((bytes((len(names) << 4 | _BINARY,)), *parts)) if is_short else b""
             type_ = element[_ELEMENT_TYPE]
             type_bytes = bytes((type_ << 1,)) if 0 <= type_ < 0x40 else b""
-            columns.append(FooterColumn(shown, type_, repeats, type_bytes, path))
+            columns.append(FooterColumn(full_name, type_, repeats, type_bytes, path))
     if any(group.rest for group in around):
         raise Contradiction(_NO_TREE)
     return tuple(columns)

@@ -352,10 +352,12 @@ def variant_to_json(array: pa.StructArray) -> pa.StringArray:
     parts = _parts(array)
     present = array.is_valid().to_pylist()
     metadata = _bytes(parts, "metadata", len(array))
-    if any(there and m is None for there, m in zip(present, metadata, strict=True)):
+    if any(is_present and m is None for is_present, m in zip(present, metadata, strict=True)):
         raise malformed("it has no metadata")
     texts = _group(parts, metadata)
-    rows = [None if not there else "null" if t is None else t for there, t in zip(present, texts, strict=True)]
+    rows = [
+        None if not is_present else "null" if t is None else t for is_present, t in zip(present, texts, strict=True)
+    ]
     return array_of(rows, pa.string())
 
 
@@ -407,8 +409,8 @@ def _objects(
     names = [f.name for f in typed.type]
     columns = [_group(_field_parts(field), metadata) for field in typed.flatten()]
     texts: list[str | None] = []
-    for row, (there, m, value) in enumerate(zip(typed.is_valid().to_pylist(), metadata, values, strict=True)):
-        if not there:
+    for row, (is_object, m, value) in enumerate(zip(typed.is_valid().to_pylist(), metadata, values, strict=True)):
+        if not is_object:
             texts.append(None if value is None else _unshredded_text(m, value))
             continue
         fields = {} if value is None or m is None else object_fields(m, value)

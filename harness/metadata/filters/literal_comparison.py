@@ -50,9 +50,9 @@ def share_type(operand: object, literals: Sequence[Literal]) -> bool:
         literals: The literals.
     """
     column = operand if isinstance(operand, dt.Field) else None
-    known = [x for x in literals if x.kind is not LiteralKind.NULL]
-    kinds = {x.kind for x in known}
-    if LiteralKind.DECIMAL in kinds and not _fits_decimal(column, known):
+    values = [x for x in literals if x.kind is not LiteralKind.NULL]
+    kinds = {x.kind for x in values}
+    if LiteralKind.DECIMAL in kinds and not _fits_decimal(column, values):
         return False
     if LiteralKind.STRING in kinds and len(kinds) == 2:
         # A string is cast to the type of its fellow literals, which is harmless if the column has this type too.

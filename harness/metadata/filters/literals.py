@@ -57,14 +57,14 @@ def _duckdb() -> type[Dialect]:
             """
             if self._curr is not None and self._curr.text == "[":
                 return exp.In(this=this, field=self._parse_bitwise())
-            found: exp.Expr = super()._parse_in(this, alias)
-            return found
+            node: exp.Expr = super()._parse_in(this, alias)
+            return node
 
         def _parse_version(self) -> exp.Expr | None:
             """Parse `t VERSION AS OF 3`, which sqlglot before 30.30 supports only in part."""
-            found: exp.Expr | None = super()._parse_version()
-            if found is not None:
-                return found
+            node: exp.Expr | None = super()._parse_version()
+            if node is not None:
+                return node
             for *before, kind in (("VERSION",), ("TIMESTAMP",), ("FOR", "SYSTEM_TIME")):
                 if self._match_text_seq(*before, kind, "AS", "OF"):
                     name = "VERSION" if kind == "VERSION" else "TIMESTAMP"
@@ -132,7 +132,7 @@ def add_units(nanoseconds: int, count: int, unit: str) -> int | None:
     """
     unit = unit.upper().removesuffix("S")
     if unit in _FIXED:
-        moved = nanoseconds + count * _FIXED[unit]
+        total = nanoseconds + count * _FIXED[unit]
     elif unit in _MONTHS:
         days, of_day = divmod(nanoseconds, DAY_NS)
         if not _FIRST_DAY <= days <= _LAST_DAY:
@@ -143,10 +143,10 @@ def add_units(nanoseconds: int, count: int, unit: str) -> int | None:
             return None
         last = calendar.monthrange(year, month + 1)[1]
         date = datetime.date(year, month + 1, min(date.day, last))
-        moved = (date.toordinal() - _EPOCH) * DAY_NS + of_day
+        total = (date.toordinal() - _EPOCH) * DAY_NS + of_day
     else:
         return None
-    return moved if _FIRST_DAY * DAY_NS <= moved < (_LAST_DAY + 1) * DAY_NS else None
+    return total if _FIRST_DAY * DAY_NS <= total < (_LAST_DAY + 1) * DAY_NS else None
 
 
 _EPOCH = datetime.date(1970, 1, 1).toordinal()
@@ -238,8 +238,8 @@ def literal_of(node: exp.Expr) -> Literal | None:
             return _truncate(node)
         case exp.DateFromParts():
             parts = [node.args.get(name) for name in ("year", "month", "day")]
-            known = [number for part in parts if part is not None and (number := _small_integer(part)) is not None]
-            days = parse_date("{:04d}-{:02d}-{:02d}".format(*known)) if len(known) == 3 else None
+            numbers = [number for part in parts if part is not None and (number := _small_integer(part)) is not None]
+            days = parse_date("{:04d}-{:02d}-{:02d}".format(*numbers)) if len(numbers) == 3 else None
             return None if days is None else Literal(LiteralKind.DATE, days)
         case _:
             return None
@@ -329,8 +329,8 @@ def _add_interval(literal: Literal, interval: exp.Interval, sign: int) -> Litera
     start = literal.value * DAY_NS if literal.kind is LiteralKind.DATE else literal.value
     if start % 1000:  # engines differ on TIMESTAMP_NS
         return None
-    moved = add_units(start, sign * count, unit.name)
-    return None if moved is None else Literal(LiteralKind.TIMESTAMP, moved)
+    timestamp = add_units(start, sign * count, unit.name)
+    return None if timestamp is None else Literal(LiteralKind.TIMESTAMP, timestamp)
 
 
 _COUNTS = (LiteralKind.INTEGER, LiteralKind.STRING)

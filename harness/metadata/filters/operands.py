@@ -315,10 +315,10 @@ def _head_operand(column: exp.Expr, length: exp.Expr) -> Operand | None:
 def _period(node: exp.Expr) -> PeriodOf | None:
     match node:
         case exp.Year():
-            of, unit = node.this, "YEAR"
+            operand, unit = node.this, "YEAR"
         case exp.Extract() if node.name.upper() in ("YEAR", "YEARS"):
-            of, unit = node.expression, "YEAR"
-        case exp.Anonymous(expressions=[part, of]) if node.name.lower() in _DATE_PARTS:
+            operand, unit = node.expression, "YEAR"
+        case exp.Anonymous(expressions=[part, operand]) if node.name.lower() in _DATE_PARTS:
             part_name = literal_of(part)
             if (
                 part_name is None
@@ -328,10 +328,10 @@ def _period(node: exp.Expr) -> PeriodOf | None:
                 return None
             unit = "YEAR"
         case exp.TimestampTrunc() | exp.DateTrunc() if isinstance(node.args.get("unit"), exp.Var):
-            of, unit = node.this, node.args["unit"].name.upper()
+            operand, unit = node.this, node.args["unit"].name.upper()
         case _:
             return None
-    field = _zoneless_field(of)
+    field = _zoneless_field(operand)
     # DuckDB 2.0 returns other times than midnight for the hour of a date.
     if field is None or (isinstance(field.type, DateType) and unit.removesuffix("S") in ("HOUR", "MINUTE", "SECOND")):
         return None

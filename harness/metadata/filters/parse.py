@@ -73,10 +73,10 @@ def unshifted(condition: exp.Expr) -> exp.Expr | None:
     left, right = condition.this, condition.expression
     if literal_of(right) is None:
         left, right, kind = right, left, _TURNED[kind]
-    literal, moved = literal_of(right), _shifted_column(left)
-    if literal is None or moved is None or literal.kind not in (LiteralKind.DATE, LiteralKind.TIMESTAMP):
+    literal, shift = literal_of(right), _shifted_column(left)
+    if literal is None or shift is None or literal.kind not in (LiteralKind.DATE, LiteralKind.TIMESTAMP):
         return None
-    column, interval, back = moved
+    column, interval, back = shift
 
     def end(compare: type[exp.Expr], wider: type[exp.Expr]) -> exp.Expr:
         moment = exp.Paren(this=back(this=right.copy(), expression=interval))
@@ -84,11 +84,11 @@ def unshifted(condition: exp.Expr) -> exp.Expr | None:
 
     ends = [] if kind in (exp.LT, exp.LTE) else [end(exp.GTE, exp.Sub)]
     ends += [] if kind in (exp.GT, exp.GTE) else [end(exp.LTE, exp.Add)]
-    outside = [
+    out_of_range = [
         exp.LT(this=column.copy(), expression=_date(_FIRST)),
         exp.GT(this=column.copy(), expression=_date(_LAST)),
     ]
-    return exp.or_(exp.and_(*ends, copy=False), *outside, copy=False)
+    return exp.or_(exp.and_(*ends, copy=False), *out_of_range, copy=False)
 
 
 def _shifted_column(node: exp.Expr) -> tuple[exp.Expr, exp.Interval, type[exp.Add | exp.Sub]] | None:
@@ -162,9 +162,9 @@ def _leaf(node: exp.Expr) -> Predicate:
         case exp.EQ() | exp.NEQ() | exp.LT() | exp.LTE() | exp.GT() | exp.GTE():
             if isinstance(node.this, _IS_FORMS) or isinstance(node.expression, _IS_FORMS):
                 return Undecided()
-            found = _comparison(node.this, _OPS[type(node)], node.expression)
-            weaker = unshifted(node) if isinstance(found, Undecided) else None
-            return found if weaker is None else conjunction((predicate_of(weaker), Undecided()))
+            predicate = _comparison(node.this, _OPS[type(node)], node.expression)
+            weaker = unshifted(node) if isinstance(predicate, Undecided) else None
+            return predicate if weaker is None else conjunction((predicate_of(weaker), Undecided()))
         case exp.NullSafeEQ():
             return _not_distinct(node)
         case exp.NullSafeNEQ():
@@ -238,8 +238,8 @@ def _compare_case(
     """Compare `CASE WHEN … THEN …` with a literal. Any case with a value that may satisfy the comparison may match."""
     values = [literal_of(value) for _, value in cases]
     others = [] if default is None else [literal_of(default)]
-    known = [value for value in (*values, *others) if value is not None and value.kind is not LiteralKind.NULL]
-    if None in values or None in others or any(value.kind is not literal.kind for value in known):
+    non_nulls = [value for value in (*values, *others) if value is not None and value.kind is not LiteralKind.NULL]
+    if None in values or None in others or any(value.kind is not literal.kind for value in non_nulls):
         return Undecided()
     if any(_may_hold(value, op, literal) for value in others):
         return Undecided()
@@ -265,10 +265,10 @@ def _in_array(item: exp.Expr, values: exp.Expr) -> Predicate:
         return Undecided()
     literals = [literal_of(value) for value in values.expressions]
     kinds = uncast_kinds(field.type) | ({LiteralKind.STRING} if isinstance(field.type, StringType) else set())
-    known = [literal for literal in literals if literal is not None and literal.kind is not LiteralKind.NULL]
-    if None in literals or not known or not {literal.kind for literal in known} <= kinds:
+    non_nulls = [literal for literal in literals if literal is not None and literal.kind is not LiteralKind.NULL]
+    if None in literals or not non_nulls or not {literal.kind for literal in non_nulls} <= kinds:
         return Undecided()
-    return conjunction((_in_literals(field, known), Undecided()))
+    return conjunction((_in_literals(field, non_nulls), Undecided()))
 
 
 def _not_distinct(node: exp.Expr) -> Predicate:
@@ -297,11 +297,11 @@ def _is(node: exp.Expr) -> Predicate:
 def _in(node: exp.Expr) -> Predicate:
     operand = operand_of(node.this)
     literals = [literal_of(item) for item in node.expressions]
-    known = [item for item in literals if item is not None]
+    items = [item for item in literals if item is not None]
     is_listed = not any(node.args.get(key) for key in ("query", "unnest", "field"))
-    if operand is None or not known or len(known) < len(literals) or not is_listed or not share_type(operand, known):
+    if operand is None or not items or len(items) < len(literals) or not is_listed or not share_type(operand, items):
         return Undecided()
-    return _in_literals(operand, known)
+    return _in_literals(operand, items)
 
 
 def _in_literals(operand: Operand, literals: Sequence[Literal]) -> Predicate:
@@ -496,19 +496,19 @@ def _filter(condition: exp.Expr, text: str | None, schema: Schema, names: Column
     _refuse_more_than_rows(condition)
     paths = list(paths_of(condition))
     resolved = [names.resolve(tuple(i.name for i in identifiers)) for _, identifiers in paths]
-    for (node, _), found in zip(paths, resolved, strict=True):
-        tag_field(node, found.leaf)
+    for (node, _), path in zip(paths, resolved, strict=True):
+        tag_field(node, path.leaf)
     predicate = predicate_of(condition)
-    used = {r.fields[0].id: r.fields[0] for r in resolved}
-    columns = tuple(f for f in (*schema.fields, *METADATA.values()) if used.get(f.id) is f)
+    columns_by_id = {r.fields[0].id: r.fields[0] for r in resolved}
+    columns = tuple(f for f in (*schema.fields, *METADATA.values()) if columns_by_id.get(f.id) is f)
     sql = _generate_sql(condition, paths, resolved) if text is None else _replace_names(text, paths, resolved)
     return Filter(sql=sql, predicate=predicate, columns=columns)
 
 
 def _replace_names(text: str, paths: list[NamePath], resolved: list[ResolvedPath]) -> str:
     edits = [
-        (identifiers[0].meta["start"], identifiers[-1].meta["end"] + 1, found.sql())
-        for (_, identifiers), found in zip(paths, resolved, strict=True)
+        (identifiers[0].meta["start"], identifiers[-1].meta["end"] + 1, path.sql())
+        for (_, identifiers), path in zip(paths, resolved, strict=True)
     ]
     for start, end, replacement in sorted(edits, reverse=True):
         text = text[:start] + replacement + text[end:]
@@ -517,8 +517,8 @@ def _replace_names(text: str, paths: list[NamePath], resolved: list[ResolvedPath
 
 def _generate_sql(condition: exp.Expr, paths: list[NamePath], resolved: list[ResolvedPath]) -> str:
     root = exp.Paren(this=condition)
-    for (column_node, _), found in zip(paths, resolved, strict=True):
-        first, *others = (*(f.name for f in found.fields), *found.rest)
+    for (column_node, _), path in zip(paths, resolved, strict=True):
+        first, *others = (*(f.name for f in path.fields), *path.rest)
         node: exp.Expr = exp.column(exp.to_identifier(first, quoted=True))
         for index, name in enumerate(others):
             base = exp.Paren(this=node) if index == 0 else node

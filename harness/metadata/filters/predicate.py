@@ -258,11 +258,11 @@ def filter_for(where: str | Filter, schema: Schema) -> Filter:
 def all_filters(filters: Sequence[Filter], schema: Schema) -> Filter:
     """Return the AND of one or more filters for `schema`. Equal filters are included once."""
     distinct = tuple({f.sql: f for f in filters}.values())
-    used = {column.id: column for f in distinct for column in f.columns}
+    columns_by_id = {column.id: column for f in distinct for column in f.columns}
     return Filter(
         sql=" AND ".join(f"({f.sql})" for f in distinct),
         predicate=conjunction(tuple(f.predicate for f in distinct)),
-        columns=tuple(f for f in (*schema.fields, *METADATA.values()) if used.get(f.id) is f),
+        columns=tuple(f for f in (*schema.fields, *METADATA.values()) if columns_by_id.get(f.id) is f),
         any_zone=all(f.any_zone for f in distinct),
     )
 
@@ -279,11 +279,11 @@ def in_any_zone(filter_: Filter) -> Filter:
     If text, dates, or times without a zone are compared with instants, planning reads them in UTC, but an engine reads
     them in its session's zone. The difference is less than a day.
     """
-    named = _NAMES_INSTANTS.search(filter_.sql) is not None
-    if named and any(isinstance(f.type, DateType) for _, f in walk(filter_.columns)):
+    has_instants = _NAMES_INSTANTS.search(filter_.sql) is not None
+    if has_instants and any(isinstance(f.type, DateType) for _, f in walk(filter_.columns)):
         # A value that equals no date in UTC may equal one in another zone.
         return replace(filter_, predicate=Undecided(), any_zone=True)
-    return replace(filter_, predicate=_widen_by_a_day(filter_.predicate, clocks=named), any_zone=True)
+    return replace(filter_, predicate=_widen_by_a_day(filter_.predicate, clocks=has_instants), any_zone=True)
 
 
 def _widen_by_a_day(predicate: Predicate, *, clocks: bool) -> Predicate:

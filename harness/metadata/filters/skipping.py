@@ -152,17 +152,17 @@ class ColumnBounds:
         nans_counted = nans_counted & ~(left_out & is_float) & ~(counted & (nan_count > value_count))
         filled = value_count - np.where(nans_counted, nan_count, 0)  # both at least 0, so nothing overflows
         has_bound = to_numpy(lower.is_valid()) | to_numpy(upper.is_valid())
-        wrong = counted & nulls_counted & ((null_count > filled) | ((null_count == filled) & has_bound))
-        wrong |= compare_bounds(pc.greater, lower, upper)
+        is_wrong = counted & nulls_counted & ((null_count > filled) | ((null_count == filled) & has_bound))
+        is_wrong |= compare_bounds(pc.greater, lower, upper)
         if usable is not None:
-            wrong |= ~usable
-        counted = counted & nulls_counted & ~wrong
+            is_wrong |= ~usable
+        counted = counted & nulls_counted & ~is_wrong
         has_values = ~(counted & (null_count == value_count))
         return ColumnBounds(
-            lower=null_where(lower, wrong),
-            upper=null_where(upper, wrong),
-            has_nulls=~(nulls_counted & ~wrong & (null_count == 0)),
-            has_nans=~(nans_counted & (~wrong | (not is_float)) & (nan_count == 0)),
+            lower=null_where(lower, is_wrong),
+            upper=null_where(upper, is_wrong),
+            has_nulls=~(nulls_counted & ~is_wrong & (null_count == 0)),
+            has_nans=~(nans_counted & (~is_wrong | (not is_float)) & (nan_count == 0)),
             has_values=has_values,
             has_numbers=has_values & ~(counted & nans_counted & (null_count == filled)),
         )
@@ -231,8 +231,8 @@ def _counts(column: pa.Array | None, size: int) -> tuple[npt.NDArray[np.int64], 
     """Return counts, and a mask of the counts that are known: neither null nor negative."""
     if column is None:
         return np.zeros(size, np.int64), np.zeros(size, np.bool_)
-    found = to_numpy(pc.fill_null(column, scalar_of(-1, pa.int64())) if column.null_count else column)
-    return found, found >= 0
+    counts = to_numpy(pc.fill_null(column, scalar_of(-1, pa.int64())) if column.null_count else column)
+    return counts, counts >= 0
 
 
 def compare_bounds(compare: Any, left: pa.Array, right: pa.Array) -> Mask:
@@ -341,10 +341,10 @@ def _excluded(op: Op, value: Any, facts: ColumnBounds, column: Field) -> Mask:
 
 def _any_may_match(values: Sequence[Any], facts: ColumnBounds, column: Field) -> Mask:
     if len(values) <= IN_LIMIT:
-        found = np.zeros(len(facts), np.bool_)
+        mask = np.zeros(len(facts), np.bool_)
         for value in values:
-            found |= _comparison_may_match(Op.EQ, value, facts, column)
-        return found
+            mask |= _comparison_may_match(Op.EQ, value, facts, column)
+        return mask
     if not facts.is_exact:
         return facts.has_values  # iceberg 3.25
     nans = any(value != value for value in values)
@@ -370,8 +370,8 @@ def _is_in(bounds: pa.Array, values: Sequence[Any], column: Field) -> Mask:
     if pa.types.is_float64(bounds.type):
         # NumPy compares floats as SQL does. Arrow hashes -0.0 and 0.0 differently.
         numbers = to_numpy(pc.fill_null(bounds, scalar_of(0.0, pa.float64())))
-        found: Mask = np.isin(numbers, to_numpy(value_set)) & to_numpy(bounds.is_valid())
-        return found
+        mask: Mask = np.isin(numbers, to_numpy(value_set)) & to_numpy(bounds.is_valid())
+        return mask
     return true_mask(pc.is_in(bounds, value_set=value_set))
 
 

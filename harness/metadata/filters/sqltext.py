@@ -173,13 +173,13 @@ class ColumnNames:
         Raises:
             UnknownColumnError: No column, or more than one, has the name.
         """
-        found = self._descend(names)
+        path = self._descend(names)
         is_qualified = self.table is not None and len(names) > 1 and names[0].casefold() == self.table.casefold()
-        if found is None and is_qualified:
-            found = self._descend(names[1:])
-        if found is None:
+        if path is None and is_qualified:
+            path = self._descend(names[1:])
+        if path is None:
             raise self._unknown(names)
-        return found
+        return path
 
     def _descend(self, names: tuple[str, ...]) -> ResolvedPath | None:
         top = self._find(names[0], self.schema.fields)
@@ -198,24 +198,28 @@ class ColumnNames:
     def _find(self, name: str, fields: Iterable[dt.Field]) -> dt.Field | None:
         candidates = [f for f in fields if f.name.casefold() == name.casefold()]
         exact = [f for f in candidates if f.name == name]
-        found = exact or candidates
-        if len(found) > 1:
-            listed = ", ".join(f'"{f.name}"' for f in found)
-            message = f'Column "{name}" is ambiguous: it matches {listed}. Use the exact spelling and letter case.'
+        matches = exact or candidates
+        if len(matches) > 1:
+            names = ", ".join(f'"{f.name}"' for f in matches)
+            message = f'Column "{name}" is ambiguous: it matches {names}. Use the exact spelling and letter case.'
             raise UnknownColumnError(message, field=name, cause="AmbiguousColumn", rule="iceberg 5.21")
-        return found[0] if found else None
+        return matches[0] if matches else None
 
     def _unknown(self, names: tuple[str, ...]) -> UnknownColumnError:
         import difflib  # only needed if a name is not found
 
         full_name = ".".join(names)
-        known = {".".join(path): None for path, _ in dt.walk(self.schema.fields)} | dict.fromkeys(dt.METADATA)
-        folded = {name.casefold(): name for name in known}
-        near = [folded[n] for n in difflib.get_close_matches(full_name.casefold(), folded, n=3)]
-        hint = f"did you mean {' or '.join(near)}?" if near else f"the table has {', '.join(self.schema.names()[:20])}"
-        if self.is_condition and not near and len(names) == 1:
+        column_names = {".".join(path): None for path, _ in dt.walk(self.schema.fields)} | dict.fromkeys(dt.METADATA)
+        folded = {name.casefold(): name for name in column_names}
+        similar_names = [folded[n] for n in difflib.get_close_matches(full_name.casefold(), folded, n=3)]
+        hint = (
+            f"did you mean {' or '.join(similar_names)}?"
+            if similar_names
+            else f"the table has {', '.join(self.schema.names()[:20])}"
+        )
+        if self.is_condition and not similar_names and len(names) == 1:
             hint += f"; write a text in single quotes, '{full_name}'"
-        if full_name in known:
+        if full_name in column_names:
             hint = f"did you mean the field {full_name}, without quotes around the whole?"
         return UnknownColumnError(f'Unknown column "{full_name}": {hint}', field=full_name)
 

@@ -262,11 +262,11 @@ class DeleteIndex:
         for entry in targeting:
             self.scope.check_target(entry, data)
         partition, lenient = self.scope.partition_of(data.file), self.scope.lenient
-        elsewhere = tuple(self._deletes_of_other_partitions(data, partition))
-        applied = (*targeting, *self._scoped.get(partition, _NONE).since(number), *(elsewhere if lenient else ()))
+        foreign_deletes = tuple(self._deletes_of_other_partitions(data, partition))
+        applied = (*targeting, *self._scoped.get(partition, _NONE).since(number), *(foreign_deletes if lenient else ()))
         return FileDeletes(
             applied=tuple(sorted(applied, key=lambda entry: entry.sequence_number)),
-            suspects=() if lenient else elsewhere,
+            suspects=() if lenient else foreign_deletes,
         )
 
     @property

@@ -141,8 +141,8 @@ def parse_manifest_list(data: bytes, *, file: str, limits: Limits = DEFAULT) -> 
 
 def _manifest_file(row: list[Any], file: str) -> ManifestFile:
     path, spec_id, length, content, sequence_number, min_sequence_number, added_snapshot_id, *rest = row
-    *counts, partitions, key_metadata, first_row_id = rest
-    known = [None if count is None or count < 0 else count for count in counts]  # a negative count means unknown
+    *raw_counts, partitions, key_metadata, first_row_id = rest
+    counts = [None if count is None or count < 0 else count for count in raw_counts]  # a negative count means unknown
     for name, value in (("manifest_path", path), ("partition_spec_id", spec_id)):
         if value is None:
             raise corrupt(name, f"a manifest has no {name}", "2.2", file=file, what="manifest list")
@@ -162,12 +162,12 @@ def _manifest_file(row: list[Any], file: str) -> ManifestFile:
         sequence_number=sequence_number or 0,
         min_sequence_number=min_sequence_number or 0,
         added_snapshot_id=added_snapshot_id,
-        added_files_count=known[0],
-        existing_files_count=known[1],
-        deleted_files_count=known[2],
-        added_rows_count=known[3],
-        existing_rows_count=known[4],
-        deleted_rows_count=known[5],
+        added_files_count=counts[0],
+        existing_files_count=counts[1],
+        deleted_files_count=counts[2],
+        added_rows_count=counts[3],
+        existing_rows_count=counts[4],
+        deleted_rows_count=counts[5],
         partitions=summaries,
         first_row_id=first_row_id,
     )
@@ -382,8 +382,8 @@ def _spec(container: Container, manifest: ManifestFile, specs: Mapping[int, Part
     """Return the spec of the manifest's partition tuples: from the table, or else from the header (iceberg 2.22)."""
     spec_id = manifest.spec_id
     if spec_id is None:  # the header has the spec id, or the id is 0 (iceberg 1.27)
-        stated = container.text("partition-spec-id") or ""
-        spec_id = int(stated) if re.fullmatch(r"[0-9]{1,18}", stated) else 0
+        header_id = container.text("partition-spec-id") or ""
+        spec_id = int(header_id) if re.fullmatch(r"[0-9]{1,18}", header_id) else 0
     if spec_id in specs:
         return specs[spec_id]
     text = container.text("partition-spec")

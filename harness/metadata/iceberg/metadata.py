@@ -295,8 +295,8 @@ def _schemas(document: Json, version: int) -> tuple[dict[int, Schema], int]:
     else:
         raise document.error("Missing required field 'schemas'", key="schemas", cause="MissingSchema")
     if current not in schemas:
-        known = ", ".join(map(str, schemas)) or "none"
-        message = f"Invalid current schema: got id {current}, expected one of the table's schemas ({known})"
+        schema_ids = ", ".join(map(str, schemas)) or "none"
+        message = f"Invalid current schema: got id {current}, expected one of the table's schemas ({schema_ids})"
         raise document.error(message, key="current-schema-id", cause="MissingSchema")
     return schemas, current
 
@@ -400,11 +400,11 @@ def _lenient(document: Json, key: str, parse: Callable[[Json], T], ignored: list
 
 def _by_id(document: Json, key: str, values: Iterable[Identified]) -> dict[int, Identified]:
     """Return values by id. A value may be listed twice, but two different values may not share an id."""
-    found: dict[int, Identified] = {}
+    by_id: dict[int, Identified] = {}
     for value in values:
-        if found.setdefault(value.id, value) != value:
+        if by_id.setdefault(value.id, value) != value:
             raise document.error(f"Invalid {key}: id {value.id} has two meanings, expected unique ids", key=key)
-    return found
+    return by_id
 
 
 # The first bytes of a metadata file decide how it is compressed, never its name (iceberg 1.7).
@@ -465,8 +465,8 @@ def default_prefixes(metadata: TableMetadata, storage: Storage) -> tuple[tuple[s
     opened = PhysicalPath(slashed(os.path.dirname(os.path.abspath(local_path(file)))) if local else directory_of(file))
     location = slashed(local_path(metadata.location)).rstrip("/")
     snapshot = metadata.current_snapshot
-    listed = () if snapshot is None else (snapshot.manifest_list, *(snapshot.manifests or ()))
-    manifest_list = next((path for path in listed if path), None)
+    manifest_paths = () if snapshot is None else (snapshot.manifest_list, *(snapshot.manifests or ()))
+    manifest_list = next((path for path in manifest_paths if path), None)
     candidates = [
         None if manifest_list is None else directory_of(manifest_list),
         metadata.properties.get(METADATA_PATH_PROPERTY),

@@ -53,19 +53,19 @@ def position_deletes(
         return PositionDeletes(), pa.nulls(len(files), pa.int32())
     vectors, numbers = _vectors(files, index, partitions)
     table = files.table
-    concerned = np.zeros(len(files), dtype=np.bool_)
-    targeted = array_of(sorted(index.targeted_paths), pa.string())
-    if len(targeted):
-        concerned |= to_numpy(pc.is_in(table.column("path"), value_set=targeted))
-    scoped = index.scoped_partitions
+    may_have_deletes = np.zeros(len(files), dtype=np.bool_)
+    target_paths = array_of(sorted(index.targeted_paths), pa.string())
+    if len(target_paths):
+        may_have_deletes |= to_numpy(pc.is_in(table.column("path"), value_set=target_paths))
+    partition_keys = index.scoped_partitions
     specs, tuples = to_numpy(table.column("spec_id")), to_numpy(table.column("tuple"))
-    if scoped:
-        in_scope = [partitions.key_of(spec, values) in scoped for spec, values in _tuples(files)]
-        concerned |= np.array(in_scope, dtype=np.bool_)[tuples]
+    if partition_keys:
+        in_scope = [partitions.key_of(spec, values) in partition_keys for spec, values in _tuples(files)]
+        may_have_deletes |= np.array(in_scope, dtype=np.bool_)[tuples]
     for spec in distinct_values(specs).tolist():
         if index.has_foreign_deletes(spec):
-            concerned |= specs == spec
-    places = np.flatnonzero(concerned & (numbers < 0)).tolist()
+            may_have_deletes |= specs == spec
+    places = np.flatnonzero(may_have_deletes & (numbers < 0)).tolist()
     delete_files: dict[int, tuple[int, ManifestEntry]] = {}
     sets: dict[PositionFiles, int] = {}
 
@@ -76,12 +76,12 @@ def position_deletes(
         if deletes.applied or deletes.suspects:
             source = PositionFiles(numbered(deletes.applied), numbered(deletes.suspects))
             numbers[place] = len(vectors) + sets.setdefault(source, len(sets))
-    found = PositionDeletes(
+    planned_deletes = PositionDeletes(
         files=tuple(_delete_file(entry, partitions, path_map) for _, entry in delete_files.values()),
         vectors=vectors_table([vector_of(entry, path_map.physical(entry.file.path)) for entry in vectors]),
         sets=tuple(sets),
     )
-    return found, from_numpy(numbers, missing=numbers < 0)
+    return planned_deletes, from_numpy(numbers, missing=numbers < 0)
 
 
 def _vectors(
@@ -92,20 +92,20 @@ def _vectors(
     if not index.vectors:
         return [], numbers
     paths, entries = list(index.vectors), list(index.vectors.values())
-    known = pc.index_in(files.table.column("path"), value_set=array_of(paths, pa.string()))
-    places = np.flatnonzero(to_numpy(known.is_valid()))
-    hit = to_numpy(known.drop_null())
-    used, numbers[places] = np.unique(hit, return_inverse=True)
+    vector_indexes = pc.index_in(files.table.column("path"), value_set=array_of(paths, pa.string()))
+    places = np.flatnonzero(to_numpy(vector_indexes.is_valid()))
+    hits = to_numpy(vector_indexes.drop_null())
+    distinct_hits, numbers[places] = np.unique(hits, return_inverse=True)
     keys = [partitions.key_of(spec, values) for spec, values in _tuples(files)]
-    vector_sequence_numbers = np.array([entry.sequence_number for entry in entries], dtype=np.int64)[hit]
-    late = vector_sequence_numbers < to_numpy(files.table.column("sequence_number"))[places]
+    vector_sequence_numbers = np.array([entry.sequence_number for entry in entries], dtype=np.int64)[hits]
+    is_older = vector_sequence_numbers < to_numpy(files.table.column("sequence_number"))[places]
     tuples = to_numpy(files.table.column("tuple"))[places].tolist()
-    scopes = [index.scope.partition_of(entries[vector].file) for vector in hit.tolist()]
-    elsewhere = [keys[tuple_] != scope for tuple_, scope in zip(tuples, scopes, strict=True)]
-    doubtful = late | np.array(elsewhere, dtype=np.bool_)
-    for vector, data in zip(hit[doubtful].tolist(), files.entries(places[doubtful].tolist()), strict=True):
+    scopes = [index.scope.partition_of(entries[vector].file) for vector in hits.tolist()]
+    is_foreign = [keys[tuple_] != scope for tuple_, scope in zip(tuples, scopes, strict=True)]
+    is_doubtful = is_older | np.array(is_foreign, dtype=np.bool_)
+    for vector, data in zip(hits[is_doubtful].tolist(), files.entries(places[is_doubtful].tolist()), strict=True):
         index.scope.check_vector(entries[vector], data)
-    return [entries[vector] for vector in used.tolist()], numbers
+    return [entries[vector] for vector in distinct_hits.tolist()], numbers
 
 
 def _delete_file(entry: ManifestEntry, partitions: Partitions, path_map: PathMap) -> PositionDeleteFile:
@@ -183,14 +183,14 @@ class DeleteSets:
             for place, narrowed in self._narrow(files, hits):
                 hits[place] = narrowed
         # by identity, because files with the same deletes share one tuple, which may be long
-        known: dict[int, int] = {}
+        numbers: dict[int, int] = {}
         for deletes in hits:
-            if id(deletes) not in known:
-                known[id(deletes)] = self._numbers.setdefault(
+            if id(deletes) not in numbers:
+                numbers[id(deletes)] = self._numbers.setdefault(
                     tuple(sorted(self._used.setdefault(place, len(self._used)) for place in deletes)),
                     len(self._numbers),
                 )
-        return array_of([known[id(deletes)] for deletes in hits], pa.int32())
+        return array_of([numbers[id(deletes)] for deletes in hits], pa.int32())
 
     def all_sets(self) -> tuple[tuple[int, ...], ...]:
         """Return every set, by number."""
@@ -262,16 +262,16 @@ def key_columns(ids: Iterable[int], schemas: Iterable[dt.Schema], *, file: str) 
         UnsupportedError: A key is a float. The format forbids float keys, because writers and engines disagree on -0.0
             and 0.0.
     """
-    known = tuple(schemas)
-    return tuple(_key_column(field_id, known, file) for field_id in sorted(set(ids)))
+    all_schemas = tuple(schemas)
+    return tuple(_key_column(field_id, all_schemas, file) for field_id in sorted(set(ids)))
 
 
 def _key_column(field_id: int, schemas: tuple[dt.Schema, ...], file: str) -> dt.Field:
     for schema in schemas:
-        found = next((path for root in schema.fields if (path := _path(root, field_id))), ())
-        if not found:
+        path = next((field_path for root in schema.fields if (field_path := _path(root, field_id))), ())
+        if not path:
             continue
-        *above, key = found
+        *above, key = path
         collection = next((f for f in above if not isinstance(f.type, dt.StructType)), None)
         if collection is not None:
             raise _key_error(field_id, f"is inside {collection.name!r}, a list or map", file)

@@ -110,13 +110,15 @@ def with_specs_of(manifests: Iterable[ManifestFile], source: IcebergTable) -> Ic
     Partition values are constants of files and limit the scope of deletes. Without their spec they would be lost.
     """
     specs = source.metadata.specs
-    unsure = [m for m in manifests if m.spec_id not in specs]
+    manifests_without_spec = [m for m in manifests if m.spec_id not in specs]
     limits = source.storage.limits
-    with source.reading_manifests(unsure) as read:
-        found = [open_manifest(read(m), m, specs=specs, schemas=(), limits=limits).spec for m in unsure]
-    if not found:
+    with source.reading_manifests(manifests_without_spec) as read:
+        header_specs = [
+            open_manifest(read(m), m, specs=specs, schemas=(), limits=limits).spec for m in manifests_without_spec
+        ]
+    if not header_specs:
         return source
-    added = {spec.id: spec for spec in found}
+    added = {spec.id: spec for spec in header_specs}
     return replace(source, metadata=replace(source.metadata, specs={**added, **specs}))
 
 
@@ -211,11 +213,13 @@ class _IcebergScan:
         guarded = tuple(dict.fromkeys(sentence for each in filters.values() for sentence in each.guarded()))
         if len(selected) == len(manifests):
             return _OpenedManifests(files, len(manifests), guarded=guarded)
-        wrong = _contradicting_manifest(selected, files, filters)
-        if wrong is None:
+        contradiction = _contradicting_manifest(selected, files, filters)
+        if contradiction is None:
             trusted = tuple(t for f in filters.values() for t in f.trusted())
             return _OpenedManifests(files, len(selected), trusted=trusted, guarded=guarded)
-        warning = f"Partition summaries of manifest {wrong.path} are wrong, so no manifest is skipped [iceberg 3.9]"
+        warning = (
+            f"Partition summaries of manifest {contradiction.path} are wrong, so no manifest is skipped [iceberg 3.9]"
+        )
         return _OpenedManifests(self._data_files(manifests, statistics, condition), len(manifests), (warning,))
 
     def _manifest_filters(
@@ -226,7 +230,7 @@ class _IcebergScan:
 
         metadata = self.source.metadata
         summaries: dict[int | None, Mapping[str, str]] = {s.id: s.summary for s in metadata.snapshots.values()}
-        used = {m.spec_id for m in manifests}
+        spec_ids = {m.spec_id for m in manifests}
         return {
             spec.id: ManifestFilter(
                 spec,
@@ -235,7 +239,7 @@ class _IcebergScan:
                 lambda manifest: summaries.get(manifest.added_snapshot_id),
             )
             for spec in metadata.specs.values()
-            if spec.id in used and spec.fields  # other specs have no summaries
+            if spec.id in spec_ids and spec.fields  # other specs have no summaries
         }
 
     def _data_files(
@@ -305,13 +309,13 @@ def _contradicting_manifest(
     tuples, numbers = (np.concatenate([to_numpy(t.column(c)) for t in tables]) for c in ("tuple", "manifest"))
     pairs = distinct_values(tuples.astype(np.int64) * len(manifests) + numbers)
     at, owner = np.divmod(pairs, len(manifests))
-    outside = np.zeros(len(pairs), dtype=np.bool_)
+    is_outside = np.zeros(len(pairs), dtype=np.bool_)
     specs = np.array([manifest.spec_id for manifest in manifests], dtype=object)
     for spec_id, manifest_filter in filters.items():
         places = np.flatnonzero(specs[owner] == spec_id)
         tuples_of_spec = [filtered.files.tuples[place] for place in at[places].tolist()]
-        outside[places] = manifest_filter.contradicted(manifests, owner[places], tuples_of_spec)
-    return manifests[owner[outside][0]] if outside.any() else None
+        is_outside[places] = manifest_filter.contradicted(manifests, owner[places], tuples_of_spec)
+    return manifests[owner[is_outside][0]] if is_outside.any() else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -429,19 +433,19 @@ def _refuse_duplicates(
 ) -> None:
     """Raise InvalidTableError if a file is live twice (iceberg 2.13)."""
     # With fewer files, comparing the paths is faster than asking the cache.
-    known = manifest_cache if len(data.files) + len(data.skipped) >= _MIN_CACHED_FILES else None
+    path_cache = manifest_cache if len(data.files) + len(data.skipped) >= _MIN_CACHED_FILES else None
     tables = (data.files.table, data.skipped.table)
     manifests: list[str] = []
-    if known is not None:
-        used = np.concatenate([distinct_values(to_numpy(t.column("manifest"))) for t in tables])
-        manifests = sorted({data.files.manifests[number] for number in used.tolist()})
-        if known.has_distinct_paths(manifests):
+    if path_cache is not None:
+        manifest_numbers = np.concatenate([distinct_values(to_numpy(t.column("manifest"))) for t in tables])
+        manifests = sorted({data.files.manifests[number] for number in manifest_numbers.tolist()})
+        if path_cache.has_distinct_paths(manifests):
             return
     paths = load()
     path = first_repeated(paths)
     if path is None:
-        if known is not None:
-            known.note_distinct_paths(manifests)
+        if path_cache is not None:
+            path_cache.note_distinct_paths(manifests)
         return
     places = pc.indices_nonzero(pc.equal(paths, scalar_of(path, pa.string()))).to_pylist()
     numbers = np.concatenate([to_numpy(t.column("manifest")) for t in tables])
@@ -467,7 +471,7 @@ def _apply_path_map(
         return deletes
     live = frozenset(paths().to_pylist())
     replacements = {
-        path: joined for path in targets - live if (joined := spellings.equivalent_path(path, live)) is not None
+        path: live_path for path in targets - live if (live_path := spellings.equivalent_path(path, live)) is not None
     }
     return tuple(
         entry
@@ -488,11 +492,11 @@ def _warn_of_stray_deletes(
     stray = index.named_paths - _live_among(index.named_paths, lambda: planned)
     if not stray:
         return
-    others = spellings.similar_paths(stray, authorities(planned))
-    near = _live_among(frozenset(others), paths)
-    path = next((others[data] for data in sorted(near) if not _live_among(frozenset([others[data]]), paths)), None)
+    strays = spellings.similar_paths(stray, authorities(planned))
+    matches = _live_among(frozenset(strays), paths)
+    path = next((strays[data] for data in sorted(matches) if not _live_among(frozenset([strays[data]]), paths)), None)
     if path is not None:
-        data = next(data for data in sorted(near) if others[data] == path)
+        data = next(data for data in sorted(matches) if strays[data] == path)
         spellings.warn(index.delete_for_path(path).file.path, path, data)
 
 
@@ -500,20 +504,20 @@ def _live_among(paths: frozenset[str], live: Callable[[], pa.ChunkedArray]) -> f
     """Return the subset of `paths` that belong to live data files."""
     if not paths:
         return frozenset()
-    known = array_of(sorted(paths), pa.string())
-    return frozenset(known.filter(pc.is_in(known, value_set=live().combine_chunks())).to_pylist())
+    candidates = array_of(sorted(paths), pa.string())
+    return frozenset(candidates.filter(pc.is_in(candidates, value_set=live().combine_chunks())).to_pylist())
 
 
 def _partition_numbers(files: DataFiles, partitions: Partitions) -> npt.NDArray[np.int32]:
     """Return the number of each file's partition in the plan, in the order of the files."""
     codes = to_numpy(files.table.column("tuple"))
-    used, first = np.unique(codes, return_index=True)
+    distinct_codes, first = np.unique(codes, return_index=True)
     specs = files.specs_of_tuples()
-    numbers = np.zeros(len(files.tuples), dtype=np.int32)
-    for code in used[np.argsort(first)].tolist():
-        numbers[code] = partitions.index_of(specs[code], files.tuples[code])
-    found: npt.NDArray[np.int32] = numbers[codes]
-    return found
+    numbers_by_code = np.zeros(len(files.tuples), dtype=np.int32)
+    for code in distinct_codes[np.argsort(first)].tolist():
+        numbers_by_code[code] = partitions.index_of(specs[code], files.tuples[code])
+    numbers: npt.NDArray[np.int32] = numbers_by_code[codes]
+    return numbers
 
 
 def _table(
@@ -547,7 +551,7 @@ def physical_paths(path_map: PathMap, recorded: pa.ChunkedArray) -> pa.ChunkedAr
     plain = pc.and_not(plain, pc.match_substring_regex(recorded, "^[fF][iI][lL][eE]:"))
     if pc.all(plain).as_py() is False or any(not new.rstrip("/") for _, new in path_map.prefixes):
         return pa.chunked_array([array_of([path_map.physical(p) for p in recorded.to_pylist()], pa.string())])
-    found, open_ = recorded, None
+    paths, open_ = recorded, None
     for old, new in path_map.prefixes:
         prefix = local_path(old).rstrip("/")
         if not prefix or not is_possible_name(prefix):  # no recorded path starts with a prefix that is not UTF-8
@@ -558,6 +562,6 @@ def physical_paths(path_map: PathMap, recorded: pa.ChunkedArray) -> pa.ChunkedAr
         if pc.any(hit).as_py():
             head = absolute(new.rstrip("/"), path_map.base)
             rest = pc.utf8_slice_codeunits(recorded, len(prefix))
-            moved = pc.binary_join_element_wise(scalar_of(head, pa.string()), rest, scalar_of("", pa.string()))
-            found = pc.if_else(hit, moved, found)
-    return found
+            new_paths = pc.binary_join_element_wise(scalar_of(head, pa.string()), rest, scalar_of("", pa.string()))
+            paths = pc.if_else(hit, new_paths, paths)
+    return paths

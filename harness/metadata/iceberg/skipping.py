@@ -131,8 +131,8 @@ def _project_values(
         case _, StartsWith() | In(negated=True) | Comparison(op=Op.NE):
             return Constant(True)
         case _, In(values=values):
-            found = tuple(dict.fromkeys(r for v in values for r in _results(transform, source.type, v)))
-            return In(target, found)
+            partition_values = tuple(dict.fromkeys(r for v in values for r in _results(transform, source.type, v)))
+            return In(target, partition_values)
         case _, Comparison(op=Op.EQ, value=value):
             results = _results(transform, source.type, value)
             return Comparison(target, Op.EQ, results[0]) if len(results) == 1 else In(target, results)
@@ -172,8 +172,8 @@ def _project_range(
         case Truncate(), dt.StringType() | dt.BinaryType():
             bound = apply(transform, source)(value)
         case Truncate(width=width), dt.DecimalType(scale=scale):
-            moved = dt.unscaled(value, scale) + step
-            bound = dt.from_unscaled(moved - moved % width, scale)
+            neighbor = dt.unscaled(value, scale) + step
+            bound = dt.from_unscaled(neighbor - neighbor % width, scale)
         case Truncate(width=width), _:
             bound = value + step - (value + step) % width
         case _:
@@ -223,12 +223,12 @@ def partition_target(partition_field: PartitionField, source: dt.Field) -> dt.Fi
 
 def _columns(fields: tuple[dt.Field, ...]) -> list[dt.Field]:
     """Return the fields whose statistics count rows: all fields except those inside a list or map (iceberg 3.4)."""
-    found: list[dt.Field] = []
+    columns: list[dt.Field] = []
     for field in fields:
-        found.append(field)
+        columns.append(field)
         if isinstance(field.type, dt.StructType):
-            found.extend(_columns(field.type.fields))
-    return found
+            columns.extend(_columns(field.type.fields))
+    return columns
 
 
 def decidable(predicate: Predicate, schema: dt.Schema) -> Predicate:
@@ -320,12 +320,12 @@ def _numbers(encoded: pa.Array, kind: Literal["i", "f"], *widths: int, days: int
     missing = np.ones(len(encoded), dtype=np.bool_)
     for places, data in _by_width(encoded, widths):
         width = data.shape[1]
-        found = data.view(f"<{kind}{width}")[:, 0]
+        numbers = data.view(f"<{kind}{width}")[:, 0]
         unit = days if width == 4 else 1
         most = (2**63 - 1) // unit
-        values[places] = found.astype(values.dtype) * unit
+        values[places] = numbers.astype(values.dtype) * unit
         # NaN is not a bound, and neither is a number of days that overflows a 64-bit type.
-        missing[places] = (found != found) | ((unit != 1) & (np.abs(found.astype(np.float64)) > most))
+        missing[places] = (numbers != numbers) | ((unit != 1) & (np.abs(numbers.astype(np.float64)) > most))
     return from_numpy(values, missing=missing)
 
 
@@ -404,19 +404,19 @@ def skip_files(
     def bounds(column: dt.Field) -> ColumnBounds | None:
         return bounds_of(files, column, is_nested=column.id in nested) if column.id in files.fields else None
 
-    kept = may_match(decidable(condition.predicate, schema), bounds, len(files))
-    decisions[places[~kept]] = BY_STATISTICS
+    may_hold = may_match(decidable(condition.predicate, schema), bounds, len(files))
+    decisions[places[~may_hold]] = BY_STATISTICS
     return decisions
 
 
 def _partitions(data: DataFiles, specs: Mapping[int, PartitionSpec], schema: dt.Schema, condition: Filter) -> Mask:
     """Return, for each partition tuple, whether its files may hold a row that the filter needs (iceberg 3.14-3.17)."""
-    kept = np.ones(len(data.tuples), dtype=np.bool_)
+    may_hold = np.ones(len(data.tuples), dtype=np.bool_)
     spec_ids = np.array(data.specs_of_tuples())
     for spec_id in distinct_values(spec_ids).tolist():
         if spec_id not in specs or not specs[spec_id].fields:
             continue
         places = np.flatnonzero(spec_ids == spec_id)
         facts = exact_facts([data.tuples[place] for place in places.tolist()])
-        kept[places] = may_match(projected(condition.predicate, specs[spec_id], schema), facts, len(places))
-    return kept
+        may_hold[places] = may_match(projected(condition.predicate, specs[spec_id], schema), facts, len(places))
+    return may_hold

@@ -115,14 +115,14 @@ class ManifestFilter:
                 filter.
             tuples: Internal values by partition field id.
         """
-        outside = np.zeros(len(tuples), dtype=np.bool_)
+        is_outside = np.zeros(len(tuples), dtype=np.bool_)
         values_of = exact_facts(tuples)
         for target in _targets(self.spec, self.schema):
             summary, values = self._facts(manifests, target).take(numbers), values_of(target)
-            outside |= values.has_nulls & ~summary.has_nulls
-            outside |= compare_bounds(pc.less, values.lower, summary.lower)
-            outside |= compare_bounds(pc.greater, values.upper, summary.upper)
-        return outside
+            is_outside |= values.has_nulls & ~summary.has_nulls
+            is_outside |= compare_bounds(pc.less, values.lower, summary.lower)
+            is_outside |= compare_bounds(pc.greater, values.upper, summary.upper)
+        return is_outside
 
 
 _REMARKS = {Trust.ROUNDED_UP: " (upper bounds rounded up)", Trust.NAMED_WRITER: " (of writers known to be right)"}

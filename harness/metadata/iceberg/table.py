@@ -170,9 +170,9 @@ def _by_names(
     if versioned and len(versioned) == len(lasting):
         return join(directory, _highest(versioned, _VERSIONED)[0]), ()
     if not numbered or len(numbered) < len(lasting):
-        listed = _name_list(sorted(lasting or names, reverse=True))
+        name_list = _name_list(sorted(lasting or names, reverse=True))
         raise _ambiguous(
-            directory, f"there is no version hint, and the file names do not decide ({listed})", "iceberg 1.4"
+            directory, f"there is no version hint, and the file names do not decide ({name_list})", "iceberg 1.4"
         )
     candidates = _highest(numbered, _NUMBERED)
     if not allow_version_guess:
@@ -312,9 +312,9 @@ class IcebergTable:
         sources = [(f, [columns.get(i) for i in f.source_ids]) for f in (spec.fields if spec else ())]
         return [
             f.name
-            if None in found or str(f.transform) == "identity"
-            else f"{f.transform}({', '.join('.'.join(each[0]) for each in found if each)})"
-            for f, found in sources
+            if None in columns_of_field or str(f.transform) == "identity"
+            else f"{f.transform}({', '.join('.'.join(each[0]) for each in columns_of_field if each)})"
+            for f, columns_of_field in sources
         ]
 
     def recorded(self) -> dict[str, int]:

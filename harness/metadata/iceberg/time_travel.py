@@ -71,12 +71,12 @@ def _by_id(metadata: TableMetadata, snapshot_id: int) -> IcebergSnapshot:
         import difflib  # only needed if a name is not found
 
         ids = [str(id_) for id_ in metadata.snapshots]
-        near = difflib.get_close_matches(str(snapshot_id), ids, n=_SHOWN, cutoff=0.8)
+        similar_ids = difflib.get_close_matches(str(snapshot_id), ids, n=_SHOWN, cutoff=0.8)
         newest = sorted(metadata.snapshots.values(), key=lambda s: (s.timestamp_ms, s.sequence_number), reverse=True)
         hint = "the table has no snapshot"
-        if near or newest:
+        if similar_ids or newest:
             latest = ", ".join(f"{s.id} ({show_ms(s.timestamp_ms)})" for s in newest[:_SHOWN])
-            hint = f"did you mean {', '.join(near)}" if near else f"the newest are {latest}"
+            hint = f"did you mean {', '.join(similar_ids)}" if similar_ids else f"the newest are {latest}"
         raise _not_found(metadata, f"Cannot find snapshot {snapshot_id}: {hint}", snapshot_id, rule="iceberg 1.32")
     return snapshot
 
@@ -117,8 +117,8 @@ def _by_ref(metadata: TableMetadata, name: str) -> IcebergSelection:
             return IcebergSelection(None, metadata.current_schema)
         import difflib
 
-        near = difflib.get_close_matches(name, metadata.refs, n=_SHOWN) or sorted(metadata.refs)[:_SHOWN]
-        hint = f"the table has {', '.join(near) or 'none'}"
+        suggestions = difflib.get_close_matches(name, metadata.refs, n=_SHOWN) or sorted(metadata.refs)[:_SHOWN]
+        hint = f"the table has {', '.join(suggestions) or 'none'}"
         raise _not_found(metadata, f"Cannot find branch or tag '{name}': {hint}", None, rule="iceberg 1.37")
     snapshot = metadata.snapshots.get(ref.snapshot_id)
     if snapshot is None:

@@ -291,8 +291,8 @@ def _hash_byte_strings(values: pa.Array) -> npt.NDArray[np.uint32]:
     offsets = np.frombuffer(values.buffers()[1], np.int64)[values.offset : values.offset + len(values) + 1]
     data = np.frombuffer(values.buffers()[2] or b"", np.uint8)
     lengths = np.diff(offsets)
-    found = np.zeros(len(values), np.uint32)
+    hashes = np.zeros(len(values), np.uint32)
     for length in distinct_values(lengths).tolist():
         places = np.flatnonzero(lengths == length)
-        found[places] = murmur3_of(data[offsets[places][:, None] + np.arange(length)])
-    return found
+        hashes[places] = murmur3_of(data[offsets[places][:, None] + np.arange(length)])
+    return hashes

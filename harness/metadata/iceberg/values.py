@@ -239,9 +239,9 @@ class Partitions:
     def index_of(self, spec_id: int, values: Mapping[int, dt.CellValue]) -> int:
         """Return the number of a tuple, and add the tuple if it is new."""
         key = self.key_of(spec_id, values)
-        found = self._indexes.get(key)
-        if found is None:
-            found = self._indexes[key] = len(self._tuples)
+        index = self._indexes.get(key)
+        if index is None:
+            index = self._indexes[key] = len(self._tuples)
             fields = self._fields_of(spec_id)
             constants = {source_id: values.get(id_) for source_id, id_ in fields.identities.items()}
             self._tuples.append(
@@ -253,7 +253,7 @@ class Partitions:
                     types=fields.types,
                 )
             )
-        return found
+        return index
 
     def all(self) -> tuple[Partition, ...]:
         """Return every partition so far, by number."""
@@ -282,12 +282,12 @@ def all_partition_fields(metadata: TableMetadata, schemas: tuple[dt.Schema, ...]
     Raises:
         UnsupportedError: The type of a transform's result is unknown.
     """
-    found: dict[int, dt.Field] = {}
+    fields: dict[int, dt.Field] = {}
     for spec in metadata.specs.values():
         types = partition_types(spec, schemas)
         for part in spec.fields:
             if isinstance(part.transform, UnknownTransform):
                 message = f"Cannot show _partition: its field {part.name!r} has the unknown transform {part.transform}"
                 raise UnsupportedError(message, cause="UnsupportedType", field="_partition", rule="iceberg 5.17")
-            found.setdefault(part.field_id, dt.Field(id=part.field_id, name=part.name, type=types[part.field_id]))
-    return tuple(found[field_id] for field_id in sorted(found))
+            fields.setdefault(part.field_id, dt.Field(id=part.field_id, name=part.name, type=types[part.field_id]))
+    return tuple(fields[field_id] for field_id in sorted(fields))

@@ -130,8 +130,8 @@ def check_arguments(arguments: Mapping[str, object], optional: Iterable[str] = (
             if not test(value):
                 kind = type(value).__name__
                 article = "an" if kind[0].lower() in "aeiou" else "a"
-                shown = f"{value!r:.40}" if isinstance(value, str | int | float | None) else f"{article} {kind}"
-                raise RequestError(f"Invalid {name}: got {shown}, expected {words}", options=(name,))
+                value_text = f"{value!r:.40}" if isinstance(value, str | int | float | None) else f"{article} {kind}"
+                raise RequestError(f"Invalid {name}: got {value_text}, expected {words}", options=(name,))
 
 
 @functools.cache
@@ -156,9 +156,9 @@ def check_options(function: Callable[..., object], options: Mapping[str, object]
         if name not in declared:
             import difflib  # only needed for a misspelled argument
 
-            near = difflib.get_close_matches(name, declared, 1)
+            similar_names = difflib.get_close_matches(name, declared, 1)
             names = ", ".join(n for n in declared if n != "self")
-            hint = f"did you mean {near[0]}?" if near else f"its arguments are {names}"
+            hint = f"did you mean {similar_names[0]}?" if similar_names else f"its arguments are {names}"
             raise RequestError(f"Unknown argument {name} of {function.__name__}: {hint}")
     check_arguments(options, optional)
 

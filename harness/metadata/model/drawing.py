@@ -86,8 +86,8 @@ class Drawing:
 
     def legend(self) -> tuple[BarKind, ...]:
         """Return the kinds that are drawn."""
-        used = {kind for bar in self.bars for kind, size in bar.parts if size}
-        return tuple(kind for kind in BarKind if kind in used)
+        kinds = {kind for bar in self.bars for kind, size in bar.parts if size}
+        return tuple(kind for kind in BarKind if kind in kinds)
 
 
 _GAP = "  "
@@ -240,15 +240,15 @@ _WIDE, _HIGH = 2, 90
 
 
 def _text_row(drawing: Drawing, width: int) -> Iterator[str]:
-    shown = _WIDE * len(drawing.bars)
+    chart_width = _WIDE * len(drawing.bars)
     word_width = max((cell_width(kind.word) for kind in drawing.legend()), default=0)
     for kind in drawing.legend():
         sizes = [dict(bar.parts).get(kind, 0) for bar in drawing.bars]
         levels = [_LEVELS[-(-len(_LEVELS) * size // drawing.scale) - 1] if size else _NOTHING for size in sizes]
         drawn = "".join(level * _WIDE for level in levels)
         yield cut_text(_GAP.join((pad(kind.word, word_width), drawn, f"{sum(sizes):,}")), width)
-    first, last = (cut_text(drawing.bars[place].label, shown // 2 - 1) for place in (0, -1))
-    yield cut_text(_GAP.join((" " * word_width, pad(first, shown - cell_width(last)) + last)), width)
+    first, last = (cut_text(drawing.bars[place].label, chart_width // 2 - 1) for place in (0, -1))
+    yield cut_text(_GAP.join((" " * word_width, pad(first, chart_width - cell_width(last)) + last)), width)
 
 
 def _svg_row(drawing: Drawing) -> str:
@@ -260,8 +260,8 @@ def _svg_row(drawing: Drawing) -> str:
         y = base
         for kind, high in _lengths(bar, drawing.scale, _HIGH, least=2):
             y -= high
-            where = f'x="{place * wide + wide / 10:g}%" y="{y}" width="{wide * 0.8:g}%" height="{high}"'
-            elements.append(f'<rect {where} fill="{kind.color}"/>')
+            position = f'x="{place * wide + wide / 10:g}%" y="{y}" width="{wide * 0.8:g}%" height="{high}"'
+            elements.append(f'<rect {position} fill="{kind.color}"/>')
         elements.append("</g>")
     elements.append(f'<rect x="0" y="{base}" width="100%" height="1" fill="currentColor"/>')
     elements.append(_text("0", base + 17, cut_text(drawing.bars[0].label, _LINE // 2)))

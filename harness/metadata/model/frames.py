@@ -76,8 +76,8 @@ def _text_type(type_: pa.DataType) -> pa.DataType:
     if not can_rebuild(type_):
         return type_
     types = child_types(type_)
-    changed = [_text_type(child) for child in types]
-    return type_ if changed == types else nested_type(type_, changed)
+    text_types = [_text_type(child) for child in types]
+    return type_ if text_types == types else nested_type(type_, text_types)
 
 
 def _convert(array: pa.Array, target: pa.DataType) -> pa.Array:

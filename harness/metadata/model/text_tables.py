@@ -89,10 +89,10 @@ def cell_width(text: str) -> int:
 
 def text_prefix(text: str, width: int) -> str:
     """Return the longest prefix of a text that takes at most `width` cells."""
-    taken = 0
+    cells = 0
     for place, character in enumerate(text):
-        taken += cell_width(character)
-        if taken > width:
+        cells += cell_width(character)
+        if cells > width:
             return text[:place]
     return text
 
@@ -192,8 +192,8 @@ class _Layout:
                 directory = self.directories[place] = _directory([text for text in cells[place] if text != _NULL])
                 whole[place] = max(heads[place], whole[place] - max(cell_width(directory) - 1, 0))
         self.widths = [w if column.is_whole else min(w, most) for w, column in zip(whole, columns, strict=True)]
-        same = {place for place in self.shown if len(rows) > 1 and len(set(cells[place])) == 1}
-        places, self.shown = sorted(self.shown, key=same.__contains__), []
+        uniform_columns = {place for place in self.shown if len(rows) > 1 and len(set(cells[place])) == 1}
+        places, self.shown = sorted(self.shown, key=uniform_columns.__contains__), []
         for place in places:
             if not self.shown or self._total([*self.shown, place]) <= width:
                 self.shown.append(place)
@@ -204,7 +204,8 @@ class _Layout:
             if self.directories[place]:
                 self.notes.append(cut_text(f"({visible(columns[place].name)}: below {self.directories[place]})", width))
         names = [
-            visible(column.name) + (f" = {shorten(cells[place][0], _NARROWEST * 2)}" if place in same else "")
+            visible(column.name)
+            + (f" = {shorten(cells[place][0], _NARROWEST * 2)}" if place in uniform_columns else "")
             for place, column in enumerate(columns)
             if place not in self.shown
         ]

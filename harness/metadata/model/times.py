@@ -126,5 +126,5 @@ def year_month_day(days: int) -> tuple[int, int, int]:
 
 def _to_ms(instant: datetime, rounding: Literal["down", "up"]) -> int:
     aware = instant if instant.tzinfo is not None else instant.replace(tzinfo=UTC)
-    passed, unit = aware - _EPOCH, timedelta(milliseconds=1)
-    return passed // unit if rounding == "down" else -(-passed // unit)
+    elapsed, unit = aware - _EPOCH, timedelta(milliseconds=1)
+    return elapsed // unit if rounding == "down" else -(-elapsed // unit)

@@ -222,22 +222,22 @@ class PositionDeletes:
         Args:
             indexes: `FILES.positions` of the data files.
         """
-        found: dict[tuple[str, int], tuple[PositionDelete, list[int]]] = {}
+        hits: dict[tuple[str, int], tuple[PositionDelete, list[int]]] = {}
         for ordinal, (index, source) in enumerate(zip(indexes, self.sources(indexes), strict=True)):
             match source:
                 case None:
                     members: dict[tuple[str, int], PositionDelete] = {}
                 case PositionFiles(applied=applied):
                     members = {("file", place): self.files[place] for place in applied}
-                case ChangedRows(hidden=hidden, shown=shown):
-                    members = {} if hidden is None else {("hidden", ordinal): hidden}
-                    members["shown", ordinal] = shown
+                case ChangedRows(hidden=hidden_vector, shown=shown_vector):
+                    members = {} if hidden_vector is None else {("hidden", ordinal): hidden_vector}
+                    members["shown", ordinal] = shown_vector
                 case _:
                     assert index is not None
                     members = {("vector", index): source}
             for key, delete in members.items():
-                found.setdefault(key, (delete, []))[1].append(ordinal)
-        return [(delete, tuple(ordinals)) for delete, ordinals in found.values()]
+                hits.setdefault(key, (delete, []))[1].append(ordinal)
+        return [(delete, tuple(ordinals)) for delete, ordinals in hits.values()]
 
 
 def _vector(row: dict[str, Any]) -> Vector:
@@ -295,10 +295,10 @@ class PathSpellings:
         if not any(_is_below(path, old) for old, _ in self.path_map.prefixes[: self.path_map.explicit_count]):
             return None
         heads = [(old.rstrip("/"), new.rstrip("/")) for old, new in self.path_map.prefixes]
-        others = {physical, *(old + physical[len(new) :] for old, new in heads if _is_below(physical, new))}
-        known = [RecordedPath(other) for other in others if other in live]
-        found = [other for other in known if self.path_map.physical(other) == physical]
-        return found[0] if len(found) == 1 else None
+        spellings = {physical, *(old + physical[len(new) :] for old, new in heads if _is_below(physical, new))}
+        live_paths = [RecordedPath(spelling) for spelling in spellings if spelling in live]
+        matches = [spelling for spelling in live_paths if self.path_map.physical(spelling) == physical]
+        return matches[0] if len(matches) == 1 else None
 
     def similar_paths(self, paths: Iterable[str], authorities: Iterable[str]) -> dict[str, str]:
         """Return a mapping from similar paths to the paths in deletes, where only the scheme or authority differs.
@@ -307,12 +307,12 @@ class PathSpellings:
             paths: The paths in deletes.
             authorities: Schemes and authorities of the data files.
         """
-        known = tuple(authorities)
-        found: dict[str, str] = {}
+        all_authorities = tuple(authorities)
+        spellings: dict[str, str] = {}
         for path in paths:
             authority = authority_of(path)
-            found |= {other + path[len(authority) :]: path for other in known if other != authority}
-        return found
+            spellings |= {other + path[len(authority) :]: path for other in all_authorities if other != authority}
+        return spellings
 
     def warn(self, delete: str, path: str, data: str) -> None:
         """Warn about a delete file that deletes no row because a path in it has another scheme or authority.

@@ -80,13 +80,13 @@ def decode(data: bytes) -> ScanPlan:
         text, rest = metadata[_DOCUMENT], memoryview(data)[reader.tell() :]
         if f"{zlib.crc32(rest, zlib.crc32(text)):08x}".encode() != metadata[_CHECKSUM]:
             raise ValueError("its checksum is wrong")
-        found = {name: _table(pa.ipc.open_stream(reader).read_all(), name) for name in _TABLES}
+        tables = {name: _table(pa.ipc.open_stream(reader).read_all(), name) for name in _TABLES}
         values = json.loads(text)
         hints = _plan_hints()
         if not isinstance(values, dict) or values.keys() != hints.keys():
             raise ValueError("its document has missing or unknown members")
         members = {name: _decode_member(values[name], hint) for name, hint in hints.items()}
-        plan = _plan(members, found)
+        plan = _plan(members, tables)
         _check(plan)
         return plan
     except (pa.ArrowException, OSError, ValueError, KeyError, TypeError, RecursionError, ArithmeticError) as error:
@@ -117,11 +117,11 @@ def _table(table: pa.Table, name: str) -> pa.Table:
     return table
 
 
-def _plan(members: Mapping[str, Any], found: Mapping[str, pa.Table]) -> ScanPlan:
-    own = {name: value for name, value in members.items() if name not in ("deletes", "sets", "skipped")}
-    deletes = PositionDeletes(files=members["deletes"], vectors=found["vectors"], sets=members["sets"])
-    skipped = SkippedFiles.from_table(found["skipped"], members["skipped"])
-    return ScanPlan(**own, files=found["files"], position_deletes=deletes, skipped=skipped)
+def _plan(members: Mapping[str, Any], tables: Mapping[str, pa.Table]) -> ScanPlan:
+    fields = {name: value for name, value in members.items() if name not in ("deletes", "sets", "skipped")}
+    deletes = PositionDeletes(files=members["deletes"], vectors=tables["vectors"], sets=members["sets"])
+    skipped = SkippedFiles.from_table(tables["skipped"], members["skipped"])
+    return ScanPlan(**fields, files=tables["files"], position_deletes=deletes, skipped=skipped)
 
 
 # The types do not cover indexes, the columns of a union, and SQL, so these are checked here.
@@ -137,9 +137,9 @@ def _check(plan: ScanPlan) -> None:
     _check_indexes(to_numpy(plan.skipped.files.column("partition")), len(plan.skipped.partitions), "partition")
     for delete_set in plan.delete_sets:
         _check_indexes(np.array(delete_set, np.int64), len(plan.equality_deletes), "equality delete")
-    own = [d.partition for d in plan.equality_deletes if d.partition is not None]
-    own += [d.partition for d in deletes.files]
-    _check_indexes(np.array(own, np.int64), partitions, "partition")
+    scopes = [d.partition for d in plan.equality_deletes if d.partition is not None]
+    scopes += [d.partition for d in deletes.files]
+    _check_indexes(np.array(scopes, np.int64), partitions, "partition")
     for source in deletes.sets:
         if isinstance(source, PositionFiles):
             _check_indexes(np.array(source.applied + source.suspects, np.int64), len(deletes.files), "delete file")

@@ -89,28 +89,30 @@ def as_text(plan: ScanPlan, width: int | None = None, picture: Sequence[str] = (
         width: Maximum width of tables in cells; None for no maximum.
         picture: The lines of the picture.
     """
-    known = totals(plan)
-    rows, size = known["records_before_deletes"], known["bytes"]
-    by_reason = ", ".join(f"{n} by {reason}" for reason, n in known["skipped_by"].items())
-    passed = known["manifests_skipped"]
-    read = known["manifests"] - passed
+    sums = totals(plan)
+    rows, size = sums["records_before_deletes"], sums["bytes"]
+    by_reason = ", ".join(f"{n} by {reason}" for reason, n in sums["skipped_by"].items())
+    skipped_manifests = sums["manifests_skipped"]
+    read_manifests = sums["manifests"] - skipped_manifests
+    has_manifests = read_manifests or skipped_manifests
+    manifests = f"; manifests {read_manifests} read, {skipped_manifests} skipped" if has_manifests else ""
     lines = [
         f"{plan.format} table {plan.table}",
         f"snapshot {plan.snapshot if plan.snapshot is not None else 'none'}, schema {plan.schema.id}",
         f"columns {', '.join(f.name for f in plan.columns)}",
         f"filter {plan.filter.sql if plan.filter is not None else 'none'}",
-        f"files {known['files_read']} read, {known['files_skipped']} skipped{f' ({by_reason})' if by_reason else ''} "
-        f"of {known['files_considered']}{f'; manifests {read} read, {passed} skipped' if read or passed else ''}",
+        f"files {sums['files_read']} read, {sums['files_skipped']} skipped{f' ({by_reason})' if by_reason else ''} "
+        f"of {sums['files_considered']}{manifests}",
         f"rows {'unknown' if rows is None else f'{rows:,}'} before deletes, "
         f"{'unknown bytes' if size is None else size_text(size)}",
-        f"deletes {known['position_deletes']} positional on {known['files_with_deleted_positions']} files, "
-        f"{known['equality_deletes']} equality on {known['files_with_equality_deletes']} files",
+        f"deletes {sums['position_deletes']} positional on {sums['files_with_deleted_positions']} files, "
+        f"{sums['equality_deletes']} equality on {sums['files_with_equality_deletes']} files",
     ]
     lines += [f"trusted {', '.join(plan.trusted)}"] if plan.trusted else []
     lines += [f"guarded {sentence}" for sentence in plan.guarded]
     lines += picture
-    read_ = [_read_file(plan, n, row) for n, row in enumerate(plan.files.to_pylist()[:_SHOWN_FILES])]
-    lines += _section("read", read_, plan.files.num_rows, width)
+    read_files = [_read_file(plan, n, row) for n, row in enumerate(plan.files.to_pylist()[:_SHOWN_FILES])]
+    lines += _section("read", read_files, plan.files.num_rows, width)
     skipped = [
         {"file": s["path"], "rows": s["record_count"], "bytes": s["size"], "by": s["reason"]}
         for s in plan.skipped.to_pylist(_SHOWN_FILES)
@@ -123,7 +125,7 @@ def as_text(plan: ScanPlan, width: int | None = None, picture: Sequence[str] = (
         }
         for d, files in plan.position_hits()[:_SHOWN_FILES]
     ]
-    lines += _section("deleted positions", positional, known["position_deletes"], width)
+    lines += _section("deleted positions", positional, sums["position_deletes"], width)
     equality = [
         {
             **{"#": f"#{n}", "file": d.path, "keys": [f.name for f in d.keys], "sequence": d.sequence_number},
@@ -139,9 +141,9 @@ def as_text(plan: ScanPlan, width: int | None = None, picture: Sequence[str] = (
 def _file(plan: ScanPlan, row: dict[str, Any]) -> dict[str, Any]:
     partition = plan.partitions[row.pop("partition")]
     scope, has_positions = plan.delete_sets[row.pop("delete_set")], row.pop("positions") is not None
-    named = {"physical": redact(row["physical"]), "partition": partition.by_name()}
+    texts = {"physical": redact(row["physical"]), "partition": partition.by_name()}
     del row["commit_version"]
-    return {**row, **named, "has_positions": has_positions, "equality_deletes": list(scope)}
+    return {**row, **texts, "has_positions": has_positions, "equality_deletes": list(scope)}
 
 
 def _read_file(plan: ScanPlan, number: int, row: dict[str, Any]) -> dict[str, Any]:

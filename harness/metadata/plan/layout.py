@@ -36,12 +36,12 @@ def layout(plan: ScanPlan) -> Drawing:
     labels = {group: files.label(group) for group in drawn}
     drawn.sort(key=(lambda group: _natural(labels[group])) if files.noun == "partition" else None)
     bars = [files.bar(labels[group], files.groups == group) for group in drawn]
-    if left := len(order) - len(drawn):
+    if rest_size := len(order) - len(drawn):
         rest = np.isin(files.groups, drawn, invert=True)
-        bars.append(files.bar(f"{left:,} more {files.noun}s", rest, is_rest=True))
-    passed = plan.counts.manifests_skipped
+        bars.append(files.bar(f"{rest_size:,} more {files.noun}s", rest, is_rest=True))
+    skipped_manifests = plan.counts.manifests_skipped
     note = f"{counted(len(sizes), files.noun)}, {files.sentence()}"
-    note += f", not drawn: files of {counted(passed, 'skipped manifest')}" if passed else ""
+    note += f", not drawn: files of {counted(skipped_manifests, 'skipped manifest')}" if skipped_manifests else ""
     return Drawing(title="layout", note=note, bars=tuple(bars))
 
 
@@ -82,17 +82,19 @@ class _FileGroups:
             return self.texts[group] or "no partition"
         return without_secrets(self.texts[group]).rstrip("/").rpartition("/")[2]
 
-    def bar(self, label: str, chosen: npt.NDArray[np.bool_], *, is_rest: bool = False) -> Bar:
-        """Return a bar for the files that the mask `chosen` selects."""
-        read, deleted, skipped = self._sums(chosen)
+    def bar(self, label: str, selection: npt.NDArray[np.bool_], *, is_rest: bool = False) -> Bar:
+        """Return a bar for the files that the mask `selection` selects."""
+        read, deleted, skipped = self._sums(selection)
         remarks = [f"{_percent(deleted, read)} deleted"] if deleted else []
-        remarks += ["position deletes"] if self.has_positions[chosen].any() else []
-        remarks += ["equality deletes"] if self.has_equality[chosen].any() else []
-        decisions = self.decisions[chosen]
+        remarks += ["position deletes"] if self.has_positions[selection].any() else []
+        remarks += ["equality deletes"] if self.has_equality[selection].any() else []
+        decisions = self.decisions[selection]
         reasons = {"partition": decisions == BY_PARTITION, "statistics": decisions == BY_STATISTICS}
-        if by := [reason for reason, found in reasons.items() if found.any()]:
-            passed = np.count_nonzero(decisions != KEPT)
-            share = "" if passed == len(decisions) else f"{passed:,} of {counted(len(decisions), 'file')} "
+        if by := [reason for reason, mask in reasons.items() if mask.any()]:
+            skipped_files = np.count_nonzero(decisions != KEPT)
+            share = (
+                "" if skipped_files == len(decisions) else f"{skipped_files:,} of {counted(len(decisions), 'file')} "
+            )
             remarks.append(f"{share}skipped by {' and '.join(by)}")
         parts = ((BarKind.READ, read - deleted), (BarKind.DELETED, deleted), (BarKind.SKIPPED, skipped))
         value = self._amount(read + skipped)
@@ -104,11 +106,11 @@ class _FileGroups:
         words = ((read + skipped, ""), (skipped, " skipped"), (deleted, " deleted"))
         return ", ".join(f"{self._amount(number)}{word}" for number, word in words if number or not word)
 
-    def _sums(self, chosen: npt.NDArray[np.bool_]) -> tuple[int, int, int]:
+    def _sums(self, selection: npt.NDArray[np.bool_]) -> tuple[int, int, int]:
         """Return three totals: the amount to read, the deleted part of that amount, and the skipped amount."""
         is_kept = self.decisions == KEPT
         columns = (self.amounts * is_kept, self.deleted, self.amounts * ~is_kept)
-        read, deleted, skipped = (int(column[chosen].sum(dtype=np.float64)) for column in columns)
+        read, deleted, skipped = (int(column[selection].sum(dtype=np.float64)) for column in columns)
         return read, min(deleted, read), skipped
 
     def _amount(self, number: int) -> str:
@@ -136,13 +138,13 @@ def _files(plan: ScanPlan) -> _FileGroups:
         place_of[list(labels)] = [places[text] for text in labels.values()]
         groups = place_of[numbers]
     counts, sizes = files.column("record_count"), files.column("size")
-    unit, known = ("byte", sizes.fill_null(0)) if counts.null_count else ("row", counts)
+    unit, amounts = ("byte", sizes.fill_null(0)) if counts.null_count else ("row", counts)
     return _FileGroups(
         noun="partition" if is_partitioned else "file",
         texts=texts,
         unit=unit,
         groups=groups,
-        amounts=np.clip(to_numpy(known), 0, _MOST_ROWS),
+        amounts=np.clip(to_numpy(amounts), 0, _MOST_ROWS),
         decisions=decisions,
         # In a change data feed, vectors mark changed rows instead of deleted rows.
         **_deletes(

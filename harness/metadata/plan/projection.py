@@ -93,14 +93,14 @@ class _FieldIndex:
         return self._indexed(level, _lower_name).get(name.lower(), ())
 
     def _indexed(self, level: PhysicalSchema, key: Callable[[PhysicalField], Any]) -> dict[Any, list[int]]:
-        known = self._places.get((id(level), key))
-        if known is None:
+        entry = self._places.get((id(level), key))
+        if entry is None:
             places: dict[Any, list[int]] = {}
             for place, stored in enumerate(level):
                 places.setdefault(key(stored), []).append(place)
             # The entry keeps the level alive, so that its `id()` is not reused.
-            known = self._places[id(level), key] = level, places
-        return known[1]
+            entry = self._places[id(level), key] = level, places
+        return entry[1]
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,7 +217,7 @@ def resolver(
             file, by_position = tuple(replace(f, id=position) for position, f in enumerate(file, start=1)), True
         else:
             file = with_mapped_ids(file, mapping_by_name(fields))
-    found = _Resolver(
+    field_resolver = _Resolver(
         partition_ids=partition_ids,
         has_ids=has_ids,
         by_position=by_position,
@@ -227,7 +227,7 @@ def resolver(
         file_path=file_path,
         table=table,
     )
-    return lambda target: found.source(target, file, target.name)
+    return lambda target: field_resolver.source(target, file, target.name)
 
 
 def is_positional(file: PhysicalSchema, *, name_mapping: NameMapping | None, file_format: str = "parquet") -> bool:
@@ -275,7 +275,7 @@ def find_named(name: str, file: PhysicalSchema) -> FileColumn | None:
 
 def check_stored(target: dt.Field, stored: FileColumn, *, file_path: str, table: str, lookup: ColumnLookup) -> None:
     """Raise SchemaMismatchError if a stored metadata column has an incompatible type (iceberg 5.12, delta T23)."""
-    found = _Resolver(
+    field_resolver = _Resolver(
         partition_ids=frozenset(),
         has_ids=True,
         by_position=False,
@@ -284,7 +284,7 @@ def check_stored(target: dt.Field, stored: FileColumn, *, file_path: str, table:
         file_path=file_path,
         table=table,
     )
-    found.from_stored(target, stored.physical, target.name, stored.place)
+    field_resolver.from_stored(target, stored.physical, target.name, stored.place)
 
 
 def is_identity(target: dt.Field, source: ColumnSource) -> bool:
@@ -353,29 +353,29 @@ class _Resolver:
         """Return the position of a field in a level, or None if the level does not have the field."""
         if self.lookup.is_by_name or (self.lookup.is_delta and dt.CHANGES.get(target.name) == target):
             name = stored_name(target)
-            found = self.levels.by_name(name, level, self.lookup)
-            if len(found) > 1:
-                names = " and ".join(repr(level[place].name) for place in found)
+            places = self.levels.by_name(name, level, self.lookup)
+            if len(places) > 1:
+                names = " and ".join(repr(level[place].name) for place in places)
                 raise SchemaMismatchError(
                     f"Cannot read column {path}: the file's columns {names} both match {name!r}; rewrite the file",
                     **self.error_place("AmbiguousColumn", path, "delta T10"),
                 )
-            return found[0] if found else None
+            return places[0] if places else None
         if self.lookup is ColumnLookup.DELTA_ID and level and len(self.levels.by_id(None, level)) == len(level):
             raise SchemaMismatchError(
                 f"Cannot read column {path}: the table finds columns by field id, and the file's columns at this level "
                 "have none; rewrite the file",
                 **self.error_place("MissingFieldIds", path, "delta T11"),
             )
-        found = self.levels.by_id(target.id, level)
-        if len(found) > 1:
-            names = " and ".join(repr(level[place].name) for place in found)
+        places = self.levels.by_id(target.id, level)
+        if len(places) > 1:
+            names = " and ".join(repr(level[place].name) for place in places)
             raise SchemaMismatchError(
                 f"Cannot read column {path}: the file's columns {names} both have field id {target.id}; "
                 "correct the file or the name mapping",
                 **self.error_place("DuplicateFieldId", path, self.rule("iceberg 5.1", "delta T11")),
             )
-        return found[0] if found else None
+        return places[0] if places else None
 
     def from_stored(self, target: dt.Field, stored: PhysicalField, path: str, place: int) -> ColumnSource:
         if isinstance(stored.type, dt.UnknownType):
@@ -423,9 +423,9 @@ class _Resolver:
             return ConstantValue(None)
         self.refuse_opaque(target, path)
         if stored.id is not None and stored.id != target.id and not self.lookup.is_delta:
-            where = "the name mapping" if self.is_mapped else "the file"
+            source = "the name mapping" if self.is_mapped else "the file"
             raise SchemaMismatchError(
-                f"Cannot read column {path}: it has field id {stored.id} in {where} and {target.id} in the table's "
+                f"Cannot read column {path}: it has field id {stored.id} in {source} and {target.id} in the table's "
                 f"schema; {self.remedy()}",
                 **self.error_place("IncompatibleType", path, "iceberg 5.1"),
             )

@@ -146,10 +146,10 @@ def _commit(commit: Ratified) -> RatifiedCommit:
 
 def _version(name: str) -> int:
     """Return the version in the name of a staged commit. The check of the name excludes paths to other directories."""
-    found = _STAGED.fullmatch(name)
-    if found is None:
+    match = _STAGED.fullmatch(name)
+    if match is None:
         raise _invalid(f"ratified: got {name!r:.120}, expected the name of a staged commit such as {_EXAMPLE}")
-    return int(found[1])
+    return int(match[1])
 
 
 def _invalid(reason: str) -> RequestError:

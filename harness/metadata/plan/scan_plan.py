@@ -77,10 +77,10 @@ class Partition:
     types: Mapping[int, Type] = field(default_factory=dict, hash=False, compare=False)
 
     def __str__(self) -> str:
-        shown = (
+        texts = (
             f"{self.names.get(id_, id_)}={value_text(value, self.types.get(id_))}" for id_, value in self.values.items()
         )
-        return f"{{{', '.join(shown)}}}"
+        return f"{{{', '.join(texts)}}}"
 
     def by_name(self) -> dict[str, Any]:
         """Return the internal values by name of the partition field, in the spec's order."""
@@ -148,9 +148,9 @@ class SkippedFiles:
         """
 
         def files() -> tuple[pa.Table, tuple[Partition, ...]]:
-            found, partitions = load()
-            columns = {**found, "decision": from_numpy(decisions)}
-            return pa.table([columns[name] for name in SKIPPED.names], schema=SKIPPED), partitions
+            columns, partitions = load()
+            arrays = {**columns, "decision": from_numpy(decisions)}
+            return pa.table([arrays[name] for name in SKIPPED.names], schema=SKIPPED), partitions
 
         return SkippedFiles(decisions, cache(files))
 
@@ -389,8 +389,8 @@ def files_without_deletes(files: pa.Table) -> pa.Table:
 def trusted_statistics(skipped: SkippedFiles, condition: Filter | None) -> tuple[str, ...]:
     """Return a phrase for each kind of recorded statistics that was trusted to skip files."""
     reasons = skipped.reasons()
-    found = [f"partition tuples of {reasons['partition']:,} files"] if "partition" in reasons else []
+    phrases = [f"partition tuples of {reasons['partition']:,} files"] if "partition" in reasons else []
     if "statistics" in reasons and condition is not None:
         columns = ", ".join(f.name for f in condition.columns)
-        found.append(f"bounds and counts of {columns} in {reasons['statistics']:,} files")
-    return tuple(found)
+        phrases.append(f"bounds and counts of {columns} in {reasons['statistics']:,} files")
+    return tuple(phrases)

@@ -76,26 +76,26 @@ def table(opened: DeltaTable, snapshot: DeltaSnapshot, kind: str) -> MetadataTab
 
 def _versions(table: DeltaTable) -> pa.Table:
     """Return the readable versions, newest first. Values of a commit that have the wrong type are null."""
-    found = reversed(table.snapshots())
+    snapshots = reversed(table.snapshots())
     commit_fields = [f for f in _VERSIONS if f.name not in ("version", "timestamp")]
     rows = [
         (e["id"], e["timestamp_ms"], *(_commit_value(e["commit_info"].get(f.name), f.type) for f in commit_fields))
-        for e in found
+        for e in snapshots
     ]
     return table_of(_VERSIONS, rows)
 
 
 def _files(snapshot: DeltaSnapshot, schema: pa.Schema, partition: StructType | None) -> pa.Table:
     """Return the live files of a version."""
-    found = snapshot.state.files
-    counts = record_counts(found)
-    has_vector = pc.is_valid(found.column("dv_storage_type"))
+    files = snapshot.state.files
+    counts = record_counts(files)
+    has_vector = pc.is_valid(files.column("dv_storage_type"))
     arrays = {
-        **{name: found.column(name) for name in ("path", "size", "stats", "base_row_id", "default_row_commit_version")},
-        "modification_time": pc.multiply(found.column("modification_time"), scalar_of(1000, pa.int64())).cast(TIME),
+        **{name: files.column(name) for name in ("path", "size", "stats", "base_row_id", "default_row_commit_version")},
+        "modification_time": pc.multiply(files.column("modification_time"), scalar_of(1000, pa.int64())).cast(TIME),
         "num_records": from_numpy(counts, missing=counts < 0),
-        "deletion_vector_storage_type": found.column("dv_storage_type"),
-        "deleted_rows": pc.if_else(has_vector, found.column("dv_cardinality"), scalar_of(0, pa.int64())),
+        "deletion_vector_storage_type": files.column("dv_storage_type"),
+        "deleted_rows": pc.if_else(has_vector, files.column("dv_cardinality"), scalar_of(0, pa.int64())),
     }
     if partition is not None:
         tuples = snapshot.partitions
@@ -105,11 +105,11 @@ def _files(snapshot: DeltaSnapshot, schema: pa.Schema, partition: StructType | N
 
 def _partitions(snapshot: DeltaSnapshot, schema: pa.Schema, partition: StructType | None) -> pa.Table:
     """Return a row for each partition with live files. Row counts include rows that deletion vectors delete."""
-    found, tuples = snapshot.state.files, snapshot.partitions
-    counts = np.maximum(record_counts(found), 0)
-    deleted = to_numpy(found.column("dv_cardinality").fill_null(0)).astype(np.int64)
+    files, tuples = snapshot.state.files, snapshot.partitions
+    counts = np.maximum(record_counts(files), 0)
+    deleted = to_numpy(files.column("dv_cardinality").fill_null(0)).astype(np.int64)
     arrays = [] if partition is None else [tuples_of(tuples.tuples, partition)]
-    for values in (counts, np.ones(len(counts), np.int64), to_numpy(found.column("size")), deleted):
+    for values in (counts, np.ones(len(counts), np.int64), to_numpy(files.column("size")), deleted):
         total = np.zeros(len(tuples.tuples), np.int64)
         np.add.at(total, tuples.indexes, values)
         arrays.append(from_numpy(total))

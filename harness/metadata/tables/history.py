@@ -41,14 +41,14 @@ def history(table: Any) -> list[dict[str, Any]]:
     try:
         if table.format != "delta":
             return [_snapshot(table, each) for each in table.metadata.snapshots.values()][::-1]
-        reader, found = table.commits, []
+        reader, entries = table.commits, []
         for part in table.readable():
             live: _Sizes = {}
             columns: _ColumnTypes = {}
-            found += [_version(table, reader, version, live, columns) for version in part]
+            entries += [_version(table, reader, version, live, columns) for version in part]
     except HarnessError as error:
         raise error.within(table=table.location, format=table.format) from error.__cause__
-    return found[::-1]
+    return entries[::-1]
 
 
 def newest(table: Any) -> dict[str, Any] | None:
@@ -84,25 +84,27 @@ def _changes(old: _ColumnTypes, new: _ColumnTypes) -> list[str]:
     """Return a phrase for each changed column. The result is empty if the old or the new columns are unknown."""
     if not old or not new or old == new:
         return []
-    kept = [(old[key], new[key]) for key in new if key in old]
+    pairs = [(old[key], new[key]) for key in new if key in old]
     return [
         *(f"added {name}" for key, (name, _) in new.items() if key not in old),
         *(f"dropped {name}" for key, (name, _) in old.items() if key not in new),
-        *(f"renamed {before} to {name}" for (before, _), (name, _) in kept if before != name),
-        *(f"retyped {name}" for (_, before), (name, type_) in kept if before != type_),
+        *(f"renamed {before} to {name}" for (before, _), (name, _) in pairs if before != name),
+        *(f"retyped {name}" for (_, before), (name, type_) in pairs if before != type_),
     ]
 
 
 def _counts(snapshot: IcebergSnapshot, parent: IcebergSnapshot | None) -> Iterator[int | None]:
-    rows, lost = _added_and_removed("records", snapshot, parent)
+    rows, deleted_rows = _added_and_removed("records", snapshot, parent)
     for kind in ("position-deletes", "equality-deletes"):
         added, removed = _added_and_removed(kind, snapshot, parent)
         if kind == "equality-deletes" and (added, removed) != (0, 0):
-            lost = None  # the rows that equal a deleted key are not counted
-        lost = None if lost is None or added is None or removed is None else max(lost + added - removed, 0)
+            deleted_rows = None  # the rows that equal a deleted key are not counted
+        deleted_rows = (
+            None if deleted_rows is None or added is None or removed is None else max(deleted_rows + added - removed, 0)
+        )
     yield from (
         rows,
-        lost,
+        deleted_rows,
         *_added_and_removed("data-files", snapshot, parent),
         *_added_and_removed("files-size", snapshot, parent),
     )
@@ -180,16 +182,23 @@ def _commit_counts(actions: ParsedActions, live: _Sizes, metrics: object) -> Ite
     }
     for path, (rows, size) in removed.items():  # a remove may repeat the statistics of its add
         before[path] = (before[path][0] if rows is None else rows, before[path][1] if size is None else size)
-    new = [sizes for path, sizes in after.items() if path not in before]
-    gone = [sizes for path, sizes in before.items() if path not in after]
-    kept = [(before[path][0], after[path][0]) for path in after if path in before]
-    lost = [None if old is None or left is None else old - left for old, left in kept]
-    added = _sum([*(rows for rows, _ in new), *(None if n is None else max(-n, 0) for n in lost)])
+    new_sizes = [sizes for path, sizes in after.items() if path not in before]
+    old_sizes = [sizes for path, sizes in before.items() if path not in after]
+    row_counts = [(before[path][0], after[path][0]) for path in after if path in before]
+    row_losses = [
+        None if old_count is None or new_count is None else old_count - new_count for old_count, new_count in row_counts
+    ]
+    added = _sum([*(rows for rows, _ in new_sizes), *(None if n is None else max(-n, 0) for n in row_losses)])
     if added is None and isinstance(metrics, Mapping):  # the files have no statistics
         added = _number(str(metrics.get("numOutputRows", metrics.get("num_added_rows"))))
     yield added
-    yield _sum([*(rows for rows, _ in gone), *(None if n is None else max(n, 0) for n in lost)])
-    yield from (len(new), len(gone), _sum([size for _, size in new]), _sum([size for _, size in gone]))
+    yield _sum([*(rows for rows, _ in old_sizes), *(None if n is None else max(n, 0) for n in row_losses)])
+    yield from (
+        len(new_sizes),
+        len(old_sizes),
+        _sum([size for _, size in new_sizes]),
+        _sum([size for _, size in old_sizes]),
+    )
     for path in removed:
         live.pop(path, None)
     live |= after
@@ -208,8 +217,8 @@ def _sizes(action: Body) -> tuple[int | None, int | None]:
 
 
 def _sum(values: Sequence[int | None]) -> int | None:
-    known = [value for value in values if value is not None]
-    return sum(known) if len(known) == len(values) else None
+    numbers = [value for value in values if value is not None]
+    return sum(numbers) if len(numbers) == len(values) else None
 
 
 def _number(text: str | None) -> int | None:

@@ -80,7 +80,7 @@ def metrics_of(files: pa.Table, schema: Schema) -> pa.Array:
     if not schema.fields or not len(files):
         return pa.nulls(len(files), field.type)
     counts, bounds = ([_lookup(files.column(n)) for n in names.values()] for names in (_METRIC_COUNTS, _METRIC_BOUNDS))
-    found = []
+    structs = []
     for (_, leaf), metrics in zip(_leaves(schema), field.type, strict=True):
         values = [value_of(leaf.id) for value_of in counts]
         for value_of in bounds:
@@ -88,8 +88,8 @@ def metrics_of(files: pa.Table, schema: Schema) -> pa.Array:
             encoded = distinct.dictionary.to_pylist()
             decoded = [None if data is None else decode_bound(leaf.type, data) for data in encoded]
             values.append(values_of(decoded, leaf.type).take(distinct.indices))
-        found.append(pa.StructArray.from_arrays(values, fields=list(metrics.type)))
-    return pa.StructArray.from_arrays(found, fields=list(field.type))
+        structs.append(pa.StructArray.from_arrays(values, fields=list(metrics.type)))
+    return pa.StructArray.from_arrays(structs, fields=list(field.type))
 
 
 def _lookup(column: pa.ChunkedArray) -> Callable[[int], pa.Array]:
@@ -100,8 +100,8 @@ def _lookup(column: pa.ChunkedArray) -> Callable[[int], pa.Array]:
     maps = pa.concat_arrays(column.chunks)
     offsets = to_numpy(maps.offsets)
     owners = np.repeat(np.arange(len(maps)), np.diff(offsets))
-    own = slice(int(offsets[0]), int(offsets[-1]))
-    keys, items = to_numpy(maps.keys)[own], maps.items[own]
+    entries = slice(int(offsets[0]), int(offsets[-1]))
+    keys, items = to_numpy(maps.keys)[entries], maps.items[entries]
     order = np.argsort(keys, kind="stable")
     ordered = keys[order]
 
@@ -125,9 +125,9 @@ def _leaves(schema: Schema) -> Sequence[tuple[str, Field]]:
 
     If a name is repeated, which DuckDB refuses, the field id is appended.
     """
-    found = [(".".join(path), field) for path, field in schema.walk() if not children(field.type)]
-    counts = Counter(name.casefold() for name, _ in found)
-    return [(name if counts[name.casefold()] == 1 else f"{name}_{field.id}", field) for name, field in found]
+    leaves = [(".".join(path), field) for path, field in schema.walk() if not children(field.type)]
+    counts = Counter(name.casefold() for name, _ in leaves)
+    return [(name if counts[name.casefold()] == 1 else f"{name}_{field.id}", field) for name, field in leaves]
 
 
 _COUNTS, _BOUNDS = pa.map_(INT, LONG), pa.map_(INT, pa.binary())
@@ -230,24 +230,24 @@ class ManifestTables:
             *(self._manifests_of_kind(deletes=False) if data else ()),
             *(self._manifests_of_kind(deletes=True) if deletes else ()),
         ]
-        found = self._read(manifests, Extent(fields, has_more=has_more))
-        return self._with_metrics(self._table(found, columns), columns)
+        files = self._read(manifests, Extent(fields, has_more=has_more))
+        return self._with_metrics(self._table(files, columns), columns)
 
     def _all_entries(self, schema: pa.Schema, columns: AbstractSet[str]) -> pa.Table:
         """Return all entries, including entries of deleted files. Files are null unless `columns` names them."""
         wants_files = bool({"data_file", METRICS} & columns)
         fields = self._fields(deletes=True) if wants_files else ()
-        found = self._read(
+        files = self._read(
             [*self._manifests_of_kind(deletes=False), *self._manifests_of_kind(deletes=True)],
             Extent(fields, True, live_only=False),
         )
-        numbers = [_flat(found.table.column(f.name)).cast(f.type) for f in _NUMBERS]
+        numbers = [_flat(files.table.column(f.name)).cast(f.type) for f in _NUMBERS]
         if not wants_files:
-            missing = [pa.nulls(len(found), schema.field(name).type) for name in ("data_file", METRICS)]
+            missing = [pa.nulls(len(files), schema.field(name).type) for name in ("data_file", METRICS)]
             return pa.Table.from_arrays([*numbers, *missing], schema=schema)
-        files = self._table(found, {METRICS})
-        metrics = self._with_metrics(files, columns).column(METRICS)
-        struct = files.combine_chunks().to_struct_array()
+        file_rows = self._table(files, {METRICS})
+        metrics = self._with_metrics(file_rows, columns).column(METRICS)
+        struct = file_rows.combine_chunks().to_struct_array()
         return pa.Table.from_arrays([*numbers, struct, metrics], schema=schema)
 
     def _positions(self, schema: pa.Schema) -> pa.Table:
@@ -260,19 +260,19 @@ class ManifestTables:
         for entry in read_entries(map(self._opened, self._manifests_of_kind(deletes=True))):
             if entry.file.content is Content.POSITION_DELETES:
                 try:
-                    found = _deleted_positions(entry, self.source)
+                    positions_by_path = _deleted_positions(entry, self.source)
                 except HarnessError as error:
                     raise error.within(table=self.source.location) from error.__cause__
-                tables += [self._position_rows(schema, entry.file, path, places) for path, places in found]
+                tables += [self._position_rows(schema, entry.file, path, places) for path, places in positions_by_path]
         return pa.concat_tables(tables)
 
-    def _position_rows(self, schema: pa.Schema, file: DataFile, path: str, found: BitMap64) -> pa.Table:
-        positions = to_positions(found)
-        same = {"file_path": path, "spec_id": file.spec_id, "delete_file_path": file.path}
-        same |= {"content_offset": file.content_offset, "content_size_in_bytes": file.content_size}
-        size = len(positions)
-        arrays = {name: pa.repeat(pa.scalar(value, schema.field(name).type), size) for name, value in same.items()}
-        arrays["pos"] = from_numpy(np.asarray(positions, np.int64))
+    def _position_rows(self, schema: pa.Schema, file: DataFile, path: str, positions: BitMap64) -> pa.Table:
+        places = to_positions(positions)
+        constants = {"file_path": path, "spec_id": file.spec_id, "delete_file_path": file.path}
+        constants |= {"content_offset": file.content_offset, "content_size_in_bytes": file.content_size}
+        size = len(places)
+        arrays = {name: pa.repeat(pa.scalar(value, schema.field(name).type), size) for name, value in constants.items()}
+        arrays["pos"] = from_numpy(np.asarray(places, np.int64))
         if self.partition is not None:
             arrays["partition"] = tuples_of([file.partition], self.partition).take(from_numpy(np.zeros(size, np.int64)))
         return pa.Table.from_arrays([arrays[name] for name in schema.names], schema=schema)
@@ -301,10 +301,10 @@ class ManifestTables:
         updates = [pa.nulls(size, type_) for type_ in _LAST_UPDATED.values()]
         if _LAST_UPDATED.keys() & columns:
             snapshots = files.table.column("snapshot_id").to_pylist()
-            known, newest = self.source.metadata.snapshots, [(-1, -1)] * size
+            snapshots_by_id, newest = self.source.metadata.snapshots, [(-1, -1)] * size
             for number, snapshot in set(zip(numbers.tolist(), snapshots, strict=True)):
-                if snapshot in known:
-                    newest[number] = max(newest[number], (known[snapshot].timestamp_ms, snapshot))
+                if snapshot in snapshots_by_id:
+                    newest[number] = max(newest[number], (snapshots_by_id[snapshot].timestamp_ms, snapshot))
             dates = [(None, None) if each == (-1, -1) else each for each in newest]  # null: the snapshot has expired
             updates = [_flat(column) for column in table_of(schema_of(**_LAST_UPDATED), dates).columns]
         return pa.Table.from_arrays([*arrays, *map(from_numpy, sums), *updates], schema=schema)
@@ -332,17 +332,17 @@ class ManifestTables:
         """
         schema, table, size = self.plain_schema, files.table, len(files)
         names = {**{f.name: f.name for f in schema}, "file_path": "path", "file_size_in_bytes": "size"}
-        known = {name: _flat(table.column(own)) for name, own in names.items() if own in table.column_names}
-        known["file_format"] = pc.utf8_upper(_flat(table.column("format")))
-        if "content" not in known:
-            known["content"] = from_numpy(np.zeros(size, np.int32))
+        by_name = {name: _flat(table.column(source)) for name, source in names.items() if source in table.column_names}
+        by_name["file_format"] = pc.utf8_upper(_flat(table.column("format")))
+        if "content" not in by_name:
+            by_name["content"] = from_numpy(np.zeros(size, np.int32))
         if self.partition is not None:
-            known["partition"] = tuples_of(files.tuples, self.partition).take(_flat(table.column("tuple")))
+            by_name["partition"] = tuples_of(files.tuples, self.partition).take(_flat(table.column("tuple")))
         for name in _STATISTICS.keys() if METRICS in columns else _STATISTICS.keys() & columns:
             parts = [statistic(name, key) for key in files.fields]
             if set(parts) <= set(table.column_names):
-                known[name] = _map_column(files.fields, parts, table, _STATISTICS[name])
-        arrays = [known[f.name].cast(f.type) if f.name in known else pa.nulls(size, f.type) for f in schema]
+                by_name[name] = _map_column(files.fields, parts, table, _STATISTICS[name])
+        arrays = [by_name[f.name].cast(f.type) if f.name in by_name else pa.nulls(size, f.type) for f in schema]
         return pa.Table.from_arrays(arrays, schema=schema)
 
     def _with_metrics(self, files: pa.Table, columns: AbstractSet[str]) -> pa.Table:
@@ -357,8 +357,8 @@ class ManifestTables:
         With `deletes`, also return the ids of the columns in position delete files.
         """
         fields = (field for schema in self._schemas for _, field in schema.walk())
-        own = {field.id for field in fields if not children(field.type)}
-        return tuple(sorted(own | ({FILE_PATH_ID, POSITION_ID} if deletes else set())))
+        leaf_ids = {field.id for field in fields if not children(field.type)}
+        return tuple(sorted(leaf_ids | ({FILE_PATH_ID, POSITION_ID} if deletes else set())))
 
 
 _DELETE_COUNTS = [f"{kind}_delete_{what}_count" for kind in ("position", "equality") for what in ("record", "file")]
@@ -376,7 +376,7 @@ def _deleted_positions(entry: ManifestEntry, source: IcebergTable) -> list[tuple
     file = entry.file
     physical = source.path_map.physical(file.path)
     if file.format != "puffin":
-        found = read_positions(
+        positions_by_path = read_positions(
             source.storage,
             path=file.path,
             physical=physical,
@@ -384,7 +384,7 @@ def _deleted_positions(entry: ManifestEntry, source: IcebergTable) -> list[tuple
             record_count=file.record_count,
             data_files=_EveryPath(),
         )
-        return list(found.items())
+        return list(positions_by_path.items())
     name = both_paths(file.path, physical)
     puffin = open_puffin(source.storage, physical, file=name)
     vector, target = vector_of(entry, physical), file.referenced_data_file
@@ -402,9 +402,9 @@ def _flat(column: pa.ChunkedArray) -> pa.Array:
 
 
 def _sums(
-    numbers: npt.NDArray[np.int64], values: npt.NDArray[np.int64], chosen: Mask, size: int
+    numbers: npt.NDArray[np.int64], values: npt.NDArray[np.int64], selection: Mask, size: int
 ) -> npt.NDArray[np.int64]:
     """Return one sum per partition: the total of `values` over the chosen files."""
     sums = np.zeros(size, np.int64)
-    np.add.at(sums, numbers[chosen], values[chosen])
+    np.add.at(sums, numbers[selection], values[selection])
     return sums

@@ -62,8 +62,8 @@ def _metadata_log(metadata: TableMetadata, current: str) -> _LogRows:
     for time, file in [*entries, (metadata.last_updated_ms, current)]:
         ids = [entry.snapshot_id for entry in metadata.snapshot_log if time is not None and entry.timestamp_ms <= time]
         snapshot = metadata.snapshots.get(ids[-1]) if ids else None
-        known = (None, None) if snapshot is None else (snapshot.schema_id, snapshot.sequence_number)
-        yield time, file, ids[-1] if ids else None, *known
+        facts = (None, None) if snapshot is None else (snapshot.schema_id, snapshot.sequence_number)
+        yield time, file, ids[-1] if ids else None, *facts
 
 
 METADATA_TABLES: Mapping[str, tuple[pa.Schema, Callable[[TableMetadata, str], _LogRows]]] = {
@@ -106,24 +106,30 @@ def manifests(
     A data manifest has counts of 0 for delete files, and a delete manifest has counts of 0 for data files.
     """
     types = {spec.id: list(partition_types(spec, schemas).values()) for spec in metadata.specs.values()}
-    rows, none = [], (0, 0, 0)
-    for id_, found in lists.items():
-        for each in found:
-            counts = (each.added_files_count, each.existing_files_count, each.deleted_files_count)
-            own = (*none, *counts) if each.is_deletes else (*counts, *none)
-            summaries = _summaries(each.partitions, types.get(each.spec_id or 0, ()))
-            facts = (int(each.is_deletes), each.path, each.length, each.spec_id, each.added_snapshot_id)
-            rows.append((*facts, *own, summaries, id_))
+    rows, zeros = [], (0, 0, 0)
+    for id_, manifest_files in lists.items():
+        for manifest in manifest_files:
+            counts = (manifest.added_files_count, manifest.existing_files_count, manifest.deleted_files_count)
+            file_counts = (*zeros, *counts) if manifest.is_deletes else (*counts, *zeros)
+            summaries = _summaries(manifest.partitions, types.get(manifest.spec_id or 0, ()))
+            facts = (
+                int(manifest.is_deletes),
+                manifest.path,
+                manifest.length,
+                manifest.spec_id,
+                manifest.added_snapshot_id,
+            )
+            rows.append((*facts, *file_counts, summaries, id_))
     return table_of(ALL_MANIFESTS, rows)
 
 
 def _summaries(summaries: Sequence[FieldSummary] | None, types: Sequence[Type]) -> list[tuple[object, ...]] | None:
     if summaries is None:
         return None
-    known = [*types, *[BinaryType()] * (len(summaries) - len(types))]
+    padded_types = [*types, *[BinaryType()] * (len(summaries) - len(types))]
     return [
         (summary.contains_null, summary.contains_nan, _bound(summary.lower, type_), _bound(summary.upper, type_))
-        for summary, type_ in zip(summaries, known, strict=False)
+        for summary, type_ in zip(summaries, padded_types, strict=False)
     ]
 
 

@@ -138,8 +138,8 @@ def metadata_table(table: Any, selection: Any, name: str) -> MetadataTable:
     """
     kind, names = name.casefold(), NAMES[table.format]
     if kind not in names:
-        near = get_close_matches(kind, names, n=1)
-        hint = f"did you mean {near[0]}" if near else f"there are {', '.join(names)}"
+        similar_names = get_close_matches(kind, names, n=1)
+        hint = f"did you mean {similar_names[0]}" if similar_names else f"there are {', '.join(names)}"
         raise RequestError(f"Unknown metadata table {name!r} for {table.format} tables: {hint}")
     try:
         if table.format != "delta":
@@ -172,7 +172,7 @@ def _iceberg_table(table: IcebergTable, selection: Any, kind: str) -> MetadataTa
     if kind == "manifests":
         schema = log.ALL_MANIFESTS if is_all else log.MANIFESTS
         return MetadataTable(schema, lambda _: log.manifests(lists, metadata, schemas))
-    manifests = [each for found in lists.values() for each in found]
+    manifests = [each for manifest_files in lists.values() for each in manifest_files]
     if is_all:
         manifests = list({each.path: each for each in manifests}.values())
     source = with_specs_of(manifests, table)
@@ -191,9 +191,9 @@ def schema_of(**types: pa.DataType) -> pa.Schema:
 
 def table_of(schema: pa.Schema, rows: Iterable[Sequence[Any]]) -> pa.Table:
     """Return rows as a table. Times are in milliseconds since 1970-01-01 UTC, and maps are lists of pairs."""
-    found, arrays = list(rows), []
+    row_list, arrays = list(rows), []
     for place, type_ in enumerate(schema.types):
-        values = [row[place] for row in found]
+        values = [row[place] for row in row_list]
         if type_ == TIME:
             micros = [None if value is None else value * 1000 for value in values]
             arrays.append(array_of(micros, pa.int64()).cast(TIME))

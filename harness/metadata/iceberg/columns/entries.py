@@ -61,14 +61,14 @@ class ManifestBlocks:
     @staticmethod
     def read(reader: ManifestReader, number: int) -> ManifestBlocks:
         """Return the blocks of a manifest. Raises the errors of `Container.record_blocks`."""
-        found: list[tuple[int, bytes]] = []
+        blocks: list[tuple[int, bytes]] = []
         size = 0
         for count, data in reader.container.record_blocks():
-            found.append((count, data))
+            blocks.append((count, data))
             size += len(data)
             if size > reader.container.limits.block_bytes:
                 return ManifestBlocks(number, reader, (), None)
-        return ManifestBlocks(number, reader, tuple(count for count, _ in found), tuple(data for _, data in found))
+        return ManifestBlocks(number, reader, tuple(count for count, _ in blocks), tuple(data for _, data in blocks))
 
     @property
     def longest(self) -> int:
@@ -130,27 +130,27 @@ def lockstep_offsets(
     if steps is None:
         return None
     if is_guessed:
-        found = _guess_offsets(_Lanes.concat(batch), *steps)
-        if found is not None:
-            return found, batch
-    together = [blocks for blocks in batch if blocks.number in selected]
-    if not together:
+        offsets = _guess_offsets(_Lanes.concat(batch), *steps)
+        if offsets is not None:
+            return offsets, batch
+    batch_in_step = [blocks for blocks in batch if blocks.number in selected]
+    if not batch_in_step:
         return None
-    lanes = _Lanes.concat(together)
+    lanes = _Lanes.concat(batch_in_step)
     walk, at = advance(lanes.varints, steps[0], lanes.starts, lanes.counts)
     if not np.array_equal(at, lanes.ends):
         raise UnusualEncoding
-    return walk, together
+    return walk, batch_in_step
 
 
 def manifests_for_lockstep(batch: Sequence[ManifestBlocks]) -> frozenset[int]:
     """Return the numbers of the manifests to decode in lockstep so that the whole batch costs least."""
     ordered = sorted(batch, key=lambda blocks_: blocks_.longest)
     total = sum(sum(blocks_.counts) for blocks_ in batch)
-    best, selected, done = total * _ENTRY_NS, 0, 0
+    best, selected, selected_entries = total * _ENTRY_NS, 0, 0
     for place, blocks_ in enumerate(ordered, start=1):
-        done += sum(blocks_.counts)
-        cost = blocks_.longest * _ROUND_NS + (total - done) * _ENTRY_NS
+        selected_entries += sum(blocks_.counts)
+        cost = blocks_.longest * _ROUND_NS + (total - selected_entries) * _ENTRY_NS
         if cost <= best:
             best, selected = cost, place
     return frozenset(blocks_.number for blocks_ in ordered[:selected])
@@ -212,11 +212,11 @@ def _guess_offsets(lanes: _Lanes, whole: Step, around_path: tuple[Step, Step] | 
 
 def _common_text(lanes: _Lanes, step: Step) -> bytes:
     """Return the common prefix of the paths of the first two entries in up to 64 blocks."""
-    sampled = distinct_values(np.linspace(0, len(lanes.starts) - 1, _SAMPLED_BLOCKS).astype(np.int64))
-    found, _ = advance(lanes.varints, step, lanes.starts[sampled], np.minimum(lanes.counts[sampled], 2))
-    if PATH.name not in found.starts:
+    samples = distinct_values(np.linspace(0, len(lanes.starts) - 1, _SAMPLED_BLOCKS).astype(np.int64))
+    offsets, _ = advance(lanes.varints, step, lanes.starts[samples], np.minimum(lanes.counts[samples], 2))
+    if PATH.name not in offsets.starts:
         return b""
-    places = zip(found.starts[PATH.name].tolist(), found.ends[PATH.name].tolist(), strict=True)
+    places = zip(offsets.starts[PATH.name].tolist(), offsets.ends[PATH.name].tolist(), strict=True)
     texts = [lanes.varints.data[start:end].tobytes() for start, end in places]
     first, last = min(texts), max(texts)  # All texts between these two in sort order share their common prefix.
     return bytes(byte for byte, _ in takewhile(lambda pair: pair[0] == pair[1], zip(first, last, strict=False)))
@@ -230,22 +230,22 @@ def _find_paths(lanes: _Lanes, text: bytes) -> Indices | None:
     for _ in range(_MAX_TRIES):
         if len(text) < _MIN_COMMON_BYTES:
             return None
-        found = _occurrences(lanes, text)
-        if found is not None:
-            return found
+        offsets = _occurrences(lanes, text)
+        if offsets is not None:
+            return offsets
         text = text[: text.rstrip(b"/").rfind(b"/") + 1]
     return None
 
 
 def _occurrences(lanes: _Lanes, text: bytes) -> Indices | None:
-    found = []
+    offsets = []
     for block, count, start in zip(lanes.blocks, lanes.counts.tolist(), lanes.starts.tolist(), strict=True):
         pieces = block.split(text)
         if len(pieces) != count + 1:
             return None
         before = np.fromiter(map(len, pieces), np.int64, count)
-        found.append(np.cumsum(before) + np.arange(count) * len(text) + start)
-    return np.concatenate(found)
+        offsets.append(np.cumsum(before) + np.arange(count) * len(text) + start)
+    return np.concatenate(offsets)
 
 
 def _verify_guess(lanes: _Lanes, paths: Indices, before: Step, behind: Step) -> FieldOffsets:
@@ -260,7 +260,7 @@ def _verify_guess(lanes: _Lanes, paths: Indices, before: Step, behind: Step) -> 
         behind: The step over the fields after the path.
     """
     size, varints = len(paths), lanes.varints
-    found = FieldOffsets(varints, size)
+    offsets = FieldOffsets(varints, size)
     ends = paths + _lengths_before(varints, paths)
     # Offsets at which blocks begin, by their first entry, and the end of the last block.
     starts = np.full(size + 1, NOWHERE, dtype=np.int64)
@@ -269,9 +269,9 @@ def _verify_guess(lanes: _Lanes, paths: Indices, before: Step, behind: Step) -> 
     at = np.zeros(1, dtype=np.int64)
     for first in range(0, size, _CHUNK):
         entries = np.arange(first, min(first + _CHUNK, size))
-        at = np.concatenate((at[-1:], behind(found, ends[entries], entries)))
+        at = np.concatenate((at[-1:], behind(offsets, ends[entries], entries)))
         expected = starts[first : first + len(at)]
-        length, path = varints.lengths(before(found, at[:-1], entries))
+        length, path = varints.lengths(before(offsets, at[:-1], entries))
         if (
             ((expected != NOWHERE) & (expected != at)).any()
             or (path != paths[entries]).any()
@@ -280,8 +280,8 @@ def _verify_guess(lanes: _Lanes, paths: Indices, before: Step, behind: Step) -> 
             raise UnusualEncoding
     if int(at[-1]) != int(lanes.ends[-1]):
         raise UnusualEncoding
-    found.starts[PATH.name], found.ends[PATH.name] = paths, ends
-    return found
+    offsets.starts[PATH.name], offsets.ends[PATH.name] = paths, ends
+    return offsets
 
 
 def _lengths_before(varints: Varints, places: Indices) -> Indices:
@@ -296,8 +296,8 @@ def _lengths_before(varints: Varints, places: Indices) -> Indices:
         if not more.any():
             break
         values = np.where(more, values << 7 | byte & 0x7F, values)
-    found: Indices = values >> 1
-    return found
+    lengths: Indices = values >> 1
+    return lengths
 
 
 COLUMNS = pa.schema(
@@ -409,8 +409,8 @@ class DataFiles:
         """Return the spec id of each of `tuples`; 0 for a tuple that no file has."""
         specs = np.zeros(len(self.tuples), dtype=np.int64)
         specs[to_numpy(self.table.column("tuple"))] = to_numpy(self.table.column("spec_id"))
-        found: list[int] = specs.tolist()
-        return found
+        spec_ids: list[int] = specs.tolist()
+        return spec_ids
 
     def entries(self, places: Sequence[int]) -> Iterable[ManifestEntry]:
         """Yield the files with the given row numbers as manifest entries, without snapshot ids, offsets, and sizes."""
@@ -546,16 +546,16 @@ def concat_files(parts: Sequence[FilteredFiles]) -> FilteredFiles:
         tables.append((_shift_tuples(part.files.table, len(tuples)), _shift_tuples(part.skipped.table, len(tuples))))
         tuples += part.files.tuples
     files, skipped = (pa.concat_tables(part) for part in zip(*tables, strict=True))
-    order, order_left = _manifest_order(files), _manifest_order(skipped)
+    order, skipped_order = _manifest_order(files), _manifest_order(skipped)
 
     @cache
     def paths() -> pa.ChunkedArray:
-        found = pa.chunked_array([chunk for p in parts for chunk in p.skipped.paths().chunks], pa.string())
-        return found if order_left is None else found.take(order_left)
+        skipped_paths = pa.chunked_array([chunk for p in parts for chunk in p.skipped.paths().chunks], pa.string())
+        return skipped_paths if skipped_order is None else skipped_paths.take(skipped_order)
 
     return FilteredFiles(
         DataFiles(files if order is None else files.take(order), (), tuples, parts[0].files.fields),
-        SkippedDataFiles(skipped if order_left is None else skipped.take(order_left), paths),
+        SkippedDataFiles(skipped if skipped_order is None else skipped.take(skipped_order), paths),
     )
 
 

@@ -126,21 +126,21 @@ def _filter_files(files: DataFiles, raw: StoredEntries, skip: Skip | None) -> Fi
     """
     without_statistics = replace(files, fields=())
     decisions = np.full(len(files), KEPT, dtype=np.int8) if skip is None else skip(without_statistics)
-    kept = np.flatnonzero(decisions != BY_PARTITION)
-    counted = files.take(kept)
-    table = counted.table
-    for name in raw.extent.counts if files.fields and len(kept) else ():
-        for key, (values, is_known) in raw.counts(name, files.fields, kept).items():
+    places = np.flatnonzero(decisions != BY_PARTITION)
+    with_counts = files.take(places)
+    table = with_counts.table
+    for name in raw.extent.counts if files.fields and len(places) else ():
+        for key, (values, is_known) in raw.counts(name, files.fields, places).items():
             at = table.schema.get_field_index(statistic(name, key))
             table = table.set_column(at, table.schema.field(at), from_numpy(values, missing=~is_known))
-    counted = DataFiles(table, (), files.tuples, files.fields)
+    with_counts = DataFiles(table, (), files.tuples, files.fields)
     if skip is not None:
-        decisions[kept] = new_decisions = skip(counted)
-        counted, kept = counted.take(np.flatnonzero(new_decisions == KEPT)), kept[new_decisions == KEPT]
+        decisions[places] = new_decisions = skip(with_counts)
+        with_counts, places = with_counts.take(np.flatnonzero(new_decisions == KEPT)), places[new_decisions == KEPT]
     dropped = np.flatnonzero(decisions != KEPT)
     place = COLUMNS.get_field_index("path")
     paths = raw.paths  # keeps only the paths alive, not everything that was decoded
-    table = counted.table.add_column(place, COLUMNS.field(place), _take_paths(paths, kept))
+    table = with_counts.table.add_column(place, COLUMNS.field(place), _take_paths(paths, places))
     return FilteredFiles(
         DataFiles(table, (), files.tuples, files.fields),
         SkippedDataFiles.from_decisions(files.table, decisions, cache(lambda: _take_paths(paths, dropped))),
@@ -150,8 +150,8 @@ def _filter_files(files: DataFiles, raw: StoredEntries, skip: Skip | None) -> Fi
 def _take_paths(paths: Paths, places: Indices) -> pa.ChunkedArray:
     if not len(places):
         return pa.chunked_array([], pa.string())
-    found = paths()
-    return found if len(places) == len(found) else found.take(from_numpy(places))
+    all_paths = paths()
+    return all_paths if len(places) == len(all_paths) else all_paths.take(from_numpy(places))
 
 
 def _per_entry(values: Sequence[int], owner: Indices, name: str, *, bits: int = 64) -> Indices:
@@ -159,8 +159,8 @@ def _per_entry(values: Sequence[int], owner: Indices, name: str, *, bits: int = 
     for value in values:
         if not -(1 << bits - 1) <= value < 1 << bits - 1:
             raise corrupt(name, f"the manifest list records its {name} as {value}, which exceeds {bits} bits", "2.2")
-    found: Indices = np.array(values, dtype=np.int64)[owner] if values else np.zeros(0, dtype=np.int64)
-    return found
+    column: Indices = np.array(values, dtype=np.int64)[owner] if values else np.zeros(0, dtype=np.int64)
+    return column
 
 
 def _numbers(raw: StoredEntries, name: str) -> tuple[Indices, Mask]:
@@ -173,16 +173,16 @@ def _numbers(raw: StoredEntries, name: str) -> tuple[Indices, Mask]:
 
 def _sequence_numbers(raw: StoredEntries, owner: Indices, parts: Sequence[ManifestPart]) -> Indices:
     """Return the data sequence numbers, inherited from the manifest if an entry has none (iceberg 2.9)."""
-    values, stated = _numbers(raw, "sequence_number")
-    if stated.all():
+    values, has_number = _numbers(raw, "sequence_number")
+    if has_number.all():
         return values
     status = to_numpy(raw.table.column("status"))
     of_manifest = _per_entry([part.reader.manifest.sequence_number for part in parts], owner, "sequence_number")
     is_v1 = _per_entry([part.reader.is_v1 for part in parts], owner, "format-version") == 1
     inherited, is_known = inherited_sequence_number(status, of_manifest, is_v1)
-    wrong = ~(stated | is_known)
-    if wrong.any():
-        place = int(np.argmax(wrong))
+    lacks_number = ~(has_number | is_known)
+    if lacks_number.any():
+        place = int(np.argmax(lacks_number))
         path, kind = raw.paths()[place], Status(status[place]).name.lower()
         raise InvalidTableError(
             f"Cannot determine which deletes apply to {path}: its entry is {kind} and has no sequence number",
@@ -190,7 +190,7 @@ def _sequence_numbers(raw: StoredEntries, owner: Indices, parts: Sequence[Manife
             field="sequence_number",
             rule="iceberg 2.9",
         )
-    return np.where(stated, values, inherited)
+    return np.where(has_number, values, inherited)
 
 
 def _inherited_ids(raw: StoredEntries, owner: Indices, parts: Sequence[ManifestPart]) -> dict[str, pa.Array]:
@@ -200,12 +200,12 @@ def _inherited_ids(raw: StoredEntries, owner: Indices, parts: Sequence[ManifestP
     """
     manifests = [part.reader.manifest for part in parts]
     added = [m.added_snapshot_id if is_long(m.added_snapshot_id) else None for m in manifests]
-    listed = [m.sequence_number if is_long(m.sequence_number) else None for m in manifests]
+    sequence_numbers = [m.sequence_number if is_long(m.sequence_number) else None for m in manifests]
     status = to_numpy(raw.table.column("status"))
-    of_manifest = np.array([number or 0 for number in listed], dtype=np.int64)[owner]
+    of_manifest = np.array([number or 0 for number in sequence_numbers], dtype=np.int64)[owner]
     is_v1 = np.array([part.reader.is_v1 for part in parts], dtype=np.bool_)[owner]
     numbers, is_known = inherited_sequence_number(status, of_manifest, is_v1)
-    is_known = is_known & np.array([number is not None for number in listed], dtype=np.bool_)[owner]
+    is_known = is_known & np.array([number is not None for number in sequence_numbers], dtype=np.bool_)[owner]
     inherited = {
         "snapshot_id": array_of(added, pa.int64()).take(from_numpy(owner)),
         "file_sequence_number": from_numpy(numbers, missing=~is_known),
@@ -221,36 +221,36 @@ def _row_ids(raw: StoredEntries, owner: Indices, parts: Sequence[ManifestPart]) 
     starts = [None if part.reader.manifest.is_deletes else part.reader.manifest.first_row_id for part in parts]
     if all(start is None for start in starts):
         return pa.nulls(len(raw), pa.int64())
-    values, stated = _numbers(raw, "first_row_id")
+    values, has_id = _numbers(raw, "first_row_id")
     assigns = np.array([start is not None for start in starts], dtype=np.bool_)[owner]
-    assigned = assigns & ~stated & (to_numpy(raw.table.column("status")) != Status.DELETED)
-    rows, counted = _numbers(raw, "record_count")
-    if not counted[assigned].all():
-        path = raw.paths()[int(np.argmax(assigned & ~counted))]
+    assigned = assigns & ~has_id & (to_numpy(raw.table.column("status")) != Status.DELETED)
+    rows, has_count = _numbers(raw, "record_count")
+    if not has_count[assigned].all():
+        path = raw.paths()[int(np.argmax(assigned & ~has_count))]
         raise corrupt("record_count", f"{path} has no record count, which row ids need", "2.11")
     rows = np.where(assigned, rows, 0)
     if float(rows.sum(dtype=np.float64)) + max(abs(start or 0) for start in starts) >= 2.0**62:
-        return _long_row_ids(rows.tolist(), values.tolist(), stated, assigns & (stated | assigned), owner, starts)
+        return _long_row_ids(rows.tolist(), values.tolist(), has_id, assigns & (has_id | assigned), owner, starts)
     before = np.cumsum(rows) - rows
     # Numbering starts again in each manifest.
     first = np.searchsorted(owner, np.arange(len(parts)))
     base = np.array([before[i] if i < len(before) else 0 for i in first.tolist()], dtype=np.int64)
-    begin = np.array([start or 0 for start in starts], dtype=np.int64)[owner]
-    found = np.where(stated, values, begin + before - base[owner])
-    return from_numpy(found, missing=~(assigns & (stated | assigned)))
+    manifest_start = np.array([start or 0 for start in starts], dtype=np.int64)[owner]
+    ids = np.where(has_id, values, manifest_start + before - base[owner])
+    return from_numpy(ids, missing=~(assigns & (has_id | assigned)))
 
 
 def _long_row_ids(
-    rows: list[int], values: list[int], stated: Mask, has_id: Mask, owner: Indices, starts: Sequence[int | None]
+    rows: list[int], values: list[int], has_id: Mask, is_valid: Mask, owner: Indices, starts: Sequence[int | None]
 ) -> pa.Array:
     """Return the result of `_row_ids` for row ids that may exceed 64 bits. An id that exceeds 64 bits becomes null."""
     ends = [start or 0 for start in starts]
-    found: list[int | None] = []
+    ids: list[int | None] = []
     for place, part in enumerate(owner.tolist()):
-        id_ = values[place] if stated[place] else ends[part]
+        id_ = values[place] if has_id[place] else ends[part]
         ends[part] += rows[place]
-        found.append(id_ if has_id[place] and is_long(id_) else None)
-    return array_of(found, pa.int64())
+        ids.append(id_ if is_valid[place] and is_long(id_) else None)
+    return array_of(ids, pa.int64())
 
 
 def _partitions(
@@ -265,11 +265,11 @@ def _partitions(
     within = to_numpy(pc.fill_null(encoded.indices, scalar_of(-1, pa.int32()))).astype(np.int64) + 1
     ordinals = {spec: i for i, spec in enumerate(sorted({part.reader.spec.id for part in parts}))}
     pairs = np.array([ordinals[part.reader.spec.id] for part in parts])[owner] * len(contents) + within
-    used, first, codes = np.unique(pairs, return_index=True, return_inverse=True)
+    distinct_pairs, first, codes = np.unique(pairs, return_index=True, return_inverse=True)
     tuples: list[Mapping[int, Any]] = []
     decoders: dict[int, Callable[[bytes], Mapping[int, Any]]] = {}
     try:
-        for pair, place in zip(used.tolist(), first.tolist(), strict=True):
+        for pair, place in zip(distinct_pairs.tolist(), first.tolist(), strict=True):
             content, reader = contents[pair % len(contents)], parts[int(owner[place])].reader
             if content is None:
                 tuples.append(reader.no_partition())
@@ -340,15 +340,17 @@ def read_data_files(
                 header, raw = entry
                 cached.add(ManifestPart(number, open_reader(header, manifest), len(raw)), raw)
 
-    found = [files for batch in batches(uncached()) for files in _decode_batch(batch, extent, skip, manifest_cache)]
+    batch_files = [
+        files for batch in batches(uncached()) for files in _decode_batch(batch, extent, skip, manifest_cache)
+    ]
     cached.flush()
-    return _with_manifest_paths([*found, *cached.found], manifests, extent)
+    return _with_manifest_paths([*batch_files, *cached.found], manifests, extent)
 
 
 def read_files(readers: Sequence[ManifestReader], extent: Extent) -> DataFiles:
     """Return the entries of manifests of any kind, in order. Raises the errors of `read_data_files`."""
-    found = [files for batch in batches(enumerate(readers)) for files in _decode_batch(batch, extent, None, None)]
-    return _with_manifest_paths(found, [reader.manifest for reader in readers], extent).files
+    batch_files = [files for batch in batches(enumerate(readers)) for files in _decode_batch(batch, extent, None, None)]
+    return _with_manifest_paths(batch_files, [reader.manifest for reader in readers], extent).files
 
 
 def read_entries(readers: Iterable[ManifestReader], *, live_only: bool = True) -> list[ManifestEntry]:
@@ -387,11 +389,11 @@ def _entries(batch: Sequence[ManifestBlocks], extent: Extent) -> list[ManifestEn
 
 
 def _with_manifest_paths(
-    found: Sequence[FilteredFiles], manifests: Sequence[ManifestFile], extent: Extent
+    parts: Sequence[FilteredFiles], manifests: Sequence[ManifestFile], extent: Extent
 ) -> FilteredFiles:
     """Return the files of all manifests as one `DataFiles`, with the paths of the manifests."""
     all_ = concat_files(
-        found or [FilteredFiles.split(DataFiles(empty_table(extent.schema), (), (), extent.fields), None)]
+        parts or [FilteredFiles.split(DataFiles(empty_table(extent.schema), (), (), extent.fields), None)]
     )
     table = all_.files.table
     if not table.schema.equals(extent.schema):
@@ -472,14 +474,14 @@ def _decode_sequentially(blocks: ManifestBlocks, extent: Extent, skip: Skip | No
     reader = blocks.reader
     with _naming_manifest(reader.manifest):
         walks = _sequential([blocks], entry_slots(extent))
-        raws = [stored_entries(found, _selected_entries(found, extent), extent, reader) for found in walks]
+        raws = [stored_entries(offsets, _selected_entries(offsets, extent), extent, reader) for offsets in walks]
         raw = concat_entries(raws or [no_entries(extent)])
         return assemble(raw, [ManifestPart(blocks.number, reader, len(raw))], skip)
 
 
-def _selected_entries(found: FieldOffsets, extent: Extent) -> Indices:
-    live = live_entries(found)  # also checks all statuses
-    return live if extent.live_only else np.arange(found.size)
+def _selected_entries(offsets: FieldOffsets, extent: Extent) -> Indices:
+    live = live_entries(offsets)  # also checks all statuses
+    return live if extent.live_only else np.arange(offsets.size)
 
 
 def _decode_batch(
@@ -487,33 +489,33 @@ def _decode_batch(
 ) -> list[FilteredFiles]:
     """Return the files of a batch of manifests with the same layout."""
     in_step: Sequence[ManifestBlocks] = ()
-    found: list[FilteredFiles] = []
+    batch_files: list[FilteredFiles] = []
     try:
-        walked = lockstep_offsets(batch, entry_slots(extent))
-        if walked is not None:
-            found, in_step = [_assemble_batch(*walked, extent, skip, manifest_cache)], walked[1]
+        lockstep = lockstep_offsets(batch, entry_slots(extent))
+        if lockstep is not None:
+            batch_files, in_step = [_assemble_batch(*lockstep, extent, skip, manifest_cache)], lockstep[1]
     except (UnusualEncoding, HarnessError):
         pass
-    done = {blocks_.number for blocks_ in in_step}
-    remaining = [blocks_ for blocks_ in batch if blocks_.number not in done]
+    numbers_in_step = {blocks_.number for blocks_ in in_step}
+    remaining = [blocks_ for blocks_ in batch if blocks_.number not in numbers_in_step]
     if len(remaining) > 1:
         try:
-            (alone,) = _sequential(remaining, entry_slots(extent))
-            return [*found, _assemble_batch(alone, remaining, extent, skip, None)]
+            (offsets,) = _sequential(remaining, entry_slots(extent))
+            return [*batch_files, _assemble_batch(offsets, remaining, extent, skip, None)]
         except (UnusualEncoding, HarnessError):  # the error would not name a manifest
             pass
-    return [*found, *(_decode_sequentially(blocks_, extent, skip) for blocks_ in remaining)]
+    return [*batch_files, *(_decode_sequentially(blocks_, extent, skip) for blocks_ in remaining)]
 
 
 def _assemble_batch(
-    found: FieldOffsets,
+    offsets: FieldOffsets,
     batch: Sequence[ManifestBlocks],
     extent: Extent,
     skip: Skip | None,
     manifest_cache: ManifestCache | None,
 ) -> FilteredFiles:
-    places = _selected_entries(found, extent)
-    raw = stored_entries(found, places, extent, batch[0].reader)
+    places = _selected_entries(offsets, extent)
+    raw = stored_entries(offsets, places, extent, batch[0].reader)
     entries = np.cumsum([0, *(sum(blocks_.counts) for blocks_ in batch)])
     starts = np.searchsorted(places, entries).tolist()
     parts = [
@@ -522,7 +524,7 @@ def _assemble_batch(
     ]
     filtered = assemble(raw, parts, skip)
     if manifest_cache is not None:
-        maps = {name: byte_strings(found, name, places) for name in COUNTS}  # without their number of items
+        maps = {name: byte_strings(offsets, name, places) for name in COUNTS}  # without their number of items
         for part, start in zip(parts, starts, strict=False):
             container = part.reader.container
             manifest_cache.put(

@@ -131,13 +131,13 @@ class _OffsetRecorder:
         return start, start + len(data)
 
     def walk(self) -> FieldOffsets:
-        found = FieldOffsets(Varints.index(self.data), self.entries)
-        for noted, places in ((found.starts, self.starts), (found.ends, self.ends), (found.counts, self.counts)):
-            noted.update({slot: np.array(values, dtype=np.int64) for slot, values in places.items()})
+        offsets = FieldOffsets(Varints.index(self.data), self.entries)
+        for arrays, places in ((offsets.starts, self.starts), (offsets.ends, self.ends), (offsets.counts, self.counts)):
+            arrays.update({slot: np.array(values, dtype=np.int64) for slot, values in places.items()})
         for key, values in self.pairs.items():
             at = np.array(values, dtype=np.int64)
-            found.pairs[key] = at, (at != NOWHERE).astype(np.int64)
-        return found
+            offsets.pairs[key] = at, (at != NOWHERE).astype(np.int64)
+        return offsets
 
 
 def _record(record: Node, slots: tuple[Slot, ...], notes: _OffsetRecorder, tally: Tally) -> ReadStep:
@@ -234,7 +234,9 @@ def _note_numbers(notes: _OffsetRecorder, name: str, count: int, numbers: list[A
 
 def _map(node: Node, slot: Slot, notes: _OffsetRecorder, tally: Tally) -> ReadStep:
     notes.counts.setdefault(slot.name, [])
-    noted = {} if slot.kind == "counts" else {key: notes.pairs.setdefault((slot.name, key), []) for key in slot.keys}
+    places_by_key = (
+        {} if slot.kind == "counts" else {key: notes.pairs.setdefault((slot.name, key), []) for key in slot.keys}
+    )
     decode = _pairs_decoder(node, slot, tally)
     if decode is None:
         return skip_of(node, tally)
@@ -248,7 +250,7 @@ def _map(node: Node, slot: Slot, notes: _OffsetRecorder, tally: Tally) -> ReadSt
             return end
         for key, value in requested:
             if type(value) is bytes:
-                noted[key][-1], _ = notes.write(encode_long(len(value)) + value)
+                places_by_key[key][-1], _ = notes.write(encode_long(len(value)) + value)
         return end
 
     return read

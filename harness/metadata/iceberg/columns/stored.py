@@ -125,12 +125,12 @@ def bounds(offsets: FieldOffsets, slot: str, key: int, entries: Indices) -> pa.A
     """Return the value of one key in a map of bounds of the given entries; null if it is missing or repeated."""
     if (slot, key) not in offsets.pairs:
         return pa.nulls(len(entries), pa.binary())
-    places, times = (noted[entries] for noted in offsets.pairs[slot, key])
+    places, times = (array[entries] for array in offsets.pairs[slot, key])
     has_value = np.flatnonzero(times == 1)
     starts = np.full(len(entries), NOWHERE, dtype=np.int64)
     ends = starts.copy()
-    length, begin = offsets.varints.lengths(places[has_value])
-    starts[has_value], ends[has_value] = begin, begin + length
+    length, value_starts = offsets.varints.lengths(places[has_value])
+    starts[has_value], ends[has_value] = value_starts, value_starts + length
     return _slices(offsets.varints, starts, ends)
 
 
@@ -246,15 +246,15 @@ def stored_entries(offsets: FieldOffsets, places: Indices, extent: Extent, reade
     paths = _texts(offsets, "file_path", places)
     if paths.null_count:
         raise corrupt("file_path", "an entry has no file path", "2.7")
-    content, stated = _take(numbers(offsets, "content"), places)  # 0 if no content is stored
-    _check(offsets, places, content, stated, paths, reader)
-    record_count, counted = _take(numbers(offsets, "record_count"), places)
+    content, has_content = _take(numbers(offsets, "content"), places)  # 0 if no content is stored
+    _check(offsets, places, content, has_content, paths, reader)
+    record_count, has_count = _take(numbers(offsets, "record_count"), places)
     columns = {
         "status": from_numpy(status[places].astype(np.int8)),
         "sequence_number": _optional(offsets, "sequence_number", places),
         "format": _formats(offsets, places, content, paths),
         "partition": byte_strings(offsets, "partition", places).dictionary_encode(),
-        "record_count": from_numpy(record_count, missing=~(counted & (record_count >= 0))),
+        "record_count": from_numpy(record_count, missing=~(has_count & (record_count >= 0))),
         "size": _optional(offsets, "file_size_in_bytes", places),
         "first_row_id": _optional(offsets, "first_row_id", places),
         **{statistic(name, key): bounds(offsets, name, key, places) for name in BOUNDS for key in extent.fields},
@@ -280,9 +280,9 @@ def _more(offsets: FieldOffsets, places: Indices) -> dict[str, pa.Array]:
         elif pa.types.is_string(field.type):
             columns[field.name] = _texts(offsets, field.name, places)
         else:
-            values, stated = _take(numbers(offsets, field.name), places)
+            values, has_value = _take(numbers(offsets, field.name), places)
             fits = values.astype(field.type.to_pandas_dtype()) == values
-            columns[field.name] = from_numpy(values, missing=~(stated & fits)).cast(field.type)
+            columns[field.name] = from_numpy(values, missing=~(has_value & fits)).cast(field.type)
     columns["content"] = pc.fill_null(columns["content"], scalar_of(int(Content.DATA), pa.int32()))
     return columns
 
@@ -333,31 +333,31 @@ def _counts_in(encoded: pa.Array, keys: Sequence[int]) -> Mapping[int, tuple[Ind
 
 
 def _check(
-    offsets: FieldOffsets, places: Indices, content: Indices, stated: Mask, paths: pa.Array, reader: ManifestReader
+    offsets: FieldOffsets, places: Indices, content: Indices, has_content: Mask, paths: pa.Array, reader: ManifestReader
 ) -> None:
     """Raise an error if a file is not of its manifest's kind (iceberg 2.20) or is encrypted (iceberg 2.19)."""
     is_deletes = reader.manifest.is_deletes
 
-    def first(wrong: Mask) -> tuple[Any, Any]:
-        place = int(np.argmax(wrong))
-        return paths[place].as_py(), int(content[place]) if stated[place] else None
+    def first(is_wrong: Mask) -> tuple[Any, Any]:
+        place = int(np.argmax(is_wrong))
+        return paths[place].as_py(), int(content[place]) if has_content[place] else None
 
-    wrong = (content < 0) | (content > max(Content))
-    if wrong.any():
-        path, number = first(wrong)
+    is_wrong = (content < 0) | (content > max(Content))
+    if is_wrong.any():
+        path, number = first(is_wrong)
         raise corrupt("content", f"{path} has content {number}, expected 0, 1 or 2", "2.7")
-    if reader.is_disputed and not stated.all():
-        path, _ = first(~stated)
+    if reader.is_disputed and not has_content.all():
+        path, _ = first(~has_content)
         message = f"its header says deletes, the manifest list says data, and the entry of {path} has no content"
         raise corrupt("content", message, "2.4")
-    wrong = (content == Content.DATA) == is_deletes  # the content is 0 if none is stored
-    if wrong.any():
-        path, number = first(wrong)
+    is_wrong = (content == Content.DATA) == is_deletes  # the content is 0 if none is stored
+    if is_wrong.any():
+        path, number = first(is_wrong)
         kind = "delete" if is_deletes else "data"
         raise corrupt("content", f"{path} has content {number} in a {kind} manifest", "2.20")
     starts, ends = offsets.starts.get("key_metadata"), offsets.ends.get("key_metadata")
-    if starts is not None and ends is not None and (wrong := ends[places] > starts[places]).any():
-        raise encrypted(first(wrong)[0])
+    if starts is not None and ends is not None and (is_wrong := ends[places] > starts[places]).any():
+        raise encrypted(first(is_wrong)[0])
 
 
 def live_entries(offsets: FieldOffsets) -> Indices:
@@ -365,11 +365,11 @@ def live_entries(offsets: FieldOffsets) -> Indices:
 
     Raises CorruptFileError if a status is missing or unknown.
     """
-    status, stated = numbers(offsets, "status")
-    wrong = ~stated | (status < 0) | (status > max(Status))
-    if wrong.any():
-        place = int(np.argmax(wrong))
-        raise corrupt("status", f"got {int(status[place]) if stated[place] else None}, expected 0, 1 or 2", "2.6")
+    status, has_status = numbers(offsets, "status")
+    is_wrong = ~has_status | (status < 0) | (status > max(Status))
+    if is_wrong.any():
+        place = int(np.argmax(is_wrong))
+        raise corrupt("status", f"got {int(status[place]) if has_status[place] else None}, expected 0, 1 or 2", "2.6")
     return np.flatnonzero(status != Status.DELETED)
 
 
@@ -379,8 +379,8 @@ def _take(values: tuple[Indices, Mask], places: Indices) -> tuple[Indices, Mask]
 
 def _optional(offsets: FieldOffsets, slot: str, places: Indices) -> pa.Array:
     """Return the numbers in a slot of the given entries; null for entries without the slot."""
-    values, stated = _take(numbers(offsets, slot), places)
-    return from_numpy(values, missing=~stated)
+    values, has_value = _take(numbers(offsets, slot), places)
+    return from_numpy(values, missing=~has_value)
 
 
 def _texts(offsets: FieldOffsets, slot: str, places: Indices) -> pa.Array:
