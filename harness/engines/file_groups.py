@@ -265,8 +265,8 @@ class Inspector:
         for place in wrong:
             number = int(numbers[place])
             if files.exact[number] or not opened.forms[opened.form[place]].schema:
-                found = int(opened.rows[place])
-                raise wrong_count(files.name(number), found, int(expected[place]), self.plan.table)
+                row_count = int(opened.rows[place])
+                raise wrong_count(files.name(number), row_count, int(expected[place]), self.plan.table)
         others = f"; {len(wrong) - 1} more files are affected" if len(wrong) > 1 else ""
         self._doubt(
             f"Recorded row counts of table {self.plan.table} are wrong: {files.name(int(numbers[wrong[0]]))} has "

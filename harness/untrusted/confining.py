@@ -126,12 +126,12 @@ def drop_privileges(*, keep_files: bool) -> None:
         return
     call = ctypes.CDLL(None, use_errno=True).syscall
     header = struct.pack("=Ii", _NAMESPACES_VERSION, 0)
-    had = ctypes.create_string_buffer(24)
-    if call(ctypes.c_long(numbers["capget"]), header, had) != 0:
+    current = ctypes.create_string_buffer(24)
+    if call(ctypes.c_long(numbers["capget"]), header, current) != 0:
         return
-    effective, permitted, _, *_ = struct.unpack("=6I", had.raw)
-    kept = effective & permitted & (_READ_ANY_FILE if keep_files else 0)
-    call(ctypes.c_long(numbers["capset"]), header, struct.pack("=6I", kept, kept, 0, 0, 0, 0))
+    effective, permitted, _, *_ = struct.unpack("=6I", current.raw)
+    capabilities = effective & permitted & (_READ_ANY_FILE if keep_files else 0)
+    call(ctypes.c_long(numbers["capset"]), header, struct.pack("=6I", capabilities, capabilities, 0, 0, 0, 0))
 
 
 _PARENT_DEATH_SIGNAL, _NO_NEW_PRIVILEGES = 1, 38
@@ -183,7 +183,7 @@ def after_imports(bounds: Bounds, *, filtered: bool) -> Unenforced:
         return dict.fromkeys(("memory_bytes", "cpu_seconds", "open_files", "scratch_bytes"), reason)
     used = resource.getrusage(resource.RUSAGE_SELF)
     seconds = int(used.ru_utime + used.ru_stime) + bounds.cpu_seconds
-    wanted = {
+    resource_limits = {
         # first a signal that tells the reason, and SIGKILL a second later
         "cpu_seconds": (resource.RLIMIT_CPU, seconds, seconds + 1),
         "open_files": (resource.RLIMIT_NOFILE, bounds.open_files, bounds.open_files),
@@ -193,11 +193,11 @@ def after_imports(bounds: Bounds, *, filtered: bool) -> Unenforced:
     if sys.platform == "linux":
         with open("/proc/self/statm", encoding="ascii") as numbers:
             most = int(numbers.read().split()[0]) * os.sysconf("SC_PAGE_SIZE") + bounds.memory_bytes
-        wanted["memory_bytes"] = (resource.RLIMIT_AS, most, most)
+        resource_limits["memory_bytes"] = (resource.RLIMIT_AS, most, most)
     else:
         unenforced["memory_bytes"] = f"{sys.platform} does not enforce memory limits"
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    for name, (kind, *limits) in wanted.items():
+    for name, (kind, *limits) in resource_limits.items():
         allowed = resource.getrlimit(kind)[1]
         soft, hard = limits if allowed == resource.RLIM_INFINITY else (min(limit, allowed) for limit in limits)
         try:

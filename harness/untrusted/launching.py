@@ -102,8 +102,8 @@ def _lock(path: str, *, wait: bool) -> int | None:
         if result.st_uid == os.geteuid() and stat.S_ISDIR(result.st_mode):
             fcntl.flock(opened, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
             if os.path.samestat(result, os.stat(path, follow_symlinks=False)):
-                opened, kept = -1, opened
-                return kept
+                opened, descriptor = -1, opened
+                return descriptor
         return None
     except BlockingIOError:
         return None
@@ -225,8 +225,8 @@ def _copy_descriptor(process: int, descriptor: int) -> int | None:
     try:
         call = ctypes.CDLL(None, use_errno=True).syscall
         number = NUMBERS[platform.machine()]["pidfd_getfd"]
-        taken: int = call(*map(ctypes.c_long, (number, of_process, descriptor, 0)))
-        return taken if taken >= 0 else None
+        duplicate: int = call(*map(ctypes.c_long, (number, of_process, descriptor, 0)))
+        return duplicate if duplicate >= 0 else None
     finally:
         os.close(of_process)
 
@@ -333,8 +333,8 @@ def _environment(scratch: str) -> dict[str, str]:
     sparing = {"ARROW_DEFAULT_MEMORY_POOL": "system", "MALLOC_ARENA_MAX": "2", "OMP_NUM_THREADS": "4"}
     # Relative entries refer to the working directory, which may be a checkout of untrusted code.
     path = [root, *filter(os.path.isabs, os.environ.get("PYTHONPATH", "").split(os.pathsep))]
-    own = {"HOME": scratch, "TMPDIR": scratch, "PYTHONPATH": os.pathsep.join(path), "PYTHONDONTWRITEBYTECODE": "1"}
-    return {**passed, **sparing, **own}
+    settings = {"HOME": scratch, "TMPDIR": scratch, "PYTHONPATH": os.pathsep.join(path), "PYTHONDONTWRITEBYTECODE": "1"}
+    return {**passed, **sparing, **settings}
 
 
 class _Exchange:

@@ -76,8 +76,8 @@ def _instance_failure(reason: str, plan: PlannedScan) -> HarnessError:
     with _searching:  # other reads that fail on the same instance wait until the file is found
         name = _corrupt_file(plan)
         if name is not None:
-            _found[:] = [str(name)]
-        over = "".join(f" over {found}" for found in _found)
+            _corrupt_files[:] = [str(name)]
+        over = "".join(f" over {file}" for file in _corrupt_files)
     if name is None:
         return EngineError(
             f"DuckDB abandoned the instance of this read{over}: open the table again, and use a new connection if you "
@@ -90,7 +90,7 @@ def _instance_failure(reason: str, plan: PlannedScan) -> HarnessError:
 
 
 _searching = Lock()
-_found: list[str] = []
+_corrupt_files: list[str] = []
 """The file that made DuckDB abandon an instance most recently, or nothing."""
 _MOST_SAID = 300  # the most characters of DuckDB's message that are shown
 

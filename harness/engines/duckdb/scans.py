@@ -266,14 +266,14 @@ def _mismatched_column(
     return next((place for place in places if not _same_shape(schema[place], columns[place])), None)
 
 
-def _same_shape(physical: PhysicalField, shown: DuckDBColumn) -> bool:
+def _same_shape(physical: PhysicalField, column: DuckDBColumn) -> bool:
     """Return whether both columns have the same nested parts.
 
     Variants always match, because DuckDB shows them without parts.
     """
-    if not shown.parts:
+    if not column.parts:
         return not physical.children or is_variant_group(physical)
-    return len(physical.children) == len(shown.parts) and all(map(_same_shape, physical.children, shown.parts))
+    return len(physical.children) == len(column.parts) and all(map(_same_shape, physical.children, column.parts))
 
 
 # Equality deletes: null-safe anti joins, one per set of key ids.

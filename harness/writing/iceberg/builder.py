@@ -571,10 +571,10 @@ class IcebergTable:
         return self.store.recorded_path(f"data/{directory}{self._files:05d}{ending}" if path is None else path)
 
     def _manifest_list_path(self, snapshot_id: int | None) -> str:
-        wanted = self.snapshot_id if snapshot_id is None else snapshot_id
-        if wanted is None:
+        target_id = self.snapshot_id if snapshot_id is None else snapshot_id
+        if target_id is None:
             raise RequestError("The table has no snapshot yet; commit one first")
-        return str(self.document.snapshot(wanted)["manifest-list"])
+        return str(self.document.snapshot(target_id)["manifest-list"])
 
     def _save(self) -> None:
         self.store.save_version(self.document.doc)

@@ -33,9 +33,9 @@ _EQUALITY = ("=", "<>", "<=>")
 
 def translate(expressions: Expressions, node: exp.Expr) -> TypedSql | None:
     """Translate a comparison to a condition. Return None if the node is not a comparison."""
-    found = _quantified(expressions, node)
-    if found is not None:
-        return found
+    comparison = _quantified(expressions, node)
+    if comparison is not None:
+        return comparison
     match node:
         case exp.EQ(this=exp.Tuple() as first, expression=exp.Tuple() as second):
             if len(first.expressions) != len(second.expressions):
@@ -93,9 +93,9 @@ def _quantified(expressions: Expressions, node: exp.Expr) -> TypedSql | None:
             raise refusal(node, f"ANY of {listed.type}")
         head, inner = expressions.within(["an element"], listed.type.element.type)
         compared = inner.boolean(type(node)(this=node.this.copy(), expression=exp.column("an element")))
-        function, nothing = ("EXISTS", "false") if any_ else ("FORALL", "true")
+        function, default = ("EXISTS", "false") if any_ else ("FORALL", "true")
         return TypedSql(
-            f"CASE WHEN {listed.sql} IS NULL THEN {nothing} ELSE {function}({listed.sql}, {head} -> {compared}) END",
+            f"CASE WHEN {listed.sql} IS NULL THEN {default} ELSE {function}({listed.sql}, {head} -> {compared}) END",
             BOOLEAN,
         )
     operator = _OPERATORS.get(type(node), "=")
@@ -110,8 +110,8 @@ def _quantified(expressions: Expressions, node: exp.Expr) -> TypedSql | None:
     holds = f"{subject.sql} {operator} (SELECT {extreme}(c0) FROM ({sql}))"
     rows, values = f"(SELECT COUNT(*) FROM ({sql}))", f"(SELECT COUNT(c0) FROM ({sql}))"
     unknown = f"WHEN {values} < {rows} OR {subject.sql} IS NULL THEN NULL"
-    nothing, decided, found = ("false", holds, "true") if any_ else ("true", f"NOT ({holds})", "false")
-    sql = f"CASE WHEN {rows} = 0 THEN {nothing} WHEN {decided} THEN {found} {unknown} ELSE {nothing} END"
+    default, decided, result = ("false", holds, "true") if any_ else ("true", f"NOT ({holds})", "false")
+    sql = f"CASE WHEN {rows} = 0 THEN {default} WHEN {decided} THEN {result} {unknown} ELSE {default} END"
     return TypedSql(sql, BOOLEAN)
 
 
@@ -174,10 +174,10 @@ def _in(expressions: Expressions, node: exp.In) -> str:
     if node.args.get("unnest"):
         raise refusal(node, "IN")
     if node.args.get("field") is not None:
-        found = nested.contains(Call(expressions, node, "IN", (node.args["field"], node.this)))
-        if found is None:
+        membership = nested.contains(Call(expressions, node, "IN", (node.args["field"], node.this)))
+        if membership is None:
             raise refusal(node, "IN of a value that is not a list")
-        return found.sql
+        return membership.sql
     query = node.args.get("query")
     if isinstance(node.this, exp.Tuple) and query is None:
         # Tuples are compared as values: null equals null.
@@ -219,17 +219,17 @@ def _in_query(expressions: Expressions, node: exp.In, query: exp.Expr) -> str:
     if type_names != [str(type_) for type_ in types] or any(isinstance(v.type, dt.FloatType) for v in values):
         raise refusal(node, f"{', '.join(type_names)} IN a query of {', '.join(map(str, types))}", "cast to one type")
     subject = values[0].sql if len(values) == 1 else f"({', '.join(v.sql for v in values)})"
-    found = f"({subject} IN ({sql}))"
+    membership = f"({subject} IN ({sql}))"
     parent = node.parent.parent if isinstance(node.parent, exp.Not) else node.parent
     while isinstance(parent, exp.Paren | exp.And | exp.Or):
         parent = parent.parent
     if isinstance(parent, exp.Where | exp.Having | exp.Qualify | exp.Join):  # here null has the same effect as false
-        return found
+        return membership
     # Spark's IN as a value is false in cases in which SQL requires null.
     if len(values) > 1:
         raise refusal(node, "IN of several columns as a value", "put it into WHERE, alone or with AND and OR")
     some, nulls = f"EXISTS ({sql})", f"EXISTS (SELECT 1 FROM ({sql}) WHERE c0 IS NULL)"
-    return f"CASE WHEN {found} THEN true WHEN {nulls} OR ({subject} IS NULL AND {some}) THEN NULL ELSE false END"
+    return f"CASE WHEN {membership} THEN true WHEN {nulls} OR ({subject} IS NULL AND {some}) THEN NULL ELSE false END"
 
 
 def _same_tuple(expressions: Expressions, node: exp.Expr, left: exp.Tuple, right: exp.Tuple) -> str:
