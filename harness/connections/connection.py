@@ -545,10 +545,11 @@ def plan_views(
         _, table = result
         view = (".".join(name[:-1]) or None, name[-1])
         folded = (view[0] and view[0].casefold(), view[1].casefold())
-        if names_by_view.setdefault(folded, name) != name:
+        first = names_by_view.setdefault(folded, name)
+        if first != name:
             raise AmbiguousTableError(
-                f"Cannot make views of both {name_text(names_by_view[folded])} and {name_text(name)}: they are one "
-                "name to DuckDB; attach one of them with tables=[…]",
+                f"Cannot make views of both {name_text(first)} and {name_text(name)}: they are one name to "
+                "DuckDB; attach one of them with tables=[…]",
                 cause="AmbiguousName",
                 options=("tables",),
             )
