@@ -419,9 +419,9 @@ class Connection:
             self._rows = StatementRows(self._connection, text if waits else None)
         self._read, self._tables = prepared.tables, prepared.chosen or self._tables
 
-    def _end_transaction(self, how: str) -> None:
+    def _end_transaction(self, statement: str) -> None:
         try:
-            self._connection.execute(how)
+            self._connection.execute(statement)
         except duckdb.TransactionException:  # there is no transaction; in PEP 249 there always is one
             return
 

@@ -88,9 +88,9 @@ class ResourceWatch:
         with contextlib.suppress(OSError), os.scandir(f"{self._proc}/fd") as descriptors:
             for entry in descriptors:
                 with contextlib.suppress(OSError):
-                    at = entry.stat()
-                    if stat.S_ISREG(at.st_mode) and at.st_nlink == 0:
-                        result[at.st_dev, at.st_ino] = at.st_blocks * _UNIT
+                    status = entry.stat()
+                    if stat.S_ISREG(status.st_mode) and status.st_nlink == 0:
+                        result[status.st_dev, status.st_ino] = status.st_blocks * _UNIT
         return sum(result.values())
 
     def _maps_scratch(self) -> bool:

@@ -57,21 +57,21 @@ def restrict_files(*, readable: Iterable[str], writable: str) -> bool:
     version = call(_CREATE, None, ctypes.c_size_t(0), ctypes.c_uint(_VERSION))
     if version < 1:
         return False
-    every = _ACCESS.get(version, _ACCESS[3])
-    handled = struct.pack("=QQQ", every, 0, _ALL_SCOPES)[: 24 if version >= _SCOPES else 8]
+    full_access = _ACCESS.get(version, _ACCESS[3])
+    handled = struct.pack("=QQQ", full_access, 0, _ALL_SCOPES)[: 24 if version >= _SCOPES else 8]
     ruleset = call(_CREATE, handled, ctypes.c_size_t(len(handled)), ctypes.c_uint(0))
     if ruleset < 0:
         return False
     libraries = os.environ.get("LD_LIBRARY_PATH", "").split(os.pathsep)
     python = (sys.prefix, sys.base_prefix, *filter(None, (*sys.path, sys.pycache_prefix, *libraries)))
-    read = _READ_FILE | _READ_DIRECTORY
-    rules = [(path, read) for path in (*_SYSTEM, *python, *readable)]
+    read_access = _READ_FILE | _READ_DIRECTORY
+    rules = [(path, read_access) for path in (*_SYSTEM, *python, *readable)]
     for path in readable:
         sign = re.search(r"[*?\[]", path)
         # DuckDB lists this directory to find a path with wildcard characters, although they are quoted
         if sign is not None:
             rules.append((os.path.dirname(path[: sign.start()] + "x"), _READ_DIRECTORY))
-    for path, access in [*rules, (writable, every)]:
+    for path, access in [*rules, (writable, full_access)]:
         with contextlib.suppress(OSError):  # a missing path needs no rule
             place = os.open(path, os.O_PATH | os.O_CLOEXEC)
             of_kind = access if os.path.isdir(path) else access & _OF_FILES

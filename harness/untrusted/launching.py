@@ -59,10 +59,10 @@ def worker_directory() -> Iterator[str]:
 
 def _remove_stale() -> None:
     """Delete the directories of this user that are not locked by a running process."""
-    left: list[str] = []
+    paths: list[str] = []
     with contextlib.suppress(OSError), os.scandir(tempfile.gettempdir()) as entries:
-        left = [entry.path for entry in entries if entry.name.startswith(PREFIX)]
-    for path in left:
+        paths = [entry.path for entry in entries if entry.name.startswith(PREFIX)]
+    for path in paths:
         with contextlib.suppress(OSError):
             lock = _lock(path, wait=False)
             if lock is not None:
@@ -426,12 +426,12 @@ def _worker_result(code: int, output: bytes, stderr: str, calls: tuple[str, ...]
     if code == -signal.SIGKILL:
         raise EngineError(f"{_WORKER} was killed, possibly because memory ran out", cause=KILLED)
     try:
-        how = f"crashed with {signal.Signals(-code).name}" if code < 0 else f"ended with exit code {code}"
+        outcome = f"crashed with {signal.Signals(-code).name}" if code < 0 else f"ended with exit code {code}"
     except ValueError:
-        how = f"crashed with signal {-code}"
+        outcome = f"crashed with signal {-code}"
     last = " ".join(stderr.split())[-_TAIL:]
     raise EngineError(
-        f"{_WORKER} {how}; {bounds.memory_bytes:,} bytes of memory were allowed by "
+        f"{_WORKER} {outcome}; {bounds.memory_bytes:,} bytes of memory were allowed by "
         f"the option bounds.memory_bytes{refused_calls_text(calls)}{f': {visible(last)}' if last else ''}",
         cause=CRASHED,
         options=("bounds",),

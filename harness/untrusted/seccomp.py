@@ -130,8 +130,8 @@ def install(more: Iterable[str] = ()) -> tuple[str | None, int | None]:
     """
     machine = platform.machine()
     if sys.platform != "linux" or machine not in _AUDIT or sys.maxsize < 1 << 32:
-        here = f"{platform.system()} on {platform.machine()}"
-        return f"system calls can be filtered only on Linux on {' and '.join(_AUDIT)}, but this is {here}", None
+        system = f"{platform.system()} on {platform.machine()}"
+        return f"system calls can be filtered only on Linux on {' and '.join(_AUDIT)}, but this is {system}", None
     listener = _load(machine, program(machine, os.getpid(), more, notify=True), _NEW_LISTENER)
     if listener >= 0:
         return None, listener

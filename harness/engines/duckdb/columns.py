@@ -189,16 +189,16 @@ class SqlTranslation:
         item = f"x{depth}"
         match target:
             case dt.StructType(fields=fields):
-                built = sqltext.struct({f.name: part(i, extracted) for i, f in enumerate(fields)})
+                expression = sqltext.struct({f.name: part(i, extracted) for i, f in enumerate(fields)})
             case dt.ListType():
-                built = f"list_transform({access}, lambda {item}: {part(0, lambda _: item)})"
+                expression = f"list_transform({access}, lambda {item}: {part(0, lambda _: item)})"
             case dt.MapType():
                 entry = {"k": part(0, lambda _: f"{item}.key"), "v": part(1, lambda _: f"{item}.value")}
                 entries = f"list_transform(map_entries({access}), lambda {item}: {sqltext.struct(entry)})"
-                built = f"map_from_entries({entries})"
+                expression = f"map_from_entries({entries})"
             case other:
                 raise AssertionError(f"{other} is not nested")
-        return f"CASE WHEN {access} IS NULL THEN NULL ELSE {built} END"
+        return f"CASE WHEN {access} IS NULL THEN NULL ELSE {expression} END"
 
     def _part(
         self, value: StoredColumn | Constant, parent: DuckDBColumn, access: Callable[[DuckDBColumn], str], depth: int

@@ -46,14 +46,14 @@ def engine_error(error: Exception, plan: PlannedScan) -> HarnessError:
     reason = error_text(error)
     if ends_instance(error):
         return _instance_failure(reason, plan)
-    gone = _missing_file(plan, reason)
-    if gone is not None:
+    removed_file = _missing_file(plan, reason)
+    if removed_file is not None:
         return MissingFileError(
             f"Cannot read a file: it was removed after the table was planned: {reason}",
             cause="MissingFile",
             table=plan.table,
             snapshot=plan.snapshot,
-            file=str(gone),
+            file=str(removed_file),
             rule="iceberg 7.6",
         )
     if is_storage_error(reason):
@@ -66,8 +66,8 @@ def engine_error(error: Exception, plan: PlannedScan) -> HarnessError:
     name = _corrupt_file(plan) if match is None else FileName(match[1], PhysicalPath(match[1]))
     if match is not None:  # show both paths of a data file; DuckDB only knows the physical path
         name = next((file for file in _parquet_files(plan) if file.physical == match[1]), name)
-    what = "a data file" if name is None else "file"
-    return corrupt_file(f"Cannot read {what}: it is damaged: {reason}; restore it", name, table=plan.table)
+    subject = "a data file" if name is None else "file"
+    return corrupt_file(f"Cannot read {subject}: it is damaged: {reason}; restore it", name, table=plan.table)
 
 
 def _instance_failure(reason: str, plan: PlannedScan) -> HarnessError:

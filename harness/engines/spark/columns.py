@@ -206,7 +206,7 @@ class ColumnTranslation:
             return access
         match target:
             case dt.StructType(fields=fields):
-                built = []
+                children = []
                 for f, part in zip(fields, parts, strict=True):
                     if isinstance(part, StoredColumn):
                         column = self._stored(part, _child(access, physical, part.source))
@@ -214,8 +214,8 @@ class ColumnTranslation:
                     # struct
                     else:
                         column = F.when(access.isNotNull(), self.expression(part))
-                    built.append(column.alias(f.name))
-                return F.when(access.isNotNull(), F.struct(*built))
+                    children.append(column.alias(f.name))
+                return F.when(access.isNotNull(), F.struct(*children))
             case dt.ListType(element=element):
                 if not dt.children(element.type):
                     # Spark 4.3's transform reads an element from the file's dictionary before it checks for null, and

@@ -361,8 +361,11 @@ class _CheckpointWriter:
         path = self.directory / name
         path.parent.mkdir(parents=True, exist_ok=True)
         table = pa.Table.from_pylist(rows, schema=schema)
-        how = {"row_group_size": self.options.row_group_size, "use_deprecated_int96_timestamps": self.options.int96}
-        pq.write_table(table, path, **how, store_schema=False, compression=default_codec("snappy", "none"))
+        write_options = {
+            "row_group_size": self.options.row_group_size,
+            "use_deprecated_int96_timestamps": self.options.int96,
+        }
+        pq.write_table(table, path, **write_options, store_schema=False, compression=default_codec("snappy", "none"))
         set_time(path, self.time_ms)
         return path
 

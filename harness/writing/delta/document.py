@@ -313,16 +313,16 @@ def _split(document: JsonObject, path: FieldPath) -> tuple[JsonObject, tuple[str
     names = [f["name"] for f in document["fields"]]
     parts = (path,) if isinstance(path, str) and path in names else path
     parts = tuple(parts.split(".")) if isinstance(parts, str) else tuple(parts)
-    here: object = document
+    node: object = document
     struct_field: JsonObject | None = None
     rest: tuple[str, ...] = ()
     for part in parts:
-        if isinstance(here, dict) and here["type"] == "struct":
-            struct_field = next((f for f in here["fields"] if f["name"] == part), None)
-            here, rest = (None if struct_field is None else struct_field["type"]), ()
+        if isinstance(node, dict) and node["type"] == "struct":
+            struct_field = next((f for f in node["fields"] if f["name"] == part), None)
+            node, rest = (None if struct_field is None else struct_field["type"]), ()
         else:
-            here, rest = (here.get(_PARTS.get(part, "")) if isinstance(here, dict) else None), (*rest, part)
-        if here is None:
+            node, rest = (node.get(_PARTS.get(part, "")) if isinstance(node, dict) else None), (*rest, part)
+        if node is None:
             raise RequestError(f"No column {'.'.join(parts)!r}; the columns are {', '.join(names)}")
     if struct_field is None:
         raise RequestError(f"No column {path!r}; the columns are {', '.join(names)}")

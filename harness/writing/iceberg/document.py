@@ -183,10 +183,12 @@ class TableDocument:
         spec = tuple(columns)
         spec_id = max(self.specs, default=-1) + 1
         self.specs[spec_id] = spec
-        used = [c.field_id for c in spec]
+        spec_field_ids = [c.field_id for c in spec]
         self.doc.setdefault("partition-specs", []).append({"spec-id": spec_id, "fields": self.spec_json(spec_id)})
         self.doc["default-spec-id"] = spec_id
-        self.doc["last-partition-id"] = max([self.doc.get("last-partition-id", FIRST_PARTITION_ID - 1), *used])
+        self.doc["last-partition-id"] = max(
+            [self.doc.get("last-partition-id", FIRST_PARTITION_ID - 1), *spec_field_ids]
+        )
         if self.version == 1:
             self.doc["partition-spec"] = self.spec_json(spec_id)
 

@@ -140,8 +140,8 @@ class TypeText(Generic[_T]):
             RequestError: It is another token, or the end of the text.
         """
         if not self.tokens or self.tokens[0] not in expected:
-            got = " ".join(self.tokens) or "the end"
-            raise RequestError(f"Cannot read a type: expected {' or '.join(expected)}, got {got}")
+            actual = " ".join(self.tokens) or "the end"
+            raise RequestError(f"Cannot read a type: expected {' or '.join(expected)}, got {actual}")
         return self.tokens.pop(0)
 
 

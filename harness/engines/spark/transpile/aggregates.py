@@ -349,9 +349,9 @@ _EVERYTHING = "ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING"
 
 def _frame(expressions: Expressions, frame: exp.WindowSpec, order: list[exp.Expr]) -> str:
     """Translate a frame to Spark's SQL."""
-    kind, left_out = str(frame.args.get("kind") or "").upper(), frame.args.get("exclude")
-    if left_out is not None and left_out.name.upper() != "NO OTHERS":
-        raise refusal(frame, f"EXCLUDE {left_out.name.upper()}", "write the frame without EXCLUDE")
+    kind, exclusion = str(frame.args.get("kind") or "").upper(), frame.args.get("exclude")
+    if exclusion is not None and exclusion.name.upper() != "NO OTHERS":
+        raise refusal(frame, f"EXCLUDE {exclusion.name.upper()}", "write the frame without EXCLUDE")
     if kind == "GROUPS":
         if any(isinstance(frame.args.get(end), exp.Expr) for end in _BOUNDS):
             raise refusal(frame, "GROUPS by numbers", "use RANGE over a dense_rank() of a query inside")
@@ -363,8 +363,10 @@ def _frame(expressions: Expressions, frame: exp.WindowSpec, order: list[exp.Expr
         raise refusal(frame, "a frame of months on one side and days on the other")
     if kind == "RANGE" and not order:  # all rows are peers; Spark requires an order for RANGE
         return _EVERYTHING
-    only = order[0].this if len(order) == 1 else None
-    counted = kind == "ROWS" or (only is not None and isinstance(expressions.translate(only).type, dt.IntegerType))
+    order_key = order[0].this if len(order) == 1 else None
+    counted = kind == "ROWS" or (
+        order_key is not None and isinstance(expressions.translate(order_key).type, dt.IntegerType)
+    )
     start = _bound(frame, "start", counted=counted)
     end = _bound(frame, "end", counted=counted) if frame.args.get("end") is not None else "CURRENT ROW"
     return f"{kind} BETWEEN {start} AND {end}"

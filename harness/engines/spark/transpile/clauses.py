@@ -261,9 +261,9 @@ def _expand_star(node: exp.Expr, scope: NameScope, expressions: Expressions) -> 
         raise refusal(node, "this star")
     if any(isinstance(e, exp.Column) and e.table for e in star.args.get("except_") or ()):
         raise refusal(node, "a star without a column of one table", "write t.* EXCLUDE (…)")
-    left_out = {e.name.casefold() for e in star.args.get("except_") or ()}
-    replaced = {e.alias.casefold(): e.this for e in star.args.get("replace") or ()}
-    renamed = {e.this.name.casefold(): e.alias for e in star.args.get("rename") or ()}
+    excluded_names = {e.name.casefold() for e in star.args.get("except_") or ()}
+    replacements = {e.alias.casefold(): e.this for e in star.args.get("replace") or ()}
+    new_names = {e.this.name.casefold(): e.alias for e in star.args.get("rename") or ()}
     star_columns = _all_columns(scope)
     if isinstance(node, exp.Column):
         relations = [s for s in scope.sources if s.name.casefold() == node.table.casefold()]
@@ -271,9 +271,9 @@ def _expand_star(node: exp.Expr, scope: NameScope, expressions: Expressions) -> 
     columns: NamedColumns = []
     for name, value in star_columns:
         key = (name or "").casefold()
-        if key not in left_out:
-            value = expressions.translate(replaced[key]) if key in replaced else value
-            columns.append((renamed.get(key, name), value))
+        if key not in excluded_names:
+            value = expressions.translate(replacements[key]) if key in replacements else value
+            columns.append((new_names.get(key, name), value))
     return columns
 
 
@@ -302,18 +302,18 @@ def _expand_columns_call(node: exp.Expr, scope: NameScope, expressions: Expressi
 
 def _matching_columns(call: exp.Columns, scope: NameScope, expressions: Expressions) -> NamedColumns:
     """Return the columns that COLUMNS(…) selects by a star, a list, a regular expression, or a lambda with LIKE."""
-    what = call.this
-    if _is_star(what):
-        return _expand_star(what, scope, expressions)
-    every = _all_columns(scope)
-    match what:
-        case exp.Literal() if what.is_string and re.fullmatch(r"[\w .*+?|()^$]*", what.name, re.ASCII):
-            return [c for c in every if re.search(what.name, c[0] or "") is not None]
-        case exp.Array() if all(isinstance(e, exp.Literal) and e.is_string for e in what.expressions):
-            names = [e.name.casefold() for e in what.expressions]
-            return [c for name in names for c in every if (c[0] or "").casefold() == name]
+    argument = call.this
+    if _is_star(argument):
+        return _expand_star(argument, scope, expressions)
+    all_columns = _all_columns(scope)
+    match argument:
+        case exp.Literal() if argument.is_string and re.fullmatch(r"[\w .*+?|()^$]*", argument.name, re.ASCII):
+            return [c for c in all_columns if re.search(argument.name, c[0] or "") is not None]
+        case exp.Array() if all(isinstance(e, exp.Literal) and e.is_string for e in argument.expressions):
+            names = [e.name.casefold() for e in argument.expressions]
+            return [c for name in names for c in all_columns if (c[0] or "").casefold() == name]
         case exp.Lambda(this=exp.Like(this=exp.Identifier()) as like):
-            return [c for c in every if _is_like(like, c[0] or "")]
+            return [c for c in all_columns if _is_like(like, c[0] or "")]
         case _:
             raise refusal(call, "this choice of columns", "name them in a list, or use a simple regular expression")
 

@@ -92,10 +92,10 @@ def _quantified(expressions: Expressions, node: exp.Expr) -> TypedSql | None:
         if not isinstance(listed.type, dt.ListType):
             raise refusal(node, f"ANY of {listed.type}")
         head, inner = expressions.within(["an element"], listed.type.element.type)
-        compared = inner.boolean(type(node)(this=node.this.copy(), expression=exp.column("an element")))
+        comparison = inner.boolean(type(node)(this=node.this.copy(), expression=exp.column("an element")))
         function, default = ("EXISTS", "false") if any_ else ("FORALL", "true")
         return TypedSql(
-            f"CASE WHEN {listed.sql} IS NULL THEN {default} ELSE {function}({listed.sql}, {head} -> {compared}) END",
+            f"CASE WHEN {listed.sql} IS NULL THEN {default} ELSE {function}({listed.sql}, {head} -> {comparison}) END",
             BOOLEAN,
         )
     operator = _OPERATORS.get(type(node), "=")
@@ -110,8 +110,8 @@ def _quantified(expressions: Expressions, node: exp.Expr) -> TypedSql | None:
     holds = f"{subject.sql} {operator} (SELECT {extreme}(c0) FROM ({sql}))"
     rows, values = f"(SELECT COUNT(*) FROM ({sql}))", f"(SELECT COUNT(c0) FROM ({sql}))"
     unknown = f"WHEN {values} < {rows} OR {subject.sql} IS NULL THEN NULL"
-    default, decided, result = ("false", holds, "true") if any_ else ("true", f"NOT ({holds})", "false")
-    sql = f"CASE WHEN {rows} = 0 THEN {default} WHEN {decided} THEN {result} {unknown} ELSE {default} END"
+    default, condition, result = ("false", holds, "true") if any_ else ("true", f"NOT ({holds})", "false")
+    sql = f"CASE WHEN {rows} = 0 THEN {default} WHEN {condition} THEN {result} {unknown} ELSE {default} END"
     return TypedSql(sql, BOOLEAN)
 
 
@@ -211,10 +211,12 @@ def _in_query(expressions: Expressions, node: exp.In, query: exp.Expr) -> str:
     values = [expressions.translate(part) for part in parts]
     sql, types = expressions.subquery(query)
     if len(types) == 1 == len(values) and all(isinstance(t, dt.IntegerType) for t in (types[0], values[0].type)):
-        (text, _), wide = with_common_type((TypedSql(values[0].sql, values[0].type), TypedSql("c0", types[0])), "IN")
-        if str(types[0]) != str(wide):
-            sql = f"SELECT CAST(c0 AS {spark_text.type_name(wide)}) AS c0 FROM ({sql})"
-        values, types = [TypedSql(text, wide)], (wide,)
+        (text, _), wide_type = with_common_type(
+            (TypedSql(values[0].sql, values[0].type), TypedSql("c0", types[0])), "IN"
+        )
+        if str(types[0]) != str(wide_type):
+            sql = f"SELECT CAST(c0 AS {spark_text.type_name(wide_type)}) AS c0 FROM ({sql})"
+        values, types = [TypedSql(text, wide_type)], (wide_type,)
     type_names = [str(v.type) for v in values]
     if type_names != [str(type_) for type_ in types] or any(isinstance(v.type, dt.FloatType) for v in values):
         raise refusal(node, f"{', '.join(type_names)} IN a query of {', '.join(map(str, types))}", "cast to one type")
@@ -228,8 +230,10 @@ def _in_query(expressions: Expressions, node: exp.In, query: exp.Expr) -> str:
     # Spark's IN as a value is false in cases in which SQL requires null.
     if len(values) > 1:
         raise refusal(node, "IN of several columns as a value", "put it into WHERE, alone or with AND and OR")
-    some, nulls = f"EXISTS ({sql})", f"EXISTS (SELECT 1 FROM ({sql}) WHERE c0 IS NULL)"
-    return f"CASE WHEN {membership} THEN true WHEN {nulls} OR ({subject} IS NULL AND {some}) THEN NULL ELSE false END"
+    has_rows, nulls = f"EXISTS ({sql})", f"EXISTS (SELECT 1 FROM ({sql}) WHERE c0 IS NULL)"
+    return (
+        f"CASE WHEN {membership} THEN true WHEN {nulls} OR ({subject} IS NULL AND {has_rows}) THEN NULL ELSE false END"
+    )
 
 
 def _same_tuple(expressions: Expressions, node: exp.Expr, left: exp.Tuple, right: exp.Tuple) -> str:

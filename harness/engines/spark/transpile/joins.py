@@ -212,8 +212,8 @@ class PivotClause:
     def _pivoted(self, field: exp.In, columns: list[str]) -> exp.Query:
         """Return a SELECT that groups by the columns in GROUP BY, or by all columns that are not in the clause."""
         group = self.node.args.get("group")
-        used = {c.name.casefold() for part in (field.this, *self.outputs) for c in part.find_all(exp.Column)}
-        keys = [exp.column(name, quoted=True) for name in columns if name.casefold() not in used]
+        input_names = {c.name.casefold() for part in (field.this, *self.outputs) for c in part.find_all(exp.Column)}
+        keys = [exp.column(name, quoted=True) for name in columns if name.casefold() not in input_names]
         if group is not None:
             keys = [key.copy() for key in group.expressions]
         if not keys:
@@ -229,9 +229,9 @@ class PivotClause:
                     name = f"{label}_{output.alias}"
                 elif len(self.outputs) == 1:
                     name = label
-                same = exp.EQ(this=field.this.copy(), expression=value.copy())
-                only = exp.Filter(this=call.copy(), expression=exp.Where(this=same))
-                projection.append(only if name is None else exp.alias_(only, name, quoted=True))
+                equality = exp.EQ(this=field.this.copy(), expression=value.copy())
+                filtered_call = exp.Filter(this=call.copy(), expression=exp.Where(this=equality))
+                projection.append(filtered_call if name is None else exp.alias_(filtered_call, name, quoted=True))
         return exp.Select(
             expressions=projection,
             from_=exp.From(this=self.base.copy()),
@@ -262,8 +262,8 @@ class PivotClause:
                 from_=exp.From(this=self.base.copy()),
             )
             if not self.node.args.get("include_nulls"):
-                some = exp.Not(this=exp.Is(this=column.copy(), expression=exp.Null()))
-                select.set("where", exp.Where(this=some))
+                is_not_null = exp.Not(this=exp.Is(this=column.copy(), expression=exp.Null()))
+                select.set("where", exp.Where(this=is_not_null))
             result = select if result is None else exp.Union(this=result, expression=select, distinct=False)
         assert result is not None
         return result

@@ -68,10 +68,10 @@ def _recursive(
     step = query(node.expression, NameScope(ctes=ctes))
     if len(step.columns) != len(columns):
         raise refusal(cte)
-    for first, then in zip(columns, step.columns, strict=True):
-        integers = all(isinstance(c.type, dt.IntegerType) or c.type == HUGE for c in (first, then))
-        if str(first.type) != str(then.type) and not integers:
-            raise refusal(cte, f"WITH RECURSIVE of {first.type} and {then.type}", "cast both parts to one type")
+    for first, second in zip(columns, step.columns, strict=True):
+        integers = all(isinstance(c.type, dt.IntegerType) or c.type == HUGE for c in (first, second))
+        if str(first.type) != str(second.type) and not integers:
+            raise refusal(cte, f"WITH RECURSIVE of {first.type} and {second.type}", "cast both parts to one type")
     return LoweredSparkQuery(f"{start.sql} UNION ALL ({_as_types(step, [c.type for c in columns])})", columns)
 
 
@@ -107,14 +107,14 @@ def _by_name(node: exp.Expr, *sides: LoweredSparkQuery) -> list[LoweredSparkQuer
     column_maps = [{c.name.casefold(): c for c in side.columns if c.name is not None} for side in sides]
     if any(len(columns_by_name) < len(side.columns) for columns_by_name, side in zip(column_maps, sides, strict=True)):
         raise refusal(node, "BY NAME of columns without explicit names", "name them with AS")
-    every = {
+    all_columns = {
         **column_maps[0],
         **{name: column for name, column in column_maps[1].items() if name not in column_maps[0]},
     }
     aligned = []
     for side, columns_by_name in zip(sides, column_maps, strict=True):
         columns, parts = [], []
-        for place, (name, other) in enumerate(every.items()):
+        for place, (name, other) in enumerate(all_columns.items()):
             value = columns_by_name[name].sql if name in columns_by_name else f"CAST(NULL AS {type_name(other.type)})"
             columns.append(Output(other.name, columns_by_name.get(name, other).type, f"c{place}"))
             parts.append(f"{value} AS c{place}")
@@ -374,8 +374,10 @@ class _Queries:
             output = clauses.output_of(item, columns)
             value = expressions.translate(item.this) if output is None else outputs[columns.index(output)][1]
             check_ordered(item, value.type)
-            same = next((c.sql for c, (_, v) in zip(columns, outputs, strict=True) if v.sql == value.sql), None)
-            items.append(_Item(value, direction(item), same if output is None else output.sql))
+            result_column = next(
+                (c.sql for c, (_, v) in zip(columns, outputs, strict=True) if v.sql == value.sql), None
+            )
+            items.append(_Item(value, direction(item), result_column if output is None else output.sql))
         return items
 
 

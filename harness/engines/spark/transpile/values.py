@@ -388,11 +388,11 @@ def _cast_text(text: str, to: dt.Type, cast: str = "CAST") -> str | None:
     if reading is None:
         return None
     valid_pattern, null_pattern = map(spark_text.text, reading)
-    none = f"WHEN {text} RLIKE {null_pattern} THEN NULL " if cast == "TRY_CAST" else ""
+    null_branch = f"WHEN {text} RLIKE {null_pattern} THEN NULL " if cast == "TRY_CAST" else ""
     message = spark_text.text(f"a text that DuckDB and Spark may read differently as {to}")
     return (
         f"CASE WHEN {text} IS NULL THEN NULL WHEN {text} RLIKE {valid_pattern} "
-        f"THEN {cast}({text} AS {spark_text.type_name(to)}) {none}ELSE RAISE_ERROR({message}) END"
+        f"THEN {cast}({text} AS {spark_text.type_name(to)}) {null_branch}ELSE RAISE_ERROR({message}) END"
     )
 
 

@@ -418,9 +418,9 @@ def _text(call: Call) -> TypedSql | None:
     item = ANY_TEXT(TypedSql("v", element_of(listed)))
     if item is None or between is None:
         raise call.refusal(f"{call.name} of {listed.type}", "use list_transform() to make texts")
-    nothing = f"SIZE({listed.sql}) > 0 AND SIZE({without_nulls(listed.sql)}) = 0"
+    has_only_nulls = f"SIZE({listed.sql}) > 0 AND SIZE({without_nulls(listed.sql)}) = 0"
     joined = f"ARRAY_JOIN(TRANSFORM({listed.sql}, v -> {item}), {between})"
-    return TypedSql(f"CASE WHEN {nothing} THEN NULL ELSE {joined} END", TEXT)
+    return TypedSql(f"CASE WHEN {has_only_nulls} THEN NULL ELSE {joined} END", TEXT)
 
 
 def _list_transform(call: Call) -> TypedSql | None:
