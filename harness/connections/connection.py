@@ -419,9 +419,9 @@ class Connection:
             self._rows = StatementRows(self._connection, text if waits else None)
         self._read, self._tables = prepared.tables, prepared.chosen or self._tables
 
-    def _end_transaction(self, how: str) -> None:
+    def _end_transaction(self, statement: str) -> None:
         try:
-            self._connection.execute(how)
+            self._connection.execute(statement)
         except duckdb.TransactionException:  # there is no transaction; in PEP 249 there always is one
             return
 
@@ -453,9 +453,9 @@ class Connection:
                 raise result or error from error
             if result is None and isinstance(error, duckdb.CatalogException | duckdb.BinderException):
                 result = missing_name_error(error, prepared, self._tables)
-            known = {name: snapshot.schema for name, snapshot in tables.items()}
+            schemas = {name: snapshot.schema for name, snapshot in tables.items()}
             raise (
-                result or binding_error(error) or explain_error(error, prepared.text, known)
+                result or binding_error(error) or explain_error(error, prepared.text, schemas)
             ) from error.with_traceback(None)
 
 
@@ -534,20 +534,21 @@ def plan_views(
     source: TableSource, tables: Iterable[str] | None, options: Mapping[str, Any]
 ) -> dict[tuple[str | None, str], PlannedScan]:
     """Return plans of whole tables by the schema and name of their views. See `attach` for arguments and errors."""
-    known = NamedTables.from_source(source, options)
-    names = list(known.names()) if tables is None else [parse_name(name) for name in tables]
+    named_tables = NamedTables.from_source(source, options)
+    names = list(named_tables.names()) if tables is None else [parse_name(name) for name in tables]
     plans: dict[tuple[str | None, str], PlannedScan] = {}
-    taken: dict[tuple[str | None, str], Name] = {}
+    names_by_view: dict[tuple[str | None, str], Name] = {}
     for name in names:
-        result = known.open(name)
+        result = named_tables.open(name)
         if result is None:
-            raise known.missing_table_error(name)
+            raise named_tables.missing_table_error(name)
         _, table = result
         view = (".".join(name[:-1]) or None, name[-1])
         folded = (view[0] and view[0].casefold(), view[1].casefold())
-        if taken.setdefault(folded, name) != name:
+        first = names_by_view.setdefault(folded, name)
+        if first != name:
             raise AmbiguousTableError(
-                f"Cannot make views of both {name_text(taken[folded])} and {name_text(name)}: they are one name to "
+                f"Cannot make views of both {name_text(first)} and {name_text(name)}: they are one name to "
                 "DuckDB; attach one of them with tables=[…]",
                 cause="AmbiguousName",
                 options=("tables",),

@@ -99,12 +99,12 @@ def _prepare_use(text: str, tables: NamedTables, connection: duckdb.DuckDBPyConn
     matches = _USE.fullmatch(text)
     if matches is None or tables.catalog is None:
         return None
-    chosen = _choose_namespace(parse_name(matches["name"]), tables, connection)
-    if chosen is None:
+    selection = _choose_namespace(parse_name(matches["name"]), tables, connection)
+    if selection is None:
         return Prepared(text=text, gives_rows=False, chosen=replace(tables, within=()))
     # Selecting DuckDB's present schema changes nothing, and has the same result as USE.
     (row,) = connection.execute("SELECT current_database(), current_schema()").fetchall()
-    return Prepared(text=f"USE {'.'.join(map(quoted, row))}", gives_rows=False, chosen=chosen)
+    return Prepared(text=f"USE {'.'.join(map(quoted, row))}", gives_rows=False, chosen=selection)
 
 
 def _show_query(text: str, tables: NamedTables, connection: duckdb.DuckDBPyConnection) -> str | None:
@@ -117,9 +117,9 @@ def _show_query(text: str, tables: NamedTables, connection: duckdb.DuckDBPyConne
         return None
     name = None if result["name"] is None else parse_name(result["name"])
     if result["what"] is None:
-        own = "SELECT database_name FROM duckdb_databases() WHERE NOT internal"
+        duckdb_query = "SELECT database_name FROM duckdb_databases() WHERE NOT internal"
         catalogs = sorted(tables.catalog.catalogs) if isinstance(tables.catalog, AllCatalogs) else [tables.catalog.name]
-        return _listing_query(own, ((each,) for each in catalogs), "database_name")
+        return _listing_query(duckdb_query, ((each,) for each in catalogs), "database_name")
     inside = None if name is None else _choose_namespace(name, tables, connection)
     if result["what"].upper() == "TABLES":
         if name is None:
@@ -146,18 +146,18 @@ def _choose_namespace(name: Name, tables: NamedTables, connection: duckdb.DuckDB
     folded = tuple(part.lower() for part in name)
     is_own = any(folded in ((database,), (schema,), (database, schema)) for database, schema in rows)
     try:
-        chosen = tables.in_namespace(name, is_taken=is_own)
+        selection = tables.in_namespace(name, is_taken=is_own)
     except TableNotFoundError as error:
         if is_own and error.cause == "NoSuchNamespace":
             return None
         raise
     if is_own:
         raise AmbiguousTableError(
-            f"Namespace {name_text(name)} is both {tables.qualified(chosen.within)} and a schema of this connection: "
-            "write the catalog or the database before it",
+            f"Namespace {name_text(name)} is both {tables.qualified(selection.within)} and a schema of this "
+            "connection: write the catalog or the database before it",
             cause="AmbiguousName",
         )
-    return chosen
+    return selection
 
 
 def _namespaces(catalog: Catalog, tables: NamedTables, inside: NamedTables | None) -> Iterable[tuple[str, str]]:

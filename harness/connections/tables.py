@@ -64,12 +64,12 @@ class NamedTables:
 
     def description(self) -> str:
         """Return a description of the source, without a request to the catalog."""
-        given = len(self.registered)
-        tables = f"{given} table{'' if given == 1 else 's'} by name"
+        count = len(self.registered)
+        tables = f"{count} table{'' if count == 1 else 's'} by name"
         if self.catalog is None:
             return tables
         source = "all configured catalogs" if isinstance(self.catalog, AllCatalogs) else repr(self.catalog.name)
-        return f"{source}, {tables}" if given else source
+        return f"{source}, {tables}" if count else source
 
     def register(self, name: str, value: object) -> None:
         """Make a table available by a name. A table that another library opened stays at its version.
@@ -164,8 +164,8 @@ class NamedTables:
 
     def qualified(self, name: Name) -> str:
         """Return a name in the catalog as text, with the catalog's own name before it."""
-        own = (self.catalog.name,) if self.catalog is not None and self.catalog.name else ()
-        return name_text((*own, *name))
+        prefix = (self.catalog.name,) if self.catalog is not None and self.catalog.name else ()
+        return name_text((*prefix, *name))
 
     def missing_table_error(self, name: Name) -> TableNotFoundError:
         """Return the error for a name without a table, with similar names."""
@@ -180,18 +180,22 @@ class NamedTables:
                     f"There is no table {name_text(name)}; the metadata tables of {whole} are {names}",
                     cause="NoSuchTable",
                 )
-        known: list[Name] = []
+        candidates: list[Name] = []
         if isinstance(self.catalog, AllCatalogs) and len(name) > 1 and name[0].lower() in self.catalog.catalogs:
             with contextlib.suppress(StorageError):  # some users may read tables but not list them
-                known += walk(self.catalog, (name[0].lower(),))
+                candidates += walk(self.catalog, (name[0].lower(),))
         else:
-            known += self.names()
+            candidates += self.names()
         near = (
-            nearest_names(name, known) or nearest_names(name[-1:], [each[-1:] for each in known]) or sorted(known)[:3]
+            nearest_names(name, candidates)
+            or nearest_names(name[-1:], [each[-1:] for each in candidates])
+            or sorted(candidates)[:3]
         )
-        ends = {each[-1:] for each in near} if near and not set(near) <= set(known) else set()
-        shown = [each for each in known if each[-1:] in ends] or list(near)
-        near_names = f"the nearest are {', '.join(map(in_sql, shown[:3]))}" if shown else self._empty_hint("tables")
+        ends = {each[-1:] for each in near} if near and not set(near) <= set(candidates) else set()
+        suggestions = [each for each in candidates if each[-1:] in ends] or list(near)
+        near_names = (
+            f"the nearest are {', '.join(map(in_sql, suggestions[:3]))}" if suggestions else self._empty_hint("tables")
+        )
         hint = local_table_hint(name) or near_names
         return TableNotFoundError(f"There is no table {name_text(name)}; {hint}", cause="NoSuchTable")
 
@@ -203,9 +207,9 @@ class NamedTables:
             if error.cause not in ("NoSuchTable", "NoSuchNamespace"):
                 raise
         namespaces = _namespaces(catalog, name[:-1])
-        known = [each for namespace in namespaces for each in catalog.tables(namespace)]
-        alike = _single_match(name, [each for each in known if _fold(each) == _fold(name) and each != name])
-        return None if alike is None else self._open_exact(catalog, alike)
+        candidates = [each for namespace in namespaces for each in catalog.tables(namespace)]
+        table_name = _single_match(name, [each for each in candidates if _fold(each) == _fold(name) and each != name])
+        return None if table_name is None else self._open_exact(catalog, table_name)
 
     def _open_exact(self, catalog: Catalog, name: Name) -> tuple[str, Table]:
         return self.qualified(name), open_table(name_text(name), catalog=catalog, **self.options)
@@ -230,35 +234,35 @@ class NamedTables:
         )
 
     def _missing_namespace_error(self, name: Name) -> TableNotFoundError:
-        known: list[Name] = []
+        candidates: list[Name] = []
         if self.catalog is not None:
-            known += self.catalog.namespaces()
+            candidates += self.catalog.namespaces()
             with contextlib.suppress(HarnessError):  # a different catalog may be unreachable
-                known += [inner for each in tuple(known) for inner in self.catalog.namespaces(each)]
-        near = nearest_names(name, known) or nearest_names(name[-1:], known) or known[:3]
+                candidates += [inner for each in tuple(candidates) for inner in self.catalog.namespaces(each)]
+        near = nearest_names(name, candidates) or nearest_names(name[-1:], candidates) or candidates[:3]
         hint = f"the nearest are {', '.join(map(in_sql, near))}" if near else self._empty_hint("namespaces")
         return TableNotFoundError(f"There is no namespace {name_text(name)}; {hint}", cause="NoSuchNamespace")
 
 
-def _single_match(name: Name, found: Iterable[Name]) -> Name | None:
-    """Return the exact name, or else the only name found, or None if no name was found.
+def _single_match(name: Name, names: Iterable[Name]) -> Name | None:
+    """Return the exact name, or else the only name, or None if there are no names.
 
     Raises:
-        AmbiguousTableError: Several names were found, and none of them is the exact name.
+        AmbiguousTableError: There are several names, and none of them is the exact name.
     """
-    alike = list(found)
-    if name in alike:
+    matches = list(names)
+    if name in matches:
         return name
-    if len(alike) > 1:
-        raise _ambiguous_error(name, [name_text(each) for each in alike])
-    return alike[0] if alike else None
+    if len(matches) > 1:
+        raise _ambiguous_error(name, [name_text(each) for each in matches])
+    return matches[0] if matches else None
 
 
-def _ambiguous_error(name: Name, found: list[str], what: str = "Table") -> AmbiguousTableError:
-    is_case = len({each.casefold() for each in found}) == 1
+def _ambiguous_error(name: Name, candidates: list[str], what: str = "Table") -> AmbiguousTableError:
+    is_case = len({each.casefold() for each in candidates}) == 1
     way = "use the exact spelling" if is_case else "write its full name"
     return AmbiguousTableError(
-        f"{what} {name_text(name)} may be any of {', '.join(sorted(found))}: {way}", cause="AmbiguousName"
+        f"{what} {name_text(name)} may be any of {', '.join(sorted(candidates))}: {way}", cause="AmbiguousName"
     )
 
 
@@ -288,6 +292,8 @@ def in_sql(name: Name) -> str:
 @cache
 def _reserved_words() -> frozenset[str]:
     """Return the words that DuckDB accepts as names only in quotes."""
-    with cursor() as own:
-        rows = own.execute("SELECT keyword_name FROM duckdb_keywords() WHERE keyword_category <> 'unreserved'")
+    with cursor() as duckdb_cursor:
+        rows = duckdb_cursor.execute(
+            "SELECT keyword_name FROM duckdb_keywords() WHERE keyword_category <> 'unreserved'"
+        )
         return frozenset(word for (word,) in rows.fetchall())

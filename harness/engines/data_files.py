@@ -291,11 +291,11 @@ def _geometry(
     iso, kind = divmod(code & ~(_Z | _M | _SRID), 1000)
     if iso > 3 or kind not in _KINDS:
         raise ValueError(f"{code} is not a geometry type")
-    found = iso | bool(code & _Z) | bool(code & _M) << 1  # dimensions beyond the plane: 1 for Z plus 2 for M
-    if kind not in kinds or dimensions not in (None, found):
+    zm_flags = iso | bool(code & _Z) | bool(code & _M) << 1  # dimensions beyond the plane: 1 for Z plus 2 for M
+    if kind not in kinds or dimensions not in (None, zm_flags):
         raise ValueError(f"type {code} is not allowed in its collection")
-    out.append(struct.pack("<BI", 1, kind + 1000 * found))
-    width = 2 + found.bit_count()
+    out.append(struct.pack("<BI", 1, kind + 1000 * zm_flags))
+    width = 2 + zm_flags.bit_count()
     if kind == _POINT:
         return _numbers(data, position, order, width, out)
     count, position = _count(data, position, order, out)
@@ -306,7 +306,7 @@ def _geometry(
             points, position = _count(data, position, order, out)
             position = _numbers(data, position, order, width * points, out)
         else:
-            position = _geometry(data, position, out, kinds=_PARTS[kind], dimensions=found, depth=depth + 1)
+            position = _geometry(data, position, out, kinds=_PARTS[kind], dimensions=zm_flags, depth=depth + 1)
     return position
 
 

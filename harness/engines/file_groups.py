@@ -259,18 +259,18 @@ class Inspector:
             # pyarrow would import pandas if the argument were a Python number.
             recorded = recorded.fill_null(scalar_of(UNKNOWN, recorded.type))
         expected = to_numpy(recorded)[numbers]
-        wrong = np.flatnonzero(stated & (opened.rows != UNKNOWN) & (opened.rows != expected)).tolist()
-        if not wrong:
+        mismatches = np.flatnonzero(stated & (opened.rows != UNKNOWN) & (opened.rows != expected)).tolist()
+        if not mismatches:
             return
-        for place in wrong:
+        for place in mismatches:
             number = int(numbers[place])
             if files.exact[number] or not opened.forms[opened.form[place]].schema:
-                found = int(opened.rows[place])
-                raise wrong_count(files.name(number), found, int(expected[place]), self.plan.table)
-        others = f"; {len(wrong) - 1} more files are affected" if len(wrong) > 1 else ""
+                row_count = int(opened.rows[place])
+                raise wrong_count(files.name(number), row_count, int(expected[place]), self.plan.table)
+        remark = f"; {len(mismatches) - 1} more files are affected" if len(mismatches) > 1 else ""
         self._doubt(
-            f"Recorded row counts of table {self.plan.table} are wrong: {files.name(int(numbers[wrong[0]]))} has "
-            f"{opened.rows[wrong[0]]} rows, the metadata says {expected[wrong[0]]}{others} "
+            f"Recorded row counts of table {self.plan.table} are wrong: {files.name(int(numbers[mismatches[0]]))} has "
+            f"{opened.rows[mismatches[0]]} rows, the metadata says {expected[mismatches[0]]}{remark} "
             f"[{rule_in_format('iceberg 7.2', self.plan.format)}]"
         )
 

@@ -163,8 +163,8 @@ def footers_and_faults(
             return {}, {files[0].physical: error}
     middle = len(files) // 2
     parts = (files[:middle], files[middle:])
-    (some, wrong), (others, also) = (footers_and_faults(access, part, table=table) for part in parts)
-    return some | others, wrong | also
+    (left, left_faults), (right, right_faults) = (footers_and_faults(access, part, table=table) for part in parts)
+    return left | right, left_faults | right_faults
 
 
 def converted_files(files: DuckDBFiles, footers: Mapping[PhysicalPath, Footer]) -> frozenset[str]:
@@ -349,11 +349,11 @@ _VERSION = b"org.apache.spark.version"
 
 def legacy_kinds(schema: PhysicalSchema, metadata: Mapping[bytes, bytes]) -> frozenset[str]:
     """Return the kinds of values that a file with these columns and metadata may hold in the old calendar."""
-    every = frozenset(_KEYS.values())
+    all_kinds = frozenset(_KEYS.values())
     major = metadata.get(_VERSION, b"").split(b".", 1)[0]
     is_old = major.isdigit() and int(major) < 3
-    kinds = every if is_old else frozenset(kind for key, kind in _KEYS.items() if key in metadata)
-    return kinds if kinds and any(is_legacy(stored, every) for stored in walk_stored(schema)) else frozenset()
+    kinds = all_kinds if is_old else frozenset(kind for key, kind in _KEYS.items() if key in metadata)
+    return kinds if kinds and any(is_legacy(stored, all_kinds) for stored in walk_stored(schema)) else frozenset()
 
 
 def is_legacy(stored: PhysicalField, legacy: frozenset[str]) -> bool:

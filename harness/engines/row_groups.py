@@ -280,13 +280,13 @@ def created_by(plan: PlannedScan, path: str) -> str | None:
 
     None if the footer or its entry is missing.
     """
-    at = pc.index(plan.files.column("path"), path).as_py()
-    if at < 0 or plan.files.column("format")[at].as_py() != "parquet":
+    ordinal = pc.index(plan.files.column("path"), path).as_py()
+    if ordinal < 0 or plan.files.column("format")[ordinal].as_py() != "parquet":
         return None
     access = DuckDBFiles(cursor(), plan.storage)
     try:
-        listed = access.listed([plan.files.column("physical")[at].as_py()])
-        rows = access.connection.execute(f"SELECT created_by FROM parquet_file_metadata({listed})").fetchall()
+        path_list = access.listed([plan.files.column("physical")[ordinal].as_py()])
+        rows = access.connection.execute(f"SELECT created_by FROM parquet_file_metadata({path_list})").fetchall()
     except (duckdb.Error, HarnessError):
         return None
     return rows[0][0] or None

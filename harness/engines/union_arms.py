@@ -260,7 +260,7 @@ def with_positions(files: pa.Table) -> list[int]:
 
 def deleted_positions(plan: PlannedScan, ordinals: Sequence[int]) -> Mapping[int, BitMap64]:
     """Read the deleted positions of files, by ordinal. Files without deleted positions are absent."""
-    return {ordinal: found for ordinal, found in plan.load_positions(ordinals).items() if len(found)}
+    return {ordinal: positions for ordinal, positions in plan.load_positions(ordinals).items() if len(positions)}
 
 
 def with_enough_files(plan: PlannedScan, opener: FileOpener) -> PlannedScan:
@@ -472,9 +472,9 @@ def deleted_keys(plan: PlannedScan, key_set: KeySet, files: ScanFiles, group: Fi
     )
 
 
-def _has_value(wanted: dt.Field, source: ColumnSource) -> bool:
-    """Return whether `source` provides a value for the single key in the field `wanted`."""
-    below = dt.children(wanted.type)
+def _has_value(field: dt.Field, source: ColumnSource) -> bool:
+    """Return whether `source` provides a value for the single key in `field`."""
+    below = dt.children(field.type)
     match source:
         case PartitionValue():
             return True
@@ -483,7 +483,7 @@ def _has_value(wanted: dt.Field, source: ColumnSource) -> bool:
         case ConstantValue(value=value) if below and value is not None:
             return _has_value(below[0], ConstantValue(value.get(below[0].id)))
         case ConstantValue(value=value):
-            return value is not None or isinstance(wanted.type, dt.UnknownType)
+            return value is not None or isinstance(field.type, dt.UnknownType)
 
 
 def columns_to_read(plan: PlannedScan) -> tuple[dt.Field, ...]:
@@ -494,10 +494,10 @@ def columns_to_read(plan: PlannedScan) -> tuple[dt.Field, ...]:
         SchemaMismatchError: Fields of a struct have names that differ only in case (iceberg 5.21). Some engines cannot
             return them, so none may.
     """
-    chosen = {f.id: f for f in plan.columns}
+    columns_by_id = {f.id: f for f in plan.columns}
     if plan.filter is not None:
-        chosen |= {f.id: f for f in plan.filter.columns if f.id not in chosen}
-    columns = tuple(chosen.values())
+        columns_by_id |= {f.id: f for f in plan.filter.columns if f.id not in columns_by_id}
+    columns = tuple(columns_by_id.values())
     for path, f in dt.walk(columns):
         if isinstance(f.type, dt.OpaqueType):
             raise UnsupportedError(
@@ -522,9 +522,9 @@ def columns_to_read(plan: PlannedScan) -> tuple[dt.Field, ...]:
 
 def refuse_same_names(columns: Sequence[dt.Field], table: str) -> None:
     """Raise SchemaMismatchError if two columns have the same name, ignoring case (iceberg 5.21)."""
-    seen: dict[str, dt.Field] = {}
+    columns_by_name: dict[str, dt.Field] = {}
     for column in columns:
-        other = seen.setdefault(column.name.lower(), column)
+        other = columns_by_name.setdefault(column.name.lower(), column)
         if other is not column:
             raise SchemaMismatchError(
                 f"Cannot show columns {other.name!r} and {column.name!r} in one result: they differ only by case; "

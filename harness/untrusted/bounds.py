@@ -62,11 +62,11 @@ def check_waived(waived: Iterable[str]) -> frozenset[str]:
     Raises:
         RequestError: A limit does not exist, or cannot be waived.
     """
-    chosen = (waived,) if isinstance(waived, str) else tuple(waived)
-    for name in chosen:
+    names = (waived,) if isinstance(waived, str) else tuple(waived)
+    for name in names:
         if name not in WAIVABLE:
             raise RequestError(f"Cannot waive {name!r}: expected one of {', '.join(WAIVABLE)}", options=("waived",))
-    return frozenset(chosen)
+    return frozenset(names)
 
 
 def readable_directories(locations: Iterable[str], roots: Iterable[str] = ()) -> tuple[str, ...]:

@@ -88,9 +88,9 @@ class ResourceWatch:
         with contextlib.suppress(OSError), os.scandir(f"{self._proc}/fd") as descriptors:
             for entry in descriptors:
                 with contextlib.suppress(OSError):
-                    at = entry.stat()
-                    if stat.S_ISREG(at.st_mode) and at.st_nlink == 0:
-                        result[at.st_dev, at.st_ino] = at.st_blocks * _UNIT
+                    status = entry.stat()
+                    if stat.S_ISREG(status.st_mode) and status.st_nlink == 0:
+                        result[status.st_dev, status.st_ino] = status.st_blocks * _UNIT
         return sum(result.values())
 
     def _maps_scratch(self) -> bool:
@@ -191,7 +191,7 @@ def _make_group(bounds: Bounds, scratch: str, system: Path) -> Path | None:
     if "0" not in groups or not roots:
         return None
     top = system / roots[0].lstrip("/")
-    own = top / groups["0"].lstrip("/")
+    process_group = top / groups["0"].lstrip("/")
     # The memory of a memory file system counts for the group.
     mount = next((str(above) for above in (Path(scratch), *Path(scratch).parents) if str(above) in kinds), "")
     in_memory = bounds.scratch_bytes if kinds.get(mount) in ("tmpfs", "ramfs") else 0
@@ -201,31 +201,31 @@ def _make_group(bounds: Bounds, scratch: str, system: Path) -> Path | None:
         "memory.oom.group": "1",
         "pids.max": str(bounds.threads + SPARE_THREADS),
     }
-    for parent in (own.parent, own) if own != top else (own,):
-        made = _make_group_in(parent, limits)
-        if made is not None:
-            return made
+    for parent in (process_group.parent, process_group) if process_group != top else (process_group,):
+        group = _make_group_in(parent, limits)
+        if group is not None:
+            return group
     return None
 
 
 def _make_group_in(parent: Path, limits: Mapping[str, str]) -> Path | None:
-    made = parent / f"{_PREFIX}{os.getpid()}-{time.monotonic_ns()}"
+    group = parent / f"{_PREFIX}{os.getpid()}-{time.monotonic_ns()}"
     try:
         if not set((parent / "cgroup.subtree_control").read_text().split()) >= _CONTROLLERS:
             return None
-        for left in parent.glob(f"{_PREFIX}*"):  # left behind by killed processes
-            if not os.path.exists(f"/proc/{left.name.removeprefix(_PREFIX).partition('-')[0]}"):
+        for leftover in parent.glob(f"{_PREFIX}*"):  # left behind by killed processes
+            if not os.path.exists(f"/proc/{leftover.name.removeprefix(_PREFIX).partition('-')[0]}"):
                 with contextlib.suppress(OSError):
-                    left.rmdir()
-        made.mkdir()
+                    leftover.rmdir()
+        group.mkdir()
     except OSError:
         return None
     try:
         for name, value in limits.items():
-            if name != "memory.swap.max" or (made / name).exists():  # kernels without swap do not have this file
-                (made / name).write_text(value)
+            if name != "memory.swap.max" or (group / name).exists():  # kernels without swap do not have this file
+                (group / name).write_text(value)
     except OSError:
         with contextlib.suppress(OSError):
-            made.rmdir()
+            group.rmdir()
         return None
-    return made
+    return group

@@ -123,11 +123,11 @@ class Child:
             else:
                 self.process.kill()
         for _ in range(_ROUNDS):  # a process may start another one in the meantime
-            left = list(_marked_processes(self._mark.encode()))
-            for process in left:
+            processes = list(_marked_processes(self._mark.encode()))
+            for process in processes:
                 with contextlib.suppress(OSError):
                     os.kill(process, signal.SIGKILL)
-            if not left:
+            if not processes:
                 return
 
     def _collect(self, stream: Stream, pipe: IO[bytes]) -> None:

@@ -57,21 +57,21 @@ def restrict_files(*, readable: Iterable[str], writable: str) -> bool:
     version = call(_CREATE, None, ctypes.c_size_t(0), ctypes.c_uint(_VERSION))
     if version < 1:
         return False
-    every = _ACCESS.get(version, _ACCESS[3])
-    handled = struct.pack("=QQQ", every, 0, _ALL_SCOPES)[: 24 if version >= _SCOPES else 8]
+    full_access = _ACCESS.get(version, _ACCESS[3])
+    handled = struct.pack("=QQQ", full_access, 0, _ALL_SCOPES)[: 24 if version >= _SCOPES else 8]
     ruleset = call(_CREATE, handled, ctypes.c_size_t(len(handled)), ctypes.c_uint(0))
     if ruleset < 0:
         return False
     libraries = os.environ.get("LD_LIBRARY_PATH", "").split(os.pathsep)
     python = (sys.prefix, sys.base_prefix, *filter(None, (*sys.path, sys.pycache_prefix, *libraries)))
-    read = _READ_FILE | _READ_DIRECTORY
-    rules = [(path, read) for path in (*_SYSTEM, *python, *readable)]
+    read_access = _READ_FILE | _READ_DIRECTORY
+    rules = [(path, read_access) for path in (*_SYSTEM, *python, *readable)]
     for path in readable:
         sign = re.search(r"[*?\[]", path)
         # DuckDB lists this directory to find a path with wildcard characters, although they are quoted
         if sign is not None:
             rules.append((os.path.dirname(path[: sign.start()] + "x"), _READ_DIRECTORY))
-    for path, access in [*rules, (writable, every)]:
+    for path, access in [*rules, (writable, full_access)]:
         with contextlib.suppress(OSError):  # a missing path needs no rule
             place = os.open(path, os.O_PATH | os.O_CLOEXEC)
             of_kind = access if os.path.isdir(path) else access & _OF_FILES
@@ -126,12 +126,12 @@ def drop_privileges(*, keep_files: bool) -> None:
         return
     call = ctypes.CDLL(None, use_errno=True).syscall
     header = struct.pack("=Ii", _NAMESPACES_VERSION, 0)
-    had = ctypes.create_string_buffer(24)
-    if call(ctypes.c_long(numbers["capget"]), header, had) != 0:
+    current = ctypes.create_string_buffer(24)
+    if call(ctypes.c_long(numbers["capget"]), header, current) != 0:
         return
-    effective, permitted, _, *_ = struct.unpack("=6I", had.raw)
-    kept = effective & permitted & (_READ_ANY_FILE if keep_files else 0)
-    call(ctypes.c_long(numbers["capset"]), header, struct.pack("=6I", kept, kept, 0, 0, 0, 0))
+    effective, permitted, _, *_ = struct.unpack("=6I", current.raw)
+    capabilities = effective & permitted & (_READ_ANY_FILE if keep_files else 0)
+    call(ctypes.c_long(numbers["capset"]), header, struct.pack("=6I", capabilities, capabilities, 0, 0, 0, 0))
 
 
 _PARENT_DEATH_SIGNAL, _NO_NEW_PRIVILEGES = 1, 38
@@ -183,7 +183,7 @@ def after_imports(bounds: Bounds, *, filtered: bool) -> Unenforced:
         return dict.fromkeys(("memory_bytes", "cpu_seconds", "open_files", "scratch_bytes"), reason)
     used = resource.getrusage(resource.RUSAGE_SELF)
     seconds = int(used.ru_utime + used.ru_stime) + bounds.cpu_seconds
-    wanted = {
+    resource_limits = {
         # first a signal that tells the reason, and SIGKILL a second later
         "cpu_seconds": (resource.RLIMIT_CPU, seconds, seconds + 1),
         "open_files": (resource.RLIMIT_NOFILE, bounds.open_files, bounds.open_files),
@@ -193,11 +193,11 @@ def after_imports(bounds: Bounds, *, filtered: bool) -> Unenforced:
     if sys.platform == "linux":
         with open("/proc/self/statm", encoding="ascii") as numbers:
             most = int(numbers.read().split()[0]) * os.sysconf("SC_PAGE_SIZE") + bounds.memory_bytes
-        wanted["memory_bytes"] = (resource.RLIMIT_AS, most, most)
+        resource_limits["memory_bytes"] = (resource.RLIMIT_AS, most, most)
     else:
         unenforced["memory_bytes"] = f"{sys.platform} does not enforce memory limits"
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    for name, (kind, *limits) in wanted.items():
+    for name, (kind, *limits) in resource_limits.items():
         allowed = resource.getrlimit(kind)[1]
         soft, hard = limits if allowed == resource.RLIM_INFINITY else (min(limit, allowed) for limit in limits)
         try:

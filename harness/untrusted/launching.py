@@ -59,10 +59,10 @@ def worker_directory() -> Iterator[str]:
 
 def _remove_stale() -> None:
     """Delete the directories of this user that are not locked by a running process."""
-    left: list[str] = []
+    paths: list[str] = []
     with contextlib.suppress(OSError), os.scandir(tempfile.gettempdir()) as entries:
-        left = [entry.path for entry in entries if entry.name.startswith(PREFIX)]
-    for path in left:
+        paths = [entry.path for entry in entries if entry.name.startswith(PREFIX)]
+    for path in paths:
         with contextlib.suppress(OSError):
             lock = _lock(path, wait=False)
             if lock is not None:
@@ -102,8 +102,8 @@ def _lock(path: str, *, wait: bool) -> int | None:
         if result.st_uid == os.geteuid() and stat.S_ISDIR(result.st_mode):
             fcntl.flock(opened, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
             if os.path.samestat(result, os.stat(path, follow_symlinks=False)):
-                opened, kept = -1, opened
-                return kept
+                opened, descriptor = -1, opened
+                return descriptor
         return None
     except BlockingIOError:
         return None
@@ -225,8 +225,8 @@ def _copy_descriptor(process: int, descriptor: int) -> int | None:
     try:
         call = ctypes.CDLL(None, use_errno=True).syscall
         number = NUMBERS[platform.machine()]["pidfd_getfd"]
-        taken: int = call(*map(ctypes.c_long, (number, of_process, descriptor, 0)))
-        return taken if taken >= 0 else None
+        duplicate: int = call(*map(ctypes.c_long, (number, of_process, descriptor, 0)))
+        return duplicate if duplicate >= 0 else None
     finally:
         os.close(of_process)
 
@@ -333,8 +333,8 @@ def _environment(scratch: str) -> dict[str, str]:
     sparing = {"ARROW_DEFAULT_MEMORY_POOL": "system", "MALLOC_ARENA_MAX": "2", "OMP_NUM_THREADS": "4"}
     # Relative entries refer to the working directory, which may be a checkout of untrusted code.
     path = [root, *filter(os.path.isabs, os.environ.get("PYTHONPATH", "").split(os.pathsep))]
-    own = {"HOME": scratch, "TMPDIR": scratch, "PYTHONPATH": os.pathsep.join(path), "PYTHONDONTWRITEBYTECODE": "1"}
-    return {**passed, **sparing, **own}
+    settings = {"HOME": scratch, "TMPDIR": scratch, "PYTHONPATH": os.pathsep.join(path), "PYTHONDONTWRITEBYTECODE": "1"}
+    return {**passed, **sparing, **settings}
 
 
 class _Exchange:
@@ -426,12 +426,12 @@ def _worker_result(code: int, output: bytes, stderr: str, calls: tuple[str, ...]
     if code == -signal.SIGKILL:
         raise EngineError(f"{_WORKER} was killed, possibly because memory ran out", cause=KILLED)
     try:
-        how = f"crashed with {signal.Signals(-code).name}" if code < 0 else f"ended with exit code {code}"
+        outcome = f"crashed with {signal.Signals(-code).name}" if code < 0 else f"ended with exit code {code}"
     except ValueError:
-        how = f"crashed with signal {-code}"
+        outcome = f"crashed with signal {-code}"
     last = " ".join(stderr.split())[-_TAIL:]
     raise EngineError(
-        f"{_WORKER} {how}; {bounds.memory_bytes:,} bytes of memory were allowed by "
+        f"{_WORKER} {outcome}; {bounds.memory_bytes:,} bytes of memory were allowed by "
         f"the option bounds.memory_bytes{refused_calls_text(calls)}{f': {visible(last)}' if last else ''}",
         cause=CRASHED,
         options=("bounds",),

@@ -145,12 +145,12 @@ def _read(request: dict[str, Any]) -> pa.Table:
     from harness.queries.sql import sql
     from harness.table import open_table
 
-    given = request["ratified"]
+    ratified = request["ratified"]
     table = open_table(
         **request["open"],
         ratified=None
-        if given is None
-        else [(version, name if content is None else b64decode(content)) for version, name, content in given],
+        if ratified is None
+        else [(version, name if content is None else b64decode(content)) for version, name, content in ratified],
         limits=Limits(**request["limits"]),
         untrusted=True,
     )
@@ -171,14 +171,14 @@ def _error_document(error: HarnessError) -> dict[str, object]:
 
 def _limit_warnings(sentences: Sequence[str]) -> list[str]:
     """Return the first warnings, up to `_TEXT_LENGTH` characters in total, and a sentence that counts the rest."""
-    kept: list[str] = []
-    left = _TEXT_LENGTH
+    head: list[str] = []
+    budget = _TEXT_LENGTH
     for number, sentence in enumerate(sentences):
-        if len(sentence) > left:
-            return [*kept, f"There are {len(sentences) - number} more warnings, which are too long to show"]
-        left -= len(sentence)
-        kept.append(sentence)
-    return kept
+        if len(sentence) > budget:
+            return [*head, f"There are {len(sentences) - number} more warnings, which are too long to show"]
+        budget -= len(sentence)
+        head.append(sentence)
+    return head
 
 
 def _worker_error(finished: WorkerResult) -> HarnessError:

@@ -130,8 +130,8 @@ def install(more: Iterable[str] = ()) -> tuple[str | None, int | None]:
     """
     machine = platform.machine()
     if sys.platform != "linux" or machine not in _AUDIT or sys.maxsize < 1 << 32:
-        here = f"{platform.system()} on {platform.machine()}"
-        return f"system calls can be filtered only on Linux on {' and '.join(_AUDIT)}, but this is {here}", None
+        system = f"{platform.system()} on {platform.machine()}"
+        return f"system calls can be filtered only on Linux on {' and '.join(_AUDIT)}, but this is {system}", None
     listener = _load(machine, program(machine, os.getpid(), more, notify=True), _NEW_LISTENER)
     if listener >= 0:
         return None, listener
@@ -218,8 +218,8 @@ def _load(machine: str, code: bytes, flags: int | None = None) -> int:
     Returns:
         0, or a descriptor if the flags request one. A negative number is an error.
     """
-    kept = ctypes.create_string_buffer(code, len(code))
-    header = ctypes.create_string_buffer(struct.pack("@HP", len(code) // 8, ctypes.addressof(kept)))
+    buffer = ctypes.create_string_buffer(code, len(code))
+    header = ctypes.create_string_buffer(struct.pack("@HP", len(code) // 8, ctypes.addressof(buffer)))
     name, *numbers = ("prctl", _SET_SECCOMP, _MODE_FILTER) if flags is None else ("seccomp", _SET_FILTER, flags)
     call = ctypes.CDLL(None, use_errno=True).syscall
     loaded: int = call(*map(ctypes.c_long, (NUMBERS[machine][name], *numbers)), header, *map(ctypes.c_long, (0, 0)))

@@ -351,8 +351,8 @@ def _with_ids(arrow: pa.Field, field: Field | None, *, elements: bool) -> pa.Fie
     if field is None:
         return arrow
 
-    def inside(part: pa.Field, held: Field) -> pa.Field:
-        marked = _with_ids(part, held, elements=elements)
+    def inside(part: pa.Field, part_field: Field) -> pa.Field:
+        marked = _with_ids(part, part_field, elements=elements)
         return marked if elements else marked.remove_metadata()
 
     inner = children(field.type)

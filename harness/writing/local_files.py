@@ -57,8 +57,8 @@ def copy_with_time(path: Path, target: Path) -> None:
     `shutil.copy2` also sets permissions, which a worker process may not do.
     """
     shutil.copyfile(path, target)
-    found = path.stat()
-    os.utime(target, ns=(found.st_atime_ns, found.st_mtime_ns))
+    source_stat = path.stat()
+    os.utime(target, ns=(source_stat.st_atime_ns, source_stat.st_mtime_ns))
 
 
 def corrupt(path: Path, offset: int, xor: int = 0xFF) -> None:

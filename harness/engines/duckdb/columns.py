@@ -145,9 +145,9 @@ class SqlTranslation:
                 return sqltext.literal(same, type_)
             case PerFile():
                 if value not in self._constants:
-                    stored, shown = _storable(value.type)
+                    stored, column_type = _storable(value.type)
                     column = self.table.column(array_of(value.values, stored))
-                    self._constants[value] = cast(column, shown, value.type)
+                    self._constants[value] = cast(column, column_type, value.type)
                 return self._constants[value]
             case ConstantStruct(fields=fields, parts=parts):
                 return sqltext.struct({f.name: self.expression(part) for f, part in zip(fields, parts, strict=True)})
@@ -174,10 +174,10 @@ class SqlTranslation:
             access: The expression for the stored column.
             depth: The number of lambdas around the expression, which makes their parameter names unique.
         """
-        wanted = value.field.type
-        if not dt.children(wanted):
-            return cast(_checked(access, column), column.type, wanted)
-        if is_identity(value.field, value.source) and _same_shape(wanted, column):
+        target = value.field.type
+        if not dt.children(target):
+            return cast(_checked(access, column), column.type, target)
+        if is_identity(value.field, value.source) and _same_shape(target, column):
             return access
 
         def part(index: int, inner: Callable[[DuckDBColumn], str]) -> str:
@@ -187,18 +187,18 @@ class SqlTranslation:
             return f"struct_extract({access}, {sqltext.text(stored.name)})"
 
         item = f"x{depth}"
-        match wanted:
+        match target:
             case dt.StructType(fields=fields):
-                built = sqltext.struct({f.name: part(i, extracted) for i, f in enumerate(fields)})
+                expression = sqltext.struct({f.name: part(i, extracted) for i, f in enumerate(fields)})
             case dt.ListType():
-                built = f"list_transform({access}, lambda {item}: {part(0, lambda _: item)})"
+                expression = f"list_transform({access}, lambda {item}: {part(0, lambda _: item)})"
             case dt.MapType():
                 entry = {"k": part(0, lambda _: f"{item}.key"), "v": part(1, lambda _: f"{item}.value")}
                 entries = f"list_transform(map_entries({access}), lambda {item}: {sqltext.struct(entry)})"
-                built = f"map_from_entries({entries})"
+                expression = f"map_from_entries({entries})"
             case other:
                 raise AssertionError(f"{other} is not nested")
-        return f"CASE WHEN {access} IS NULL THEN NULL ELSE {built} END"
+        return f"CASE WHEN {access} IS NULL THEN NULL ELSE {expression} END"
 
     def _part(
         self, value: StoredColumn | Constant, parent: DuckDBColumn, access: Callable[[DuckDBColumn], str], depth: int
@@ -212,8 +212,8 @@ class SqlTranslation:
                 "the footer; restore the file"
             )
             raise SchemaMismatchError(message, cause="IncompatibleType", field=value.field.name, rule="iceberg 6.14")
-        shown = parent.parts[value.source.place]
-        return self._stored(value, shown, access(shown), depth)
+        child = parent.parts[value.source.place]
+        return self._stored(value, child, access(child), depth)
 
 
 def _storable(type_: dt.Type) -> tuple[pa.DataType, str]:

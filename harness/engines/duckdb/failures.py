@@ -46,14 +46,14 @@ def engine_error(error: Exception, plan: PlannedScan) -> HarnessError:
     reason = error_text(error)
     if ends_instance(error):
         return _instance_failure(reason, plan)
-    gone = _missing_file(plan, reason)
-    if gone is not None:
+    removed_file = _missing_file(plan, reason)
+    if removed_file is not None:
         return MissingFileError(
             f"Cannot read a file: it was removed after the table was planned: {reason}",
             cause="MissingFile",
             table=plan.table,
             snapshot=plan.snapshot,
-            file=str(gone),
+            file=str(removed_file),
             rule="iceberg 7.6",
         )
     if is_storage_error(reason):
@@ -66,8 +66,8 @@ def engine_error(error: Exception, plan: PlannedScan) -> HarnessError:
     name = _corrupt_file(plan) if match is None else FileName(match[1], PhysicalPath(match[1]))
     if match is not None:  # show both paths of a data file; DuckDB only knows the physical path
         name = next((file for file in _parquet_files(plan) if file.physical == match[1]), name)
-    what = "a data file" if name is None else "file"
-    return corrupt_file(f"Cannot read {what}: it is damaged: {reason}; restore it", name, table=plan.table)
+    subject = "a data file" if name is None else "file"
+    return corrupt_file(f"Cannot read {subject}: it is damaged: {reason}; restore it", name, table=plan.table)
 
 
 def _instance_failure(reason: str, plan: PlannedScan) -> HarnessError:
@@ -76,8 +76,8 @@ def _instance_failure(reason: str, plan: PlannedScan) -> HarnessError:
     with _searching:  # other reads that fail on the same instance wait until the file is found
         name = _corrupt_file(plan)
         if name is not None:
-            _found[:] = [str(name)]
-        over = "".join(f" over {found}" for found in _found)
+            _corrupt_files[:] = [str(name)]
+        over = "".join(f" over {file}" for file in _corrupt_files)
     if name is None:
         return EngineError(
             f"DuckDB abandoned the instance of this read{over}: open the table again, and use a new connection if you "
@@ -90,7 +90,7 @@ def _instance_failure(reason: str, plan: PlannedScan) -> HarnessError:
 
 
 _searching = Lock()
-_found: list[str] = []
+_corrupt_files: list[str] = []
 """The file that made DuckDB abandon an instance most recently, or nothing."""
 _MOST_SAID = 300  # the most characters of DuckDB's message that are shown
 

@@ -207,10 +207,10 @@ class DuckDBFiles:
 
     def end(self, physical: PhysicalPath, length: int) -> bytes:
         """Return the last bytes of a local file, see `Storage.end`. SQL may then read the file, as after `name`."""
-        found = self.storage.end(physical, length)
+        tail = self.storage.end(physical, length)
         if sqltext.opens_in_duckdb(local_path(physical)):
             self._names[physical] = local_path(physical)
-        return found
+        return tail
 
 
 # DuckDB's messages: internal file names become physical paths, and errors become one line.

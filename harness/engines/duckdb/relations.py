@@ -331,25 +331,25 @@ _LEAVES = {
 
 
 def output_list(
-    names: Sequence[str], types: Iterable[Any], shown: Sequence[str] | None = None, *, as_arrow: bool = False
+    names: Sequence[str], types: Iterable[Any], output_names: Sequence[str] | None = None, *, as_arrow: bool = False
 ) -> str | None:
     """Return the SELECT list that casts a result's columns for output. None if no column changes.
 
     Args:
         names: The names of the columns.
         types: The types of the columns in the relation.
-        shown: The output names. None to keep the names.
+        output_names: The output names. None to keep the names.
         as_arrow: If True, HUGEINT becomes DECIMAL(38,0), because files have no type of that size.
 
     Raises:
         UnsupportedError: No type can hold a column's values. The message names the column and an alternative.
     """
-    shown = names if shown is None else shown
-    columns = list(zip(shown, types, strict=True))
+    output_names = names if output_names is None else output_names
+    columns = list(zip(output_names, types, strict=True))
     casts = [_output_expression(f"#{place}", *column, as_arrow=as_arrow) for place, column in enumerate(columns, 1)]
-    if all(text == f"#{place}" for place, text in enumerate(casts, 1)) and list(shown) == list(names):
+    if all(text == f"#{place}" for place, text in enumerate(casts, 1)) and list(output_names) == list(names):
         return None
-    return ", ".join(f"{text} AS {sqltext.name(name)}" for text, name in zip(casts, shown, strict=True))
+    return ", ".join(f"{text} AS {sqltext.name(name)}" for text, name in zip(casts, output_names, strict=True))
 
 
 def _output_expression(text: str, name: str, stored: Any, *, as_arrow: bool) -> str:

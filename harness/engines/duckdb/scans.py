@@ -121,14 +121,14 @@ class Scanner:
             if IS_DUCKDB_1:  # DuckDB 1.5 pushes Bloom filters of joins into scans of Arrow tables, which then fail
                 relation = f"(WITH kept AS MATERIALIZED (SELECT * FROM {relation}) SELECT * FROM kept)"
             columns = self._duckdb_columns(relation, schema, first)
-            wrong = _mismatched_column(schema, columns, group.sources)
-            if wrong is not None:
+            mismatch = _mismatched_column(schema, columns, group.sources)
+            if mismatch is not None:
                 raise SchemaMismatchError(
-                    f"Cannot read a column: Arrow reads it as {columns[wrong].type}, which contradicts the footer",
+                    f"Cannot read a column: Arrow reads it as {columns[mismatch].type}, which contradicts the footer",
                     cause="IncompatibleType",
                     table=self.plan.table,
                     file=str(first),
-                    field=schema[wrong].name,
+                    field=schema[mismatch].name,
                     rule="iceberg 6.14",
                 )
         columns = with_oldest_values(columns, schema, form.legacy) if form.legacy else columns
@@ -266,14 +266,14 @@ def _mismatched_column(
     return next((place for place in places if not _same_shape(schema[place], columns[place])), None)
 
 
-def _same_shape(physical: PhysicalField, shown: DuckDBColumn) -> bool:
+def _same_shape(physical: PhysicalField, column: DuckDBColumn) -> bool:
     """Return whether both columns have the same nested parts.
 
     Variants always match, because DuckDB shows them without parts.
     """
-    if not shown.parts:
+    if not column.parts:
         return not physical.children or is_variant_group(physical)
-    return len(physical.children) == len(shown.parts) and all(map(_same_shape, physical.children, shown.parts))
+    return len(physical.children) == len(column.parts) and all(map(_same_shape, physical.children, column.parts))
 
 
 # Equality deletes: null-safe anti joins, one per set of key ids.

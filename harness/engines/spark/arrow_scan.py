@@ -177,8 +177,8 @@ def physical_type(stored: PhysicalField, place: Place, encoded: frozenset[Place]
         return spark.ArrayType(inner[0])
     if isinstance(stored.type, dt.MapType):
         return spark.MapType(inner[0], inner[1])
-    named = zip(stored.children, inner, strict=True)
-    return spark.StructType([spark.StructField(child.name, type_) for child, type_ in named])
+    typed_children = zip(stored.children, inner, strict=True)
+    return spark.StructType([spark.StructField(child.name, type_) for child, type_ in typed_children])
 
 
 SINGLE: dict[type[spark.DataType], pa.DataType] = {

@@ -199,14 +199,14 @@ class ColumnTranslation:
 
     def _stored(self, value: StoredColumn, access: Column) -> Column:
         """Convert the stored values `access` to the type of the value's field."""
-        wanted, physical, parts = value.field.type, value.source.physical, value.parts
-        if not dt.children(wanted):
+        target, physical, parts = value.field.type, value.source.physical, value.parts
+        if not dt.children(target):
             return converted(self._checked(access, physical), physical, value.field)
         if self._is_unchanged(value):
             return access
-        match wanted:
+        match target:
             case dt.StructType(fields=fields):
-                built = []
+                children = []
                 for f, part in zip(fields, parts, strict=True):
                     if isinstance(part, StoredColumn):
                         column = self._stored(part, _child(access, physical, part.source))
@@ -214,8 +214,8 @@ class ColumnTranslation:
                     # struct
                     else:
                         column = F.when(access.isNotNull(), self.expression(part))
-                    built.append(column.alias(f.name))
-                return F.when(access.isNotNull(), F.struct(*built))
+                    children.append(column.alias(f.name))
+                return F.when(access.isNotNull(), F.struct(*children))
             case dt.ListType(element=element):
                 if not dt.children(element.type):
                     # Spark 4.3's transform reads an element from the file's dictionary before it checks for null, and
@@ -292,7 +292,7 @@ def _has_float_fields(stored: PhysicalField) -> bool:
     return any(isinstance(f.type, dt.FloatType) or _has_float_fields(f) for f in stored.children)
 
 
-def converted(access: Column, physical: PhysicalField, wanted: dt.Field) -> Column:
+def converted(access: Column, physical: PhysicalField, requested_field: dt.Field) -> Column:
     """Convert primitive values in the type of `types.physical_column` to the storage type of the requested type.
 
     A promotion (int to long, float to double, a decimal to more digits) is a cast.
@@ -300,7 +300,7 @@ def converted(access: Column, physical: PhysicalField, wanted: dt.Field) -> Colu
     Raises:
         SchemaMismatchError: There is no exact conversion.
     """
-    stored, target = physical.type, wanted.type
+    stored, target = physical.type, requested_field.type
     match target:
         case dt.VariantType():
             return access
@@ -312,7 +312,7 @@ def converted(access: Column, physical: PhysicalField, wanted: dt.Field) -> Colu
             return access.cast(spark.BinaryType())
         case dt.StringType() | dt.BinaryType() | dt.FixedType() | dt.GeometryType() | dt.GeographyType():
             if physical_column(physical).dataType != storage_type(target):
-                raise _inconvertible(physical, wanted)
+                raise _inconvertible(physical, requested_field)
             return access
         case dt.DateType() if isinstance(stored, dt.IntegerType):
             return F.date_from_unix_date(access)
@@ -321,9 +321,9 @@ def converted(access: Column, physical: PhysicalField, wanted: dt.Field) -> Colu
         case dt.TimeType() if stored == dt.TimeType("us"):
             return access
         case dt.TimestampType(unit="ns"):
-            return access if stored in _NANOS else _micros(access, physical, wanted) * F.lit(1000)
+            return access if stored in _NANOS else _micros(access, physical, requested_field) * F.lit(1000)
         case dt.TimestampType(utc=utc):
-            return _timestamp(access, physical, wanted, utc=utc)
+            return _timestamp(access, physical, requested_field, utc=utc)
         case dt.FloatType():
             # nanvl returns the same value but blocks filter pushdown: Spark would skip row groups whose bounds exclude
             # a NaN, which is greater than all other numbers (delta F9).
@@ -332,7 +332,7 @@ def converted(access: Column, physical: PhysicalField, wanted: dt.Field) -> Colu
         case dt.BooleanType() | dt.IntegerType() | dt.DecimalType() | dt.DateType():
             return _cast(access, physical, target)
         case _:
-            raise _inconvertible(physical, wanted)
+            raise _inconvertible(physical, requested_field)
 
 
 _NANOS = (dt.TimestampType("ns", utc=False), dt.TimestampType("ns", utc=True))
@@ -342,14 +342,14 @@ def _cast(access: Column, physical: PhysicalField, target: dt.Type) -> Column:
     return access if physical_column(physical).dataType == storage_type(target) else access.cast(storage_type(target))
 
 
-def _timestamp(access: Column, physical: PhysicalField, wanted: dt.Field, *, utc: bool) -> Column:
+def _timestamp(access: Column, physical: PhysicalField, requested_field: dt.Field, *, utc: bool) -> Column:
     """Return a timestamp in microseconds for any stored unit and zone kind, with the same value (iceberg 6.8)."""
     match physical.type:
         case dt.TimestampType(unit="ns"):  # round down, also before 1970
             borrow = F.when(access % F.lit(1000) < F.lit(0), F.lit(1)).otherwise(F.lit(0))
             return from_micros(F.call_function("div", access, F.lit(1000)) - borrow, utc=utc)
         case dt.DateType():
-            return from_micros(_micros(access, physical, wanted), utc=utc)
+            return from_micros(_micros(access, physical, requested_field), utc=utc)
         case dt.TimestampType(utc=stored_utc) if stored_utc == utc:
             return access
         case dt.Int96Type() if utc:
@@ -357,10 +357,10 @@ def _timestamp(access: Column, physical: PhysicalField, wanted: dt.Field, *, utc
         case dt.TimestampType() | dt.Int96Type():  # the private session is in UTC, so the cast shifts nothing
             return access.cast(spark.TimestampType() if utc else spark.TimestampNTZType())
         case _:
-            raise _inconvertible(physical, wanted)
+            raise _inconvertible(physical, requested_field)
 
 
-def _micros(access: Column, physical: PhysicalField, wanted: dt.Field) -> Column:
+def _micros(access: Column, physical: PhysicalField, requested_field: dt.Field) -> Column:
     """Return microseconds since 1970-01-01 as bigint."""
     match physical.type:
         case dt.DateType():
@@ -370,7 +370,7 @@ def _micros(access: Column, physical: PhysicalField, wanted: dt.Field) -> Column
         case dt.TimestampType():
             return F.unix_micros(access.cast(spark.TimestampType()))
         case _:
-            raise _inconvertible(physical, wanted)
+            raise _inconvertible(physical, requested_field)
 
 
 def _uuid_of_bytes(access: Column) -> Column:
@@ -391,6 +391,6 @@ def _uuid_of_text(access: Column) -> Column:
     return F.when(digits.rlike("^[0-9a-f]{32}$"), dashed).when(access.isNotNull(), F.raise_error(refusal))
 
 
-def _inconvertible(physical: PhysicalField, wanted: dt.Field) -> SchemaMismatchError:
-    message = f"Cannot convert a stored {physical.type} into {wanted.type}"
-    return SchemaMismatchError(message, cause="IncompatibleType", field=wanted.name, rule="iceberg 5.12")
+def _inconvertible(physical: PhysicalField, requested_field: dt.Field) -> SchemaMismatchError:
+    message = f"Cannot convert a stored {physical.type} into {requested_field.type}"
+    return SchemaMismatchError(message, cause="IncompatibleType", field=requested_field.name, rule="iceberg 5.12")

@@ -144,20 +144,20 @@ def _compile(gateway: Any, package: str, loader: Any) -> dict[str, bytes]:
     """
     janino, resources = gateway.jvm.org.codehaus.janino, gateway.jvm.org.codehaus.commons.compiler.util.resource
     texts = sources(package)
-    listed = gateway.new_array(resources.Resource, len(texts))
+    java_sources = gateway.new_array(resources.Resource, len(texts))
     for place, (name, text) in enumerate(texts.items()):
-        listed[place] = resources.StringResource(name, text)
-    written = resources.MapResourceCreator()
+        java_sources[place] = resources.StringResource(name, text)
+    class_files = resources.MapResourceCreator()
     compiler = janino.Compiler()
     compiler.setIClassLoader(janino.ClassLoaderIClassLoader(loader))
-    compiler.setClassFileCreator(written)
+    compiler.setClassFileCreator(class_files)
     try:
-        compiler.compile(listed)
+        compiler.compile(java_sources)
     except Py4JJavaError as error:
         raise EngineError(
             f"Cannot compile the Java classes of harness on this Spark: {error.java_exception.getMessage()}"
         ) from error
-    return {str(name): bytes(code) for name, code in written.getMap().items()}
+    return {str(name): bytes(code) for name, code in class_files.getMap().items()}
 
 
 def _jar(entries: Mapping[str, bytes]) -> Path:

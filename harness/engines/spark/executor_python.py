@@ -70,19 +70,19 @@ def unwrap(error: BaseException) -> HarnessError | None:
             assert isinstance(kind, type)
             assert issubclass(kind, HarnessError)
             return kind(parts.pop("message"), **parts)
-        changed = _CHANGED.search(text)
-        if changed is not None:
+        replacement = _CHANGED.search(text)
+        if replacement is not None:
             reason = "Cannot read file: it was replaced after the read was planned; plan the read again"
-            return corrupt_file(reason, _path(changed.group(1)))
-        lacking = _lacking_module(text)
-        if lacking is not None:
+            return corrupt_file(reason, _path(replacement.group(1)))
+        clause = _lacking_module(text)
+        if clause is not None:
             return EngineError(
-                f"Cannot read files on Spark's executors: {lacking} in PYSPARK_PYTHON before you create the session",
+                f"Cannot read files on Spark's executors: {clause} in PYSPARK_PYTHON before you create the session",
                 cause="MissingModule",
             )
-        unread = _FAILED_READ.search(text)
-        if unread is not None:
-            return _unread(unread.group(1), unread.group(2), causes(text))
+        failure = _FAILED_READ.search(text)
+        if failure is not None:
+            return _unread(failure.group(1), failure.group(2), causes(text))
     return None
 
 
@@ -108,14 +108,14 @@ def causes(text: str) -> list[str]:
 
 def _lacking_module(text: str) -> str | None:
     """Return a clause that says what the executors' Python lacks and how to fix it. None for other failures."""
-    module, missing, other = _LACKING.search(text), _NO_PYTHON.search(text), _OTHER_PYTHON.search(text)
+    module, no_python, versions = _LACKING.search(text), _NO_PYTHON.search(text), _OTHER_PYTHON.search(text)
     if module is not None:
         return f"their Python has no module {module[1]!r}; install lakeharness there, and set this Python"
-    if missing is not None:
-        return f"they have no Python {missing[1]!r}; set an existing Python with lakeharness"
-    if other is not None:
+    if no_python is not None:
+        return f"they have no Python {no_python[1]!r}; set an existing Python with lakeharness"
+    if versions is not None:
         remedy = "set a Python of the driver's version with lakeharness"
-        return f"their Python is {other[1]}, the driver's is {other[2]}; {remedy}"
+        return f"their Python is {versions[1]}, the driver's is {versions[2]}; {remedy}"
     return None
 
 

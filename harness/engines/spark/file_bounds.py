@@ -93,12 +93,12 @@ def _with_partition_values(plan: PlannedScan, column: dt.Field, bounds: ColumnBo
     return exact.take(numbers).where(has_value[numbers], bounds)
 
 
-def _bounds_converter(wanted: dt.Type, stored: dt.Type) -> Callable[[pa.Array], pa.Array] | None:
+def _bounds_converter(field_type: dt.Type, stored: dt.Type) -> Callable[[pa.Array], pa.Array] | None:
     """Return a function that converts bounds to the type that Spark uses for a stored column.
 
     Bounds that this type cannot hold become null. Returns None if bounds of these types are not used.
     """
-    match wanted, stored:
+    match field_type, stored:
         case dt.IntegerType(), dt.IntegerType(bits=bits):
             return _exact({8: pa.int8(), 16: pa.int16(), 32: pa.int32(), 64: pa.int64()}[bits])
         case dt.DateType(), dt.DateType():

@@ -412,13 +412,13 @@ class ExecutorFileOpener:
         return self._forms.setdefault(key, form), rows
 
     def _keep_orc(self, file: _FileToOpen, ends: bytes) -> None:
-        path, named = file.name.physical, str(file.name)
+        path, name = file.name.physical, str(file.name)
         try:
             check_magic(file.name, ends[:_MAGIC_BYTES], table=self.plan.table)
             # The missing middle does not matter: all offsets in a footer count from the file's end.
-            schema, rows = schema_of_orc(BytesIO(ends), file=named)
+            schema, rows = schema_of_orc(BytesIO(ends), file=name)
             self._opened[path] = FileForm(format="orc", schema=schema), rows
-            self._orc[path] = orc_traits(BytesIO(ends), file=named)
+            self._orc[path] = orc_traits(BytesIO(ends), file=name)
         except HarnessError as error:
             self._refuse(file, error)
 

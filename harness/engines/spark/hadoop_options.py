@@ -89,8 +89,8 @@ def hadoop_options(storage: Storage, paths: Iterable[str]) -> dict[str, str]:
     """
     options: dict[str, str] = {}
     for base in dict.fromkeys("/".join(path.split("/", 3)[:3]) for path in paths if not is_local(path)):
-        written, _, authority = base.partition("://")
-        scheme = written.lower()
+        prefix, _, authority = base.partition("://")
+        scheme = prefix.lower()
         if scheme in S3:
             store_options = _of_bucket(authority, with_profile(storage.store_options(base)))
             scheme = "s3a"

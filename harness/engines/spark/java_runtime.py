@@ -217,7 +217,7 @@ def coordinates(packages: str) -> str:
     Raises:
         RequestError: A package is neither a short name nor Maven coordinates, or this Hadoop has no such package.
     """
-    found = []
+    entries = []
     for package in (part.strip() for part in packages.split(",")):
         if package not in _CONNECTORS and package.count(":") != 2:
             names = ", ".join(map(repr, _CONNECTORS))
@@ -232,5 +232,5 @@ def coordinates(packages: str) -> str:
                 options=("packages",),
             )
         is_short = package in _CONNECTORS
-        found.append(f"org.apache.hadoop:{_CONNECTORS[package]}:{version}" if is_short else package)
-    return ",".join(found)
+        entries.append(f"org.apache.hadoop:{_CONNECTORS[package]}:{version}" if is_short else package)
+    return ",".join(entries)

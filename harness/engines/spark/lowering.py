@@ -195,15 +195,15 @@ class _FrameLowering:
         for member in faults.keys() & set(members):
             raise faults[member]
         for group in self.inspector.groups(files, key_set.keys, np.array(members)):
-            found = deleted_keys(self.plan, key_set, files, group)
-            roots = {f"e{i}": root for i, root in enumerate(found.roots)}
+            key_values = deleted_keys(self.plan, key_set, files, group)
+            roots = {f"e{i}": root for i, root in enumerate(key_values.roots)}
             scan = FrameScan(
                 reader=self.reader,
                 opener=self.opener,
                 plan=self.plan,
                 group=group,
                 files=files,
-                values={**roots, "ks": found.sequence_number, "kp": found.partition},
+                values={**roots, "ks": key_values.sequence_number, "kp": key_values.partition},
             )
             read = scan.expressions()
             keys = key_columns(key_set, [read.pop(label) for label in roots])

@@ -308,10 +308,10 @@ def can_distinguish(session: SparkSession, used: Sequence[PhysicalField]) -> boo
 
 def require(session: SparkSession, setting: str, *allowed: str) -> None:
     """Raise RequestError if a setting has none of the allowed values, ignoring case."""
-    found = setting_of(session, setting)
-    if found is not None and found.lower() not in {value.lower() for value in allowed}:
+    setting_value = setting_of(session, setting)
+    if setting_value is not None and setting_value.lower() not in {value.lower() for value in allowed}:
         raise RequestError(
-            f"Cannot read with this Spark session: {setting} is {found}, but must be {allowed[0]}; "
+            f"Cannot read with this Spark session: {setting} is {setting_value}, but must be {allowed[0]}; "
             "set it in the session, because harness needs a JVM gateway to create a private session",
             cause="SparkSetting",
         )

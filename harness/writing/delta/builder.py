@@ -358,8 +358,8 @@ class DeltaTable:
         name = derived_uuid(f"deletion vector {self._vector_files}")
         at, sets = self.log.commit_time(self.version + 1), positions.values()
         self._check_path(self.directory / prefix)
-        found = write_vectors(self.directory, name, at, sets, storage=storage, prefix=prefix, form=format)
-        return dict(zip(positions, found, strict=True))
+        descriptors = write_vectors(self.directory, name, at, sets, storage=storage, prefix=prefix, form=format)
+        return dict(zip(positions, descriptors, strict=True))
 
     def _check_path(self, path: Path) -> None:
         if self.allowed_directory is not None:

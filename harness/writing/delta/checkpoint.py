@@ -134,12 +134,12 @@ def _fit(type_: pa.DataType, value: Any) -> object:
 
 
 def _bounds_type(fields: Sequence[Field]) -> pa.StructType | None:
-    found = []
+    columns = []
     for f in fields:
         kind = _bounds_type(f.type.fields) if isinstance(f.type, StructType) else _bound_type(f.type)
         if kind is not None:
-            found.append(pa.field(f.physical_name or f.name, kind))
-    return pa.struct(found) if found else None
+            columns.append(pa.field(f.physical_name or f.name, kind))
+    return pa.struct(columns) if columns else None
 
 
 def _bound_type(type_: Type) -> pa.DataType | None:
@@ -151,7 +151,7 @@ def _bound_type(type_: Type) -> pa.DataType | None:
 
 
 def _nulls_type(fields: Sequence[Field]) -> pa.StructType | None:
-    found = []
+    columns = []
     for f in fields:
         match f.type:
             case StructType(fields=inner):
@@ -161,8 +161,8 @@ def _nulls_type(fields: Sequence[Field]) -> pa.StructType | None:
             case _:
                 kind = pa.int64()
         if kind is not None:
-            found.append(pa.field(f.physical_name or f.name, kind))
-    return pa.struct(found) if found else None
+            columns.append(pa.field(f.physical_name or f.name, kind))
+    return pa.struct(columns) if columns else None
 
 
 CheckpointForm: TypeAlias = Literal["classic", "multi-part", "v2-parquet", "v2-json"]
@@ -328,8 +328,8 @@ class _CheckpointWriter:
             self._parquet(f"_sidecars/{name}.parquet", file_actions[i::count], v2=False) for i, name in enumerate(names)
         ]
         references = [{"sidecar": self._reference(path)} for path in sidecars]
-        own = {"checkpointMetadata": {"version": self.version}}
-        actions = [own, *meta, *(references if count else file_actions)]
+        checkpoint_metadata = {"checkpointMetadata": {"version": self.version}}
+        actions = [checkpoint_metadata, *meta, *(references if count else file_actions)]
         format_ = "json" if self.options.kind == "v2-json" else "parquet"
         name = f"{self._stem}.{derived_uuid(f'checkpoint {self.version} {format_}')}.{format_}"
         if self.options.classic_name:
@@ -350,19 +350,22 @@ class _CheckpointWriter:
         return {"path": path.name, "sizeInBytes": size, "modificationTime": self.time_ms, "tags": None}
 
     def _parquet(self, name: str, actions: Sequence[JsonObject], *, v2: bool) -> Path:
-        held = {kind for action in actions for kind in action}
-        wanted = self.options.columns or [n for n in ACTION_FIELDS if v2 or n not in _V2_ONLY]
-        fields = {n: ACTION_FIELDS[n] for n in wanted if n in held or not self.options.own_columns}
+        kinds = {kind for action in actions for kind in action}
+        columns = self.options.columns or [n for n in ACTION_FIELDS if v2 or n not in _V2_ONLY]
+        fields = {n: ACTION_FIELDS[n] for n in columns if n in kinds or not self.options.own_columns}
         if "add" in fields:
-            kept = [f for f in fields["add"] if self.options.stats_json or f.name != "stats"]
-            fields["add"] = pa.struct([*kept, *(pa.field(name, type_) for name, type_ in self.parsed.items())])
+            add_fields = [f for f in fields["add"] if self.options.stats_json or f.name != "stats"]
+            fields["add"] = pa.struct([*add_fields, *(pa.field(name, type_) for name, type_ in self.parsed.items())])
         schema = pa.schema(list(fields.items()))
         rows = [fit_to_schema(schema, self._with_parsed_columns(action)) for action in actions]
         path = self.directory / name
         path.parent.mkdir(parents=True, exist_ok=True)
         table = pa.Table.from_pylist(rows, schema=schema)
-        how = {"row_group_size": self.options.row_group_size, "use_deprecated_int96_timestamps": self.options.int96}
-        pq.write_table(table, path, **how, store_schema=False, compression=default_codec("snappy", "none"))
+        write_options = {
+            "row_group_size": self.options.row_group_size,
+            "use_deprecated_int96_timestamps": self.options.int96,
+        }
+        pq.write_table(table, path, **write_options, store_schema=False, compression=default_codec("snappy", "none"))
         set_time(path, self.time_ms)
         return path
 

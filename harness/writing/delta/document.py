@@ -102,10 +102,10 @@ class DeltaDocument:
     @property
     def features(self) -> frozenset[str]:
         """The features that the protocol names, and those that its legacy versions include."""
-        named = {*self.protocol.get("readerFeatures", ()), *self.protocol.get("writerFeatures", ())}
+        protocol_features = {*self.protocol.get("readerFeatures", ()), *self.protocol.get("writerFeatures", ())}
         version = self.protocol["minWriterVersion"]
         legacy = {f for f, since in LEGACY_WRITERS.items() if since <= version < 7}
-        return frozenset(named | legacy)
+        return frozenset(protocol_features | legacy)
 
     def is_enabled(self, property_name: str) -> bool:
         """Return whether a boolean table property is true."""
@@ -184,8 +184,8 @@ class DeltaDocument:
         self, row_ids: Sequence[int | None] | None, versions: Sequence[int | None] | None
     ) -> dict[str, Sequence[int | None]]:
         """Return row ids and row commit versions by the names of their file columns. None is left out."""
-        given = ((ROW_ID_COLUMN, row_ids), (ROW_COMMIT_VERSION_COLUMN, versions))
-        return {self.configuration[name]: values for name, values in given if values is not None}
+        columns = ((ROW_ID_COLUMN, row_ids), (ROW_COMMIT_VERSION_COLUMN, versions))
+        return {self.configuration[name]: values for name, values in columns if values is not None}
 
     def field(self, path: FieldPath) -> JsonObject:
         """Return the JSON of the struct field at a path.
@@ -313,20 +313,20 @@ def _split(document: JsonObject, path: FieldPath) -> tuple[JsonObject, tuple[str
     names = [f["name"] for f in document["fields"]]
     parts = (path,) if isinstance(path, str) and path in names else path
     parts = tuple(parts.split(".")) if isinstance(parts, str) else tuple(parts)
-    here: object = document
-    found: JsonObject | None = None
+    node: object = document
+    struct_field: JsonObject | None = None
     rest: tuple[str, ...] = ()
     for part in parts:
-        if isinstance(here, dict) and here["type"] == "struct":
-            found = next((f for f in here["fields"] if f["name"] == part), None)
-            here, rest = (None if found is None else found["type"]), ()
+        if isinstance(node, dict) and node["type"] == "struct":
+            struct_field = next((f for f in node["fields"] if f["name"] == part), None)
+            node, rest = (None if struct_field is None else struct_field["type"]), ()
         else:
-            here, rest = (here.get(_PARTS.get(part, "")) if isinstance(here, dict) else None), (*rest, part)
-        if here is None:
+            node, rest = (node.get(_PARTS.get(part, "")) if isinstance(node, dict) else None), (*rest, part)
+        if node is None:
             raise RequestError(f"No column {'.'.join(parts)!r}; the columns are {', '.join(names)}")
-    if found is None:
+    if struct_field is None:
         raise RequestError(f"No column {path!r}; the columns are {', '.join(names)}")
-    return found, rest
+    return struct_field, rest
 
 
 _PARTS = {"element": "elementType", "key": "keyType", "value": "valueType"}

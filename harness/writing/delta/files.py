@@ -88,9 +88,9 @@ def _collect(f: Field, array: pa.Array, into: tuple[JsonObject, JsonObject, Json
             for child in fields:
                 if child.name in parts:
                     _collect(child, parts[child.name], inner, length)
-            for level, found in zip(into, inner, strict=True):
-                if found:
-                    level[f.name] = found
+            for level, statistics in zip(into, inner, strict=True):
+                if statistics:
+                    level[f.name] = statistics
         case UnknownType():
             pass
         case _:
@@ -266,9 +266,9 @@ def table_statistics(
     """
     if options.statistics == "none":
         return None
-    wanted = None if options.statistics == "all" else set(options.statistics)
-    chosen = [p for f, p in zip(logical, physical, strict=True) if wanted is None or f.name in wanted]
-    return statistics_of(table, chosen, options.bounds_length)
+    names = None if options.statistics == "all" else set(options.statistics)
+    fields = [p for f, p in zip(logical, physical, strict=True) if names is None or f.name in names]
+    return statistics_of(table, fields, options.bounds_length)
 
 
 def _with_element_name(kind: pa.DataType, name: str) -> pa.DataType:

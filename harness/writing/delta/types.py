@@ -200,7 +200,7 @@ def _type_to_json(type_: Type) -> object:
         case DecimalType(precision=precision, scale=scale):
             return f"decimal({precision},{scale})"
         case _:
-            return next((name for name, known in _SIMPLE.items() if known == type_), str(type_))
+            return next((name for name, simple_type in _SIMPLE.items() if simple_type == type_), str(type_))
 
 
 def _parse_bare(word: str, text: TypeText[Any]) -> object:

@@ -199,13 +199,13 @@ def shared_partition_values(
         return {}
     if isinstance(rows, pa.Table):
         raise RequestError("Cannot determine the partition of an Arrow table; set `partition`")
-    found = {tuple(_partition_values(columns, row).items()) for row in rows}
-    if len(found) != 1:
+    partitions = {tuple(_partition_values(columns, row).items()) for row in rows}
+    if len(partitions) != 1:
         raise RequestError(
-            f"Cannot determine the partition of the rows: they are in {len(found)} partitions; set `partition`, "
+            f"Cannot determine the partition of the rows: they are in {len(partitions)} partitions; set `partition`, "
             "or use write_partitioned"
         )
-    return dict(found.pop())
+    return dict(partitions.pop())
 
 
 def _partition_values(columns: Sequence[Field], row: Mapping[int, object]) -> dict[str, str | None]:

@@ -375,8 +375,8 @@ class IcebergTable:
             store=self.store.store_manifest,
             load=self.store.load,
         )
-        listed = self.manifest_list(parent).records if parent is not None else []
-        carried = commits.carried_manifests(context, listed, {h.key for h in remove}, manifests)
+        parent_manifests = self.manifest_list(parent).records if parent is not None else []
+        carried = commits.carried_manifests(context, parent_manifests, {h.key for h in remove}, manifests)
         entries = [*commits.new_manifests(context, add, sequence_number), *carried]
         listing, assigned = commits.manifest_list(context, entries)
         operation = commits.operation_of(add, remove) if operation is None else operation
@@ -416,9 +416,9 @@ class IcebergTable:
         ids = count(self.document.doc["last-column-id"] + 1)
         (field,) = with_fresh_ids((Field(id=0, name=name, type=type_, required=required),), ids)
         field = replace(field, initial_default=stored_value(field.type, initial_default))
-        written = initial_default if write_default is None else write_default
-        if written is not None:
-            self.document.write_defaults[field.id] = default_json(field.type, stored_value(field.type, written))
+        default = initial_default if write_default is None else write_default
+        if default is not None:
+            self.document.write_defaults[field.id] = default_json(field.type, stored_value(field.type, default))
         self.set_schema(evolution.add(self.schema, parent, field))
         return field.id
 
@@ -571,10 +571,10 @@ class IcebergTable:
         return self.store.recorded_path(f"data/{directory}{self._files:05d}{ending}" if path is None else path)
 
     def _manifest_list_path(self, snapshot_id: int | None) -> str:
-        wanted = self.snapshot_id if snapshot_id is None else snapshot_id
-        if wanted is None:
+        target_id = self.snapshot_id if snapshot_id is None else snapshot_id
+        if target_id is None:
             raise RequestError("The table has no snapshot yet; commit one first")
-        return str(self.document.snapshot(wanted)["manifest-list"])
+        return str(self.document.snapshot(target_id)["manifest-list"])
 
     def _save(self) -> None:
         self.store.save_version(self.document.doc)

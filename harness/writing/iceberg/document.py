@@ -167,15 +167,15 @@ class TableDocument:
 
     def set_spec(self, entries: Sequence[SpecEntry]) -> None:
         """Make a partition spec the default one, under a new id unless it is the table's first spec."""
-        known = {(c.source_id, c.transform): c.field_id for spec in self.specs.values() for c in spec}
+        field_ids = {(c.source_id, c.transform): c.field_id for spec in self.specs.values() for c in spec}
         next_id = self.doc.get("last-partition-id", FIRST_PARTITION_ID - 1) + 1
         columns = []
         for position, (source, transform, *rest) in enumerate(entries):
             source_id = find_field(self.schema, source).id
             if self.version == 1:
                 field_id = FIRST_PARTITION_ID + position
-            elif (source_id, transform) in known:
-                field_id = known[source_id, transform]
+            elif (source_id, transform) in field_ids:
+                field_id = field_ids[source_id, transform]
             else:
                 field_id, next_id = next_id, next_id + 1
             name = rest[0] if rest else _default_name(source, transform)
@@ -183,10 +183,12 @@ class TableDocument:
         spec = tuple(columns)
         spec_id = max(self.specs, default=-1) + 1
         self.specs[spec_id] = spec
-        used = [c.field_id for c in spec]
+        spec_field_ids = [c.field_id for c in spec]
         self.doc.setdefault("partition-specs", []).append({"spec-id": spec_id, "fields": self.spec_json(spec_id)})
         self.doc["default-spec-id"] = spec_id
-        self.doc["last-partition-id"] = max([self.doc.get("last-partition-id", FIRST_PARTITION_ID - 1), *used])
+        self.doc["last-partition-id"] = max(
+            [self.doc.get("last-partition-id", FIRST_PARTITION_ID - 1), *spec_field_ids]
+        )
         if self.version == 1:
             self.doc["partition-spec"] = self.spec_json(spec_id)
 
@@ -200,9 +202,9 @@ class TableDocument:
     def source_type(self, source_id: int) -> Type:
         """Return the newest type of a column, also of a dropped column."""
         for schema in [self.schema, *reversed(self.schemas)]:
-            found = schema.by_id().get(source_id)
-            if found is not None:
-                return found[1].type
+            entry = schema.by_id().get(source_id)
+            if entry is not None:
+                return entry[1].type
         return UnknownType()
 
     def partition_fields(self, spec_id: int) -> tuple[Field, ...]:
@@ -216,8 +218,8 @@ class TableDocument:
 
     def ref(self, name: str) -> int | None:
         """Return the snapshot id of a branch or tag, or None if it does not exist."""
-        found = self.doc.get("refs", {}).get(name)
-        return None if found is None else int(found["snapshot-id"])
+        entry = self.doc.get("refs", {}).get(name)
+        return None if entry is None else int(entry["snapshot-id"])
 
     def parent_of(self, branch: str | None) -> int | None:
         """Return the parent snapshot of a commit.
@@ -259,8 +261,8 @@ class TableDocument:
         for snapshot in self.doc.get("snapshots", []):
             if snapshot["snapshot-id"] == snapshot_id:
                 return dict(snapshot)
-        known = [s["snapshot-id"] for s in self.doc.get("snapshots", [])]
-        raise RequestError(f"No snapshot {snapshot_id}; the table has {known}")
+        ids = [s["snapshot-id"] for s in self.doc.get("snapshots", [])]
+        raise RequestError(f"No snapshot {snapshot_id}; the table has {ids}")
 
     def add_snapshot(self, snapshot: Mapping[str, Any], branch: str | None) -> None:
         """Append a snapshot and move the branch to it. With None, no branch moves."""
@@ -279,9 +281,9 @@ class TableDocument:
             RequestError: There is no such snapshot, or a branch or tag points to it.
         """
         self.snapshot(snapshot_id)
-        held = [name for name, ref in self.doc.get("refs", {}).items() if ref["snapshot-id"] == snapshot_id]
-        if held:
-            raise RequestError(f"Cannot expire snapshot {snapshot_id}: {', '.join(held)} points to it")
+        ref_names = [name for name, ref in self.doc.get("refs", {}).items() if ref["snapshot-id"] == snapshot_id]
+        if ref_names:
+            raise RequestError(f"Cannot expire snapshot {snapshot_id}: {', '.join(ref_names)} points to it")
         self.doc["snapshots"] = [s for s in self.doc["snapshots"] if s["snapshot-id"] != snapshot_id]
         log = self.doc.get("snapshot-log", [])
         last = max((i for i, entry in enumerate(log) if entry["snapshot-id"] == snapshot_id), default=-1)

@@ -34,21 +34,21 @@ def field_chain(schema: Schema, field_id: int) -> tuple[Field, ...]:
     Raises:
         RequestError: There is no such field.
     """
-    found = _chain(schema.fields, field_id)
-    if found is None:
+    chain = _chain(schema.fields, field_id)
+    if chain is None:
         raise RequestError(f"No field has the id {field_id}; the columns are {', '.join(schema.names())}")
-    return found
+    return chain
 
 
 def project(fields: _Siblings, ids: Collection[int]) -> _Siblings:
     """Return the fields with some ids, all their children, and the structs above them. All become optional."""
-    kept = []
+    projection = []
     for f in fields:
         if f.id in ids:
-            kept.append(replace(f, required=False))
+            projection.append(replace(f, required=False))
         elif isinstance(f.type, StructType) and (inner := project(f.type.fields, ids)):
-            kept.append(replace(f, required=False, type=StructType(inner)))
-    return tuple(kept)
+            projection.append(replace(f, required=False, type=StructType(inner)))
+    return tuple(projection)
 
 
 def rename_fields(fields: _Siblings, names: dict[int, str]) -> _Siblings:

@@ -357,10 +357,10 @@ def _write_avro(
 ) -> None:
     if isinstance(rows, pa.Table):
         rows = stored_rows(Schema(fields=tuple(fields)), rows.to_pylist())
-    written = [f for f in fields if not isinstance(f.type, UnknownType)]
+    avro_fields = [f for f in fields if not isinstance(f.type, UnknownType)]
     schema = avro_schema("table", fields, ids=options.field_ids)
     codec = options.compression or default_codec("deflate", "null")
-    AvroDocument(schema, [avro_row(written, row) for row in rows], {}, codec).write(path)
+    AvroDocument(schema, [avro_row(avro_fields, row) for row in rows], {}, codec).write(path)
 
 
 def base_data_file(content: int, path: str, partition: Mapping[str, object]) -> dict[str, Any]:

@@ -92,11 +92,11 @@ class TypeText(Generic[_T]):
         Raises:
             RequestError: The text is not a type.
         """
-        found = self.next_type()
+        parsed_type = self.next_type()
         if self.tokens:
             token = self.tokens[0]
             raise RequestError(f"Cannot read the type {text!r}: unexpected {token!r}; write for example {example}")
-        return found
+        return parsed_type
 
     def next_type(self) -> tuple[_T, bool]:
         """Consume the next type, and return it and whether it ends in `not null`."""
@@ -111,11 +111,11 @@ class TypeText(Generic[_T]):
     def arguments(self, count: int) -> list[tuple[_T, bool]]:
         """Consume and return `count` types between `<` and `>`."""
         self.expect("<")
-        found = []
+        types = []
         for number in range(1, count + 1):
-            found.append(self.next_type())
+            types.append(self.next_type())
             self.expect(">" if number == count else ",")
-        return found
+        return types
 
     def members(self) -> Iterator[tuple[str, _T, bool]]:
         """Consume and yield the fields of a struct between `<` and `>`: name, type, and whether it is required."""
@@ -140,8 +140,8 @@ class TypeText(Generic[_T]):
             RequestError: It is another token, or the end of the text.
         """
         if not self.tokens or self.tokens[0] not in expected:
-            got = " ".join(self.tokens) or "the end"
-            raise RequestError(f"Cannot read a type: expected {' or '.join(expected)}, got {got}")
+            actual = " ".join(self.tokens) or "the end"
+            raise RequestError(f"Cannot read a type: expected {' or '.join(expected)}, got {actual}")
         return self.tokens.pop(0)
 
 

@@ -349,9 +349,9 @@ _EVERYTHING = "ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING"
 
 def _frame(expressions: Expressions, frame: exp.WindowSpec, order: list[exp.Expr]) -> str:
     """Translate a frame to Spark's SQL."""
-    kind, left_out = str(frame.args.get("kind") or "").upper(), frame.args.get("exclude")
-    if left_out is not None and left_out.name.upper() != "NO OTHERS":
-        raise refusal(frame, f"EXCLUDE {left_out.name.upper()}", "write the frame without EXCLUDE")
+    kind, exclusion = str(frame.args.get("kind") or "").upper(), frame.args.get("exclude")
+    if exclusion is not None and exclusion.name.upper() != "NO OTHERS":
+        raise refusal(frame, f"EXCLUDE {exclusion.name.upper()}", "write the frame without EXCLUDE")
     if kind == "GROUPS":
         if any(isinstance(frame.args.get(end), exp.Expr) for end in _BOUNDS):
             raise refusal(frame, "GROUPS by numbers", "use RANGE over a dense_rank() of a query inside")
@@ -363,8 +363,10 @@ def _frame(expressions: Expressions, frame: exp.WindowSpec, order: list[exp.Expr
         raise refusal(frame, "a frame of months on one side and days on the other")
     if kind == "RANGE" and not order:  # all rows are peers; Spark requires an order for RANGE
         return _EVERYTHING
-    only = order[0].this if len(order) == 1 else None
-    counted = kind == "ROWS" or (only is not None and isinstance(expressions.translate(only).type, dt.IntegerType))
+    order_key = order[0].this if len(order) == 1 else None
+    counted = kind == "ROWS" or (
+        order_key is not None and isinstance(expressions.translate(order_key).type, dt.IntegerType)
+    )
     start = _bound(frame, "start", counted=counted)
     end = _bound(frame, "end", counted=counted) if frame.args.get("end") is not None else "CURRENT ROW"
     return f"{kind} BETWEEN {start} AND {end}"
@@ -405,22 +407,22 @@ def with_windows(select: exp.Select) -> exp.Select:
     definitions = select.args.get("windows")
     if not definitions:
         return select
-    named: dict[str, exp.Window] = {}
+    windows_by_name: dict[str, exp.Window] = {}
     for definition in definitions:
-        named[definition.name.casefold()] = _with_named_window(definition, named)
+        windows_by_name[definition.name.casefold()] = _with_named_window(definition, windows_by_name)
     for window in list(select.find_all(exp.Window)):
         if window.find_ancestor(exp.Select) is select and window.args.get("alias") and window not in definitions:
-            window.replace(_with_named_window(window, named))
+            window.replace(_with_named_window(window, windows_by_name))
     select.set("windows", None)
     return select
 
 
-def _with_named_window(window: exp.Window, named: dict[str, exp.Window]) -> exp.Window:
+def _with_named_window(window: exp.Window, windows_by_name: dict[str, exp.Window]) -> exp.Window:
     """Add the clauses of the window that a window refers to by name."""
     name = window.args.get("alias")
     if name is None:
         return window
-    base = named.get(name.name.casefold())
+    base = windows_by_name.get(name.name.casefold())
     if base is None:
         raise refusal(window, f"the window {name.name}")
     window = window.copy()
@@ -455,8 +457,8 @@ def window_function(expressions: Expressions, node: exp.Expr) -> TypedSql | None
             offset = call.args.get("offset")
             if offset is not None and (not isinstance(offset, exp.Literal) or offset.is_string):
                 raise refusal(call, "an offset that is not a literal")
-            shown = [call.this, *filter(None, [call.args.get("default")])]
-            texts, type_ = with_common_type(map(expressions.translate, shown), call.sql_name())
+            operands = [call.this, *filter(None, [call.args.get("default")])]
+            texts, type_ = with_common_type(map(expressions.translate, operands), call.sql_name())
             arguments = [texts[0], "1" if offset is None else offset.name, *texts[1:]]
             return TypedSql(f"{call.sql_name()}({', '.join(arguments)}){nulls}{over}", type_)
         case exp.FirstValue() | exp.LastValue() | exp.First() | exp.Last() if not isinstance(call.this, exp.Order):
@@ -469,10 +471,10 @@ def window_function(expressions: Expressions, node: exp.Expr) -> TypedSql | None
                 f"NTH_VALUE({value.sql}, {positive_literal(call, call.args['offset'])}){nulls}{over}", value.type
             )
         case _:
-            found = None if nulls else lower_aggregate(Aggregate(expressions, call, over=over))
-            if found is None:
+            aggregate = None if nulls else lower_aggregate(Aggregate(expressions, call, over=over))
+            if aggregate is None:
                 raise refusal(node, f"the window function {call.sql('duckdb')}")
-            return found
+            return aggregate
 
 
 def _over(expressions: Expressions, node: exp.Window) -> str:

@@ -96,22 +96,22 @@ def misreading(tree: str, written_back: str) -> Misreading | None:
         tree: The tree of the user's text, from `json_serialize_sql`.
         written_back: The tree of the text that sqlglot wrote.
     """
-    one, other = json.loads(tree), json.loads(written_back)
-    if one["error"] or other["error"]:  # for example, the statement is not a SELECT
+    original, rewritten = json.loads(tree), json.loads(written_back)
+    if original["error"] or rewritten["error"]:  # for example, the statement is not a SELECT
         return Misreading(None)
-    return _difference(_normalize(one), _normalize(other), None)
+    return _difference(_normalize(original), _normalize(rewritten), None)
 
 
-def _difference(one: object, other: object, place: int | None) -> Misreading | None:
-    match one, other:
+def _difference(left: object, right: object, place: int | None) -> Misreading | None:
+    match left, right:
         case dict(), dict():
-            place = one.get(_PLACE, place)
-            parts = [(one.get(key), other.get(key)) for key in dict.fromkeys((*one, *other)) if key != _PLACE]
-        case list(), list() if len(one) == len(other):
-            parts = list(zip(one, other, strict=True))
+            place = left.get(_PLACE, place)
+            parts = [(left.get(key), right.get(key)) for key in dict.fromkeys((*left, *right)) if key != _PLACE]
+        case list(), list() if len(left) == len(right):
+            parts = list(zip(left, right, strict=True))
         case _:
-            return None if one == other and type(one) is type(other) else Misreading(place)
-    return next((found for pair in parts if (found := _difference(*pair, place)) is not None), None)
+            return None if left == right and type(left) is type(right) else Misreading(place)
+    return next((difference for pair in parts if (difference := _difference(*pair, place)) is not None), None)
 
 
 def _normalize(value: object) -> object:
@@ -148,8 +148,8 @@ def _function(node: dict[str, Any]) -> dict[str, object]:
         node["children"] = [a if a.get("name") else a["expression"] for a in arguments]
     if name == "date_part":
         part, *others = node["children"]
-        known = (_constant(part) or "").lower()
-        node["children"] = [_DATE_PARTS.get(known, known) or part, *others]
+        part_name = (_constant(part) or "").lower()
+        node["children"] = [_DATE_PARTS.get(part_name, part_name) or part, *others]
     return node
 
 
@@ -242,8 +242,8 @@ def result_columns(query: SparkQuery, described: Sequence[tuple[str, str]]) -> t
             f"not {', '.join(name or '?' for name in query.names)}"
         )
     return tuple(
-        dt.Field(id=place, name=name, type=_agreed_field(name, _result_type(type_), shown))
-        for place, ((name, shown), type_) in enumerate(zip(described, query.types, strict=True), 1)
+        dt.Field(id=place, name=name, type=_agreed_field(name, _result_type(type_), duckdb_type))
+        for place, ((name, duckdb_type), type_) in enumerate(zip(described, query.types, strict=True), 1)
     )
 
 
@@ -270,27 +270,33 @@ _ALIKE = (dt.IntegerType, dt.FloatType, dt.DecimalType, dt.StringType, dt.Boolea
 """Types whose names are the same on both engines."""
 
 
-def _agreed_field(name: str, type_: dt.Type, shown: str) -> dt.Type:
-    found = re.fullmatch(r"DECIMAL\((\d+),(\d+)\)", shown)
-    expected = dt.DecimalType(int(found[1]), int(found[2])) if found is not None else _SHOWN_TYPES.get(shown)
+def _agreed_field(name: str, type_: dt.Type, duckdb_type: str) -> dt.Type:
+    decimal = re.fullmatch(r"DECIMAL\((\d+),(\d+)\)", duckdb_type)
+    expected = (
+        dt.DecimalType(int(decimal[1]), int(decimal[2])) if decimal is not None else _SHOWN_TYPES.get(duckdb_type)
+    )
     match type_, expected:
         case dt.OpaqueType(), None:
-            raise UnsupportedError(f"Cannot return column {name} of type {shown} on Spark: use epoch() or a cast")
-        case own, None if isinstance(own, _ALIKE) and shown != '"NULL"':
-            raise UnsupportedError(f"Cannot run the query on Spark: column {name} is {shown} on DuckDB, not {type_}")
+            raise UnsupportedError(f"Cannot return column {name} of type {duckdb_type} on Spark: use epoch() or a cast")
+        case _, None if isinstance(type_, _ALIKE) and duckdb_type != '"NULL"':
+            raise UnsupportedError(
+                f"Cannot run the query on Spark: column {name} is {duckdb_type} on DuckDB, not {type_}"
+            )
         case (_, None) | (dt.UnknownType(), _):
             return type_
-        case own, (dt.IntegerType() | dt.DecimalType()) as other if own != HUGE and _scale(own) == _scale(other):
+        case _, (dt.IntegerType() | dt.DecimalType()) as other if type_ != HUGE and _scale(type_) == _scale(other):
             return other
-        case own, other if HUGE in (own, other) and _scale(own) == _scale(other) == 0:
+        case _, other if HUGE in (type_, other) and _scale(type_) == _scale(other) == 0:
             return dt.DecimalType(38, 0) if other == HUGE else other
-        case own, other if type(own) is type(other) and str(own) == str(other):
-            return own
-        case own, (dt.StringType() | dt.BinaryType() | dt.TimestampType()) if type(own) not in _SHOWN_KINDS:
+        case _, other if type(type_) is type(other) and str(type_) == str(other):
+            return type_
+        case _, (dt.StringType() | dt.BinaryType() | dt.TimestampType()) if type(type_) not in _SHOWN_KINDS:
             # For variants and geometries DuckDB reports their storage types.
-            return own
+            return type_
         case _:
-            raise UnsupportedError(f"Cannot run the query on Spark: column {name} is {shown} on DuckDB, not {type_}")
+            raise UnsupportedError(
+                f"Cannot run the query on Spark: column {name} is {duckdb_type} on DuckDB, not {type_}"
+            )
 
 
 def _scale(type_: dt.Type) -> int | None:

@@ -47,10 +47,10 @@ def output_of(item: exp.Expr, columns: tuple[Output, ...]) -> Output | None:
         return columns[place - 1]
     if not isinstance(subject, exp.Column) or len(subject.parts) > 1:
         return None
-    named = [c for c in columns if c.name is not None and c.name.casefold() == subject.name.casefold()]
-    if len(named) > 1:
+    matches = [c for c in columns if c.name is not None and c.name.casefold() == subject.name.casefold()]
+    if len(matches) > 1:
         raise refusal(item, "an order by a name that several columns have")
-    return named[0] if named else None
+    return matches[0] if matches else None
 
 
 def by_output(item: exp.Expr, columns: tuple[Output, ...]) -> str:
@@ -205,14 +205,14 @@ def _unnest(expressions: Expressions, node: exp.Explode) -> NamedColumns:
 
 
 def _fields(value: TypedSql, type_: dt.StructType, *, recursive: bool) -> NamedColumns:
-    found: NamedColumns = []
+    columns: NamedColumns = []
     for item in type_.fields:
         inner = TypedSql(f"({value.sql}).{spark_text.name(item.name)}", item.type)
         if recursive and isinstance(item.type, dt.StructType):
-            found += _fields(inner, item.type, recursive=True)
+            columns += _fields(inner, item.type, recursive=True)
         else:
-            found.append((item.name, inner))
-    return found
+            columns.append((item.name, inner))
+    return columns
 
 
 def _holds_list(type_: dt.Type) -> bool:
@@ -261,19 +261,19 @@ def _expand_star(node: exp.Expr, scope: NameScope, expressions: Expressions) -> 
         raise refusal(node, "this star")
     if any(isinstance(e, exp.Column) and e.table for e in star.args.get("except_") or ()):
         raise refusal(node, "a star without a column of one table", "write t.* EXCLUDE (…)")
-    left_out = {e.name.casefold() for e in star.args.get("except_") or ()}
-    replaced = {e.alias.casefold(): e.this for e in star.args.get("replace") or ()}
-    renamed = {e.this.name.casefold(): e.alias for e in star.args.get("rename") or ()}
-    found = _all_columns(scope)
+    excluded_names = {e.name.casefold() for e in star.args.get("except_") or ()}
+    replacements = {e.alias.casefold(): e.this for e in star.args.get("replace") or ()}
+    new_names = {e.this.name.casefold(): e.alias for e in star.args.get("rename") or ()}
+    star_columns = _all_columns(scope)
     if isinstance(node, exp.Column):
-        named = [s for s in scope.sources if s.name.casefold() == node.table.casefold()]
-        found = [(c.name, s.column(c)) for s in named for c in s.columns]
+        relations = [s for s in scope.sources if s.name.casefold() == node.table.casefold()]
+        star_columns = [(c.name, s.column(c)) for s in relations for c in s.columns]
     columns: NamedColumns = []
-    for name, value in found:
+    for name, value in star_columns:
         key = (name or "").casefold()
-        if key not in left_out:
-            value = expressions.translate(replaced[key]) if key in replaced else value
-            columns.append((renamed.get(key, name), value))
+        if key not in excluded_names:
+            value = expressions.translate(replacements[key]) if key in replacements else value
+            columns.append((new_names.get(key, name), value))
     return columns
 
 
@@ -285,7 +285,7 @@ def _expand_columns_call(node: exp.Expr, scope: NameScope, expressions: Expressi
     calls = list(node.find_all(exp.Columns))
     if any(call.this != calls[0].this for call in calls):
         raise refusal(node, "several different COLUMNS in one expression")
-    found: NamedColumns = []
+    columns: NamedColumns = []
     alias = node.alias if isinstance(node, exp.Alias) else None
     for name, value in _matching_columns(calls[0], scope, expressions):
         item = node.unalias().copy()
@@ -296,24 +296,24 @@ def _expand_columns_call(node: exp.Expr, scope: NameScope, expressions: Expressi
             call.replace(each.copy())
         inner = replace(expressions, variables={**expressions.variables, _EACH: value})
         label = name if alias is None else None if "\\" in alias else alias
-        found.append((label, inner.translate(item)))
-    return found
+        columns.append((label, inner.translate(item)))
+    return columns
 
 
 def _matching_columns(call: exp.Columns, scope: NameScope, expressions: Expressions) -> NamedColumns:
     """Return the columns that COLUMNS(…) selects by a star, a list, a regular expression, or a lambda with LIKE."""
-    what = call.this
-    if _is_star(what):
-        return _expand_star(what, scope, expressions)
-    every = _all_columns(scope)
-    match what:
-        case exp.Literal() if what.is_string and re.fullmatch(r"[\w .*+?|()^$]*", what.name, re.ASCII):
-            return [c for c in every if re.search(what.name, c[0] or "") is not None]
-        case exp.Array() if all(isinstance(e, exp.Literal) and e.is_string for e in what.expressions):
-            names = [e.name.casefold() for e in what.expressions]
-            return [c for name in names for c in every if (c[0] or "").casefold() == name]
+    argument = call.this
+    if _is_star(argument):
+        return _expand_star(argument, scope, expressions)
+    all_columns = _all_columns(scope)
+    match argument:
+        case exp.Literal() if argument.is_string and re.fullmatch(r"[\w .*+?|()^$]*", argument.name, re.ASCII):
+            return [c for c in all_columns if re.search(argument.name, c[0] or "") is not None]
+        case exp.Array() if all(isinstance(e, exp.Literal) and e.is_string for e in argument.expressions):
+            names = [e.name.casefold() for e in argument.expressions]
+            return [c for name in names for c in all_columns if (c[0] or "").casefold() == name]
         case exp.Lambda(this=exp.Like(this=exp.Identifier()) as like):
-            return [c for c in every if _is_like(like, c[0] or "")]
+            return [c for c in all_columns if _is_like(like, c[0] or "")]
         case _:
             raise refusal(call, "this choice of columns", "name them in a list, or use a simple regular expression")
 
@@ -328,17 +328,17 @@ def _is_like(node: exp.Like, name: str) -> bool:
 
 
 def _all_columns(scope: NameScope) -> NamedColumns:
-    found: NamedColumns = []
-    merged_seen: set[str] = set()
+    columns: NamedColumns = []
+    merged_keys: set[str] = set()
     for source in scope.sources:
         for column in source.columns:
             key = (column.name or "").casefold()
             if key not in scope.merged:
-                found.append((column.name, source.column(column)))
-            elif key not in merged_seen:
-                found.append((column.name, scope.merged[key]))
-                merged_seen.add(key)
-    return found
+                columns.append((column.name, source.column(column)))
+            elif key not in merged_keys:
+                columns.append((column.name, scope.merged[key]))
+                merged_keys.add(key)
+    return columns
 
 
 _SETS: dict[type[exp.Expr], str] = {exp.Rollup: "ROLLUP", exp.Cube: "CUBE", exp.GroupingSets: "GROUPING SETS"}

@@ -33,9 +33,9 @@ _EQUALITY = ("=", "<>", "<=>")
 
 def translate(expressions: Expressions, node: exp.Expr) -> TypedSql | None:
     """Translate a comparison to a condition. Return None if the node is not a comparison."""
-    found = _quantified(expressions, node)
-    if found is not None:
-        return found
+    comparison = _quantified(expressions, node)
+    if comparison is not None:
+        return comparison
     match node:
         case exp.EQ(this=exp.Tuple() as first, expression=exp.Tuple() as second):
             if len(first.expressions) != len(second.expressions):
@@ -92,10 +92,10 @@ def _quantified(expressions: Expressions, node: exp.Expr) -> TypedSql | None:
         if not isinstance(listed.type, dt.ListType):
             raise refusal(node, f"ANY of {listed.type}")
         head, inner = expressions.within(["an element"], listed.type.element.type)
-        compared = inner.boolean(type(node)(this=node.this.copy(), expression=exp.column("an element")))
-        function, nothing = ("EXISTS", "false") if any_ else ("FORALL", "true")
+        comparison = inner.boolean(type(node)(this=node.this.copy(), expression=exp.column("an element")))
+        function, default = ("EXISTS", "false") if any_ else ("FORALL", "true")
         return TypedSql(
-            f"CASE WHEN {listed.sql} IS NULL THEN {nothing} ELSE {function}({listed.sql}, {head} -> {compared}) END",
+            f"CASE WHEN {listed.sql} IS NULL THEN {default} ELSE {function}({listed.sql}, {head} -> {comparison}) END",
             BOOLEAN,
         )
     operator = _OPERATORS.get(type(node), "=")
@@ -110,8 +110,8 @@ def _quantified(expressions: Expressions, node: exp.Expr) -> TypedSql | None:
     holds = f"{subject.sql} {operator} (SELECT {extreme}(c0) FROM ({sql}))"
     rows, values = f"(SELECT COUNT(*) FROM ({sql}))", f"(SELECT COUNT(c0) FROM ({sql}))"
     unknown = f"WHEN {values} < {rows} OR {subject.sql} IS NULL THEN NULL"
-    nothing, decided, found = ("false", holds, "true") if any_ else ("true", f"NOT ({holds})", "false")
-    sql = f"CASE WHEN {rows} = 0 THEN {nothing} WHEN {decided} THEN {found} {unknown} ELSE {nothing} END"
+    default, condition, result = ("false", holds, "true") if any_ else ("true", f"NOT ({holds})", "false")
+    sql = f"CASE WHEN {rows} = 0 THEN {default} WHEN {condition} THEN {result} {unknown} ELSE {default} END"
     return TypedSql(sql, BOOLEAN)
 
 
@@ -174,10 +174,10 @@ def _in(expressions: Expressions, node: exp.In) -> str:
     if node.args.get("unnest"):
         raise refusal(node, "IN")
     if node.args.get("field") is not None:
-        found = nested.contains(Call(expressions, node, "IN", (node.args["field"], node.this)))
-        if found is None:
+        membership = nested.contains(Call(expressions, node, "IN", (node.args["field"], node.this)))
+        if membership is None:
             raise refusal(node, "IN of a value that is not a list")
-        return found.sql
+        return membership.sql
     query = node.args.get("query")
     if isinstance(node.this, exp.Tuple) and query is None:
         # Tuples are compared as values: null equals null.
@@ -211,25 +211,29 @@ def _in_query(expressions: Expressions, node: exp.In, query: exp.Expr) -> str:
     values = [expressions.translate(part) for part in parts]
     sql, types = expressions.subquery(query)
     if len(types) == 1 == len(values) and all(isinstance(t, dt.IntegerType) for t in (types[0], values[0].type)):
-        (text, _), wide = with_common_type((TypedSql(values[0].sql, values[0].type), TypedSql("c0", types[0])), "IN")
-        if str(types[0]) != str(wide):
-            sql = f"SELECT CAST(c0 AS {spark_text.type_name(wide)}) AS c0 FROM ({sql})"
-        values, types = [TypedSql(text, wide)], (wide,)
+        (text, _), wide_type = with_common_type(
+            (TypedSql(values[0].sql, values[0].type), TypedSql("c0", types[0])), "IN"
+        )
+        if str(types[0]) != str(wide_type):
+            sql = f"SELECT CAST(c0 AS {spark_text.type_name(wide_type)}) AS c0 FROM ({sql})"
+        values, types = [TypedSql(text, wide_type)], (wide_type,)
     type_names = [str(v.type) for v in values]
     if type_names != [str(type_) for type_ in types] or any(isinstance(v.type, dt.FloatType) for v in values):
         raise refusal(node, f"{', '.join(type_names)} IN a query of {', '.join(map(str, types))}", "cast to one type")
     subject = values[0].sql if len(values) == 1 else f"({', '.join(v.sql for v in values)})"
-    found = f"({subject} IN ({sql}))"
+    membership = f"({subject} IN ({sql}))"
     parent = node.parent.parent if isinstance(node.parent, exp.Not) else node.parent
     while isinstance(parent, exp.Paren | exp.And | exp.Or):
         parent = parent.parent
     if isinstance(parent, exp.Where | exp.Having | exp.Qualify | exp.Join):  # here null has the same effect as false
-        return found
+        return membership
     # Spark's IN as a value is false in cases in which SQL requires null.
     if len(values) > 1:
         raise refusal(node, "IN of several columns as a value", "put it into WHERE, alone or with AND and OR")
-    some, nulls = f"EXISTS ({sql})", f"EXISTS (SELECT 1 FROM ({sql}) WHERE c0 IS NULL)"
-    return f"CASE WHEN {found} THEN true WHEN {nulls} OR ({subject} IS NULL AND {some}) THEN NULL ELSE false END"
+    has_rows, nulls = f"EXISTS ({sql})", f"EXISTS (SELECT 1 FROM ({sql}) WHERE c0 IS NULL)"
+    return (
+        f"CASE WHEN {membership} THEN true WHEN {nulls} OR ({subject} IS NULL AND {has_rows}) THEN NULL ELSE false END"
+    )
 
 
 def _same_tuple(expressions: Expressions, node: exp.Expr, left: exp.Tuple, right: exp.Tuple) -> str:

@@ -63,10 +63,10 @@ def _decimals(node: exp.Expr, left: TypedSql, sign: str, right: TypedSql) -> Typ
         precision = max(a.precision - a.scale, b.precision - b.scale) + scale + 1
     # Spark's result type for a product has one more digit.
     if precision + 1 > _MOST and scale > 6:
-        found = _narrow(a, b, sign, scale)
-        if found is None:
+        narrow_types = _narrow(a, b, sign, scale)
+        if narrow_types is None:
             raise refusal(node, f"{left.type} {sign} {right.type}, which may need more than 38 digits,")
-        a, b = found
+        a, b = narrow_types
     result = dt.DecimalType(min(precision, _MOST), scale)
     # A 128-bit integer is represented as a decimal already.
     texts = [
@@ -116,9 +116,9 @@ class Expressions:
         depth = len(self.variables)
         texts = [f"v{depth + place}" for place in range(len(names))]
         typed = [TypedSql(texts[0], element), *(TypedSql(f"CAST({text} + 1 AS BIGINT)", LONG) for text in texts[1:])]
-        known = {name.casefold(): value for name, value in zip(names, typed, strict=True)}
+        parameters = {name.casefold(): value for name, value in zip(names, typed, strict=True)}
         head = texts[0] if len(texts) == 1 else f"({', '.join(texts)})"
-        return head, Expressions(self.resolve, variables={**self.variables, **known})
+        return head, Expressions(self.resolve, variables={**self.variables, **parameters})
 
     def translate(self, node: exp.Expr) -> TypedSql:
         """Translate an expression.
@@ -159,8 +159,8 @@ class Expressions:
             case exp.Div() | exp.IntDiv():
                 return self._division(node)
             case exp.Interval():
-                known = node.this is None or moments.interval(node) is not None
-                span = moments.interval_of_node(node, None if known else self.translate(node.this))
+                is_literal = node.this is None or moments.interval(node) is not None
+                span = moments.interval_of_node(node, None if is_literal else self.translate(node.this))
                 if span is None:
                     raise refusal(node)
                 return span
@@ -175,11 +175,11 @@ class Expressions:
             case exp.Array() if len(node.expressions) == 1 and isinstance(node.expressions[0], exp.Comprehension):
                 return self.translate(node.expressions[0])
             case exp.ToMap(this=exp.Struct() as pairs):
-                named = [item for item in pairs.expressions if isinstance(item, exp.PropertyEQ)]
+                entries = [item for item in pairs.expressions if isinstance(item, exp.PropertyEQ)]
                 call = Call(self, pairs, "MAP", ())
-                if len(named) < len(pairs.expressions):
+                if len(entries) < len(pairs.expressions):
                     raise call.refusal("this MAP")
-                return nested.map_from_lists(call, [p.this for p in named], [p.expression for p in named])
+                return nested.map_from_lists(call, [p.this for p in entries], [p.expression for p in entries])
             case exp.ToMap(this=exp.Bracket(this=exp.Struct() as pairs) as looked_up):
                 # sqlglot reads `MAP {k: v}[k]` as MAP of an element.
                 return self._element(exp.Bracket(this=exp.ToMap(this=pairs), expressions=looked_up.expressions))
@@ -196,15 +196,15 @@ class Expressions:
                 return TypedSql(f"EXISTS ({self.subquery(node.this)[0]})", BOOLEAN)
             case _:
                 node = ordered_aggregates.in_any_order(node) or node
-                found = (
+                expression = (
                     comparisons.translate(self, node)
                     or table.translate(self, node)
                     or aggregates.window_function(self, node)
                     or aggregates.lower_aggregate(aggregates.Aggregate(self, node))
                 )
-                if found is None:
+                if expression is None:
                     raise refusal(node)
-                return TypedSql(f"(NOT {found.sql})", BOOLEAN) if node.args.get("negate") else found
+                return TypedSql(f"(NOT {expression.sql})", BOOLEAN) if node.args.get("negate") else expression
 
     def boolean(self, node: exp.Expr) -> str:
         """Translate a condition."""
@@ -219,10 +219,10 @@ class Expressions:
         left, right = self.translate(node.this), self.translate(node.expression)
         sign = {exp.Add: "+", exp.Sub: "-", exp.Mul: "*"}[type(node)]
         if any(isinstance(v.type, dt.DateType | dt.TimestampType) or v.type == moments.INTERVAL for v in (left, right)):
-            found = moments.arithmetic(left, sign, right)
-            if found is None:
+            result = moments.arithmetic(left, sign, right)
+            if result is None:
                 raise refusal(node, f"{left.type} {sign} {right.type}")
-            return found
+            return result
         exact = arithmetic(node, left, sign, right)
         if exact is not None:
             return exact

@@ -89,35 +89,35 @@ def condition(filter: predicates.Filter, columns: Mapping[str, str]) -> str:
         UnsupportedError: A part may mean something else on Spark. The message names the part.
     """
     if predicates.is_decided(filter.predicate):
-        known = dict(_members(filter.columns, columns))
-        return condition_of(filter.predicate, lambda field: known[field.id])
+        expressions_by_id = dict(_members(filter.columns, columns))
+        return condition_of(filter.predicate, lambda field: expressions_by_id[field.id])
     return _from_text(filter, columns)
 
 
 def _members(fields: tuple[dt.Field, ...], columns: Mapping[str, str]) -> list[tuple[int, str]]:
     """Return expressions by field id, for the columns and the struct fields in them."""
-    found = [(f.id, spark_text.name(columns[f.name])) for f in fields]
-    pending = list(zip(fields, (sql for _, sql in found), strict=True))
+    members = [(f.id, spark_text.name(columns[f.name])) for f in fields]
+    pending = list(zip(fields, (sql for _, sql in members), strict=True))
     while pending:
         parent, base = pending.pop()
         if isinstance(parent.type, dt.StructType):
             inner = [(f, f"{base}.{spark_text.name(f.name)}") for f in parent.type.fields]
-            found += [(f.id, sql) for f, sql in inner]
+            members += [(f.id, sql) for f, sql in inner]
             pending += inner
-    return found
+    return members
 
 
 def _from_text(filter: predicates.Filter, columns: Mapping[str, str]) -> str:
     names = ColumnNames(schema=dt.Schema(fields=filter.columns), table=None)
-    known = dict(_members(filter.columns, columns))
+    expressions_by_id = dict(_members(filter.columns, columns))
 
     def resolve(path: tuple[str, ...]) -> TypedSql:
-        found = names.resolve(path)
-        if found.leaf is None:
+        column = names.resolve(path)
+        if column.leaf is None:
             raise UnsupportedError(
                 f"Cannot filter by {'.'.join(path)} on Spark: the type of a field of a metadata column is not known"
             )
-        return TypedSql(known[found.leaf.id], found.leaf.type)
+        return TypedSql(expressions_by_id[column.leaf.id], column.leaf.type)
 
     try:
         try:

@@ -98,26 +98,26 @@ class NameScope:
         Raises:
             UnsupportedError: The path refers to nothing, or to several things.
         """
-        found = self._column(path)
-        if found is None and path[0].casefold() in self.aliases:
-            found = members(lower(self.aliases[path[0].casefold()]), path[1:], exp.column(path[-1]))
+        expression = self._column(path)
+        if expression is None and path[0].casefold() in self.aliases:
+            expression = members(lower(self.aliases[path[0].casefold()]), path[1:], exp.column(path[-1]))
         outer_scope = self.outer
-        while found is None and outer_scope is not None:
-            found = outer_scope._column(path)
-            outer_scope.reached |= found is not None
+        while expression is None and outer_scope is not None:
+            expression = outer_scope._column(path)
+            outer_scope.reached |= expression is not None
             outer_scope = outer_scope.outer
-        if found is not None:
-            return found
+        if expression is not None:
+            return expression
         raise UnsupportedError(f"Cannot run the query on Spark: {'.'.join(path)} does not name a column of its tables")
 
     def unqualified(self, name: str) -> TypedSql | None:
         """Return the column of FROM that a single name refers to, or None."""
         if name.casefold() in self.merged:
             return self.merged[name.casefold()]
-        found = [source.column(c) for source in self.sources for c in source.columns_named(name)]
-        if len(found) > 1:
+        matches = [source.column(c) for source in self.sources for c in source.columns_named(name)]
+        if len(matches) > 1:
             raise UnsupportedError(f"Cannot run the query on Spark: {name} may be a column of several of its tables")
-        return found[0] if found else None
+        return matches[0] if matches else None
 
     def shadowed(self, name: str) -> bool:
         """Return whether a name is both a column of FROM and a different expression of the projection."""
@@ -131,17 +131,19 @@ class NameScope:
     def _column(self, path: tuple[str, ...]) -> TypedSql | None:
         """Return the column of FROM that a path refers to, with or without a table name."""
         tables = [source for source in self.sources if source.name.casefold() == path[0].casefold()]
-        found = [source.column(c) for source in tables for c in source.columns_named(path[1])] if len(path) > 1 else []
-        if len(found) > 1:
+        matches = (
+            [source.column(c) for source in tables for c in source.columns_named(path[1])] if len(path) > 1 else []
+        )
+        if len(matches) > 1:
             raise UnsupportedError(f"Cannot run the query on Spark: {'.'.join(path)} may be one of several columns")
-        if not found:
+        if not matches:
             base = self.unqualified(path[0])
             return None if base is None else members(base, path[1:], exp.column(path[-1]))
         structs = [c.type for source in self.sources for c in source.columns_named(path[0])]
         fields = [f for type_ in structs if isinstance(type_, dt.StructType) for f in type_.fields]
         if any(f.name.casefold() == path[1].casefold() for f in fields):
             raise UnsupportedError(f"Cannot run the query on Spark: {path[0]} is both a table and a struct in one")
-        return members(found[0], path[2:], exp.column(path[-1]))
+        return members(matches[0], path[2:], exp.column(path[-1]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,13 +212,13 @@ class PivotClause:
     def _pivoted(self, field: exp.In, columns: list[str]) -> exp.Query:
         """Return a SELECT that groups by the columns in GROUP BY, or by all columns that are not in the clause."""
         group = self.node.args.get("group")
-        used = {c.name.casefold() for part in (field.this, *self.outputs) for c in part.find_all(exp.Column)}
-        keys = [exp.column(name, quoted=True) for name in columns if name.casefold() not in used]
+        input_names = {c.name.casefold() for part in (field.this, *self.outputs) for c in part.find_all(exp.Column)}
+        keys = [exp.column(name, quoted=True) for name in columns if name.casefold() not in input_names]
         if group is not None:
             keys = [key.copy() for key in group.expressions]
         if not keys:
             raise refusal(self.node, "a PIVOT without keys", "use aggregates with FILTER")
-        shown: list[exp.Expr] = list(keys)
+        projection: list[exp.Expr] = list(keys)
         for value in field.expressions:
             if not isinstance(value, exp.Literal | exp.Boolean):
                 raise refusal(self.node, "a PIVOT by a value that is not a literal")
@@ -227,11 +229,11 @@ class PivotClause:
                     name = f"{label}_{output.alias}"
                 elif len(self.outputs) == 1:
                     name = label
-                same = exp.EQ(this=field.this.copy(), expression=value.copy())
-                only = exp.Filter(this=call.copy(), expression=exp.Where(this=same))
-                shown.append(only if name is None else exp.alias_(only, name, quoted=True))
+                equality = exp.EQ(this=field.this.copy(), expression=value.copy())
+                filtered_call = exp.Filter(this=call.copy(), expression=exp.Where(this=equality))
+                projection.append(filtered_call if name is None else exp.alias_(filtered_call, name, quoted=True))
         return exp.Select(
-            expressions=shown,
+            expressions=projection,
             from_=exp.From(this=self.base.copy()),
             group=exp.Group(expressions=[key.copy() for key in keys]),
         )
@@ -260,8 +262,8 @@ class PivotClause:
                 from_=exp.From(this=self.base.copy()),
             )
             if not self.node.args.get("include_nulls"):
-                some = exp.Not(this=exp.Is(this=column.copy(), expression=exp.Null()))
-                select.set("where", exp.Where(this=some))
+                is_not_null = exp.Not(this=exp.Is(this=column.copy(), expression=exp.Null()))
+                select.set("where", exp.Where(this=is_not_null))
             result = select if result is None else exp.Union(this=result, expression=select, distinct=False)
         assert result is not None
         return result
@@ -343,13 +345,13 @@ def _condition(on: exp.Expr, source: Relation, scope: NameScope, expressions: Ex
 
 def _keys(node: exp.Join, source: Relation, scope: NameScope) -> dict[str, tuple[TypedSql, TypedSql]]:
     """Return the columns that USING compares, left and right, by name in lower case."""
-    found = {}
+    keys = {}
     for identifier in node.args["using"]:
         left, right = scope.unqualified(identifier.name), source.columns_named(identifier.name)
         if left is None or len(right) != 1 or str(left.type) != str(right[0].type):
             raise refusal(node, f"USING ({identifier.name}) of columns of different types")
-        found[identifier.name.casefold()] = (left, source.column(right[0]))
-    return found
+        keys[identifier.name.casefold()] = (left, source.column(right[0]))
+    return keys
 
 
 _DESCENDING: dict[type[exp.Expr], bool] = {exp.GTE: True, exp.GT: True, exp.LTE: False, exp.LT: False}
@@ -371,7 +373,7 @@ def lateral(node: exp.Join) -> exp.Join:
     on_the_right = sides[1] == {True}
     nearest = bound.expression if on_the_right else bound.this
     descending = _DESCENDING[type(bound)] is on_the_right
-    found = exp.Select(
+    nearest_row = exp.Select(
         expressions=[exp.Star()],
         from_=exp.From(this=right.copy()),
         where=exp.Where(this=on.copy()),
@@ -380,7 +382,7 @@ def lateral(node: exp.Join) -> exp.Join:
     )
     alias = exp.TableAlias(this=exp.to_identifier(right.alias_or_name, quoted=True))
     return exp.Join(
-        this=exp.Subquery(this=found, alias=alias), side=node.side or None, kind=node.kind or None, on=exp.true()
+        this=exp.Subquery(this=nearest_row, alias=alias), side=node.side or None, kind=node.kind or None, on=exp.true()
     )
 
 
@@ -481,17 +483,17 @@ class FromClause:
         columns = [Output(function if offset else name, value.type.element.type, "c0")]
         call = f"EXPLODE({value.sql}) AS {alias}(c0)"
         if offset:
-            named = offset.name if isinstance(offset, exp.Identifier) else "ordinality"
-            columns.append(Output(named, LONG, "c1"))
+            offset_name = offset.name if isinstance(offset, exp.Identifier) else "ordinality"
+            columns.append(Output(offset_name, LONG, "c1"))
             places = f"SELECT col AS c0, CAST(pos + 1 AS BIGINT) AS c1 FROM POSEXPLODE({value.sql})"
             call = f"({places}) AS {alias}"
         prefix = "LATERAL " if scope.sources else ""
         return f"{prefix}{call}", Relation(name, alias, rename_columns(tuple(columns), node))
 
     def _relation(self, name: str, scope: NameScope) -> tuple[str, tuple[Output, ...]]:
-        found = scope.ctes.get(name.casefold())
-        if found is not None:
-            return found
+        cte = scope.ctes.get(name.casefold())
+        if cte is not None:
+            return cte
         if name.casefold() not in self.tables:
             raise UnsupportedError(
                 f"Cannot read {name} on Spark: it is not a given table, and views of a session are not visible"

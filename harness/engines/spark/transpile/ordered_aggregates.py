@@ -92,11 +92,11 @@ def joined_text(call: Aggregate) -> TypedSql:
 def greatest(call: Aggregate, value: exp.Expr, by: exp.Expr, *, descending: bool) -> TypedSql:
     """Translate `max(x, 3)` and `arg_max(x, y, 3)`. Rows with a null in either argument are skipped."""
     count = positive_literal(call.node, call.node.args["count"], "a number of values")
-    shown, key = call.expressions.translate(value), call.expressions.translate(by)
+    output, key = call.expressions.translate(value), call.expressions.translate(by)
     check_ordered(call.node, key.type)
-    only = call.with_conditions(*dict.fromkeys(f"({v.sql}) IS NOT NULL" for v in (shown, key)))
-    rows = _sorted_rows(only, shown, [(key, descending, False)])
-    return TypedSql(f"SLICE(TRANSFORM({rows}, x -> x.v), 1, {count})", list_of(shown.type))
+    only = call.with_conditions(*dict.fromkeys(f"({v.sql}) IS NOT NULL" for v in (output, key)))
+    rows = _sorted_rows(only, output, [(key, descending, False)])
+    return TypedSql(f"SLICE(TRANSFORM({rows}, x -> x.v), 1, {count})", list_of(output.type))
 
 
 def discrete_quantile(call: Aggregate) -> TypedSql:
@@ -108,7 +108,7 @@ def discrete_quantile(call: Aggregate) -> TypedSql:
     check_ordered(call.node, value.type)
     if isinstance(value.type, dt.UnknownType):
         raise refusal(call.node)
-    found = []
+    elements = []
     for share in fractions(call, fraction):
         digits = max(0, -int(share.as_tuple().exponent))
         if digits > 9:
@@ -116,17 +116,17 @@ def discrete_quantile(call: Aggregate) -> TypedSql:
         # The index of the smallest value such that at least this fraction of all values is not greater.
         ten = 10**digits
         place = f"GREATEST((SIZE(y) * {int(share * ten)}L + {ten - 1}L) DIV {ten}L, 1L)"
-        found.append(f"TRY_ELEMENT_AT(y, CAST({place} AS INT))")
+        elements.append(f"TRY_ELEMENT_AT(y, CAST({place} AS INT))")
     result: dt.Type = value.type
-    body = found[0]
+    body = elements[0]
     if isinstance(fraction, exp.Array):
-        result, body = list_of(value.type), f"CASE WHEN SIZE(y) > 0 THEN ARRAY({', '.join(found)}) END"
+        result, body = list_of(value.type), f"CASE WHEN SIZE(y) > 0 THEN ARRAY({', '.join(elements)}) END"
     return TypedSql(with_list(f"ARRAY_SORT(COLLECT_LIST({value.sql}){call.suffix})", body), result)
 
 
 def fractions(call: Aggregate, node: exp.Expr) -> list[Decimal]:
     """Return the literal fractions of a quantile call. There is at least one."""
-    found = []
+    shares = []
     for item in node.expressions if isinstance(node, exp.Array) else [node]:
         literal = literal_of(item)
         if (
@@ -135,10 +135,10 @@ def fractions(call: Aggregate, node: exp.Expr) -> list[Decimal]:
             or not 0 <= literal.value <= 1
         ):
             raise refusal(call.node, "a quantile that is not a literal from 0 to 1")
-        found.append(Decimal(literal.value))
-    if not found:
+        shares.append(Decimal(literal.value))
+    if not shares:
         raise refusal(call.node)
-    return found
+    return shares
 
 
 def exact_median(call: Aggregate, value: TypedSql) -> TypedSql:

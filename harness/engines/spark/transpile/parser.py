@@ -105,8 +105,8 @@ def check(statement: exp.Expr) -> None:
         kind = type(node)
         if kind not in _KNOWN_FORMS and general_form(kind) is not None:
             raise refusal(node)
-        known = set() if kind in _NO_ARGUMENTS else _ARGUMENTS | _MORE_ARGUMENTS.get(kind, set())
-        overlooked = [name for name, value in node.args.items() if value and name not in known]
+        argument_names = set() if kind in _NO_ARGUMENTS else _ARGUMENTS | _MORE_ARGUMENTS.get(kind, set())
+        overlooked = [name for name, value in node.args.items() if value and name not in argument_names]
         if overlooked:
             word = None if isinstance(node, exp.Func) else overlooked[0].strip("_").replace("_", " ").upper()
             raise refusal(node, word)
@@ -207,8 +207,8 @@ def _simplify(node: exp.Expr) -> exp.Expr | None:
             query = operand.unnest()
             if not isinstance(query, exp.Query):
                 return None
-            found = exp.In(this=node.this, query=exp.Subquery(this=query))
-            return found if isinstance(node, exp.EQ) else exp.Not(this=found)
+            membership = exp.In(this=node.this, query=exp.Subquery(this=query))
+            return membership if isinstance(node, exp.EQ) else exp.Not(this=membership)
         case _:
             return None
 
@@ -282,8 +282,8 @@ def to_duckdb(query: str) -> str:
 
 
 def _is_certain(node: exp.Expr) -> bool:
-    known = _CERTAIN.get(type(node))
-    if known is None or any(value and key not in known | _ARGUMENTS for key, value in node.args.items()):
+    arguments = _CERTAIN.get(type(node))
+    if arguments is None or any(value and key not in arguments | _ARGUMENTS for key, value in node.args.items()):
         return False
     match node:
         case exp.Literal():
@@ -307,5 +307,5 @@ def _is_date(node: exp.Expr) -> bool:
 
 def _uncertain_order(node: exp.Expr, why: str) -> UnsupportedError:
     text = " ".join(node.sql(dialect="spark").split())
-    shown = text if len(text) <= 60 else f"{text[:59]}…"
-    return UnsupportedError(f"Cannot be sure that {shown} means the same on DuckDB: {why}", cause="UncertainQuery")
+    excerpt = text if len(text) <= 60 else f"{text[:59]}…"
+    return UnsupportedError(f"Cannot be sure that {excerpt} means the same on DuckDB: {why}", cause="UncertainQuery")

@@ -64,14 +64,14 @@ def _recursive(
         raise refusal(cte, "WITH RECURSIVE of a query that names itself more than once")
     start = query(node.this, NameScope(ctes=around.ctes))
     columns = rename_columns(start.columns, cte)
-    known = {**around.ctes, cte.alias.casefold(): (name, columns)}
-    step = query(node.expression, NameScope(ctes=known))
+    ctes = {**around.ctes, cte.alias.casefold(): (name, columns)}
+    step = query(node.expression, NameScope(ctes=ctes))
     if len(step.columns) != len(columns):
         raise refusal(cte)
-    for first, then in zip(columns, step.columns, strict=True):
-        integers = all(isinstance(c.type, dt.IntegerType) or c.type == HUGE for c in (first, then))
-        if str(first.type) != str(then.type) and not integers:
-            raise refusal(cte, f"WITH RECURSIVE of {first.type} and {then.type}", "cast both parts to one type")
+    for first, second in zip(columns, step.columns, strict=True):
+        integers = all(isinstance(c.type, dt.IntegerType) or c.type == HUGE for c in (first, second))
+        if str(first.type) != str(second.type) and not integers:
+            raise refusal(cte, f"WITH RECURSIVE of {first.type} and {second.type}", "cast both parts to one type")
     return LoweredSparkQuery(f"{start.sql} UNION ALL ({_as_types(step, [c.type for c in columns])})", columns)
 
 
@@ -104,14 +104,17 @@ def _combine(node: exp.SetOperation, left: LoweredSparkQuery, right: LoweredSpar
 
 def _by_name(node: exp.Expr, *sides: LoweredSparkQuery) -> list[LoweredSparkQuery]:
     """Return both sides with the columns of either. A column that a side lacks is null."""
-    named = [{c.name.casefold(): c for c in side.columns if c.name is not None} for side in sides]
-    if any(len(columns_by_name) < len(side.columns) for columns_by_name, side in zip(named, sides, strict=True)):
+    column_maps = [{c.name.casefold(): c for c in side.columns if c.name is not None} for side in sides]
+    if any(len(columns_by_name) < len(side.columns) for columns_by_name, side in zip(column_maps, sides, strict=True)):
         raise refusal(node, "BY NAME of columns without explicit names", "name them with AS")
-    every = {**named[0], **{name: column for name, column in named[1].items() if name not in named[0]}}
+    all_columns = {
+        **column_maps[0],
+        **{name: column for name, column in column_maps[1].items() if name not in column_maps[0]},
+    }
     aligned = []
-    for side, columns_by_name in zip(sides, named, strict=True):
+    for side, columns_by_name in zip(sides, column_maps, strict=True):
         columns, parts = [], []
-        for place, (name, other) in enumerate(every.items()):
+        for place, (name, other) in enumerate(all_columns.items()):
             value = columns_by_name[name].sql if name in columns_by_name else f"CAST(NULL AS {type_name(other.type)})"
             columns.append(Output(other.name, columns_by_name.get(name, other).type, f"c{place}"))
             parts.append(f"{value} AS c{place}")
@@ -265,7 +268,7 @@ class _Queries:
         expressions = self._expressions(scope, unnests)
         outputs = [o for e in node.expressions for o in clauses.project(e, scope, expressions)]
         columns = tuple(Output(name, v.type, f"c{i}") for i, (name, v) in enumerate(outputs))
-        shown = [f"{v.sql} AS c{i}" for i, (_, v) in enumerate(outputs)]
+        projection = [f"{v.sql} AS c{i}" for i, (_, v) in enumerate(outputs)]
         items = self._ordering(node, expressions, outputs, columns)
         row_condition = self._row_condition(node, scope, expressions, outputs, items)
         source += unnests.clause(source)
@@ -288,18 +291,18 @@ class _Queries:
         is_forgotten = bool(hidden and clauses.limits(node)) and scope.is_within
         if row_condition is None and (distinct or not hidden or not (is_late or is_forgotten)):
             end = clauses.ends([f"{item.column or item.value.sql}{item.direction}" for item in items], node)
-            return LoweredSparkQuery(f"{start}SELECT {distinct}{', '.join(shown)}{source}{end}", columns)
+            return LoweredSparkQuery(f"{start}SELECT {distinct}{', '.join(projection)}{source}{end}", columns)
         if distinct and hidden:
             raise refusal(node, "an order by something other than a result column")
         # Spark cannot order by an aggregate or window function outside the projection, so rows are chosen in an outer
         # query.
-        shown += [f"{sql} AS {name}" for sql, name in hidden.items()]
+        projection += [f"{sql} AS {name}" for sql, name in hidden.items()]
         where = ""
         if row_condition is not None:
-            shown, where = [*shown, f"{row_condition} AS q"], " WHERE q"
+            projection, where = [*projection, f"{row_condition} AS q"], " WHERE q"
         end = clauses.ends([f"{item.column or hidden[item.value.sql]}{item.direction}" for item in items], node)
         names = ", ".join(c.sql for c in columns)
-        rows = f"(SELECT {', '.join(shown)}{source}){where}{end}"
+        rows = f"(SELECT {', '.join(projection)}{source}){where}{end}"
         rows = f"(SELECT * FROM {rows})" if is_forgotten else rows
         return LoweredSparkQuery(f"{start}SELECT {distinct}{names} FROM {rows}", columns)
 
@@ -371,16 +374,18 @@ class _Queries:
             output = clauses.output_of(item, columns)
             value = expressions.translate(item.this) if output is None else outputs[columns.index(output)][1]
             check_ordered(item, value.type)
-            same = next((c.sql for c, (_, v) in zip(columns, outputs, strict=True) if v.sql == value.sql), None)
-            items.append(_Item(value, direction(item), same if output is None else output.sql))
+            result_column = next(
+                (c.sql for c, (_, v) in zip(columns, outputs, strict=True) if v.sql == value.sql), None
+            )
+            items.append(_Item(value, direction(item), result_column if output is None else output.sql))
         return items
 
 
 def _aliases(node: exp.Select) -> dict[str, exp.Expr]:
     """Return the expressions with a unique alias, by alias in lower case."""
-    named = [(e.alias.casefold(), e.this) for e in node.expressions if isinstance(e, exp.Alias)]
-    names = [name for name, _ in named]
-    return {name: expression for name, expression in named if names.count(name) == 1}
+    pairs = [(e.alias.casefold(), e.this) for e in node.expressions if isinstance(e, exp.Alias)]
+    names = [name for name, _ in pairs]
+    return {name: expression for name, expression in pairs if names.count(name) == 1}
 
 
 def _distinct_on(node: exp.Select) -> list[exp.Expr] | None:

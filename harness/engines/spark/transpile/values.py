@@ -124,8 +124,8 @@ def typed_literal(literal: Literal) -> TypedSql:
     type_ = _literal_type(literal)
     if type_ == HUGE:
         return TypedSql(f"CAST({literal.value} AS DECIMAL(38, 0))", HUGE, literal)
-    found = TypedSql("", type_, literal)
-    return TypedSql(coerce(found, type_, "a literal"), type_, literal)
+    plain_literal = TypedSql("", type_, literal)
+    return TypedSql(coerce(plain_literal, type_, "a literal"), type_, literal)
 
 
 def _literal_type(literal: Literal) -> dt.Type:
@@ -219,8 +219,8 @@ def is_moment(type_: dt.Type) -> bool:
 def _common_of_two(left: dt.Type, right: dt.Type) -> dt.Type | None:
     if str(left) == str(right):
         return left
-    for one, other in ((left, right), (right, left)):
-        match one, other:
+    for subject, other in ((left, right), (right, left)):
+        match subject, other:
             case dt.IntegerType(bits=a), dt.IntegerType(bits=b):
                 return dt.IntegerType(max(a, b))
             case huge, (dt.IntegerType() | dt.DecimalType()) if huge == HUGE:
@@ -387,12 +387,12 @@ def _cast_text(text: str, to: dt.Type, cast: str = "CAST") -> str | None:
     reading = _DECIMAL if isinstance(to, dt.DecimalType) else _READINGS.get(to)
     if reading is None:
         return None
-    known, unknown = map(spark_text.text, reading)
-    none = f"WHEN {text} RLIKE {unknown} THEN NULL " if cast == "TRY_CAST" else ""
+    valid_pattern, null_pattern = map(spark_text.text, reading)
+    null_branch = f"WHEN {text} RLIKE {null_pattern} THEN NULL " if cast == "TRY_CAST" else ""
     message = spark_text.text(f"a text that DuckDB and Spark may read differently as {to}")
     return (
-        f"CASE WHEN {text} IS NULL THEN NULL WHEN {text} RLIKE {known} "
-        f"THEN {cast}({text} AS {spark_text.type_name(to)}) {none}ELSE RAISE_ERROR({message}) END"
+        f"CASE WHEN {text} IS NULL THEN NULL WHEN {text} RLIKE {valid_pattern} "
+        f"THEN {cast}({text} AS {spark_text.type_name(to)}) {null_branch}ELSE RAISE_ERROR({message}) END"
     )
 
 
@@ -492,8 +492,10 @@ def _checked_cast(value: TypedSql, to: dt.Type) -> str | None:
             zone = " || '+00'" if value.type == dt.TimestampType(utc=True) else ""
             text = f"CAST({value.sql} AS STRING){zone}"
             message = spark_text.text("the text of a date outside the years 1 to 9999")
-            known = f"YEAR({value.sql}) BETWEEN 1 AND 9999"
-            return f"CASE WHEN {value.sql} IS NULL THEN NULL WHEN {known} THEN {text} ELSE RAISE_ERROR({message}) END"
+            condition = f"YEAR({value.sql}) BETWEEN 1 AND 9999"
+            return (
+                f"CASE WHEN {value.sql} IS NULL THEN NULL WHEN {condition} THEN {text} ELSE RAISE_ERROR({message}) END"
+            )
         case ((dt.BinaryType() | dt.FixedType()), dt.BinaryType()):
             return value.sql
         case ((dt.IntegerType() | dt.BooleanType()), _) if to == HUGE or isinstance(to, _OF_WHOLE_NUMBERS):

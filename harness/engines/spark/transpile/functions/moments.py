@@ -186,8 +186,8 @@ def _moments(call: Call, first: TypedSql, last: TypedSql) -> TypedSql:
 
 
 def _series_list(forward: str, series: str, back: str, element: dt.Type) -> TypedSql:
-    nothing = f"CAST(ARRAY() AS ARRAY<{spark_text.type_name(element)}>)"
-    return TypedSql(f"CASE WHEN {forward} THEN {series} WHEN {back} THEN {nothing} END", list_of(element))
+    empty_list = f"CAST(ARRAY() AS ARRAY<{spark_text.type_name(element)}>)"
+    return TypedSql(f"CASE WHEN {forward} THEN {series} WHEN {back} THEN {empty_list} END", list_of(element))
 
 
 SERIES = (Function(("range",), _series), Function(("generate_series",), _series))

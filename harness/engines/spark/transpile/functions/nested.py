@@ -138,12 +138,12 @@ def element_at(call: Call, listed: TypedSql, place: TypedSql) -> TypedSql:
     index = clip_to_int(place)
     if index is None:
         raise call.refusal(f"an element by {place.type}")
-    found = f"TRY_ELEMENT_AT({listed.sql}, {index})"
+    element = f"TRY_ELEMENT_AT({listed.sql}, {index})"
     if place.number is None:
-        found = f"CASE WHEN {index} <> 0 THEN {found} END"
+        element = f"CASE WHEN {index} <> 0 THEN {element} END"
     elif place.number == 0:
         raise call.refusal("element 0")
-    return TypedSql(found, element_of(listed))
+    return TypedSql(element, element_of(listed))
 
 
 def slice_list(call: Call, base: TypedSql, first: TypedSql | None, last: TypedSql | None) -> TypedSql:
@@ -264,10 +264,10 @@ def members(base: TypedSql, names: Iterable[str], node: exp.Expr) -> TypedSql:
     """Return a nested struct field by its path. Names match exactly or, as on DuckDB, ignoring case."""
     for name in names:
         fields = base.type.fields if isinstance(base.type, dt.StructType) else ()
-        found = [f for f in fields if f.name == name] or [f for f in fields if f.name.casefold() == name.casefold()]
-        if len(found) != 1:
+        matches = [f for f in fields if f.name == name] or [f for f in fields if f.name.casefold() == name.casefold()]
+        if len(matches) != 1:
             raise refusal(node, f"field {name} of {base.type}")
-        base = TypedSql(f"({base.sql}).{spark_text.name(found[0].name)}", found[0].type)
+        base = TypedSql(f"({base.sql}).{spark_text.name(matches[0].name)}", matches[0].type)
     return base
 
 
@@ -329,10 +329,10 @@ _contains = _by_key("MAP_CONTAINS_KEY({0}, {1})", lambda t: BOOLEAN)
 
 def map_from_lists(call: Call, keys: list[exp.Expr], values: list[exp.Expr]) -> TypedSql:
     """Translate `MAP {k: v}`. A duplicate key is an error on both engines."""
-    found = [[call.expressions.translate(node) for node in nodes] for nodes in (keys, values)]
-    if not keys or any(all(isinstance(v.type, dt.UnknownType) for v in side) for side in found):
+    sides = [[call.expressions.translate(node) for node in nodes] for nodes in (keys, values)]
+    if not keys or any(all(isinstance(v.type, dt.UnknownType) for v in side) for side in sides):
         raise call.refusal("a map without types")
-    firm = [[v if isinstance(v.type, dt.UnknownType) else TypedSql(v.sql, v.type) for v in side] for side in found]
+    firm = [[v if isinstance(v.type, dt.UnknownType) else TypedSql(v.sql, v.type) for v in side] for side in sides]
     (key_texts, key), (value_texts, value) = (with_common_type(side, "MAP") for side in firm)
     if not isinstance(key, _KEYS):
         raise call.refusal(f"a map with keys of {key}")
@@ -393,10 +393,10 @@ def _sum(call: Call) -> TypedSql | None:
 
 def _list_aggregate(call: Call) -> TypedSql | None:
     """Translate `list_aggregate(l, 'sum')` like `list_sum(l)`."""
-    named = call.value(1).text
-    function = _AGGREGATES.get(f"list_{str(named).lower()}")
+    aggregate = call.value(1).text
+    function = _AGGREGATES.get(f"list_{str(aggregate).lower()}")
     if function is None:
-        raise call.refusal(f"{call.name} by {named or 'a name that is not a literal'}", _INSTEAD)
+        raise call.refusal(f"{call.name} by {aggregate or 'a name that is not a literal'}", _INSTEAD)
     return function.lower(replace(call, arguments=call.arguments[:1]))
 
 
@@ -418,9 +418,9 @@ def _text(call: Call) -> TypedSql | None:
     item = ANY_TEXT(TypedSql("v", element_of(listed)))
     if item is None or between is None:
         raise call.refusal(f"{call.name} of {listed.type}", "use list_transform() to make texts")
-    nothing = f"SIZE({listed.sql}) > 0 AND SIZE({without_nulls(listed.sql)}) = 0"
+    has_only_nulls = f"SIZE({listed.sql}) > 0 AND SIZE({without_nulls(listed.sql)}) = 0"
     joined = f"ARRAY_JOIN(TRANSFORM({listed.sql}, v -> {item}), {between})"
-    return TypedSql(f"CASE WHEN {nothing} THEN NULL ELSE {joined} END", TEXT)
+    return TypedSql(f"CASE WHEN {has_only_nulls} THEN NULL ELSE {joined} END", TEXT)
 
 
 def _list_transform(call: Call) -> TypedSql | None:

@@ -79,19 +79,19 @@ def _round(call: Call) -> TypedSql | None:
         case dt.IntegerType() if places >= 0:
             return value
         case dt.FloatType(bits=64) if -22 <= places <= 22:
-            return TypedSql(_round_double(value.sql, places, given=len(call.arguments) == 2), DOUBLE)
+            return TypedSql(_round_double(value.sql, places, has_places=len(call.arguments) == 2), DOUBLE)
         case _:
             raise call.refusal(f"round of {value.type} to {places} places")
 
 
-def _round_double(double: str, places: int, *, given: bool) -> str:
+def _round_double(double: str, places: int, *, has_places: bool) -> str:
     """Round a double like DuckDB: multiply by a power of ten, round to the nearest integer, and divide again.
 
     DuckDB up to 2.0.0 rounds the double that is nearest to the product; later versions round the exact product. For
     2.675 and 2 places, the exact product is less than 267.5, but the nearest double is 267.5. So later versions return
     2.67.
     """
-    if not given:
+    if not has_places:
         return _nearest(double)
     power = spark_text.literal(10.0 ** abs(places), DOUBLE)
     if places < 0:
@@ -104,8 +104,8 @@ def _round_double(double: str, places: int, *, given: bool) -> str:
         # The exact product is 5 ** places times `part`. The remainder is exact: if it is below half, the product was
         # less than .5.
         part, half = f"ABS({double} * {2.0**places!r}D)", f"ABS({double} * {2.0**places / 2!r}D)"
-        left = f"(ABS({product}) % {part})"
-        lacks = f"ABS({product}) % 1D = 0.5D AND {left} > 0D AND {left} < {half}"
+        remainder = f"(ABS({product}) % {part})"
+        lacks = f"ABS({product}) % 1D = 0.5D AND {remainder} > 0D AND {remainder} < {half}"
         nearest = (
             f"(CASE WHEN {lacks} THEN ABS({product}) - 0.5D ELSE ROUND(ABS({product}), 0) END * SIGNUM({product}))"
         )

@@ -165,13 +165,13 @@ class _RegexReader:
 
     def _group(self) -> tuple[str, bool]:
         head = "("
-        named = re.compile(r"\?P?<\w+>").match(self.pattern, self.place)
+        group_name = re.compile(r"\?P?<\w+>").match(self.pattern, self.place)
         if self.pattern.startswith("?:", self.place):
             head, self.place = "(?:", self.place + 2
-        elif self._next() == "?" and named is None:
+        elif self._next() == "?" and group_name is None:
             raise RegexError("this group")
         else:
-            self.place += len(named[0]) if named is not None else 0
+            self.place += len(group_name[0]) if group_name is not None else 0
             self.groups += 1
         java, empty = self.alternatives()
         if self._take() != ")":
@@ -231,11 +231,11 @@ class _RegexReader:
                 last = self._plain(self._take())
             if last == "[" or ord(last) < ord(first):
                 raise RegexError(f"the range {first}-{last}")
-        shown = _java_character(first) if first == last else f"{_java_character(first)}-{_java_character(last)}"
+        java = _java_character(first) if first == last else f"{_java_character(first)}-{_java_character(last)}"
         if not self.folds:
-            return shown
+            return java
         letters = [chr(code) for code in range(ord(first), ord(last) + 1) if chr(code).isalpha()]
-        return shown + "".join(f"{letter.swapcase()}{_FOLDED.get(letter.lower(), '')}" for letter in letters)
+        return java + "".join(f"{letter.swapcase()}{_FOLDED.get(letter.lower(), '')}" for letter in letters)
 
 
 def _java_character(sign: str) -> str:

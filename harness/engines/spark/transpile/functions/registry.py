@@ -106,8 +106,8 @@ class Signature:
                 return None
             arguments.append(text)
         result = self.result(values[0].type) if callable(self.result) else self.result
-        shown = type_name(result) if "{type}" in self.spark else ""
-        return TypedSql(self.spark.format(*arguments, all=", ".join(arguments), type=shown), result)
+        type_text = type_name(result) if "{type}" in self.spark else ""
+        return TypedSql(self.spark.format(*arguments, all=", ".join(arguments), type=type_text), result)
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,14 +136,14 @@ class Function:
         if self.alternative:
             raise call.refusal(instead=self.alternative)
         lowering = self.lowering if self.count in (None, len(call.arguments)) else None
-        found = None if lowering is None else lowering(call)
-        if found is not None:
-            return found
+        translation = None if lowering is None else lowering(call)
+        if translation is not None:
+            return translation
         values = call.values() if lowering is not None or self.forms else []
         for form in self.forms:
-            found = form.lowered(values)
-            if found is not None:
-                return found
+            translation = form.lowered(values)
+            if translation is not None:
+                return translation
         types = ", ".join(str(v.type) for v in values)
         raise call.refusal(f"{call.name} of {types}" if types else None, self.instead or None)
 

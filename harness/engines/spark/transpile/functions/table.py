@@ -68,10 +68,10 @@ _SYNTAX: dict[type[exp.Expr], Callable[[exp.Expr], Parts | None]] = {
 
 def _greatest_or_least(call: Call) -> TypedSql:
     """Translate `greatest` and `least`."""
-    found = _with_several_values(call, call.name.upper())
-    if isinstance(found.type, dt.ListType | dt.StructType | dt.MapType):
-        raise call.refusal(f"{call.name} of {found.type}")
-    return found
+    extreme = _with_several_values(call, call.name.upper())
+    if isinstance(extreme.type, dt.ListType | dt.StructType | dt.MapType):
+        raise call.refusal(f"{call.name} of {extreme.type}")
+    return extreme
 
 
 def _with_several_values(call: Call, name: str) -> TypedSql:

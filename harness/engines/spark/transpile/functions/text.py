@@ -76,10 +76,10 @@ def _change_case(name: str) -> Lowering:
         if text is None:
             return None
         message = f"{name.lower()}() of some non-ASCII letters differs between Spark and DuckDB"
-        known = f"NOT {text} RLIKE {spark_text.text(f'[^{CASED}]')}"
+        condition = f"NOT {text} RLIKE {spark_text.text(f'[^{CASED}]')}"
         # In Java, the case of I depends on the JVM's locale: İ and ı in Turkish.
         letters = "'i', 'I'" if name == "UPPER" else "'I', 'i'"
-        return TypedSql(checked_value(text, known, f"{name}(TRANSLATE({text}, {letters}))", message), TEXT)
+        return TypedSql(checked_value(text, condition, f"{name}(TRANSLATE({text}, {letters}))", message), TEXT)
 
     return lower
 

@@ -73,8 +73,8 @@ def parsing_format(pattern: str) -> tuple[str, str] | None:
     None if a part of the date is missing or repeated.
     """
     tokens = _TOKEN.findall(pattern)
-    named = [token for token in tokens if token.startswith("%")]
-    if len(set(named)) < len(named) or not {"%Y", "%m", "%d"} <= set(named) <= set(_DIGITS):
+    specifiers = [token for token in tokens if token.startswith("%")]
+    if len(set(specifiers)) < len(specifiers) or not {"%Y", "%m", "%d"} <= set(specifiers) <= set(_DIGITS):
         return None
     java = java_format(pattern)
     regex = "".join(
@@ -130,8 +130,8 @@ def _strftime(call: Call) -> TypedSql | None:
     java = java_format(pattern)
     if java is None:
         raise call.refusal(f"strftime with {pattern!r}", "use the specifiers that docs/reference/functions.md lists")
-    known, shown = f"YEAR({value.sql}) BETWEEN 1 AND 9999", f"DATE_FORMAT({value.sql}, {spark_text.text(java)})"
-    return TypedSql(checked_value(value.sql, known, shown, "strftime() outside the years 1 to 9999"), TEXT)
+    condition, text = f"YEAR({value.sql}) BETWEEN 1 AND 9999", f"DATE_FORMAT({value.sql}, {spark_text.text(java)})"
+    return TypedSql(checked_value(value.sql, condition, text, "strftime() outside the years 1 to 9999"), TEXT)
 
 
 def _strptime(call: Call) -> TypedSql | None:
@@ -141,8 +141,13 @@ def _strptime(call: Call) -> TypedSql | None:
     if text is None or formats is None:
         raise call.refusal("strptime with this format", "use %Y, %m, %d, %H, %M, %S and separators")
     java, regex = formats
-    known, read = f"{text} RLIKE {spark_text.text(regex)}", f"TO_TIMESTAMP_NTZ({text}, {spark_text.text(java)})"
-    return TypedSql(checked_value(text, known, read, "strptime() of a text that lacks digits of its format"), _CLOCK)
+    condition, timestamp = (
+        f"{text} RLIKE {spark_text.text(regex)}",
+        f"TO_TIMESTAMP_NTZ({text}, {spark_text.text(java)})",
+    )
+    return TypedSql(
+        checked_value(text, condition, timestamp, "strptime() of a text that lacks digits of its format"), _CLOCK
+    )
 
 
 def _at_time_zone(call: Call) -> TypedSql | None:
