@@ -87,8 +87,8 @@ class NumberLine:
         The distance is a DOUBLE, and null if a value is null or not finite.
         """
         a, b = self._value(left, self.left), self._value(right, self.right)
-        apart = f"CAST(abs({a} - {b}) AS DOUBLE)"
-        return f"CASE WHEN isfinite({a}) AND isfinite({b}) THEN {apart} END" if self._is_double else apart
+        gap = f"CAST(abs({a} - {b}) AS DOUBLE)"
+        return f"CASE WHEN isfinite({a}) AND isfinite({b}) THEN {gap} END" if self._is_double else gap
 
     def within(self, tolerance: Tolerance, left: str, right: str) -> str:
         """Return the SQL condition that the distance between two values is within a tolerance.
@@ -323,8 +323,8 @@ def _with_pairing_column(rows: pa.Table, exact: Sequence[str], close: Collection
     partition = f"PARTITION BY {', '.join(texts[name] for name in exact)} " if exact else ""
     order = ", ".join(texts[name] for name in rows.column_names if name in close)
     with closing(track(duckdb.connect())) as connection:
-        held = to_duckdb_types(rows).append_column("row_number", pa.array(range(rows.num_rows), pa.int64()))
-        connection.register("rows", held)
+        input_rows = to_duckdb_types(rows).append_column("row_number", pa.array(range(rows.num_rows), pa.int64()))
+        connection.register("rows", input_rows)
         numbered = f"row_number() OVER ({partition}ORDER BY {order})"
         places = pa.table(connection.sql(f'SELECT {numbered} AS p FROM rows ORDER BY "row_number"'))
     return rows.append_column(PLACE, places.column(0))

@@ -114,8 +114,8 @@ def choose_contents(table: DeltaTable, selection: DeltaSelection, where: str | N
     readable = next(part for part in table.readable() if newest in part)
     versions = range(max(readable.start, newest - last + 1), newest + 1)
     selections = {v: selection if v == newest else table.select(v) for v in versions}
-    for version, chosen in selections.items():
-        configuration = chosen.snapshot.state.metadata.configuration
+    for version, version_selection in selections.items():
+        configuration = version_selection.snapshot.state.metadata.configuration
         name = next((name for name in configuration if name.startswith("delta.redirect")), None)
         if name is not None:
             raise UnsupportedError(
@@ -123,22 +123,26 @@ def choose_contents(table: DeltaTable, selection: DeltaSelection, where: str | N
                 table=table.location,
                 snapshot=version,
             )
-    plans = {version: table.plan(chosen, None, where) for version, chosen in selections.items()}
+    plans = {version: table.plan(version_selection, None, where) for version, version_selection in selections.items()}
     root = load_state(choose_segment(table.log, versions[0]), table.storage, table.locator, statistics="any")
     reader = table.commits
-    kept = {path for plan in plans.values() for path in plan.files.column("physical").to_pylist()}
-    own = table.log.commits.get(versions[0])
-    info = None if own is None else reader.read_info(own)
-    times = {v: time for v, chosen in selections.items() if (time := chosen.snapshot.timestamp_ms) is not None}
+    physical_paths = {path for plan in plans.values() for path in plan.files.column("physical").to_pylist()}
+    commit = table.log.commits.get(versions[0])
+    info = None if commit is None else reader.read_info(commit)
+    times = {
+        v: time
+        for v, version_selection in selections.items()
+        if (time := version_selection.snapshot.timestamp_ms) is not None
+    }
     return DeltaContents(
         table=table,
         root=root,
         commits=tuple(reader.read_commit(table.log.commits[version]) for version in versions[1:]),
         info=None if info is None else info.values,
         times_ms=times,
-        kept=frozenset(kept),
+        kept=frozenset(physical_paths),
         plans=plans,
-        states={version: chosen.snapshot.state for version, chosen in selections.items()},
+        states={version: version_selection.snapshot.state for version, version_selection in selections.items()},
     )
 
 
@@ -168,15 +172,15 @@ def check_rewritable(contents: DeltaContents, columns: tuple[Field, ...] | None)
 
 
 def _check_columns(metadata: Metadata, columns: tuple[Field, ...], contents: DeltaContents) -> None:
-    kept = {f.name for f in columns}
+    column_names = {f.name for f in columns}
     schema = json.loads(metadata.schema_string)
-    gone = [f for f in schema["fields"] if f["name"] not in kept]
+    gone = [f for f in schema["fields"] if f["name"] not in column_names]
     partition = {name.casefold() for name in metadata.partition_columns}
     needed = {f["name"]: "the table is partitioned by it" for f in gone if f["name"].casefold() in partition}
     texts = {
         f"the column {f['name']}": str(f["metadata"][key])
         for f in schema["fields"]
-        if f["name"] in kept
+        if f["name"] in column_names
         for key in _EXPRESSIONS
         if key in f.get("metadata", {})
     }
@@ -204,9 +208,9 @@ def _check_columns(metadata: Metadata, columns: tuple[Field, ...], contents: Del
 
 def narrow_metadata(metadata: Metadata, columns: tuple[Field, ...]) -> Metadata:
     """Return the metadata with only these columns, and without the property that lists the columns with statistics."""
-    kept = {f.name for f in columns}
+    column_names = {f.name for f in columns}
     schema: dict[str, Any] = json.loads(metadata.schema_string)
-    schema["fields"] = [f for f in schema["fields"] if f["name"] in kept]
+    schema["fields"] = [f for f in schema["fields"] if f["name"] in column_names]
     configuration = {name: text for name, text in metadata.configuration.items() if name != _SKIPPING}
     return replace(metadata, schema_string=json.dumps(schema), configuration=configuration)
 
@@ -219,11 +223,11 @@ def _write_vectors(
     Returns:
         Their descriptors, by the physical path of the data file and the id of the old vector.
     """
-    kept = {(path, vector.unique_id) for path, vector in contents.vectors()}
+    vector_keys = {(path, vector.unique_id) for path, vector in contents.vectors()}
     dead = {}
     for version, plan in contents.plans.items():
         places = {path: ordinal for ordinal, path in enumerate(plan.files.column("physical").to_pylist())}
-        here = {key[0]: key for key in contents.live_vectors(version) if key in kept and key[0] in places}
+        here = {key[0]: key for key in contents.live_vectors(version) if key in vector_keys and key[0] in places}
         loaded = plan.load_positions([places[path] for path in here])
         for path, key in here.items():
             positions = loaded.get(places[path])

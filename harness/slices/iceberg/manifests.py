@@ -65,11 +65,11 @@ class IcebergContents:
 
     def files(self, *contents: Content) -> Iterator[ManifestEntry]:
         """Yield each file of the given kinds once, as the first manifest lists it."""
-        seen: set[FileKey] = set()
+        keys: set[FileKey] = set()
         for entries in self.entries.values():
             for entry in entries:
-                if entry.file.content in contents and file_key(entry) not in seen:
-                    seen.add(file_key(entry))
+                if entry.file.content in contents and file_key(entry) not in keys:
+                    keys.add(file_key(entry))
                     yield entry
 
 
@@ -100,16 +100,16 @@ def choose_contents(table: IcebergTable, selection: IcebergSelection, where: str
     selections = {s.id: table.select(s.id) for s in snapshots[:-1]}
     if selection.snapshot is not None:
         selections[selection.snapshot.id] = selection
-    plans = {id_: table.plan(chosen, None, where) for id_, chosen in selections.items()}
-    kept: set[FileKey] = set()
+    plans = {id_: table.plan(snapshot_selection, None, where) for id_, snapshot_selection in selections.items()}
+    file_keys: set[FileKey] = set()
     for plan in plans.values():
-        kept.update((path, None) for path in plan.files.column("path").to_pylist())
-        kept.update((delete.path, None) for delete in plan.equality_deletes)
-        kept.update((delete.path, getattr(delete, "offset", None)) for delete, _ in plan.position_hits())
+        file_keys.update((path, None) for path in plan.files.column("path").to_pylist())
+        file_keys.update((delete.path, None) for delete in plan.equality_deletes)
+        file_keys.update((delete.path, getattr(delete, "offset", None)) for delete, _ in plan.position_hits())
     listed = {snapshot.id: manifests_of(table, snapshot) for snapshot in snapshots}
     every = {m.path: m for manifests in listed.values() for m in manifests}
     source = with_specs_of(every.values(), replace(table, storage=table.storage.for_read()))
-    entries = _read_kept_entries(source, selection, every, kept)
+    entries = _read_kept_entries(source, selection, every, file_keys)
     return IcebergContents(
         source=source,
         selection=selection,
@@ -124,7 +124,7 @@ def _read_kept_entries(
     source: IcebergTable,
     selection: IcebergSelection,
     manifests: Mapping[RecordedPath, ManifestFile],
-    kept: set[FileKey],
+    file_keys: set[FileKey],
 ) -> dict[RecordedPath, tuple[ManifestEntry, ...]]:
     """Return the manifest entries of kept files, by manifest, with all their metadata."""
     metadata, storage = source.metadata, source.storage
@@ -136,9 +136,9 @@ def _read_kept_entries(
                 reader = open_manifest(
                     read(manifest), manifest, specs=metadata.specs, schemas=schemas, limits=storage.limits
                 )
-                chosen = tuple(entry for entry in read_entries([reader]) if file_key(entry) in kept)
-            if chosen:
-                result[manifest.path] = chosen
+                entries = tuple(entry for entry in read_entries([reader]) if file_key(entry) in file_keys)
+            if entries:
+                result[manifest.path] = entries
     return result
 
 
@@ -149,7 +149,7 @@ def check_columns(contents: IcebergContents, columns: tuple[dt.Field, ...]) -> N
     """Raise RequestError if a partition or an equality delete needs a column that the slice leaves out."""
     ids = {f.id for _, f in dt.walk(columns)}
     specs = contents.source.metadata.specs
-    known = contents.selection.schema.by_id()
+    fields_by_id = contents.selection.schema.by_id()
     used = {entry.file.spec_id for entry in contents.files(*Content)} | {contents.source.metadata.default_spec_id}
     # The source of a partition field may be a column that the table has dropped. The slice does not need it.
     needed = [
@@ -158,7 +158,7 @@ def check_columns(contents: IcebergContents, columns: tuple[dt.Field, ...]) -> N
         for f in specs[spec_id].fields
         if not isinstance(f.transform, Void)
         for id_ in f.source_ids
-        if id_ in known
+        if id_ in fields_by_id
     ]
     needed += [
         (id_, "an equality delete")
@@ -167,7 +167,7 @@ def check_columns(contents: IcebergContents, columns: tuple[dt.Field, ...]) -> N
     ]
     for id_, by in needed:
         if id_ not in ids:
-            name = known[id_][0][0] if id_ in known else f"with id {id_}, which the table has dropped"
+            name = fields_by_id[id_][0][0] if id_ in fields_by_id else f"with id {id_}, which the table has dropped"
             raise RequestError(
                 f"Cannot leave out column {name}: {by} needs it; name it in columns",
                 table=contents.source.metadata.location,
@@ -181,10 +181,10 @@ def narrow_document(
 ) -> tuple[dict[str, object], list[str]]:
     """Return the metadata document with only these columns, and a sentence for each other part that is left out."""
     document = copy.deepcopy(dict(source))
-    kept = {f.id for f in columns}
+    column_ids = {f.id for f in columns}
     ids = {f.id for _, f in dt.walk(columns)}
     for schema in (*(document.get("schemas") or ()), *([document["schema"]] if "schema" in document else ())):
-        schema["fields"] = [f for f in schema["fields"] if f["id"] in kept]
+        schema["fields"] = [f for f in schema["fields"] if f["id"] in column_ids]
         if "identifier-field-ids" in schema:
             schema["identifier-field-ids"] = [i for i in schema["identifier-field-ids"] if i in ids]
     orders, notes = document.get("sort-orders") or [], []
@@ -201,14 +201,16 @@ def narrow_document(
         specs = document["partition-specs"]
         document["partition-specs"] = [s for s in specs if s["spec-id"] in used or ids.issuperset(_source_ids(s))]
     properties = document.get("properties") or {}
-    gone = {f.name for schema in contents.source.metadata.schemas.values() for f in schema.fields if f.id not in kept}
+    gone = {
+        f.name for schema in contents.source.metadata.schemas.values() for f in schema.fields if f.id not in column_ids
+    }
     document["properties"] = {
         name: text
         for name, text in properties.items()
         if not any(name.endswith(f".column.{column}") for column in gone)
     }
     if _NAME_MAPPING in properties:
-        mapping = [m for m in json.loads(properties[_NAME_MAPPING]) if m.get("field-id") in kept]
+        mapping = [m for m in json.loads(properties[_NAME_MAPPING]) if m.get("field-id") in column_ids]
         document["properties"][_NAME_MAPPING] = json.dumps(mapping)
     return document, notes
 
@@ -331,10 +333,10 @@ class ManifestWriter:
             **self.written[file_key(entry)],
             **({} if self.statistics else dict.fromkeys(_MAPS)),
         }
-        own = manifest.added_snapshot_id if entry.snapshot_id is None else entry.snapshot_id
+        snapshot_id = manifest.added_snapshot_id if entry.snapshot_id is None else entry.snapshot_id
         return {
             "status": int(entry.status),
-            "snapshot_id": _signed(own or 0),
+            "snapshot_id": _signed(snapshot_id or 0),
             "sequence_number": entry.sequence_number,
             "file_sequence_number": entry.file_sequence_number,
             "data_file": data_file,
@@ -361,8 +363,8 @@ def _writable_type(type_: dt.Type, values: Iterable[object]) -> dt.Type:
         return type_
     value = next((value for value in values if value is not None), None)
     types = (dt.BooleanType(), dt.IntegerType(64), dt.FloatType(64), dt.BinaryType())
-    known: dict[type, dt.Type] = dict(zip((bool, int, float, bytes), types, strict=True))
-    return known.get(type(value), dt.StringType())
+    types_by_class: dict[type, dt.Type] = dict(zip((bool, int, float, bytes), types, strict=True))
+    return types_by_class.get(type(value), dt.StringType())
 
 
 # Properties that place new files elsewhere, or that name classes for writers. A slice does not keep them.
@@ -426,9 +428,9 @@ def slice_document(
     document["metadata-log"] = []
     for name in ("statistics", "partition-statistics"):
         document.pop(name, None)
-    known = {spec["spec-id"] for spec in document.get("partition-specs") or ()}
+    spec_ids = {spec["spec-id"] for spec in document.get("partition-specs") or ()}
     if "partition-specs" in document:
-        added = [{"spec-id": s.id, "fields": spec_fields(s)} for s in specs.values() if s.id not in known]
+        added = [{"spec-id": s.id, "fields": spec_fields(s)} for s in specs.values() if s.id not in spec_ids]
         document["partition-specs"] = [*document["partition-specs"], *added]
     if "current-schema-id" in document:
         document["current-schema-id"] = schema.id
@@ -465,8 +467,8 @@ def _snapshot_log(
     Reads by time then never return a wrong snapshot.
     """
     first = max((place + 1 for place, entry in enumerate(log) if entry["snapshot-id"] not in ids), default=0)
-    kept = log[first:]
-    if snapshots and (not kept or kept[-1]["snapshot-id"] != snapshots[-1].id):
+    history = log[first:]
+    if snapshots and (not history or history[-1]["snapshot-id"] != snapshots[-1].id):
         # For an older snapshot or a branch, the history begins at its own time, and nothing is readable before.
         return [{"timestamp-ms": snapshots[-1].timestamp_ms, "snapshot-id": snapshots[-1].id}]
-    return kept
+    return history

@@ -190,12 +190,12 @@ class _IcebergSlice:
         file = place.file(target)
         with translate_write_errors(file):
             facts = writer.write_file(file, writer.position_columns(None), rows, writer.IcebergFileOptions())
-        named = entry.file.referenced_data_file
+        data_file = entry.file.referenced_data_file
         return {
             file_key(entry): {
                 **facts,
                 "file_path": f"{place.directory}/{target}",
-                "referenced_data_file": None if named is None else self.targets.get(named),
+                "referenced_data_file": None if data_file is None else self.targets.get(data_file),
             }
         }
 
@@ -206,30 +206,30 @@ class _IcebergSlice:
         puffin = open_puffin(self.contents.source.storage, physical)
         dead: list[tuple[ManifestEntry, str, BitMap64]] = []
         for entry in entries:
-            named = entry.file.referenced_data_file
-            if named is not None and named in self.targets:
+            data_file = entry.file.referenced_data_file
+            if data_file is not None and data_file in self.targets:
                 vector = vector_of(entry, physical)
-                result = read_deletion_vector(puffin, vector, target=named, data_record_count=None)
-                if positions := self._translate_positions(named, result):
-                    dead.append((entry, self.targets[named], positions))
+                result = read_deletion_vector(puffin, vector, target=data_file, data_record_count=None)
+                if positions := self._translate_positions(data_file, result):
+                    dead.append((entry, self.targets[data_file], positions))
         if not dead:
             return {}
         target = self.names.written_path(path, ending=".puffin")
         file = place.file(target)
         with translate_write_errors(file):
             file.parent.mkdir(parents=True, exist_ok=True)
-            blobs = [writer.deletion_vector(named, positions) for _, named, positions in dead]
+            blobs = [writer.deletion_vector(data_file, positions) for _, data_file, positions in dead]
             places = writer.write_puffin(file, blobs)
         return {
             file_key(entry): {
                 "file_path": f"{place.directory}/{target}",
                 "file_size_in_bytes": file.stat().st_size,
                 "record_count": len(positions),
-                "referenced_data_file": named,
+                "referenced_data_file": data_file,
                 "content_offset": offset,
                 "content_size_in_bytes": length,
             }
-            for (entry, named, positions), (offset, length) in zip(dead, places, strict=True)
+            for (entry, data_file, positions), (offset, length) in zip(dead, places, strict=True)
         }
 
     def _mask_equality_deletes(
@@ -250,18 +250,18 @@ class _IcebergSlice:
             )
         original, target = (place.file(name(entry)) for name in (self._fetched_path, self._slice_path))
         footer = read_footer(original, path, table)
-        known = self.contents.selection.schema.by_id()
+        fields_by_id = self.contents.selection.schema.by_id()
         masked = {}
         for id_ in entry.file.equality_ids or ():
             stored = find_stored(id_, footer.schema)
-            if stored is None or id_ not in known:
+            if stored is None or id_ not in fields_by_id:
                 raise UnsupportedError(
                     f"Cannot anonymise an equality delete: its file or the table has no column with id {id_}; "
                     "apply the deletes in the source first",
                     table=table,
                     file=path,
                 )
-            masked[stored.place] = known[id_][1]
+            masked[stored.place] = fields_by_id[id_][1]
         cut = FileCut(places=sorted(masked), pseudonyms=masking.pseudonyms, masked=masked)
         with translate_write_errors(target):
             cut_file(original, target, cut, name=path)
@@ -272,13 +272,13 @@ class _IcebergSlice:
     ) -> list[str]:
         location = str(place.directory)
         source = read_document(self.table)
-        kept, notes = source, list[str]()
+        base_document, notes = source, list[str]()
         if self.columns is not None:
-            kept, notes = narrow_document(source, self.columns, self.contents)
+            base_document, notes = narrow_document(source, self.columns, self.contents)
         contents = self.contents
         if masking is not None:
-            kept = masking.document(kept)
-            entries = {path: tuple(map(masking.entry, of_path)) for path, of_path in contents.entries.items()}
+            base_document = masking.document(base_document)
+            entries = {path: tuple(map(masking.entry, path_entries)) for path, path_entries in contents.entries.items()}
             contents = replace(contents, entries=entries)
         schema = self.contents.selection.schema
         folder = place.stage()
@@ -288,12 +288,12 @@ class _IcebergSlice:
                 written=written,
                 folder=folder,
                 recorded=f"{location}/metadata",
-                schema_json=schema_json(kept, schema),
+                schema_json=schema_json(base_document, schema),
                 statistics=self.request.statistics,
             ).write_lists()
         specs = self.contents.source.metadata.specs
         document = slice_document(
-            kept,
+            base_document,
             location=location,
             schema=schema,
             snapshots=self.contents.snapshots,
@@ -304,7 +304,7 @@ class _IcebergSlice:
         with translate_write_errors(folder):
             (folder / "v1.metadata.json").write_text(json.dumps(document, indent=1), encoding="utf-8")
             (folder / "version-hint.text").write_text("1", encoding="utf-8")
-        return [*notes, *omission_notes(source if masking is not None else kept, document)]
+        return [*notes, *omission_notes(source if masking is not None else base_document, document)]
 
     def _copied_entries(self) -> Iterator[ManifestEntry]:
         return self.contents.files(Content.DATA, Content.EQUALITY_DELETES)
