@@ -145,9 +145,11 @@ def compare_by_hashes(
     review = DifferenceReview(hashing, sides, buckets, rules.tolerances, groups)
     parts = list(differing_batches(*buckets))
     with phase("differing buckets", len(parts), "parts") as advance:
-        for some in parts:
-            hashes = on_both_sides(sides, "fetching hashes of the {} side", partial(_fetch_hashes, some, hashing))
-            tally.count(*hashes, partial(review.apply, some))
+        for bucket_group in parts:
+            hashes = on_both_sides(
+                sides, "fetching hashes of the {} side", partial(_fetch_hashes, bucket_group, hashing)
+            )
+            tally.count(*hashes, partial(review.apply, bucket_group))
             advance(1)
     further = review.example_keys()
     alone, changed = (tally.examples["left"], tally.examples["right"]), tally.examples["both"]
@@ -190,8 +192,8 @@ def _check_unique_keys(sides: HashedSides, hashing: Hashing, buckets: Sequence[B
     for number, requested in ((cheap, buckets[cheap]), (other, differing)):
         parts = list(bucket_batches((b, sums.rows) for b, sums in sorted(requested.items())))
         with side_phase(number, "looking for repeated keys on the {} side", len(parts), "parts") as advance:
-            for some in parts:
-                repeated = sides[number].repeated(hashing, some)
+            for bucket_group in parts:
+                repeated = sides[number].repeated(hashing, bucket_group)
                 if repeated.num_rows:
                     first = sides[number].rows(hashing, repeated.column("k1").slice(0, 1))
                     break
@@ -416,12 +418,12 @@ class DifferenceReview:
     totals: dict[str, ColumnTotals] = field(default_factory=dict)
     allowed: int = 0
 
-    def apply(self, some: Sequence[int], connection: duckdb.DuckDBPyConnection) -> None:
+    def apply(self, bucket_group: Sequence[int], connection: duckdb.DuckDBPyConnection) -> None:
         """Add the differing hashes of some buckets, which are in table `d`.
 
         Rows that differ only within tolerances are deleted from `d`.
         """
-        load = partial(self._load_rows, some, connection)
+        load = partial(self._load_rows, bucket_group, connection)
         if self.hashing.keys:
             self._by_column(connection, load)
         if self.groups is not None:
@@ -458,7 +460,7 @@ class DifferenceReview:
         types = [connection.table(label).types[2:] for label in "lr"]
         columns = [self._column(i, name, (types[0][i], types[1][i])) for i, name in enumerate(names)]
         parts = [range(len(names))[start : start + _MOST_COLUMNS] for start in range(0, len(names), _MOST_COLUMNS)]
-        judged = [
+        queries = [
             f"SELECT l.k1 AS a, l.k2 AS b, {', '.join(columns[part.start : part.stop])} "
             "FROM l JOIN r ON l.k1 = r.k1 AND l.k2 = r.k2"
             for part in parts
@@ -469,7 +471,7 @@ class DifferenceReview:
             verdicts = [
                 f"SELECT a, b, coalesce({' OR '.join(f'd{i}' for i in part)}, TRUE) AS d, "
                 f"{' OR '.join(f'p{i}' for i in part)} AS p FROM ({text})"
-                for part, text in zip(parts, judged, strict=True)
+                for part, text in zip(parts, queries, strict=True)
             ]
             connection.execute(
                 f"CREATE TEMPORARY TABLE passed AS SELECT a, b FROM ({' UNION ALL '.join(verdicts)}) GROUP BY a, b "
@@ -477,7 +479,7 @@ class DifferenceReview:
             )
             connection.execute("DELETE FROM d USING passed p WHERE d.kind = 'both' AND d.a = p.a AND d.b = p.b")
             self.allowed += connection.execute("SELECT count(*) FROM passed").fetchall()[0][0]
-        for part, text in zip(parts, judged, strict=True):
+        for part, text in zip(parts, queries, strict=True):
             sums = ", ".join(_SUMS.format(i=i, most=MOST_EXAMPLES) for i in part)
             (result,) = connection.execute(f"SELECT {sums} FROM ({text})").fetchall()
             width = len(result) // len(part)
@@ -513,7 +515,7 @@ class DifferenceReview:
 
     def _load_rows(
         self,
-        some: Sequence[int],
+        bucket_group: Sequence[int],
         connection: duckdb.DuckDBPyConnection,
         label: str,
         number: int,
@@ -526,7 +528,9 @@ class DifferenceReview:
         """
         side, counts = self.sides[number], self.buckets[number]
         types = [(f"c{i}", storage_type(side.schema.field(name).type)) for i, name in enumerate(names)]
-        target_rows = WantedRows(hash_pairs.column("a"), some, sum(counts[b].rows for b in some if b in counts))
+        target_rows = WantedRows(
+            hash_pairs.column("a"), bucket_group, sum(counts[b].rows for b in bucket_group if b in counts)
+        )
 
         def batches() -> Iterator[pa.RecordBatch]:
             with side_phase(number, "fetching differing rows of the {} side", recorded_rows(side)):

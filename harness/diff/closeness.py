@@ -195,15 +195,15 @@ def _parts_equal_within(left: DuckDBValue, right: DuckDBValue, tolerances: Mappi
         case Items():
             lists = (left.text, right.text)
             parts = element_value(left, f"{item}[1]"), element_value(right, f"{item}[2]")
-            same = equal_within(*parts, below("element"))
+            condition = equal_within(*parts, below("element"))
         case Entries():
             # Keys are compared only by their hashes, so sorting the entries by key hash pairs entries with equal keys.
             lists = (_sorted_entries(left), _sorted_entries(right))
             entries = entry_values(left, "", f"{item}[1].v")[1], entry_values(right, "", f"{item}[2].v")[1]
-            same = f"{item}[1].h = {item}[2].h AND {equal_within(*entries, below('value'))}"
+            condition = f"{item}[1].h = {item}[2].h AND {equal_within(*entries, below('value'))}"
         case other:
             raise AssertionError(f"{other} has no parts")
-    unlike = f"list_filter(list_zip({lists[0]}, {lists[1]}), lambda {item}: NOT ({same}))"
+    unlike = f"list_filter(list_zip({lists[0]}, {lists[1]}), lambda {item}: NOT ({condition}))"
     return f"(len({lists[0]}) = len({lists[1]}) AND len({unlike}) = 0)"
 
 

@@ -411,13 +411,13 @@ def _side_openings(
         engines = [name.strip() for name in engines.split(",")]
         engines = engines * 2 if len(engines) == 1 else engines
     readers = _pair_of(engines, "engines")
-    called = (None, None) if names is None else _pair_of(names, "names")
+    side_names = (None, None) if names is None else _pair_of(names, "names")
     pairs = (_with_engine(left, readers[0], spark, moments[0]), _with_engine(right, readers[1], spark, moments[1]))
     first, second = (
         SideOpening(
             data=data,
             label=LABELS[i],
-            name=called[i] if query is None or called[i] is not None else query.name,
+            name=side_names[i] if query is None or side_names[i] is not None else query.name,
             engine=engine,
             columns=selected_columns,
             where=where,

@@ -278,8 +278,8 @@ class _RowTables:
                 partners[a], partners[b] = b, a
         printed = {self.printed_row(self.left, i): a for a, i in enumerate(lefts) if a not in partners}
         for b, j in enumerate(rights, len(lefts)):
-            if b not in partners and (same := printed.pop(self.printed_row(self.right, j), None)) is not None:
-                partners[same], partners[b] = b, same
+            if b not in partners and (partner := printed.pop(self.printed_row(self.right, j), None)) is not None:
+                partners[partner], partners[b] = b, partner
         return partners
 
     def printed_row(self, table: pa.Table, place: int) -> tuple[str, ...]:

@@ -89,14 +89,14 @@ def with_origins(
         warnings.simplefilter("ignore", HarnessWarning)  # the comparison has already read the tables and warned
         lookup = _RowLookup(tuple(columns), tuple(keys), len(difference.rows))
         counted = sample_evenly(difference, min(_MOST_LOCATED, _MOST_VALUES // max(1, len(columns))))
-        located = {i: difference.differing[i] for i in sorted({*range(len(difference.rows)), *counted})}
-        lefts = lookup.origins(located, rows[0], {i: row.left for i, row in located.items()}, plans)
-        rights = lookup.origins(located, rows[1], {i: row.right for i, row in located.items()}, plans[::-1])
+        sample = {i: difference.differing[i] for i in sorted({*range(len(difference.rows)), *counted})}
+        lefts = lookup.origins(sample, rows[0], {i: row.left for i, row in sample.items()}, plans)
+        rights = lookup.origins(sample, rows[1], {i: row.right for i, row in sample.items()}, plans[::-1])
     result = tuple(
         replace(row, left_origins=lefts.get(i, ()), right_origins=rights.get(i, ()))
         for i, row in enumerate(difference.rows)
     )
-    return result, spread_by_file({i: located[i] for i in counted}, lefts, rights)
+    return result, spread_by_file({i: sample[i] for i in counted}, lefts, rights)
 
 
 def hiding_deletes(plan: PlannedScan, places: Iterable[RowPlace]) -> dict[RowPlace, tuple[str, ...]]:
@@ -125,7 +125,10 @@ def hiding_deletes(plan: PlannedScan, places: Iterable[RowPlace]) -> dict[RowPla
         for place, delete in probe.hits(members, plan.delete_sets[scope]):
             result[place].append(plan.equality_deletes[delete].path)
     paths = plan.files.column("path")
-    return {(paths[o].as_py(), position): tuple(dict.fromkeys(by)) for (o, position), by in result.items()}
+    return {
+        (paths[o].as_py(), position): tuple(dict.fromkeys(delete_paths))
+        for (o, position), delete_paths in result.items()
+    }
 
 
 @dataclass(slots=True)
@@ -219,13 +222,13 @@ class _RowLookup:
             fewer = {number: index for number, index in row_indexes.items() if number < self.shown}
             return {} if len(fewer) == len(row_indexes) else self.origins(differing, rows, fewer, plans)
         by_number = dict(zip(row_indexes, candidates, strict=True))
-        elsewhere: dict[RowPlace, tuple[str, ...]] = {}
+        hiding_files: dict[RowPlace, tuple[str, ...]] = {}
         whole = set[str]()
         if other is not None:
             candidate_places = {
                 each.place for number, result in by_number.items() if number < self.shown for each in result
             }
-            elsewhere = hiding_deletes(other, sorted(candidate_places))
+            hiding_files = hiding_deletes(other, sorted(candidate_places))
             files = zip(*(other.files.column(n).to_pylist() for n in ("path", "positions", "delete_set")), strict=True)
             whole = {path for path, positions, scope in files if positions is None and not other.delete_sets[scope]}
 
@@ -236,12 +239,12 @@ class _RowLookup:
             read.
             """
             place = candidate.place
-            is_read = elsewhere.get(place) == () or place[0] in whole
+            is_read = hiding_files.get(place) == () or place[0] in whole
             return candidate.only_key, candidate.deleted, is_read, place
 
         return {
             number: tuple(
-                Origin(file=c.place[0], position=c.place[1], hidden_by=elsewhere.get(c.place, ()))
+                Origin(file=c.place[0], position=c.place[1], hidden_by=hiding_files.get(c.place, ()))
                 for c in sorted(result, key=rank)[: min(differing[number].count, MOST_ORIGINS)]
             )
             for number, result in by_number.items()
@@ -279,8 +282,8 @@ def _read_matching(plan: PlannedScan, rows: pa.Table, columns: Sequence[str]) ->
     safe = _searchable_columns(plan, rows, columns)
     if safe:
         keys = add(pa.table({f"w{i}": rows.column(name).cast(arrow_field(f).type) for i, (name, f) in safe.items()}))
-        same = " AND ".join(f"d.r{i} IS NOT DISTINCT FROM w.w{i}" for i in safe)
-        query = f"SELECT d.* FROM ({query}) AS d SEMI JOIN {keys} AS w ON {same}"
+        condition = " AND ".join(f"d.r{i} IS NOT DISTINCT FROM w.w{i}" for i in safe)
+        query = f"SELECT d.* FROM ({query}) AS d SEMI JOIN {keys} AS w ON {condition}"
     try:
         read = pa.table(connection.sql(f"{query} LIMIT {MOST_CANDIDATES + 1}"))
         return conform(read, pa.schema([arrow_field(f) for f in plan.columns]))

@@ -98,8 +98,10 @@ def _find_parts(path: ColumnPath, text: str, left: pa.Array, right: pa.Array) ->
 def _entries(map_: pa.Array) -> dict[object, tuple[str, pa.Array]] | None:
     """Return the printed key and the value of each map entry, by key, or None if two entries have the same key."""
     keys, values = children_of(map_)
-    listed = zip(canonical_values(keys), show_values(keys), (values.slice(i, 1) for i in range(len(keys))), strict=True)
-    result = {key: (text, value) for key, text, value in listed}
+    entries = zip(
+        canonical_values(keys), show_values(keys), (values.slice(i, 1) for i in range(len(keys))), strict=True
+    )
+    result = {key: (text, value) for key, text, value in entries}
     return result if len(result) == len(keys) else None
 
 
@@ -120,8 +122,8 @@ def _entry_parts(
 def _parts_beyond_tolerance(parts: Sequence[_Part], tolerances: Mapping[ColumnPath, Tolerance]) -> list[_Part]:
     passed = set()
     for path, tolerance in tolerances.items():
-        judged = [(part, part.left, part.right) for part in parts if part.path == path]
-        pairs = [(part, left, right) for part, left, right in judged if left is not None and right is not None]
+        parts_at_path = [(part, part.left, part.right) for part in parts if part.path == path]
+        pairs = [(part, left, right) for part, left, right in parts_at_path if left is not None and right is not None]
         if pairs:
             left, right = (pa.table({"v": pa.concat_arrays([each[side] for each in pairs])}) for side in (1, 2))
             places = [(i, i) for i in range(len(pairs))]

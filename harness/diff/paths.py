@@ -164,14 +164,14 @@ def narrow_schema(
     fields = []
     for field in schema:
         selected_paths = [path[1:] for path in selection or () if path[0] == field.name]
-        gone = [path[1:] for path in excluded if path[0] == field.name]
-        only = None if () in selected_paths or not selected_paths else selected_paths
-        fields.append(field.with_type(_narrow_type(field.type, field.name, only, gone)))
+        exclusions = [path[1:] for path in excluded if path[0] == field.name]
+        field_selection = None if () in selected_paths or not selected_paths else selected_paths
+        fields.append(field.with_type(_narrow_type(field.type, field.name, field_selection, exclusions)))
     return pa.schema(fields)
 
 
 def _narrow_type(
-    type_: pa.DataType, path: str, selection: list[ColumnPath] | None, gone: list[ColumnPath]
+    type_: pa.DataType, path: str, selection: list[ColumnPath] | None, exclusions: list[ColumnPath]
 ) -> pa.DataType:
     """Return a type without some struct fields.
 
@@ -179,18 +179,18 @@ def _narrow_type(
         type_: The type.
         path: The type's path, for messages.
         selection: Paths to the fields to keep. None: all fields.
-        gone: Paths to the fields to leave out.
+        exclusions: Paths to the fields to leave out.
     """
-    if selection is None and not gone:
+    if selection is None and not exclusions:
         return type_
     if pa.types.is_dictionary(type_) or pa.types.is_run_end_encoded(type_):
-        return _narrow_type(type_.value_type, path, selection, gone)
+        return _narrow_type(type_.value_type, path, selection, exclusions)
     parts: dict[str, pa.DataType] = {}
     for name, part in _parts(type_):
         part_selection = None if selection is None else [each[1:] for each in selection if each[0] == name]
-        if (name,) in gone or (part_selection == [] and pa.types.is_struct(type_)):
+        if (name,) in exclusions or (part_selection == [] and pa.types.is_struct(type_)):
             continue
-        rest = [each[1:] for each in gone if each[0] == name]
+        rest = [each[1:] for each in exclusions if each[0] == name]
         parts[name] = _narrow_type(
             part, f"{path}.{name}", None if not part_selection or () in part_selection else part_selection, rest
         )

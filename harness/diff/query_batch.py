@@ -90,12 +90,12 @@ class QueryRun:
             names=[f"{query.name} on {engine_version(engine)}" for engine in self.engines],
         )
         columns = [each.column for each in result.by_column if each.allowed]
-        used = sorted(
+        names = sorted(
             name for name in tolerance if name == FLOATS or any(name == c or is_inside(name, c) for c in columns)
         )
         if not (result.equal and columns):
             return result, None
-        return result, "; ".join(f"{name} within {tolerance[name]}" for name in used)
+        return result, "; ".join(f"{name} within {tolerance[name]}" for name in names)
 
 
 def _floats(rows: pa.Table) -> set[str]:

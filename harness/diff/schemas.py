@@ -258,8 +258,8 @@ def _type_rule(left: pa.DataType, right: pa.DataType) -> TypeRule | None:
         return TypeRule.ROUNDING if kind.is_floating(conversion) else TypeRule.TRUTH
     if kind.is_timestamp(left) and kind.is_timestamp(right):
         return TypeRule.UNITS if (left.tz is None) == (right.tz is None) else TypeRule.ZONES
-    same = (kind.is_time, kind.is_date, kind.is_duration)
-    return TypeRule.UNITS if any(test(left) and test(right) for test in same) else None
+    unit_tests = (kind.is_time, kind.is_date, kind.is_duration)
+    return TypeRule.UNITS if any(test(left) and test(right) for test in unit_tests) else None
 
 
 def _compare_fields(

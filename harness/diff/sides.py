@@ -307,8 +307,8 @@ class DuckDBSide:
             candidates = self.hashed(hashing, expressions).filter(hashing.bucket_condition(target_rows.buckets))
             if target_rows.filter_hashes is not None:
                 # The hashes are passed as one literal: for this many values, an IN list would cost more than the read.
-                listed = f"SELECT unnest(CAST('{target_rows.filter_hashes.to_pylist()}' AS UBIGINT[]))"
-                candidates = candidates.filter(f"{hashing.grouped_by[0]} IN ({listed})")
+                hash_query = f"SELECT unnest(CAST('{target_rows.filter_hashes.to_pylist()}' AS UBIGINT[]))"
+                candidates = candidates.filter(f"{hashing.grouped_by[0]} IN ({hash_query})")
             projected = candidates.project(", ".join([*expressions, *hashing.grouped_by]))
             renamed = hasattr(projected, "to_arrow_reader")  # since DuckDB 2.0
             for batch in projected.to_arrow_reader() if renamed else projected.fetch_record_batch():

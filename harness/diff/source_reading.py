@@ -130,8 +130,8 @@ def _scan(source: RowSource, connection: duckdb.DuckDBPyConnection) -> str:
                 name: str(type_) if type_.id in ("list", "struct", "map") else "VARCHAR"
                 for name, type_ in zip(result.columns, result.types, strict=True)
             }
-            listed = ", ".join(f"{sqltext.name(name)}: {sqltext.text(type_)}" for name, type_ in columns.items())
-            return f"read_json({place}, columns = {{{listed}}})"
+            column_list = ", ".join(f"{sqltext.name(name)}: {sqltext.text(type_)}" for name, type_ in columns.items())
+            return f"read_json({place}, columns = {{{column_list}}})"
         case _:
             return f"read_parquet({place})"
 

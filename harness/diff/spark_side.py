@@ -203,8 +203,8 @@ class SparkSide:
             hashed = self._hashed(hashing)
             if not has_gateway(session):
                 return _sums_by_bucket(hashed.withColumn("b", functions.expr(hashing.bucket)))
-            by = hashing.names.index(hashing.grouped_by[0])
-            result = Gateway.for_session(session).bucket_sums(hashed, lanes=(0, 1), by=by, bits=BITS)
+            lane_index = hashing.names.index(hashing.grouped_by[0])
+            result = Gateway.for_session(session).bucket_sums(hashed, lanes=(0, 1), by=lane_index, bits=BITS)
         words = np.frombuffer(result, ">u8").astype(object).reshape(-1, 5)
         return {
             bucket: Sums(rows, low1 + (high1 << 64), low2 + (high2 << 64))
@@ -236,8 +236,8 @@ class SparkSide:
             candidates = self._hashed(hashing, keep=True).filter(hashing.bucket_condition(target_rows.buckets))
             if target_rows.filter_hashes is not None:
                 hash_table = pa.table({"w": target_rows.filter_hashes.combine_chunks().view(pa.int64())})
-                listed = functions.broadcast(self.frame.sparkSession.createDataFrame(hash_table))
-                candidates = candidates.join(listed, functions.col(lane) == functions.col("w"), "left_semi")
+                hash_frame = functions.broadcast(self.frame.sparkSession.createDataFrame(hash_table))
+                candidates = candidates.join(hash_frame, functions.col(lane) == functions.col("w"), "left_semi")
             result = candidates.select(*self._select_columns(columns), *hashing.grouped_by).toArrow()
             rows = self._conform(result.select(range(len(columns))), columns)
         yield with_hashes(rows, _as_unsigned(result.select(hashing.grouped_by)))

@@ -49,11 +49,11 @@ def sample_evenly(difference: Difference, most: int) -> list[int]:
         if rows := [number for number, row in enumerate(difference.differing) if row.kind is kind]:
             row_count = sum(difference.differing[number].count for number in rows)
             rows_by_share.append((row_count / getattr(difference, kind.name.lower()), rows))
-    least = min((share for share, _ in rows_by_share), default=1.0)
-    ideal_size = sum(least / share * len(rows) for share, rows in rows_by_share)
+    smallest_share = min((share for share, _ in rows_by_share), default=1.0)
+    ideal_size = sum(smallest_share / share * len(rows) for share, rows in rows_by_share)
     sample = []
     for share, rows in rows_by_share:
-        number = max(1, round(least / share * len(rows) * min(1.0, most / ideal_size)))
+        number = max(1, round(smallest_share / share * len(rows) * min(1.0, most / ideal_size)))
         sample += [rows[i * len(rows) // number] for i in range(number)]
     return sample
 
@@ -137,11 +137,11 @@ class GroupCounts:
                 continue
             load(label, number, hash_pairs, self.columns)
             names = [f"c{i}" for i in range(len(self.columns))]
-            listed = ", ".join(names)
+            columns = ", ".join(names)
             once = f"SELECT DISTINCT ON (k1, k2) * FROM {label}"
             grouped = (
-                f"SELECT {listed}, d.kind, sum(d.n)::BIGINT AS n FROM ({once}) x JOIN d ON d.a = x.k1 AND d.b = x.k2 "
-                f"WHERE d.kind IN ({kinds}) GROUP BY {listed}, d.kind ORDER BY n DESC LIMIT {_MOST_COUNTED}"
+                f"SELECT {columns}, d.kind, sum(d.n)::BIGINT AS n FROM ({once}) x JOIN d ON d.a = x.k1 AND d.b = x.k2 "
+                f"WHERE d.kind IN ({kinds}) GROUP BY {columns}, d.kind ORDER BY n DESC LIMIT {_MOST_COUNTED}"
             )
             result = pa.table(connection.sql(grouped))
             types = [display_type(self.schemas[number].field(name).type) for name in self.columns]
@@ -266,5 +266,5 @@ def _equal_count_ranges(values: Collection[object], write: Callable[[Any], str])
     bins = min(MOST_RANGES, len(ordered))
     firsts = [ordered[i * len(ordered) // bins] for i in range(bins)]
     starts = [order_key(first) for first in firsts]
-    every = "" if bins == len(ordered) else "from "
-    return [every + write(first) for first in firsts], lambda value: bisect_right(starts, order_key(value)) - 1
+    prefix = "" if bins == len(ordered) else "from "
+    return [prefix + write(first) for first in firsts], lambda value: bisect_right(starts, order_key(value)) - 1

@@ -115,9 +115,9 @@ class SliceRequest:
         return {name: value for name, value in requested.items() if value is not None}
 
 
-def _check_number(value: object, name: str, least: int) -> None:
-    if isinstance(value, bool) or not isinstance(value, int) or value < least:
-        raise RequestError(f"Invalid {name}={value!r}: expected a whole number of at least {least}", options=(name,))
+def _check_number(value: object, name: str, minimum: int) -> None:
+    if isinstance(value, bool) or not isinstance(value, int) or value < minimum:
+        raise RequestError(f"Invalid {name}={value!r}: expected a whole number of at least {minimum}", options=(name,))
 
 
 RowPositions: TypeAlias = npt.NDArray[np.int64]
@@ -163,10 +163,10 @@ def _select_plan_rows(plan: PlannedScan, request: SliceRequest) -> dict[str, Row
     if request.sample_rows is None:
         return rows
     keys = {path: _sample_keys(path, positions) for path, positions in _read_positions(filtered).items()}
-    every = np.concatenate([np.empty(0, np.uint64), *keys.values()])
-    if len(every) <= request.sample_rows:
+    all_keys = np.concatenate([np.empty(0, np.uint64), *keys.values()])
+    if len(all_keys) <= request.sample_rows:
         return rows
-    last = np.partition(every, request.sample_rows - 1)[request.sample_rows - 1]
+    last = np.partition(all_keys, request.sample_rows - 1)[request.sample_rows - 1]
     sample = {path: positions[_sample_keys(path, positions) <= last] for path, positions in rows.items()}
     return {path: positions for path, positions in sample.items() if len(positions)}
 

@@ -120,8 +120,8 @@ def _check_types(source: pq.ParquetSchema, target: Path, places: Sequence[int], 
         before = _column_schemas(source)
         for place, column, after in zip(places, new.schema_arrow, _column_schemas(new.schema), strict=False):
             then = before[place]
-            same = sorted(_ANNOTATION.findall(then)) == sorted(_ANNOTATION.findall(after))
-            if then != after and "int96" not in then and not same:
+            has_same_annotations = sorted(_ANNOTATION.findall(then)) == sorted(_ANNOTATION.findall(after))
+            if then != after and "int96" not in then and not has_same_annotations:
                 raise UnsupportedError(
                     f"Cannot rewrite column {column.name}: {' '.join(then.split())} would become "
                     f"{' '.join(after.split())}; pull whole files",
@@ -215,8 +215,8 @@ class SliceFile:
         """Return the new positions of rows, given their positions in the source file. Removed rows are left out."""
         if self.rows is None:
             return positions
-        here = np.isin(self.rows, np.fromiter(positions, np.uint64, len(positions)).astype(np.int64))
-        return from_positions(np.flatnonzero(here))
+        is_deleted = np.isin(self.rows, np.fromiter(positions, np.uint64, len(positions)).astype(np.int64))
+        return from_positions(np.flatnonzero(is_deleted))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -121,8 +121,8 @@ class SameRows:
         table = _iceberg(self.schema, directory, self.kind)
         if self.rows:
             table.append(table.write_data(self.rows))
-            gone = [{key: row.get(key) for key in keys} for row in self.rows]
-            table.commit(add=[table.write_equality_deletes(keys, gone)])
+            deletes = [{key: row.get(key) for key in keys} for row in self.rows]
+            table.commit(add=[table.write_equality_deletes(keys, deletes)])
             table.append(table.write_data(self.rows))
         return str(directory)
 

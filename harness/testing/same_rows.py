@@ -53,8 +53,10 @@ def _check_value(type_: pa.DataType, value: object) -> None:
     if value is None:
         return
     kinds = next((kinds for fits, kinds in _KINDS if fits(type_)), (object,))
-    odd = (isinstance(value, bool) and bool not in kinds) or (isinstance(value, dt.datetime) and dt.date in kinds)
-    if not isinstance(value, kinds) or (odd and object not in kinds):
+    is_mismatch = (isinstance(value, bool) and bool not in kinds) or (
+        isinstance(value, dt.datetime) and dt.date in kinds
+    )
+    if not isinstance(value, kinds) or (is_mismatch and object not in kinds):
         type_names = " or ".join(kind.__name__ for kind in kinds)
         raise ValueError(f"expected {type_names} for {type_}, got {value!r}")
     _check_time(type_, value)

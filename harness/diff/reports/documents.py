@@ -77,9 +77,9 @@ def suite(
 ) -> ElementTree.Element:
     """Return a JUnit suite with its counts. The values of properties may be any text."""
     element = ElementTree.Element("testsuite", {"name": name})
-    listed = ElementTree.SubElement(element, "properties")
+    container = ElementTree.SubElement(element, "properties")
     for key, value in properties:
-        ElementTree.SubElement(listed, "property", {"name": key, "value": visible(value)})
+        ElementTree.SubElement(container, "property", {"name": key, "value": visible(value)})
     element.extend(cases)
     element.attrib.update(_numbers(element))
     return element

@@ -197,8 +197,8 @@ def _counts(comparison: ComparisonResult) -> Iterator[str]:
         counts = {**changed, **sides, **counts}
     yield '<dl class="counts">'
     for name, number in counts.items():
-        some = ' class="some"' if number else ""
-        yield f"<div{some}><dt>{name}</dt><dd>{number:,}</dd></div>"
+        attribute = ' class="some"' if number else ""
+        yield f"<div{attribute}><dt>{name}</dt><dd>{number:,}</dd></div>"
     yield "</dl>"
 
 

@@ -83,20 +83,20 @@ def pair_rows(comparison: ComparisonResult) -> tuple[RowPairing, ...]:
 
 
 def _pairing(left: RowDifference | None, right: RowDifference | None, comparison: ComparisonResult) -> RowPairing:
-    some = left or right
-    assert some is not None
+    row = left or right
+    assert row is not None
     is_pair = left is not None and right is not None
     return RowPairing(
-        kind=None if is_pair and left is not right else some.kind,
+        kind=None if is_pair and left is not right else row.kind,
         left=None if left is None else left.left,
         right=None if right is None else right.right,
         left_count=0 if left is None else left.count,
         right_count=0 if right is None else right.count,
-        marked=tuple(is_pair and column in some.differing for column in comparison.columns),
+        marked=tuple(is_pair and column in row.differing for column in comparison.columns),
         left_origins=() if left is None else left.left_origins,
         right_origins=() if right is None else right.right_origins,
-        parts=some.parts,
-        has_more_parts=some.has_more_parts,
+        parts=row.parts,
+        has_more_parts=row.has_more_parts,
     )
 
 

@@ -66,8 +66,8 @@ class DeltaMasking:
             for name in (str(self.pseudonyms.pseudonym(StringType(), app_id)),)
         }
         state.domains = {name: domain for name, domain in state.domains.items() if name in _DOMAINS}
-        gone = sorted(self.metadata.configuration.keys() - state.metadata["configuration"].keys())
-        notes = [f"Left out properties and constraints: {', '.join(gone)}"] if gone else []
+        names = sorted(self.metadata.configuration.keys() - state.metadata["configuration"].keys())
+        notes = [f"Left out properties and constraints: {', '.join(names)}"] if names else []
         if "generationExpression" in self.metadata.schema_string:
             notes.append("Left out generation expressions: the pseudonyms do not satisfy them")
         return notes

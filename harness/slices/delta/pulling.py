@@ -76,8 +76,8 @@ class DeltaContents:
     def rows(self, table: pa.Table) -> Iterator[dict[str, Any]]:
         """Yield the actions in a table that are about kept files, with the file's physical path as `physical`."""
         dropped = ["stats_row"] if "stats_row" in table.column_names else []
-        located = table.append_column("physical", self.table.locator.physical(table.column("key")))
-        for batch in located.drop_columns(dropped).to_batches(max_chunksize=10_000):
+        files = table.append_column("physical", self.table.locator.physical(table.column("key")))
+        for batch in files.drop_columns(dropped).to_batches(max_chunksize=10_000):
             yield from (row for row in batch.to_pylist() if row["physical"] in self.kept)
 
     def vectors(self) -> Iterator[tuple[str, DeletionVectorDescriptor]]:
@@ -174,9 +174,9 @@ def check_rewritable(contents: DeltaContents, columns: tuple[Field, ...] | None)
 def _check_columns(metadata: Metadata, columns: tuple[Field, ...], contents: DeltaContents) -> None:
     column_names = {f.name for f in columns}
     schema = json.loads(metadata.schema_string)
-    gone = [f for f in schema["fields"] if f["name"] not in column_names]
+    omissions = [f for f in schema["fields"] if f["name"] not in column_names]
     partition = {name.casefold() for name in metadata.partition_columns}
-    needed = {f["name"]: "the table is partitioned by it" for f in gone if f["name"].casefold() in partition}
+    reasons = {f["name"]: "the table is partitioned by it" for f in omissions if f["name"].casefold() in partition}
     texts = {
         f"the column {f['name']}": str(f["metadata"][key])
         for f in schema["fields"]
@@ -191,15 +191,15 @@ def _check_columns(metadata: Metadata, columns: tuple[Field, ...], contents: Del
     }
     domain = contents.root.domains.get(_CLUSTERING)
     texts |= {} if domain is None else {"the clustering": domain.configuration}
-    for f in gone:
+    for f in omissions:
         physical = f.get("metadata", {}).get("delta.columnMapping.physicalName", f["name"])
-        for by, text in texts.items():
+        for source, text in texts.items():
             words = "|".join(map(re.escape, (f["name"], physical)))
             if re.search(rf"(?<![\w])(?:{words})(?![\w])", text, re.IGNORECASE):
-                needed[f["name"]] = f"{by} needs it"
-        if f["name"] in needed:
+                reasons[f["name"]] = f"{source} needs it"
+        if f["name"] in reasons:
             raise RequestError(
-                f"Cannot leave out column {f['name']}: {needed[f['name']]}; name it in columns",
+                f"Cannot leave out column {f['name']}: {reasons[f['name']]}; name it in columns",
                 table=contents.table.location,
                 field=f["name"],
                 options=("columns",),
@@ -216,7 +216,7 @@ def narrow_metadata(metadata: Metadata, columns: tuple[Field, ...]) -> Metadata:
 
 
 def _write_vectors(
-    contents: DeltaContents, settled: Mapping[str, SliceFile], place: SliceDirectory, refreshed: int
+    contents: DeltaContents, slice_files: Mapping[str, SliceFile], place: SliceDirectory, refreshed: int
 ) -> dict[tuple[str, str], JsonObject]:
     """Write the deletion vectors of the slice's files into one file.
 
@@ -224,20 +224,28 @@ def _write_vectors(
         Their descriptors, by the physical path of the data file and the id of the old vector.
     """
     vector_keys = {(path, vector.unique_id) for path, vector in contents.vectors()}
-    dead = {}
+    positions_by_key = {}
     for version, plan in contents.plans.items():
         places = {path: ordinal for ordinal, path in enumerate(plan.files.column("physical").to_pylist())}
-        here = {key[0]: key for key in contents.live_vectors(version) if key in vector_keys and key[0] in places}
-        loaded = plan.load_positions([places[path] for path in here])
-        for path, key in here.items():
-            positions = loaded.get(places[path])
-            if positions and path in settled and (moved := settled[path].translate_positions(positions)):
-                dead[key] = moved
-    if not dead:
+        keys_by_path = {
+            key[0]: key for key in contents.live_vectors(version) if key in vector_keys and key[0] in places
+        }
+        source_positions = plan.load_positions([places[path] for path in keys_by_path])
+        for path, key in keys_by_path.items():
+            positions = source_positions.get(places[path])
+            if (
+                positions
+                and path in slice_files
+                and (slice_positions := slice_files[path].translate_positions(positions))
+            ):
+                positions_by_key[key] = slice_positions
+    if not positions_by_key:
         return {}
     with translate_write_errors(place.directory):
-        described = write_vectors(place.directory, vector_name(f"vectors of a slice {refreshed}"), 0, dead.values())
-    return dict(zip(dead, described, strict=True))
+        descriptors = write_vectors(
+            place.directory, vector_name(f"vectors of a slice {refreshed}"), 0, positions_by_key.values()
+        )
+    return dict(zip(positions_by_key, descriptors, strict=True))
 
 
 def plan_slice(table: DeltaTable, selection: DeltaSelection, request: SliceRequest, refreshed: int) -> Slice:
@@ -316,11 +324,11 @@ class _DeltaSlice:
             pseudonyms=request.pseudonyms(),
         )
         plans = self.contents.plans.values() if request.rewrites else ()
-        settled = rewriter.rewrite_files(plans, "physical", place, self.names)
+        slice_files = rewriter.rewrite_files(plans, "physical", place, self.names)
         vectors: Mapping[tuple[str, str], JsonObject] | None = {} if request.rewrites_vectors else None
         if request.rewrites_vectors:
-            vectors = _write_vectors(self.contents, settled, place, self.names.refreshed)
-        return replace(self, fetched=fetched, settled=settled, vectors=vectors)._write_log(place)
+            vectors = _write_vectors(self.contents, slice_files, place, self.names.refreshed)
+        return replace(self, fetched=fetched, settled=slice_files, vectors=vectors)._write_log(place)
 
     def _write_log(self, place: SliceDirectory) -> list[str]:
         folder = place.stage()
@@ -400,12 +408,12 @@ class _DeltaSlice:
 
     def _add(self, row: Mapping[str, Any], *, data_change: bool) -> JsonObject:
         path = row["physical"]
-        settled = self.settled.get(path)
+        file = self.settled.get(path)
         target, vector = self._slice_path(path), self._vector(row)
-        size = settled.size if settled is not None else self.fetched[target].size
+        size = file.size if file is not None else self.fetched[target].size
         result = actions.add_json(row, target, size, vector, data_change=data_change)
-        if settled is not None and settled.count is not None:
-            result["stats"] = json_text({**settled.statistics, "tightBounds": vector is None})
+        if file is not None and file.count is not None:
+            result["stats"] = json_text({**file.statistics, "tightBounds": vector is None})
         return result if self.request.statistics else actions.without_statistics(result)
 
     def _vector(self, row: Mapping[str, Any]) -> JsonObject | None:

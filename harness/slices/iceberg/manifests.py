@@ -106,15 +106,17 @@ def choose_contents(table: IcebergTable, selection: IcebergSelection, where: str
         file_keys.update((path, None) for path in plan.files.column("path").to_pylist())
         file_keys.update((delete.path, None) for delete in plan.equality_deletes)
         file_keys.update((delete.path, getattr(delete, "offset", None)) for delete, _ in plan.position_hits())
-    listed = {snapshot.id: manifests_of(table, snapshot) for snapshot in snapshots}
-    every = {m.path: m for manifests in listed.values() for m in manifests}
-    source = with_specs_of(every.values(), replace(table, storage=table.storage.for_read()))
-    entries = _read_kept_entries(source, selection, every, file_keys)
+    manifests_by_snapshot = {snapshot.id: manifests_of(table, snapshot) for snapshot in snapshots}
+    manifests_by_path = {m.path: m for manifests in manifests_by_snapshot.values() for m in manifests}
+    source = with_specs_of(manifests_by_path.values(), replace(table, storage=table.storage.for_read()))
+    entries = _read_kept_entries(source, selection, manifests_by_path, file_keys)
     return IcebergContents(
         source=source,
         selection=selection,
         snapshots=snapshots,
-        lists={id_: tuple(m for m in manifests if m.path in entries) for id_, manifests in listed.items()},
+        lists={
+            id_: tuple(m for m in manifests if m.path in entries) for id_, manifests in manifests_by_snapshot.items()
+        },
         entries=entries,
         plans=plans,
     )
@@ -150,26 +152,28 @@ def check_columns(contents: IcebergContents, columns: tuple[dt.Field, ...]) -> N
     ids = {f.id for _, f in dt.walk(columns)}
     specs = contents.source.metadata.specs
     fields_by_id = contents.selection.schema.by_id()
-    used = {entry.file.spec_id for entry in contents.files(*Content)} | {contents.source.metadata.default_spec_id}
+    used_spec_ids = {entry.file.spec_id for entry in contents.files(*Content)} | {
+        contents.source.metadata.default_spec_id
+    }
     # The source of a partition field may be a column that the table has dropped. The slice does not need it.
-    needed = [
+    requirements = [
         (id_, f"the partition field {f.name}")
-        for spec_id in sorted(used & specs.keys())
+        for spec_id in sorted(used_spec_ids & specs.keys())
         for f in specs[spec_id].fields
         if not isinstance(f.transform, Void)
         for id_ in f.source_ids
         if id_ in fields_by_id
     ]
-    needed += [
+    requirements += [
         (id_, "an equality delete")
         for entry in contents.files(Content.EQUALITY_DELETES)
         for id_ in entry.file.equality_ids or ()
     ]
-    for id_, by in needed:
+    for id_, reader in requirements:
         if id_ not in ids:
             name = fields_by_id[id_][0][0] if id_ in fields_by_id else f"with id {id_}, which the table has dropped"
             raise RequestError(
-                f"Cannot leave out column {name}: {by} needs it; name it in columns",
+                f"Cannot leave out column {name}: {reader} needs it; name it in columns",
                 table=contents.source.metadata.location,
                 field=name,
                 options=("columns",),
@@ -196,18 +200,20 @@ def narrow_document(
         if document.get("default-sort-order-id") not in {order["order-id"] for order in ordered}:
             document["default-sort-order-id"] = 0
         notes = ["Left out sort orders that use columns that are left out"]
-    used = {entry.file.spec_id for entry in contents.files(*Content)} | {document.get("default-spec-id", 0)}
+    used_spec_ids = {entry.file.spec_id for entry in contents.files(*Content)} | {document.get("default-spec-id", 0)}
     if "partition-specs" in document:
         specs = document["partition-specs"]
-        document["partition-specs"] = [s for s in specs if s["spec-id"] in used or ids.issuperset(_source_ids(s))]
+        document["partition-specs"] = [
+            s for s in specs if s["spec-id"] in used_spec_ids or ids.issuperset(_source_ids(s))
+        ]
     properties = document.get("properties") or {}
-    gone = {
+    omissions = {
         f.name for schema in contents.source.metadata.schemas.values() for f in schema.fields if f.id not in column_ids
     }
     document["properties"] = {
         name: text
         for name, text in properties.items()
-        if not any(name.endswith(f".column.{column}") for column in gone)
+        if not any(name.endswith(f".column.{column}") for column in omissions)
     }
     if _NAME_MAPPING in properties:
         mapping = [m for m in json.loads(properties[_NAME_MAPPING]) if m.get("field-id") in column_ids]
@@ -384,8 +390,8 @@ def read_document(table: IcebergTable) -> dict[str, object]:
 
 def schema_json(document: Mapping[str, Any], schema: dt.Schema) -> dict[str, Any]:
     """Return the document's JSON of a schema, including the schema id."""
-    listed = document.get("schemas") or [document["schema"]]
-    return next({"schema-id": 0, **s} for s in listed if s.get("schema-id", 0) == schema.id)
+    schemas = document.get("schemas") or [document["schema"]]
+    return next({"schema-id": 0, **s} for s in schemas if s.get("schema-id", 0) == schema.id)
 
 
 def slice_document(
@@ -445,15 +451,15 @@ def omission_notes(source: Mapping[str, Any], document: Mapping[str, Any]) -> li
     """Return a sentence for each kind of metadata that the slice lacks."""
     notes = []
     for name, what in (("refs", "branches and tags"), ("properties", "properties")):
-        gone = sorted(set(source.get(name) or {}) - set(document.get(name) or {}))
-        if gone:
-            notes.append(f"Left out {what}: {', '.join(gone)}")
+        omissions = sorted(set(source.get(name) or {}) - set(document.get(name) or {}))
+        if omissions:
+            notes.append(f"Left out {what}: {', '.join(omissions)}")
     return notes
 
 
 def _slice_snapshot(raw: Mapping[str, Any], manifest_list: str, *, is_root: bool, whole: bool) -> dict[str, object]:
-    gone = {"manifests", *(["parent-snapshot-id"] if is_root else [])}
-    result = {**{name: value for name, value in raw.items() if name not in gone}, "manifest-list": manifest_list}
+    omissions = {"manifests", *(["parent-snapshot-id"] if is_root else [])}
+    result = {**{name: value for name, value in raw.items() if name not in omissions}, "manifest-list": manifest_list}
     if raw.get("summary") is not None and not whole:
         result["summary"] = {name: text for name, text in raw["summary"].items() if not name.startswith("total-")}
     return result

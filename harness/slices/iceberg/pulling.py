@@ -116,7 +116,7 @@ class _IcebergSlice:
             pseudonyms=pseudonyms,
         )
         plans = self.contents.plans.values() if self.request.rewrites else ()
-        settled = rewriter.rewrite_files(plans, "path", place, self.names)
+        slice_files = rewriter.rewrite_files(plans, "path", place, self.names)
         written: dict[FileKey, dict[str, object]] = {}
         targets: dict[str, str] = {}
         for entry in self._copied_entries():
@@ -130,15 +130,15 @@ class _IcebergSlice:
                 facts |= self._mask_equality_deletes(masking, entry, place)
             if entry.file.content is Content.DATA:
                 targets[path] = target
-                done = settled.get(path)
-                if done is not None and done.count is not None:
+                slice_file = slice_files.get(path)
+                if slice_file is not None and slice_file.count is not None:
                     facts |= {
-                        "file_size_in_bytes": done.size,
-                        "record_count": done.count,
+                        "file_size_in_bytes": slice_file.size,
+                        "record_count": slice_file.count,
                         **_UNKNOWN,
-                        **done.statistics,
+                        **slice_file.statistics,
                     }
-        written |= replace(self, settled=settled, targets=targets)._write_deletes(place)
+        written |= replace(self, settled=slice_files, targets=targets)._write_deletes(place)
         return self._write_metadata(place, written, masking)
 
     def _write_deletes(self, place: SliceDirectory) -> dict[FileKey, dict[str, object]]:
@@ -174,16 +174,18 @@ class _IcebergSlice:
             record_count=entry.file.record_count,
             data_files=self.targets,
         )
-        moved = {self.targets[path]: self._translate_positions(path, positions) for path, positions in result.items()}
-        dead = sorted((path, positions) for path, positions in moved.items() if positions)
-        if not dead:
+        slice_positions = {
+            self.targets[path]: self._translate_positions(path, positions) for path, positions in result.items()
+        }
+        deletes = sorted((path, positions) for path, positions in slice_positions.items() if positions)
+        if not deletes:
             return {}
-        paths = pa.array([path for path, _ in dead])
-        codes = np.repeat(np.arange(len(dead), dtype=np.int32), [len(positions) for _, positions in dead])
+        paths = pa.array([path for path, _ in deletes])
+        codes = np.repeat(np.arange(len(deletes), dtype=np.int32), [len(positions) for _, positions in deletes])
         rows = pa.table(
             {
                 "file_path": pa.DictionaryArray.from_arrays(from_numpy(codes), paths).cast(pa.string()),
-                "pos": pa.array([row for _, positions in dead for row in positions], pa.int64()),
+                "pos": pa.array([row for _, positions in deletes for row in positions], pa.int64()),
             }
         )
         target = self.names.written_path(entry.file.path, ending=".parquet")
@@ -204,21 +206,21 @@ class _IcebergSlice:
     ) -> dict[FileKey, dict[str, object]]:
         physical = self._checked_path(path)
         puffin = open_puffin(self.contents.source.storage, physical)
-        dead: list[tuple[ManifestEntry, str, BitMap64]] = []
+        deletes: list[tuple[ManifestEntry, str, BitMap64]] = []
         for entry in entries:
             data_file = entry.file.referenced_data_file
             if data_file is not None and data_file in self.targets:
                 vector = vector_of(entry, physical)
                 result = read_deletion_vector(puffin, vector, target=data_file, data_record_count=None)
                 if positions := self._translate_positions(data_file, result):
-                    dead.append((entry, self.targets[data_file], positions))
-        if not dead:
+                    deletes.append((entry, self.targets[data_file], positions))
+        if not deletes:
             return {}
         target = self.names.written_path(path, ending=".puffin")
         file = place.file(target)
         with translate_write_errors(file):
             file.parent.mkdir(parents=True, exist_ok=True)
-            blobs = [writer.deletion_vector(data_file, positions) for _, data_file, positions in dead]
+            blobs = [writer.deletion_vector(data_file, positions) for _, data_file, positions in deletes]
             places = writer.write_puffin(file, blobs)
         return {
             file_key(entry): {
@@ -229,7 +231,7 @@ class _IcebergSlice:
                 "content_offset": offset,
                 "content_size_in_bytes": length,
             }
-            for (entry, data_file, positions), (offset, length) in zip(dead, places, strict=True)
+            for (entry, data_file, positions), (offset, length) in zip(deletes, places, strict=True)
         }
 
     def _mask_equality_deletes(

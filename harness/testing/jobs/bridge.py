@@ -194,7 +194,8 @@ class _JobSession:
         changes = mode == "Overwrite" and options.get("overwriteSchema", "false").lower() == "true"
         if schema is not None and not changes and simple_columns(rows.schema) != simple_columns(schema):
             raise RequestError(
-                f"Cannot save to {path}: the rows are {rows.schema.simpleString()}, the table is {schema.simpleString()}"
+                f"Cannot save to {path}: the rows are {rows.schema.simpleString()}, the table is "
+                f"{schema.simpleString()}"
             )
         directory = self.tables.new_directory()
         rows.write.parquet(str(directory))
