@@ -145,9 +145,11 @@ def compare_by_hashes(
     review = DifferenceReview(hashing, sides, buckets, rules.tolerances, groups)
     parts = list(differing_batches(*buckets))
     with phase("differing buckets", len(parts), "parts") as advance:
-        for some in parts:
-            hashes = on_both_sides(sides, "fetching hashes of the {} side", partial(_fetch_hashes, some, hashing))
-            tally.count(*hashes, partial(review.apply, some))
+        for bucket_group in parts:
+            hashes = on_both_sides(
+                sides, "fetching hashes of the {} side", partial(_fetch_hashes, bucket_group, hashing)
+            )
+            tally.count(*hashes, partial(review.apply, bucket_group))
             advance(1)
     further = review.example_keys()
     alone, changed = (tally.examples["left"], tally.examples["right"]), tally.examples["both"]
@@ -155,7 +157,9 @@ def compare_by_hashes(
         _fetch_rows(number, side, hashing, [*dict.fromkeys([*changed, *alone[number], *further])])
         for number, side in enumerate(sides)
     ]
-    left, right = (_select_rows(rows, hashing, {*changed, *own}) for rows, own in zip(fetched, alone, strict=True))
+    left, right = (
+        _select_rows(rows, hashing, {*changed, *side_hashes}) for rows, side_hashes in zip(fetched, alone, strict=True)
+    )
     difference = rules.difference(left, right, columns)
     by_value = (difference.only_left, difference.only_right, difference.changed)
     by_hash = (len(alone[0]), len(alone[1]), len(changed))
@@ -188,8 +192,8 @@ def _check_unique_keys(sides: HashedSides, hashing: Hashing, buckets: Sequence[B
     for number, requested in ((cheap, buckets[cheap]), (other, differing)):
         parts = list(bucket_batches((b, sums.rows) for b, sums in sorted(requested.items())))
         with side_phase(number, "looking for repeated keys on the {} side", len(parts), "parts") as advance:
-            for some in parts:
-                repeated = sides[number].repeated(hashing, some)
+            for bucket_group in parts:
+                repeated = sides[number].repeated(hashing, bucket_group)
                 if repeated.num_rows:
                     first = sides[number].rows(hashing, repeated.column("k1").slice(0, 1))
                     break
@@ -203,14 +207,14 @@ def _check_unique_keys(sides: HashedSides, hashing: Hashing, buckets: Sequence[B
         )
 
 
-def _fetch_rows(number: int, side: HashedSide, hashing: Hashing, wanted: Sequence[Hash]) -> pa.Table:
+def _fetch_rows(number: int, side: HashedSide, hashing: Hashing, hashes: Sequence[Hash]) -> pa.Table:
     """Fetch one row for each of the wanted hashes, with its hashes."""
-    if not wanted:
+    if not hashes:
         return _empty_rows(side, hashing, hashing.names)
     with side_phase(number, "fetching rows of the {} side to show", recorded_rows(side)):
-        matches = side.rows(hashing, pa.array(sorted({first for first, _ in wanted}), pa.uint64()))
-        rows = _select_rows(matches, hashing, set(wanted))
-        if rows.num_rows != len(wanted):
+        matches = side.rows(hashing, pa.array(sorted({first for first, _ in hashes}), pa.uint64()))
+        rows = _select_rows(matches, hashing, set(hashes))
+        if rows.num_rows != len(hashes):
             raise EngineError(
                 f"The {LABELS[number]} side returned different rows when it was read again: compare a result that does "
                 "not change"
@@ -218,8 +222,8 @@ def _fetch_rows(number: int, side: HashedSide, hashing: Hashing, wanted: Sequenc
     return rows
 
 
-def _select_rows(rows: pa.Table, hashing: Hashing, wanted: set[Hash]) -> pa.Table:
-    places = [i for i, pair in enumerate(_row_hashes(rows, hashing)) if pair in wanted]
+def _select_rows(rows: pa.Table, hashing: Hashing, hashes: set[Hash]) -> pa.Table:
+    places = [i for i, pair in enumerate(_row_hashes(rows, hashing)) if pair in hashes]
     return rows if len(places) == rows.num_rows else rows.take(pa.array(places, pa.int64()))
 
 
@@ -229,12 +233,12 @@ def _row_hashes(table: pa.Table, hashing: Hashing) -> list[Hash]:
 
 
 def _with_full_counts(
-    difference: Difference, tally: HashTally, shown: tuple[pa.Table, pa.Table], hashing: Hashing
+    difference: Difference, tally: HashTally, tables: tuple[pa.Table, pa.Table], hashing: Hashing
 ) -> Difference:
     """Return the difference with the counts of all rows. The given difference was made from one row per hash."""
     rows, differing = difference.rows, difference.differing
     if not hashing.keys:
-        hashes = [_row_hashes(table, hashing) for table in shown]
+        hashes = [_row_hashes(table, hashing) for table in tables]
         counts = [
             tally.examples["right"][hashes[1][row.right or 0]]
             if row.left is None
@@ -319,8 +323,8 @@ class HashTally:
             for kind, different, rows in totals:
                 self.kinds += different
                 self.rows[kind] += rows
-                if (wanted := self.most - len(self.examples[kind])) > 0:
-                    query = f"SELECT a, b, n FROM d WHERE kind = '{kind}' ORDER BY a, b LIMIT {wanted}"
+                if (limit := self.most - len(self.examples[kind])) > 0:
+                    query = f"SELECT a, b, n FROM d WHERE kind = '{kind}' ORDER BY a, b LIMIT {limit}"
                     self.examples[kind].update({(a, b): n for a, b, n in connection.sql(query).fetchall()})
 
 
@@ -414,12 +418,12 @@ class DifferenceReview:
     totals: dict[str, ColumnTotals] = field(default_factory=dict)
     allowed: int = 0
 
-    def apply(self, some: Sequence[int], connection: duckdb.DuckDBPyConnection) -> None:
+    def apply(self, bucket_group: Sequence[int], connection: duckdb.DuckDBPyConnection) -> None:
         """Add the differing hashes of some buckets, which are in table `d`.
 
         Rows that differ only within tolerances are deleted from `d`.
         """
-        load = partial(self._load_rows, some, connection)
+        load = partial(self._load_rows, bucket_group, connection)
         if self.hashing.keys:
             self._by_column(connection, load)
         if self.groups is not None:
@@ -438,9 +442,9 @@ class DifferenceReview:
             largest = None
             if pairs and totals.furthest_key is not None:
                 values = zip((left.column(name), right.column(name)), pairs[0], strict=True)
-                apart = distance(*(canonical_values(column.slice(place, 1))[0] for column, place in values))
+                gap = distance(*(canonical_values(column.slice(place, 1))[0] for column, place in values))
                 line = NumberLine.for_types(left.schema.field(name).type, right.schema.field(name).type)
-                largest = None if line is None or apart is None else distance_text(line, apart)
+                largest = None if line is None or gap is None else distance_text(line, gap)
             texts, paths = examples(left, right, name, pairs, rules)
             result.append(ColumnDifference(column=name, largest=largest, examples=texts, paths=paths, **totals.counts))
         places_of = {name: place for place, name in enumerate(self.hashing.columns)}
@@ -448,15 +452,15 @@ class DifferenceReview:
 
     def _by_column(self, connection: duckdb.DuckDBPyConnection, load: Load) -> None:
         names = [name for name in self.hashing.columns if name not in self.hashing.keys]
-        wanted = pa.table(connection.sql("SELECT a, b FROM d WHERE kind = 'both'"))
-        if not wanted.num_rows or not names:
+        hash_pairs = pa.table(connection.sql("SELECT a, b FROM d WHERE kind = 'both'"))
+        if not hash_pairs.num_rows or not names:
             return
         for number, label in enumerate("lr"):
-            load(label, number, wanted, names)
+            load(label, number, hash_pairs, names)
         types = [connection.table(label).types[2:] for label in "lr"]
         columns = [self._column(i, name, (types[0][i], types[1][i])) for i, name in enumerate(names)]
         parts = [range(len(names))[start : start + _MOST_COLUMNS] for start in range(0, len(names), _MOST_COLUMNS)]
-        judged = [
+        queries = [
             f"SELECT l.k1 AS a, l.k2 AS b, {', '.join(columns[part.start : part.stop])} "
             "FROM l JOIN r ON l.k1 = r.k1 AND l.k2 = r.k2"
             for part in parts
@@ -464,18 +468,18 @@ class DifferenceReview:
         if self.tolerances:
             # A row passes if some column is within its tolerance, and no column differs otherwise or cannot be
             # compared.
-            seen = [
+            verdicts = [
                 f"SELECT a, b, coalesce({' OR '.join(f'd{i}' for i in part)}, TRUE) AS d, "
                 f"{' OR '.join(f'p{i}' for i in part)} AS p FROM ({text})"
-                for part, text in zip(parts, judged, strict=True)
+                for part, text in zip(parts, queries, strict=True)
             ]
             connection.execute(
-                f"CREATE TEMPORARY TABLE passed AS SELECT a, b FROM ({' UNION ALL '.join(seen)}) GROUP BY a, b "
+                f"CREATE TEMPORARY TABLE passed AS SELECT a, b FROM ({' UNION ALL '.join(verdicts)}) GROUP BY a, b "
                 "HAVING bool_or(p) AND NOT bool_or(d)"
             )
             connection.execute("DELETE FROM d USING passed p WHERE d.kind = 'both' AND d.a = p.a AND d.b = p.b")
             self.allowed += connection.execute("SELECT count(*) FROM passed").fetchall()[0][0]
-        for part, text in zip(parts, judged, strict=True):
+        for part, text in zip(parts, queries, strict=True):
             sums = ", ".join(_SUMS.format(i=i, most=MOST_EXAMPLES) for i in part)
             (result,) = connection.execute(f"SELECT {sums} FROM ({text})").fetchall()
             width = len(result) // len(part)
@@ -494,28 +498,28 @@ class DifferenceReview:
         texts = [f"{label}.c{i}" for label in "lr"]
         form = self.hashing.form_of(name)
         values = [
-            DuckDBValue(text, own, display_type(type_), form)
-            for text, own, type_ in zip(texts, stored, types, strict=True)
+            DuckDBValue(text, stored_type, display_type(type_), form)
+            for text, stored_type, type_ in zip(texts, stored, types, strict=True)
         ]
         unequal = f"({hash_of(values[0], 0)} <> {hash_of(values[1], 0)})"
         passed = (
             f"({equal_within(values[0], values[1], self.tolerances[name])})" if name in self.tolerances else "FALSE"
         )
         line = NumberLine.for_types(types[0], types[1])
-        apart = "NULL::DOUBLE" if line is None else line.distance(*texts)
+        gap = "NULL::DOUBLE" if line is None else line.distance(*texts)
         differs = f"{unequal} AND NOT {passed}"
         return (
             f"{differs} AS d{i}, {unequal} AND {passed} AS p{i}, {differs} AND {texts[0]} IS NULL AS m{i}, "
-            f"{differs} AND {texts[1]} IS NULL AS n{i}, CASE WHEN {differs} THEN {apart} END AS x{i}"
+            f"{differs} AND {texts[1]} IS NULL AS n{i}, CASE WHEN {differs} THEN {gap} END AS x{i}"
         )
 
     def _load_rows(
         self,
-        some: Sequence[int],
+        bucket_group: Sequence[int],
         connection: duckdb.DuckDBPyConnection,
         label: str,
         number: int,
-        wanted: pa.Table,
+        hash_pairs: pa.Table,
         names: Sequence[str],
     ) -> None:
         """Create the table `label` with the wanted rows of one side.
@@ -524,18 +528,20 @@ class DifferenceReview:
         """
         side, counts = self.sides[number], self.buckets[number]
         types = [(f"c{i}", storage_type(side.schema.field(name).type)) for i, name in enumerate(names)]
-        sought = WantedRows(wanted.column("a"), some, sum(counts[b].rows for b in some if b in counts))
+        target_rows = WantedRows(
+            hash_pairs.column("a"), bucket_group, sum(counts[b].rows for b in bucket_group if b in counts)
+        )
 
         def batches() -> Iterator[pa.RecordBatch]:
             with side_phase(number, "fetching differing rows of the {} side", recorded_rows(side)):
-                for rows in side.matching(self.hashing, sought, names):
-                    held = to_duckdb_types(rows.select(list(names)))
+                for rows in side.matching(self.hashing, target_rows, names):
+                    values = to_duckdb_types(rows.select(list(names)))
                     hashes = [rows.column(f"{HASH_PREFIX}{name}") for name in self.hashing.grouped_by]
-                    yield from pa.table([*hashes, *held.columns], schema=whole).to_batches()
+                    yield from pa.table([*hashes, *values.columns], schema=whole).to_batches()
 
         whole = pa.schema([("k1", pa.uint64()), ("k2", pa.uint64()), *types])
         connection.register("stream", pa.RecordBatchReader.from_batches(whole, batches()))
-        connection.register("wanted", wanted)
+        connection.register("wanted", hash_pairs)
         # The join key is an expression because DuckDB 1.5 pushes join bounds into pyarrow, which rejects unsigned
         # 64-bit values.
         connection.execute(

@@ -145,7 +145,7 @@ def stored_values(array: pa.Array) -> pa.Array:
 
 def _flat_values(array: pa.Array) -> list[object]:
     type_, kind = array.type, pa.types
-    taken = (kind.is_null, kind.is_boolean, kind.is_integer, kind.is_decimal, is_text, is_binary)
+    type_tests = (kind.is_null, kind.is_boolean, kind.is_integer, kind.is_decimal, is_text, is_binary)
     values: list[object]
     if is_ticks(type_):
         ints, unit = stored_values(array), nanos(type_)
@@ -155,7 +155,7 @@ def _flat_values(array: pa.Array) -> list[object]:
             values = [None if value is None else value * unit for value in ints.to_pylist()]
     elif kind.is_interval(type_):
         values = [None if value is None else tuple(value) for value in array.to_pylist()]
-    elif any(test(type_) for test in taken):
+    elif any(test(type_) for test in type_tests):
         values = stored_values(array).to_pylist()
     else:
         raise UnsupportedError(f"Cannot compare values of type {type_}: cast them, or leave the column out")

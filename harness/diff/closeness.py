@@ -87,8 +87,8 @@ class NumberLine:
         The distance is a DOUBLE, and null if a value is null or not finite.
         """
         a, b = self._value(left, self.left), self._value(right, self.right)
-        apart = f"CAST(abs({a} - {b}) AS DOUBLE)"
-        return f"CASE WHEN isfinite({a}) AND isfinite({b}) THEN {apart} END" if self._is_double else apart
+        gap = f"CAST(abs({a} - {b}) AS DOUBLE)"
+        return f"CASE WHEN isfinite({a}) AND isfinite({b}) THEN {gap} END" if self._is_double else gap
 
     def within(self, tolerance: Tolerance, left: str, right: str) -> str:
         """Return the SQL condition that the distance between two values is within a tolerance.
@@ -195,15 +195,15 @@ def _parts_equal_within(left: DuckDBValue, right: DuckDBValue, tolerances: Mappi
         case Items():
             lists = (left.text, right.text)
             parts = element_value(left, f"{item}[1]"), element_value(right, f"{item}[2]")
-            same = equal_within(*parts, below("element"))
+            condition = equal_within(*parts, below("element"))
         case Entries():
             # Keys are compared only by their hashes, so sorting the entries by key hash pairs entries with equal keys.
             lists = (_sorted_entries(left), _sorted_entries(right))
             entries = entry_values(left, "", f"{item}[1].v")[1], entry_values(right, "", f"{item}[2].v")[1]
-            same = f"{item}[1].h = {item}[2].h AND {equal_within(*entries, below('value'))}"
+            condition = f"{item}[1].h = {item}[2].h AND {equal_within(*entries, below('value'))}"
         case other:
             raise AssertionError(f"{other} has no parts")
-    unlike = f"list_filter(list_zip({lists[0]}, {lists[1]}), lambda {item}: NOT ({same}))"
+    unlike = f"list_filter(list_zip({lists[0]}, {lists[1]}), lambda {item}: NOT ({condition}))"
     return f"(len({lists[0]}) = len({lists[1]}) AND len({unlike}) = 0)"
 
 
@@ -323,8 +323,8 @@ def _with_pairing_column(rows: pa.Table, exact: Sequence[str], close: Collection
     partition = f"PARTITION BY {', '.join(texts[name] for name in exact)} " if exact else ""
     order = ", ".join(texts[name] for name in rows.column_names if name in close)
     with closing(track(duckdb.connect())) as connection:
-        held = to_duckdb_types(rows).append_column("row_number", pa.array(range(rows.num_rows), pa.int64()))
-        connection.register("rows", held)
+        input_rows = to_duckdb_types(rows).append_column("row_number", pa.array(range(rows.num_rows), pa.int64()))
+        connection.register("rows", input_rows)
         numbered = f"row_number() OVER ({partition}ORDER BY {order})"
         places = pa.table(connection.sql(f'SELECT {numbered} AS p FROM rows ORDER BY "row_number"'))
     return rows.append_column(PLACE, places.column(0))

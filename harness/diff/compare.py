@@ -213,12 +213,12 @@ class _Comparison:
             RequestError: Neither side has an excluded column or field, or a side lacks a selected one.
         """
         schemas = [side.schema for side in sides]
-        chosen: list[list[ColumnPath]] = [[], []]
+        selected_paths: list[list[ColumnPath]] = [[], []]
         for text in self.columns or ():
             for number, schema in enumerate(schemas):
                 path = find_path(text, schema)
                 if path is not None:
-                    chosen[number].append(path)
+                    selected_paths[number].append(path)
                 elif text not in self.rules.exclude:
                     raise UnknownColumnError(
                         f"Cannot compare {text!r}: the {LABELS[number]} side has no such column or field; "
@@ -241,14 +241,14 @@ class _Comparison:
                 if path is not None:
                     excluded[number].append(path)
         result = [
-            narrow_side(side, narrow_schema(schema, None if self.columns is None else chosen[i], excluded[i]))
+            narrow_side(side, narrow_schema(schema, None if self.columns is None else selected_paths[i], excluded[i]))
             for i, (side, schema) in enumerate(zip(sides, schemas, strict=True))
         ]
         return result[0], result[1]
 
-    def _with_relaxations(self, found: ComparisonResult, rules: Rules) -> ComparisonResult:
+    def _with_relaxations(self, result: ComparisonResult, rules: Rules) -> ComparisonResult:
         """Return the result with a line for each difference that does not count and each partly compared column."""
-        columns = found.columns
+        columns = result.columns
         inside = [
             (column, text)
             for text in self.columns or ()
@@ -260,7 +260,7 @@ class _Comparison:
             f"compared in {column}: {', '.join(text for name, text in inside if name == column)}"
             for column in dict.fromkeys(name for name, _ in inside)
         ]
-        return replace(found, relaxations=(*rules.relaxation_lines(columns), *lines))
+        return replace(result, relaxations=(*rules.relaxation_lines(columns), *lines))
 
     def _compare_rows(self, whole: ComparisonResult, sides: tuple[Side, Side], rules: Rules) -> ComparisonResult:
         """Return the result with the differences of rows."""
@@ -276,12 +276,12 @@ class _Comparison:
                 difference = rules.difference(*small, columns)
                 groups = count_by_columns(difference, small, group_by)
                 result = RowComparison((small[0].num_rows, small[1].num_rows), difference, small, *groups)
-        difference, shown, keys = result.difference, result.shown_rows, rules.keys
+        difference, tables, keys = result.difference, result.shown_rows, rules.keys
         infos = [replace(side.info, rows=rows) for side, rows in zip(sides, result.rows, strict=True)]
         plans, rows, files = (sides[0].plan, sides[1].plan), difference.rows, None
         if rows and plans != (None, None):
             with phase("finding the files of differing rows"):
-                rows, files = with_origins(difference, shown, columns, plans, keys=keys)
+                rows, files = with_origins(difference, tables, columns, plans, keys=keys)
         is_known = bool(keys and difference.differing)
         found_rows = replace(
             whole,
@@ -291,7 +291,7 @@ class _Comparison:
             grouped_by=group_by if result.by_group else (),
             by_group=result.by_group,
             groups=result.groups,
-            by_key=spread_by_key(difference, shown, keys[0], is_whole=small is not None) if is_known else None,
+            by_key=spread_by_key(difference, tables, keys[0], is_whole=small is not None) if is_known else None,
             by_file=files,
             **{name: getattr(difference, name) for name in SHARED_FIELDS},
         )
@@ -303,48 +303,48 @@ class _Comparison:
         Raises:
             RequestError: A tolerance is for a column that is not compared, or does not fit the column's values.
         """
-        own = self.rules.resolve(columns, sides[0].schema, sides[1].schema).tolerances
-        taken = {*self.rules.keys, *(name for name, parts in own.items() if () in parts)}
+        user_tolerances = self.rules.resolve(columns, sides[0].schema, sides[1].schema).tolerances
+        fixed_columns = {*self.rules.keys, *(name for name, parts in user_tolerances.items() if () in parts)}
         floats = [n for n in columns if all(pa.types.is_floating(side.schema.field(n).type) for side in sides)]
         queries = {name: each for opening in self.openings[::-1] for name, each in opening.allowances().items()}
-        allowed = {name: each for name, each in queries.items() if name in floats and name not in taken}
+        allowed = {name: each for name, each in queries.items() if name in floats and name not in fixed_columns}
         return replace(self.rules, tolerance={**self.rules.tolerance, **allowed})
 
     def _compare_within_tolerance(
-        self, close: Rules, sides: tuple[Side, Side], found: ComparisonResult
+        self, close: Rules, sides: tuple[Side, Side], result: ComparisonResult
     ) -> ComparisonResult:
         """Compare rows without keys within tolerances, or return the given result if rows cannot be paired.
 
         Raises:
             RequestError: The user gave a tolerance, and there are too many rows to pair them.
         """
-        if found.left.rows != found.right.rows:
-            return self._note_unused_tolerance(found)
-        if (found.left.rows or 0) > MOST_ROWS:
+        if result.left.rows != result.right.rows:
+            return self._note_unused_tolerance(result)
+        if (result.left.rows or 0) > MOST_ROWS:
             if self.rules.tolerance:
                 raise RequestError(
                     f"Cannot use a tolerance without keys for more than {MOST_ROWS:,} rows: pass keys",
                     options=("keys",),
                 )
-            return found
-        resolved = close.resolve(found.columns, sides[0].schema, sides[1].schema)
-        heads = on_both_sides(sides, "fetching rows of the {} side", lambda side: side.head(found.columns, MOST_ROWS))
+            return result
+        resolved = close.resolve(result.columns, sides[0].schema, sides[1].schema)
+        heads = on_both_sides(sides, "fetching rows of the {} side", lambda side: side.head(result.columns, MOST_ROWS))
         pairs = add_pairing_column(*heads, resolved.tolerances)
         if pairs is None:
-            return self._note_unused_tolerance(found)
+            return self._note_unused_tolerance(result)
         (left, right), keys = pairs
         second = compare(
             left, right, keys=keys, max_rows=close.max_rows, direct_rows=close.direct_rows, tolerance=close.tolerance
         )
-        second = replace(second, left=found.left, right=found.right, schema=found.schema)
+        second = replace(second, left=result.left, right=result.right, schema=result.schema)
         return self._with_relaxations(second, close)
 
-    def _note_unused_tolerance(self, found: ComparisonResult) -> ComparisonResult:
+    def _note_unused_tolerance(self, result: ComparisonResult) -> ComparisonResult:
         """Return the result with a line which says that the user's tolerance could not be applied."""
         if not self.rules.tolerance:
-            return found
+            return result
         line = "the tolerance is not applied: without keys, the rows of both sides cannot be paired"
-        return replace(found, relaxations=(*found.relaxations, line))
+        return replace(result, relaxations=(*result.relaxations, line))
 
     @property
     def _by_value(self) -> bool:
@@ -396,9 +396,9 @@ def _side_openings(
     names: Sequence[str] | None,
     exclude: Sequence[str],
 ) -> tuple[SideOpening, SideOpening]:
-    chosen = None if columns is None else tuple(columns)
-    if chosen is not None and len(set(chosen)) < len(chosen):
-        raise RequestError(f"Invalid columns {list(chosen)}: a name occurs twice")
+    selected_columns = None if columns is None else tuple(columns)
+    if selected_columns is not None and len(set(selected_columns)) < len(selected_columns):
+        raise RequestError(f"Invalid columns {list(selected_columns)}: a name occurs twice")
     moments = _pair_of(at if isinstance(at, list | tuple) else (at, at), "at")
     if right is _NO_SIDE:
         left = right = resolve_side(left)
@@ -411,15 +411,15 @@ def _side_openings(
         engines = [name.strip() for name in engines.split(",")]
         engines = engines * 2 if len(engines) == 1 else engines
     readers = _pair_of(engines, "engines")
-    called = (None, None) if names is None else _pair_of(names, "names")
+    side_names = (None, None) if names is None else _pair_of(names, "names")
     pairs = (_with_engine(left, readers[0], spark, moments[0]), _with_engine(right, readers[1], spark, moments[1]))
     first, second = (
         SideOpening(
             data=data,
             label=LABELS[i],
-            name=called[i] if query is None or called[i] is not None else query.name,
+            name=side_names[i] if query is None or side_names[i] is not None else query.name,
             engine=engine,
-            columns=chosen,
+            columns=selected_columns,
             where=where,
             spark=spark,
             exclude=frozenset(exclude),

@@ -50,8 +50,8 @@ def distance(left: Hashable, right: Hashable) -> Decimal | float | None:
     """Return the distance of two canonical values, or None if a value is null or not finite."""
     match left, right:
         case ((float() | "-0.0"), (float() | "-0.0")):
-            apart = abs(float(left) - float(right))
-            return apart if apart < float("inf") else None
+            gap = abs(float(left) - float(right))
+            return gap if gap < float("inf") else None
         case ((int() | Decimal()), (int() | Decimal())):
             with localcontext() as context:
                 context.prec = 80
@@ -60,12 +60,12 @@ def distance(left: Hashable, right: Hashable) -> Decimal | float | None:
             return None
 
 
-def distance_text(line: NumberLine, apart: Decimal | float) -> str:
+def distance_text(line: NumberLine, gap: Decimal | float) -> str:
     """Return a distance as text for reports."""
     if line.kind is not LineKind.TICKS:
-        return format(apart, "f") if isinstance(apart, Decimal) else repr(apart)
+        return format(gap, "f") if isinstance(gap, Decimal) else repr(gap)
     dates = pa.types.is_date(line.left) and pa.types.is_date(line.right)
-    seconds = Decimal(apart) * Decimal("1e-9")
+    seconds = Decimal(gap) * Decimal("1e-9")
     if dates and seconds % 86_400 == 0:
         return f"{seconds / 86_400:f} d"
     return f"{seconds.normalize():f} s"
@@ -138,11 +138,14 @@ def _multiset_difference(sides: _RowTables) -> Difference:
             for row in _order_for_display(rights, shares[1])
         ],
     ]
-    shown = ([each.left or 0 for each in result[0][: shares[0]]], [each.right or 0 for each in result[1][: shares[1]]])
-    partners = sides.partners(*shown)
-    alike = [(shown[0][a], shown[1][b - shares[0]]) for a, b in partners.items() if a < b]
+    row_indexes = (
+        [each.left or 0 for each in result[0][: shares[0]]],
+        [each.right or 0 for each in result[1][: shares[1]]],
+    )
+    partners = sides.partners(*row_indexes)
+    similar_pairs = [(row_indexes[0][a], row_indexes[1][b - shares[0]]) for a, b in partners.items() if a < b]
     counts = {"only_left": sum(lefts.values()), "only_right": sum(rights.values())}
-    return sides.difference(result, shares, alike, partners, counts)
+    return sides.difference(result, shares, similar_pairs, partners, counts)
 
 
 def _keyed_difference(sides: _RowTables) -> Difference:
@@ -192,7 +195,7 @@ class _RowTables:
 
     def difference(
         self,
-        found: Sequence[Sequence[DifferingRow]],
+        rows_by_kind: Sequence[Sequence[DifferingRow]],
         shares: Sequence[int],
         pairs: Sequence[tuple[int, int]],
         partners: Mapping[int, int],
@@ -201,17 +204,17 @@ class _RowTables:
         """Return the difference. It shows `shares[i]` rows of the kind number `i`.
 
         Args:
-            found: The differing rows of each kind.
+            rows_by_kind: The differing rows of each kind.
             shares: The number of rows to show of each kind.
             pairs: The pairs of row indexes whose columns are compared.
             partners: For the number of a shown row, the similar row of the opposite side.
             counts: Further fields of the difference.
         """
-        shown = [row for rows, share in zip(found, shares, strict=True) for row in rows[:share]]
-        rest = [row for rows, share in zip(found, shares, strict=True) for row in rows[share:]]
+        display_rows = [row for rows, share in zip(rows_by_kind, shares, strict=True) for row in rows[:share]]
+        rest = [row for rows, share in zip(rows_by_kind, shares, strict=True) for row in rows[share:]]
         return Difference(
-            rows=tuple(self.row_difference(row, shown, partners.get(i)) for i, row in enumerate(shown)),
-            differing=(*shown, *rest),
+            rows=tuple(self.row_difference(row, display_rows, partners.get(i)) for i, row in enumerate(display_rows)),
+            differing=(*display_rows, *rest),
             truncated=bool(rest),
             by_column=self.by_column(pairs),
             **counts,
@@ -228,8 +231,8 @@ class _RowTables:
             values = {(i, j): (self.left_rows[i][number], self.right_rows[j][number]) for i, j in differing}
             line = NumberLine.for_types(self.left.schema.field(column).type, self.right.schema.field(column).type)
             distances = {} if line is None else {pair: distance(*both) for pair, both in values.items()}
-            known = {pair: apart for pair, apart in distances.items() if apart is not None}
-            furthest = max(known, key=known.__getitem__, default=None)
+            finite_distances = {pair: gap for pair, gap in distances.items() if gap is not None}
+            furthest = max(finite_distances, key=finite_distances.__getitem__, default=None)
             first = [] if furthest is None else [furthest]
             texts, paths = examples(self.left, self.right, column, first + differing, self.rules)
             result.append(
@@ -239,7 +242,9 @@ class _RowTables:
                     allowed=len(unequal) - len(differing),
                     left_nulls=sum(value is None for value, _ in values.values()),
                     right_nulls=sum(value is None for _, value in values.values()),
-                    largest=None if line is None or furthest is None else distance_text(line, known[furthest]),
+                    largest=None
+                    if line is None or furthest is None
+                    else distance_text(line, finite_distances[furthest]),
                     examples=texts,
                     paths=paths,
                 )
@@ -261,9 +266,9 @@ class _RowTables:
         types = [[table.schema.field(name).type for name in self.columns] for table in (self.left, self.right)]
         others = [_leaves(self.right_rows[j], types[1]) for j in rights]
         for a, i in enumerate(lefts):
-            own = _leaves(self.left_rows[i], types[0])
+            left_leaves = _leaves(self.left_rows[i], types[0])
             for b, other in enumerate(others, len(lefts)):
-                differs = tuple(x != y for x, y in zip(own, other, strict=True))
+                differs = tuple(x != y for x, y in zip(left_leaves, other, strict=True))
                 shared = len(differs) - sum(differs)
                 if shared > 0 and 2 * shared >= len(differs):
                     candidates.append((-shared, differs, a, b))
@@ -273,8 +278,8 @@ class _RowTables:
                 partners[a], partners[b] = b, a
         printed = {self.printed_row(self.left, i): a for a, i in enumerate(lefts) if a not in partners}
         for b, j in enumerate(rights, len(lefts)):
-            if b not in partners and (same := printed.pop(self.printed_row(self.right, j), None)) is not None:
-                partners[same], partners[b] = b, same
+            if b not in partners and (partner := printed.pop(self.printed_row(self.right, j), None)) is not None:
+                partners[partner], partners[b] = b, partner
         return partners
 
     def printed_row(self, table: pa.Table, place: int) -> tuple[str, ...]:
@@ -335,7 +340,7 @@ def _fields(value: Any, type_: pa.DataType) -> list[Hashable]:
         return [value]
     types = [field.type for field in sorted(type_, key=lambda field: field.name)]
     values = [None] * len(types) if value is None else value
-    return [leaf for each, own in zip(values, types, strict=True) for leaf in _fields(each, own)]
+    return [leaf for each, field_type in zip(values, types, strict=True) for leaf in _fields(each, field_type)]
 
 
 def _index_by_key(side: str, table: pa.Table, rules: Rules) -> dict[CanonicalRow, int]:
@@ -436,11 +441,13 @@ class Rules:
         """
         schemas = [pa.schema([schema.field(name) for name in columns]) for schema in (left, right)]
         result: dict[str, dict[ColumnPath, Tolerance]] = {}
-        given = self.tolerance
+        tolerances = self.tolerance
         if FLOATS not in columns:
             other = float_texts(schemas[1])
-            given = expand_floats(given, [text for text in float_texts(schemas[0], self.keys) if text in other])
-        for text, tolerance in given.items():
+            tolerances = expand_floats(
+                tolerances, [text for text in float_texts(schemas[0], self.keys) if text in other]
+            )
+        for text, tolerance in tolerances.items():
             paths = {find_path(text, schema) for schema in schemas}
             path = paths.pop()
             if path is None or paths:

@@ -206,14 +206,14 @@ def to_duckdb_types(rows: pa.Table) -> pa.Table:
 
 
 def _to_duckdb_array(array: pa.Array) -> pa.Array:
-    array, wanted = decode_array(array), storage_type(array.type)
-    if array.type.equals(wanted):
+    array, target_type = decode_array(array), storage_type(array.type)
+    if array.type.equals(target_type):
         return array
     if isinstance(array.type, pa.BaseExtensionType):
         return _to_duckdb_array(array.storage)
-    if can_rebuild(wanted):
-        return with_children(array, [_to_duckdb_array(child) for child in children_of(array)], wanted)
-    return array.cast(wanted)
+    if can_rebuild(target_type):
+        return with_children(array, [_to_duckdb_array(child) for child in children_of(array)], target_type)
+    return array.cast(target_type)
 
 
 # A row's hash has two lanes of 64 bits, which are the same in every engine:
@@ -372,8 +372,8 @@ def _wide_hash(text: str, lane: Lane) -> str:
 
 
 def _split_ticks_hash(value: DuckDBValue, base: int, lane: Lane) -> str:
-    own = nanos(value.logical)
-    count, per_base = _stored_count(value, own), base // own
+    nanos_per_tick = nanos(value.logical)
+    count, per_base = _stored_count(value, nanos_per_tick), base // nanos_per_tick
     rest = f"({count} % {per_base})"
     if per_base == 1:
         parts = [f"hash({count})", "hash(0::BIGINT)"]
@@ -385,15 +385,15 @@ def _split_ticks_hash(value: DuckDBValue, base: int, lane: Lane) -> str:
     return f"CASE WHEN {value.text} IS NULL THEN {_NULL} ELSE {_chain(parts, lane)} END"
 
 
-def _stored_count(value: DuckDBValue, own: int) -> str:
+def _stored_count(value: DuckDBValue, nanos_per_tick: int) -> str:
     """Return the SQL expression of the 64-bit integer that DuckDB stores for a time. Times may be infinite."""
     text, stored = value.text, value.stored.id
     if stored in ("bigint", "integer"):
         return f"CAST({text} AS BIGINT)"
     if stored == "date":
         return f"CAST({DAYS.format(text)} AS BIGINT)"
-    unit = {1_000_000_000: "us", 1_000_000: "ms", 1_000: "us", 1: "ns"}[own]
-    finite = f"epoch_{unit}({text})" + (" // 1000000" if own == 1_000_000_000 else "")
+    unit = {1_000_000_000: "us", 1_000_000: "ms", 1_000: "us", 1: "ns"}[nanos_per_tick]
+    finite = f"epoch_{unit}({text})" + (" // 1000000" if nanos_per_tick == 1_000_000_000 else "")
     if stored in ("time", "time_ns"):
         return finite
     past = f"{text} < CAST('1970-01-01' AS {value.stored})"

@@ -181,13 +181,13 @@ class SideOpening:
         data = self.data
         format_: str
         if isinstance(data, Changes):
-            table, snapshot, own, format_ = data.plan.table, data.plan.snapshot, None, data.plan.format
+            table, snapshot, table_name, format_ = data.plan.table, data.plan.snapshot, None, data.plan.format
         elif isinstance(data, Snapshot):
-            table, snapshot, own, format_ = data._source.location, data.id, data.name, data._source.format
+            table, snapshot, table_name, format_ = data._source.location, data.id, data.name, data._source.format
         else:
             name, engine = self._describe_unplanned() or ("", "")
             return SideInfo(name=self.name or name, engine=engine)
-        name, engine = self.name or short_table_name(table, own), engine_version(self.engine)
+        name, engine = self.name or short_table_name(table, table_name), engine_version(self.engine)
         return SideInfo(name=name, engine=engine, table=redact(table), snapshot=snapshot, format=format_)
 
     def _describe_unplanned(self) -> tuple[str, str] | None:
@@ -274,22 +274,22 @@ class SideOpening:
         Raises:
             RequestError: A column is missing, a name occurs twice, or all columns are excluded.
         """
-        wanted: Iterable[int] = range(len(names))
+        candidates: Iterable[int] = range(len(names))
         if self.columns is not None:
             by_name: dict[str, list[int]] = {}
             for place, name in enumerate(names):
                 by_name.setdefault(name, []).append(place)
-            wanted = dict.fromkeys(
+            candidates = dict.fromkeys(
                 place for column in self.columns for place in self._find_columns(column, names, by_name)
             )
-        kept = [place for place in wanted if names[place] not in self.exclude]
-        if names and not kept:
+        indexes = [place for place in candidates if names[place] not in self.exclude]
+        if names and not indexes:
             raise RequestError(
                 f"Cannot compare: all columns of the {self.label} side are left out; "
                 f"it has {', '.join(map(repr, names))}",
                 options=("exclude",) if self.exclude else ("columns",),
             )
-        return kept
+        return indexes
 
     def _find_columns(self, column: str, names: Sequence[str], by_name: Mapping[str, list[int]]) -> list[int]:
         """Return the index of the column with that name, or of the columns that may contain a field of that name."""
@@ -323,12 +323,12 @@ class SideOpening:
         self, relation: duckdb.DuckDBPyRelation, info: SideInfo, select_columns: Callable[[Sequence[str]], list[int]]
     ) -> Side:
         with failing_duckdb(info):
-            wanted = select_columns(relation.columns)
-            chosen = relation.project(", ".join(f"#{i + 1} AS c{n}" for n, i in enumerate(wanted)) or "NULL AS c0")
-            names = [relation.columns[i] for i in wanted]
-            types = [arrow_type(type_, name) for name, type_ in zip(names, chosen.types, strict=False)]
+            indexes = select_columns(relation.columns)
+            projection = relation.project(", ".join(f"#{i + 1} AS c{n}" for n, i in enumerate(indexes)) or "NULL AS c0")
+            names = [relation.columns[i] for i in indexes]
+            types = [arrow_type(type_, name) for name, type_ in zip(names, projection.types, strict=False)]
         schema = pa.schema([pa.field(name, type_) for name, type_ in zip(names, types, strict=True)])
-        return DuckDBSide(info=info, relation=chosen, schema=schema)
+        return DuckDBSide(info=info, relation=projection, schema=schema)
 
 
 def resolve_side(data: object, at: When = None) -> object:

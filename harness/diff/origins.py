@@ -89,14 +89,14 @@ def with_origins(
         warnings.simplefilter("ignore", HarnessWarning)  # the comparison has already read the tables and warned
         lookup = _RowLookup(tuple(columns), tuple(keys), len(difference.rows))
         counted = sample_evenly(difference, min(_MOST_LOCATED, _MOST_VALUES // max(1, len(columns))))
-        located = {i: difference.differing[i] for i in sorted({*range(len(difference.rows)), *counted})}
-        lefts = lookup.origins(located, rows[0], {i: row.left for i, row in located.items()}, plans)
-        rights = lookup.origins(located, rows[1], {i: row.right for i, row in located.items()}, plans[::-1])
+        sample = {i: difference.differing[i] for i in sorted({*range(len(difference.rows)), *counted})}
+        lefts = lookup.origins(sample, rows[0], {i: row.left for i, row in sample.items()}, plans)
+        rights = lookup.origins(sample, rows[1], {i: row.right for i, row in sample.items()}, plans[::-1])
     result = tuple(
         replace(row, left_origins=lefts.get(i, ()), right_origins=rights.get(i, ()))
         for i, row in enumerate(difference.rows)
     )
-    return result, spread_by_file({i: located[i] for i in counted}, lefts, rights)
+    return result, spread_by_file({i: sample[i] for i in counted}, lefts, rights)
 
 
 def hiding_deletes(plan: PlannedScan, places: Iterable[RowPlace]) -> dict[RowPlace, tuple[str, ...]]:
@@ -105,27 +105,30 @@ def hiding_deletes(plan: PlannedScan, places: Iterable[RowPlace]) -> dict[RowPla
     Places whose file is not in the plan are omitted. An empty tuple means that the row is not deleted.
     """
     ordinals = {path: i for i, path in reversed(list(enumerate(plan.files.column("path").to_pylist())))}
-    wanted: dict[int, list[int]] = {}
+    positions_by_file: dict[int, list[int]] = {}
     for path, position in places:
         if path in ordinals:
-            wanted.setdefault(ordinals[path], []).append(position)
-    deleted = plan.load_positions(wanted)
+            positions_by_file.setdefault(ordinals[path], []).append(position)
+    deleted = plan.load_positions(positions_by_file)
     positional = plan.position_hits()
     result = {}
-    for ordinal, positions in wanted.items():
+    for ordinal, positions in positions_by_file.items():
         sources = [source.path for source, files in positional if ordinal in files]
         for position in positions:
             result[ordinal, position] = sources[:] if position in deleted.get(ordinal, ()) else []
     by_scope: dict[int, list[int]] = {}
     scopes = plan.files.column("delete_set").to_pylist()
-    for ordinal in wanted:
+    for ordinal in positions_by_file:
         by_scope.setdefault(scopes[ordinal], []).append(ordinal)
-    probe = _DeleteProbe(plan, wanted)
+    probe = _DeleteProbe(plan, positions_by_file)
     for scope, members in by_scope.items():
         for place, delete in probe.hits(members, plan.delete_sets[scope]):
             result[place].append(plan.equality_deletes[delete].path)
     paths = plan.files.column("path")
-    return {(paths[o].as_py(), position): tuple(dict.fromkeys(by)) for (o, position), by in result.items()}
+    return {
+        (paths[o].as_py(), position): tuple(dict.fromkeys(delete_paths))
+        for (o, position), delete_paths in result.items()
+    }
 
 
 @dataclass(slots=True)
@@ -210,20 +213,22 @@ class _RowLookup:
             places: The index in `rows` of each differing row, or None.
             plans: The plan of the side, and the plan of the opposite side.
         """
-        own, other = plans
-        wanted = {number: index for number, index in places.items() if index is not None}
-        if own is None or not wanted:
+        plan, other = plans
+        row_indexes = {number: index for number, index in places.items() if index is not None}
+        if plan is None or not row_indexes:
             return {}
-        candidates = self._candidates(own, rows.take(pa.array(list(wanted.values()), pa.int64())))
+        candidates = self._candidates(plan, rows.take(pa.array(list(row_indexes.values()), pa.int64())))
         if candidates is None:
-            fewer = {number: index for number, index in wanted.items() if number < self.shown}
-            return {} if len(fewer) == len(wanted) else self.origins(differing, rows, fewer, plans)
-        by_number = dict(zip(wanted, candidates, strict=True))
-        elsewhere: dict[RowPlace, tuple[str, ...]] = {}
+            fewer = {number: index for number, index in row_indexes.items() if number < self.shown}
+            return {} if len(fewer) == len(row_indexes) else self.origins(differing, rows, fewer, plans)
+        by_number = dict(zip(row_indexes, candidates, strict=True))
+        hiding_files: dict[RowPlace, tuple[str, ...]] = {}
         whole = set[str]()
         if other is not None:
-            held = {each.place for number, result in by_number.items() if number < self.shown for each in result}
-            elsewhere = hiding_deletes(other, sorted(held))
+            candidate_places = {
+                each.place for number, result in by_number.items() if number < self.shown for each in result
+            }
+            hiding_files = hiding_deletes(other, sorted(candidate_places))
             files = zip(*(other.files.column(n).to_pylist() for n in ("path", "positions", "delete_set")), strict=True)
             whole = {path for path, positions, scope in files if positions is None and not other.delete_sets[scope]}
 
@@ -234,23 +239,23 @@ class _RowLookup:
             read.
             """
             place = candidate.place
-            is_read = elsewhere.get(place) == () or place[0] in whole
+            is_read = hiding_files.get(place) == () or place[0] in whole
             return candidate.only_key, candidate.deleted, is_read, place
 
         return {
             number: tuple(
-                Origin(file=c.place[0], position=c.place[1], hidden_by=elsewhere.get(c.place, ()))
+                Origin(file=c.place[0], position=c.place[1], hidden_by=hiding_files.get(c.place, ()))
                 for c in sorted(result, key=rank)[: min(differing[number].count, MOST_ORIGINS)]
             )
             for number, result in by_number.items()
         }
 
-    def _candidates(self, plan: PlannedScan, wanted: pa.Table) -> list[list[_Candidate]] | None:
-        """Return for each row of `wanted` the physical rows that may be its origin, or None if they are too many."""
-        known = METADATA | {f.name: f for f in (*plan.schema.fields, *plan.columns)}
-        plan = replace(plan, columns=tuple(known[name] for name in dict.fromkeys([*self.columns, *_PLACE])))
-        read = _read_matching(plan, wanted, self.keys or self.columns)
-        read = narrow_rows(read, dict(zip(wanted.column_names, wanted.schema.types, strict=True)))
+    def _candidates(self, plan: PlannedScan, rows: pa.Table) -> list[list[_Candidate]] | None:
+        """Return for each of `rows` the physical rows that may be its origin, or None if they are too many."""
+        fields_by_name = METADATA | {f.name: f for f in (*plan.schema.fields, *plan.columns)}
+        plan = replace(plan, columns=tuple(fields_by_name[name] for name in dict.fromkeys([*self.columns, *_PLACE])))
+        read = _read_matching(plan, rows, self.keys or self.columns)
+        read = narrow_rows(read, dict(zip(rows.column_names, rows.schema.types, strict=True)))
         if read.num_rows > MOST_CANDIDATES:
             return None
         matched = self.keys or self.columns
@@ -262,23 +267,23 @@ class _RowLookup:
             by_match.setdefault(key, []).append((row, (file, position), deleted))
         return [
             [_Candidate(where, result != row, deleted) for result, where, deleted in by_match.get(key, ())]
-            for key, row in zip(self._rows(wanted, matched), self._rows(wanted, self.columns), strict=True)
+            for key, row in zip(self._rows(rows, matched), self._rows(rows, self.columns), strict=True)
         ]
 
     def _rows(self, table: pa.Table, columns: Sequence[str]) -> list[CanonicalRow]:
         return canonical_rows(table, columns)
 
 
-def _read_matching(plan: PlannedScan, wanted: pa.Table, columns: Sequence[str]) -> pa.Table:
-    """Read the rows of a plan that may equal one of `wanted` in `columns`. Some rows match only in part."""
+def _read_matching(plan: PlannedScan, rows: pa.Table, columns: Sequence[str]) -> pa.Table:
+    """Read the rows of a plan that may equal one of `rows` in `columns`. Some rows match only in part."""
     connection = cursor()
     add = registrar(connection)
     query = with_numbered_columns(lower(plan, connection, add, QueryUse.VIEW), plan)
-    safe = _searchable_columns(plan, wanted, columns)
+    safe = _searchable_columns(plan, rows, columns)
     if safe:
-        keys = add(pa.table({f"w{i}": wanted.column(name).cast(arrow_field(f).type) for i, (name, f) in safe.items()}))
-        same = " AND ".join(f"d.r{i} IS NOT DISTINCT FROM w.w{i}" for i in safe)
-        query = f"SELECT d.* FROM ({query}) AS d SEMI JOIN {keys} AS w ON {same}"
+        keys = add(pa.table({f"w{i}": rows.column(name).cast(arrow_field(f).type) for i, (name, f) in safe.items()}))
+        condition = " AND ".join(f"d.r{i} IS NOT DISTINCT FROM w.w{i}" for i in safe)
+        query = f"SELECT d.* FROM ({query}) AS d SEMI JOIN {keys} AS w ON {condition}"
     try:
         read = pa.table(connection.sql(f"{query} LIMIT {MOST_CANDIDATES + 1}"))
         return conform(read, pa.schema([arrow_field(f) for f in plan.columns]))
@@ -286,12 +291,12 @@ def _read_matching(plan: PlannedScan, wanted: pa.Table, columns: Sequence[str]) 
         raise engine_error(error, plan).within(format=plan.format) from error
 
 
-def _searchable_columns(plan: PlannedScan, wanted: pa.Table, columns: Sequence[str]) -> dict[int, tuple[str, Field]]:
+def _searchable_columns(plan: PlannedScan, rows: pa.Table, columns: Sequence[str]) -> dict[int, tuple[str, Field]]:
     """Return the indexes in the plan of columns that DuckDB can join on exactly, or of floats as a last resort."""
     plain, floats = {}, {}
     for i, f in enumerate(plan.columns):
         if f.name not in columns or not normal_type(arrow_field(f).type).equals(
-            normal_type(wanted.schema.field(f.name).type)
+            normal_type(rows.schema.field(f.name).type)
         ):
             continue
         match f.type:

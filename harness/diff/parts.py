@@ -64,9 +64,9 @@ def differing_parts(
         tolerances: The tolerances by path inside the column.
     """
     result = list(islice(_find_parts((), column, left, right), _MOST_SEARCHED + 1))
-    kept = _parts_beyond_tolerance(result[:_MOST_SEARCHED], tolerances) or [_Part((), column, left, right)]
-    shown = tuple(PartDifference(column, part.text, *_texts(part)) for part in kept[:MOST_PARTS])
-    return shown, len(kept) > MOST_PARTS or len(result) > _MOST_SEARCHED
+    parts = _parts_beyond_tolerance(result[:_MOST_SEARCHED], tolerances) or [_Part((), column, left, right)]
+    differences = tuple(PartDifference(column, part.text, *_texts(part)) for part in parts[:MOST_PARTS])
+    return differences, len(parts) > MOST_PARTS or len(result) > _MOST_SEARCHED
 
 
 def _find_parts(path: ColumnPath, text: str, left: pa.Array, right: pa.Array) -> Iterator[_Part]:
@@ -76,8 +76,8 @@ def _find_parts(path: ColumnPath, text: str, left: pa.Array, right: pa.Array) ->
     kinds, both = (left.type, right.type), left.null_count + right.null_count == 0
     if both and all(map(pa.types.is_struct, kinds)):
         others = dict(zip(child_names(right.type), children_of(right), strict=True))
-        for name, own in zip(child_names(left.type), children_of(left), strict=True):
-            yield from _find_parts((*path, name), f"{text}.{name}", own, others[name])
+        for name, child in zip(child_names(left.type), children_of(left), strict=True):
+            yield from _find_parts((*path, name), f"{text}.{name}", child, others[name])
         return
     if both and all(map(is_list, kinds)):
         elements = elements_of(left), elements_of(right)
@@ -98,8 +98,10 @@ def _find_parts(path: ColumnPath, text: str, left: pa.Array, right: pa.Array) ->
 def _entries(map_: pa.Array) -> dict[object, tuple[str, pa.Array]] | None:
     """Return the printed key and the value of each map entry, by key, or None if two entries have the same key."""
     keys, values = children_of(map_)
-    listed = zip(canonical_values(keys), show_values(keys), (values.slice(i, 1) for i in range(len(keys))), strict=True)
-    result = {key: (text, value) for key, text, value in listed}
+    entries = zip(
+        canonical_values(keys), show_values(keys), (values.slice(i, 1) for i in range(len(keys))), strict=True
+    )
+    result = {key: (text, value) for key, text, value in entries}
     return result if len(result) == len(keys) else None
 
 
@@ -109,8 +111,8 @@ def _entry_parts(
     left: dict[object, tuple[str, pa.Array]],
     right: dict[object, tuple[str, pa.Array]],
 ) -> Iterator[_Part]:
-    for key, (shown, _) in sorted({**right, **left}.items(), key=lambda entry: entry[1][0]):
-        name = f"{text}[{shown}]"
+    for key, (key_text, _) in sorted({**right, **left}.items(), key=lambda entry: entry[1][0]):
+        name = f"{text}[{key_text}]"
         if key in left and key in right:
             yield from _find_parts(path, name, left[key][1], right[key][1])
         else:
@@ -120,8 +122,8 @@ def _entry_parts(
 def _parts_beyond_tolerance(parts: Sequence[_Part], tolerances: Mapping[ColumnPath, Tolerance]) -> list[_Part]:
     passed = set()
     for path, tolerance in tolerances.items():
-        judged = [(part, part.left, part.right) for part in parts if part.path == path]
-        pairs = [(part, left, right) for part, left, right in judged if left is not None and right is not None]
+        parts_at_path = [(part, part.left, part.right) for part in parts if part.path == path]
+        pairs = [(part, left, right) for part, left, right in parts_at_path if left is not None and right is not None]
         if pairs:
             left, right = (pa.table({"v": pa.concat_arrays([each[side] for each in pairs])}) for side in (1, 2))
             places = [(i, i) for i in range(len(pairs))]

@@ -42,9 +42,9 @@ def _parts(type_: pa.DataType) -> list[tuple[str, pa.DataType]]:
 
 def walk_type(type_: pa.DataType) -> Iterator[tuple[ColumnPath, pa.DataType]]:
     """Yield a type and all its parts at every level, each with its path inside the type."""
-    own = normal_type(type_)
-    yield (), own
-    for name, part in _parts(own):
+    plain_type = normal_type(type_)
+    yield (), plain_type
+    for name, part in _parts(plain_type):
         for path, inner in walk_type(part):
             yield (name, *path), inner
 
@@ -139,7 +139,7 @@ def _all_paths(schema: pa.Schema) -> Iterator[ColumnPath]:
 
 
 def narrow_schema(
-    schema: pa.Schema, chosen: Collection[ColumnPath] | None, excluded: Collection[ColumnPath]
+    schema: pa.Schema, selection: Collection[ColumnPath] | None, excluded: Collection[ColumnPath]
 ) -> pa.Schema:
     """Return the schema without excluded struct fields.
 
@@ -147,13 +147,13 @@ def narrow_schema(
 
     Args:
         schema: The schema.
-        chosen: Paths to the selected columns and fields. None: all columns.
+        selection: Paths to the selected columns and fields. None: all columns.
         excluded: Paths to fields to leave out.
 
     Raises:
         RequestError: A path leads to a part that is not a struct field, or all fields of a struct are left out.
     """
-    for path in (*(chosen or ()), *excluded):
+    for path in (*(selection or ()), *excluded):
         is_field = len(path) == 1 or pa.types.is_struct(normal_type(type_at(path[:-1], schema)))
         if not is_field or is_in_key(path, schema):
             raise RequestError(
@@ -163,33 +163,37 @@ def narrow_schema(
             )
     fields = []
     for field in schema:
-        kept = [path[1:] for path in chosen or () if path[0] == field.name]
-        gone = [path[1:] for path in excluded if path[0] == field.name]
-        only = None if () in kept or not kept else kept
-        fields.append(field.with_type(_narrow_type(field.type, field.name, only, gone)))
+        selected_paths = [path[1:] for path in selection or () if path[0] == field.name]
+        exclusions = [path[1:] for path in excluded if path[0] == field.name]
+        field_selection = None if () in selected_paths or not selected_paths else selected_paths
+        fields.append(field.with_type(_narrow_type(field.type, field.name, field_selection, exclusions)))
     return pa.schema(fields)
 
 
-def _narrow_type(type_: pa.DataType, path: str, kept: list[ColumnPath] | None, gone: list[ColumnPath]) -> pa.DataType:
+def _narrow_type(
+    type_: pa.DataType, path: str, selection: list[ColumnPath] | None, exclusions: list[ColumnPath]
+) -> pa.DataType:
     """Return a type without some struct fields.
 
     Args:
         type_: The type.
         path: The type's path, for messages.
-        kept: Paths to the fields to keep. None: all fields.
-        gone: Paths to the fields to leave out.
+        selection: Paths to the fields to keep. None: all fields.
+        exclusions: Paths to the fields to leave out.
     """
-    if kept is None and not gone:
+    if selection is None and not exclusions:
         return type_
     if pa.types.is_dictionary(type_) or pa.types.is_run_end_encoded(type_):
-        return _narrow_type(type_.value_type, path, kept, gone)
+        return _narrow_type(type_.value_type, path, selection, exclusions)
     parts: dict[str, pa.DataType] = {}
     for name, part in _parts(type_):
-        own = None if kept is None else [each[1:] for each in kept if each[0] == name]
-        if (name,) in gone or (own == [] and pa.types.is_struct(type_)):
+        part_selection = None if selection is None else [each[1:] for each in selection if each[0] == name]
+        if (name,) in exclusions or (part_selection == [] and pa.types.is_struct(type_)):
             continue
-        rest = [each[1:] for each in gone if each[0] == name]
-        parts[name] = _narrow_type(part, f"{path}.{name}", None if not own or () in own else own, rest)
+        rest = [each[1:] for each in exclusions if each[0] == name]
+        parts[name] = _narrow_type(
+            part, f"{path}.{name}", None if not part_selection or () in part_selection else part_selection, rest
+        )
     if not parts:
         raise RequestError(f"Cannot leave out all fields of {path!r}: leave out {path!r}", field=path)
     return _with_parts(type_, parts)
@@ -219,19 +223,19 @@ def narrow_rows(rows: pa.Table, types: Mapping[str, pa.DataType]) -> pa.Table:
     return rows
 
 
-def _has_more(type_: pa.DataType, wanted: pa.DataType) -> bool:
+def _has_more(type_: pa.DataType, target: pa.DataType) -> bool:
     """Return whether structs in a type have fields that are missing in another type."""
-    own, other = normal_type(type_), normal_type(wanted)
+    source, other = normal_type(type_), normal_type(target)
     others = dict(_parts(other))
-    return any(name not in others or _has_more(part, others[name]) for name, part in _parts(own))
+    return any(name not in others or _has_more(part, others[name]) for name, part in _parts(source))
 
 
-def _narrow_array(array: pa.Array, wanted: pa.DataType) -> pa.Array:
-    if not _has_more(array.type, wanted):
+def _narrow_array(array: pa.Array, target: pa.DataType) -> pa.Array:
+    if not _has_more(array.type, target):
         return array
     array = decode_array(array)
-    wanted = wanted.value_type if pa.types.is_dictionary(wanted) or pa.types.is_run_end_encoded(wanted) else wanted
-    types = dict(_parts(wanted))
-    own = zip(child_names(array.type), children_of(array), strict=True)
-    parts = {name: _narrow_array(part, types[name]) for name, part in own if name in types}
+    target = target.value_type if pa.types.is_dictionary(target) or pa.types.is_run_end_encoded(target) else target
+    types = dict(_parts(target))
+    children = zip(child_names(array.type), children_of(array), strict=True)
+    parts = {name: _narrow_array(part, types[name]) for name, part in children if name in types}
     return with_children(array, [*parts.values()], _with_parts(array.type, {n: part.type for n, part in parts.items()}))

@@ -56,8 +56,8 @@ def show_pair(left: ArrowColumn, left_place: int, right: ArrowColumn, right_plac
     escapes. Other values that print the same are shown with their types.
     """
     first, second = _text(left, left_place), _text(right, right_place)
-    seen = [JOINER.sub("", unicodedata.normalize("NFKC", text)) for text in (first, second)]
-    if seen[0] == seen[1] and first != second:
+    visible_texts = [JOINER.sub("", unicodedata.normalize("NFKC", text)) for text in (first, second)]
+    if visible_texts[0] == visible_texts[1] and first != second:
         first, second = _escaped(first), _escaped(second)
     if first == second:
         first, second = f"{first} ({left.type})", f"{second} ({right.type})"
@@ -77,13 +77,13 @@ def cut(text: str, *, around: int | None = None) -> str:
     spans = [(0, _HEAD), (len(text) - _TAIL, len(text))]
     if around is not None:
         spans.append((max(around - _BEFORE, 0), min(around + _AFTER, len(text))))
-    shown, end = "", 0
+    excerpt, end = "", 0
     for start, stop in sorted(spans):
         if start > end:
-            shown += f"…({start - end:,} of {len(text):,} characters)…"
-        shown += text[max(start, end) : stop]
+            excerpt += f"…({start - end:,} of {len(text):,} characters)…"
+        excerpt += text[max(start, end) : stop]
         end = max(end, stop)
-    return shown
+    return excerpt
 
 
 def show_values(array: pa.Array) -> list[str]:
@@ -121,8 +121,8 @@ def show_values(array: pa.Array) -> list[str]:
 
 
 def _text(column: ArrowColumn, place: int) -> str:
-    one = column.slice(place, 1)
-    array = next(chunk for chunk in one.chunks if len(chunk)) if isinstance(one, pa.ChunkedArray) else one
+    cell = column.slice(place, 1)
+    array = next(chunk for chunk in cell.chunks if len(chunk)) if isinstance(cell, pa.ChunkedArray) else cell
     return show_values(array)[0]
 
 

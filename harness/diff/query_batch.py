@@ -65,7 +65,7 @@ class QueryRun:
         return batch_entry(query.name, comparison, message=reasons, seconds=(seconds[0], seconds[1]))
 
     def _compare(
-        self, query: QueryFile, asked: Query, left: pa.Table | HarnessError, right: pa.Table | HarnessError
+        self, query: QueryFile, sql_query: Query, left: pa.Table | HarnessError, right: pa.Table | HarnessError
     ) -> tuple[ComparisonResult, str | None]:
         """Return the comparison, and a text that names the tolerances if the results are equal only because of them."""
         has_two_texts = self.dialect == "spark" and self.engines[0] != self.engines[1]
@@ -75,7 +75,7 @@ class QueryRun:
                 right = right.rename_columns(left.column_names)  # engines name unnamed columns differently
             if FLOATS not in tolerance or FLOATS in left.column_names:
                 untouched = {*tolerance, *query.keys, *query.exclude}
-                allowed = last_bit_tolerances(asked, left.column_names)
+                allowed = last_bit_tolerances(sql_query, left.column_names)
                 floats = _floats(left) & _floats(right) - untouched
                 tolerance |= {name: each for name, each in allowed.items() if name in floats}
         result = compare(
@@ -90,12 +90,12 @@ class QueryRun:
             names=[f"{query.name} on {engine_version(engine)}" for engine in self.engines],
         )
         columns = [each.column for each in result.by_column if each.allowed]
-        used = sorted(
+        names = sorted(
             name for name in tolerance if name == FLOATS or any(name == c or is_inside(name, c) for c in columns)
         )
         if not (result.equal and columns):
             return result, None
-        return result, "; ".join(f"{name} within {tolerance[name]}" for name in used)
+        return result, "; ".join(f"{name} within {tolerance[name]}" for name in names)
 
 
 def _floats(rows: pa.Table) -> set[str]:

@@ -381,8 +381,8 @@ class ComparisonResult:
 
         sides = []
         for word, side in (("left", self.left), ("right", self.right)):
-            known = filter(None, (side.name, side.engine, side.table, side.point, _outcome_words(side)))
-            sides.append(visible(f"  {word}: {', '.join(known)}"))
+            details = filter(None, (side.name, side.engine, side.table, side.point, _outcome_words(side)))
+            sides.append(visible(f"  {word}: {', '.join(details)}"))
         where = [*where_lines(self, most=5)]
         framed = ["", *where, ""] if where else []
         return "\n".join([f"{self.outcome.value}: {self.sentence}", *sides, *framed, "  full report: .to_text()"])

@@ -66,7 +66,7 @@ def compare_schemas(
     common = []
     fields = [{field.name: [field] for field in schema} for schema in (left, right)]
     for name in dict.fromkeys([*left.names, *right.names]):
-        a, b = (own.get(name, ()) for own in fields)
+        a, b = (side_fields.get(name, ()) for side_fields in fields)
         result = list(_compare_fields("", a, b, rules))
         differences += result
         if all(difference.kind in _EXACT for difference in result):
@@ -88,8 +88,8 @@ def map_type(
     kind = pa.types
 
     def part(field: pa.Field) -> pa.Field:
-        made = field.with_type(map_type(field.type, leaf, keep_required=keep_required))
-        return made if keep_required else made.with_nullable(True)
+        new_field = field.with_type(map_type(field.type, leaf, keep_required=keep_required))
+        return new_field if keep_required else new_field.with_nullable(True)
 
     if kind.is_dictionary(type_) or kind.is_run_end_encoded(type_):
         return map_type(type_.value_type, leaf, keep_required=keep_required)
@@ -178,13 +178,13 @@ def conversion_type(type_: pa.DataType, other: pa.DataType) -> pa.DataType | Non
     are compared with integers.
     """
     kind = pa.types
-    own, beside = normal_type(type_), normal_type(other)
+    source, target = normal_type(type_), normal_type(other)
     if is_hugeint(type_) or is_hugeint(other):
         return None
-    if kind.is_boolean(own) and kind.is_integer(beside):
+    if kind.is_boolean(source) and kind.is_integer(target):
         return pa.int32()
-    exact = kind.is_integer(own) or (kind.is_decimal(own) and own.precision <= _MOST_DIGITS)
-    return beside if exact and (kind.is_float32(beside) or kind.is_float64(beside)) else None
+    exact = kind.is_integer(source) or (kind.is_decimal(source) and source.precision <= _MOST_DIGITS)
+    return target if exact and (kind.is_float32(target) or kind.is_float64(target)) else None
 
 
 def _check_fields(side: str, path: str, fields: Sequence[pa.Field]) -> None:
@@ -258,8 +258,8 @@ def _type_rule(left: pa.DataType, right: pa.DataType) -> TypeRule | None:
         return TypeRule.ROUNDING if kind.is_floating(conversion) else TypeRule.TRUTH
     if kind.is_timestamp(left) and kind.is_timestamp(right):
         return TypeRule.UNITS if (left.tz is None) == (right.tz is None) else TypeRule.ZONES
-    same = (kind.is_time, kind.is_date, kind.is_duration)
-    return TypeRule.UNITS if any(test(left) and test(right) for test in same) else None
+    unit_tests = (kind.is_time, kind.is_date, kind.is_duration)
+    return TypeRule.UNITS if any(test(left) and test(right) for test in unit_tests) else None
 
 
 def _compare_fields(
@@ -284,7 +284,7 @@ def _compare_order(left: Sequence[str], right: Sequence[str]) -> Iterator[Schema
     shared_right = [name for name in right if name in numbers[0]]
     for name, other in zip(shared_left, shared_right, strict=True):
         if name != other:
-            yield SchemaDifference(name, SchemaKind.ORDER, *(own[name] for own in numbers))
+            yield SchemaDifference(name, SchemaKind.ORDER, *(positions[name] for positions in numbers))
 
 
 def _family(type_: pa.DataType) -> str | None:

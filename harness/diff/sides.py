@@ -277,7 +277,7 @@ class DuckDBSide:
         with translate_duckdb_errors(self.info, self.plan):
             return pa.table(self.hashed(hashing).filter(hashing.bucket_condition(buckets)))
 
-    def rows(self, hashing: Hashing, wanted: pa.Array) -> pa.Table:
+    def rows(self, hashing: Hashing, hashes: pa.Array) -> pa.Table:
         """Return one row for each of the given hashes.
 
         The result has the compared columns under their names, then the hash columns with `HASH_PREFIX` before their
@@ -285,31 +285,31 @@ class DuckDBSide:
 
         Args:
             hashing: The hashes to compute.
-            wanted: Values of the lane `hashing.grouped_by[0]`.
+            hashes: Values of the lane `hashing.grouped_by[0]`.
         """
-        shown = self._exact_expressions(hashing.columns)
+        expressions = self._exact_expressions(hashing.columns)
         names = ", ".join(hashing.names)
         with translate_duckdb_errors(self.info, self.plan):
-            kept = self.hashed(hashing, shown).filter(
-                f"{hashing.grouped_by[0]} IN ({', '.join(map(str, wanted.to_pylist()))})"
+            candidates = self.hashed(hashing, expressions).filter(
+                f"{hashing.grouped_by[0]} IN ({', '.join(map(str, hashes.to_pylist()))})"
             )
-            counted = kept.project(f"*, row_number() OVER (PARTITION BY {names}) AS n").filter("n = 1")
-            matches = pa.table(counted.project(", ".join([*shown, names])))
+            counted = candidates.project(f"*, row_number() OVER (PARTITION BY {names}) AS n").filter("n = 1")
+            matches = pa.table(counted.project(", ".join([*expressions, names])))
             return with_hashes(self._conform(matches, hashing.columns), matches.select(hashing.names))
 
-    def matching(self, hashing: Hashing, wanted: WantedRows, columns: Sequence[str]) -> Iterator[pa.Table]:
+    def matching(self, hashing: Hashing, target_rows: WantedRows, columns: Sequence[str]) -> Iterator[pa.Table]:
         """Yield batches that hold at least the rows with the wanted hashes.
 
         A batch has the given columns, then hash columns as in `rows`.
         """
-        shown = self._exact_expressions(columns)
+        expressions = self._exact_expressions(columns)
         with translate_duckdb_errors(self.info, self.plan):
-            kept = self.hashed(hashing, shown).filter(hashing.bucket_condition(wanted.buckets))
-            if wanted.filter_hashes is not None:
+            candidates = self.hashed(hashing, expressions).filter(hashing.bucket_condition(target_rows.buckets))
+            if target_rows.filter_hashes is not None:
                 # The hashes are passed as one literal: for this many values, an IN list would cost more than the read.
-                listed = f"SELECT unnest(CAST('{wanted.filter_hashes.to_pylist()}' AS UBIGINT[]))"
-                kept = kept.filter(f"{hashing.grouped_by[0]} IN ({listed})")
-            projected = kept.project(", ".join([*shown, *hashing.grouped_by]))
+                hash_query = f"SELECT unnest(CAST('{target_rows.filter_hashes.to_pylist()}' AS UBIGINT[]))"
+                candidates = candidates.filter(f"{hashing.grouped_by[0]} IN ({hash_query})")
+            projected = candidates.project(", ".join([*expressions, *hashing.grouped_by]))
             renamed = hasattr(projected, "to_arrow_reader")  # since DuckDB 2.0
             for batch in projected.to_arrow_reader() if renamed else projected.fetch_record_batch():
                 result = pa.Table.from_batches([batch])
@@ -322,8 +322,8 @@ class DuckDBSide:
         which are in ascending order, are searched.
         """
         with translate_duckdb_errors(self.info, self.plan):
-            kept = self.hashed(hashing).filter(hashing.bucket_condition(buckets))
-            grouped = kept.aggregate("k1, k2, count(*) AS n", "k1, k2").filter("n > 1")
+            bucket_rows = self.hashed(hashing).filter(hashing.bucket_condition(buckets))
+            grouped = bucket_rows.aggregate("k1, k2, count(*) AS n", "k1, k2").filter("n > 1")
             return pa.table(grouped.order("k1, k2").limit(MOST_REPEATED))
 
     def with_columns(self, texts: Mapping[int, Callable[[str], str]], types: Mapping[int, pa.DataType]) -> DuckDBSide:
@@ -333,9 +333,9 @@ class DuckDBSide:
             texts: Functions that turn the SQL of the column into the SQL of its new value.
             types: The new types.
         """
-        chosen = ", ".join(f"{texts.get(i, str)(f'#{i + 1}')} AS c{i}" for i in range(len(self.schema)))
+        projection = ", ".join(f"{texts.get(i, str)(f'#{i + 1}')} AS c{i}" for i in range(len(self.schema)))
         schema, stored = with_types(self.schema, types), self.stored and with_types(self.stored, types)
-        return replace(self, relation=self.relation.project(chosen), schema=schema, stored=stored, plan=None)
+        return replace(self, relation=self.relation.project(projection), schema=schema, stored=stored, plan=None)
 
     def hashed(self, hashing: Hashing, further: Mapping[str, str] | None = None) -> duckdb.DuckDBPyRelation:
         """Return a relation with the given expressions and the hashes of each row."""
@@ -445,11 +445,11 @@ def open_arrow(
         return ArrowSide(info=info, whole=data.select(select_columns(data.column_names)), resources=resources)
     try:
         reader = pa.RecordBatchReader.from_stream(data)
-        chosen = select_columns(reader.schema.names)
-        schema = pa.schema([reader.schema.field(i) for i in chosen])
+        indexes = select_columns(reader.schema.names)
+        schema = pa.schema([reader.schema.field(i) for i in indexes])
         batches, rows = [], 0
         for batch in reader:
-            batches.append(batch.select(chosen))
+            batches.append(batch.select(indexes))
             rows += batch.num_rows
             if rows > limit:
                 break
@@ -458,8 +458,8 @@ def open_arrow(
     except (pa.ArrowException, OSError) as error:
         message = f"Cannot read the Arrow stream of {info.name}: {' '.join(str(error).split())}"
         raise EngineError(message) from error
-    held = (batches.pop(0) for _ in range(len(batches)))  # releases each batch once it is written
-    return _spill_to_disk(chain(held, (batch.select(chosen) for batch in reader)), info, schema, resources)
+    first_batches = (batches.pop(0) for _ in range(len(batches)))  # releases each batch once it is written
+    return _spill_to_disk(chain(first_batches, (batch.select(indexes) for batch in reader)), info, schema, resources)
 
 
 def _spill_to_disk(
@@ -498,9 +498,11 @@ def reconcile(sides: tuple[Side, Side], columns: tuple[str, ...]) -> tuple[Side,
     boolean compared with an integer becomes 1 or 0 (`TypeRule.TRUTH`).
     """
     schemas, result = [side.schema for side in sides], []
-    for side, own, other in zip(sides, schemas, reversed(schemas), strict=True):
-        wanted = {own.get_field_index(n): conversion_type(own.field(n).type, other.field(n).type) for n in columns}
-        types = {place: type_ for place, type_ in wanted.items() if type_ is not None}
+    for side, schema, other in zip(sides, schemas, reversed(schemas), strict=True):
+        conversions = {
+            schema.get_field_index(n): conversion_type(schema.field(n).type, other.field(n).type) for n in columns
+        }
+        types = {place: type_ for place, type_ in conversions.items() if type_ is not None}
         casts = {place: _CASTS[type_].format for place, type_ in types.items()}
         result.append(in_engine(side).with_columns(casts, types) if types else side)
     return result[0], result[1]

@@ -36,9 +36,9 @@ def typed_expression(text: str, column: str, type_: pa.DataType) -> str:
         name = f"{'U' if kind.is_unsigned_integer(type_) else ''}{_INTEGERS[type_.bit_width]}"
         return _checked_cast(text, column, name, f"regexp_full_match({text}, {sqltext.text(_INTEGER)})")
     if kind.is_decimal(type_):
-        kept = min(_EXTRA_DIGITS, _MOST_DIGITS - min(type_.precision, _MOST_DIGITS))
-        scale = type_.scale + kept
-        width = _EXACT_DIGITS if type_.precision + kept <= _EXACT_DIGITS else _MOST_DIGITS
+        extra_digits = min(_EXTRA_DIGITS, _MOST_DIGITS - min(type_.precision, _MOST_DIGITS))
+        scale = type_.scale + extra_digits
+        width = _EXACT_DIGITS if type_.precision + extra_digits <= _EXACT_DIGITS else _MOST_DIGITS
         digits = rf"\s*[-+]?\d*\.?\d{{0,{scale}}}0*\s*"
         return _checked_cast(
             text, column, f"DECIMAL({width}, {scale})", f"regexp_full_match({text}, {sqltext.text(digits)})"
@@ -130,8 +130,8 @@ def _scan(source: RowSource, connection: duckdb.DuckDBPyConnection) -> str:
                 name: str(type_) if type_.id in ("list", "struct", "map") else "VARCHAR"
                 for name, type_ in zip(result.columns, result.types, strict=True)
             }
-            listed = ", ".join(f"{sqltext.name(name)}: {sqltext.text(type_)}" for name, type_ in columns.items())
-            return f"read_json({place}, columns = {{{listed}}})"
+            column_list = ", ".join(f"{sqltext.name(name)}: {sqltext.text(type_)}" for name, type_ in columns.items())
+            return f"read_json({place}, columns = {{{column_list}}})"
         case _:
             return f"read_parquet({place})"
 
@@ -139,8 +139,8 @@ def _scan(source: RowSource, connection: duckdb.DuckDBPyConnection) -> str:
 def _with_types(relation: duckdb.DuckDBPyRelation, types: Mapping[str, pa.DataType]) -> duckdb.DuckDBPyRelation:
     outputs = []
     for place, (name, type_) in enumerate(zip(relation.columns, relation.types, strict=True), 1):
-        known = types.get(name) if type_.id == "varchar" else None
-        text = f"#{place}" if known is None else typed_expression(f"#{place}", name, known)
+        column_type = types.get(name) if type_.id == "varchar" else None
+        text = f"#{place}" if column_type is None else typed_expression(f"#{place}", name, column_type)
         outputs.append(f"{text} AS {sqltext.name(name)}")
     return relation.project(", ".join(outputs))
 
@@ -173,10 +173,10 @@ def _open_database(source: RowSource, connection: duckdb.DuckDBPyConnection) -> 
     try:
         if source.table is None:
             return connection.sql(str(source.query))
-        named = connection.sql(f"SELECT * FROM {'.'.join(map(sqltext.name, parse_name(source.table)))}")
+        relation = connection.sql(f"SELECT * FROM {'.'.join(map(sqltext.name, parse_name(source.table)))}")
     except duckdb.Error as error:
         raise RequestError(f"Cannot read {source.name}: {_one_line(error, source)}") from error
-    return named if source.query is None else _run_query(connection, named, source)
+    return relation if source.query is None else _run_query(connection, relation, source)
 
 
 def _run_query(

@@ -155,8 +155,11 @@ def hash_with_duckdb(frame: DataFrame, schema: pa.Schema, hashing: Hashing, *, k
         keep: If True, keep the columns.
     """
     prepare(frame.sparkSession)
-    kept = len(frame.schema.fields) if keep else 0
-    fields = [*frame.schema.fields[:kept], *(spark.StructField(name, spark.LongType()) for name in hashing.names)]
+    column_count = len(frame.schema.fields) if keep else 0
+    fields = [
+        *frame.schema.fields[:column_count],
+        *(spark.StructField(name, spark.LongType()) for name in hashing.names),
+    ]
 
     def hash_batches(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         connection = duckdb.connect(config={"threads": 1})  # one thread, so that DuckDB keeps the order of the rows
@@ -166,8 +169,8 @@ def hash_with_duckdb(frame: DataFrame, schema: pa.Schema, hashing: Hashing, *, k
             result = pa.table(side.hashed(hashing)).combine_chunks()
             connection.unregister("batch")
             hashes = [pa.array(column.combine_chunks()).view(pa.int64()) for column in result.columns]
-            names = [*batch.schema.names[:kept], *hashing.names]
-            yield pa.RecordBatch.from_arrays([*batch.columns[:kept], *hashes], names=names)
+            names = [*batch.schema.names[:column_count], *hashing.names]
+            yield pa.RecordBatch.from_arrays([*batch.columns[:column_count], *hashes], names=names)
 
     return frame.mapInArrow(hash_batches, spark.StructType(fields))
 
@@ -200,8 +203,8 @@ class SparkSide:
             hashed = self._hashed(hashing)
             if not has_gateway(session):
                 return _sums_by_bucket(hashed.withColumn("b", functions.expr(hashing.bucket)))
-            by = hashing.names.index(hashing.grouped_by[0])
-            result = Gateway.for_session(session).bucket_sums(hashed, lanes=(0, 1), by=by, bits=BITS)
+            lane_index = hashing.names.index(hashing.grouped_by[0])
+            result = Gateway.for_session(session).bucket_sums(hashed, lanes=(0, 1), by=lane_index, bits=BITS)
         words = np.frombuffer(result, ">u8").astype(object).reshape(-1, 5)
         return {
             bucket: Sums(rows, low1 + (high1 << 64), low2 + (high2 << 64))
@@ -214,42 +217,44 @@ class SparkSide:
         with translate_spark_errors(self.info):
             return _as_unsigned(self._hashed(hashing).filter(hashing.bucket_condition(buckets)).toArrow())
 
-    def rows(self, hashing: Hashing, wanted: pa.Array) -> pa.Table:
+    def rows(self, hashing: Hashing, hashes: pa.Array) -> pa.Table:
         """Do the same as `DuckDBSide.rows`, on Spark."""
-        signed = pa.array(wanted, pa.uint64()).view(pa.int64()).to_pylist()
+        signed = pa.array(hashes, pa.uint64()).view(pa.int64()).to_pylist()
         with translate_spark_errors(self.info):
             hashed = self._hashed(hashing, keep=True)
-            kept = hashed.filter(functions.col(hashing.grouped_by[0]).isin(signed)).dropDuplicates(list(hashing.names))
-            result = kept.select(*self._select_columns(hashing.columns), *hashing.names).toArrow()
+            candidates = hashed.filter(functions.col(hashing.grouped_by[0]).isin(signed)).dropDuplicates(
+                list(hashing.names)
+            )
+            result = candidates.select(*self._select_columns(hashing.columns), *hashing.names).toArrow()
             rows = self._conform(result.select(range(len(hashing.columns))), hashing.columns)
         return with_hashes(rows, _as_unsigned(result.select(hashing.names)))
 
-    def matching(self, hashing: Hashing, wanted: WantedRows, columns: Sequence[str]) -> Iterator[pa.Table]:
+    def matching(self, hashing: Hashing, target_rows: WantedRows, columns: Sequence[str]) -> Iterator[pa.Table]:
         """Do the same as `DuckDBSide.matching`, on Spark."""
         lane = hashing.grouped_by[0]
         with translate_spark_errors(self.info):
-            kept = self._hashed(hashing, keep=True).filter(hashing.bucket_condition(wanted.buckets))
-            if wanted.filter_hashes is not None:
-                wanted = pa.table({"w": wanted.filter_hashes.combine_chunks().view(pa.int64())})
-                listed = functions.broadcast(self.frame.sparkSession.createDataFrame(wanted))
-                kept = kept.join(listed, functions.col(lane) == functions.col("w"), "left_semi")
-            result = kept.select(*self._select_columns(columns), *hashing.grouped_by).toArrow()
+            candidates = self._hashed(hashing, keep=True).filter(hashing.bucket_condition(target_rows.buckets))
+            if target_rows.filter_hashes is not None:
+                hash_table = pa.table({"w": target_rows.filter_hashes.combine_chunks().view(pa.int64())})
+                hash_frame = functions.broadcast(self.frame.sparkSession.createDataFrame(hash_table))
+                candidates = candidates.join(hash_frame, functions.col(lane) == functions.col("w"), "left_semi")
+            result = candidates.select(*self._select_columns(columns), *hashing.grouped_by).toArrow()
             rows = self._conform(result.select(range(len(columns))), columns)
         yield with_hashes(rows, _as_unsigned(result.select(hashing.grouped_by)))
 
     def repeated(self, hashing: Hashing, buckets: Sequence[int]) -> pa.Table:
         """Do the same as `DuckDBSide.repeated`, on Spark."""
         with translate_spark_errors(self.info):
-            kept = self._hashed(hashing).filter(hashing.bucket_condition(buckets))
-            grouped = kept.groupBy("k1", "k2").agg(functions.count(functions.lit(1)).alias("n"))
+            bucket_rows = self._hashed(hashing).filter(hashing.bucket_condition(buckets))
+            grouped = bucket_rows.groupBy("k1", "k2").agg(functions.count(functions.lit(1)).alias("n"))
             result = grouped.filter(functions.col("n") > 1).orderBy("k1", "k2").limit(MOST_REPEATED).toArrow()
         return _as_unsigned(result.select(["k1", "k2"])).append_column("n", result.column("n"))
 
     def with_columns(self, texts: Mapping[int, Callable[[str], str]], types: Mapping[int, pa.DataType]) -> SparkSide:
         """Do the same as `DuckDBSide.with_columns`, on Spark."""
-        chosen = [f"{texts.get(i, str)(name)} AS {name}" for i, name in enumerate(self.frame.columns)]
+        expressions = [f"{texts.get(i, str)(name)} AS {name}" for i, name in enumerate(self.frame.columns)]
         schema, stored = with_types(self.schema, types), self.stored and with_types(self.stored, types)
-        return replace(self, frame=self.frame.selectExpr(*chosen), schema=schema, stored=stored, plan=None)
+        return replace(self, frame=self.frame.selectExpr(*expressions), schema=schema, stored=stored, plan=None)
 
     def _hashed(self, hashing: Hashing, *, keep: bool = False) -> DataFrame:
         """Return the hashes of each row as bigints, with the columns before them if `keep` is set."""
@@ -304,11 +309,11 @@ def open_frame(frame: DataFrame, info: SideInfo, select_columns: Callable[[Seque
     """
     _check_running(frame.sparkSession)
     with translate_spark_errors(info):
-        wanted = select_columns(frame.columns)
+        indexes = select_columns(frame.columns)
         numbered = frame.toDF(*[f"c{i}" for i in range(len(frame.columns))])
-        chosen = numbered.select(*[numbered[f"c{i}"].alias(f"c{n}") for n, i in enumerate(wanted)])
-        schema = pa.schema([arrow_column(frame.schema.fields[i]) for i in wanted])
-    return SparkSide(info=info, frame=chosen, schema=schema)
+        projection = numbered.select(*[numbered[f"c{i}"].alias(f"c{n}") for n, i in enumerate(indexes)])
+        schema = pa.schema([arrow_column(frame.schema.fields[i]) for i in indexes])
+    return SparkSide(info=info, frame=projection, schema=schema)
 
 
 def open_plan(plan: PlannedScan, info: SideInfo, session: SparkSession | None) -> SparkSide:

@@ -44,18 +44,18 @@ def sample_evenly(difference: Difference, most: int) -> list[int]:
     Each kind is sampled at the same rate. For large sides, only some rows of each kind are known. Without equal rates,
     a rare kind would look like a frequent one.
     """
-    known = []
+    rows_by_share = []
     for kind in RowKind:
         if rows := [number for number, row in enumerate(difference.differing) if row.kind is kind]:
-            held = sum(difference.differing[number].count for number in rows)
-            known.append((held / getattr(difference, kind.name.lower()), rows))
-    least = min((share for share, _ in known), default=1.0)
-    wanted = sum(least / share * len(rows) for share, rows in known)
-    chosen = []
-    for share, rows in known:
-        number = max(1, round(least / share * len(rows) * min(1.0, most / wanted)))
-        chosen += [rows[i * len(rows) // number] for i in range(number)]
-    return chosen
+            row_count = sum(difference.differing[number].count for number in rows)
+            rows_by_share.append((row_count / getattr(difference, kind.name.lower()), rows))
+    smallest_share = min((share for share, _ in rows_by_share), default=1.0)
+    ideal_size = sum(smallest_share / share * len(rows) for share, rows in rows_by_share)
+    sample = []
+    for share, rows in rows_by_share:
+        number = max(1, round(smallest_share / share * len(rows) * min(1.0, most / ideal_size)))
+        sample += [rows[i * len(rows) // number] for i in range(number)]
+    return sample
 
 
 def spread_by_key(difference: Difference, tables: tuple[pa.Table, pa.Table], key: str, *, is_whole: bool) -> Spread:
@@ -132,23 +132,23 @@ class GroupCounts:
             load: A function that creates a table of the rows with wanted hashes.
         """
         for number, label, kinds in ((0, "l", "'left', 'both'"), (1, "r", "'right'")):
-            wanted = pa.table(connection.sql(f"SELECT a, b FROM d WHERE kind IN ({kinds})"))
-            if not wanted.num_rows:
+            hash_pairs = pa.table(connection.sql(f"SELECT a, b FROM d WHERE kind IN ({kinds})"))
+            if not hash_pairs.num_rows:
                 continue
-            load(label, number, wanted, self.columns)
+            load(label, number, hash_pairs, self.columns)
             names = [f"c{i}" for i in range(len(self.columns))]
-            listed = ", ".join(names)
+            columns = ", ".join(names)
             once = f"SELECT DISTINCT ON (k1, k2) * FROM {label}"
             grouped = (
-                f"SELECT {listed}, d.kind, sum(d.n)::BIGINT AS n FROM ({once}) x JOIN d ON d.a = x.k1 AND d.b = x.k2 "
-                f"WHERE d.kind IN ({kinds}) GROUP BY {listed}, d.kind ORDER BY n DESC LIMIT {_MOST_COUNTED}"
+                f"SELECT {columns}, d.kind, sum(d.n)::BIGINT AS n FROM ({once}) x JOIN d ON d.a = x.k1 AND d.b = x.k2 "
+                f"WHERE d.kind IN ({kinds}) GROUP BY {columns}, d.kind ORDER BY n DESC LIMIT {_MOST_COUNTED}"
             )
             result = pa.table(connection.sql(grouped))
             types = [display_type(self.schemas[number].field(name).type) for name in self.columns]
-            shown = [result.column(i).cast(type_) for i, type_ in enumerate(types)]
+            group_columns = [result.column(i).cast(type_) for i, type_ in enumerate(types)]
             counted = zip(result.column("kind").to_pylist(), result.column("n").to_pylist(), strict=True)
             for place, (kind, rows) in enumerate(counted):
-                self.counts[tuple(show(column, place) for column in shown)][_KINDS[kind]] += rows
+                self.counts[tuple(show(column, place) for column in group_columns)][_KINDS[kind]] += rows
 
     def ranked(self) -> tuple[tuple[GroupDifference, ...], int]:
         """Return the groups with the most differing rows, and the number of all groups."""
@@ -266,5 +266,5 @@ def _equal_count_ranges(values: Collection[object], write: Callable[[Any], str])
     bins = min(MOST_RANGES, len(ordered))
     firsts = [ordered[i * len(ordered) // bins] for i in range(bins)]
     starts = [order_key(first) for first in firsts]
-    every = "" if bins == len(ordered) else "from "
-    return [every + write(first) for first in firsts], lambda value: bisect_right(starts, order_key(value)) - 1
+    prefix = "" if bins == len(ordered) else "from "
+    return [prefix + write(first) for first in firsts], lambda value: bisect_right(starts, order_key(value)) - 1

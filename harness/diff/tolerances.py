@@ -107,6 +107,6 @@ def expand_floats(tolerances: Mapping[str, Tolerance], floats: Sequence[str]) ->
         tolerances: The tolerances by column or path.
         floats: The paths of all floats.
     """
-    own = dict(tolerances)
-    general = own.pop(FLOATS, None)
-    return own if general is None else {**dict.fromkeys(floats, general), **own}
+    by_column = dict(tolerances)
+    general = by_column.pop(FLOATS, None)
+    return by_column if general is None else {**dict.fromkeys(floats, general), **by_column}

@@ -309,10 +309,10 @@ def fetch(
     Raises:
         MissingFileError, OutsideTableError, StorageError: A file cannot be read, or ends early.
     """
-    known = read_journal(place.journal)
+    entries = read_journal(place.journal)
     present, missing = {}, []
     for file in files:
-        result = known.get(file.target)
+        result = entries.get(file.target)
         if (
             result is not None
             and result.source == redact(file.physical)
@@ -436,11 +436,11 @@ def discard_stale(directory: Path, fetched: Mapping[str, FetchedFile], refreshed
         refreshed: The number of refreshes.
     """
     journal = directory / _FILES
-    known = read_journal(journal)
+    entries = read_journal(journal)
     with translate_write_errors(directory):
-        for target in known.keys() - fetched.keys():
+        for target in entries.keys() - fetched.keys():
             check_inside(directory, directory / target).unlink(missing_ok=True)
-        for target in known if refreshed == 1 else ():
+        for target in entries if refreshed == 1 else ():
             # Files made from originals by the first pull; later ones are in a folder per refresh.
             if target.startswith(f"{_ORIGINALS}/"):
                 check_inside(directory, directory / target.removeprefix(f"{_ORIGINALS}/")).unlink(missing_ok=True)

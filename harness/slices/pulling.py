@@ -150,10 +150,10 @@ def refresh(snapshot: Snapshot, place: Path) -> PullResult:
                 place, f"its snapshot {base} has expired in the source, or is not an ancestor of the newest one"
             )
         try:
-            own = open_table(place, format_hint=note["format"])
+            local_table = open_table(place, format_hint=note["format"])
         except HarnessError as error:
             _fail_refresh(place, f"it cannot be read ({error.message})")
-        if (None if own._source.current is None else own._source.current.id) != base:
+        if (None if local_table._source.current is None else local_table._source.current.id) != base:
             _fail_refresh(place, "it was written to since it was pulled")
         if base is not None and snapshot.id == base:
             return PullResult(
@@ -183,9 +183,9 @@ def _descends_from(snapshot: Snapshot, base: int) -> bool:
     if isinstance(table, DeltaTable):
         return any(base in versions and snapshot.id in versions for versions in table.readable())
     snapshots = table.metadata.snapshots
-    at, seen = snapshots.get(snapshot.id), set[int]()
-    while at is not None and at.id not in seen and at.id != base:
-        seen.add(at.id)
+    at, visited_ids = snapshots.get(snapshot.id), set[int]()
+    while at is not None and at.id not in visited_ids and at.id != base:
+        visited_ids.add(at.id)
         at = None if at.parent_id is None else snapshots.get(at.parent_id)
     return at is not None and at.id == base
 

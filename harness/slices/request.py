@@ -115,9 +115,9 @@ class SliceRequest:
         return {name: value for name, value in requested.items() if value is not None}
 
 
-def _check_number(value: object, name: str, least: int) -> None:
-    if isinstance(value, bool) or not isinstance(value, int) or value < least:
-        raise RequestError(f"Invalid {name}={value!r}: expected a whole number of at least {least}", options=(name,))
+def _check_number(value: object, name: str, minimum: int) -> None:
+    if isinstance(value, bool) or not isinstance(value, int) or value < minimum:
+        raise RequestError(f"Invalid {name}={value!r}: expected a whole number of at least {minimum}", options=(name,))
 
 
 RowPositions: TypeAlias = npt.NDArray[np.int64]
@@ -145,8 +145,8 @@ def select_rows(plans: Iterable[PlannedScan], request: SliceRequest) -> RowSelec
     result: dict[str, RowPositions] = {}
     for plan in plans:
         with phase("choosing rows"):
-            kept = _select_plan_rows(plan, request)
-        for path, rows in kept.items():
+            plan_rows = _select_plan_rows(plan, request)
+        for path, rows in plan_rows.items():
             if not np.array_equal(result.setdefault(path, rows), rows):
                 raise UnsupportedError(
                     "Cannot cut rows: the filter selects different rows of this file in two snapshots, because a "
@@ -162,13 +162,13 @@ def _select_plan_rows(plan: PlannedScan, request: SliceRequest) -> dict[str, Row
     rows = _read_positions(without_deletes(filtered))
     if request.sample_rows is None:
         return rows
-    keys = {path: _sample_keys(path, of_file) for path, of_file in _read_positions(filtered).items()}
-    every = np.concatenate([np.empty(0, np.uint64), *keys.values()])
-    if len(every) <= request.sample_rows:
+    keys = {path: _sample_keys(path, positions) for path, positions in _read_positions(filtered).items()}
+    all_keys = np.concatenate([np.empty(0, np.uint64), *keys.values()])
+    if len(all_keys) <= request.sample_rows:
         return rows
-    last = np.partition(every, request.sample_rows - 1)[request.sample_rows - 1]
-    chosen = {path: of_file[_sample_keys(path, of_file) <= last] for path, of_file in rows.items()}
-    return {path: of_file for path, of_file in chosen.items() if len(of_file)}
+    last = np.partition(all_keys, request.sample_rows - 1)[request.sample_rows - 1]
+    sample = {path: positions[_sample_keys(path, positions) <= last] for path, positions in rows.items()}
+    return {path: positions for path, positions in sample.items() if len(positions)}
 
 
 def _read_positions(plan: PlannedScan) -> dict[str, RowPositions]:
@@ -182,8 +182,8 @@ def _read_positions(plan: PlannedScan) -> dict[str, RowPositions]:
         for batch in batches:
             encoded = pc.dictionary_encode(batch.column(0))
             for code, path in enumerate(encoded.dictionary.to_pylist()):
-                own = batch.column(1).filter(pc.equal(encoded.indices, scalar_of(code, pa.int32())))
-                parts.setdefault(physical[path], []).append(to_numpy(own))
+                positions = batch.column(1).filter(pc.equal(encoded.indices, scalar_of(code, pa.int32())))
+                parts.setdefault(physical[path], []).append(to_numpy(positions))
     return {path: np.sort(np.concatenate(result)) for path, result in parts.items()}
 
 

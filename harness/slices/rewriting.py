@@ -103,10 +103,12 @@ def _write_cut(source: Path, target: Path, cut: FileCut, name: str) -> int:
             start = 0
             for group in range(file.num_row_groups):
                 rows = file.metadata.row_group(group).num_rows
-                kept = None if cut.rows is None else cut.rows[slice(*np.searchsorted(cut.rows, (start, start + rows)))]
-                if kept is None or len(kept):
+                group_rows = (
+                    None if cut.rows is None else cut.rows[slice(*np.searchsorted(cut.rows, (start, start + rows)))]
+                )
+                if group_rows is None or len(group_rows):
                     table = file.read_row_group(group, use_threads=False)
-                    out.write_table(_cut_table(table, kept, start, schema, places, cut))
+                    out.write_table(_cut_table(table, group_rows, start, schema, places, cut))
                 start += rows
         _check_types(file.schema, target, places, name)
         return count
@@ -118,8 +120,8 @@ def _check_types(source: pq.ParquetSchema, target: Path, places: Sequence[int], 
         before = _column_schemas(source)
         for place, column, after in zip(places, new.schema_arrow, _column_schemas(new.schema), strict=False):
             then = before[place]
-            same = sorted(_ANNOTATION.findall(then)) == sorted(_ANNOTATION.findall(after))
-            if then != after and "int96" not in then and not same:
+            has_same_annotations = sorted(_ANNOTATION.findall(then)) == sorted(_ANNOTATION.findall(after))
+            if then != after and "int96" not in then and not has_same_annotations:
                 raise UnsupportedError(
                     f"Cannot rewrite column {column.name}: {' '.join(then.split())} would become "
                     f"{' '.join(after.split())}; pull whole files",
@@ -130,7 +132,7 @@ def _check_types(source: pq.ParquetSchema, target: Path, places: Sequence[int], 
 
 def _cut_table(
     table: pa.Table,
-    kept: npt.NDArray[np.int64] | None,
+    positions: npt.NDArray[np.int64] | None,
     start: int,
     schema: pa.Schema,
     places: Sequence[int],
@@ -138,15 +140,15 @@ def _cut_table(
 ) -> pa.Table:
     columns = [table.column(place) for place in places]
     if cut.row_ids is not None:
-        _, own, first = cut.row_ids
+        _, id_column, first = cut.row_ids
         ids = from_numpy(np.arange(table.num_rows, dtype=np.int64) + (first + start))
-        columns.append(pa.chunked_array([ids]) if own is None else pc.coalesce(table.column(own), ids))
-    typed = [column.cast(wanted.type) for column, wanted in zip(columns, schema, strict=True)]
+        columns.append(pa.chunked_array([ids]) if id_column is None else pc.coalesce(table.column(id_column), ids))
+    typed = [column.cast(field.type) for column, field in zip(columns, schema, strict=True)]
     if cut.pseudonyms is not None:
         for index, place in enumerate(places):
             typed[index] = cut.pseudonyms.column(typed[index]) if place in cut.masked else typed[index]
-    chosen = pa.Table.from_arrays(typed, schema=schema)
-    return chosen if kept is None else chosen.take(from_numpy(kept - start))
+    output = pa.Table.from_arrays(typed, schema=schema)
+    return output if positions is None else output.take(from_numpy(positions - start))
 
 
 def _cut_schema(file: pq.ParquetFile, stored: pa.Schema, places: Sequence[int], cut: FileCut, name: str) -> pa.Schema:
@@ -213,8 +215,8 @@ class SliceFile:
         """Return the new positions of rows, given their positions in the source file. Removed rows are left out."""
         if self.rows is None:
             return positions
-        here = np.isin(self.rows, np.fromiter(positions, np.uint64, len(positions)).astype(np.int64))
-        return from_positions(np.flatnonzero(here))
+        is_deleted = np.isin(self.rows, np.fromiter(positions, np.uint64, len(positions)).astype(np.int64))
+        return from_positions(np.flatnonzero(is_deleted))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -301,9 +303,9 @@ class Rewriter:
                 table=plan.table,
                 file=row["path"],
             )
-        wanted = plan.schema.fields if self.columns is None else self.columns
+        fields = plan.schema.fields if self.columns is None else self.columns
         sources = resolve(
-            wanted,
+            fields,
             footer.schema,
             name_mapping=plan.name_mapping,
             partition_ids=frozenset(plan.partitions[row["partition"]].constants),
@@ -311,16 +313,16 @@ class Rewriter:
             table=plan.table,
             lookup=plan.lookup,
         )
-        stored = {f: source.place for f, source in zip(wanted, sources, strict=True) if isinstance(source, FileColumn)}
+        stored = {f: source.place for f, source in zip(fields, sources, strict=True) if isinstance(source, FileColumn)}
         version = _column_index(self.row_versions, footer)
         places = None if self.columns is None else sorted({*stored.values(), *([] if version is None else [version])})
-        ids, own = None, _column_index(self.row_ids, footer)
-        if self.row_ids is not None and row["first_row_id"] is not None and not (rows is None and own is None):
+        ids, id_column = None, _column_index(self.row_ids, footer)
+        if self.row_ids is not None and row["first_row_id"] is not None and not (rows is None and id_column is None):
             name, id_ = self.row_ids
             marks = {} if id_ is None else {"PARQUET:field_id": str(id_)}
-            ids = pa.field(name, pa.int64(), metadata=marks), own, row["first_row_id"]
-            if own is not None:
-                places = [p for p in (range(len(footer.schema)) if places is None else places) if p != own]
+            ids = pa.field(name, pa.int64(), metadata=marks), id_column, row["first_row_id"]
+            if id_column is not None:
+                places = [p for p in (range(len(footer.schema)) if places is None else places) if p != id_column]
         instants = frozenset(p for f, p in stored.items() if isinstance(f.type, TimestampType) and f.type.utc)
         masked = {} if self.pseudonyms is None else {place: column for column, place in stored.items()}
         cut = FileCut(

@@ -50,16 +50,16 @@ def build_clicks(location: Path) -> tuple[DemoRow, ...]:
     for row in rows:
         groups.setdefault((row["day"], row["country"]), []).append(row)
     model = dict(zip(handles, groups.values(), strict=True))
-    dead = {handle: set(range(0, len(placed), 7)) for handle, placed in model.items()}
-    table.delete_rows(dead, prefix="dv")
+    deletes = {handle: set(range(0, len(placed), 7)) for handle, placed in model.items()}
+    table.delete_rows(deletes, prefix="dv")
     for handle in (h for h, placed in model.items() if placed[0]["country"] == "de"):
         table.delete(handle, range(100, 150), storage="i")
-        dead[handle] |= set(range(100, 150))
+        deletes[handle] |= set(range(100, 150))
     table.checkpoint("v2-json", sidecars=2, stats_parsed=True)
-    (gone,) = (h for h, placed in model.items() if placed[0]["country"] == "fr" and placed[0]["day"].day == DAYS)
-    table.remove(gone)
-    del model[gone]
-    alive = [r for handle, placed in model.items() for i, r in enumerate(placed) if i not in dead[handle]]
+    (old_handle,) = (h for h, placed in model.items() if placed[0]["country"] == "fr" and placed[0]["day"].day == DAYS)
+    table.remove(old_handle)
+    del model[old_handle]
+    alive = [r for handle, placed in model.items() for i, r in enumerate(placed) if i not in deletes[handle]]
     table.rename_column("country", "market")
     table.drop_column("score")
     table.add_column("score", "double")
@@ -214,10 +214,10 @@ def _build_events(location: Path) -> DemoTable:
     first = table.write_deletion_vectors({handles[0]: range(100)})
     table.append(*first)
     # A data file has at most one vector: the new vector includes the old positions and replaces the old vector.
-    dead = {handles[0]: {*range(100), 500, 999}, handles[1]: {i * i for i in range(32)} | set(range(900, 970))}
-    table.commit(add=table.write_deletion_vectors(dead), remove=first)
+    deletes = {handles[0]: {*range(100), 500, 999}, handles[1]: {i * i for i in range(32)} | set(range(900, 970))}
+    table.commit(add=table.write_deletion_vectors(deletes), remove=first)
     pairs = zip(handles, halves, strict=True)
-    alive = [row for handle, half in pairs for place, row in enumerate(half) if place not in dead[handle]]
+    alive = [row for handle, half in pairs for place, row in enumerate(half) if place not in deletes[handle]]
     shows = "deletion vectors, one of which replaces an older one that is still in storage"
     return DemoTable("events", location, table.metadata_path, tuple(alive), shows)
 

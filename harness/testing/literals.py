@@ -60,12 +60,12 @@ class TableLiteral:
         if self.format == "delta":
             vectors = {"features": ["deletionVectors"], "configuration": {"delta.enableDeletionVectors": "true"}}
             options: dict[str, Any] = vectors if self.deletes else {}
-            made = DeltaTable.create(directory, self.schema, **options)
+            delta_table = DeltaTable.create(directory, self.schema, **options)
             if self.rows:
-                data = made.write_data(self.rows)
-                made.append(data)
+                data = delta_table.write_data(self.rows)
+                delta_table.append(data)
                 if self.deletes:
-                    made.delete(data, self.deletes)
+                    delta_table.delete(data, self.deletes)
             return str(directory)
         table = _iceberg(self.schema, directory, self.kind)
         if self.rows:
@@ -121,8 +121,8 @@ class SameRows:
         table = _iceberg(self.schema, directory, self.kind)
         if self.rows:
             table.append(table.write_data(self.rows))
-            gone = [{key: row.get(key) for key in keys} for row in self.rows]
-            table.commit(add=[table.write_equality_deletes(keys, gone)])
+            deletes = [{key: row.get(key) for key in keys} for row in self.rows]
+            table.commit(add=[table.write_equality_deletes(keys, deletes)])
             table.append(table.write_data(self.rows))
         return str(directory)
 
@@ -159,24 +159,24 @@ def literal(
         raise RequestError(f"Invalid deletes: expected a list, got {deletes!r}")
     by_key = bool(deletes) and isinstance(deletes[0], Mapping)
     fitting: DeleteKind = "equality" if by_key else "vector" if format == "delta" else "position"
-    chosen = fitting if kind is None else kind
+    delete_kind = fitting if kind is None else kind
     if kind is not None and (kind != "none") is not bool(deletes):
         raise RequestError(f"Invalid kind {kind!r}: {'there are' if deletes else 'there are no'} deletes")
-    wanted = chosen if deletes else "none"
-    if wanted not in KINDS.get(format, ()):
-        raise RequestError(f"Cannot make a table: {format} has no deletes of the kind {wanted!r}")
+    effective_kind = delete_kind if deletes else "none"
+    if effective_kind not in KINDS.get(format, ()):
+        raise RequestError(f"Cannot make a table: {format} has no deletes of the kind {effective_kind!r}")
     types = schema or types_of(rows)
-    form, words = (Mapping, "mappings") if chosen == "equality" else (int, "row indexes")
+    form, words = (Mapping, "mappings") if delete_kind == "equality" else (int, "row indexes")
     for delete in deletes:
         if not isinstance(delete, form) or isinstance(delete, bool):
-            raise RequestError(f"Invalid deletes for {chosen}: expected {words}, got {delete!r}")
+            raise RequestError(f"Invalid deletes for {delete_kind}: expected {words}, got {delete!r}")
         if isinstance(delete, Mapping):
             _check_key(delete, deletes[0], rows, types)
         elif not 0 <= delete < len(rows):
             raise RequestError(
                 f"Invalid deletes: no row has index {delete}; the table has {len(rows)} rows, numbered from 0"
             )
-    return TableLiteral(rows=tuple(rows), schema=types, format=format, kind=chosen, deletes=tuple(deletes))
+    return TableLiteral(rows=tuple(rows), schema=types, format=format, kind=delete_kind, deletes=tuple(deletes))
 
 
 def _check_key(key: LiteralRow, first: LiteralRow, rows: Sequence[LiteralRow], schema: Mapping[str, str]) -> None:
@@ -200,15 +200,15 @@ def all_forms(formats: str | Sequence[str] = "all", deletes: str | Sequence[str]
     Raises:
         RequestError: A format or kind does not exist, or none of the formats has the kind.
     """
-    chosen = tuple(KINDS) if formats == "all" else _split_names(formats)
+    format_names = tuple(KINDS) if formats == "all" else _split_names(formats)
     kinds = get_args(DeleteKind) if deletes == "all" else _split_names(deletes)
-    for name in chosen:
+    for name in format_names:
         if name not in KINDS:
             raise RequestError(f"Invalid format {name!r}: expected {' or '.join(KINDS)}")
     for kind in kinds:
-        if deletes != "all" and not any(kind in KINDS[name] for name in chosen):
-            raise RequestError(f"Invalid kind of deletes {kind!r}: {' and '.join(chosen)} tables do not have it")
-    return [(name, kind) for name in chosen for kind in KINDS[name] if kind in kinds]
+        if deletes != "all" and not any(kind in KINDS[name] for name in format_names):
+            raise RequestError(f"Invalid kind of deletes {kind!r}: {' and '.join(format_names)} tables do not have it")
+    return [(name, kind) for name in format_names for kind in KINDS[name] if kind in kinds]
 
 
 def types_of(rows: Sequence[LiteralRow]) -> dict[str, str]:

@@ -53,10 +53,12 @@ def _check_value(type_: pa.DataType, value: object) -> None:
     if value is None:
         return
     kinds = next((kinds for fits, kinds in _KINDS if fits(type_)), (object,))
-    odd = (isinstance(value, bool) and bool not in kinds) or (isinstance(value, dt.datetime) and dt.date in kinds)
-    if not isinstance(value, kinds) or (odd and object not in kinds):
-        wanted = " or ".join(kind.__name__ for kind in kinds)
-        raise ValueError(f"expected {wanted} for {type_}, got {value!r}")
+    is_mismatch = (isinstance(value, bool) and bool not in kinds) or (
+        isinstance(value, dt.datetime) and dt.date in kinds
+    )
+    if not isinstance(value, kinds) or (is_mismatch and object not in kinds):
+        type_names = " or ".join(kind.__name__ for kind in kinds)
+        raise ValueError(f"expected {type_names} for {type_}, got {value!r}")
     _check_time(type_, value)
     _check_nested(type_, value)
 
@@ -148,7 +150,7 @@ def _row_count(rows: object) -> str:
     return counted(len(cast("Any", rows)), "row")
 
 
-def _type_rows(sides: list[Any], given: Sequence[Any]) -> None:
+def _type_rows(sides: list[Any], inputs: Sequence[Any]) -> None:
     """Replace the first list of rows that names its columns by an Arrow table. Both sides are lists of rows.
 
     Arrow reads a dict as a struct. In Spark's Rows, a struct is a Row and a dict is a map, so maps are rejected.
@@ -159,7 +161,7 @@ def _type_rows(sides: list[Any], given: Sequence[Any]) -> None:
     """
     for number, rows in enumerate(sides):
         if all(isinstance(row, Mapping) for row in rows):
-            if any(_has_map(row) for row in given[number] if _is_spark_row(row)):
+            if any(_has_map(row) for row in inputs[number] if _is_spark_row(row)):
                 raise RequestError("Cannot compare two lists of rows with maps: pass the DataFrame, which has types")
             for place, row in enumerate(rows):
                 if set(row) != set(rows[0]):
@@ -207,9 +209,9 @@ def rows_to_table(rows: Any, schema: pa.Schema) -> pa.Table:
     """
     names, records = schema.names, []
     for number, row in enumerate(rows):
-        given: Sequence[str] | str = list(row) if isinstance(row, Mapping) else f"{len(row)} values"
-        if set(given) != set(names) if isinstance(row, Mapping) else len(row) != len(names):
-            raise AssertionError(f"different columns: expected row {number} has {given}, the other side {names}")
+        columns: Sequence[str] | str = list(row) if isinstance(row, Mapping) else f"{len(row)} values"
+        if set(columns) != set(names) if isinstance(row, Mapping) else len(row) != len(names):
+            raise AssertionError(f"different columns: expected row {number} has {columns}, the other side {names}")
         records.append([row[name] for name in names] if isinstance(row, Mapping) else list(row))
     arrays = []
     for i, field in enumerate(schema):

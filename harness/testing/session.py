@@ -101,11 +101,11 @@ class HarnessSession:
         name = self.engines[0] if engine is None else engine
         spark = self.spark if name == "spark" else None
         connection = self.connection if name == "duckdb" else None
-        named: dict[str, object] = {
+        sources: dict[str, object] = {
             key: self.open(table, storage_options=storage_options) if isinstance(table, str | LakeTable) else table
             for key, table in (tables or {}).items()
         }
-        return sql(query, named, params=params, engine=name, dialect=dialect, connection=connection, spark=spark)
+        return sql(query, sources, params=params, engine=name, dialect=dialect, connection=connection, spark=spark)
 
     def compare(self, left: object, right: object = _NO_SIDE, **options: Any) -> ComparisonResult:
         """Compare two sides, as `harness.compare` does. A `LakeTable` is a table too.

@@ -77,9 +77,9 @@ def suite(
 ) -> ElementTree.Element:
     """Return a JUnit suite with its counts. The values of properties may be any text."""
     element = ElementTree.Element("testsuite", {"name": name})
-    listed = ElementTree.SubElement(element, "properties")
+    container = ElementTree.SubElement(element, "properties")
     for key, value in properties:
-        ElementTree.SubElement(listed, "property", {"name": key, "value": visible(value)})
+        ElementTree.SubElement(container, "property", {"name": key, "value": visible(value)})
     element.extend(cases)
     element.attrib.update(_numbers(element))
     return element
@@ -153,8 +153,8 @@ def annotation(level: str, text: str, **properties: str) -> str:
         text: The annotation's text.
         properties: The annotation's properties, for example `file` and `line`.
     """
-    known = ",".join(f"{name}={_escaped(value, ':', ',')}" for name, value in properties.items())
-    return f"::{level} {known}::{_escaped(text)}"
+    parameters = ",".join(f"{name}={_escaped(value, ':', ',')}" for name, value in properties.items())
+    return f"::{level} {parameters}::{_escaped(text)}"
 
 
 def limit_annotations(items: Sequence[T], line: Callable[[T], str], more: Callable[[int], str]) -> Iterator[str]:
@@ -165,10 +165,10 @@ def limit_annotations(items: Sequence[T], line: Callable[[T], str], more: Callab
         line: A function that returns the annotation of an item.
         more: A function that returns the tenth annotation, which says how many items are left.
     """
-    shown = items if len(items) <= _MOST else items[: _MOST - 1]
-    yield from map(line, shown)
-    if left := len(items) - len(shown):
-        yield more(left)
+    first_items = items if len(items) <= _MOST else items[: _MOST - 1]
+    yield from map(line, first_items)
+    if omitted_count := len(items) - len(first_items):
+        yield more(omitted_count)
 
 
 def _escaped(text: str, *more: str) -> str:

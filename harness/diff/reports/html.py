@@ -134,7 +134,7 @@ def to_html(comparison: ComparisonResult, most: int = MOST_ROWS) -> str:
     return document(title, body, style=asset(__package__, "report.css"), script=asset(__package__, "report.js"))
 
 
-def header(tone: str, sign: str, title: str, finding: str, made: ReportProvenance | None = None) -> Iterator[str]:
+def header(tone: str, sign: str, title: str, finding: str, provenance: ReportProvenance | None = None) -> Iterator[str]:
     """Yield the header of a report.
 
     Args:
@@ -142,13 +142,13 @@ def header(tone: str, sign: str, title: str, finding: str, made: ReportProvenanc
         sign: The sign before the title.
         title: Any text.
         finding: Any text.
-        made: How the report was made.
+        provenance: How the report was made.
     """
     yield f'<header class="{tone}"><h1><span class="sign" aria-hidden="true">{sign}</span> {escaped(title)}</h1>'
     yield f'<p id="sentence">{escaped(finding)}</p>'
-    if made is not None:
-        yield f'<p class="made">harness {escaped(made.version)}, <time>{escaped(made.at)}</time>:'
-        yield f"<code>{escaped(made.command)}</code></p>"
+    if provenance is not None:
+        yield f'<p class="made">harness {escaped(provenance.version)}, <time>{escaped(provenance.at)}</time>:'
+        yield f"<code>{escaped(provenance.command)}</code></p>"
     yield "</header>"
 
 
@@ -197,8 +197,8 @@ def _counts(comparison: ComparisonResult) -> Iterator[str]:
         counts = {**changed, **sides, **counts}
     yield '<dl class="counts">'
     for name, number in counts.items():
-        some = ' class="some"' if number else ""
-        yield f"<div{some}><dt>{name}</dt><dd>{number:,}</dd></div>"
+        attribute = ' class="some"' if number else ""
+        yield f"<div{attribute}><dt>{name}</dt><dd>{number:,}</dd></div>"
     yield "</dl>"
 
 
@@ -240,15 +240,15 @@ def _schema(comparison: ComparisonResult) -> Iterator[str]:
 def _rows(comparison: ComparisonResult, most: int) -> Iterator[str]:
     if comparison.differing:
         rows = pair_rows(comparison)[:most]
-        shown, differing = sum(row.count for row in rows), comparison.differing
+        shown_count, differing = sum(row.count for row in rows), comparison.differing
         yield '<section aria-labelledby="rows"><h2 id="rows">Differing rows</h2>'
-        yield f'<p id="extent">{shown:,} of {differing:,} differing rows are in this report.</p>'
-        if shown < comparison.rows_shown and most < MOST_ROWS:
+        yield f'<p id="extent">{shown_count:,} of {differing:,} differing rows are in this report.</p>'
+        if shown_count < comparison.rows_shown and most < MOST_ROWS:
             yield "<p><code>to_html()</code> shows more of them.</p>"
-        elif shown < comparison.rows_shown:
+        elif shown_count < comparison.rows_shown:
             yield f"<p>A page ends at {MOST_ROWS:,}; a report in JSON, <code>--output rows.json</code>, has as many as "
             yield "<code>--max-rows</code> (<code>max_rows</code> in Python) lets show.</p>"
-        elif shown < differing:
+        elif shown_count < differing:
             yield "<p><code>--max-rows</code> (<code>max_rows</code> in Python) shows more of them.</p>"
         if rows:
             yield from _row_table(comparison, rows)

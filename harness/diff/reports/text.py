@@ -83,20 +83,20 @@ def pair_rows(comparison: ComparisonResult) -> tuple[RowPairing, ...]:
 
 
 def _pairing(left: RowDifference | None, right: RowDifference | None, comparison: ComparisonResult) -> RowPairing:
-    some = left or right
-    assert some is not None
+    row = left or right
+    assert row is not None
     is_pair = left is not None and right is not None
     return RowPairing(
-        kind=None if is_pair and left is not right else some.kind,
+        kind=None if is_pair and left is not right else row.kind,
         left=None if left is None else left.left,
         right=None if right is None else right.right,
         left_count=0 if left is None else left.count,
         right_count=0 if right is None else right.count,
-        marked=tuple(is_pair and column in some.differing for column in comparison.columns),
+        marked=tuple(is_pair and column in row.differing for column in comparison.columns),
         left_origins=() if left is None else left.left_origins,
         right_origins=() if right is None else right.right_origins,
-        parts=some.parts,
-        has_more_parts=some.has_more_parts,
+        parts=row.parts,
+        has_more_parts=row.has_more_parts,
     )
 
 
@@ -149,20 +149,20 @@ def column_table(comparison: ComparisonResult, *, most: int | None = None) -> Re
     if most is not None and len(result) > most:
         title = f"{title[:-1]}; the {most} with most rows)"
     names = ("column", "rows", "within tolerance", "largest difference", "null left", "null right", "examples")
-    chosen = [0, 1, *(i for i in range(2, 6) if any(_cells_of(each)[i] for each in result)), 6]
+    column_indexes = [0, 1, *(i for i in range(2, 6) if any(_cells_of(each)[i] for each in result)), 6]
     return ReportTable(
         title,
-        tuple(names[i] for i in chosen),
-        tuple(tuple(_cells_of(each)[i] for i in chosen) for each in result[:most]),
-        frozenset(place for place, i in enumerate(chosen) if i in (1, 2, 3, 4, 5)),
+        tuple(names[i] for i in column_indexes),
+        tuple(tuple(_cells_of(each)[i] for i in column_indexes) for each in result[:most]),
+        frozenset(place for place, i in enumerate(column_indexes) if i in (1, 2, 3, 4, 5)),
     )
 
 
 def _cells_of(column: ColumnDifference) -> tuple[str, ...]:
     numbers = (column.rows, column.allowed, column.left_nulls, column.right_nulls)
     rows, allowed, left, right = (f"{number:,}" if number else "" for number in numbers)
-    named = zip(column.paths or itertools.repeat(""), column.examples[:_MOST_EXAMPLES], strict=False)
-    examples = "; ".join(f"{path}{': ' if path else ''}{a} → {b}" for path, (a, b) in named)
+    pairs = zip(column.paths or itertools.repeat(""), column.examples[:_MOST_EXAMPLES], strict=False)
+    examples = "; ".join(f"{path}{': ' if path else ''}{a} → {b}" for path, (a, b) in pairs)
     return (column.column, rows or "0", allowed, column.largest or "", left, right, examples)
 
 
@@ -243,12 +243,12 @@ def _rows(comparison: ComparisonResult, width: int, most: int | None) -> Iterato
     if not comparison.rows and not comparison.truncated:
         return
     rows = pair_rows(comparison)[:most]
-    shown, differing = sum(row.count for row in rows), comparison.differing
-    yield f"rows ({shown:,} of {differing:,} shown)"
+    shown_count, differing = sum(row.count for row in rows), comparison.differing
+    yield f"rows ({shown_count:,} of {differing:,} shown)"
     if rows:
         yield from _row_lines(rows, comparison, width)
-    if shown < differing:
-        yield f"{counted(differing - shown, 'more differing row')} not shown; the counts above are exact"
+    if shown_count < differing:
+        yield f"{counted(differing - shown_count, 'more differing row')} not shown; the counts above are exact"
 
 
 def _row_lines(rows: Sequence[RowPairing], comparison: ComparisonResult, width: int) -> Iterator[str]:
@@ -268,15 +268,15 @@ def _row_lines(rows: Sequence[RowPairing], comparison: ComparisonResult, width: 
 
 def _grid(rows: Sequence[RowPairing], header: list[str], lines: list[list[list[str]]]) -> Iterator[str]:
     """Yield rows under a common header, the left row above the right row."""
-    for row, own in zip(rows, lines, strict=True):
+    for row, row_lines in zip(rows, lines, strict=True):
         if any(row.marked) and row.kind is not RowKind.CHANGED:
-            carets = ["^" * max(map(cell_width, pair)) for pair in zip(*own, strict=True)][1:]
-            own.append(["", *(c if m else "" for c, m in zip(carets, row.marked, strict=True))])
+            carets = ["^" * max(map(cell_width, pair)) for pair in zip(*row_lines, strict=True)][1:]
+            row_lines.append(["", *(c if m else "" for c, m in zip(carets, row.marked, strict=True))])
     grid = align([header, *itertools.chain(*lines)])
     yield "  " + next(grid)
-    indent = " " * (max(len(line[0]) for own in lines for line in own) + 4)
-    for row, own in zip(rows, lines, strict=True):
-        yield from ("  " + line for line in itertools.islice(grid, len(own)))
+    indent = " " * (max(len(line[0]) for row_lines in lines for line in row_lines) + 4)
+    for row, row_lines in zip(rows, lines, strict=True):
+        yield from ("  " + line for line in itertools.islice(grid, len(row_lines)))
         yield from (f"{indent}{path}: {a} → {b}" for path, a, b in _part_cells(row, _WIDEST_VALUE))
         if row.has_more_parts:
             yield f"{indent}{MORE_PARTS}"
@@ -296,9 +296,9 @@ def _record(number: int, row: RowPairing, comparison: ComparisonResult, widest: 
     for part, cells in zip(row.parts, _part_cells(row, widest), strict=True):
         parts[part.column].append(("!", *cells))
     lines = [line for column in columns for line in parts.get(column[1], [column])]
-    there = (True, True, row.left is not None, row.right is not None)
-    shown = [tuple(itertools.compress(line, there)) for line in (("", "column", "- left", "+ right"), *lines)]
-    yield from ("     " + line for line in align(shown))
+    column_mask = (True, True, row.left is not None, row.right is not None)
+    table = [tuple(itertools.compress(line, column_mask)) for line in (("", "column", "- left", "+ right"), *lines)]
+    yield from ("     " + line for line in align(table))
     if row.has_more_parts:
         yield f"     {MORE_PARTS}"
     if len(columns) < len(comparison.columns):

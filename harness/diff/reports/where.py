@@ -90,14 +90,16 @@ def _files(comparison: ComparisonResult, most: int) -> Drawing | None:
     result = comparison.by_file
     if result is None:
         return None
-    shown = result.places[:most]
-    directories = zip(*(place.values[1].split("/")[:-1] for place in shown), strict=False)
+    top_places = result.places[:most]
+    directories = zip(*(place.values[1].split("/")[:-1] for place in top_places), strict=False)
     above = "/".join(names[0] for names in takewhile(lambda names: len(set(names)) == 1, directories))
     start = len(above) + 1 if above else 0
     note = _note(
-        _sample_note(comparison, result.rows), f"below {above}" if above else "", more=result.total - len(shown)
+        _sample_note(comparison, result.rows), f"below {above}" if above else "", more=result.total - len(top_places)
     )
-    bars = _bars(shown, [place.values[1][start:] for place in shown], [place.values[0] for place in shown])
+    bars = _bars(
+        top_places, [place.values[1][start:] for place in top_places], [place.values[0] for place in top_places]
+    )
     return Drawing(title="by file", note=note, bars=bars)
 
 
@@ -123,8 +125,8 @@ def _bars(places: Sequence[GroupDifference], labels: Sequence[str], sides: Seque
     sizes = [[(kind, getattr(place, field)) for kind, field in _FIELDS.items()] for place in places]
     is_mixed = len({kind for parts in sizes for kind, size in parts if size}) > 1
     for parts, label, side in zip(sizes, labels, sides or [""] * len(labels), strict=True):
-        there = [(f"{size:,} ", _FIELDS[kind].replace("_", " ")) for kind, size in parts if size and is_mixed]
-        words = ", ".join(f"{number if len(there) > 1 else ''}{word}" for number, word in there)
+        phrases = [(f"{size:,} ", _FIELDS[kind].replace("_", " ")) for kind, size in parts if size and is_mixed]
+        words = ", ".join(f"{number if len(phrases) > 1 else ''}{word}" for number, word in phrases)
         remark = ": ".join(filter(None, (side if parts[0][1] else "", words)))
         bars.append(Bar(label=label, parts=tuple(parts), value=f"{sum(size for _, size in parts):,}", remark=remark))
     return tuple(bars)

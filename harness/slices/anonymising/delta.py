@@ -66,8 +66,8 @@ class DeltaMasking:
             for name in (str(self.pseudonyms.pseudonym(StringType(), app_id)),)
         }
         state.domains = {name: domain for name, domain in state.domains.items() if name in _DOMAINS}
-        gone = sorted(self.metadata.configuration.keys() - state.metadata["configuration"].keys())
-        notes = [f"Left out properties and constraints: {', '.join(gone)}"] if gone else []
+        names = sorted(self.metadata.configuration.keys() - state.metadata["configuration"].keys())
+        notes = [f"Left out properties and constraints: {', '.join(names)}"] if names else []
         if "generationExpression" in self.metadata.schema_string:
             notes.append("Left out generation expressions: the pseudonyms do not satisfy them")
         return notes
@@ -75,13 +75,15 @@ class DeltaMasking:
     def _metadata(self, action: JsonObject) -> JsonObject:
         result = {k: v for k, v in action.items() if k in ("format", "partitionColumns", "createdTime")}
         schema = json.loads(action["schemaString"])
-        kept = {k: v for k, v in action["configuration"].items() if k in _PROPERTIES or k.startswith("delta.feature.")}
+        configuration = {
+            k: v for k, v in action["configuration"].items() if k in _PROPERTIES or k.startswith("delta.feature.")
+        }
         try:
             id_ = uuid.UUID(action["id"])
         except ValueError:
             id_ = uuid.uuid5(uuid.NAMESPACE_OID, action["id"])
         result["id"] = str(uuid.UUID(bytes=self.pseudonyms.pseudonym(UuidType(), id_.bytes)))
-        return {**result, "schemaString": json_text(_without_texts(schema)), "configuration": kept}
+        return {**result, "schemaString": json_text(_without_texts(schema)), "configuration": configuration}
 
     def partition_values(self, texts: Mapping[str, str | None]) -> dict[str, str | None]:
         """Return the anonymised partition values of a file.
@@ -90,8 +92,8 @@ class DeltaMasking:
             UnsupportedError: A value has no pseudonym.
             InvalidTableError: A value is not valid for its type.
         """
-        own = {name.casefold() for name in self.metadata.partition_columns}
-        columns = {f.physical_name or f.name: f for f in self.columns if f.name.casefold() in own}
+        partition_names = {name.casefold() for name in self.metadata.partition_columns}
+        columns = {f.physical_name or f.name: f for f in self.columns if f.name.casefold() in partition_names}
         return {name: self._text(columns[name], text) for name, text in texts.items() if name in columns}
 
     def _text(self, column: Field, text: str | None) -> str | None:
@@ -109,9 +111,9 @@ class DeltaMasking:
 
 def commit_info(info: Mapping[str, object]) -> JsonObject:
     """Return the time and operation of a commit, without its user, paths, and conditions."""
-    kept = {name: value for name, value in info.items() if name in _INFO and isinstance(value, bool | int)}
+    numbers = {name: value for name, value in info.items() if name in _INFO and isinstance(value, bool | int)}
     operation = info.get("operation")
-    return {**kept, "operation": operation} if operation in _OPERATIONS else kept
+    return {**numbers, "operation": operation} if operation in _OPERATIONS else numbers
 
 
 def _without_texts(type_: object) -> Any:

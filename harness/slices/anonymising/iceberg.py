@@ -94,8 +94,8 @@ class IcebergMasking:
         for schema in (*(document.get("schemas") or ()), *([document["schema"]] if "schema" in document else ())):
             self._fields(schema)
         if "table-uuid" in document:
-            own = uuid.UUID(str(document["table-uuid"]))
-            document["table-uuid"] = str(uuid.UUID(bytes=self.pseudonyms.pseudonym(dt.UuidType(), own.bytes)))
+            table_uuid = uuid.UUID(str(document["table-uuid"]))
+            document["table-uuid"] = str(uuid.UUID(bytes=self.pseudonyms.pseudonym(dt.UuidType(), table_uuid.bytes)))
         document["properties"] = {k: v for k, v in (document.get("properties") or {}).items() if k in _PROPERTIES}
         document["snapshots"] = [
             {name: _summary(value) if name == "summary" else value for name, value in raw.items() if name in _SNAPSHOT}
@@ -126,9 +126,9 @@ def _summary(summary: Mapping[str, str] | None) -> dict[str, str] | None:
     if summary is None:
         return None
     operation = summary.get("operation")
-    known = operation if operation in ("append", "replace", "delete") else "overwrite"
-    kept = {k: v for k, v in summary.items() if k.startswith(_COUNTS) and v.isascii() and v.isdigit()}
-    return {"operation": known, **kept}
+    safe_operation = operation if operation in ("append", "replace", "delete") else "overwrite"
+    counts = {k: v for k, v in summary.items() if k.startswith(_COUNTS) and v.isascii() and v.isdigit()}
+    return {"operation": safe_operation, **counts}
 
 
 def _keeps_partitions(field: PartitionField, source: dt.Type) -> bool:

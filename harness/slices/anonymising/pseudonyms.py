@@ -99,10 +99,10 @@ class Pseudonyms:
 
     def _shuffle(self, before: str, count: int) -> Sequence[int]:
         digest = hashlib.shake_256(self._key + before.encode("utf-8", "surrogatepass") + b"/%d" % count)
-        left = int.from_bytes(digest.digest(count * count.bit_length() // 8 + 16), "big")
+        random_bits = int.from_bytes(digest.digest(count * count.bit_length() // 8 + 16), "big")
         result = list(range(count))
         for last in range(count - 1, 0, -1):
-            left, other = divmod(left, last + 1)
+            random_bits, other = divmod(random_bits, last + 1)
             result[last], result[other] = result[other], result[last]
         return result
 
@@ -127,8 +127,8 @@ class Pseudonyms:
             first = int(low[place]) + 1 if at_low else int(place == 0)
             last = int(high[place]) - 1 if at_high else 9
             if first <= digit <= last:
-                chosen = self._image(f"i{len(digits)}:{digits[:place]}", last - first + 1, digit - first)
-                result += str(first + chosen)
+                image = self._image(f"i{len(digits)}:{digits[:place]}", last - first + 1, digit - first)
+                result += str(first + image)
                 at_low = at_high = False
             else:
                 result += text
@@ -138,16 +138,16 @@ class Pseudonyms:
 
     def _float(self, value: float, forms: tuple[str, str], bits: int) -> float:
         (number,) = struct.unpack(forms[1], struct.pack(forms[0], value))
-        kept, fraction = number >> bits, number & ((1 << bits) - 1)
+        exponent, fraction = number >> bits, number & ((1 << bits) - 1)
         while True:
-            matches, before = 0, f"f{bits}:{kept}:"
+            matches, before = 0, f"f{bits}:{exponent}:"
             for shift in range(bits - 4, -4, -4):
                 width, part = (
                     (4, fraction >> shift & 15) if shift >= 0 else (4 + shift, fraction & (1 << 4 + shift) - 1)
                 )
                 matches = matches << width | self._image(before, 1 << width, part)
                 before += f"{part:x}"
-            (result,) = struct.unpack(forms[0], struct.pack(forms[1], kept << bits | matches))
+            (result,) = struct.unpack(forms[0], struct.pack(forms[1], exponent << bits | matches))
             if result != 0:
                 return float(result)
             fraction = matches  # the smallest numbers share their exponent with zero
@@ -157,8 +157,8 @@ class Pseudonyms:
         for place, character in enumerate(value):
             kind = _character_class(character)
             if len(kind) > 1:
-                chosen = self._image(f"s{value[:place]}", len(kind), kind.index(ord(character)))
-                character = chr(kind[chosen])
+                index = self._image(f"s{value[:place]}", len(kind), kind.index(ord(character)))
+                character = chr(kind[index])
             result.append(character)
         return "".join(result)
 
@@ -176,8 +176,8 @@ class Pseudonyms:
                 "Cannot anonymise a date before year 1 or after year 9999: leave the column out, or these rows"
             ) from None
         century = range(max(1, day.year // 100 * 100), day.year // 100 * 100 + 100)
-        alike = [year for year in century if calendar.isleap(year) == calendar.isleap(day.year)]
-        year = alike[self._image(f"y{alike[0]}", len(alike), alike.index(day.year))]
+        similar_years = [year for year in century if calendar.isleap(year) == calendar.isleap(day.year)]
+        year = similar_years[self._image(f"y{similar_years[0]}", len(similar_years), similar_years.index(day.year))]
         months = next(group for group in _MONTHS if day.month in group)
         month = months[self._image(f"m{day.year}:{months[0]}", len(months), months.index(day.month))]
         length = calendar.monthrange(day.year, day.month)[1]
@@ -224,8 +224,8 @@ class Pseudonyms:
             bits, places = np.unique(numbers.view(f"u{numbers.itemsize}"), return_inverse=True)
             values = bits.view(numbers.dtype)
             changed = np.fromiter((self.pseudonym(type_, value) for value in values.tolist()), numbers.dtype, len(bits))
-            kept = np.where(np.isfinite(values), changed, values)  # keeps NaN with its payload
-            return from_numpy(kept[places], missing=to_numpy(pc.is_null(array)) if array.null_count else None)
+            pseudonyms = np.where(np.isfinite(values), changed, values)  # keeps NaN with its payload
+            return from_numpy(pseudonyms[places], missing=to_numpy(pc.is_null(array)) if array.null_count else None)
         numeric = isinstance(type_, dt.DateType | dt.TimestampType | dt.TimeType)
         plain = array.cast(pa.int32() if array.type.bit_width == 32 else pa.int64()) if numeric else array
         encoded = pc.dictionary_encode(plain)
@@ -297,9 +297,9 @@ def check_calendar(metadata: Any, *, file: str) -> None:
         raise UnsupportedError("Cannot anonymise: the file's dates are in the old calendar", file=file)
 
 
-def _has_same_pseudonyms(own: dt.Type, stored: dt.Type | None) -> bool:
+def _has_same_pseudonyms(logical: dt.Type, stored: dt.Type | None) -> bool:
     """Return whether a stored value and the same value read as the table's type have the same pseudonym."""
-    match own, stored:
+    match logical, stored:
         case (dt.DecimalType(scale=scale), dt.DecimalType(scale=other)):
             return scale == other
         case (dt.TimestampType(), dt.DateType() | dt.TimestampType()):
@@ -308,7 +308,7 @@ def _has_same_pseudonyms(own: dt.Type, stored: dt.Type | None) -> bool:
             return True
         case _:
             plain = dt.IntegerType | dt.FloatType | dt.StringType | dt.BooleanType | dt.DateType | dt.TimeType
-            return isinstance(own, plain) and type(own) is type(stored)
+            return isinstance(logical, plain) and type(logical) is type(stored)
 
 
 _STORED: tuple[tuple[Callable[[pa.DataType], bool], dt.Type], ...] = (

@@ -76,8 +76,8 @@ class DeltaContents:
     def rows(self, table: pa.Table) -> Iterator[dict[str, Any]]:
         """Yield the actions in a table that are about kept files, with the file's physical path as `physical`."""
         dropped = ["stats_row"] if "stats_row" in table.column_names else []
-        located = table.append_column("physical", self.table.locator.physical(table.column("key")))
-        for batch in located.drop_columns(dropped).to_batches(max_chunksize=10_000):
+        files = table.append_column("physical", self.table.locator.physical(table.column("key")))
+        for batch in files.drop_columns(dropped).to_batches(max_chunksize=10_000):
             yield from (row for row in batch.to_pylist() if row["physical"] in self.kept)
 
     def vectors(self) -> Iterator[tuple[str, DeletionVectorDescriptor]]:
@@ -114,8 +114,8 @@ def choose_contents(table: DeltaTable, selection: DeltaSelection, where: str | N
     readable = next(part for part in table.readable() if newest in part)
     versions = range(max(readable.start, newest - last + 1), newest + 1)
     selections = {v: selection if v == newest else table.select(v) for v in versions}
-    for version, chosen in selections.items():
-        configuration = chosen.snapshot.state.metadata.configuration
+    for version, version_selection in selections.items():
+        configuration = version_selection.snapshot.state.metadata.configuration
         name = next((name for name in configuration if name.startswith("delta.redirect")), None)
         if name is not None:
             raise UnsupportedError(
@@ -123,22 +123,26 @@ def choose_contents(table: DeltaTable, selection: DeltaSelection, where: str | N
                 table=table.location,
                 snapshot=version,
             )
-    plans = {version: table.plan(chosen, None, where) for version, chosen in selections.items()}
+    plans = {version: table.plan(version_selection, None, where) for version, version_selection in selections.items()}
     root = load_state(choose_segment(table.log, versions[0]), table.storage, table.locator, statistics="any")
     reader = table.commits
-    kept = {path for plan in plans.values() for path in plan.files.column("physical").to_pylist()}
-    own = table.log.commits.get(versions[0])
-    info = None if own is None else reader.read_info(own)
-    times = {v: time for v, chosen in selections.items() if (time := chosen.snapshot.timestamp_ms) is not None}
+    physical_paths = {path for plan in plans.values() for path in plan.files.column("physical").to_pylist()}
+    commit = table.log.commits.get(versions[0])
+    info = None if commit is None else reader.read_info(commit)
+    times = {
+        v: time
+        for v, version_selection in selections.items()
+        if (time := version_selection.snapshot.timestamp_ms) is not None
+    }
     return DeltaContents(
         table=table,
         root=root,
         commits=tuple(reader.read_commit(table.log.commits[version]) for version in versions[1:]),
         info=None if info is None else info.values,
         times_ms=times,
-        kept=frozenset(kept),
+        kept=frozenset(physical_paths),
         plans=plans,
-        states={version: chosen.snapshot.state for version, chosen in selections.items()},
+        states={version: version_selection.snapshot.state for version, version_selection in selections.items()},
     )
 
 
@@ -168,15 +172,15 @@ def check_rewritable(contents: DeltaContents, columns: tuple[Field, ...] | None)
 
 
 def _check_columns(metadata: Metadata, columns: tuple[Field, ...], contents: DeltaContents) -> None:
-    kept = {f.name for f in columns}
+    column_names = {f.name for f in columns}
     schema = json.loads(metadata.schema_string)
-    gone = [f for f in schema["fields"] if f["name"] not in kept]
+    omissions = [f for f in schema["fields"] if f["name"] not in column_names]
     partition = {name.casefold() for name in metadata.partition_columns}
-    needed = {f["name"]: "the table is partitioned by it" for f in gone if f["name"].casefold() in partition}
+    reasons = {f["name"]: "the table is partitioned by it" for f in omissions if f["name"].casefold() in partition}
     texts = {
         f"the column {f['name']}": str(f["metadata"][key])
         for f in schema["fields"]
-        if f["name"] in kept
+        if f["name"] in column_names
         for key in _EXPRESSIONS
         if key in f.get("metadata", {})
     }
@@ -187,15 +191,15 @@ def _check_columns(metadata: Metadata, columns: tuple[Field, ...], contents: Del
     }
     domain = contents.root.domains.get(_CLUSTERING)
     texts |= {} if domain is None else {"the clustering": domain.configuration}
-    for f in gone:
+    for f in omissions:
         physical = f.get("metadata", {}).get("delta.columnMapping.physicalName", f["name"])
-        for by, text in texts.items():
+        for source, text in texts.items():
             words = "|".join(map(re.escape, (f["name"], physical)))
             if re.search(rf"(?<![\w])(?:{words})(?![\w])", text, re.IGNORECASE):
-                needed[f["name"]] = f"{by} needs it"
-        if f["name"] in needed:
+                reasons[f["name"]] = f"{source} needs it"
+        if f["name"] in reasons:
             raise RequestError(
-                f"Cannot leave out column {f['name']}: {needed[f['name']]}; name it in columns",
+                f"Cannot leave out column {f['name']}: {reasons[f['name']]}; name it in columns",
                 table=contents.table.location,
                 field=f["name"],
                 options=("columns",),
@@ -204,36 +208,44 @@ def _check_columns(metadata: Metadata, columns: tuple[Field, ...], contents: Del
 
 def narrow_metadata(metadata: Metadata, columns: tuple[Field, ...]) -> Metadata:
     """Return the metadata with only these columns, and without the property that lists the columns with statistics."""
-    kept = {f.name for f in columns}
+    column_names = {f.name for f in columns}
     schema: dict[str, Any] = json.loads(metadata.schema_string)
-    schema["fields"] = [f for f in schema["fields"] if f["name"] in kept]
+    schema["fields"] = [f for f in schema["fields"] if f["name"] in column_names]
     configuration = {name: text for name, text in metadata.configuration.items() if name != _SKIPPING}
     return replace(metadata, schema_string=json.dumps(schema), configuration=configuration)
 
 
 def _write_vectors(
-    contents: DeltaContents, settled: Mapping[str, SliceFile], place: SliceDirectory, refreshed: int
+    contents: DeltaContents, slice_files: Mapping[str, SliceFile], place: SliceDirectory, refreshed: int
 ) -> dict[tuple[str, str], JsonObject]:
     """Write the deletion vectors of the slice's files into one file.
 
     Returns:
         Their descriptors, by the physical path of the data file and the id of the old vector.
     """
-    kept = {(path, vector.unique_id) for path, vector in contents.vectors()}
-    dead = {}
+    vector_keys = {(path, vector.unique_id) for path, vector in contents.vectors()}
+    positions_by_key = {}
     for version, plan in contents.plans.items():
         places = {path: ordinal for ordinal, path in enumerate(plan.files.column("physical").to_pylist())}
-        here = {key[0]: key for key in contents.live_vectors(version) if key in kept and key[0] in places}
-        loaded = plan.load_positions([places[path] for path in here])
-        for path, key in here.items():
-            positions = loaded.get(places[path])
-            if positions and path in settled and (moved := settled[path].translate_positions(positions)):
-                dead[key] = moved
-    if not dead:
+        keys_by_path = {
+            key[0]: key for key in contents.live_vectors(version) if key in vector_keys and key[0] in places
+        }
+        source_positions = plan.load_positions([places[path] for path in keys_by_path])
+        for path, key in keys_by_path.items():
+            positions = source_positions.get(places[path])
+            if (
+                positions
+                and path in slice_files
+                and (slice_positions := slice_files[path].translate_positions(positions))
+            ):
+                positions_by_key[key] = slice_positions
+    if not positions_by_key:
         return {}
     with translate_write_errors(place.directory):
-        described = write_vectors(place.directory, vector_name(f"vectors of a slice {refreshed}"), 0, dead.values())
-    return dict(zip(dead, described, strict=True))
+        descriptors = write_vectors(
+            place.directory, vector_name(f"vectors of a slice {refreshed}"), 0, positions_by_key.values()
+        )
+    return dict(zip(positions_by_key, descriptors, strict=True))
 
 
 def plan_slice(table: DeltaTable, selection: DeltaSelection, request: SliceRequest, refreshed: int) -> Slice:
@@ -312,11 +324,11 @@ class _DeltaSlice:
             pseudonyms=request.pseudonyms(),
         )
         plans = self.contents.plans.values() if request.rewrites else ()
-        settled = rewriter.rewrite_files(plans, "physical", place, self.names)
+        slice_files = rewriter.rewrite_files(plans, "physical", place, self.names)
         vectors: Mapping[tuple[str, str], JsonObject] | None = {} if request.rewrites_vectors else None
         if request.rewrites_vectors:
-            vectors = _write_vectors(self.contents, settled, place, self.names.refreshed)
-        return replace(self, fetched=fetched, settled=settled, vectors=vectors)._write_log(place)
+            vectors = _write_vectors(self.contents, slice_files, place, self.names.refreshed)
+        return replace(self, fetched=fetched, settled=slice_files, vectors=vectors)._write_log(place)
 
     def _write_log(self, place: SliceDirectory) -> list[str]:
         folder = place.stage()
@@ -396,12 +408,12 @@ class _DeltaSlice:
 
     def _add(self, row: Mapping[str, Any], *, data_change: bool) -> JsonObject:
         path = row["physical"]
-        settled = self.settled.get(path)
+        file = self.settled.get(path)
         target, vector = self._slice_path(path), self._vector(row)
-        size = settled.size if settled is not None else self.fetched[target].size
+        size = file.size if file is not None else self.fetched[target].size
         result = actions.add_json(row, target, size, vector, data_change=data_change)
-        if settled is not None and settled.count is not None:
-            result["stats"] = json_text({**settled.statistics, "tightBounds": vector is None})
+        if file is not None and file.count is not None:
+            result["stats"] = json_text({**file.statistics, "tightBounds": vector is None})
         return result if self.request.statistics else actions.without_statistics(result)
 
     def _vector(self, row: Mapping[str, Any]) -> JsonObject | None:

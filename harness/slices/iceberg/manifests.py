@@ -65,11 +65,11 @@ class IcebergContents:
 
     def files(self, *contents: Content) -> Iterator[ManifestEntry]:
         """Yield each file of the given kinds once, as the first manifest lists it."""
-        seen: set[FileKey] = set()
+        keys: set[FileKey] = set()
         for entries in self.entries.values():
             for entry in entries:
-                if entry.file.content in contents and file_key(entry) not in seen:
-                    seen.add(file_key(entry))
+                if entry.file.content in contents and file_key(entry) not in keys:
+                    keys.add(file_key(entry))
                     yield entry
 
 
@@ -100,21 +100,23 @@ def choose_contents(table: IcebergTable, selection: IcebergSelection, where: str
     selections = {s.id: table.select(s.id) for s in snapshots[:-1]}
     if selection.snapshot is not None:
         selections[selection.snapshot.id] = selection
-    plans = {id_: table.plan(chosen, None, where) for id_, chosen in selections.items()}
-    kept: set[FileKey] = set()
+    plans = {id_: table.plan(snapshot_selection, None, where) for id_, snapshot_selection in selections.items()}
+    file_keys: set[FileKey] = set()
     for plan in plans.values():
-        kept.update((path, None) for path in plan.files.column("path").to_pylist())
-        kept.update((delete.path, None) for delete in plan.equality_deletes)
-        kept.update((delete.path, getattr(delete, "offset", None)) for delete, _ in plan.position_hits())
-    listed = {snapshot.id: manifests_of(table, snapshot) for snapshot in snapshots}
-    every = {m.path: m for manifests in listed.values() for m in manifests}
-    source = with_specs_of(every.values(), replace(table, storage=table.storage.for_read()))
-    entries = _read_kept_entries(source, selection, every, kept)
+        file_keys.update((path, None) for path in plan.files.column("path").to_pylist())
+        file_keys.update((delete.path, None) for delete in plan.equality_deletes)
+        file_keys.update((delete.path, getattr(delete, "offset", None)) for delete, _ in plan.position_hits())
+    manifests_by_snapshot = {snapshot.id: manifests_of(table, snapshot) for snapshot in snapshots}
+    manifests_by_path = {m.path: m for manifests in manifests_by_snapshot.values() for m in manifests}
+    source = with_specs_of(manifests_by_path.values(), replace(table, storage=table.storage.for_read()))
+    entries = _read_kept_entries(source, selection, manifests_by_path, file_keys)
     return IcebergContents(
         source=source,
         selection=selection,
         snapshots=snapshots,
-        lists={id_: tuple(m for m in manifests if m.path in entries) for id_, manifests in listed.items()},
+        lists={
+            id_: tuple(m for m in manifests if m.path in entries) for id_, manifests in manifests_by_snapshot.items()
+        },
         entries=entries,
         plans=plans,
     )
@@ -124,7 +126,7 @@ def _read_kept_entries(
     source: IcebergTable,
     selection: IcebergSelection,
     manifests: Mapping[RecordedPath, ManifestFile],
-    kept: set[FileKey],
+    file_keys: set[FileKey],
 ) -> dict[RecordedPath, tuple[ManifestEntry, ...]]:
     """Return the manifest entries of kept files, by manifest, with all their metadata."""
     metadata, storage = source.metadata, source.storage
@@ -136,9 +138,9 @@ def _read_kept_entries(
                 reader = open_manifest(
                     read(manifest), manifest, specs=metadata.specs, schemas=schemas, limits=storage.limits
                 )
-                chosen = tuple(entry for entry in read_entries([reader]) if file_key(entry) in kept)
-            if chosen:
-                result[manifest.path] = chosen
+                entries = tuple(entry for entry in read_entries([reader]) if file_key(entry) in file_keys)
+            if entries:
+                result[manifest.path] = entries
     return result
 
 
@@ -149,27 +151,29 @@ def check_columns(contents: IcebergContents, columns: tuple[dt.Field, ...]) -> N
     """Raise RequestError if a partition or an equality delete needs a column that the slice leaves out."""
     ids = {f.id for _, f in dt.walk(columns)}
     specs = contents.source.metadata.specs
-    known = contents.selection.schema.by_id()
-    used = {entry.file.spec_id for entry in contents.files(*Content)} | {contents.source.metadata.default_spec_id}
+    fields_by_id = contents.selection.schema.by_id()
+    used_spec_ids = {entry.file.spec_id for entry in contents.files(*Content)} | {
+        contents.source.metadata.default_spec_id
+    }
     # The source of a partition field may be a column that the table has dropped. The slice does not need it.
-    needed = [
+    requirements = [
         (id_, f"the partition field {f.name}")
-        for spec_id in sorted(used & specs.keys())
+        for spec_id in sorted(used_spec_ids & specs.keys())
         for f in specs[spec_id].fields
         if not isinstance(f.transform, Void)
         for id_ in f.source_ids
-        if id_ in known
+        if id_ in fields_by_id
     ]
-    needed += [
+    requirements += [
         (id_, "an equality delete")
         for entry in contents.files(Content.EQUALITY_DELETES)
         for id_ in entry.file.equality_ids or ()
     ]
-    for id_, by in needed:
+    for id_, reader in requirements:
         if id_ not in ids:
-            name = known[id_][0][0] if id_ in known else f"with id {id_}, which the table has dropped"
+            name = fields_by_id[id_][0][0] if id_ in fields_by_id else f"with id {id_}, which the table has dropped"
             raise RequestError(
-                f"Cannot leave out column {name}: {by} needs it; name it in columns",
+                f"Cannot leave out column {name}: {reader} needs it; name it in columns",
                 table=contents.source.metadata.location,
                 field=name,
                 options=("columns",),
@@ -181,10 +185,10 @@ def narrow_document(
 ) -> tuple[dict[str, object], list[str]]:
     """Return the metadata document with only these columns, and a sentence for each other part that is left out."""
     document = copy.deepcopy(dict(source))
-    kept = {f.id for f in columns}
+    column_ids = {f.id for f in columns}
     ids = {f.id for _, f in dt.walk(columns)}
     for schema in (*(document.get("schemas") or ()), *([document["schema"]] if "schema" in document else ())):
-        schema["fields"] = [f for f in schema["fields"] if f["id"] in kept]
+        schema["fields"] = [f for f in schema["fields"] if f["id"] in column_ids]
         if "identifier-field-ids" in schema:
             schema["identifier-field-ids"] = [i for i in schema["identifier-field-ids"] if i in ids]
     orders, notes = document.get("sort-orders") or [], []
@@ -196,19 +200,23 @@ def narrow_document(
         if document.get("default-sort-order-id") not in {order["order-id"] for order in ordered}:
             document["default-sort-order-id"] = 0
         notes = ["Left out sort orders that use columns that are left out"]
-    used = {entry.file.spec_id for entry in contents.files(*Content)} | {document.get("default-spec-id", 0)}
+    used_spec_ids = {entry.file.spec_id for entry in contents.files(*Content)} | {document.get("default-spec-id", 0)}
     if "partition-specs" in document:
         specs = document["partition-specs"]
-        document["partition-specs"] = [s for s in specs if s["spec-id"] in used or ids.issuperset(_source_ids(s))]
+        document["partition-specs"] = [
+            s for s in specs if s["spec-id"] in used_spec_ids or ids.issuperset(_source_ids(s))
+        ]
     properties = document.get("properties") or {}
-    gone = {f.name for schema in contents.source.metadata.schemas.values() for f in schema.fields if f.id not in kept}
+    omissions = {
+        f.name for schema in contents.source.metadata.schemas.values() for f in schema.fields if f.id not in column_ids
+    }
     document["properties"] = {
         name: text
         for name, text in properties.items()
-        if not any(name.endswith(f".column.{column}") for column in gone)
+        if not any(name.endswith(f".column.{column}") for column in omissions)
     }
     if _NAME_MAPPING in properties:
-        mapping = [m for m in json.loads(properties[_NAME_MAPPING]) if m.get("field-id") in kept]
+        mapping = [m for m in json.loads(properties[_NAME_MAPPING]) if m.get("field-id") in column_ids]
         document["properties"][_NAME_MAPPING] = json.dumps(mapping)
     return document, notes
 
@@ -331,10 +339,10 @@ class ManifestWriter:
             **self.written[file_key(entry)],
             **({} if self.statistics else dict.fromkeys(_MAPS)),
         }
-        own = manifest.added_snapshot_id if entry.snapshot_id is None else entry.snapshot_id
+        snapshot_id = manifest.added_snapshot_id if entry.snapshot_id is None else entry.snapshot_id
         return {
             "status": int(entry.status),
-            "snapshot_id": _signed(own or 0),
+            "snapshot_id": _signed(snapshot_id or 0),
             "sequence_number": entry.sequence_number,
             "file_sequence_number": entry.file_sequence_number,
             "data_file": data_file,
@@ -361,8 +369,8 @@ def _writable_type(type_: dt.Type, values: Iterable[object]) -> dt.Type:
         return type_
     value = next((value for value in values if value is not None), None)
     types = (dt.BooleanType(), dt.IntegerType(64), dt.FloatType(64), dt.BinaryType())
-    known: dict[type, dt.Type] = dict(zip((bool, int, float, bytes), types, strict=True))
-    return known.get(type(value), dt.StringType())
+    types_by_class: dict[type, dt.Type] = dict(zip((bool, int, float, bytes), types, strict=True))
+    return types_by_class.get(type(value), dt.StringType())
 
 
 # Properties that place new files elsewhere, or that name classes for writers. A slice does not keep them.
@@ -382,8 +390,8 @@ def read_document(table: IcebergTable) -> dict[str, object]:
 
 def schema_json(document: Mapping[str, Any], schema: dt.Schema) -> dict[str, Any]:
     """Return the document's JSON of a schema, including the schema id."""
-    listed = document.get("schemas") or [document["schema"]]
-    return next({"schema-id": 0, **s} for s in listed if s.get("schema-id", 0) == schema.id)
+    schemas = document.get("schemas") or [document["schema"]]
+    return next({"schema-id": 0, **s} for s in schemas if s.get("schema-id", 0) == schema.id)
 
 
 def slice_document(
@@ -426,9 +434,9 @@ def slice_document(
     document["metadata-log"] = []
     for name in ("statistics", "partition-statistics"):
         document.pop(name, None)
-    known = {spec["spec-id"] for spec in document.get("partition-specs") or ()}
+    spec_ids = {spec["spec-id"] for spec in document.get("partition-specs") or ()}
     if "partition-specs" in document:
-        added = [{"spec-id": s.id, "fields": spec_fields(s)} for s in specs.values() if s.id not in known]
+        added = [{"spec-id": s.id, "fields": spec_fields(s)} for s in specs.values() if s.id not in spec_ids]
         document["partition-specs"] = [*document["partition-specs"], *added]
     if "current-schema-id" in document:
         document["current-schema-id"] = schema.id
@@ -443,15 +451,15 @@ def omission_notes(source: Mapping[str, Any], document: Mapping[str, Any]) -> li
     """Return a sentence for each kind of metadata that the slice lacks."""
     notes = []
     for name, what in (("refs", "branches and tags"), ("properties", "properties")):
-        gone = sorted(set(source.get(name) or {}) - set(document.get(name) or {}))
-        if gone:
-            notes.append(f"Left out {what}: {', '.join(gone)}")
+        omissions = sorted(set(source.get(name) or {}) - set(document.get(name) or {}))
+        if omissions:
+            notes.append(f"Left out {what}: {', '.join(omissions)}")
     return notes
 
 
 def _slice_snapshot(raw: Mapping[str, Any], manifest_list: str, *, is_root: bool, whole: bool) -> dict[str, object]:
-    gone = {"manifests", *(["parent-snapshot-id"] if is_root else [])}
-    result = {**{name: value for name, value in raw.items() if name not in gone}, "manifest-list": manifest_list}
+    omissions = {"manifests", *(["parent-snapshot-id"] if is_root else [])}
+    result = {**{name: value for name, value in raw.items() if name not in omissions}, "manifest-list": manifest_list}
     if raw.get("summary") is not None and not whole:
         result["summary"] = {name: text for name, text in raw["summary"].items() if not name.startswith("total-")}
     return result
@@ -465,8 +473,8 @@ def _snapshot_log(
     Reads by time then never return a wrong snapshot.
     """
     first = max((place + 1 for place, entry in enumerate(log) if entry["snapshot-id"] not in ids), default=0)
-    kept = log[first:]
-    if snapshots and (not kept or kept[-1]["snapshot-id"] != snapshots[-1].id):
+    history = log[first:]
+    if snapshots and (not history or history[-1]["snapshot-id"] != snapshots[-1].id):
         # For an older snapshot or a branch, the history begins at its own time, and nothing is readable before.
         return [{"timestamp-ms": snapshots[-1].timestamp_ms, "snapshot-id": snapshots[-1].id}]
-    return kept
+    return history

@@ -116,7 +116,7 @@ class _IcebergSlice:
             pseudonyms=pseudonyms,
         )
         plans = self.contents.plans.values() if self.request.rewrites else ()
-        settled = rewriter.rewrite_files(plans, "path", place, self.names)
+        slice_files = rewriter.rewrite_files(plans, "path", place, self.names)
         written: dict[FileKey, dict[str, object]] = {}
         targets: dict[str, str] = {}
         for entry in self._copied_entries():
@@ -130,15 +130,15 @@ class _IcebergSlice:
                 facts |= self._mask_equality_deletes(masking, entry, place)
             if entry.file.content is Content.DATA:
                 targets[path] = target
-                done = settled.get(path)
-                if done is not None and done.count is not None:
+                slice_file = slice_files.get(path)
+                if slice_file is not None and slice_file.count is not None:
                     facts |= {
-                        "file_size_in_bytes": done.size,
-                        "record_count": done.count,
+                        "file_size_in_bytes": slice_file.size,
+                        "record_count": slice_file.count,
                         **_UNKNOWN,
-                        **done.statistics,
+                        **slice_file.statistics,
                     }
-        written |= replace(self, settled=settled, targets=targets)._write_deletes(place)
+        written |= replace(self, settled=slice_files, targets=targets)._write_deletes(place)
         return self._write_metadata(place, written, masking)
 
     def _write_deletes(self, place: SliceDirectory) -> dict[FileKey, dict[str, object]]:
@@ -174,28 +174,30 @@ class _IcebergSlice:
             record_count=entry.file.record_count,
             data_files=self.targets,
         )
-        moved = {self.targets[path]: self._translate_positions(path, positions) for path, positions in result.items()}
-        dead = sorted((path, positions) for path, positions in moved.items() if positions)
-        if not dead:
+        slice_positions = {
+            self.targets[path]: self._translate_positions(path, positions) for path, positions in result.items()
+        }
+        deletes = sorted((path, positions) for path, positions in slice_positions.items() if positions)
+        if not deletes:
             return {}
-        paths = pa.array([path for path, _ in dead])
-        codes = np.repeat(np.arange(len(dead), dtype=np.int32), [len(positions) for _, positions in dead])
+        paths = pa.array([path for path, _ in deletes])
+        codes = np.repeat(np.arange(len(deletes), dtype=np.int32), [len(positions) for _, positions in deletes])
         rows = pa.table(
             {
                 "file_path": pa.DictionaryArray.from_arrays(from_numpy(codes), paths).cast(pa.string()),
-                "pos": pa.array([row for _, positions in dead for row in positions], pa.int64()),
+                "pos": pa.array([row for _, positions in deletes for row in positions], pa.int64()),
             }
         )
         target = self.names.written_path(entry.file.path, ending=".parquet")
         file = place.file(target)
         with translate_write_errors(file):
             facts = writer.write_file(file, writer.position_columns(None), rows, writer.IcebergFileOptions())
-        named = entry.file.referenced_data_file
+        data_file = entry.file.referenced_data_file
         return {
             file_key(entry): {
                 **facts,
                 "file_path": f"{place.directory}/{target}",
-                "referenced_data_file": None if named is None else self.targets.get(named),
+                "referenced_data_file": None if data_file is None else self.targets.get(data_file),
             }
         }
 
@@ -204,32 +206,32 @@ class _IcebergSlice:
     ) -> dict[FileKey, dict[str, object]]:
         physical = self._checked_path(path)
         puffin = open_puffin(self.contents.source.storage, physical)
-        dead: list[tuple[ManifestEntry, str, BitMap64]] = []
+        deletes: list[tuple[ManifestEntry, str, BitMap64]] = []
         for entry in entries:
-            named = entry.file.referenced_data_file
-            if named is not None and named in self.targets:
+            data_file = entry.file.referenced_data_file
+            if data_file is not None and data_file in self.targets:
                 vector = vector_of(entry, physical)
-                result = read_deletion_vector(puffin, vector, target=named, data_record_count=None)
-                if positions := self._translate_positions(named, result):
-                    dead.append((entry, self.targets[named], positions))
-        if not dead:
+                result = read_deletion_vector(puffin, vector, target=data_file, data_record_count=None)
+                if positions := self._translate_positions(data_file, result):
+                    deletes.append((entry, self.targets[data_file], positions))
+        if not deletes:
             return {}
         target = self.names.written_path(path, ending=".puffin")
         file = place.file(target)
         with translate_write_errors(file):
             file.parent.mkdir(parents=True, exist_ok=True)
-            blobs = [writer.deletion_vector(named, positions) for _, named, positions in dead]
+            blobs = [writer.deletion_vector(data_file, positions) for _, data_file, positions in deletes]
             places = writer.write_puffin(file, blobs)
         return {
             file_key(entry): {
                 "file_path": f"{place.directory}/{target}",
                 "file_size_in_bytes": file.stat().st_size,
                 "record_count": len(positions),
-                "referenced_data_file": named,
+                "referenced_data_file": data_file,
                 "content_offset": offset,
                 "content_size_in_bytes": length,
             }
-            for (entry, named, positions), (offset, length) in zip(dead, places, strict=True)
+            for (entry, data_file, positions), (offset, length) in zip(deletes, places, strict=True)
         }
 
     def _mask_equality_deletes(
@@ -250,18 +252,18 @@ class _IcebergSlice:
             )
         original, target = (place.file(name(entry)) for name in (self._fetched_path, self._slice_path))
         footer = read_footer(original, path, table)
-        known = self.contents.selection.schema.by_id()
+        fields_by_id = self.contents.selection.schema.by_id()
         masked = {}
         for id_ in entry.file.equality_ids or ():
             stored = find_stored(id_, footer.schema)
-            if stored is None or id_ not in known:
+            if stored is None or id_ not in fields_by_id:
                 raise UnsupportedError(
                     f"Cannot anonymise an equality delete: its file or the table has no column with id {id_}; "
                     "apply the deletes in the source first",
                     table=table,
                     file=path,
                 )
-            masked[stored.place] = known[id_][1]
+            masked[stored.place] = fields_by_id[id_][1]
         cut = FileCut(places=sorted(masked), pseudonyms=masking.pseudonyms, masked=masked)
         with translate_write_errors(target):
             cut_file(original, target, cut, name=path)
@@ -272,13 +274,13 @@ class _IcebergSlice:
     ) -> list[str]:
         location = str(place.directory)
         source = read_document(self.table)
-        kept, notes = source, list[str]()
+        base_document, notes = source, list[str]()
         if self.columns is not None:
-            kept, notes = narrow_document(source, self.columns, self.contents)
+            base_document, notes = narrow_document(source, self.columns, self.contents)
         contents = self.contents
         if masking is not None:
-            kept = masking.document(kept)
-            entries = {path: tuple(map(masking.entry, of_path)) for path, of_path in contents.entries.items()}
+            base_document = masking.document(base_document)
+            entries = {path: tuple(map(masking.entry, path_entries)) for path, path_entries in contents.entries.items()}
             contents = replace(contents, entries=entries)
         schema = self.contents.selection.schema
         folder = place.stage()
@@ -288,12 +290,12 @@ class _IcebergSlice:
                 written=written,
                 folder=folder,
                 recorded=f"{location}/metadata",
-                schema_json=schema_json(kept, schema),
+                schema_json=schema_json(base_document, schema),
                 statistics=self.request.statistics,
             ).write_lists()
         specs = self.contents.source.metadata.specs
         document = slice_document(
-            kept,
+            base_document,
             location=location,
             schema=schema,
             snapshots=self.contents.snapshots,
@@ -304,7 +306,7 @@ class _IcebergSlice:
         with translate_write_errors(folder):
             (folder / "v1.metadata.json").write_text(json.dumps(document, indent=1), encoding="utf-8")
             (folder / "version-hint.text").write_text("1", encoding="utf-8")
-        return [*notes, *omission_notes(source if masking is not None else kept, document)]
+        return [*notes, *omission_notes(source if masking is not None else base_document, document)]
 
     def _copied_entries(self) -> Iterator[ManifestEntry]:
         return self.contents.files(Content.DATA, Content.EQUALITY_DELETES)

@@ -150,11 +150,11 @@ class _JobSession:
             entry.pending.append(replace(entry.staged, **rows))
             return
         target = self.tables.target(self.tables.target_key(entry.key))
-        known = target.partitioned_by if entry.opened is None else entry.opened.partitioned_by
+        partition_columns = target.partitioned_by if entry.opened is None else entry.opened.partitioned_by
         mode, where = request["mode"], request["where"]
         if mode == "overwrite" and where is None:
             mode, where = overwrite_mode(request["options"])
-        target.writes.append(Write(mode=mode, where=where, partitioned_by=known, **rows))
+        target.writes.append(Write(mode=mode, where=where, partitioned_by=partition_columns, **rows))
 
     def do_commit(self, request: Mapping[str, Any]) -> None:
         entry = self.entries[request["table"]]
@@ -187,11 +187,15 @@ class _JobSession:
             raise RequestError(f"Cannot save to {path}: a table is there already; choose a mode")
         if is_there and mode == "Ignore":
             return
-        rows, known = DataFrame(request["rows"], self.spark), self.tables.targets.get(key, WrittenTable()).created
+        rows, schema = (
+            DataFrame(request["rows"], self.spark),
+            self.tables.targets.get(key, WrittenTable()).created,
+        )
         changes = mode == "Overwrite" and options.get("overwriteSchema", "false").lower() == "true"
-        if known is not None and not changes and simple_columns(rows.schema) != simple_columns(known):
+        if schema is not None and not changes and simple_columns(rows.schema) != simple_columns(schema):
             raise RequestError(
-                f"Cannot save to {path}: the rows are {rows.schema.simpleString()}, the table is {known.simpleString()}"
+                f"Cannot save to {path}: the rows are {rows.schema.simpleString()}, the table is "
+                f"{schema.simpleString()}"
             )
         directory = self.tables.new_directory()
         rows.write.parquet(str(directory))

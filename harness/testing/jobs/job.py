@@ -268,9 +268,9 @@ def _register_job(
     *,
     is_new_session: bool,
 ) -> SparkJob:
-    known = JobTables(tables or {}, catalog, zone=str(inner.conf.get("spark.sql.session.timeZone")))
-    settings = _job_settings(inner, known, sources, is_new_session=is_new_session)
-    name = BRIDGE.add(inner, known)
+    job_tables = JobTables(tables or {}, catalog, zone=str(inner.conf.get("spark.sql.session.timeZone")))
+    settings = _job_settings(inner, job_tables, sources, is_new_session=is_new_session)
+    name = BRIDGE.add(inner, job_tables)
     _set_catalogs(inner, name, settings)
     jvm: Any = inner.sparkContext._jvm
     jvm.harness.jobs.PlannedReads.addTo(inner._jsparkSession)
@@ -278,7 +278,7 @@ def _register_job(
         jvm.harness.jobs.ChangesFunction.addTo(inner._jsparkSession, name)
     statements, writes = NEEDS_OWN_SESSION
     missing = () if is_new_session else (statements if "delta" in sources else OF_DELTAS_JAR, writes)
-    return SparkJob(spark, settings, missing, name, known, inner)
+    return SparkJob(spark, settings, missing, name, job_tables, inner)
 
 
 _CATALOG = "spark.sql.catalog."
@@ -301,16 +301,16 @@ def _job_settings(
 
 def _catalog_settings(spark: SparkSession, catalogs: Sequence[str]) -> dict[str, str]:
     for name in catalogs:
-        there = _foreign_catalog(spark, name)
-        if there is not None:
-            raise RequestError(f"Cannot use the name {name} for a catalog: the session already has it, {there}")
+        class_name = _foreign_catalog(spark, name)
+        if class_name is not None:
+            raise RequestError(f"Cannot use the name {name} for a catalog: the session already has it, {class_name}")
     return {f"{_CATALOG}{name}": _NAMED for name in catalogs}
 
 
 def _foreign_catalog(spark: SparkSession, catalog: str) -> str | None:
     """Return the class of a catalog that is not harness's, or None if there is none."""
-    there = spark.conf.get(f"{_CATALOG}{catalog}", None)
-    return None if there is None or there == "builtin" or there.startswith(f"{_JAVA}.") else there
+    class_name = spark.conf.get(f"{_CATALOG}{catalog}", None)
+    return None if class_name is None or class_name == "builtin" or class_name.startswith(f"{_JAVA}.") else class_name
 
 
 def _set_catalogs(spark: SparkSession, name: str, settings: Mapping[str, str]) -> None:

@@ -117,24 +117,24 @@ def read_point(table: Table, options: Mapping[str, str], zone: str) -> Snapshot 
         RequestError: The options contradict each other, are not for the table's format, or are not supported.
         SnapshotNotFoundError: There is no such snapshot.
     """
-    given = {key.lower(): value for key, value in options.items()}
+    settings = {key.lower(): value for key, value in options.items()}
     for key in _UNKNOWN:
-        if key in given:
+        if key in settings:
             raise RequestError(
                 f"Cannot read with the option {key}: harness reads only whole snapshots, and changes of Delta tables; "
                 f"run the test in a session with the real reader, harness.spark_session(reference='{table.format}')",
                 options=(key,),
             )
-    if any(given.get(key, "false").lower() == "true" for key in _FEED):
-        return table.changes(_change_bound("starting", given, zone), _change_bound("ending", given, zone))
-    points = [key for key in _POINTS if key in given]
+    if any(settings.get(key, "false").lower() == "true" for key in _FEED):
+        return table.changes(_change_bound("starting", settings, zone), _change_bound("ending", settings, zone))
+    points = [key for key in _POINTS if key in settings]
     if len(points) > 1:
         raise RequestError(
             f"Cannot read at several points: {', '.join(points)}; pass one of them", options=tuple(points)
         )
     if not points:
         return table.snapshot()
-    key, value = points[0], given[points[0]]
+    key, value = points[0], settings[points[0]]
     if key in (_ID, _TIME, *_REFS) and table.format != "iceberg":
         raise RequestError(f"Cannot read a Delta table with the option {key}: use versionAsOf", options=(key,))
     if key == _VERSION:
@@ -147,9 +147,9 @@ def read_point(table: Table, options: Mapping[str, str], zone: str) -> Snapshot 
     return table.snapshot(number if key == _ID else f"timestamp={number}")
 
 
-def _change_bound(side: str, given: Mapping[str, str], zone: str) -> int | datetime | None:
+def _change_bound(side: str, settings: Mapping[str, str], zone: str) -> int | datetime | None:
     """Return the version or time at which a range of changes begins or ends, or None if no option names it."""
-    version, time = given.get(f"{side}version"), given.get(f"{side}timestamp")
+    version, time = settings.get(f"{side}version"), settings.get(f"{side}timestamp")
     if version is None:
         return None if time is None else _parse_time(time, zone)
     if time is not None:
@@ -216,7 +216,7 @@ def planned_rows(name: str, table: Table, snapshot: Snapshot, zone: str, partiti
         filters: Sequence[Mapping[str, object]],
         options: Mapping[str, str],
     ) -> DataFrame:
-        chosen = snapshot
+        target_snapshot = snapshot
         # `spark.read.option("snapshot-id", …).table(…)` sends the option after the schema was read
         if names_point(options):
             point = read_point(table, options, zone)
@@ -226,12 +226,12 @@ def planned_rows(name: str, table: Table, snapshot: Snapshot, zone: str, partiti
                     f"Cannot read {name} at another point: its schema was different; use VERSION AS OF, or "
                     "load its path"
                 )
-            chosen = point
-        where = condition(filters, chosen.schema)
+            target_snapshot = point
+        where = condition(filters, target_snapshot.schema)
         if where is not None:
             with contextlib.suppress(RequestError, UnsupportedError):  # Spark applies the filter anyway
-                return chosen.to_spark(spark, columns=columns, where=where)
-        return chosen.to_spark(spark, columns=columns)
+                return target_snapshot.to_spark(spark, columns=columns, where=where)
+        return target_snapshot.to_spark(spark, columns=columns)
 
     fields = snapshot.schema.fields
     schema = StructType([output_column(field) for field in fields])

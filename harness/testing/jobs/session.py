@@ -99,11 +99,11 @@ def _reference_session(reference: str, *, app_name: str, master: str, config: Ma
     engine.check_pyspark()
     import pyspark
 
-    wanted = pinned[reference]["pyspark"]
-    if pyspark.__version__.rsplit(".", 1)[0] != wanted.rsplit(".", 1)[0]:
+    required_version = pinned[reference]["pyspark"]
+    if pyspark.__version__.rsplit(".", 1)[0] != required_version.rsplit(".", 1)[0]:
         raise RequestError(
-            f"Cannot start Spark with the jars of {reference}: they need pyspark {wanted}, but this is "
-            f"{pyspark.__version__}; pip install 'pyspark=={wanted}', in a separate environment",
+            f"Cannot start Spark with the jars of {reference}: they need pyspark {required_version}, but this is "
+            f"{pyspark.__version__}; pip install 'pyspark=={required_version}', in a separate environment",
             options=("reference",),
         )
     settings = {"spark.jars.packages": ",".join(pinned[reference]["packages"]), **pinned[reference]["settings"]}

@@ -84,10 +84,10 @@ def overwrite_mode(options: Mapping[str, str], *, dynamic: bool = False) -> tupl
         options: The options of Delta's and Iceberg's writers.
         dynamic: True if the session overwrites only partitions that the new rows have.
     """
-    given = {name.lower().removeprefix("option."): value for name, value in options.items()}
-    if "replacewhere" in given:
-        return "overwrite", given["replacewhere"]
-    modes = (given.get("partitionoverwritemode"), given.get("overwrite-mode"))
+    settings = {name.lower().removeprefix("option."): value for name, value in options.items()}
+    if "replacewhere" in settings:
+        return "overwrite", settings["replacewhere"]
+    modes = (settings.get("partitionoverwritemode"), settings.get("overwrite-mode"))
     mode = next((mode for mode in modes if mode is not None), "dynamic" if dynamic else "static")
     return ("overwritePartitions" if mode.lower() == "dynamic" else "overwrite"), None
 
@@ -214,8 +214,8 @@ class JobTables:
 
     def catalog_names(self) -> tuple[str, ...]:
         """Return the names of the Spark catalogs that these tables need."""
-        named = [name[0] for name in self.sources if len(name) > 2]
-        return tuple(dict.fromkeys([*named, *([] if self.catalog is None else [self.catalog.name])]))
+        catalogs = [name[0] for name in self.sources if len(name) > 2]
+        return tuple(dict.fromkeys([*catalogs, *([] if self.catalog is None else [self.catalog.name])]))
 
     def key_of(self, catalog: str, namespace: Sequence[str], name: str) -> Name:
         """Return the key of a table, which is its name without the session's catalog and without `default`."""
@@ -247,8 +247,8 @@ class JobTables:
             RequestError: No path is given, or an option is not supported.
             HarnessError: As for `harness.open_table`.
         """
-        given = {name.lower(): value for name, value in options.items()}
-        path = given.get("path")
+        settings = {name.lower(): value for name, value in options.items()}
+        path = settings.get("path")
         if path is None:
             raise RequestError(f"Cannot load {table_format} rows: no path is given", options=("path",))
         if not _is_path(path):
@@ -281,8 +281,8 @@ class JobTables:
     def names(self, catalog: str, namespace: Sequence[str]) -> tuple[str, ...]:
         """Return the names of the tables directly in a namespace of a Spark catalog."""
         inner = self.key_of(catalog, namespace, "")[:-1]
-        known = [*self.sources, *(key for key, target in self.targets.items() if target.created is not None)]
-        result = [key[-1] for key in known if key[:-1] == inner]
+        keys = [*self.sources, *(key for key, target in self.targets.items() if target.created is not None)]
+        result = [key[-1] for key in keys if key[:-1] == inner]
         if self.catalog is not None and catalog in (*NAMELESS, self.catalog.name):
             result += [name[-1] for name in self.catalog.tables(tuple(namespace))]
         return tuple(dict.fromkeys(result))
@@ -291,8 +291,8 @@ class JobTables:
         """Return the names of the namespaces directly in a namespace."""
         inner = self.key_of(catalog, parent, "")[:-1]
         depth = len(inner)
-        known = [key for key in (*self.sources, *self.targets) if len(key) > depth + 1 and key[:depth] == inner]
-        result = [key[depth] for key in known if catalog not in NAMELESS or len(key) == depth + 2]
+        keys = [key for key in (*self.sources, *self.targets) if len(key) > depth + 1 and key[:depth] == inner]
+        result = [key[depth] for key in keys if catalog not in NAMELESS or len(key) == depth + 2]
         if self.catalog is not None and catalog in (*NAMELESS, self.catalog.name):
             result += [name[-1] for name in self.catalog.namespaces(tuple(parent))]
         return tuple(dict.fromkeys(result))
@@ -301,8 +301,8 @@ class JobTables:
         """Return all writes to a table, in order, by its name or the path to which it was saved."""
         target = self.targets.get(path_key(name) if _is_path(name) else self.target_key(_parse_table_name(name)))
         if target is None:
-            known = ", ".join(name_text(key) for key in self.targets) or "nothing"
-            raise RequestError(f"The job wrote nothing to {name}; it wrote to {known}")
+            destinations = ", ".join(name_text(key) for key in self.targets) or "nothing"
+            raise RequestError(f"The job wrote nothing to {name}; it wrote to {destinations}")
         return tuple(target.writes)
 
     def target(self, key: Name) -> WrittenTable:
@@ -387,11 +387,11 @@ class JobTables:
         return planned_rows(name, table, snapshot, self.zone, partitioned_by(table))
 
     def _point(self, table: Table, source: Table | Snapshot, options: Mapping[str, str]) -> Snapshot | Changes:
-        given = {name.lower(): value for name, value in options.items()}
-        if _TIMESTAMP in given:
-            return table.snapshot(f"timestamp={int(given[_TIMESTAMP])}")
-        if set(given) == {"versionasof"}:
-            return at_version(table, given["versionasof"])
+        settings = {name.lower(): value for name, value in options.items()}
+        if _TIMESTAMP in settings:
+            return table.snapshot(f"timestamp={int(settings[_TIMESTAMP])}")
+        if set(settings) == {"versionasof"}:
+            return at_version(table, settings["versionasof"])
         result = read_point(table, options, self.zone)
         is_free = isinstance(result, Snapshot) and not names_point(options)
         return source if is_free and isinstance(source, Snapshot) else result
