@@ -258,16 +258,18 @@ def checkpoint_statistics(checkpoint: CheckedCheckpoint) -> Iterator[Breach]:
         bounds = [each.bounds(leaves_, places) for each in (recorded, committed)]
         columns = [("numRecords", None, *counts)]
         for leaf in leaves_ if all(bounds) else ():
-            recorded_bounds, committed_bounds = (of[leaf.field.id] for of in bounds)
+            recorded_bounds, committed_bounds = (by_id[leaf.field.id] for by_id in bounds)
             columns.append(("minValues", leaf, to_list(recorded_bounds.lower), to_list(committed_bounds.lower)))
             columns.append(("maxValues", leaf, to_list(recorded_bounds.upper), to_list(committed_bounds.upper)))
         paths = recorded.files.column("path").to_pylist()
-        for name, of, ours, commits in columns:
+        for name, bound_leaf, ours, commits in columns:
             for path, mine, theirs in zip(paths, ours, commits, strict=True) if ours != commits else ():
                 if _is_same_or_wider(name, mine, theirs):
                     continue
-                column = None if of is None else ".".join(of.path)
-                words = [value_text(value, None if of is None else of.field.type) for value in (mine, theirs)]
+                column = None if bound_leaf is None else ".".join(bound_leaf.path)
+                words = [
+                    value_text(value, None if bound_leaf is None else bound_leaf.field.type) for value in (mine, theirs)
+                ]
                 where = replace(checkpoint.place, entry=path, field=f"add.{name}", column=column)
                 yield Breach(where, words[0], f"the commit has {words[1]}")
 

@@ -181,7 +181,7 @@ def _unexamined_files(plan: PlannedScan, statements: Statements) -> Iterator[Che
     deletes += [
         (d.path, d.physical, d.format, None, d.record_count, frozenset[int]()) for d in plan.position_deletes.files
     ]
-    for number, (path, at, format_, size, count, own) in enumerate([*data, *dict.fromkeys(deletes)]):
+    for number, (path, at, format_, size, count, partition_ids) in enumerate([*data, *dict.fromkeys(deletes)]):
         entry = statements.entries.get(path)
         yield CheckedFile(
             plan=plan,
@@ -190,7 +190,7 @@ def _unexamined_files(plan: PlannedScan, statements: Statements) -> Iterator[Che
             is_data=number < len(data),
             recorded_size=size if entry is None else entry.size,
             recorded_rows=count,
-            partition_ids=own,
+            partition_ids=partition_ids,
             named_by=statements.named_by.get(path, plan.table),
             entry=entry,
         )

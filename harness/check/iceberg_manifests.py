@@ -143,7 +143,7 @@ def _schema_fault(manifest: Manifest, text: str) -> str | None:
         return f"schema {schema.id} of the table has other columns: {', '.join(recorded.names())}"
     columns = [each.by_id() for each in schemas.values()]
     for _, column in schema.walk():
-        types = [of[column.id][1].type for of in columns if column.id in of]
+        types = [fields[column.id][1].type for fields in columns if column.id in fields]
         if types and not any(
             isinstance(type_, dt.OpaqueType) or is_compatible_type(type_, column.type) for type_ in types
         ):

@@ -91,9 +91,9 @@ class MetadataRead(ResolvedExpectation):
         return _facts({name: _FACTS[name](state) for name in self.expected["name"].to_pylist()})
 
 
-def _facts(known: Mapping[str, object]) -> pa.Table:
-    values = [json.dumps(value, sort_keys=True) for value in known.values()]
-    return pa.table({"name": list(known), "value": values}, pa.schema([("name", pa.string()), ("value", pa.string())]))
+def _facts(facts: Mapping[str, object]) -> pa.Table:
+    values = [json.dumps(value, sort_keys=True) for value in facts.values()]
+    return pa.table({"name": list(facts), "value": values}, pa.schema([("name", pa.string()), ("value", pa.string())]))
 
 
 class _UnknownKind(Exception):

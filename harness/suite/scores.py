@@ -163,8 +163,8 @@ def read_info(expectation: ResolvedExpectation) -> ReadInfo:
     )
     if not isinstance(expected, pa.Table):
         return info
-    shown = range(min(expected.num_rows, MAX_ROWS))
-    rows = tuple(tuple(show(column, place) for column in expected.columns) for place in shown)
+    places = range(min(expected.num_rows, MAX_ROWS))
+    rows = tuple(tuple(show(column, place) for column in expected.columns) for place in places)
     return dataclasses.replace(info, columns=tuple(expected.column_names), rows=rows, count=expected.num_rows)
 
 
@@ -191,8 +191,8 @@ def score_count(check: Check | None, expectation: ResolvedExpectation, count: in
     An engine may count by the metadata alone and ignore deletes that it applies to rows.
     """
     # so that a wrong count does not allocate any number of rows
-    shown = pa.table({"": pa.nulls(min(max(count, 0), _MAX_COUNTED))})
-    check = score_read(expectation, shown, Strictness.FOREIGN, engine) if check is None else check
+    null_rows = pa.table({"": pa.nulls(min(max(count, 0), _MAX_COUNTED))})
+    check = score_read(expectation, null_rows, Strictness.FOREIGN, engine) if check is None else check
     if not isinstance(expectation.expected, pa.Table) or expectation.open is not None:
         return check
     rows = expectation.expected.num_rows
@@ -306,8 +306,8 @@ def _score_rows(expected: pa.Table, got: pa.Table, measure: Strictness, engine: 
     if measure is Strictness.FOREIGN:
         carried = [difference for difference in comparison.schema if difference.kind is SchemaKind.TYPE]
         notes += tuple(f"{each.column} is {each.right}, not {each.left}" for each in carried)
-        kept = tuple(difference for difference in comparison.schema if difference not in carried)
-        comparison = dataclasses.replace(comparison, schema=kept)
+        other_differences = tuple(difference for difference in comparison.schema if difference not in carried)
+        comparison = dataclasses.replace(comparison, schema=other_differences)
     if comparison.equal:
         return _check(Outcome.PASS, notes=notes)
     text = comparison.sentence.replace("only on the left", "expected and not read")

@@ -131,16 +131,16 @@ def score_cells(score: Score) -> tuple[str, str, str, str]:
 def _engines(run: Run) -> list[str]:
     """Return the table of engines, with a row for each format of their tables."""
     counts = run.counts()
-    shown = [outcome for outcome in Outcome if outcome in _ALWAYS or counts[outcome]]
-    lines = [["engine", SCORES[0], *(outcome.value for outcome in shown), *SCORES[1:]]]
+    outcomes = [outcome for outcome in Outcome if outcome in _ALWAYS or counts[outcome]]
+    lines = [["engine", SCORES[0], *(outcome.value for outcome in outcomes), *SCORES[1:]]]
     for engine in run.engines:
-        own, (silent, *rest) = run.counts(engine), score_cells(run.score(engine))
-        numbers = [f"{own[outcome]:,}" for outcome in shown]
+        engine_counts, (silent, *rest) = run.counts(engine), score_cells(run.score(engine))
+        numbers = [f"{engine_counts[outcome]:,}" for outcome in outcomes]
         lines.append([f"{engine.name} {engine.version}", silent, *numbers, *rest])
         if len(run.formats()) > 1:
             for format_ in run.formats():
                 silent, *rest = score_cells(run.score(engine, format_))
-                lines.append([f"  {format_}", silent, *("" for _ in shown), *rest])
+                lines.append([f"  {format_}", silent, *("" for _ in outcomes), *rest])
     return list(align(lines, [False, *(True for _ in lines[0][1:])]))
 
 

@@ -92,11 +92,11 @@ def _selector(arguments: Arguments, name: str) -> Selector:
     kind = next(filter(selectors.has, SELECTORS), None)
     if kind is None:
         raise RequestError(f"Invalid {place}: expected one of {', '.join(SELECTORS)}")
-    chosen: object = selectors.any(kind)
-    if isinstance(chosen, bool) or not isinstance(chosen, SELECTORS[kind].types):
-        raise RequestError(f"Invalid {kind!r} in {place}: got {chosen!r}")
+    raw_value: object = selectors.any(kind)
+    if isinstance(raw_value, bool) or not isinstance(raw_value, SELECTORS[kind].types):
+        raise RequestError(f"Invalid {kind!r} in {place}: got {raw_value!r}")
     selectors.finish()
-    value: Any = tuple(chosen) if isinstance(chosen, list) else chosen
+    value: Any = tuple(raw_value) if isinstance(raw_value, list) else raw_value
     return Selector(kind, value)
 
 

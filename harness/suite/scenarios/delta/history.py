@@ -103,8 +103,8 @@ class DeltaHistory(ScenarioHistory):
         if catalog == "published":
             return {"published_only": True}
         latest, ratified = take_all(catalog, "'catalog'", max_version=int, ratified=(list, []))
-        held = {version: (version, content) for version, content in self.held.items()}
-        commits_by_version: dict[int, str | tuple[int, bytes]] = {**self.table.log.staged, **held}
+        held_commits = {version: (version, content) for version, content in self.held.items()}
+        commits_by_version: dict[int, str | tuple[int, bytes]] = {**self.table.log.staged, **held_commits}
         return {
             "max_version": latest,
             "ratified": tuple(_ratified_commit(each, commits_by_version) for each in ratified),
