@@ -219,9 +219,9 @@ def read_text(expectation: ResolvedExpectation) -> str:
     return f"{columns}{''.join(at)}{where}{catalog}"
 
 
-def _check(outcome: Outcome, message: str | None = None, **more: Any) -> Check:
+def _check(outcome: Outcome, message: str | None = None, **details: Any) -> Check:
     """Return a check whose number and text `score_read` sets."""
-    return Check(number=0, read="", outcome=outcome, message=message, **more)
+    return Check(number=0, read="", outcome=outcome, message=message, **details)
 
 
 def _score(expectation: ResolvedExpectation, result: pa.Table | Exception, measure: Strictness, engine: str) -> Check:
@@ -292,13 +292,13 @@ def _score_error(expected: ExpectedError, error: Exception, measure: Strictness)
     return _check(Outcome.PASS, notes=(f"refused: {error_text(error)}", *([f"expected {target}"] if is_other else [])))
 
 
-def _score_rows(expected: pa.Table, got: pa.Table, measure: Strictness, engine: str) -> Check:
+def _score_rows(expected: pa.Table, rows: pa.Table, measure: Strictness, engine: str) -> Check:
     """Return the check of rows if rows are expected."""
     notes: tuple[str, ...] = ()
     try:
         if measure is Strictness.FOREIGN:
-            got, notes = convert_types(got, expected.schema)
-        comparison = compare(expected, got, names=("expected", engine), max_rows=MAX_ROWS)
+            rows, notes = convert_types(rows, expected.schema)
+        comparison = compare(expected, rows, names=("expected", engine), max_rows=MAX_ROWS)
     except HarnessError as error:
         return _check(Outcome.FAIL, f"the rows cannot be compared: {error.message}", wrong_rows=True)
     except pa.ArrowException as error:  # a type that Arrow itself does not support must not end the run

@@ -116,10 +116,10 @@ def _container(source: ByteReader, base: int, cardinality: int | None) -> set[in
     if cardinality is None:
         members, after = set[int](), 0
         for _ in range(source.number(2)):
-            start, more = source.number(2), source.number(2)
-            if start < after or start + more >= _CHUNK:
+            start, length = source.number(2), source.number(2)
+            if start < after or start + length >= _CHUNK:
                 raise ValueError("a run exceeds its container or overlaps the previous run")
-            after = start + more + 1
+            after = start + length + 1
             members.update(range(base + start, base + after))
         return members
     if cardinality > _MAX_ARRAY:

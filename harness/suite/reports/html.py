@@ -44,8 +44,8 @@ class _Page:
     numbers: Mapping[str, int]
 
     def body(self) -> Iterator[str]:
-        passed = self.run.passed()
-        tone, sign = ("equal", "✓") if passed else ("different", "✗")
+        is_passed = self.run.passed()
+        tone, sign = ("equal", "✓") if is_passed else ("different", "✗")
         yield from header(tone, sign, "Who reads what", headline(self.run))
         yield "<main>"
         yield from self._engines()
@@ -75,8 +75,8 @@ class _Page:
         yield "<p>A read is silently wrong if it returned other rows than the specification requires, or rows of a "
         yield "table that must be refused, and no error. An engine claims the reads that it does not decline. "
         yield "Policies are counted separately: results that harness chose and no specification requires.</p>"
-        for name, why in self.run.missing.items():
-            yield f"<p>Not run: <b>{escaped(name)}</b>: {escaped(why)}</p>"
+        for name, reason in self.run.missing.items():
+            yield f"<p>Not run: <b>{escaped(name)}</b>: {escaped(reason)}</p>"
         yield "</section>"
 
     def _features(self) -> Iterator[str]:

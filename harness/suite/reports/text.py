@@ -42,8 +42,8 @@ MEANINGS = {
 
 def headline(run: Run) -> str:
     """Return the numbers of scenarios and engines and the counts of outcomes, without a full stop."""
-    what = f"{counted(len(run.scenarios), 'scenario')} on {counted(len(run.engines), 'engine')}"
-    return f"{what}: {tally(run.counts())}"
+    sizes = f"{counted(len(run.scenarios), 'scenario')} on {counted(len(run.engines), 'engine')}"
+    return f"{sizes}: {tally(run.counts())}"
 
 
 def tally(counts: Counter[Outcome]) -> str:
@@ -81,8 +81,8 @@ def case_summary(case: Case) -> str:
     checks = [check for check in case.checks if check.outcome is not Outcome.PASS]
     if checks:
         check = checks[0]
-        more = f" (and {counted(len(checks) - 1, 'more read')})" if len(checks) > 1 else ""
-        return visible(f"{check.message or MEANINGS[check.outcome]}{more}")
+        suffix = f" (and {counted(len(checks) - 1, 'more read')})" if len(checks) > 1 else ""
+        return visible(f"{check.message or MEANINGS[check.outcome]}{suffix}")
     return MEANINGS[case.outcome]
 
 
@@ -145,12 +145,12 @@ def _engines(run: Run) -> list[str]:
 
 
 def _remarks(run: Run) -> list[str]:
-    missing = [f"not run: {name}: {why}" for name, why in run.missing.items()]
+    missing = [f"not run: {name}: {reason}" for name, reason in run.missing.items()]
     unused_lines = [
         f"unused: {line.file}, line {line.line}: nothing matches {line.pattern}" for line in run.unused_lines
     ]
-    where = ", ".join(f"{name} {value}" for name, value in run.environment.items())
-    return [visible(line) for line in [*missing, *unused_lines, where] if line]
+    environment = ", ".join(f"{name} {value}" for name, value in run.environment.items())
+    return [visible(line) for line in [*missing, *unused_lines, environment] if line]
 
 
 SIGNS = {
@@ -231,8 +231,8 @@ def _annotations(run: Run) -> Iterator[str]:
         )
 
 
-def _more(kind: str, outcome: str, left: int) -> str:
-    text = f"{counted(left, 'more scenario')} ended as {outcome}; see the log or another report"
+def _more(kind: str, outcome: str, remaining: int) -> str:
+    text = f"{counted(remaining, 'more scenario')} ended as {outcome}; see the log or another report"
     return annotation(kind, text, title=outcome)
 
 

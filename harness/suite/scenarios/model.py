@@ -92,11 +92,11 @@ def _selector(arguments: Arguments, name: str) -> Selector:
     kind = next(filter(selectors.has, SELECTORS), None)
     if kind is None:
         raise RequestError(f"Invalid {place}: expected one of {', '.join(SELECTORS)}")
-    raw_value: object = selectors.any(kind)
-    if isinstance(raw_value, bool) or not isinstance(raw_value, SELECTORS[kind].types):
-        raise RequestError(f"Invalid {kind!r} in {place}: got {raw_value!r}")
+    argument: object = selectors.any(kind)
+    if isinstance(argument, bool) or not isinstance(argument, SELECTORS[kind].types):
+        raise RequestError(f"Invalid {kind!r} in {place}: got {argument!r}")
     selectors.finish()
-    value: Any = tuple(raw_value) if isinstance(raw_value, list) else raw_value
+    value: Any = tuple(argument) if isinstance(argument, list) else argument
     return Selector(kind, value)
 
 

@@ -131,8 +131,8 @@ class DeltaHistory(ScenarioHistory):
 
     def _overwrite(self, value: object, place: str) -> str | None:
         live = {id(h) for h in self.table.live_files}
-        gone = [label for label, handle in self.files.items() if id(handle) in live]
-        return self._commit({**_with_files_key(value, "add"), "remove": gone}, place)
+        live_labels = [label for label, handle in self.files.items() if id(handle) in live]
+        return self._commit({**_with_files_key(value, "add"), "remove": live_labels}, place)
 
     def _delete_rows(self, value: object, place: str) -> str | None:
         delete_options, rest = value, {}

@@ -259,8 +259,10 @@ def _reordered(old: dict[int, _FieldPlace], new: dict[int, _FieldPlace]) -> set[
 
 
 def _widened(old: dict[int, _FieldPlace], new: dict[int, _FieldPlace]) -> set[int]:
-    both = old.keys() & new.keys()
-    return {i for i in both if isinstance(old[i][3], str) and isinstance(new[i][3], str) and old[i][3] != new[i][3]}
+    common_ids = old.keys() & new.keys()
+    return {
+        i for i in common_ids if isinstance(old[i][3], str) and isinstance(new[i][3], str) and old[i][3] != new[i][3]
+    }
 
 
 _CHANGES = (
