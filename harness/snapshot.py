@@ -69,10 +69,10 @@ def read_context(table: FormatTable, point: Point | None) -> Iterator[None]:
         except HarnessError:  # Report the missing file alone if the newest snapshot cannot be determined.
             pass
         if point is not None and newest not in (None, point.id):
-            what = "version" if table.format == "delta" else "snapshot"
+            kind = "version" if table.format == "delta" else "snapshot"
             error.cause = _TABLE_MOVED_ON
             error.message += (
-                f". The table has changed: {what} {point.id} was read, the newest is {newest}, and files of {what} "
+                f". The table has changed: {kind} {point.id} was read, the newest is {newest}, and files of {kind} "
                 f"{point.id} may have been removed since. Open the table again"
             )
         raise

@@ -77,14 +77,14 @@ def main() -> None:
     parser.add_argument("--list", action="store_true")
     parser.add_argument("--read", help=argparse.SUPPRESS)
     parser.add_argument("--where", default="", help=argparse.SUPPRESS)
-    asked = parser.parse_args()
-    if asked.read:
-        print(json.dumps(entered_files(asked.read, asked.where)))
+    options = parser.parse_args()
+    if options.read:
+        print(json.dumps(entered_files(options.read, options.where)))
         return
     for title, read in reads():
         packages = {package(file) for file in read["order"]}
         print(f"{title}: {len(read['order'])} files of {len(packages)} packages, {read['changes']:,} changes of file")
-        if asked.list:
+        if options.list:
             print(*(f"  {file}" for file in read["order"]), sep="\n")
 
 

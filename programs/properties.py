@@ -84,8 +84,8 @@ class Loop:
             test = f"{case.get('classname', '').replace('.', '/')}.py::{case.get('name')}"
             tally = self.tallies.setdefault(test, ExampleTally())
             tally.rounds += 1
-            told = {p.get("name"): p.get("value", "") for p in case.iter("property")}
-            tally.examples += int(told.get("examples", 0))
+            properties = {p.get("name"): p.get("value", "") for p in case.iter("property")}
+            tally.examples += int(properties.get("examples", 0))
             if tally.failed is None and (case.find("failure") is not None or case.find("error") is not None):
                 tally.failed = seed
                 failed.append(test)
@@ -102,12 +102,12 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--minutes", type=float, default=60, help="no round begins after them (60)")
     parser.add_argument("--seed", type=int, default=random.randrange(1000), help="what the rounds are drawn from (any)")
-    chosen, arguments = parser.parse_known_args()
-    loop = Loop(chosen.seed, arguments)
-    print(f"again: python programs/properties.py --minutes {chosen.minutes:g} --seed {chosen.seed}", flush=True)
+    options, arguments = parser.parse_known_args()
+    loop = Loop(options.seed, arguments)
+    print(f"again: python programs/properties.py --minutes {options.minutes:g} --seed {options.seed}", flush=True)
     began = time.monotonic()
     try:
-        loop.run(chosen.minutes)
+        loop.run(options.minutes)
     except KeyboardInterrupt:
         print("interrupted")
     for test, tally in sorted(loop.tallies.items()):
@@ -116,7 +116,7 @@ def main() -> int:
     whole = sum(tally.examples for tally in loop.tallies.values())
     minutes = (time.monotonic() - began) / 60
     state = "red" if loop.failures() else "green"
-    print(f"{state} for {minutes:.0f} minutes with seed {chosen.seed}: {whole} examples")
+    print(f"{state} for {minutes:.0f} minutes with seed {options.seed}: {whole} examples")
     return 1 if loop.failures() else 0
 
 

@@ -119,11 +119,11 @@ def _pyiceberg(root: Path) -> _Write:
     catalog.create_namespace("tables")
 
     def write(name: str, table: pa.Table, by: str | None) -> None:
-        made = catalog.create_table(f"tables.{name}", schema=table.schema, location=(root / name).as_uri())
+        target = catalog.create_table(f"tables.{name}", schema=table.schema, location=(root / name).as_uri())
         if by:
-            with made.update_spec() as spec:
+            with target.update_spec() as spec:
                 spec.add_identity(by)
-        made.append(table)
+        target.append(table)
 
     return write
 
@@ -158,8 +158,8 @@ def _spark_iceberg(root: Path) -> _Write:
 
     def write(name: str, table: pa.Table, by: str | None) -> None:
         frame = spark.createDataFrame(table).coalesce(1)
-        made = frame.writeTo(f"folders.`{root.name}`.`{name}`")
-        (made.partitionedBy(frame[by]) if by else made).create()
+        writer = frame.writeTo(f"folders.`{root.name}`.`{name}`")
+        (writer.partitionedBy(frame[by]) if by else writer).create()
 
     return write
 
@@ -207,17 +207,17 @@ def check_all(root: Path) -> None:
     from harness import open_table
 
     places = sorted(path for path in root.iterdir() if path.is_dir())
-    found = 0
+    count = 0
     for place in places:
         is_iceberg = (place / "metadata").is_dir()
         report = open_table(str(place), allow_version_guess=is_iceberg).check(level="data")
-        found += bool(report.findings)
+        count += bool(report.findings)
         for each in report.findings:
-            said = f"{each.breach.place.field} of {each.breach.place.column}: {each.breach.recorded}"
-            print(f"{root.name} {place.name}: {each.rule.id}: {said}; {each.breach.actual or each.breach.detail}")
+            field_text = f"{each.breach.place.field} of {each.breach.place.column}: {each.breach.recorded}"
+            print(f"{root.name} {place.name}: {each.rule.id}: {field_text}; {each.breach.actual or each.breach.detail}")
         for sentence in report.unchecked:
             print(f"{root.name} {place.name}: {sentence}")
-    print(f"{root.name}: findings on {found} of {len(places)} tables")
+    print(f"{root.name}: findings on {count} of {len(places)} tables")
 
 
 if __name__ == "__main__":

@@ -178,12 +178,12 @@ def footer_statistics(column: ColumnValues) -> Iterator[Breach]:
     Mends: the file: rewrite it
     """
     for group in column.groups:
-        for source, stated in (("", group.stated), ("column_index/", group.pages)):
-            if stated is None:
+        for source, statistics in (("", group.stated), ("column_index/", group.pages)):
+            if statistics is None:
                 continue
-            faults = [*_beyond(column, group, stated.lower, stated.upper, ("min_value", "max_value"))]
-            if stated.nulls is not None and not group.nulls - group.gaps <= stated.nulls <= group.nulls:
-                faults.append(("null_count", f"{stated.nulls:,}", f"{group.nulls:,} values are null"))
+            faults = [*_beyond(column, group, statistics.lower, statistics.upper, ("min_value", "max_value"))]
+            if statistics.nulls is not None and not group.nulls - group.gaps <= statistics.nulls <= group.nulls:
+                faults.append(("null_count", f"{statistics.nulls:,}", f"{group.nulls:,} values are null"))
             for name, recorded, actual in faults:
                 place = Place(file=column.path, entry=column.path, field=f"{source}{name}", column=column.name)
                 yield Breach(place, recorded, actual, detail=f"row group {group.number}")

@@ -79,8 +79,8 @@ def removes(table: CheckedDelta) -> Iterator[Breach]:
         commit = table.commits[version]
         for identity, path in identities([commit.removes]).items():
             if live.pop(identity, None) is None:
-                same = identity.partition("\x00")[0]
-                is_other = any(each.partition("\x00")[0] == same for each in live)
+                file_path = identity.partition("\x00")[0]
+                is_other = any(each.partition("\x00")[0] == file_path for each in live)
                 actual = "live with another deletion vector, or none" if is_other else "not live"
                 yield table.breach(commit, "remove", "removed", actual, path)
         live.update(identities([commit.adds]))
@@ -179,9 +179,9 @@ def append_only(table: CheckedDelta) -> Iterator[Breach]:
         metadata = commit.metadata or metadata
         if metadata is None or not is_enabled(metadata.configuration, "delta.appendOnly"):
             continue
-        lost = commit.removes.filter(pc.equal(commit.removes.column("data_change"), scalar_of(True, pa.bool_())))
-        if lost.num_rows:
-            recorded, entry = f"{counted(lost.num_rows, 'file')} removed", lost.column("path")[0].as_py()
+        removals = commit.removes.filter(pc.equal(commit.removes.column("data_change"), scalar_of(True, pa.bool_())))
+        if removals.num_rows:
+            recorded, entry = f"{counted(removals.num_rows, 'file')} removed", removals.column("path")[0].as_py()
             yield table.breach(commit, "remove", recorded, "delta.appendOnly is true", entry)
 
 
@@ -262,7 +262,7 @@ def possible_statistics(version: Version) -> Iterator[Breach]:
     Hurts: Readers that skip files by counts: they lose rows without an error, or fail.
     Mends: log: the statistics of the add
     """
-    unchecked = [stated for stated in version.rows("stats") if stated not in version.table.checked_statistics]
+    unchecked = [row for row in version.rows("stats") if row not in version.table.checked_statistics]
     version.table.checked_statistics.update(unchecked)
     for path, text in unchecked:
         try:

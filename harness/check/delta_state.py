@@ -106,18 +106,21 @@ _COMPARED = ("size", "base_row_id", "default_row_commit_version", "dv_size", "dv
 def _file_differences(place: Place, recorded: Sequence[pa.Table], actual: Sequence[pa.Table]) -> Iterator[Breach]:
     """Yield the files that a record lacks, has in addition, or describes differently than the commits."""
     recorded_files, actual_files = identities(recorded), identities(actual)
-    lost = [actual_files[identity] for identity in actual_files.keys() - recorded_files.keys()]
+    missing = [actual_files[identity] for identity in actual_files.keys() - recorded_files.keys()]
     extra = [recorded_files[identity] for identity in recorded_files.keys() - actual_files.keys()]
     for paths, recorded_action, explanation in (
-        (lost, "no add", "the file is live after the commits"),
+        (missing, "no add", "the file is live after the commits"),
         (extra, "add", "the file is not live after the commits"),
     ):
         for path in sorted(paths):
             yield Breach(replace(place, entry=path, field="add"), recorded_action, explanation)
-    both = recorded_files.keys() & actual_files.keys()
-    recorded_columns, actual_columns = _by_identity(recorded, both), _by_identity(actual, both)
+    common_identities = recorded_files.keys() & actual_files.keys()
+    recorded_columns, actual_columns = (
+        _by_identity(recorded, common_identities),
+        _by_identity(actual, common_identities),
+    )
     for name in _COMPARED:
-        if both and not recorded_columns.column(name).equals(actual_columns.column(name)):
+        if common_identities and not recorded_columns.column(name).equals(actual_columns.column(name)):
             values = (table.column(name).to_pylist() for table in (recorded_columns, actual_columns))
             for path, recorded_value, actual_value in zip(
                 recorded_columns.column("path").to_pylist(), *values, strict=True
@@ -258,16 +261,18 @@ def checkpoint_statistics(checkpoint: CheckedCheckpoint) -> Iterator[Breach]:
         bounds = [each.bounds(leaves_, places) for each in (recorded, committed)]
         columns = [("numRecords", None, *counts)]
         for leaf in leaves_ if all(bounds) else ():
-            recorded_bounds, committed_bounds = (of[leaf.field.id] for of in bounds)
+            recorded_bounds, committed_bounds = (by_id[leaf.field.id] for by_id in bounds)
             columns.append(("minValues", leaf, to_list(recorded_bounds.lower), to_list(committed_bounds.lower)))
             columns.append(("maxValues", leaf, to_list(recorded_bounds.upper), to_list(committed_bounds.upper)))
         paths = recorded.files.column("path").to_pylist()
-        for name, of, ours, commits in columns:
+        for name, bound_leaf, ours, commits in columns:
             for path, mine, theirs in zip(paths, ours, commits, strict=True) if ours != commits else ():
                 if _is_same_or_wider(name, mine, theirs):
                     continue
-                column = None if of is None else ".".join(of.path)
-                words = [value_text(value, None if of is None else of.field.type) for value in (mine, theirs)]
+                column = None if bound_leaf is None else ".".join(bound_leaf.path)
+                words = [
+                    value_text(value, None if bound_leaf is None else bound_leaf.field.type) for value in (mine, theirs)
+                ]
                 where = replace(checkpoint.place, entry=path, field=f"add.{name}", column=column)
                 yield Breach(where, words[0], f"the commit has {words[1]}")
 
@@ -338,11 +343,11 @@ def _checksum_content(version: Version, record: Mapping[str, Any], file: str) ->
 def _histogram(version: Version, record: Mapping[str, object], place: Place) -> Iterator[Breach]:
     """Yield histograms of file sizes that do not match the live files."""
     for key in ("fileSizeHistogram", "histogramOpt"):
-        stated = record.get(key)
-        if not isinstance(stated, dict):
+        histogram = record.get(key)
+        if not isinstance(histogram, dict):
             continue
         sizes = to_numpy(version.state.files.column("size"))
-        bounds, counts, totals = (stated.get(name) for name in ("sortedBinBoundaries", "fileCounts", "totalBytes"))
+        bounds, counts, totals = (histogram.get(name) for name in ("sortedBinBoundaries", "fileCounts", "totalBytes"))
         try:
             bins = np.searchsorted(np.array(bounds, dtype=np.int64), sizes, side="right") - 1
             number = len(bounds or ())

@@ -152,9 +152,9 @@ def checked_files(
             return path, "", None, None, None
         return path, schema, file.recorded_size, file.recorded_rows, stats.get(path)
 
-    stated = [(file, statement_of(file)) for file in _unexamined_files(plan, statements)]
-    files = [file for file, statement in stated if statement not in checked_before]
-    checked_before.update(statement for _, statement in stated)
+    files_and_statements = [(file, statement_of(file)) for file in _unexamined_files(plan, statements)]
+    files = [file for file, statement in files_and_statements if statement not in checked_before]
+    checked_before.update(statement for _, statement in files_and_statements)
     with phase("looking at files", len(files), "files") as advance:
         for start in range(0, len(files), _AT_ONCE):
             part = files[start : start + _AT_ONCE]
@@ -181,7 +181,7 @@ def _unexamined_files(plan: PlannedScan, statements: Statements) -> Iterator[Che
     deletes += [
         (d.path, d.physical, d.format, None, d.record_count, frozenset[int]()) for d in plan.position_deletes.files
     ]
-    for number, (path, at, format_, size, count, own) in enumerate([*data, *dict.fromkeys(deletes)]):
+    for number, (path, at, format_, size, count, partition_ids) in enumerate([*data, *dict.fromkeys(deletes)]):
         entry = statements.entries.get(path)
         yield CheckedFile(
             plan=plan,
@@ -190,7 +190,7 @@ def _unexamined_files(plan: PlannedScan, statements: Statements) -> Iterator[Che
             is_data=number < len(data),
             recorded_size=size if entry is None else entry.size,
             recorded_rows=count,
-            partition_ids=own,
+            partition_ids=partition_ids,
             named_by=statements.named_by.get(path, plan.table),
             entry=entry,
         )
@@ -418,10 +418,10 @@ def unreferenced_files(
         waiting += [path for name in inside if (path := join(directory, name)) != log]
     if links:
         listed = ", ".join(sorted(links)[:_SHOWN_LINKS])
-        more = f" and {len(links) - _SHOWN_LINKS} more" if len(links) > _SHOWN_LINKS else ""
+        rest = f" and {len(links) - _SHOWN_LINKS} more" if len(links) > _SHOWN_LINKS else ""
         raise UnsupportedError(
             f"Cannot find unreferenced files below {counted(len(links), 'link')}, because links are not followed: "
-            f"{listed}{more}. Remove the links, or check their targets separately"
+            f"{listed}{rest}. Remove the links, or check their targets separately"
         )
 
 

@@ -36,7 +36,7 @@ class Columns:
     @cached_property
     def fields(self) -> Mapping[int, tuple[tuple[str, ...], dt.Field]]:
         """Path and field of every column that has ever existed, by id."""
-        return {id_: found for schema in reversed(self.schemas) for id_, found in schema.by_id().items()}
+        return {id_: column for schema in reversed(self.schemas) for id_, column in schema.by_id().items()}
 
     @cached_property
     def repeated(self) -> frozenset[int]:

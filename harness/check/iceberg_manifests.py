@@ -83,8 +83,8 @@ def summaries(manifest: Manifest) -> Iterator[Breach]:
         ]
         if targets and not isinstance(field.transform, Void | UnknownTransform):
             values = [partition.get(field.field_id) for partition in distinct]
-            for what, actual in _summary_faults(summary, targets[0], values):
-                yield _list_breach(manifest, f"partitions/{field.name}", what, actual)
+            for statement, actual in _summary_faults(summary, targets[0], values):
+                yield _list_breach(manifest, f"partitions/{field.name}", statement, actual)
 
 
 def _summary_faults(summary: FieldSummary, target: dt.Field, values: list[Any]) -> Iterator[tuple[str, str]]:
@@ -143,7 +143,7 @@ def _schema_fault(manifest: Manifest, text: str) -> str | None:
         return f"schema {schema.id} of the table has other columns: {', '.join(recorded.names())}"
     columns = [each.by_id() for each in schemas.values()]
     for _, column in schema.walk():
-        types = [of[column.id][1].type for of in columns if column.id in of]
+        types = [fields[column.id][1].type for fields in columns if column.id in fields]
         if types and not any(
             isinstance(type_, dt.OpaqueType) or is_compatible_type(type_, column.type) for type_ in types
         ):
@@ -232,8 +232,8 @@ def operation(manifest: Manifest) -> Iterator[Breach]:
         is_against = status is Status.ADDED and is_data == (owner.operation == "delete")
         is_against |= status is Status.DELETED and owner.operation == "append"
         if entry.snapshot_id == owner.id and is_against:
-            what = f"{status.name.lower()} by snapshot {owner.id}, whose operation is {owner.operation}"
-            yield _entry_breach(manifest, entry, "status", "a data file" if is_data else "a delete file", what)
+            reason = f"{status.name.lower()} by snapshot {owner.id}, whose operation is {owner.operation}"
+            yield _entry_breach(manifest, entry, "status", "a data file" if is_data else "a delete file", reason)
             return
 
 

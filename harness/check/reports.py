@@ -32,8 +32,8 @@ def to_text(report: CheckReport, *, most: int = 20) -> str:
         lines += [f"{rule.severity.value:8}{rule.id}  {rule.title}  [{', '.join(rule.breaks)}]"]
         for finding in findings[:most]:
             lines += [f"        {visible(line)}" for line in finding_lines(finding)]
-        more = report.counts[rule.id] - min(len(findings), most)
-        lines += [f"        and {counted(more, 'more finding')}"] if more else []
+        remaining = report.counts[rule.id] - min(len(findings), most)
+        lines += [f"        and {counted(remaining, 'more finding')}"] if remaining else []
         lines += [f"        affects: {rule.hurts}", f"        fix:     {rule.mends}", ""]
     lines += [visible(f"not checked: {sentence}") for sentence in report.unchecked]
     read = ", ".join(counted(number, name) for name, number in report.read.items())
@@ -136,7 +136,9 @@ def to_github(report: CheckReport) -> str:
     unchecked = limit_annotations(
         report.unchecked,
         lambda sentence: annotation("error", visible(sentence), title="Not checked"),
-        lambda left: annotation("error", f"{counted(left, 'more thing')} not checked; see the log or another report"),
+        lambda number: annotation(
+            "error", f"{counted(number, 'more thing')} not checked; see the log or another report"
+        ),
     )
     return "\n".join([*lines, *unchecked, visible(report.sentence)]) + "\n"
 

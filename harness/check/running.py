@@ -383,8 +383,8 @@ class _Run:
 
     def report(self, seconds: float) -> CheckReport:
         """Return the report, with the most severe findings first."""
-        more = self._left_out - len(self._unchecked)
-        unchecked = [*self._unchecked, *([f"{counted(more, 'more thing')}"] if more else ())]
+        remaining = self._left_out - len(self._unchecked)
+        unchecked = [*self._unchecked, *([f"{counted(remaining, 'more thing')}"] if remaining else ())]
         return CheckReport(
             table=self._location,
             format=self.format,

@@ -89,8 +89,8 @@ def application() -> click.Group:
     root = _Commands("harness", help=text, params=[version])
     groups = {name: _Commands(name, f"{name} ", help=text) for name, text in _GROUPS.items()}
     for name, (_, summary) in COMMANDS.items():
-        group, _, own = name.rpartition(" ")
-        groups.get(group, root).add_command(click.Command(own, help=summary))
+        group, _, command = name.rpartition(" ")
+        groups.get(group, root).add_command(click.Command(command, help=summary))
     for inner in groups.values():
         root.add_command(inner)
     return root

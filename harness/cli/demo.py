@@ -105,11 +105,11 @@ def _show(demo_table: DemoTable) -> bool:
     ]
     with results.result_stream() as stream:
         results.write_texts(texts, stream)  # without line folding, so that the commands can be copied
-    got, expected = table.snapshot().to_arrow().to_pylist(), list(demo_table.expected)
+    rows, expected = table.snapshot().to_arrow().to_pylist(), list(demo_table.expected)
     by_id = itemgetter("id")
-    is_right = sorted(got, key=by_id) == sorted(expected, key=by_id)
+    is_right = sorted(rows, key=by_id) == sorted(expected, key=by_id)
     verdict = "exactly those" if is_right else f"but not the {len(expected)}"
-    results.print_result(f"{name}: {len(got)} rows, {verdict} that it must hold\n\n")
+    results.print_result(f"{name}: {len(rows)} rows, {verdict} that it must hold\n\n")
     return is_right
 
 

@@ -121,8 +121,8 @@ def _examine() -> dict[str, Any]:
     }
 
 
-def _missing(what: str, needed_for: str, command: str) -> dict[str, str]:
-    return {"what": what, "needed_for": needed_for, "command": command}
+def _missing(name: str, needed_for: str, command: str) -> dict[str, str]:
+    return {"what": name, "needed_for": needed_for, "command": command}
 
 
 def _package_row(

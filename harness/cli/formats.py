@@ -60,10 +60,10 @@ class OutputOptions:
 
         Raises the same errors as `report_files`, and also if the suffix of the file contradicts `--format`.
         """
-        (form, _), *more = report_files(self.format_, [self.output] if self.output else None, self.formats)
-        if more:
+        (form, _), *others = report_files(self.format_, [self.output] if self.output else None, self.formats)
+        if others:
             raise click.BadParameter(
-                f"--output {self.output}: the suffix means {form.value}, but --format is {more[0][0].value}"
+                f"--output {self.output}: the suffix means {form.value}, but --format is {others[0][0].value}"
             )
         return form
 

@@ -378,9 +378,9 @@ def names(text: str | None, option: str) -> list[str] | None:
     if text is None:
         return None
     parsed: list[str] = []
-    rest, more = text, ","
-    while more and (parts := _NAME.fullmatch(before := rest)):
-        quoted, junk, bare, more, rest = parts.groups()
+    rest, comma = text, ","
+    while comma and (parts := _NAME.fullmatch(before := rest)):
+        quoted, junk, bare, comma, rest = parts.groups()
         if junk and junk.strip():
             raise click.BadParameter(f"{option}: {junk.strip()!r} follows a quoted name")
         if bare and bare.startswith('"'):

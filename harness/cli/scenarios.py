@@ -382,8 +382,8 @@ def write_reports(
         with results.destination(write_xfails) as stream:
             results.write_texts([format_list(outcome.cases)], stream)
     terminal.finished(done)
-    passed = outcome.passed_strictly() if strict else outcome.passed()
-    if not (passed or exit_zero):
+    is_passed = outcome.passed_strictly() if strict else outcome.passed()
+    if not (is_passed or exit_zero):
         raise click.exceptions.Exit(DIFFERENT)
     for case in outcome.engines_without_results():
         message = next((f": {check.message}" for check in case.checks if check.message), "")

@@ -293,10 +293,11 @@ class EqualColumns:
         place = self._scope.place_of(column) if self._classes else None
         if place is None:
             return None
-        equal = sorted(each for found in self._classes if place in found for each in found)
+        equal = sorted(each for group in self._classes if place in group for each in group)
         names = [name for position, name in equal if position == self._position]
         return next(
-            ((name, seen[0]) for name in names if (seen := self._comparable_type(name, place)) is not None), None
+            ((name, boxed_type[0]) for name in names if (boxed_type := self._comparable_type(name, place)) is not None),
+            None,
         )
 
     def _comparable_type(self, name: str, place: tuple[int, str]) -> tuple[exp.DType | None] | None:
@@ -463,7 +464,7 @@ def sources_of(select: exp.Select) -> list[JoinedSource] | None:
         is_known = is_outer or (not join.side and join.kind in ("", "INNER", "CROSS", "SEMI", "ANTI"))
         if not is_known or join.method not in ("", "NATURAL") or join.this.args.get("joins"):
             return None
-        if any(said for part, said in join.args.items() if part not in _JOIN):
+        if any(argument for part, argument in join.args.items() if part not in _JOIN):
             return None
         sources.append(JoinedSource(join.this, join, join.side))
     return sources

@@ -503,7 +503,7 @@ class _Mentions:
             for node in nodes
         )
 
-    def columns(self, table: exp.Table, schema: Schema, more: Iterable[str]) -> tuple[str, ...] | None:
+    def columns(self, table: exp.Table, schema: Schema, extra_names: Iterable[str]) -> tuple[str, ...] | None:
         """Return the columns of a table whose names occur in the statement.
 
         The result is None if the statement may use columns that it does not name.
@@ -512,7 +512,7 @@ class _Mentions:
             return None
         if table.alias_or_name.casefold() in self._bare:  # the table's name means a row as a struct
             return None
-        names = dict.fromkeys((*schema.names(), *more))
+        names = dict.fromkeys((*schema.names(), *extra_names))
         return tuple(name for name in names if name.casefold() in self._names)
 
 

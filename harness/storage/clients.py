@@ -312,8 +312,8 @@ class _LoggedClient:
         return self.client.reads_ends
 
     def read(self, path: str, offset: int, length: int | None) -> tuple[bytes, FileStatus | None]:
-        what = "all" if length is None and offset == 0 else f"from byte {offset}"
-        return _with_retries(f"read {what} of", _byte_count, self.client.read, path, offset, length)
+        section = "all" if length is None and offset == 0 else f"from byte {offset}"
+        return _with_retries(f"read {section} of", _byte_count, self.client.read, path, offset, length)
 
     def end(self, path: str, length: int) -> tuple[bytes, FileStatus]:
         return _with_retries("read the end of", _byte_count, self.client.end, path, length)
@@ -363,11 +363,11 @@ _CONNECTION_ERROR_NAMES = frozenset(
 
 
 def _with_retries(
-    what: str, describe: Callable[[_Result], str], request: Callable[..., _Result], path: str, *arguments: object
+    action: str, describe: Callable[[_Result], str], request: Callable[..., _Result], path: str, *arguments: object
 ) -> _Result:
     """Send a request, retrying transient failures with growing delays, and return the result.
 
-    `what` names the request in the log, and `describe` formats its result. The last attempt's error is raised.
+    `action` names the request in the log, and `describe` formats its result. The last attempt's error is raised.
     """
     end = time.monotonic() + _MOST_SECONDS
     attempt = 0
@@ -376,17 +376,19 @@ def _with_retries(
         try:
             result = request(path, *arguments)
         except Exception as error:
-            LOG.debug("%s %s: %s, %.0f ms", what, redact(path), type(error).__name__, (time.monotonic() - start) * 1000)
+            LOG.debug(
+                "%s %s: %s, %.0f ms", action, redact(path), type(error).__name__, (time.monotonic() - start) * 1000
+            )
             reason = transient_reason(error)
             wait_s = max(0.1 * 2 ** (attempt - 1) * random.uniform(0.5, 1), _retry_after(error))
             if attempt > MOST_RETRIES or reason is None or time.monotonic() + wait_s > end:
                 raise
         else:
             TRAFFIC.add(len(result[0]) if isinstance(result, tuple) and isinstance(result[0], bytes) else 0)
-            LOG.debug("%s %s: %s, %.0f ms", what, redact(path), describe(result), (time.monotonic() - start) * 1000)
+            LOG.debug("%s %s: %s, %.0f ms", action, redact(path), describe(result), (time.monotonic() - start) * 1000)
             return result
         TRAFFIC.count_retry()
-        LOG.info("%s %s: %s, retry in %.1f s, %d of %d", what, redact(path), reason, wait_s, attempt, MOST_RETRIES)
+        LOG.info("%s %s: %s, retry in %.1f s, %d of %d", action, redact(path), reason, wait_s, attempt, MOST_RETRIES)
         time.sleep(wait_s)
 
 

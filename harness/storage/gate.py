@@ -319,12 +319,12 @@ class Roots:
     _outside_folders: _OutsideFolders = field(default_factory=_OutsideFolders, repr=False, compare=False)
 
     @staticmethod
-    def for_table(location: str, more: Iterable[str] = (), *, outside: Outside = Outside.WARN) -> Roots:
+    def for_table(location: str, roots: Iterable[str] = (), *, outside: Outside = Outside.WARN) -> Roots:
         """Return the roots of a table.
 
         Args:
             location: The table's location. Relative paths start at the current directory.
-            more: Further roots that the caller allows.
+            roots: Further roots that the caller allows.
             outside: The treatment of paths elsewhere in the table's store.
 
         Raises:
@@ -334,7 +334,7 @@ class Roots:
         root = _spelled(location)
         forms = _forms(root)
         home = forms[-1 if is_local(root) else 0].store  # a local path's store is taken after links are resolved
-        return Roots(table=redact(location), home=home, outside=outside)._with({root: forms}).including(*more)
+        return Roots(table=redact(location), home=home, outside=outside)._with({root: forms}).including(*roots)
 
     def including(self, *roots: str) -> Roots:
         """Return these roots with further ones, for the same read. Raises the same errors as `for_table`."""
@@ -422,9 +422,9 @@ class Roots:
 
     def _sentence(self, folders: tuple[str, ...]) -> str:
         listed = ", ".join(map(redact, folders[:_SHOWN_FOLDERS]))
-        more = f" and {len(folders) - _SHOWN_FOLDERS} more" if len(folders) > _SHOWN_FOLDERS else ""
+        rest = f" and {len(folders) - _SHOWN_FOLDERS} more" if len(folders) > _SHOWN_FOLDERS else ""
         remedy = "if this is intended, add these directories to allowed_roots"
-        return f"Files outside of the table are read, in {listed}{more}; {remedy}"
+        return f"Files outside of the table are read, in {listed}{rest}; {remedy}"
 
     def _classify(self, folder: str) -> Containment:
         if folder in self.exact or not is_possible_name(folder):
@@ -459,13 +459,13 @@ class Roots:
         return Containment.OUTSIDE if forms[0].store == self.home else Containment.FOREIGN
 
     def _refusal(self, reason: str, path: str, recorded: str | None) -> OutsideTableError:
-        same = recorded is None or recorded == path
+        is_same = recorded is None or recorded == path
         return OutsideTableError(
             f"Cannot read a file beyond the table's roots: {reason}. The roots are "
             f"{', '.join(map(redact, self.names))}; add a root with "
             "allowed_roots, or map the path to the file's location with path_map",
             table=self.table,
-            file=redact(path) if same else f"{redact(recorded or '')} ({redact(path)})",
+            file=redact(path) if is_same else f"{redact(recorded or '')} ({redact(path)})",
             options=("allowed_roots", "path_map", "outside"),
         )
 

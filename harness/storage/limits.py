@@ -69,19 +69,19 @@ class Limits:
                     f"Invalid limit {name}={value!r}: expected a whole number of at least 0", options=("limits",)
                 )
 
-    def check(self, name: str, actual: int, what: str, *, file: str | None = None, allowed: int | None = None) -> None:
+    def check(self, name: str, actual: int, unit: str, *, file: str | None = None, allowed: int | None = None) -> None:
         """Raise LimitError if a demand exceeds a limit.
 
         Args:
             name: The limit.
             actual: The demand of the file, or the part of it that is known.
-            what: The unit, for example "bytes of JSON".
+            unit: The unit, for example "bytes of JSON".
             file: The file, for the message.
             allowed: The maximum to apply instead of the limit, or None.
         """
         most = getattr(self, name) if allowed is None else allowed
         if actual > most:
-            raise limit_error(name, f"{actual:,} {what}, {most:,} are allowed", file=file)
+            raise limit_error(name, f"{actual:,} {unit}, {most:,} are allowed", file=file)
 
 
 DEFAULT = Limits()

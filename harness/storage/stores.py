@@ -108,8 +108,8 @@ def _is_kind(item: os.DirEntry[str], is_kind: Callable[[os.DirEntry[str]], bool]
 
 
 def _scan_directory(directory: str) -> list[os.DirEntry[str]]:
-    with os.scandir(directory) as found:
-        return list(found)
+    with os.scandir(directory) as entries:
+        return list(entries)
 
 
 def milliseconds(time: datetime) -> int:

@@ -91,9 +91,9 @@ class MetadataRead(ResolvedExpectation):
         return _facts({name: _FACTS[name](state) for name in self.expected["name"].to_pylist()})
 
 
-def _facts(known: Mapping[str, object]) -> pa.Table:
-    values = [json.dumps(value, sort_keys=True) for value in known.values()]
-    return pa.table({"name": list(known), "value": values}, pa.schema([("name", pa.string()), ("value", pa.string())]))
+def _facts(facts: Mapping[str, object]) -> pa.Table:
+    values = [json.dumps(value, sort_keys=True) for value in facts.values()]
+    return pa.table({"name": list(facts), "value": values}, pa.schema([("name", pa.string()), ("value", pa.string())]))
 
 
 class _UnknownKind(Exception):
@@ -175,13 +175,13 @@ def _dat_cases(file: Path, directory: Path) -> Iterator[TableCase]:
         at, number = ResolvedSelector(version=version), len(rows) + 1
         rows.append(ResolvedExpectation(number=number, at=at, expected=_rows(reading / "table_content", directory)))
         metadata = _object(reading / "table_version_metadata.json", directory)
-        stated = {
+        metadata_facts = {
             "version": metadata["version"],
             "minReaderVersion": metadata["min_reader_version"],
             "minWriterVersion": metadata["min_writer_version"],
             "configuration": metadata["properties"],
         }
-        facts.append(MetadataRead(number=number, at=at, expected=_facts(stated)))
+        facts.append(MetadataRead(number=number, at=at, expected=_facts(metadata_facts)))
     title = str(info.get("description") or info.get("name") or name)
     table = path_below(directory, str((folder / "delta").relative_to(directory)))
     yield _case(name, title, table, rows)

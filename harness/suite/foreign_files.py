@@ -27,13 +27,13 @@ _SHOWN = 100
 """The number of characters of a name that messages show."""
 
 
-def path_below(folder: Path, name: str, what: str = "the file") -> Path:
+def path_below(folder: Path, name: str, description: str = "the file") -> Path:
     """Return the path of a file or directory below a folder.
 
     Args:
         folder: A folder that the user named. It may be a symbolic link.
         name: A path relative to the folder, written by another program.
-        what: A description of the file for messages.
+        description: A description of the file for messages.
 
     Raises:
         RequestError: The name is empty, absolute, or invalid, contains `..`, or passes through a symbolic link.
@@ -41,58 +41,58 @@ def path_below(folder: Path, name: str, what: str = "the file") -> Path:
     parts = {*name.replace(os.sep, "/").split("/")}
     is_absolute = os.path.isabs(name) or bool(os.path.splitdrive(name)[0])
     if not is_possible_name(name) or len(name) > _MAX_LENGTH or is_absolute or ".." in parts or not parts - {"", "."}:
-        raise RequestError(f"Cannot read {what}: expected a path below {folder}, got {name[:_SHOWN]!r}")
+        raise RequestError(f"Cannot read {description}: expected a path below {folder}, got {name[:_SHOWN]!r}")
     path = Path(folder, os.path.normpath(name))
     if os.path.realpath(path) != os.path.join(os.path.realpath(folder), os.path.normpath(name)):
-        raise RequestError(f"Cannot read {what}: links are not followed", file=str(path))
+        raise RequestError(f"Cannot read {description}: links are not followed", file=str(path))
     return path
 
 
-def read_below(folder: Path, name: str, what: str = "the file", most_bytes: int = MAX_BYTES) -> bytes:
+def read_below(folder: Path, name: str, description: str = "the file", most_bytes: int = MAX_BYTES) -> bytes:
     """Return the content of a regular file below a folder. The arguments are the same as for `path_below`.
 
     Raises:
         RequestError: As for `path_below`; or the file cannot be read, is not regular, or has more than `most_bytes`
             bytes.
     """
-    path = path_below(folder, name, what)
+    path = path_below(folder, name, description)
     try:
         with open_regular(str(path)) as file:
             is_larger = os.fstat(file.fileno()).st_size > most_bytes  # a sparse file may have any size
             data = b"" if is_larger else file.read(most_bytes + 1)
     except HarnessError as error:
         reason = error.message.removeprefix("Cannot read file: ")
-        raise RequestError(f"Cannot read {what}: {reason}", file=str(path)) from error
+        raise RequestError(f"Cannot read {description}: {reason}", file=str(path)) from error
     except OSError as error:
-        raise RequestError(f"Cannot read {what}: {error.strerror}", file=str(path)) from error
+        raise RequestError(f"Cannot read {description}: {error.strerror}", file=str(path)) from error
     if is_larger or len(data) > most_bytes:
-        raise RequestError(f"Cannot read {what}: it has more than {most_bytes:,} bytes", file=str(path))
+        raise RequestError(f"Cannot read {description}: it has more than {most_bytes:,} bytes", file=str(path))
     return data
 
 
-def read_json_text(folder: Path, name: str, what: str = "the file") -> str:
+def read_json_text(folder: Path, name: str, description: str = "the file") -> str:
     """Return the text of a JSON or JSON lines file whose values fit into memory.
 
     Raises:
         RequestError: As for `read_below`; or the file is not UTF-8 or has more than `MAX_JSON_VALUES` values.
     """
-    data = read_below(folder, name, what, MAX_JSON_BYTES)
+    data = read_below(folder, name, description, MAX_JSON_BYTES)
     try:
         if count_values(data) > MAX_JSON_VALUES:
             raise ValueError(f"it has more than {MAX_JSON_VALUES:,} values")
         return data.decode()
     except ValueError as error:
-        raise RequestError(f"Cannot read {what}: {error}", file=str(folder / name)) from error
+        raise RequestError(f"Cannot read {description}: {error}", file=str(folder / name)) from error
 
 
-def read_json(folder: Path, name: str, what: str = "the file") -> Any:
+def read_json(folder: Path, name: str, description: str = "the file") -> Any:
     """Return the value of a JSON file.
 
     Raises:
         RequestError: As for `read_json_text`; or the file is not JSON.
     """
-    text = read_json_text(folder, name, what)
+    text = read_json_text(folder, name, description)
     try:
         return json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise RequestError(f"Cannot read {what}: {error}", file=str(folder / name)) from error
+        raise RequestError(f"Cannot read {description}: {error}", file=str(folder / name)) from error

@@ -60,10 +60,12 @@ def _pyiceberg() -> _ReaderCalls:
             raise Unsupported(f"PyIceberg's filters do not support this expression: {where}") from error
         at, snapshot_id = table.at, None
         if at is not None and at.kind != "snapshot_id":
-            found = opened.snapshot_by_name(at.value) if at.kind == "ref" else opened.snapshot_as_of_timestamp(at.value)
-            if found is None:
+            snapshot = (
+                opened.snapshot_by_name(at.value) if at.kind == "ref" else opened.snapshot_as_of_timestamp(at.value)
+            )
+            if snapshot is None:
                 raise ValueError(f"There is no snapshot for {at.kind} {at.value}")
-            snapshot_id = int(found.snapshot_id)
+            snapshot_id = int(snapshot.snapshot_id)
         elif at is not None:
             snapshot_id = int(at.value)
         return opened.scan(row_filter=condition, snapshot_id=snapshot_id, limit=limit)
@@ -75,9 +77,9 @@ def _pyiceberg() -> _ReaderCalls:
         limit: int | None = None,
         batch_rows: int | None = None,
     ) -> Any:
-        found = scan(table, where, limit)
-        found = found if columns is None else found.select(*columns)
-        rows = found.to_arrow() if batch_rows is None else found.to_arrow_batch_reader().read_all()
+        table_scan = scan(table, where, limit)
+        table_scan = table_scan if columns is None else table_scan.select(*columns)
+        rows = table_scan.to_arrow() if batch_rows is None else table_scan.to_arrow_batch_reader().read_all()
         return rows if columns is None else rows.select(list(columns))
 
     def count(table: SimpleNamespace, where: str | None) -> int:
@@ -180,10 +182,10 @@ def _daft() -> _ReaderCalls:
         """Return the arguments of Daft's reader for a branch or tag."""
         from pyiceberg.table import StaticTable
 
-        found = StaticTable.from_metadata(table.metadata_path).refs().get(table.at.value)
-        if found is None:
+        ref = StaticTable.from_metadata(table.metadata_path).refs().get(table.at.value)
+        if ref is None:
             raise ValueError(f"There is no branch or tag {table.at.value}")
-        return {found.snapshot_ref_type.value: table.at.value}
+        return {ref.snapshot_ref_type.value: table.at.value}
 
     def scan(table: SimpleNamespace, where: str | None) -> Any:
         frame: Any
@@ -318,9 +320,9 @@ def _by_sql(query: Callable[[list[SimpleNamespace], _Select, dict[str, int]], ob
     `query` returns the rows of a statement over tables, with settings under the protocol's names.
     """
 
-    def select(shown: str, conditions: list[str | None], sources: list[str], limit: int | None) -> str:
+    def select(select_list: str, conditions: list[str | None], sources: list[str], limit: int | None) -> str:
         parts = [
-            f"SELECT {shown} FROM {source}{'' if where is None else f' WHERE {where}'}"
+            f"SELECT {select_list} FROM {source}{'' if where is None else f' WHERE {where}'}"
             for source, where in zip(sources, conditions, strict=True)
         ]
         return " UNION ALL ".join(parts) + ("" if limit is None else f" LIMIT {limit}")
@@ -333,15 +335,15 @@ def _by_sql(query: Callable[[list[SimpleNamespace], _Select, dict[str, int]], ob
         limit: int | None = None,
         **settings: int,
     ) -> Any:
-        shown = "*" if columns is None else ", ".join(map(_quoted, columns))
+        select_list = "*" if columns is None else ", ".join(map(_quoted, columns))
         conditions = [where, *(part.where for part in union)]
-        return query([table, *union], lambda sources: select(shown, conditions, sources, limit), settings)
+        return query([table, *union], lambda sources: select(select_list, conditions, sources, limit), settings)
 
     def count(table: SimpleNamespace, where: str | None) -> int:
         import pyarrow as pa
 
-        found = query([table], lambda sources: select("count(*)", [where], sources, None), {})
-        return int(pa.table(found).column(0)[0].as_py())
+        rows = query([table], lambda sources: select("count(*)", [where], sources, None), {})
+        return int(pa.table(rows).column(0)[0].as_py())
 
     return read, count
 
@@ -380,13 +382,13 @@ def _chdb(settings: Mapping[str, str]) -> _ReaderCalls:
     os.chdir("/")  # chDB reads files below its start directory only
     import chdb
 
-    chosen = {name: _clickhouse_text(value) for name, value in settings.items()}
+    base_settings = {name: _clickhouse_text(value) for name, value in settings.items()}
 
     def run_query(text: str, values: Mapping[str, object]) -> object:
         settings_text = ", ".join(f"{name} = {value}" for name, value in values.items())
         return chdb.query(f"{text} SETTINGS {settings_text}" if settings_text else text, "ArrowTable")
 
-    run_query("SELECT 1", chosen)  # so that wrong settings fail at once
+    run_query("SELECT 1", base_settings)  # so that wrong settings fail at once
 
     def table_function(table: SimpleNamespace) -> str:
         settings_text = ""
@@ -397,7 +399,7 @@ def _chdb(settings: Mapping[str, str]) -> _ReaderCalls:
 
     def query(tables: list[SimpleNamespace], select: _Select, options: dict[str, int]) -> object:
         settings_by_name: dict[str, object] = {
-            **chosen,
+            **base_settings,
             **{_CLICKHOUSE_SETTINGS[name]: n for name, n in options.items()},
         }
         text = select(["t"] * len(tables))
@@ -440,11 +442,11 @@ def _sail() -> _ReaderCalls:
         union: Sequence[SimpleNamespace] = (),
         limit: int | None = None,
     ) -> Any:
-        found = frame(table, where)
+        rows = frame(table, where)
         for part in union:
-            found = found.unionAll(frame(part, part.where))
-        found = found if columns is None else found.select(*map(_backquoted, columns))
-        return (found if limit is None else found.limit(limit)).toArrow()
+            rows = rows.unionAll(frame(part, part.where))
+        rows = rows if columns is None else rows.select(*map(_backquoted, columns))
+        return (rows if limit is None else rows.limit(limit)).toArrow()
 
     def count(table: SimpleNamespace, where: str | None) -> int:
         return int(frame(table, where).count())

@@ -88,11 +88,15 @@ class ReaderEngine:
         """
         columns = tuple(field.name for field in plan.columns)
         schema = pa.schema([arrow_field(field) for field in plan.columns])
-        chosen = dict(options)
-        if "union" in chosen:
-            chosen["union"] = [self._part(each) for each in chosen["union"]]
+        worker_options = dict(options)
+        if "union" in worker_options:
+            worker_options["union"] = [self._part(each) for each in worker_options["union"]]
         rows = self.worker.read(
-            self._table(plan), columns=columns, where=_with_plain_names(plan.filter), schema=schema, options=chosen
+            self._table(plan),
+            columns=columns,
+            where=_with_plain_names(plan.filter),
+            schema=schema,
+            options=worker_options,
         )
         return convert_types(rows, schema)[0]
 

@@ -270,10 +270,10 @@ def _entry_points() -> dict[str, str]:
 
 
 def _unknown_engine(name: str) -> RequestError:
-    known = reader_names()
-    near = difflib.get_close_matches(name, known, n=1)
+    names = reader_names()
+    near = difflib.get_close_matches(name, names, n=1)
     forms = "MODULE:ATTRIBUTE, or NAME=exec:COMMAND"
-    hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(known)}, {forms}"
+    hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(names)}, {forms}"
     return RequestError(f"Unknown engine {name!r}: {hint}")
 
 

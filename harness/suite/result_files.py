@@ -68,19 +68,19 @@ def score_results(
     """
     started = time.monotonic()
     suite = load_suite(directory)
-    chosen = {
+    case_paths = {
         name: path
         for name, path in suite.cases.items()
         if not patterns or any(fnmatch.fnmatchcase(name, pattern) for pattern in patterns)
     }
-    if not chosen:
+    if not case_paths:
         raise RequestError(f"No case matches {' or '.join(patterns)}", file=str(directory))
     reader = _reader(results)
     engine = EngineInfo(
         name=reader["name"], version=reader["version"], argument="", folders=(str(directory), str(results))
     )
     cases: list[Case] = []
-    for path in chosen.values():
+    for path in case_paths.values():
         case = load_case(path)
         reads = tuple(map(read_info, case.expectations))
         info = replace(case_info(case, directory), file=str(path), expected=reads)

@@ -216,9 +216,11 @@ def _build(scenario: Scenario, place: Path) -> BuiltScenario | Check:
 
 def _check_reads(engine: _RunEngine, built: TableCase, intact_copies: _IntactCopies) -> Iterator[Check]:
     reader = engine.reader
-    own = Strictness.ORACLE if reader.name == ORACLE else Strictness.HARNESS
+    strictness = Strictness.ORACLE if reader.name == ORACLE else Strictness.HARNESS
     # Other suites do not define harness's types and errors.
-    measure = own if isinstance(reader, HarnessReader) and isinstance(built, BuiltScenario) else Strictness.FOREIGN
+    measure = (
+        strictness if isinstance(reader, HarnessReader) and isinstance(built, BuiltScenario) else Strictness.FOREIGN
+    )
     unclaimed = set() if engine.claims is None else {*built.scenario.features} - engine.claims
     for each in built.expectations:
         if unclaimed:

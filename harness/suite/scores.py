@@ -163,8 +163,8 @@ def read_info(expectation: ResolvedExpectation) -> ReadInfo:
     )
     if not isinstance(expected, pa.Table):
         return info
-    shown = range(min(expected.num_rows, MAX_ROWS))
-    rows = tuple(tuple(show(column, place) for column in expected.columns) for place in shown)
+    places = range(min(expected.num_rows, MAX_ROWS))
+    rows = tuple(tuple(show(column, place) for column in expected.columns) for place in places)
     return dataclasses.replace(info, columns=tuple(expected.column_names), rows=rows, count=expected.num_rows)
 
 
@@ -191,8 +191,8 @@ def score_count(check: Check | None, expectation: ResolvedExpectation, count: in
     An engine may count by the metadata alone and ignore deletes that it applies to rows.
     """
     # so that a wrong count does not allocate any number of rows
-    shown = pa.table({"": pa.nulls(min(max(count, 0), _MAX_COUNTED))})
-    check = score_read(expectation, shown, Strictness.FOREIGN, engine) if check is None else check
+    null_rows = pa.table({"": pa.nulls(min(max(count, 0), _MAX_COUNTED))})
+    check = score_read(expectation, null_rows, Strictness.FOREIGN, engine) if check is None else check
     if not isinstance(expectation.expected, pa.Table) or expectation.open is not None:
         return check
     rows = expectation.expected.num_rows
@@ -219,9 +219,9 @@ def read_text(expectation: ResolvedExpectation) -> str:
     return f"{columns}{''.join(at)}{where}{catalog}"
 
 
-def _check(outcome: Outcome, message: str | None = None, **more: Any) -> Check:
+def _check(outcome: Outcome, message: str | None = None, **details: Any) -> Check:
     """Return a check whose number and text `score_read` sets."""
-    return Check(number=0, read="", outcome=outcome, message=message, **more)
+    return Check(number=0, read="", outcome=outcome, message=message, **details)
 
 
 def _score(expectation: ResolvedExpectation, result: pa.Table | Exception, measure: Strictness, engine: str) -> Check:
@@ -292,13 +292,13 @@ def _score_error(expected: ExpectedError, error: Exception, measure: Strictness)
     return _check(Outcome.PASS, notes=(f"refused: {error_text(error)}", *([f"expected {target}"] if is_other else [])))
 
 
-def _score_rows(expected: pa.Table, got: pa.Table, measure: Strictness, engine: str) -> Check:
+def _score_rows(expected: pa.Table, rows: pa.Table, measure: Strictness, engine: str) -> Check:
     """Return the check of rows if rows are expected."""
     notes: tuple[str, ...] = ()
     try:
         if measure is Strictness.FOREIGN:
-            got, notes = convert_types(got, expected.schema)
-        comparison = compare(expected, got, names=("expected", engine), max_rows=MAX_ROWS)
+            rows, notes = convert_types(rows, expected.schema)
+        comparison = compare(expected, rows, names=("expected", engine), max_rows=MAX_ROWS)
     except HarnessError as error:
         return _check(Outcome.FAIL, f"the rows cannot be compared: {error.message}", wrong_rows=True)
     except pa.ArrowException as error:  # a type that Arrow itself does not support must not end the run
@@ -306,8 +306,8 @@ def _score_rows(expected: pa.Table, got: pa.Table, measure: Strictness, engine: 
     if measure is Strictness.FOREIGN:
         carried = [difference for difference in comparison.schema if difference.kind is SchemaKind.TYPE]
         notes += tuple(f"{each.column} is {each.right}, not {each.left}" for each in carried)
-        kept = tuple(difference for difference in comparison.schema if difference not in carried)
-        comparison = dataclasses.replace(comparison, schema=kept)
+        other_differences = tuple(difference for difference in comparison.schema if difference not in carried)
+        comparison = dataclasses.replace(comparison, schema=other_differences)
     if comparison.equal:
         return _check(Outcome.PASS, notes=notes)
     text = comparison.sentence.replace("only on the left", "expected and not read")

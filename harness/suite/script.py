@@ -150,8 +150,8 @@ def _expected_lines(read: ResolvedExpectation) -> Iterator[str]:
             yield f"Must be refused: an error and no rows ({kind}{'' if words is None else f', {words}'})."
         case pa.Table() as rows:
             types = ", ".join(f"{field.name} {field.type}" for field in rows.schema)
-            shown = "" if rows.num_rows <= _MAX_ROWS else f", the first {_MAX_ROWS} of them below"
-            yield f"Must return {counted(rows.num_rows, 'row')} in any order{shown}; all in {_rows_file(read)}: {types}"
+            note = "" if rows.num_rows <= _MAX_ROWS else f", the first {_MAX_ROWS} of them below"
+            yield f"Must return {counted(rows.num_rows, 'row')} in any order{note}; all in {_rows_file(read)}: {types}"
             yield json_lines_of(rows.slice(0, _MAX_ROWS)).rstrip("\n")
         case _:
             yield "Nothing."

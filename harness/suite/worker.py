@@ -100,8 +100,8 @@ def _engine(target: str) -> dict[str, Any]:
 
 def _answer(engine: dict[str, Any], request: dict[str, Any]) -> dict[str, object]:
     table = _with_point(request["table"])
-    chosen = request.get("columns")
-    columns = None if chosen is None else tuple(chosen)
+    names = request.get("columns")
+    columns = None if names is None else tuple(names)
     try:
         if request["op"] == "count":
             return {"count": int(engine["count"](table, where=request["where"]))}

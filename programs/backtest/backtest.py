@@ -105,10 +105,10 @@ def recorded() -> dict[str, Result]:
 def table(results: Mapping[str, Result]) -> str:
     """Return the tables of the page: one with a line for each bug, one with the bugs that no release shows."""
     all_bugs = bugs()
-    found = [bug for bug in all_bugs if bug.id in results and results[bug.id].found]
-    at_first = sum(not bug.missed for bug in found)
+    detected_bugs = [bug for bug in all_bugs if bug.id in results and results[bug.id].found]
+    at_first = sum(not bug.missed for bug in detected_bugs)
     lines = [
-        f"{len(found)} of {len(all_bugs)} bugs are found, {at_first} of them without a change of the suite.",
+        f"{len(detected_bugs)} of {len(all_bugs)} bugs are found, {at_first} of them without a change of the suite.",
         "",
         "| Reader | Report | Broken | Fixed | Topic | Wrong behavior | Found by | Change after a miss |",
         "| --- | --- | --- | --- | --- | --- | --- | --- |",
@@ -186,8 +186,8 @@ def _by_scenarios(bug: Bug, scripts: Sequence[tuple[Path, Path]]) -> tuple[list[
         for (name, number), each in outcomes.items():
             print(f"  {name}, read {number}: {each}", file=sys.stderr)
         fixed = {"fixed": Outcome.PASS.value} if bug.fixed else {}
-        found = [name for (name, _), each in outcomes.items() if each == {"broken": "WRONG", **fixed}]
-        return [worker.version() for worker in workers], list(dict.fromkeys(found))
+        names = [name for (name, _), each in outcomes.items() if each == {"broken": "WRONG", **fixed}]
+        return [worker.version() for worker in workers], list(dict.fromkeys(names))
     finally:
         for worker in workers:
             worker.close()
@@ -224,8 +224,8 @@ def main() -> None:
     parser.add_argument("ids", nargs="*")
     arguments = parser.parse_args()
     environments = Path(os.environ.get("HARNESS_BACKTEST", ROOT / ".nox" / "backtest-environments"))
-    chosen = [bug for bug in bugs() if not arguments.ids or bug.id in arguments.ids]
-    for bug in chosen:
+    selected_bugs = [bug for bug in bugs() if not arguments.ids or bug.id in arguments.ids]
+    for bug in selected_bugs:
         print(bug.id, file=sys.stderr)
         result = backtest(bug, environments)
         print(f"  found by {', '.join(result.by)}" if result.found else f"  missed {result.message}", file=sys.stderr)

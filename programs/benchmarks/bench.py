@@ -92,9 +92,9 @@ def _measure(arguments: argparse.Namespace, scale: Scale) -> list[Record]:
         system=f"{platform.system()} {platform.machine()}",
         python=platform.python_version(),
     )
-    wanted = {} if arguments.alone else {n: s for n, s in SCRIPTS.items() if arguments.spark or "spark" not in n}
-    pythons = {name: str(python) for name, python in interpreters(PEERS, wanted).items()}
-    found = []
+    scripts = {} if arguments.alone else {n: s for n, s in SCRIPTS.items() if arguments.spark or "spark" not in n}
+    pythons = {name: str(python) for name, python in interpreters(PEERS, scripts).items()}
+    records = []
     for figure in _figures(scale, large=arguments.large):
         if _is_requested(figure.figure, arguments, scale):
             try:
@@ -103,8 +103,8 @@ def _measure(arguments: argparse.Namespace, scale: Scale) -> list[Record]:
                 sys.exit(str(error))
             record = Record(run=run, group=figure.group, figure=figure.figure, title=figure.title, outcomes=outcomes)
             print(bench_reports.line(record), flush=True)
-            found.append(record)
-    return found
+            records.append(record)
+    return records
 
 
 def _is_requested(figure: str, arguments: argparse.Namespace, scale: Scale) -> bool:

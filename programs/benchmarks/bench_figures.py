@@ -74,10 +74,10 @@ def _at(format: str, table: BenchTable) -> str | None:
 
 def _queries(format: str, table: BenchTable, select: str, **where: str) -> tuple[Contender, ...]:
     """Return the peers that run SQL queries."""
-    asked = {"format": format, "location": _at(format, table), "select": select, **where}
-    found = [("Polars", "polars"), ("DuckDB's extension", "duckdb_extension"), ("chDB", "chdb")]
+    arguments = {"format": format, "location": _at(format, table), "select": select, **where}
+    peers = [("Polars", "polars"), ("DuckDB's extension", "duckdb_extension"), ("chDB", "chdb")]
     rust = _deltalake("query", location=table.location, select=select, **where)
-    return (*(_peer(name, peer, "query", **asked) for name, peer in found), *((rust,) if format == "delta" else ()))
+    return (*(_peer(name, peer, "query", **arguments) for name, peer in peers), *((rust,) if format == "delta" else ()))
 
 
 def _sums(format: str, table: BenchTable) -> tuple[Contender, ...]:
@@ -110,18 +110,18 @@ def _first_query(tables: Mapping[str, BenchTable]) -> Iterator[Figure]:
 
 def _small_tables(tables: Mapping[str, BenchTable]) -> Iterator[Figure]:
     for format, title in _FORMATS.items():
-        chosen = [table for name, table in tables.items() if name.startswith(format)]
-        locations, at = [table.location for table in chosen], [_at(format, table) for table in chosen]
-        own = _pyiceberg("small", metadata=at) if format == "iceberg" else _deltalake("small", locations=locations)
+        format_tables = [table for name, table in tables.items() if name.startswith(format)]
+        locations, at = [table.location for table in format_tables], [_at(format, table) for table in format_tables]
+        library = _pyiceberg("small", metadata=at) if format == "iceberg" else _deltalake("small", locations=locations)
         yield _figure(
             f"small/{format}",
             "Small tables",
-            f"{len(chosen)} {title} tables of some rows, all of them read to Arrow",
-            [sum(table.answer[0] for table in chosen)],
-            _floor("small", tables=[table.files for table in chosen]),
+            f"{len(format_tables)} {title} tables of some rows, all of them read to Arrow",
+            [sum(table.answer[0] for table in format_tables)],
+            _floor("small", tables=[table.files for table in format_tables]),
             _harness("small", locations=locations),
             _peer("Polars", "polars", "small", format=format, locations=at),
-            own,
+            library,
         )
 
 
@@ -130,8 +130,8 @@ def _many_files(tables: Mapping[str, BenchTable], scale: Scale) -> Iterator[Figu
     for format, title in _FORMATS.items():
         table = tables[format]
         title = f"{title}, {scale.many_files:,} files of 100 rows"
-        asked = (*_read(table, select), *_queries(format, table, select))
-        yield _figure(f"many-files/{format}", "Many small files", title, table.answer, *asked)
+        contenders = (*_read(table, select), *_queries(format, table, select))
+        yield _figure(f"many-files/{format}", "Many small files", title, table.answer, *contenders)
 
 
 def _scans(tables: Mapping[str, BenchTable]) -> Iterator[Figure]:
@@ -155,8 +155,8 @@ def _scans(tables: Mapping[str, BenchTable]) -> Iterator[Figure]:
     where = f"id BETWEEN {RANGE[0]} AND {RANGE[-1]}"
     for name in ("iceberg none", "iceberg vectors"):
         table = tables[f"{name}, range"]
-        asked = (*_read(table, SUMS, where=where), *_queries("iceberg", table, SUMS, where=where))
-        yield _scan(name, "/range", f", {len(RANGE):,} rows by a range", table, *asked)
+        contenders = (*_read(table, SUMS, where=where), *_queries("iceberg", table, SUMS, where=where))
+        yield _scan(name, "/range", f", {len(RANGE):,} rows by a range", table, *contenders)
 
 
 def _scan(name: str, kind: str, how: str, table: BenchTable, *contenders: Contender) -> Figure:
@@ -170,8 +170,8 @@ def _shares(tables: Mapping[str, BenchTable], scale: Scale) -> Iterator[Figure]:
         for share in scale.shares:
             table = tables[f"{shape} {share}"]
             polars, *_ = _queries("iceberg", table, SUMS)
-            asked = (*_read(table, SUMS), polars)
-            yield _figure(f"share/{shape}/{share}", group, f"{share:.2%} {shape}", table.answer, *asked)
+            contenders = (*_read(table, SUMS), polars)
+            yield _figure(f"share/{shape}/{share}", group, f"{share:.2%} {shape}", table.answer, *contenders)
 
 
 def _arrow(tables: Mapping[str, BenchTable]) -> Iterator[Figure]:
@@ -198,9 +198,9 @@ def _arrow(tables: Mapping[str, BenchTable]) -> Iterator[Figure]:
 
 def planning(tables: Mapping[str, BenchTable], scale: Scale) -> Iterator[Figure]:
     """Yield the figures of planning. `tables` are the tables of `bench_planned.planned`."""
-    first, after, wanted = date_of(DAY), date_of(DAY + 1), scale.planned_files[0] // 2 * ROWS + 5
+    first, after, row_id = date_of(DAY), date_of(DAY + 1), scale.planned_files[0] // 2 * ROWS + 5
     times = f"ts >= TIMESTAMP '{first}' AND ts < TIMESTAMP '{after}'"
-    iceberg = {"all": None, "day": times, "id": f"id = {wanted}"}
+    iceberg = {"all": None, "day": times, "id": f"id = {row_id}"}
     pyiceberg = iceberg | {"day": f"ts >= '{first}T00:00:00' and ts < '{after}T00:00:00'"}
     delta = iceberg | {"day": f"day = DATE '{first}'"}
     titles = {"all": "all", "day": "one day of 100", "id": "one id"}
@@ -211,16 +211,16 @@ def planning(tables: Mapping[str, BenchTable], scale: Scale) -> Iterator[Figure]
             polars = _peer("Polars", "polars", "plan", format="iceberg", location=table.metadata, where=where)
             other = _pyiceberg("plan", metadata=table.metadata, where=pyiceberg[kind])
             title, answer = f"{files:,} files, {titles[kind]}", table.answer[index : index + 1]
-            asked = (floor, *_plans(table, where), polars, other)
-            yield _figure(f"plan/iceberg/{files}/{kind}", "Planning Iceberg", title, answer, *asked)
+            contenders = (floor, *_plans(table, where), polars, other)
+            yield _figure(f"plan/iceberg/{files}/{kind}", "Planning Iceberg", title, answer, *contenders)
     for files in scale.planned_files:
         table = tables[f"delta {files}"]
         floor = _floor("checkpoint", "checkpoint as Arrow", files=table.files)
         for index, (kind, where) in enumerate(delta.items()):
             rust = _deltalake("plan", location=table.location, day=None if kind == "all" else first)
             title, answer = f"{files:,} files, {titles[kind]}", table.answer[index : index + 1]
-            asked = (floor, *_plans(table, where), *(() if kind == "id" else (rust,)))
-            yield _figure(f"plan/delta/{files}/{kind}", "Planning Delta", title, answer, *asked)
+            contenders = (floor, *_plans(table, where), *(() if kind == "id" else (rust,)))
+            yield _figure(f"plan/delta/{files}/{kind}", "Planning Delta", title, answer, *contenders)
 
 
 def _plans(table: BenchTable, where: str | None) -> tuple[Contender, Contender]:

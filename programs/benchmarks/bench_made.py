@@ -112,8 +112,8 @@ def cached_table(maker: Maker, scale: Scale, root: Path) -> dict[str, BenchTable
         folder.mkdir(parents=True)
         tables = {name: asdict(table) for name, table in maker(folder, scale).items()}
         listing.write_text(json.dumps(tables), "utf-8")
-    found: dict[str, dict[str, Any]] = json.loads(listing.read_text("utf-8"))
-    return {name: BenchTable(**table) for name, table in found.items()}
+    entries: dict[str, dict[str, Any]] = json.loads(listing.read_text("utf-8"))
+    return {name: BenchTable(**table) for name, table in entries.items()}
 
 
 def link_tables(table: IcebergTable, handle: IcebergFile) -> IcebergFile:

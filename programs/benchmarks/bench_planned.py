@@ -41,12 +41,12 @@ def planned(folder: Path, scale: Scale) -> Mapping[str, BenchTable]:
 
     The answer is the number of files of all rows, `DAY`, and one id.
     """
-    found = {}
+    tables = {}
     for files in scale.planned_files:
         answer = [files, sum(_day(i, files) == DAY for i in range(files)), 1]
-        found[f"iceberg {files}"] = _iceberg(folder / f"iceberg-{files}", files, answer)
-        found[f"delta {files}"] = _delta(folder / f"delta-{files}", files, answer)
-    return found
+        tables[f"iceberg {files}"] = _iceberg(folder / f"iceberg-{files}", files, answer)
+        tables[f"delta {files}"] = _delta(folder / f"delta-{files}", files, answer)
+    return tables
 
 
 def _day(number: int, files: int) -> int:

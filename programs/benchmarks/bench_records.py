@@ -110,8 +110,8 @@ def _short(value: float) -> float:
 def to_line(record: Record) -> str:
     """Return the record as a line of JSON, without a line feed."""
     outcomes = {name: asdict(outcome) for name, outcome in record.outcomes.items()}
-    named = {"group": record.group, "figure": record.figure, "title": record.title, "outcomes": outcomes}
-    return json.dumps({"format": FORMAT, "kind": "bench figure", **asdict(record.run), **named})
+    figure_fields = {"group": record.group, "figure": record.figure, "title": record.title, "outcomes": outcomes}
+    return json.dumps({"format": FORMAT, "kind": "bench figure", **asdict(record.run), **figure_fields})
 
 
 def from_line(line: str) -> Record:

@@ -24,17 +24,17 @@ def differences(now: Sequence[Record], then: Sequence[Record]) -> list[Differenc
     A ratio differs if the interquartile ranges of both runs do not overlap and the medians differ by `LEAST`.
     """
     present = {record.figure: record for record in now}
-    found = []
+    changes = []
     for record in then:
-        there = present.get(record.figure)
+        current = present.get(record.figure)
         for name, before in record.outcomes.items():
             if not name.startswith(OURS) or isinstance(before, FailedMeasurement):
                 continue
-            after = None if there is None else there.outcomes.get(name)
+            after = None if current is None else current.outcomes.get(name)
             difference = _difference(f"{record.group}, {record.title}, {name}", before, after)
             if difference is not None:
-                found.append(difference)
-    return found
+                changes.append(difference)
+    return changes
 
 
 def _difference(what: str, before: Measurement, after: Outcome | None) -> Difference | None:
@@ -66,9 +66,9 @@ def report(now: Sequence[Record], then: Sequence[Record]) -> str:
     before = {record.figure: record.outcomes[record.floor].versions for record in then}
     floors = {(r.floor, before[r.figure], r.outcomes[r.floor].versions) for r in now if r.figure in before}
     lines += [f"another floor: {floor}: {old}, now {new}" for floor, old, new in sorted(floors) if old != new]
-    found = differences(now, then)
-    lines += [f"{kind}: {text}" for kind, text in found]
-    if not any(kind != "faster" for kind, _ in found):
+    changes = differences(now, then)
+    lines += [f"{kind}: {text}" for kind, text in changes]
+    if not any(kind != "faster" for kind, _ in changes):
         lines.append("nothing became slower by more than the noise")
     return "\n".join(lines)
 
@@ -131,8 +131,8 @@ def _seconds(value: float) -> str:
 
 
 def _versions(records: Sequence[Record]) -> str:
-    found = {(name, outcome.versions) for record in records for name, outcome in record.outcomes.items()}
-    return "\n".join(f"- {name}: {versions}" for name, versions in sorted(found))
+    pairs = {(name, outcome.versions) for record in records for name, outcome in record.outcomes.items()}
+    return "\n".join(f"- {name}: {versions}" for name, versions in sorted(pairs))
 
 
 def put(page: str, tables: str) -> str:

@@ -201,21 +201,21 @@ def measure(figure: Figure, scale: Scale, pythons: Mapping[str, str]) -> dict[st
     Raises:
         ContenderFailed: The floor fails, so that ratios cannot be computed.
     """
-    found = ((each, _python(each.peer, pythons)) for each in figure.contenders)
-    asked = {contender.name: (contender, python) for contender, python in found if python is not None}
-    said = {name: versions(contender.peer, python) for name, (contender, python) in asked.items()}
+    candidates = ((each, _python(each.peer, pythons)) for each in figure.contenders)
+    contenders = {contender.name: (contender, python) for contender, python in candidates if python is not None}
+    versions_by_name = {name: versions(contender.peer, python) for name, (contender, python) in contenders.items()}
     kind = fresh_processes if figure.fresh else one_process
     with contextlib.ExitStack() as stack:
-        running = {name: stack.enter_context(kind(*each, scale.turn_s)) for name, each in asked.items()}
+        running = {name: stack.enter_context(kind(*each, scale.turn_s)) for name, each in contenders.items()}
         samples, failed = _samples(figure, scale, running)
     floor = figure.contenders[0].name
     if floor in failed:
         raise ContenderFailed(f"{figure.figure}: {floor} fails: {failed[floor]}")
     return {
-        name: FailedMeasurement(versions=said[name], reason=failed[name])
+        name: FailedMeasurement(versions=versions_by_name[name], reason=failed[name])
         if name in failed
-        else summarize(samples[name], samples[floor], said[name])
-        for name in said
+        else summarize(samples[name], samples[floor], versions_by_name[name])
+        for name in versions_by_name
     }
 
 

@@ -84,19 +84,19 @@ def scanned(folder: Path, scale: Scale) -> Mapping[str, BenchTable]:
     base.append(*(file.handle for file in files))
     plain = [str(file.handle.file) for file in files]
     dead = _deleted(files, SHARE, "scattered")
-    found = {"iceberg none": _iceberg(base, files, plain, [None] * len(files))}
+    tables = {"iceberg none": _iceberg(base, files, plain, [None] * len(files))}
     for kind in ("position", "equality", "vectors"):
-        found[f"iceberg {kind}"] = _with_deletes(folder / f"iceberg-{kind}", kind, files, plain, dead)
+        tables[f"iceberg {kind}"] = _with_deletes(folder / f"iceberg-{kind}", kind, files, plain, dead)
     for shape in ("scattered", "clustered"):
         for share in scale.shares:
             deleted = _deleted(files, share, shape)
             place = folder / f"iceberg-{shape}-{share}"
-            found[f"{shape} {share}"] = _with_deletes(place, "vectors", files, plain, deleted)
+            tables[f"{shape} {share}"] = _with_deletes(place, "vectors", files, plain, deleted)
     for kind, gone in (("none", [None] * len(files)), ("vectors", dead)):
-        found[f"iceberg {kind}, range"] = replace(found[f"iceberg {kind}"], answer=_answer(files, gone, RANGE))
-    found["delta none"] = _delta(folder / "delta-none", files, plain, None)
-    found["delta vectors"] = _delta(folder / "delta-vectors", files, plain, dead)
-    return found
+        tables[f"iceberg {kind}, range"] = replace(tables[f"iceberg {kind}"], answer=_answer(files, gone, RANGE))
+    tables["delta none"] = _delta(folder / "delta-none", files, plain, None)
+    tables["delta vectors"] = _delta(folder / "delta-vectors", files, plain, dead)
+    return tables
 
 
 def _k(ids: Positions) -> Positions:
@@ -144,13 +144,13 @@ def _rows(first: int, last: int) -> pa.Table:
 def _deleted(files: Sequence[_ScannedFile], share: float, shape: Shape) -> list[Positions]:
     """Return the positions of deleted rows by file, ascending."""
     random = np.random.default_rng(42)
-    found = []
+    positions = []
     for file in files:
         count = max(1, round(file.rows * share))
         length = 1 if shape == "scattered" else min(_CLUSTER, count)
         starts = np.sort(random.choice(file.rows // length, max(1, count // length), replace=False)) * length
-        found.append((starts[:, None] + np.arange(length)).ravel())
-    return found
+        positions.append((starts[:, None] + np.arange(length)).ravel())
+    return positions
 
 
 def _iceberg(

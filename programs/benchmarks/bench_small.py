@@ -23,12 +23,12 @@ _ROWS = 100
 
 def small(folder: Path, scale: Scale) -> Mapping[str, BenchTable]:
     """Return `iceberg I` and `delta I`. The answer is the number of rows."""
-    found = {}
+    tables = {}
     for number in range(scale.small_tables):
         for format, kinds in _KINDS.items():
             place = folder / f"{format}-{number}"
-            found[f"{format} {number}"] = _build(format, place, *kinds[number % len(kinds)])
-    return found
+            tables[f"{format} {number}"] = _build(format, place, *kinds[number % len(kinds)])
+    return tables
 
 
 def many(folder: Path, scale: Scale) -> Mapping[str, BenchTable]:
@@ -41,8 +41,10 @@ def many(folder: Path, scale: Scale) -> Mapping[str, BenchTable]:
     delta.append(*(link_delta(delta, file, number * _ROWS) for number, file in zip(numbers, files, strict=True)))
     answer = [len(files) * _ROWS, sum(i % 97 for i in range(len(files) * _ROWS))]
     plain = [str(file.file) for file in files]
-    made = BenchTable(location=iceberg.location, metadata=str(iceberg.metadata_path), files=plain, answer=answer)
-    return {"iceberg": made, "delta": BenchTable(location=str(folder / "delta"), files=plain, answer=answer)}
+    iceberg_table = BenchTable(
+        location=iceberg.location, metadata=str(iceberg.metadata_path), files=plain, answer=answer
+    )
+    return {"iceberg": iceberg_table, "delta": BenchTable(location=str(folder / "delta"), files=plain, answer=answer)}
 
 
 def _many_rows(first: int) -> pa.Table:

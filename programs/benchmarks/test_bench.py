@@ -48,8 +48,8 @@ TINY = replace(SMALL, rows=6_000, data_files=2, many_files=3, planned_files=(200
 def test_harness_answers_every_figure_rightly_on_tiny_tables(tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(bench.ROOT / "programs/benchmarks/peers")
     tables = {name: cached_table(maker, TINY, tmp_path) for name, maker in bench.MAKERS.items()}
-    asked, wrong = list(figures(tables, TINY)), []
-    for figure in asked:
+    all_figures, wrong = list(figures(tables, TINY)), []
+    for figure in all_figures:
         assert figure.contenders[0].peer == "floor"
         for contender in figure.contenders:
             if contender.peer in ("floor", "harness"):
@@ -58,7 +58,7 @@ def test_harness_answers_every_figure_rightly_on_tiny_tables(tmp_path, monkeypat
                 if contender.peer == "harness" and answer not in (None, figure.expected):
                     wrong.append((figure.figure, contender.name, answer, figure.expected))
     assert wrong == []
-    names = [figure.figure for figure in [*asked, *spark_figures(tables["scanned"])]]
+    names = [figure.figure for figure in [*all_figures, *spark_figures(tables["scanned"])]]
     assert len(set(names)) == len(names)
 
 
@@ -127,8 +127,8 @@ IDLE = Contender(name="floor", peer="floor", task="checkpoint", arguments={"file
 @pytest.mark.slow
 def test_readers_run_in_processes_of_their_own():
     broken = replace(IDLE, name="broken", arguments={"files": ["nowhere.parquet"]})
-    asked = bench_rounds.Figure(figure="f", group="g", title="t", expected=[], contenders=(IDLE, broken))
-    outcomes = bench_rounds.measure(asked, replace(SCALE, rounds=1), {})
+    figure = bench_rounds.Figure(figure="f", group="g", title="t", expected=[], contenders=(IDLE, broken))
+    outcomes = bench_rounds.measure(figure, replace(SCALE, rounds=1), {})
     assert "duckdb" in outcomes["floor"].versions
     assert outcomes["broken"].reason.startswith("FileNotFoundError: ")
 

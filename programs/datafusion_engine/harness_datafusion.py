@@ -122,12 +122,15 @@ def _rows(plan: PlannedScan, columns: Sequence[Field]) -> pa.Table:
 
 
 def _arm(arm: UnionArm, files: _RegisteredFiles) -> pa.Table:
-    made = [files.read(name, arm.group, arm.fields, i) for i, name in enumerate(arm.names)]
+    numbered_files = [files.read(name, arm.group, arm.fields, i) for i, name in enumerate(arm.names)]
     values = arm.values()
     rows = pa.concat_tables(
-        [pa.table({"n": file.positions, **{k: file.array(value) for k, value in values.items()}}) for file in made]
+        [
+            pa.table({"n": file.positions, **{k: file.array(value) for k, value in values.items()}})
+            for file in numbered_files
+        ]
     )
-    dead = np.concatenate([_deleted(arm, i, file.count) for i, file in enumerate(made)])
+    dead = np.concatenate([_deleted(arm, i, file.count) for i, file in enumerate(numbered_files)])
     rows = rows.set_column(0, "n", pa.array(np.arange(rows.num_rows)))
     for hit in _hit(arm, rows, files):
         dead[hit] = True
@@ -160,29 +163,33 @@ def _hit(arm: UnionArm, rows: pa.Table, files: _RegisteredFiles) -> Iterator[Any
         _register(context, "d", _deleted_keys(key_set, numbers, files))
         on = [f"(s.k{i} IS NOT DISTINCT FROM d.k{i})" for i in range(len(key_set.keys))]
         on += ["s.sq < d.ks", "(d.kp IS NULL OR s.sp = d.kp)"] if pooled else []
-        found = context.sql(f"SELECT s.n FROM s LEFT SEMI JOIN d ON {' AND '.join(on)}").to_arrow_table()
-        yield found.column(0).to_numpy()
+        hits = context.sql(f"SELECT s.n FROM s LEFT SEMI JOIN d ON {' AND '.join(on)}").to_arrow_table()
+        yield hits.column(0).to_numpy()
 
 
 def _deleted_keys(key_set: KeySet, numbers: Sequence[int], files: _RegisteredFiles) -> pa.Table:
     parts = []
     for group in files.inspector.groups(files.deletes, key_set.keys, np.array(numbers)):
-        found = deleted_keys(files.plan, key_set, files.deletes, group)
+        delete_keys = deleted_keys(files.plan, key_set, files.deletes, group)
         for i, name in enumerate(files.deletes.names(group.members)):
             file = files.read(name, group, key_set.keys, i)
-            keys = _keys(key_set, [file.array(root) for root in found.roots])
-            parts.append(pa.table(keys | {"ks": file.array(found.sequence_number), "kp": file.array(found.partition)}))
+            keys = _keys(key_set, [file.array(root) for root in delete_keys.roots])
+            parts.append(
+                pa.table(
+                    keys | {"ks": file.array(delete_keys.sequence_number), "kp": file.array(delete_keys.partition)}
+                )
+            )
     return pa.concat_tables(parts)
 
 
 def _keys(key_set: KeySet, roots: Sequence[pa.Array]) -> dict[str, pa.Array]:
     """Return the keys as `k0`, `k1`, …; inside a null struct, a key is null (iceberg 4.23)."""
-    made = {}
+    keys = {}
     for i, (root, names) in enumerate(zip(roots, key_set.names, strict=True)):
         for part in names:
             root = root.flatten()[[f.name for f in root.type].index(part)]
-        made[f"k{i}"] = _comparable(root)
-    return made
+        keys[f"k{i}"] = _comparable(root)
+    return keys
 
 
 def _comparable(array: pa.Array) -> pa.Array:
@@ -241,8 +248,8 @@ class _NumberedFile:
             case StoredOrInherited(stored=stored, inherited=inherited):
                 return pc.coalesce(self.array(stored), self.array(inherited))
             case Lineage(first_row_id=first, value=inner):
-                found = self.array(inner)
-                return pc.if_else(pc.is_valid(self.array(first)), found, pa.scalar(None, found.type))
+                inner_values = self.array(inner)
+                return pc.if_else(pc.is_valid(self.array(first)), inner_values, pa.scalar(None, inner_values.type))
             case other:
                 assert_never(other)
 
@@ -251,8 +258,8 @@ class _NumberedFile:
         match value:
             case ConstantStruct(fields=fields, parts=parts):
                 arrays = [self.constant(part, count) for part in parts]
-                named = [pa.field(f.name, a.type) for f, a in zip(fields, arrays, strict=True)]
-                return pa.StructArray.from_arrays(arrays, fields=named)
+                arrow_fields = [pa.field(f.name, a.type) for f, a in zip(fields, arrays, strict=True)]
+                return pa.StructArray.from_arrays(arrays, fields=arrow_fields)
             case Uniform(value=same):
                 single = same
             case PerFile(values=values):
@@ -261,11 +268,11 @@ class _NumberedFile:
 
     def stored(self, value: StoredColumn, array: pa.Array) -> pa.Array:
         """Convert stored values to the type of the field. Inside a null parent, they are null."""
-        wanted, physical = value.field.type, value.source.physical
-        if not children(wanted):
+        field_type, physical = value.field.type, value.source.physical
+        if not children(field_type):
             if is_legacy(physical, self.group.form.legacy):
                 raise UnsupportedError("DataFusion reads no dates in the calendar of old writers", rule="delta T20")
-            return _single(array, physical.type, wanted)
+            return _single(array, physical.type, field_type)
         inner = children_of(array)
         count = len(inner[0]) if inner else len(array)
         parts = [
@@ -274,31 +281,31 @@ class _NumberedFile:
             else self.constant(part, count)
             for part in value.parts
         ]
-        return with_children(array, parts, nullable_type(arrow_type(wanted)))
+        return with_children(array, parts, nullable_type(arrow_type(field_type)))
 
 
-def _single(array: pa.Array, stored: Type, wanted: Type) -> pa.Array:
-    target = arrow_type(wanted)
+def _single(array: pa.Array, stored: Type, field_type: Type) -> pa.Array:
+    target = arrow_type(field_type)
     if pa.types.is_dictionary(array.type):
         array = array.dictionary_decode()
     if (
-        isinstance(wanted, TimestampType)
+        isinstance(field_type, TimestampType)
         and isinstance(stored, TimestampType)
-        and (stored.unit, wanted.unit) == ("ns", "us")
+        and (stored.unit, field_type.unit) == ("ns", "us")
     ):  # rounded down, also before 1970 (iceberg 6.8)
         nanos = array.view(pa.int64())
         micros = pa.array(np.floor_divide(nanos.fill_null(0).to_numpy(), 1000), mask=pc.is_null(array).to_numpy(False))
         return micros.view(target)
-    found = as_exact_type(array, target)
+    values = as_exact_type(array, target)
     if pa.types.is_string(target):
-        found.validate(full=True)  # raises for text that is not UTF-8 (iceberg 6.11)
-    return found
+        values.validate(full=True)  # raises for text that is not UTF-8 (iceberg 6.11)
+    return values
 
 
 def _filtered(plan: PlannedScan, columns: Sequence[Field], rows: pa.Table) -> pa.Table:
     """Return the rows that match the filter, with the plan's columns."""
     places = {f.id: i for i, f in enumerate(columns)}
-    chosen = [f"c{places[f.id]}" for f in plan.columns]
+    labels = [f"c{places[f.id]}" for f in plan.columns]
     context = SessionContext()
     where = ""
     if plan.filter is not None:
@@ -309,7 +316,7 @@ def _filtered(plan: PlannedScan, columns: Sequence[Field], rows: pa.Table) -> pa
             column = rows.column(f"c{place}").combine_chunks()
             rows = rows.append_column(f"f{place}", _comparable(column))
     _register(context, "r", _carried(rows))
-    selected = ", ".join(f"r.{label} AS x{i}" for i, label in enumerate(chosen)) or "r.one"
+    selected = ", ".join(f"r.{label} AS x{i}" for i, label in enumerate(labels)) or "r.one"
     return context.sql(f"SELECT {selected} FROM r{where}").to_arrow_table()
 
 
@@ -372,18 +379,18 @@ class _Condition:
             case _:
                 raise UnsupportedError("Cannot filter on DataFusion by what is no comparison of a column")
 
-    def column(self, wanted: Field) -> str:
+    def column(self, field: Field) -> str:
         """Return a column of the rows."""
-        if wanted.id not in self.places or children(wanted.type):
-            raise UnsupportedError(f"Cannot filter on DataFusion by the nested column {wanted.name}")
-        place = self.places[wanted.id]
-        if not pa.types.is_floating(arrow_type(wanted.type)):
+        if field.id not in self.places or children(field.type):
+            raise UnsupportedError(f"Cannot filter on DataFusion by the nested column {field.name}")
+        place = self.places[field.id]
+        if not pa.types.is_floating(arrow_type(field.type)):
             return f"r.c{place}"
         self.floats.add(place)
         return f"r.f{place}"
 
-    def value(self, wanted: Field, value: Any) -> str:
+    def value(self, field: Field, value: Any) -> str:
         """Return a value in the type of a column."""
         label = f"v{len(self.values)}"
-        self.values[label] = _comparable(as_arrow([value], wanted.type))
+        self.values[label] = _comparable(as_arrow([value], field.type))
         return f"v.{label}"

@@ -20,9 +20,9 @@ pytestmark = [
 
 
 def test_no_scenario_is_read_wrongly() -> None:
-    found = run(find(), [EngineUnderTest(reader=HarnessReader("datafusion"), argument="datafusion")])
-    counts = Counter(case.outcome for case in found.cases)
-    wrong = [case.id for case in found.cases if case.outcome in (Outcome.FAIL, Outcome.ERROR)]
+    suite_run = run(find(), [EngineUnderTest(reader=HarnessReader("datafusion"), argument="datafusion")])
+    counts = Counter(case.outcome for case in suite_run.cases)
+    wrong = [case.id for case in suite_run.cases if case.outcome in (Outcome.FAIL, Outcome.ERROR)]
     print({outcome.value: count for outcome, count in counts.items()})
     assert wrong == []
     assert counts[Outcome.PASS] > 400

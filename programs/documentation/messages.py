@@ -223,8 +223,8 @@ def _code(text: str) -> str:
 def examples_on(page: str) -> dict[tuple[str, str], str]:
     """Return the examples that a written page has."""
     row = re.compile(r"\| (`+) ?(.+?) ?\1 \| (`+) ?(.+?) ?\3 \| (`+) ?(.+?) ?\5 \|")
-    found = (row.fullmatch(line) for line in page.splitlines())
-    return {(m[6], m[2].replace("\\|", "|")): m[4].replace("\\|", "|") for m in found if m}
+    matches = (row.fullmatch(line) for line in page.splitlines())
+    return {(m[6], m[2].replace("\\|", "|")): m[4].replace("\\|", "|") for m in matches if m}
 
 
 def main() -> None:

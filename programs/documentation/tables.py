@@ -70,7 +70,7 @@ def commands() -> dict[str, Command]:
 def options_table(command: Command) -> str:
     """Return the arguments and options of a command as a Markdown table. The options for opening tables are one row."""
     shared = len(_opening(commands()["plan"]))
-    opening = found if len(found := _opening(command)) == shared else []
+    opening = options if len(options := _opening(command)) == shared else []
     rows = [_row(command, parameter) for parameter in command.params if parameter not in opening]
     if opening:
         rows.append("| … | The [options for opening tables](#opening-tables). |")
@@ -92,7 +92,7 @@ def with_tables(page: str) -> str:
     page = _written(page, "names for --set", "Name", settings)
     return re.sub(
         r"(<!-- options of ([a-z ]+) -->\n).*?(<!-- end -->)",
-        lambda found: f"{found[1]}\n{options_table(commands()[found[2]])}\n{found[3]}",
+        lambda match: f"{match[1]}\n{options_table(commands()[match[2]])}\n{match[3]}",
         page,
         flags=re.DOTALL,
     )
@@ -132,20 +132,20 @@ def _row(command: Command, parameter: Any) -> str:
         *([", ".join(parameter.opts)] if option else []),
         *([] if getattr(parameter, "is_flag", False) else [value]),
     ]
-    shown = _code_of_cell(" ".join(words).replace("<", "&lt;"))
+    cell = _code_of_cell(" ".join(words).replace("<", "&lt;"))
     default = parameter.to_info_dict()["default"]
-    said = "" if default in (None, False, "") or parameter.required else f" Default: `{default}`."
+    default_text = "" if default in (None, False, "") or parameter.required else f" Default: `{default}`."
     meaning = declared.help if declared.help.endswith(".") else f"{declared.help}."
-    return f"| {shown} | {_plain(meaning + said).replace('<', '&lt;')} |"
+    return f"| {cell} | {_plain(meaning + default_text).replace('<', '&lt;')} |"
 
 
 def with_stores(page: str) -> str:
     """Return the page of object stores with the options of each service, followed by those of every service."""
     lines = []
     for title, kind in (*((kind.value, kind) for kind in StoreKind), ("All of them", StoreKind.S3)):
-        wanted = [name for name in NAMES[kind] if (name in CONNECTION) == (title == "All of them")]
+        names = [name for name in NAMES[kind] if (name in CONNECTION) == (title == "All of them")]
         lines += [f"**{title}**", "", "| Option | Also known as |", "|---|---|"]
-        lines += [f"| `{name}` | {', '.join(f'`{other}`' for other in NAMES[kind][name])} |" for name in wanted]
+        lines += [f"| `{name}` | {', '.join(f'`{other}`' for other in NAMES[kind][name])} |" for name in names]
         lines.append("")
     return _between(page, "options of stores", "\n".join(lines[:-1]))
 
@@ -197,10 +197,10 @@ def with_topics(page: str) -> str:
     text = ["| Topic | Rules |", "|---|---|"]
     for section in re.split(r"(?m)^## ", page)[1:]:
         topic, _, rest = section.partition("\n")
-        found = re.findall(r'(?m)^### <a id="([^"]+)"></a>\w+ ([^:]+): ', rest)
-        if found:
+        rules = re.findall(r'(?m)^### <a id="([^"]+)"></a>\w+ ([^:]+): ', rest)
+        if rules:
             place = re.sub(r"[^\w -]", "", topic.lower()).replace(" ", "-")
-            text.append(f"| [{topic}](#{place}) | {' '.join(f'[{name}](#{anchor})' for anchor, name in found)} |")
+            text.append(f"| [{topic}](#{place}) | {' '.join(f'[{name}](#{anchor})' for anchor, name in rules)} |")
     return _between(page, "topics", "\n".join(text))
 
 
@@ -244,9 +244,9 @@ def with_keywords(page: str) -> str:
 
 
 def _file_keys(method: Any, options: Any) -> str:
-    named = inspect.signature(method).parameters.keys() - {"self", "rows", "schema", "file_options"}
-    known = sorted(named | {field.name for field in dataclasses.fields(options)})
-    return ", ".join(f"`{name.replace('_', '-')}`" for name in known)
+    parameters = inspect.signature(method).parameters.keys() - {"self", "rows", "schema", "file_options"}
+    keys = sorted(parameters | {field.name for field in dataclasses.fields(options)})
+    return ", ".join(f"`{name.replace('_', '-')}`" for name in keys)
 
 
 SCORES = {"Silently wrong": "silently wrong", "Right": "right of all"}
@@ -268,8 +268,8 @@ def with_scores(page: str) -> str:
             name, _, version = reader.partition(" ")
             title, formats = READERS[name]
             if format in formats:
-                found = [cells[f"{line}, {format.lower()}"][place] for line in SCORES.values()]
-                scores.append((f"{title} {version}", *found))
+                values = [cells[f"{line}, {format.lower()}"][place] for line in SCORES.values()]
+                scores.append((f"{title} {version}", *values))
         scores.sort(key=lambda score: (int(score[1].removeprefix("✗ ")), -float(score[2].removesuffix(" %"))))
         text += [f"| {format} | {' | '.join(SCORES)} |", f"|---|{'---:|' * len(SCORES)}"]
         text += [f"| {' | '.join(score)} |" for score in scores]
@@ -399,8 +399,8 @@ def _layer_row(layer: str) -> str:
     folders = Counter(name.rpartition(".")[0] for name in names)
     many = {folder for folder, count in folders.items() if count > 2 and folder != "harness"}
     parents = dict.fromkeys(parent if (parent := name.rpartition(".")[0]) in many else name for name in names)
-    shown = [name.removeprefix("harness.") for name in parents]
-    return f"| {', '.join(f'`{name}`' for name in shown)} | {'; '.join(map(_subject, shown))} |"
+    labels = [name.removeprefix("harness.") for name in parents]
+    return f"| {', '.join(f'`{name}`' for name in labels)} | {'; '.join(map(_subject, labels))} |"
 
 
 def _subject(name: str) -> str:

@@ -34,8 +34,8 @@ def first_catch(directory: Path, topics: Sequence[str]) -> str | None:
     from harness.suite.scenarios.verifying import read_with, verify
 
     warnings.simplefilter("ignore")  # the tables are irregular on purpose
-    kept = [pickle.loads(file.read_bytes()) for file in sorted(directory.glob("*/expected.pickle"))]
-    for name, address, expectations in sorted(kept, key=lambda k: [topic not in k[0] for topic in topics]):
+    scenarios = [pickle.loads(file.read_bytes()) for file in sorted(directory.glob("*/expected.pickle"))]
+    for name, address, expectations in sorted(scenarios, key=lambda k: [topic not in k[0] for topic in topics]):
         read = read_with(SimpleNamespace(address=address), "duckdb")
         for expectation in expectations:
             try:

@@ -9,8 +9,8 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     if not planted:
         return
     terminalreporter.section("faults")
-    for report, found in planted:
+    for report, properties in planted:
         fault = report.nodeid.partition("[")[2].removesuffix("]")
-        terminalreporter.line(f"{found['caught_by'] or 'NOTHING'} caught: {fault}")
-    missed = sum(found["caught_by"] is None for _, found in planted)
+        terminalreporter.line(f"{properties['caught_by'] or 'NOTHING'} caught: {fault}")
+    missed = sum(properties["caught_by"] is None for _, properties in planted)
     terminalreporter.line(f"caught {len(planted) - missed}/{len(planted)} planted faults")

@@ -34,8 +34,8 @@ def _parsed(text: str) -> Iterator[Fault]:
         first, *lines = entry.splitlines()
         file, _, name = first.partition(": ")
         before, after = ("\n".join(line[1:] for line in lines if line[:1] == sign) for sign in "-+")
-        named = dict(line.split(": ", 1) for line in lines if line.startswith(("test: ", "seen: ")))
-        yield Fault(name, file, before, after, **named)
+        fields = dict(line.split(": ", 1) for line in lines if line.startswith(("test: ", "seen: ")))
+        yield Fault(name, file, before, after, **fields)
 
 
 FAULTS = tuple(_parsed(Path(__file__).with_name("faults.txt").read_text("utf-8")))

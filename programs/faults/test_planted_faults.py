@@ -105,8 +105,8 @@ def write(file: Path, text: str) -> None:
 
 def failing_test(copy: Path, tests: str, *options: str) -> str | None:
     """Return the first failing test of a file or directory on the copy's code, and its failure, or None."""
-    told = ["-n0", "-q", "-x", "--tb=no", "-rf", "-p", "no:cacheprovider", *options, tests]
-    command = [sys.executable, "-m", "pytest", *told]
+    arguments = ["-n0", "-q", "-x", "--tb=no", "-rf", "-p", "no:cacheprovider", *options, tests]
+    command = [sys.executable, "-m", "pytest", *arguments]
     environment = {**os.environ, "PYTHONPATH": str(copy), "COLUMNS": "300"}
     ran = subprocess.run(command, cwd=copy, env=environment, capture_output=True, text=True, check=False)
     if ran.returncode == -signal.SIGABRT:  # a library aborted because of invalid input

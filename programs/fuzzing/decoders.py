@@ -45,10 +45,10 @@ def _bitmap(ours: Decoder, other: Decoder) -> Decoder:
     """Return a decoder of a roaring bitmap that checks that the oracle's decoder returns the same positions."""
 
     def decode(data: bytes) -> object:
-        found: Any = ours(data)
+        positions: Any = ours(data)
         with contextlib.suppress(HarnessError):
-            assert list(found) == sorted(other(data)), "two decoders of harness see other positions"  # type: ignore
-        return found
+            assert list(positions) == sorted(other(data)), "two decoders of harness see other positions"  # type: ignore
+        return positions
 
     return decode
 

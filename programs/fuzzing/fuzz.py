@@ -77,7 +77,7 @@ class FuzzRun:
         cells += [[name, str(c.total()), *(str(c[kind]) for kind in kinds)] for name, c in rows.items()]
         widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
         lines = ["  ".join(map(str.rjust, texts, widths)) for texts in cells]
-        return "\n".join([*lines, *(f"{len(alike):6} {signature}" for signature, alike in self.found.items())])
+        return "\n".join([*lines, *(f"{len(results):6} {signature}" for signature, results in self.found.items())])
 
     def _work(self) -> None:
         options = self._options
@@ -109,9 +109,9 @@ class FuzzRun:
             kind = result.assessment.kind
             self.counts[target][kind] += 1
             if kind.is_finding:
-                alike = self.found.setdefault(distinct(result), [])
-                alike.append(result)
-                if len(alike) == 1:
+                results = self.found.setdefault(distinct(result), [])
+                results.append(result)
+                if len(results) == 1:
                     print(line(result), flush=True)
             is_asked = target not in fuzz_answers.KINDS and kind is OutcomeKind.OTHER
             if is_asked and self.counts[target][OutcomeKind.OTHER] <= self._options.spark:
@@ -138,19 +138,19 @@ def line(result: Result) -> str:
 def shrink_finding(result: Result, worker: FuzzWorker, only: str | None, tries: int = 300) -> FuzzFinding:
     """Reduce a finding with at most `tries` reads."""
     mutant, pieces, image = worker.mutant(*parsed(result.mutant.name), only)
-    wanted = result.assessment
+    original_assessment = result.assessment
 
     def shows(changes: Changes) -> bool:
         assessment = worker.assess(mutant.subject, mutant.read, changes)
-        return (assessment.kind, assessment.signature) == (wanted.kind, wanted.signature)
+        return (assessment.kind, assessment.signature) == (original_assessment.kind, original_assessment.signature)
 
-    return FuzzFinding(mutant, wanted, image, shrink(image, pieces, shows, tries) or pieces[0])
+    return FuzzFinding(mutant, original_assessment, image, shrink(image, pieces, shows, tries) or pieces[0])
 
 
-def save_findings(found: Sequence[Result], options: argparse.Namespace) -> None:
+def save_findings(results: Sequence[Result], options: argparse.Namespace) -> None:
     """Reduce findings, write a directory for each, and print the commands that reproduce them."""
     with FuzzWorker(options.plant) as worker:
-        for result in found:
+        for result in results:
             place = fuzz_findings.write(shrink_finding(result, worker, options.subject), options.output)
             print(f"{result.assessment.kind.value}: python programs/fuzzing/fuzz.py --again {place}", flush=True)
 
@@ -181,9 +181,10 @@ def main(arguments: list[str] | None = None) -> int:
         return replay(options.again, options.plant)
     if options.mutant is not None:
         return run_one(options.mutant, options)
-    chosen = "".join(f" --target {target}" for target in options.target or ())
+    targets = "".join(f" --target {target}" for target in options.target or ())
     print(
-        f"again: python programs/fuzzing/fuzz.py --seed {options.seed}{chosen}, with --mutants or --minutes", flush=True
+        f"again: python programs/fuzzing/fuzz.py --seed {options.seed}{targets}, with --mutants or --minutes",
+        flush=True,
     )
     run = FuzzRun(options)
     run.run()

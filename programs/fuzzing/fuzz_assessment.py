@@ -186,8 +186,8 @@ def _is_wrapped(row: str, other: str) -> bool:
 
 def _wraps(number: str, other: str) -> bool:
     """Return whether a number differs by wrapping around. Decimals are quoted in the texts of rows."""
-    apart = int(re.sub(r"['.]", "", other)) - int(re.sub(r"['.]", "", number))
-    return apart % 2**16 == 0 if number[0] == other[0] == "'" else abs(apart - _WRAPPED_US) <= 1
+    difference = int(re.sub(r"['.]", "", other)) - int(re.sub(r"['.]", "", number))
+    return difference % 2**16 == 0 if number[0] == other[0] == "'" else abs(difference - _WRAPPED_US) <= 1
 
 
 def _differing(rows: ReadRows, reference: ReadRows) -> str:

@@ -59,9 +59,9 @@ class Bench:
             finally:
                 self._watch.opened = None
             prefix = f"{self.subject.directory}/"
-            seen = {path.removeprefix(prefix) for path in opened}
+            opened_names = {path.removeprefix(prefix) for path in opened}
             of_metadata = ("metadata/", "_delta_log/")
-            files = [name for name in self.subject.image if name in seen or not name.startswith(of_metadata)]
+            files = [name for name in self.subject.image if name in opened_names or not name.startswith(of_metadata)]
             self._originals[key] = (outcome, files)
         return self._originals[key]
 

@@ -96,7 +96,7 @@ class Catalogs:
         if self._dialect == "rest":
             return {"catalog:GET tables/t": _sent(200, self._loaded())}
         image = self._subject.image
-        published = max((found[1] for name in image if (found := _PUBLISHED.match(name))), default="0")
+        published = max((match[1] for name in image if (match := _PUBLISHED.match(name))), default="0")
         staged = sorted(name.rpartition("/")[2] for name in image if "/_staged_commits/" in name)
         ratified = {name[:20]: name for name in staged if name[:20] > published}
         server = UnityServer(older=self._dialect == "older")
@@ -155,8 +155,8 @@ class Catalogs:
         self._calls += 1
         if self._calls > _MOST_CALLS:
             raise Endless(f"{self._calls} calls of {path}")
-        found = self._now.get(f"catalog:{method} {path}")
-        return _sent(404, {"error": {"type": "NotFound", "message": "no such call"}}) if found is None else found
+        answer = self._now.get(f"catalog:{method} {path}")
+        return _sent(404, {"error": {"type": "NotFound", "message": "no such call"}}) if answer is None else answer
 
 
 _LOAD = "GET delta/v1/catalogs/main/schemas/sales/tables/t"
@@ -192,8 +192,8 @@ class RESTError(Exception):
     """An exception with the name of PyIceberg's."""
 
 
-def _handle_non_200_response(error: Exception, known: dict[int, type[Exception]]) -> None:
-    raise known.get(getattr(error, "status", 0), RESTError)(str(error)) from error
+def _handle_non_200_response(error: Exception, errors_by_status: dict[int, type[Exception]]) -> None:
+    raise errors_by_status.get(getattr(error, "status", 0), RESTError)(str(error)) from error
 
 
 _MODULES = ("pyiceberg.exceptions", "pyiceberg.catalog.rest", "pyiceberg.catalog.rest.response")

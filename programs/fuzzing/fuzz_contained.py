@@ -47,9 +47,9 @@ class Contained:
 
     def read(self, changes: Changes, read: SubjectRead) -> Outcome:
         """Return the outcome of `read_untrusted` with the worker's messages."""
-        code, said, output = self._words(changes)
+        code, error_output, output = self._words(changes)
         bounds = harness.Bounds(output_bytes=max(1 << 16, 2 * len(output)), wall_seconds=20)
-        puppet = mock.patch.object(launching, "_worker", return_value=_fake_process(code, said, output))
+        puppet = mock.patch.object(launching, "_worker", return_value=_fake_process(code, error_output, output))
         with puppet, warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             outcome = outcome_of(lambda: harness.read_untrusted(self._address, bounds=bounds), _counted)
@@ -129,12 +129,12 @@ class _FakeProcess(Child):
 
 
 @contextlib.contextmanager
-def _fake_process(code: int, said: bytes, output: bytes) -> Iterator[Child]:
+def _fake_process(code: int, error_output: bytes, output: bytes) -> Iterator[Child]:
     """Return a process that has written all of its output and has ended with an exit code."""
     (out, to_out), (err, to_err) = os.pipe(), os.pipe()
 
     def speak() -> None:
-        for pipe, words in ((to_err, said), (to_out, output)):
+        for pipe, words in ((to_err, error_output), (to_out, output)):
             with contextlib.suppress(BrokenPipeError), open(pipe, "wb") as stream:
                 stream.write(words)
 

@@ -50,13 +50,13 @@ class Listed(fsspec.AbstractFileSystem):
             data = self.answers[key]
             if data is None:
                 raise FileNotFoundError(path)
-            found = [info for info in json.loads(data) if _name(info) not in self.hidden]
+            infos = [info for info in json.loads(data) if _name(info) not in self.hidden]
         else:
             place = self.root / below
             if not place.is_dir():
                 raise FileNotFoundError(path)
-            found = [_info(each, self.root) for each in sorted(place.iterdir())]
-        return found if detail else [info["name"] for info in found]
+            infos = [_info(each, self.root) for each in sorted(place.iterdir())]
+        return infos if detail else [info["name"] for info in infos]
 
     def info(self, path: str, **_: Any) -> dict[str, Any]:
         below = self._below(path)
@@ -91,8 +91,8 @@ class Listings:
     def __init__(self, subject: Subject) -> None:
         self._subject = subject
         self._address = subject.address.replace(str(subject.directory), STORE)
-        known = {name: _info(subject.directory / name, subject.directory) for name in subject.image}
-        self.image: Image = {_LOOK_UPS: _json({n: info for n, info in known.items() if n.startswith(_OF_METADATA)})}
+        infos = {name: _info(subject.directory / name, subject.directory) for name in subject.image}
+        self.image: Image = {_LOOK_UPS: _json({n: info for n, info in infos.items() if n.startswith(_OF_METADATA)})}
         for folder in _FOLDERS:
             place = subject.directory / folder
             if place.is_dir():

@@ -25,17 +25,17 @@ def other_views(image: Mapping[str, bytes], version: int | None = None) -> Itera
         version: The version to read. None for the latest. An older version may be read from commits, while the latest,
             which must be valid too, is read from files that replace other commits.
     """
-    checkpoints = {name: (found[1], _whole(found[2])) for name in image if (found := _CHECKPOINT.fullmatch(name))}
+    checkpoints = {name: (match[1], _whole(match[2])) for name in image if (match := _CHECKPOINT.fullmatch(name))}
     for base, kind in sorted(set(checkpoints.values())):
-        older = [name for name in image if (found := _OF_VERSION.match(name)) and found[1] < base]
+        older = [name for name in image if (match := _OF_VERSION.match(name)) and match[1] < base]
         others = [name for name, other in checkpoints.items() if other[0] == base and other[1] != kind]
         hidden = dict.fromkeys((*older, *others))
         yield hidden
         yield from ({**hidden, **view} for view in _compacted(image, base))
     yield from _compacted(image, "0" * 20)
     if version is not None:
-        later = [name for name in image if (found := _OF_VERSION.match(name)) and int(found[1]) > version]
-        ends = [name for name in image if (found := _COMPACTED.fullmatch(name)) and int(found[2]) > version]
+        later = [name for name in image if (match := _OF_VERSION.match(name)) and int(match[1]) > version]
+        ends = [name for name in image if (match := _COMPACTED.fullmatch(name)) and int(match[2]) > version]
         if ends or any(name in checkpoints for name in later):
             yield dict.fromkeys((*later, *ends))
 
@@ -43,10 +43,10 @@ def other_views(image: Mapping[str, bytes], version: int | None = None) -> Itera
 def _compacted(image: Mapping[str, bytes], since: str) -> Iterator[Changes]:
     """Yield views with one compacted commit of versions from `since` on. Its last version contains everything."""
     for name, data in image.items():
-        found = _COMPACTED.fullmatch(name)
-        if found and found[1] >= since:
-            versions = [f"_delta_log/{version:020d}.json" for version in range(int(found[1]), int(found[2]))]
-            yield {**dict.fromkeys(versions, _NOTHING), f"_delta_log/{found[2]}.json": data}
+        match = _COMPACTED.fullmatch(name)
+        if match and match[1] >= since:
+            versions = [f"_delta_log/{version:020d}.json" for version in range(int(match[1]), int(match[2]))]
+            yield {**dict.fromkeys(versions, _NOTHING), f"_delta_log/{match[2]}.json": data}
 
 
 def _whole(ending: str) -> str:

@@ -177,9 +177,9 @@ def draw(target: str, seed: int, number: int, subject: Subject, files: Sequence[
         fitted = fitting(target, subject, files)
         kind = rng.choice(sorted({kinds_of(file, subject.image[file])[:1] for file in fitted}))
         file = rng.choice([file for file in fitted if kinds_of(file, subject.image[file])[:1] == kind])
-        found: dict[str, Sequence[ByBytes | ByFiles]] = {"bytes": mutate_bytes.DAMAGE, "files": _FILES}
+        target_mutators: dict[str, Sequence[ByBytes | ByFiles]] = {"bytes": mutate_bytes.DAMAGE, "files": _FILES}
         of_kinds = [m for each in kinds_of(file, subject.image[file]) for m in TARGETS[target].get(each, ())]
-        mutations.append(Mutation(file, rng.choice(found.get(target, of_kinds)), rng.randrange(2**32)))
+        mutations.append(Mutation(file, rng.choice(target_mutators.get(target, of_kinds)), rng.randrange(2**32)))
     return Mutant(target=target, seed=seed, number=number, subject=subject.name, read=read, mutations=tuple(mutations))
 
 

@@ -90,8 +90,8 @@ def description(address: str) -> Refusal | Leak | None:
         table = open_table(address)
         table.describe(), table.snapshots(), table.refs(), table.warnings, table.history()
 
-    found = outcome_of(run_read)
-    return None if isinstance(found, ReadRows) else found
+    outcome = outcome_of(run_read)
+    return None if isinstance(outcome, ReadRows) else outcome
 
 
 def checked(address: str) -> Refusal | Leak | None:
@@ -102,14 +102,14 @@ def checked(address: str) -> Refusal | Leak | None:
         for form in ("text", "json", "junit", "github", "sarif", "html"):
             getattr(reports, f"to_{form}")(report).encode("utf-8", "backslashreplace")
 
-    found = outcome_of(run_read)
-    return None if isinstance(found, ReadRows) else found
+    outcome = outcome_of(run_read)
+    return None if isinstance(outcome, ReadRows) else outcome
 
 
 def by_oracle(address: str, read: SubjectRead, **options: Any) -> Outcome:
     """Return the oracle's outcome, with its own plan. `options` are those of `read_with_oracle`."""
-    shown = {"changes": read.changes, "columns": read.columns, "where": read.where}
-    return outcome_of(lambda: read_with_oracle(address, **read.at, **shown, **options))
+    arguments = {"changes": read.changes, "columns": read.columns, "where": read.where}
+    return outcome_of(lambda: read_with_oracle(address, **read.at, **arguments, **options))
 
 
 def by_spark(address: str, read: SubjectRead) -> Outcome:

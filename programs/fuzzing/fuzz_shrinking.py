@@ -40,14 +40,14 @@ def shrink(
     for changes in candidates:
         works(changes)
     whole = best
-    minimal(list(whole), lambda kept: works({name: whole[name] for name in kept}))
+    minimal(list(whole), lambda subset: works({name: whole[name] for name in subset}))
     changed = best
     others = [name for name in image if name not in changed and changed]
-    minimal(others, lambda kept: works({**changed, **{n: None for n in others if n not in kept}}))
+    minimal(others, lambda subset: works({**changed, **{n: None for n in others if n not in subset}}))
     for name in best:
         before, after, rest = image.get(name), best[name], best
         if before is not None and after is not None:
-            minimal(hunks(before, after), lambda kept: works({**rest, name: apply_hunks(before, kept)}))  # noqa: B023
+            minimal(hunks(before, after), lambda subset: works({**rest, name: apply_hunks(before, subset)}))  # noqa: B023
     return best
 
 
@@ -80,10 +80,10 @@ def hunks(before: bytes, after: bytes) -> list[Hunk]:
     return [(head, len(before) - tail, after[head : len(after) - tail])]
 
 
-def apply_hunks(before: bytes, chosen: Iterable[Hunk]) -> bytes:
+def apply_hunks(before: bytes, selection: Iterable[Hunk]) -> bytes:
     """Return the file with some of its hunks applied."""
     out, at = [], 0
-    for start, end, text in chosen:
+    for start, end, text in selection:
         out += [before[at:start], text]
         at = end
     return b"".join((*out, before[at:]))

@@ -24,16 +24,16 @@ for _engine in ("duckdb", "oracle"):
     find_engine(_engine)
 
 
-def live(pipe: Connection, place: Path, said: Path, plant: str | None) -> None:
+def live(pipe: Connection, place: Path, output_path: Path, plant: str | None) -> None:
     """Process tasks as long as there are any.
 
     Args:
         pipe: The connection for tasks and messages.
         place: A directory that no other process writes to.
-        said: The file for the output of the process.
+        output_path: The file for the output of the process.
         plant: `module:function`, a function that is called first to break harness, to test the fuzzer itself.
     """
-    output = os.open(said, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+    output = os.open(output_path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
     os.dup2(output, 1), os.dup2(output, 2)
     warnings.simplefilter("ignore")  # the tables are irregular on purpose
     faulthandler.enable()

@@ -70,8 +70,8 @@ class FuzzWorker:
 
     def mutant(self, target: str, seed: int, number: int, only: str | None) -> tuple[Mutant, list[Changes], Image]:
         """Return a mutant, its changes with all mutations and with all but one, and the table."""
-        ((_, *told),) = (words for words in self._answers("mutant", target, seed, number, only) if len(words) > 1)
-        return tuple(told)  # type: ignore[return-value]
+        ((_, *answer),) = (words for words in self._answers("mutant", target, seed, number, only) if len(words) > 1)
+        return tuple(answer)  # type: ignore[return-value]
 
     def _receive_result(self, *task: Any) -> Iterator[Result]:
         """Yield results until the task is done, or the process is dead.
@@ -122,21 +122,21 @@ class FuzzWorker:
     def _death(self, last: str) -> Assessment:
         self._process.join()
         # The innermost frames come first, and longer checkout paths make a stack longer.
-        code, said = self._process.exitcode, self._said.read_text("utf-8", "replace")[-64_000:]
+        code, output = self._process.exitcode, self._said.read_text("utf-8", "replace")[-64_000:]
         self._end()
         killer = signal.Signals(-code).name if code < 0 else f"exit {code}"
         if last not in ("begin", "judging"):
-            raise RuntimeError(f"a worker died before a mutant began: {killer} {said}")
+            raise RuntimeError(f"a worker died before a mutant began: {killer} {output}")
         if last == "judging":
             return Assessment(OutcomeKind.UNCONFIRMED)
-        frames = [line.strip() for line in said.splitlines() if "/harness/" in line]
+        frames = [line.strip() for line in output.splitlines() if "/harness/" in line]
         place = frames[0].rpartition("/harness/")[2] if frames else "nowhere in harness"
         kind = (
             OutcomeKind.TIME
             if killer == "SIGXCPU"
             else OutcomeKind.MEMORY
-            if "bad_alloc" in said
+            if "bad_alloc" in output
             else OutcomeKind.CRASH
         )
-        words = " ".join(line.strip() for line in said.splitlines()[:3])
+        words = " ".join(line.strip() for line in output.splitlines()[:3])
         return Assessment(kind, f"{killer} at {place}: {words}"[:400], f"{killer} {place}")

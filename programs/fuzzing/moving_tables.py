@@ -91,14 +91,14 @@ def _tidy_iceberg(history: IcebergHistory) -> None:
             path.unlink()
 
 
-def publish(made: Path, live: Path) -> None:
+def publish(source: Path, live: Path) -> None:
     """Move new files into the table, each atomically, and then delete the files that are gone."""
-    names = {path.relative_to(made).as_posix() for path in made.rglob("*") if path.is_file()}
+    names = {path.relative_to(source).as_posix() for path in source.rglob("*") if path.is_file()}
     for name in sorted(names, key=lambda name: (_rank(name), name)):
         target = live / name
-        if not target.exists() or target.read_bytes() != (made / name).read_bytes():
+        if not target.exists() or target.read_bytes() != (source / name).read_bytes():
             target.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy2(made / name, live.with_name("moved"))
+            shutil.copy2(source / name, live.with_name("moved"))
             os.replace(live.with_name("moved"), target)
     old = [path for path in live.rglob("*") if path.is_file() and path.relative_to(live).as_posix() not in names]
     for path in sorted(old, key=lambda path: -_rank(path.name)):
@@ -147,8 +147,8 @@ def read_while_it_moves(kind: str, directory: Path, reads: int) -> Counter[str]:
         except harness.HarnessError as error:
             outcomes[f"{type(error).__name__} {error.cause}"] += 1
             continue
-        seen = versions[max(0, before - 2) : len(versions)]
-        assert rows in seen, f"{kind}: {rows} is none of {seen}"
+        possible_versions = versions[max(0, before - 2) : len(versions)]
+        assert rows in possible_versions, f"{kind}: {rows} is none of {possible_versions}"
         outcomes["rows"] += 1
     ended.set()
     writer.join()

@@ -124,8 +124,8 @@ def header(data: bytes, rng: Random) -> bytes:
         case 2:
             container.header[place] = (drawn_values.text_bytes(rng, key), value)
         case 3:
-            known = [name.encode() for name in (*CODECS, "lzo", "")]
-            container.header = [(k, rng.choice(known) if k == b"avro.codec" else v) for k, v in container.header]
+            codecs = [name.encode() for name in (*CODECS, "lzo", "")]
+            container.header = [(k, rng.choice(codecs) if k == b"avro.codec" else v) for k, v in container.header]
         case _ if value[:1] in (b"{", b"["):
             container.header[place] = (key, mutate_json.document(value, rng))
         case _:

@@ -45,8 +45,8 @@ def _changed(value: Any, type_: pa.DataType, rng: Random) -> Any:
         return None
     if pa.types.is_struct(type_):
         field = type_.field(rng.randrange(type_.num_fields))
-        named = [f for f in type_ if value is not None and value.get(f.name) is not None]
-        field = rng.choice(named) if named and rng.random() < 0.8 else field
+        fields = [f for f in type_ if value is not None and value.get(f.name) is not None]
+        field = rng.choice(fields) if fields and rng.random() < 0.8 else field
         return {**(value or {}), field.name: _changed((value or {}).get(field.name), field.type, rng)}
     if pa.types.is_map(type_):
         pairs = list(value or [])

@@ -21,5 +21,5 @@ def remove(image: dict[str, bytes], file: str, rng: Random) -> dict[str, bytes |
 
 def _similar_file(image: dict[str, bytes], file: str, rng: Random) -> str:
     others = sorted(name for name in image if name != file)
-    alike = [name for name in others if name.rpartition(".")[2] == file.rpartition(".")[2]]
-    return rng.choice(alike or others or [file])
+    candidates = [name for name in others if name.rpartition(".")[2] == file.rpartition(".")[2]]
+    return rng.choice(candidates or others or [file])

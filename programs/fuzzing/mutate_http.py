@@ -101,46 +101,46 @@ def body(data: bytes, rng: Random) -> bytes:
 def places(data: bytes, rng: Random) -> bytes:
     """Change a location to another store, host, or folder, or to a path outside the named one."""
     head, _, content = data.partition(b"\r\n\r\n")
-    said = json.loads(content)
-    found = _find_all(said, lambda value: isinstance(value, str) and "/" in value)
-    if not found:
+    document = json.loads(content)
+    locations = _find_all(document, lambda value: isinstance(value, str) and "/" in value)
+    if not locations:
         raise ValueError("no location")
-    inside, key = rng.choice(found)
-    own = inside[key]
+    inside, key = rng.choice(locations)
+    location = inside[key]
     inside[key] = rng.choice(
         (
             *_PLACES,
-            f"{own}/..",
-            f"{own}/../..",
-            f"{own}/",
-            f"{own}//",
-            own.replace("table", "table2"),
-            f"{own}?a=b#c",
-            own.partition("://")[2],
-            own.upper(),
-            f"{own}\x00",
-            own.rpartition("/")[0],
-            f"{own}%00",
-            own * 300,
+            f"{location}/..",
+            f"{location}/../..",
+            f"{location}/",
+            f"{location}//",
+            location.replace("table", "table2"),
+            f"{location}?a=b#c",
+            location.partition("://")[2],
+            location.upper(),
+            f"{location}\x00",
+            location.rpartition("/")[0],
+            f"{location}%00",
+            location * 300,
         )
     )
-    return _framed(head, json.dumps(said).encode())
+    return _framed(head, json.dumps(document).encode())
 
 
 def versions(data: bytes, rng: Random) -> bytes:
     """Change a version, size, or time slightly, or remove or repeat a commit."""
     head, _, content = data.partition(b"\r\n\r\n")
-    said = json.loads(content)
-    lists = [value for value in said.values() if isinstance(value, list) and value]
+    document = json.loads(content)
+    lists = [value for value in document.values() if isinstance(value, list) and value]
     if lists and rng.random() < 0.3:
-        chosen = rng.choice(lists)
-        again = rng.choice(([], [rng.choice(chosen)] * 2))
-        place = rng.randrange(len(chosen))
-        chosen[place : place + 1] = again
+        entries = rng.choice(lists)
+        again = rng.choice(([], [rng.choice(entries)] * 2))
+        place = rng.randrange(len(entries))
+        entries[place : place + 1] = again
     else:
-        inside, key = rng.choice(_find_all(said, lambda value: type(value) is int))
+        inside, key = rng.choice(_find_all(document, lambda value: type(value) is int))
         inside[key] += rng.choice((-1, 1, -inside[key]))
-    return _framed(head, json.dumps(said).encode())
+    return _framed(head, json.dumps(document).encode())
 
 
 def status(data: bytes, rng: Random) -> bytes:
@@ -182,10 +182,10 @@ def _framed(head: bytes, content: bytes) -> bytes:
     return b"\r\n".join([*lines, b"Content-Length: %d" % len(content), b"", content])
 
 
-def _find_all(value: Any, wanted: Callable[[Any], bool]) -> list[tuple[Any, Any]]:
+def _find_all(value: Any, is_match: Callable[[Any], bool]) -> list[tuple[Any, Any]]:
     """Return the containers and keys of all matching values below a value."""
     items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
-    found: list[tuple[Any, Any]] = []
+    matches: list[tuple[Any, Any]] = []
     for key, item in items:
-        found += [(value, key)] if wanted(item) else _find_all(item, wanted)
-    return found
+        matches += [(value, key)] if is_match(item) else _find_all(item, is_match)
+    return matches

@@ -68,8 +68,8 @@ def change(root: list[Any], rng: Random) -> None:
         case 0 | 1:
             inside[index] = _odd(rng)
         case 2:  # the value of another position, inserted as a copy, because it would be infinite below itself
-            there, at = rng.choice(places)
-            inside[index] = parse(dump(there[at]))
+            source, at = rng.choice(places)
+            inside[index] = parse(dump(source[at]))
         case 3 if parts:
             del parts[rng.randrange(len(parts))]
         case 3:

@@ -25,20 +25,20 @@ def listing(data: bytes, rng: Random) -> bytes:
 
 def look_ups(data: bytes, rng: Random) -> bytes:
     """Change requests for single files: a file is missing, exists although it should not, or is another one."""
-    known: dict[str, Entry] = json.loads(data)
-    if not known:
+    entries: dict[str, Entry] = json.loads(data)
+    if not entries:
         raise ValueError("no files")
-    path = rng.choice(sorted(known))
+    path = rng.choice(sorted(entries))
     match rng.randrange(4):
         case 0:
-            del known[path]
+            del entries[path]
         case 1:
-            known[_near(path, rng)] = known[path]
+            entries[_near(path, rng)] = entries[path]
         case 2:
-            known[path], known[other] = known[(other := rng.choice(sorted(known)))], known[path]
+            entries[path], entries[other] = entries[(other := rng.choice(sorted(entries)))], entries[path]
         case _:
-            known[path] = _changed(known[path], rng)
-    return json.dumps(known).encode()
+            entries[path] = _changed(entries[path], rng)
+    return json.dumps(entries).encode()
 
 
 def _change(entries: list[Entry], rng: Random) -> None:
@@ -62,11 +62,11 @@ def _change(entries: list[Entry], rng: Random) -> None:
         case 5 | 6:
             entries[place] = _changed(entry, rng)
         case 7 | 8:
-            kept = [entry] if rng.random() < 0.6 else []
-            entries[place : place + 1] = [{**entry, "name": _near(entry["name"], rng)}, *kept]
+            originals = [entry] if rng.random() < 0.6 else []
+            entries[place : place + 1] = [{**entry, "name": _near(entry["name"], rng)}, *originals]
         case _:
-            kept = [entry] if rng.random() < 0.5 else []
-            entries[place : place + 1] = [*kept, {**entry, "name": _outside(entry["name"], rng)}]
+            originals = [entry] if rng.random() < 0.5 else []
+            entries[place : place + 1] = [*originals, {**entry, "name": _outside(entry["name"], rng)}]
 
 
 def _outside(path: str, rng: Random) -> str:

@@ -80,15 +80,17 @@ def rewritten(data: bytes, rng: Random) -> bytes:
             names = [drawn_values.text(rng, name).encode("utf-8", "replace").decode() for name in table.column_names]
             table = table.rename_columns(names)
         case _:
-            said = rng.choice((_json(rng), b"[]" * 9, b"[" * 3000, b'["' + b"a" * (1 << 21) + b'"]', b"\xff", b"{}"))
-            table = table.replace_schema_metadata({**(table.schema.metadata or {}), _WARNED: said})
+            warning_bytes = rng.choice(
+                (_json(rng), b"[]" * 9, b"[" * 3000, b'["' + b"a" * (1 << 21) + b'"]', b"\xff", b"{}")
+            )
+            table = table.replace_schema_metadata({**(table.schema.metadata or {}), _WARNED: warning_bytes})
     return line + b"\n" + _written(table, options)
 
 
 def error(data: bytes, rng: Random) -> bytes:
     """Change the error: other fields, another class, control characters in its texts, or too long."""
     line, _, rest = data.partition(b"\n")
-    said = json.loads(rest)
+    document = json.loads(rest)
     match rng.randrange(5):
         case 0:
             names = (
@@ -102,24 +104,24 @@ def error(data: bytes, rng: Random) -> bytes:
                 "",
                 "a\0",
             )
-            said["kind"] = rng.choice(names)
+            document["kind"] = rng.choice(names)
         case 1:
-            name = rng.choice(sorted(said))
+            name = rng.choice(sorted(document))
             place = rng.randrange(9)
-            text = str(said[name])
-            said[name] = text[:place] + rng.choice(_CONTROLS) + text[place:]
+            text = str(document[name])
+            document[name] = text[:place] + rng.choice(_CONTROLS) + text[place:]
         case 2:
-            said[rng.choice(sorted(said))] = "a" * rng.choice((1 << 12, 1 << 17, 1 << 21))
+            document[rng.choice(sorted(document))] = "a" * rng.choice((1 << 12, 1 << 17, 1 << 21))
         case _:
             return line + b"\n" + mutate_json.document(rest, rng)
-    return line + b"\n" + json.dumps(said).encode()
+    return line + b"\n" + json.dumps(document).encode()
 
 
 def end(data: bytes, rng: Random) -> bytes:
     """Change the exit code or signal, and the last output."""
     code = rng.choice((0, 1, 2, 3, 4, 10, 11, 12, 13, 255, -6, -9, -11, -24, -25, -31, -99))
-    said = rng.choice(_CONTROLS).join(drawn_values.text(rng, "a word") for _ in range(rng.choice((1, 3, 200))))
-    return json.dumps({"code": code, "said": said}).encode()
+    output = rng.choice(_CONTROLS).join(drawn_values.text(rng, "a word") for _ in range(rng.choice((1, 3, 200))))
+    return json.dumps({"code": code, "said": output}).encode()
 
 
 def _parts(stream: bytes) -> list[bytes]:
@@ -142,7 +144,7 @@ def _parts(stream: bytes) -> list[bytes]:
 def _odd_table(rng: Random) -> pa.Table:
     """Return columns whose decoding may need much more memory than their bytes."""
     rows = rng.choice((0, 1, 3, 1000))
-    made: tuple[Callable[[], pa.Array], ...] = (
+    makers: tuple[Callable[[], pa.Array], ...] = (
         lambda: pa.nulls(rows),
         lambda: pa.nulls(rows, pa.struct([("a", pa.int8()), ("b", pa.list_(pa.null()))])),
         lambda: pa.nulls(rows, pa.list_(pa.null(), 1 << rng.choice((1, 8, 16)))),
@@ -153,7 +155,7 @@ def _odd_table(rng: Random) -> pa.Table:
         lambda: pa.array([[("k", 1), ("k", 2)]] * rows, pa.map_(pa.string(), pa.int64())),
         lambda: pa.RunEndEncodedArray.from_arrays([max(rows, 1)], [7]).slice(0, rows),
     )
-    columns = [rng.choice(made)() for _ in range(rng.choice((0, 1, 2, 40)))]
+    columns = [rng.choice(makers)() for _ in range(rng.choice((0, 1, 2, 40)))]
     return pa.table(columns, [rng.choice(("a", f"c{i}", "", "\n")) for i in range(len(columns))])
 
 

@@ -29,13 +29,13 @@ def blobs(data: bytes, rng: Random) -> bytes:
     """Change one blob, perhaps with another size. The footer is updated, but manifests are not."""
     before, payload, flags = _split_file(data)
     document = json.loads(payload)
-    chosen = rng.choice(document["blobs"])
-    start, end = chosen["offset"], chosen["offset"] + chosen["length"]
+    blob = rng.choice(document["blobs"])
+    start, end = blob["offset"], blob["offset"] + blob["length"]
     changed = mutate_roaring.blob(before[start:end], rng)
     for entry in document["blobs"]:
         if entry["offset"] > start:
             entry["offset"] += len(changed) - (end - start)
-    chosen["length"] = len(changed)
+    blob["length"] = len(changed)
     payload = json.dumps(document).encode()
     return before[:start] + changed + before[end:] + MAGIC + payload + _size(len(payload)) + flags + MAGIC
 

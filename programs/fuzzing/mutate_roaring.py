@@ -53,10 +53,10 @@ def tagged(frame: bytes, rng: Random) -> bytes:
 
 def inline(data: bytes, rng: Random) -> bytes:
     """Change the bitmap of a deletion vector inside a Delta commit."""
-    chosen = rng.choice(list(_INLINE.finditer(data)))
-    frame = tagged(base64.b85decode(chosen[1].translate(bytes.maketrans(_Z85, _B85))), rng)
+    match = rng.choice(list(_INLINE.finditer(data)))
+    frame = tagged(base64.b85decode(match[1].translate(bytes.maketrans(_Z85, _B85))), rng)
     text = base64.b85encode(frame.ljust(-(-len(frame) // 4) * 4, b"\0")).translate(bytes.maketrans(_B85, _Z85))
-    return data[: chosen.start(1)] + text + data[chosen.end(1) :]
+    return data[: match.start(1)] + text + data[match.end(1) :]
 
 
 _INLINE = re.compile(rb'"storageType":"i","pathOrInlineDv":"([^"\\]*)"')

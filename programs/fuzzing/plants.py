@@ -18,9 +18,9 @@ _decode = puffin.decode_deletion_vector
 
 
 def _fail_on(do: Callable[[CorruptDeleteError], Any]) -> Callable[..., Any]:
-    def planted(blob: bytes, **given: Any) -> Any:
+    def planted(blob: bytes, **options: Any) -> Any:
         try:
-            return _decode(blob, **given)
+            return _decode(blob, **options)
         except CorruptDeleteError as error:
             return do(error)
 

@@ -47,7 +47,7 @@ MOST_MIB = 1024
 def measured(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, str], list[Any]]:
     folder = tmp_path_factory.mktemp("bombs")
     run = subprocess.run([sys.executable, bombs.__file__, str(folder)], capture_output=True, text=True, check=True)
-    return {(found[0], found[1]): found[2:] for found in map(json.loads, run.stdout.splitlines())}
+    return {(figures[0], figures[1]): figures[2:] for figures in map(json.loads, run.stdout.splitlines())}
 
 
 @pytest.mark.parametrize("reader", ["read", "judge"])

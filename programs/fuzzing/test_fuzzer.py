@@ -83,15 +83,15 @@ def test_a_planted_fault_is_found_and_reduced(monkeypatch, tmp_path, fault, targ
     assert OutcomeKind.REFUSED in {assessment.kind for assessment in assessments}
     for module, name, wrong in plants.PLANTS[fault]:
         monkeypatch.setattr(module, name, wrong)
-    found = map(assess_one, range(400))
-    mutant, assessment = next((m, v) for m, v in found if v.kind in kinds and v.signature.startswith(signature))
+    mutants = map(assess_one, range(400))
+    mutant, assessment = next((m, v) for m, v in mutants if v.kind in kinds and v.signature.startswith(signature))
 
     noise = {} if target != "roaring" else {"metadata/v1.metadata.json": b"{}"}
     small = shrink(
         image,
         [{**applied(mutant, image), **noise}],
         lambda tried: (
-            (found := bench.assess(tried, read)).kind is assessment.kind and found.signature == assessment.signature
+            (shrunk := bench.assess(tried, read)).kind is assessment.kind and shrunk.signature == assessment.signature
         ),
     )
     assert bench.assess(small, read).kind is assessment.kind
@@ -111,9 +111,9 @@ def test_a_planted_fault_is_found_and_reduced(monkeypatch, tmp_path, fault, targ
 
 def test_what_kills_a_process_ends_no_more_than_its_mutant():
     with FuzzWorker("plants:end_or_never_end") as worker:
-        found = list(worker.group("roaring", 1, 0, 8, SUBJECT))
-        assert [assess_read.mutant.name for assess_read in found] == [f"roaring-1-{number}" for number in range(8)]
-        by_kind = {assess_read.assessment.kind: assess_read for assess_read in found}
+        results = list(worker.group("roaring", 1, 0, 8, SUBJECT))
+        assert [assess_read.mutant.name for assess_read in results] == [f"roaring-1-{number}" for number in range(8)]
+        by_kind = {assess_read.assessment.kind: assess_read for assess_read in results}
         assert by_kind[OutcomeKind.TIME].assessment.signature.startswith("SIGXCPU metadata/deletes/puffin.py")
         assert by_kind[OutcomeKind.CRASH].assessment.signature.startswith("SIGABRT metadata/deletes/puffin.py")
         finding = fuzz.shrink_finding(by_kind[OutcomeKind.CRASH], worker, SUBJECT, tries=60)
@@ -184,9 +184,9 @@ def test_an_untrusted_table_that_loses_rows_by_skipping_is_a_finding():
 def test_a_new_scenario_takes_its_share_of_the_mutants_and_leaves_the_others():
     names = [f"delta/paths/s{i}" for i in range(20)]
     groups = [(order("json", 1, n * GROUP, names), order("json", 1, n * GROUP, [*names, "new"])) for n in range(400)]
-    assert all([name for name in more if name != "new"] == found for found, more in groups)
+    assert all([name for name in more if name != "new"] == before for before, more in groups)
     assert 5 <= sum(more[0] == "new" for _, more in groups) <= 40  # about 400 / 21
-    assert {found[0] for found, _ in groups} == set(names)
+    assert {before[0] for before, _ in groups} == set(names)
 
 
 def test_views_of_a_log():

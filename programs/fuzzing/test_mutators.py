@@ -61,8 +61,8 @@ def test_a_subject_and_answers_about_it_are_the_same_wherever_it_is(subject, tmp
     text = ICEBERG if "metadata/v1.metadata.json" in subject.image else DELTA
     other = fuzz_subjects.from_scenario(parse(text, "t"), tmp_path / "a")
     assert other.image == subject.image
-    for made in fuzz_answers.KINDS.values():
-        assert made(other).image == made(subject).image
+    for maker in fuzz_answers.KINDS.values():
+        assert maker(other).image == maker(subject).image
 
 
 def test_a_subject_is_whole_after_a_change(subject):
@@ -131,9 +131,9 @@ def test_most_changed_bitmaps_have_a_right_checksum(subject):
     for data in files_of(subject, "puffin"):
         blob = data[4 : 4 + 8 + int.from_bytes(data[4:8], "big")]
         assert list(decode_deletion_vector(blob)) == [1]
-        seen = {mutate_roaring.blob(blob, Random(seed)) for seed in range(40)}
-        assert len(seen) > 20
-        assert {tuple(read(data)) for data in seen} > {(1,)}
+        mutants = {mutate_roaring.blob(blob, Random(seed)) for seed in range(40)}
+        assert len(mutants) > 20
+        assert {tuple(read(data)) for data in mutants} > {(1,)}
         assert any(mutate_puffin.blobs(data, Random(seed)) != data for seed in range(3))
 
 

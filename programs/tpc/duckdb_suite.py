@@ -140,10 +140,10 @@ def _case(
     except Exception:  # any error of the writer for this table
         return None
     tables = {table: exported[table, changes] for table in used}
-    found = _plain(sql, tables)
-    if found is None:
+    answer = _plain(sql, tables)
+    if answer is None:
         return None
-    columns, rows = found
+    columns, rows = answer
     right = place / f"{len(list(place.glob('*.arrow')))}.arrow"
     with pa.OSFile(str(right), "wb") as sink, pa.ipc.new_file(sink, rows.schema) as writer:
         writer.write_table(rows)
@@ -159,14 +159,14 @@ def _export(connection: duckdb.DuckDBPyConnection, table: str, place: Path) -> s
 
 def _plain(sql: str, tables: dict[str, str]) -> tuple[list[str], pa.Table] | None:
     """Return the result of plain DuckDB over the Delta tables, or None if there is nothing to compare."""
-    own = duckdb.connect(config={"threads": 1})
-    own.execute("SET TimeZone = 'UTC'")
+    connection = duckdb.connect(config={"threads": 1})
+    connection.execute("SET TimeZone = 'UTC'")
     try:
         for name, location in tables.items():
-            own.register("written", harness.open_table(location).snapshot().to_arrow())
-            own.execute(f'CREATE TABLE "{name}" AS FROM written')
-        relation = own.sql(sql)
-        rows, again = (arrow(own.sql(sql)) for _ in range(2))
+            connection.register("written", harness.open_table(location).snapshot().to_arrow())
+            connection.execute(f'CREATE TABLE "{name}" AS FROM written')
+        relation = connection.sql(sql)
+        rows, again = (arrow(connection.sql(sql)) for _ in range(2))
     except (duckdb.Error, HarnessError, pa.ArrowException):
         return None
     is_same = compare_rows(rows, again, {}).word == "equal"
@@ -205,18 +205,18 @@ def _rows(case: SuiteCase, engine: str, spark: Any) -> tuple[list[str], pa.Table
         stop.cancel()
 
 
-def report(found: Sequence[SuiteOutcome]) -> Iterator[str]:
+def report(results: Sequence[SuiteOutcome]) -> Iterator[str]:
     """Yield counts by engine, followed by the cases that differ or failed, and the reasons of refusals with their
     counts.
     """
     for engine in ENGINES:
-        of = [o for o in found if o.engine == engine]
-        counts = Counter(o.verdict for o in of)
-        yield f"{engine}: {len(of)} queries, " + ", ".join(f"{counts[v]} {v}" for v in _VERDICTS)
-        for o in of:
+        engine_results = [o for o in results if o.engine == engine]
+        counts = Counter(o.verdict for o in engine_results)
+        yield f"{engine}: {len(engine_results)} queries, " + ", ".join(f"{counts[v]} {v}" for v in _VERDICTS)
+        for o in engine_results:
             if o.verdict in ("different", "failed"):
                 yield f"  {o.verdict} {o.file}: {' '.join(o.query.split())}: {o.reason}"
-        reasons = Counter(_reason(o.reason) for o in of if o.verdict == "refused")
+        reasons = Counter(_reason(o.reason) for o in engine_results if o.verdict == "refused")
         yield from (f"  {number:4} refused: {reason}" for reason, number in reasons.most_common())
 
 
@@ -233,19 +233,19 @@ def main() -> int:
     parser.add_argument("--engine", action="append", choices=ENGINES)
     parser.add_argument("--only", default="**/*", metavar="PATTERN", help="files, below the directory, without .test")
     parser.add_argument("--one", help=argparse.SUPPRESS)
-    chosen = parser.parse_args()
-    place = chosen.place.resolve()
-    if chosen.one is not None:
-        _write_cases(chosen.directory, chosen.one, place)
+    options = parser.parse_args()
+    place = options.place.resolve()
+    if options.one is not None:
+        _write_cases(options.directory, options.one, place)
         return 0
-    found = []
-    for case in _cases(chosen.directory, chosen.only, place):
-        found += [
-            outcome(case, engine, session() if engine == "spark" else None) for engine in chosen.engine or ENGINES
+    results = []
+    for case in _cases(options.directory, options.only, place):
+        results += [
+            outcome(case, engine, session() if engine == "spark" else None) for engine in options.engine or ENGINES
         ]
-    (place / "outcomes.json").write_text(json.dumps([asdict(o) for o in found], indent=1), "utf-8")
-    print(*report(found), sep="\n")
-    return int(any(o.verdict in ("different", "failed") for o in found))
+    (place / "outcomes.json").write_text(json.dumps([asdict(o) for o in results], indent=1), "utf-8")
+    print(*report(results), sep="\n")
+    return int(any(o.verdict in ("different", "failed") for o in results))
 
 
 def _cases(directory: Path, only: str, place: Path) -> list[SuiteCase]:
@@ -253,15 +253,15 @@ def _cases(directory: Path, only: str, place: Path) -> list[SuiteCase]:
     names = sorted(str(file.relative_to(directory)) for file in directory.glob(f"{only}.test"))
 
     def parse_file(name: str) -> list[SuiteCase]:
-        own = place / re.sub(r"\W+", "_", name)
-        command = [sys.executable, __file__, str(directory), "--place", str(own), "--one", name]
-        if not (own / "cases.json").exists():
-            own.mkdir(parents=True, exist_ok=True)
+        folder = place / re.sub(r"\W+", "_", name)
+        command = [sys.executable, __file__, str(directory), "--place", str(folder), "--one", name]
+        if not (folder / "cases.json").exists():
+            folder.mkdir(parents=True, exist_ok=True)
             try:
                 subprocess.run(command, timeout=_FILE_SECONDS, stderr=subprocess.DEVNULL, check=False)
             except subprocess.TimeoutExpired:
                 print(f"{name}: not collected in {_FILE_SECONDS} s")
-        cases = own / "cases.json"
+        cases = folder / "cases.json"
         return [SuiteCase(**case) for case in json.loads(cases.read_text("utf-8"))] if cases.exists() else []
 
     with ThreadPoolExecutor(os.cpu_count()) as pool:

@@ -63,8 +63,8 @@ class PlainTables:
         for table, values in deleted.items():
             file = place / suite / f"{table}.parquet"
             first = self._connection.sql(f"FROM '{file}'").columns[0]
-            kept = f"({first} IN ({', '.join(map(str, values))})) IS NOT TRUE" if values else "true"
-            self._connection.execute(f"CREATE VIEW {table} AS FROM '{file}' WHERE {kept}")
+            condition = f"({first} IN ({', '.join(map(str, values))})) IS NOT TRUE" if values else "true"
+            self._connection.execute(f"CREATE VIEW {table} AS FROM '{file}' WHERE {condition}")
 
     def rows(self, query: str) -> pa.Table:
         """Return the result of a query."""
@@ -73,15 +73,15 @@ class PlainTables:
 
 def arrow(relation: duckdb.DuckDBPyRelation) -> pa.Table:
     """Return a result in the types that harness returns, with numbers as column names."""
-    shown = output_list(relation.columns, relation.types)
-    result = (relation if shown is None else relation.project(shown)).to_arrow_table()
+    outputs = output_list(relation.columns, relation.types)
+    result = (relation if outputs is None else relation.project(outputs)).to_arrow_table()
     return result.rename_columns([f"c{i}" for i in range(result.num_columns)])
 
 
 def collected(frame: Any) -> pa.Table:
     """Return a Spark result in the types in its column metadata, with numbers as column names."""
-    told = [b64decode(field.metadata[ARROW_METADATA]) for field in frame.schema]
-    schema = pa.schema([pa.ipc.read_schema(pa.py_buffer(one)).field(0) for one in told])
+    schemas = [b64decode(field.metadata[ARROW_METADATA]) for field in frame.schema]
+    schema = pa.schema([pa.ipc.read_schema(pa.py_buffer(schema_bytes)).field(0) for schema_bytes in schemas])
     result = conform(frame.toArrow(), schema)
     return result.rename_columns([f"c{i}" for i in range(result.num_columns)])
 
@@ -107,17 +107,17 @@ def session() -> Any:
     return harness.spark_session(config={"spark.sql.shuffle.partitions": "2", "spark.driver.memory": "4g"})
 
 
-def outcomes(place: Path, chosen: argparse.Namespace) -> Iterator[QueryOutcome]:
+def outcomes(place: Path, options: argparse.Namespace) -> Iterator[QueryOutcome]:
     """Yield the result of every requested query."""
-    for suite in chosen.suite or SUITES:
+    for suite in options.suite or SUITES:
         texts = {int(n): text for n, text in json.loads((place / f"{suite}.json").read_text("utf-8")).items()}
         plain = PlainTables(place, suite)
-        for format_ in chosen.format or FORMATS:
+        for format_ in options.format or FORMATS:
             engines = Engines(place, suite, format_)
             for number, text in texts.items():
-                if not chosen.query or number in chosen.query:
+                if not options.query or number in options.query:
                     right = plain.rows(text)
-                    for engine in chosen.engine or ENGINES:
+                    for engine in options.engine or ENGINES:
                         yield _outcome(suite, number, format_, engine, text, right, engines)
 
 
@@ -146,15 +146,15 @@ def _outcome(
     )
 
 
-def report(found: list[QueryOutcome]) -> Iterator[str]:
+def report(results: list[QueryOutcome]) -> Iterator[str]:
     """Yield counts by suite, engine, and format, followed by the results that are not equal, with reasons."""
-    for suite, engine, format_ in sorted({(o.suite, o.engine, o.format) for o in found}):
-        of = [o for o in found if (o.suite, o.engine, o.format) == (suite, engine, format_)]
-        counts = Counter(o.verdict for o in of)
+    for suite, engine, format_ in sorted({(o.suite, o.engine, o.format) for o in results}):
+        group = [o for o in results if (o.suite, o.engine, o.format) == (suite, engine, format_)]
+        counts = Counter(o.verdict for o in group)
         words = ", ".join(f"{counts[v]} {v}" for v in ("equal", "allowed", "different", "refused", "failed"))
-        empty = sum(o.rows == 0 for o in of)
-        yield f"{suite} on {engine}, {format_}: {len(of)} queries, {words}; {empty} without rows"
-    for o in found:
+        empty = sum(o.rows == 0 for o in group)
+        yield f"{suite} on {engine}, {format_}: {len(group)} queries, {words}; {empty} without rows"
+    for o in results:
         if o.verdict != "equal":
             yield f"  {o.verdict} {o.suite} {o.query} on {o.engine}, {o.format}: {o.reason}"
 
@@ -167,16 +167,16 @@ def main() -> int:
     parser.add_argument("--suite", action="append", choices=SUITES)
     parser.add_argument("--format", action="append", choices=FORMATS)
     parser.add_argument("--query", action="append", type=int)
-    chosen = parser.parse_args()
-    place = chosen.place.resolve()
-    found = []
-    for outcome in outcomes(place, chosen):
-        found.append(outcome)
+    options = parser.parse_args()
+    place = options.place.resolve()
+    results = []
+    for outcome in outcomes(place, options):
+        results.append(outcome)
         print(f"{outcome.suite} {outcome.query} {outcome.format} {outcome.engine}: {outcome.verdict}", end=" ")
         print(f"{outcome.rows} rows {outcome.seconds} s", flush=True)
-    (place / "outcomes.json").write_text(json.dumps([asdict(o) for o in found], indent=1), "utf-8")
-    print(*report(found), sep="\n")
-    return int(any(o.verdict in ("different", "failed") for o in found))
+    (place / "outcomes.json").write_text(json.dumps([asdict(o) for o in results], indent=1), "utf-8")
+    print(*report(results), sep="\n")
+    return int(any(o.verdict in ("different", "failed") for o in results))
 
 
 if __name__ == "__main__":

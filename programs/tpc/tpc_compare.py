@@ -28,8 +28,8 @@ def compare_rows(rows: pa.Table, right: pa.Table, allowed: Mapping[int, Allowanc
         for place, each in allowed.items()
         if pa.types.is_floating(rows.schema.types[place])
     }
-    found = compare(rows, right, max_rows=1, tolerance=allowances)
-    if found.only_left + found.only_right + found.changed:
-        return Agreement("different", f"{rows.num_rows} rows, expected {right.num_rows}: {found.rows}")
-    used = ", ".join(f"column {each.column} within {allowances[each.column]}" for each in found.by_column)
-    return Agreement("allowed", used) if found.allowed else Agreement("equal")
+    comparison = compare(rows, right, max_rows=1, tolerance=allowances)
+    if comparison.only_left + comparison.only_right + comparison.changed:
+        return Agreement("different", f"{rows.num_rows} rows, expected {right.num_rows}: {comparison.rows}")
+    used = ", ".join(f"column {each.column} within {allowances[each.column]}" for each in comparison.by_column)
+    return Agreement("allowed", used) if comparison.allowed else Agreement("equal")

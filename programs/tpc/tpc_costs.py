@@ -42,19 +42,19 @@ def main() -> None:
     parser.add_argument("--query", action="append", type=int)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--record", action="store_true")
-    chosen = parser.parse_args()
-    place = chosen.place.resolve()
-    texts = {int(n): text for n, text in json.loads((place / f"{chosen.suite}.json").read_text("utf-8")).items()}
-    tables = sorted((place / chosen.format / chosen.suite).iterdir())
-    made = {"duckdb": on_duckdb, "spark": on_spark}[chosen.engine](tables)
+    options = parser.parse_args()
+    place = options.place.resolve()
+    texts = {int(n): text for n, text in json.loads((place / f"{options.suite}.json").read_text("utf-8")).items()}
+    tables = sorted((place / options.format / options.suite).iterdir())
+    costs = {"duckdb": on_duckdb, "spark": on_spark}[options.engine](tables)
     least = {
-        number: measure(f"{chosen.suite} {number}", made, text, chosen.rounds)
+        number: measure(f"{options.suite} {number}", costs, text, options.rounds)
         for number, text in texts.items()
-        if not chosen.query or number in chosen.query
+        if not options.query or number in options.query
     }
-    line = json.dumps(record(chosen, place.name.removeprefix("sf"), least))
+    line = json.dumps(record(options, place.name.removeprefix("sf"), least))
     print(line)
-    if chosen.record:
+    if options.record:
         with HISTORY.open("a", encoding="utf-8") as history:
             history.write(line + "\n")
 
@@ -129,20 +129,20 @@ def on_spark(tables: list[Path]) -> _Costs:
     return _Costs(ways, clock)
 
 
-def measure(title: str, made: _Costs, text: str, rounds: int) -> dict[str, float]:
+def measure(title: str, costs: _Costs, text: str, rounds: int) -> dict[str, float]:
     """Return the minimum CPU seconds of a query for each method."""
-    ways = made.ways(text)
+    ways = costs.ways(text)
     least = dict.fromkeys(ways, float("inf"))
     for turn in range(rounds + 1):
         for name in reversed(ways) if turn % 2 else ways:
-            before = made.clock()
+            before = costs.clock()
             ways[name]()
-            least[name] = min(least[name], made.clock() - before) if turn else least[name]
+            least[name] = min(least[name], costs.clock() - before) if turn else least[name]
     print(title, ", ".join(f"{name} {seconds:.3f} s" for name, seconds in least.items()), flush=True)
     return least
 
 
-def record(chosen: argparse.Namespace, scale: str, least: Mapping[int, Mapping[str, float]]) -> dict[str, Any]:
+def record(options: argparse.Namespace, scale: str, least: Mapping[int, Mapping[str, float]]) -> dict[str, Any]:
     """Return the content of a line of the history."""
     names = list(next(iter(least.values())))
     sums = {name: sum(seconds[name] for seconds in least.values()) for name in names}
@@ -152,13 +152,13 @@ def record(chosen: argparse.Namespace, scale: str, least: Mapping[int, Mapping[s
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
         "commit": _git("rev-parse", "--short=10", "HEAD") + ("+" if _git("status", "--porcelain", "harness") else ""),
         "cores": os.cpu_count(),
-        "versions": ", ".join(_versions(chosen.engine)),
-        "engine": chosen.engine,
-        "suite": chosen.suite,
+        "versions": ", ".join(_versions(options.engine)),
+        "engine": options.engine,
+        "suite": options.suite,
         "scale": scale,
-        "table": chosen.format,
+        "table": options.format,
         "queries": len(least),
-        "rounds": chosen.rounds,
+        "rounds": options.rounds,
         "cpu_s": {name: round(seconds, 3) for name, seconds in sums.items()},
         "ratio": {name: round(seconds / sums[names[0]], 3) for name, seconds in sums.items()},
     }

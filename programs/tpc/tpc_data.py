@@ -36,9 +36,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("place", type=Path)
     parser.add_argument("--scale", type=float, default=0.1)
-    chosen = parser.parse_args()
+    options = parser.parse_args()
     for suite, generator in SUITES.items():
-        make(suite, generator, chosen.place, chosen.scale)
+        make(suite, generator, options.place, options.scale)
 
 
 if __name__ == "__main__":

@@ -123,7 +123,7 @@ class Session:
             terminal.message(f"run time {time.perf_counter() - began:.3f} s")
 
     def _help(self, argument: str) -> None:
-        lines = [f"{name + ' ' + takes:<18} {what}\n" for name, (_, takes, what) in COMMANDS.items() if what]
+        lines = [f"{name + ' ' + takes:<18} {summary}\n" for name, (_, takes, summary) in COMMANDS.items() if summary]
         first = "Statements end with a semicolon; Ctrl-C cancels a running statement, or discards what is typed.\n"
         results.print_result(first, *lines)
 

@@ -161,9 +161,9 @@ class _AvroType:
         return replace(self.column, name=name, id=field_id if type(field_id) is int else None)
 
 
-def _item_at(values: Sequence[object], index: int, what: str) -> Any:
+def _item_at(values: Sequence[object], index: int, kind: str) -> Any:
     if not 0 <= index < len(values):
-        raise ValueError(f"{what} {index} of {len(values)}")
+        raise ValueError(f"{kind} {index} of {len(values)}")
     return values[index]
 
 

@@ -114,14 +114,14 @@ def _bitmap(source: ByteReader, base: int) -> set[int]:
 def _container(source: ByteReader, base: int, cardinality: int | None) -> set[int]:
     """Return the values of a container with `cardinality` values. A cardinality of None means a container of runs."""
     if cardinality is None:
-        found, after = set[int](), 0
+        members, after = set[int](), 0
         for _ in range(source.number(2)):
-            start, more = source.number(2), source.number(2)
-            if start < after or start + more >= _CHUNK:
+            start, length = source.number(2), source.number(2)
+            if start < after or start + length >= _CHUNK:
                 raise ValueError("a run exceeds its container or overlaps the previous run")
-            after = start + more + 1
-            found.update(range(base + start, base + after))
-        return found
+            after = start + length + 1
+            members.update(range(base + start, base + after))
+        return members
     if cardinality > _MAX_ARRAY:
         bits = source.take(_BITSET)
         return {base + value for value in range(_CHUNK) if bits[value >> 3] >> (value & 7) & 1}

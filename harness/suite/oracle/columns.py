@@ -29,10 +29,10 @@ _OLDEST_MICROS = -2_208_988_800_000_000
 """1900-01-01 in micros since 1970. Timestamps from then on are the same in all time zones (delta T20)."""
 
 
-def refuse_opaque(wanted: Field, path: str, scan: Scan) -> None:
+def refuse_opaque(field: Field, path: str, scan: Scan) -> None:
     """Raise UnsupportedError for a column of an unknown type, even if no file has it (iceberg 1.22, delta T28)."""
-    if isinstance(wanted.type, dt.OpaqueType):
-        message = f"Cannot read column {path}: its type {wanted.type.text!r} is not known; leave the column out"
+    if isinstance(field.type, dt.OpaqueType):
+        message = f"Cannot read column {path}: its type {field.type.text!r} is not known; leave the column out"
         rule = "delta T28" if scan.is_delta else "iceberg 1.22"
         raise UnsupportedError(message, cause="UnsupportedType", field=path, rule=rule)
 
@@ -55,7 +55,7 @@ class FileColumns:
     by_position: bool
 
     @staticmethod
-    def from_file(scan: Scan, file: DataFile, stored: StoredFile, wanted: Sequence[Field]) -> FileColumns:
+    def from_file(scan: Scan, file: DataFile, stored: StoredFile, fields: Sequence[Field]) -> FileColumns:
         """Return the columns of an opened file. A file without field ids gets ids here (iceberg 5.6, 5.7)."""
         columns, by_position = stored.columns, False
         has_ids = any(map(_has_id, columns))
@@ -66,93 +66,93 @@ class FileColumns:
                 columns = tuple(replace(c, id=place) for place, c in enumerate(columns, start=1))
                 by_position = True
             else:
-                columns = _with_ids_by_name(columns, wanted)
+                columns = _with_ids_by_name(columns, fields)
         return FileColumns(scan, file, stored, columns, has_ids, by_position)
 
-    def reader(self, wanted: Field) -> ValueReader:
+    def reader(self, field: Field) -> ValueReader:
         """Return the function from a row to a top-level field's value. Raise an error if the file cannot provide it."""
-        return self._reader(wanted, self.columns, wanted.name)
+        return self._reader(field, self.columns, field.name)
 
-    def place_of(self, wanted: Field) -> int | None:
+    def place_of(self, field: Field) -> int | None:
         """Return the position of a top-level field in the file, or None if its value comes from elsewhere."""
-        if self._is_constant(wanted) or wanted.type == dt.UNKNOWN:
+        if self._is_constant(field) or field.type == dt.UNKNOWN:
             return None
-        return self._find(wanted, self.columns, wanted.name)
+        return self._find(field, self.columns, field.name)
 
-    def provides(self, wanted: Field, level: tuple[RawColumn, ...] | None = None) -> bool:
-        """Return whether the file, the partition, or a default provides the innermost field of `wanted`."""
+    def provides(self, field: Field, level: tuple[RawColumn, ...] | None = None) -> bool:
+        """Return whether the file, the partition, or a default provides the innermost field of `field`."""
         level = self.columns if level is None else level
-        below, constants = children(wanted.type), self.file.constants
-        if wanted.type == dt.UNKNOWN or self._is_constant(wanted):
+        below, constants = children(field.type), self.file.constants
+        if field.type == dt.UNKNOWN or self._is_constant(field):
             return True
-        place = self._find(wanted, level, wanted.name)
+        place = self._find(field, level, field.name)
         if place is not None:
             return not below or self.provides(below[0], level[place].parts)
-        value = None if wanted.id in constants else self._default(wanted, wanted.name)
+        value = None if field.id in constants else self._default(field, field.name)
         while value is not None and below:
             value, below = value[below[0].id], children(below[0].type)
-        return wanted.id in constants or value is not None
+        return field.id in constants or value is not None
 
-    def stored_metadata(self, wanted: Field, name: str | None) -> ValueReader | None:
+    def stored_metadata(self, field: Field, name: str | None) -> ValueReader | None:
         """Return a reader for a metadata column that the file stores, or None.
 
         Iceberg files identify it by the reserved field id, Delta files by `name`.
         """
         for place, column in enumerate(self.columns):
-            if column.name == name if self.scan.is_delta else column.id == wanted.id:
-                return self._value_reader(wanted, column, place, wanted.name)
+            if column.name == name if self.scan.is_delta else column.id == field.id:
+                return self._value_reader(field, column, place, field.name)
         return None
 
-    def _is_constant(self, wanted: Field) -> bool:
+    def _is_constant(self, field: Field) -> bool:
         """Return whether the value is the partition value.
 
         Delta always prefers it to the file's value (V1), Iceberg only if the file has no field ids (5.2).
         """
-        return wanted.id in self.file.constants and (self.scan.is_delta or not self.has_ids)
+        return field.id in self.file.constants and (self.scan.is_delta or not self.has_ids)
 
-    def _reader(self, wanted: Field, level: tuple[RawColumn, ...], path: str) -> ValueReader:
-        if wanted.type == dt.UNKNOWN:
+    def _reader(self, field: Field, level: tuple[RawColumn, ...], path: str) -> ValueReader:
+        if field.type == dt.UNKNOWN:
             return _constant(None)
-        refuse_opaque(wanted, path, self.scan)
-        place = None if self._is_constant(wanted) else self._find(wanted, level, path)
+        refuse_opaque(field, path, self.scan)
+        place = None if self._is_constant(field) else self._find(field, level, path)
         if place is not None:
-            return self._value_reader(wanted, level[place], place, path)
-        if wanted.id in self.file.constants:
-            return _constant(self.file.constants[wanted.id])
-        return _constant(None if self.scan.is_delta else self._default(wanted, path))
+            return self._value_reader(field, level[place], place, path)
+        if field.id in self.file.constants:
+            return _constant(self.file.constants[field.id])
+        return _constant(None if self.scan.is_delta else self._default(field, path))
 
-    def _find(self, wanted: Field, level: tuple[RawColumn, ...], path: str) -> int | None:
+    def _find(self, field: Field, level: tuple[RawColumn, ...], path: str) -> int | None:
         """Return the position of the field among the columns of its level, or None."""
-        is_change = self.scan.is_delta and wanted.id in (f.id for f in CHANGES.values())
+        is_change = self.scan.is_delta and field.id in (f.id for f in CHANGES.values())
         if self.scan.lookup in ("delta name", "delta exact name") or is_change:
-            name = wanted.name if wanted.physical_name is None else wanted.physical_name
-            found = [i for i, c in enumerate(level) if c.name == name]
-            if not found and self.scan.lookup != "delta exact name":
-                found = [i for i, c in enumerate(level) if c.name.lower() == name.lower()]
+            name = field.name if field.physical_name is None else field.physical_name
+            positions = [i for i, c in enumerate(level) if c.name == name]
+            if not positions and self.scan.lookup != "delta exact name":
+                positions = [i for i, c in enumerate(level) if c.name.lower() == name.lower()]
             cause, rule = "AmbiguousColumn", "delta T10"
         else:
             if self.scan.lookup == "delta id" and level and all(c.id is None for c in level):
                 reason = "the table uses field ids, and the file has none"
                 self._mismatch(reason, "MissingFieldIds", path, "delta T11")
-            found = [i for i, c in enumerate(level) if c.id == wanted.id]
+            positions = [i for i, c in enumerate(level) if c.id == field.id]
             cause, rule = "DuplicateFieldId", "delta T11" if self.scan.is_delta else "iceberg 5.1"
-        if len(found) > 1:
-            names = " and ".join(repr(level[i].name) for i in found)
+        if len(positions) > 1:
+            names = " and ".join(repr(level[i].name) for i in positions)
             self._mismatch(f"it matches several columns of the file: {names}", cause, path, rule)
-        return found[0] if found else None
+        return positions[0] if positions else None
 
-    def _value_reader(self, wanted: Field, column: RawColumn, place: int, path: str) -> ValueReader:
-        read = self._conversion(wanted, column, path)
+    def _value_reader(self, field: Field, column: RawColumn, place: int, path: str) -> ValueReader:
+        read = self._conversion(field, column, path)
         return lambda level: None if level[place] is None else read(level[place])
 
-    def _conversion(self, wanted: Field, column: RawColumn, path: str) -> Conversion:
+    def _conversion(self, field: Field, column: RawColumn, path: str) -> Conversion:
         """Return the conversion from a stored value that is not null to the field's value."""
         if column.type == dt.UNKNOWN:
             return _constant(None)
-        if self.by_position and (children(wanted.type) or column.parts):
+        if self.by_position and (children(field.type) or column.parts):
             message = f"Cannot read nested {path} without field ids: set the table property schema.name-mapping.default"
             raise UnsupportedError(message, cause="MissingFieldIds", field=path, rule="iceberg 5.6")
-        match wanted.type, column.type:
+        match field.type, column.type:
             case dt.StructType(fields=fields), "struct":
                 readers = {f.id: self._reader(f, column.parts, f"{path}.{f.name}") for f in fields}
                 return lambda level: {field_id: read(level) for field_id, read in readers.items()}
@@ -168,32 +168,32 @@ class FileColumns:
             case dt.VARIANT, "struct" if is_variant(column):
                 return lambda group: variant_json(column, group)
             case _, "struct" | "list" | "map":
-                self._incompatible(wanted, column, path)
+                self._incompatible(field, column, path)
             case _, stored:
-                return self._primitive_conversion(wanted, column, stored, path)
+                return self._primitive_conversion(field, column, stored, path)
 
-    def _part_reader(self, wanted: Field, column: RawColumn, path: str) -> ValueReader:
+    def _part_reader(self, field: Field, column: RawColumn, path: str) -> ValueReader:
         """Return a reader for a list element, map key, or map value.
 
         Its id in the file must not be another field's id.
         """
-        path = f"{path}.{wanted.name}"
-        if wanted.type == dt.UNKNOWN:
+        path = f"{path}.{field.name}"
+        if field.type == dt.UNKNOWN:
             return _constant(None)
-        refuse_opaque(wanted, path, self.scan)
-        if column.id not in (None, wanted.id) and not self.scan.is_delta:
-            reason = f"it has field id {column.id} in the file and {wanted.id} in the table"
+        refuse_opaque(field, path, self.scan)
+        if column.id not in (None, field.id) and not self.scan.is_delta:
+            reason = f"it has field id {column.id} in the file and {field.id} in the table"
             self._mismatch(reason, "IncompatibleType", path, "iceberg 5.1")
-        return self._value_reader(wanted, column, 0, path)
+        return self._value_reader(field, column, 0, path)
 
-    def _primitive_conversion(self, wanted: Field, column: RawColumn, stored: dt.ColumnType, path: str) -> Conversion:
-        type_ = wanted.type
+    def _primitive_conversion(self, field: Field, column: RawColumn, stored: dt.ColumnType, path: str) -> Conversion:
+        type_ = field.type
         convert = (delta_conversion if self.scan.is_delta else iceberg_conversion)(stored, type_)
         zones = isinstance(type_, dt.TimestampType) and isinstance(stored, dt.TimestampType) and type_.utc != stored.utc
         if convert is None or (zones and self.file.format == "orc"):
             # ORC's `timestamp` has no time zone and `timestamp_instant` has one. Neither can be read as the other
             # (7.4).
-            self._incompatible(wanted, column, path)
+            self._incompatible(field, column, path)
         oldest, final = self._oldest(stored), convert
 
         def checked(value: Any) -> Any:
@@ -216,29 +216,29 @@ class FileColumns:
             case _:
                 return None
 
-    def _default(self, wanted: Field, path: str) -> Any:
+    def _default(self, field: Field, path: str) -> Any:
         """Return the value of a field that the file lacks (iceberg 5.2, 5.9)."""
-        if any(f.id in self.file.constants for _, f in walk(children(wanted.type))):
+        if any(f.id in self.file.constants for _, f in walk(children(field.type))):
             message = f"Cannot read column {path}: the file lacks the struct, but the partition tuple has its fields"
             raise UnsupportedError(message, cause="UnsupportedType", field=path, rule="iceberg 5.2")
-        if wanted.initial_default is None and wanted.required:
-            reason = f"it is required, and the file lacks field id {wanted.id}"
+        if field.initial_default is None and field.required:
+            reason = f"it is required, and the file lacks field id {field.id}"
             self._mismatch(reason, "MissingRequiredField", path, "iceberg 5.2")
-        return self._with_nested_defaults(wanted, wanted.initial_default, path)
+        return self._with_nested_defaults(field, field.initial_default, path)
 
-    def _with_nested_defaults(self, wanted: Field, value: Any, path: str) -> Any:
+    def _with_nested_defaults(self, field: Field, value: Any, path: str) -> Any:
         """Return a struct's default, completed with the defaults of the fields that it omits."""
-        if not isinstance(wanted.type, dt.StructType) or value is None:
+        if not isinstance(field.type, dt.StructType) or value is None:
             return value
-        places = [(f, f"{path}.{f.name}") for f in wanted.type.fields]
+        places = [(f, f"{path}.{f.name}") for f in field.type.fields]
         return {
             f.id: self._with_nested_defaults(f, value[f.id], below) if f.id in value else self._default(f, below)
             for f, below in places
         }
 
-    def _incompatible(self, wanted: Field, column: RawColumn, path: str) -> NoReturn:
+    def _incompatible(self, field: Field, column: RawColumn, path: str) -> NoReturn:
         rule = "delta T23" if self.scan.is_delta else "iceberg 5.12"
-        reason = f"the file stores {column.type}, which cannot be read as {wanted.type}"
+        reason = f"the file stores {column.type}, which cannot be read as {field.type}"
         self._mismatch(reason, "IncompatibleType", path, rule)
 
     def _mismatch(self, reason: str, cause: str, path: str, rule: str) -> NoReturn:
@@ -254,14 +254,14 @@ def _has_id(column: RawColumn) -> bool:
     return column.id is not None or any(map(_has_id, column.parts))
 
 
-def _is_whole(wanted: Field, column: RawColumn) -> bool:
+def _is_whole(field: Field, column: RawColumn) -> bool:
     """Return whether a file has a field and all fields below it."""
-    if dt.UNKNOWN in (wanted.type, column.type):
+    if dt.UNKNOWN in (field.type, column.type):
         return False
-    if isinstance(wanted.type, dt.StructType) and column.type == "struct":
+    if isinstance(field.type, dt.StructType) and column.type == "struct":
         below = {c.id: c for c in column.parts}
-        return all(f.id in below and _is_whole(f, below[f.id]) for f in wanted.type.fields)
-    return all(_is_whole(f, c) for f, c in zip(children(wanted.type), column.parts, strict=False))
+        return all(f.id in below and _is_whole(f, below[f.id]) for f in field.type.fields)
+    return all(_is_whole(f, c) for f, c in zip(children(field.type), column.parts, strict=False))
 
 
 def _with_mapped_ids(column: RawColumn, name: str, entries: Sequence[MappedName]) -> RawColumn:
@@ -273,14 +273,14 @@ def _with_mapped_ids(column: RawColumn, name: str, entries: Sequence[MappedName]
     return replace(column, id=None if entry is None else entry.field_id, parts=parts)
 
 
-def _with_ids_by_name(columns: Sequence[RawColumn], wanted: Sequence[Field]) -> tuple[RawColumn, ...]:
+def _with_ids_by_name(columns: Sequence[RawColumn], fields: Sequence[Field]) -> tuple[RawColumn, ...]:
     """Return the columns with the ids of the fields of the same names, at every level.
 
     Parts of lists match by position.
     """
     result = []
     for column in columns:
-        field = next((f for f in wanted if f.name == column.name), None)
+        field = next((f for f in fields if f.name == column.name), None)
         below = () if field is None else children(field.type)
         if column.type in ("list", "map"):
             below = tuple(replace(f, name=part.name) for f, part in zip(below, column.parts, strict=False))

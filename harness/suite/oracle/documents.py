@@ -130,8 +130,8 @@ def streams(codec: str, data: bytes) -> bytes:
     """Return the content of all consecutive streams. Zero bytes after a gzip stream are padding."""
     plain, rest = one_stream(codec, data)
     while rest and not (codec == "gzip" and not rest.strip(b"\0")):
-        more, rest = one_stream(codec, rest)
-        plain += more
+        chunk, rest = one_stream(codec, rest)
+        plain += chunk
         check_limit(len(plain), MAX_BYTES, "bytes")
     return plain
 

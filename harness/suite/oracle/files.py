@@ -105,11 +105,11 @@ def position_deletes(file: DataFile, files: Files) -> list[tuple[str, int]]:
     by_id = any(c.id is not None for c in stored.columns)
     places = []
     for name, field_id in (("file_path", 2147483546), ("pos", 2147483545)):
-        found = [i for i, c in enumerate(stored.columns) if (c.id == field_id if by_id else c.name == name)]
-        if len(found) != 1:
-            message = f"Cannot read a position delete file: it has {len(found)} columns {name}, expected one"
+        matches = [i for i, c in enumerate(stored.columns) if (c.id == field_id if by_id else c.name == name)]
+        if len(matches) != 1:
+            message = f"Cannot read a position delete file: it has {len(matches)} columns {name}, expected one"
             raise errors.CorruptFileError(message, file=file.path, field=name, rule="iceberg 4.11")
-        places += found
+        places += matches
     rows = [tuple(row[place] for place in places) for row in stored.rows]
     check_row_count(file, len(rows))
     try:
@@ -140,7 +140,7 @@ def values_of(array: pa.Array) -> list[object]:
         present = array.is_valid().to_pylist()
         parts = zip(*(values_of(part) for part in array.flatten()), strict=True)
         rows = parts if type_.num_fields else repeat((), len(array))
-        return [row if there else None for there, row in zip(present, rows, strict=True)]
+        return [row if valid else None for valid, row in zip(present, rows, strict=True)]
     if pa.types.is_map(type_):
         return _lists(array, list(zip(values_of(array.keys), values_of(array.items), strict=True)))
     if pa.types.is_list(type_) or pa.types.is_large_list(type_):
@@ -156,7 +156,7 @@ def values_of(array: pa.Array) -> list[object]:
 
 def _lists(array: pa.Array, items: Sequence[object]) -> list[object]:
     offsets, present = array.offsets.to_pylist(), array.is_valid().to_pylist()
-    return [list(items[offsets[i] : offsets[i + 1]]) if there else None for i, there in enumerate(present)]
+    return [list(items[offsets[i] : offsets[i + 1]]) if valid else None for i, valid in enumerate(present)]
 
 
 def _parts(type_: pa.DataType) -> tuple[Literal["struct", "list", "map"] | None, list[pa.Field]]:

@@ -88,8 +88,8 @@ def _hinted_file(directory: str, hint: str, files: Files) -> str:
     file = None if number is None else _version_file(directory, int(number[1]), files)
     if number is None or file is None:
         stems = [hint, *(hint + suffix for suffix in _SUFFIXES)] if not {"/", "\\"} & set(hint) else []
-        named = [join(directory, stem) for stem in stems if re.fullmatch(f".+?{_SUFFIX}", stem)]
-        for path in named:
+        paths = [join(directory, stem) for stem in stems if re.fullmatch(f".+?{_SUFFIX}", stem)]
+        for path in paths:
             if files.has_file(path):
                 return path
         raise errors.TableNotFoundError(
@@ -140,8 +140,8 @@ def _equality_delete(delete: LiveFile, metadata: MetadataValues) -> EqualityDele
     schemas = [(schema, f) for schema in metadata.schemas.values() for f in schema.fields]
     keys: list[tuple[Field, tuple[int, ...]]] = []
     for key in sorted(set(delete.equality_ids)):
-        found = ((schema, trail) for schema, f in schemas for trail in _trails(f) if trail[-1].id == key)
-        schema, trail = next(found, (None, ()))
+        matches = ((schema, trail) for schema, f in schemas for trail in _trails(f) if trail[-1].id == key)
+        schema, trail = next(matches, (None, ()))
         unknown = partial(errors.InvalidTableError, cause="UnknownEqualityField", file=delete.path, rule="iceberg 4.23")
         if schema is None:
             raise unknown(f"Cannot apply an equality delete: no schema has field id {key}")
@@ -239,9 +239,9 @@ class _PositionReader:
         if delete.path not in self.read:
             rows = position_deletes(delete, self.paths.files)
             # A delete file for one data file must not name another one that it would apply to (iceberg 4.4).
-            named = set() if delete.referenced is None else {path for path, _ in rows} - {delete.referenced}
+            others = set() if delete.referenced is None else {path for path, _ in rows} - {delete.referenced}
             for data, deletes in self.targets:
-                if data.path in named and deletes.vector is None and delete.sequence_number >= data.sequence_number:
+                if data.path in others and deletes.vector is None and delete.sequence_number >= data.sequence_number:
                     raise _mismatch(delete, data, "iceberg 4.4")
             self.read[delete.path] = rows
         return self.read[delete.path]
@@ -289,7 +289,7 @@ def scan_iceberg(request: Request, files: Files) -> Scan:
     _check_files(live, metadata)
     deletes = [file for file in live if file.content != DATA]
     targets = [(file, _applicable_deletes(file, deletes)) for file in live if file.content == DATA]
-    hitting = {id(delete): delete for _, found in targets for delete in found.equality}
+    hitting = {id(delete): delete for _, matches in targets for delete in matches.equality}
     keys = {key: _equality_delete(delete, metadata) for key, delete in hitting.items()}
     positions = _PositionReader(targets, paths)
     return Scan(
@@ -301,10 +301,10 @@ def scan_iceberg(request: Request, files: Files) -> Scan:
         data=tuple(
             replace(
                 file,
-                equality=tuple(keys[id(delete)] for delete in found.equality),
-                positions=partial(positions.deleted_positions, file, found),
+                equality=tuple(keys[id(delete)] for delete in matches.equality),
+                positions=partial(positions.deleted_positions, file, matches),
             )
-            for file, found in targets
+            for file, matches in targets
         ),
         files=files,
         name_mapping=name_mapping,
@@ -326,12 +326,12 @@ def _name_mapping(metadata: MetadataValues) -> tuple[MappedName, ...] | None:
 
 
 def _mapped_names(level: list[object], ids: set[int]) -> tuple[MappedName, ...]:
-    entries, seen = [], set[str]()
+    entries, all_names = [], set[str]()
     for entry in map(mapping, level):
         names, field_id = optional_value(entry, "names", list) or [], optional_value(entry, "field-id", int)
-        if seen & set(names) or len(set(names)) < len(names) or field_id in ids:
+        if all_names & set(names) or len(set(names)) < len(names) or field_id in ids:
             raise errors.InvalidTableError(f"The name mapping repeats {names} or {field_id}", rule="iceberg 5.7")
-        seen |= set(names)
+        all_names |= set(names)
         ids |= set() if field_id is None else {field_id}
         fields = _mapped_names(optional_value(entry, "fields", list) or [], ids)
         entries.append(MappedName(names=tuple(names), field_id=field_id, fields=fields))

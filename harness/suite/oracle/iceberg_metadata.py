@@ -385,9 +385,9 @@ def value_type(part: SpecField, metadata: MetadataValues) -> dt.ColumnType:
         return dt.DATE
     if name in ("bucket", "year", "month", "hour"):
         return dt.IntegerType(32)
-    found = (f.type for schema in metadata.schemas.values() for _, f in walk(schema.fields) if f.id == part.source)
+    types = (f.type for schema in metadata.schemas.values() for _, f in walk(schema.fields) if f.id == part.source)
     opaque = dt.OpaqueType(part.transform)
-    return next(found, opaque) if name in ("identity", "truncate", "void") else opaque
+    return next(types, opaque) if name in ("identity", "truncate", "void") else opaque
 
 
 def partition_fields(metadata: MetadataValues) -> tuple[Field, ...]:

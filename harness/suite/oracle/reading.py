@@ -68,7 +68,7 @@ def rows_of(scan: Scan) -> pa.Table:
     """Return all rows of a scan. Raise HarnessError if a file cannot be read or the filter fails on a row."""
     try:
         columns = _columns_to_read(scan)
-        places = [next(i for i, f in enumerate(columns) if f.id == wanted.id) for wanted in scan.columns]
+        places = [next(i for i, f in enumerate(columns) if f.id == column.id) for column in scan.columns]
         rows: list[list[object]] = []
         keys: EqualityKeys = {}
         deleted = [set[int]() if file.positions is None else set(file.positions()) for file in scan.data]
@@ -223,9 +223,9 @@ def _keys_of(scan: Scan, delete: EqualityDelete) -> frozenset[EqualityKey]:
 # so that a field id refers to another column. The following functions detect this (iceberg 5.3).
 
 
-def _checked_columns(columns: FileColumns, wanted: Sequence[Field]) -> list[tuple[Field, ValueReader, list[object]]]:
+def _checked_columns(columns: FileColumns, fields: Sequence[Field]) -> list[tuple[Field, ValueReader, list[object]]]:
     """Return the stored columns with a partition value and an ordered type, each with its reader and an empty list."""
-    file_columns = {f.id: f for f in wanted if f.id in columns.file.constants and columns.place_of(f) is not None}
+    file_columns = {f.id: f for f in fields if f.id in columns.file.constants and columns.place_of(f) is not None}
     ordered = dt.DecimalType | dt.FloatType | dt.IntegerType | dt.TimestampType
     return [
         (f, columns.reader(f), [])

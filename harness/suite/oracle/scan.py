@@ -158,10 +158,10 @@ def resolve_columns(
 
     def find(name: str) -> Field:
         metadata = find_field(name, METADATA.values())
-        found = find_field(name, schema.fields) or (None if metadata is None else typed(metadata))
-        if found is None:
+        field = find_field(name, schema.fields) or (None if metadata is None else typed(metadata))
+        if field is None:
             raise UnknownColumnError(f"Unknown column {name!r}", field=name)
-        return found
+        return field
 
     columns = schema.fields if request.columns is None else tuple(map(find, request.columns))
     if request.columns is not None and len({f.id for f in columns}) < len(columns):

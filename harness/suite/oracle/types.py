@@ -222,13 +222,13 @@ def value_at(value: Any, path: Sequence[int]) -> object:
 
 def find_field(name: str, fields: Iterable[Field]) -> Field | None:
     """Return the field with exactly this name, otherwise the only one that differs in case, or None (iceberg 5.21)."""
-    alike = [f for f in fields if f.name.casefold() == name.casefold()]
-    exact = [f for f in alike if f.name == name]
-    if len(exact or alike) > 1:
-        listed = ", ".join(f.name for f in exact or alike)
+    matches = [f for f in fields if f.name.casefold() == name.casefold()]
+    exact = [f for f in matches if f.name == name]
+    if len(exact or matches) > 1:
+        listed = ", ".join(f.name for f in exact or matches)
         message = f"Column {name!r} is ambiguous: it matches {listed}"
         raise UnknownColumnError(message, field=name, cause="AmbiguousColumn", rule="iceberg 5.21")
-    return next(iter(exact or alike), None)
+    return next(iter(exact or matches), None)
 
 
 _RESERVED: dict[str, tuple[int, ColumnType]] = {

@@ -44,8 +44,8 @@ class _Page:
     numbers: Mapping[str, int]
 
     def body(self) -> Iterator[str]:
-        passed = self.run.passed()
-        tone, sign = ("equal", "✓") if passed else ("different", "✗")
+        is_passed = self.run.passed()
+        tone, sign = ("equal", "✓") if is_passed else ("different", "✗")
         yield from header(tone, sign, "Who reads what", headline(self.run))
         yield "<main>"
         yield from self._engines()
@@ -57,26 +57,26 @@ class _Page:
 
     def _engines(self) -> Iterator[str]:
         counts = self.run.counts()
-        shown = [outcome for outcome in Outcome if counts[outcome]]
+        outcomes = [outcome for outcome in Outcome if counts[outcome]]
         yield '<section aria-labelledby="engines"><h2 id="engines">Engines</h2>'
         yield '<div class="scroll"><table class="engines">'
-        heads = "".join(f'<th scope="col">{outcome.value}</th>' for outcome in shown)
+        heads = "".join(f'<th scope="col">{outcome.value}</th>' for outcome in outcomes)
         first, *last = (f'<th scope="col">{words}</th>' for words in SCORES)
         yield f'<thead><tr><th scope="col">engine</th>{first}{heads}{"".join(last)}</tr></thead><tbody>'
         for engine in self.run.engines:
-            own = self.run.counts(engine)
-            cells = "".join(f'<td class="figure">{own[outcome]:,}</td>' for outcome in shown)
+            engine_counts = self.run.counts(engine)
+            cells = "".join(f'<td class="figure">{engine_counts[outcome]:,}</td>' for outcome in outcomes)
             name = f'{escaped(engine.name)} <span class="version">{escaped(engine.version)}</span>'
             yield _score_row(name, self.run.score(engine), cells)
             for format_ in self.run.formats() if len(self.run.formats()) > 1 else ():
                 own_format = f'<span class="in">{format_}</span>'
-                yield _score_row(own_format, self.run.score(engine, format_), "<td></td>" * len(shown))
+                yield _score_row(own_format, self.run.score(engine, format_), "<td></td>" * len(outcomes))
         yield "</tbody></table></div>"
         yield "<p>A read is silently wrong if it returned other rows than the specification requires, or rows of a "
         yield "table that must be refused, and no error. An engine claims the reads that it does not decline. "
         yield "Policies are counted separately: results that harness chose and no specification requires.</p>"
-        for name, why in self.run.missing.items():
-            yield f"<p>Not run: <b>{escaped(name)}</b>: {escaped(why)}</p>"
+        for name, reason in self.run.missing.items():
+            yield f"<p>Not run: <b>{escaped(name)}</b>: {escaped(reason)}</p>"
         yield "</section>"
 
     def _features(self) -> Iterator[str]:

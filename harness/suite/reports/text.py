@@ -42,8 +42,8 @@ MEANINGS = {
 
 def headline(run: Run) -> str:
     """Return the numbers of scenarios and engines and the counts of outcomes, without a full stop."""
-    what = f"{counted(len(run.scenarios), 'scenario')} on {counted(len(run.engines), 'engine')}"
-    return f"{what}: {tally(run.counts())}"
+    sizes = f"{counted(len(run.scenarios), 'scenario')} on {counted(len(run.engines), 'engine')}"
+    return f"{sizes}: {tally(run.counts())}"
 
 
 def tally(counts: Counter[Outcome]) -> str:
@@ -81,8 +81,8 @@ def case_summary(case: Case) -> str:
     checks = [check for check in case.checks if check.outcome is not Outcome.PASS]
     if checks:
         check = checks[0]
-        more = f" (and {counted(len(checks) - 1, 'more read')})" if len(checks) > 1 else ""
-        return visible(f"{check.message or MEANINGS[check.outcome]}{more}")
+        suffix = f" (and {counted(len(checks) - 1, 'more read')})" if len(checks) > 1 else ""
+        return visible(f"{check.message or MEANINGS[check.outcome]}{suffix}")
     return MEANINGS[case.outcome]
 
 
@@ -131,26 +131,26 @@ def score_cells(score: Score) -> tuple[str, str, str, str]:
 def _engines(run: Run) -> list[str]:
     """Return the table of engines, with a row for each format of their tables."""
     counts = run.counts()
-    shown = [outcome for outcome in Outcome if outcome in _ALWAYS or counts[outcome]]
-    lines = [["engine", SCORES[0], *(outcome.value for outcome in shown), *SCORES[1:]]]
+    outcomes = [outcome for outcome in Outcome if outcome in _ALWAYS or counts[outcome]]
+    lines = [["engine", SCORES[0], *(outcome.value for outcome in outcomes), *SCORES[1:]]]
     for engine in run.engines:
-        own, (silent, *rest) = run.counts(engine), score_cells(run.score(engine))
-        numbers = [f"{own[outcome]:,}" for outcome in shown]
+        engine_counts, (silent, *rest) = run.counts(engine), score_cells(run.score(engine))
+        numbers = [f"{engine_counts[outcome]:,}" for outcome in outcomes]
         lines.append([f"{engine.name} {engine.version}", silent, *numbers, *rest])
         if len(run.formats()) > 1:
             for format_ in run.formats():
                 silent, *rest = score_cells(run.score(engine, format_))
-                lines.append([f"  {format_}", silent, *("" for _ in shown), *rest])
+                lines.append([f"  {format_}", silent, *("" for _ in outcomes), *rest])
     return list(align(lines, [False, *(True for _ in lines[0][1:])]))
 
 
 def _remarks(run: Run) -> list[str]:
-    missing = [f"not run: {name}: {why}" for name, why in run.missing.items()]
+    missing = [f"not run: {name}: {reason}" for name, reason in run.missing.items()]
     unused_lines = [
         f"unused: {line.file}, line {line.line}: nothing matches {line.pattern}" for line in run.unused_lines
     ]
-    where = ", ".join(f"{name} {value}" for name, value in run.environment.items())
-    return [visible(line) for line in [*missing, *unused_lines, where] if line]
+    environment = ", ".join(f"{name} {value}" for name, value in run.environment.items())
+    return [visible(line) for line in [*missing, *unused_lines, environment] if line]
 
 
 SIGNS = {
@@ -231,8 +231,8 @@ def _annotations(run: Run) -> Iterator[str]:
         )
 
 
-def _more(kind: str, outcome: str, left: int) -> str:
-    text = f"{counted(left, 'more scenario')} ended as {outcome}; see the log or another report"
+def _more(kind: str, outcome: str, remaining: int) -> str:
+    text = f"{counted(remaining, 'more scenario')} ended as {outcome}; see the log or another report"
     return annotation(kind, text, title=outcome)
 
 

@@ -145,10 +145,10 @@ class SnapshotReads:
         try:
             points = {point["id"]: point["parent_id"] for point in source.snapshots()}
             parent = points.get(self.snapshot.id)
-            same = parent in points and self._at(parent).schema.fields == self.snapshot.schema.fields
+            has_same_columns = parent in points and self._at(parent).schema.fields == self.snapshot.schema.fields
         except HarnessError:
             return None
-        return parent if same else None
+        return parent if has_same_columns else None
 
     def _at(self, point: int | None) -> Snapshot:
         if point is None:

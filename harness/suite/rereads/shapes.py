@@ -47,14 +47,14 @@ def reread(
         RequestError: The engine or a shape is unknown.
         HarnessError: Reading all rows fails.
     """
-    chosen = shapes_of(shapes)
+    query_shapes = shapes_of(shapes)
     reads = SnapshotReads(snapshot, find_engine(engine))
     with phase("reading all rows"):
         whole = reads.rows(ReadRequest())
     entries: list[BatchEntry] = []
     with Copies(snapshot) as copies, phase("reading in other ways", unit="checks") as advance:
         checks = Rereads(reads=reads, whole=whole, copies=copies, engine_name=engine, max_rows=max_rows)
-        for _, entry in checks.entries(chosen):
+        for _, entry in checks.entries(query_shapes):
             entries.append(entry)
             advance(1)
     declined = sum(checks.declined.values())

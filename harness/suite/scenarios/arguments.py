@@ -130,7 +130,7 @@ def short_repr(value: object) -> str:
     return text if len(text) <= 60 else f"{text[:57]}..."
 
 
-def look_up(values_by_label: Mapping[str, _T], label: Any, what: str, place: str) -> _T:
+def look_up(values_by_label: Mapping[str, _T], label: Any, kind: str, place: str) -> _T:
     """Return the value with a label.
 
     Raises:
@@ -138,5 +138,5 @@ def look_up(values_by_label: Mapping[str, _T], label: Any, what: str, place: str
     """
     if label not in values_by_label:
         names = ", ".join(values_by_label) or "none yet"
-        raise RequestError(f"Unknown {what} {label!r} in {place}: known are {names}")
+        raise RequestError(f"Unknown {kind} {label!r} in {place}: known are {names}")
     return values_by_label[label]

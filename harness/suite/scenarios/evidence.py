@@ -36,12 +36,12 @@ class Evidence:
     @cached_property
     def plans(self) -> tuple[PlannedScan, ...]:
         """Return the plans of the reads that can be planned."""
-        return tuple(found for found in self.planning.values() if isinstance(found, PlannedScan))
+        return tuple(outcome for outcome in self.planning.values() if isinstance(outcome, PlannedScan))
 
     @cached_property
     def errors(self) -> tuple[HarnessError, ...]:
         """Return the errors of the reads that cannot be planned."""
-        return tuple(found for found in self.planning.values() if isinstance(found, HarnessError))
+        return tuple(outcome for outcome in self.planning.values() if isinstance(outcome, HarnessError))
 
     def plan_of(self, number: int) -> PlannedScan:
         """Return the plan of a read.
@@ -278,8 +278,8 @@ class DeltaLogOnDisk:
 
     def is_whole(self, checkpoint: _CheckpointFile) -> bool:
         """Return whether all parts of a checkpoint exist."""
-        beside = [c for c in self.checkpoints if (c.version, c.parts) == (checkpoint.version, checkpoint.parts)]
-        return checkpoint.parts == 0 or len(beside) == checkpoint.parts
+        parts = [c for c in self.checkpoints if (c.version, c.parts) == (checkpoint.version, checkpoint.parts)]
+        return checkpoint.parts == 0 or len(parts) == checkpoint.parts
 
     @cached_property
     def compactions(self) -> tuple[tuple[int, int], ...]:
@@ -300,12 +300,12 @@ class DeltaLogOnDisk:
 
     def actions_of_kind(self, kind: str) -> list[dict[str, Any]]:
         """Return the contents of all actions of a kind."""
-        return [body for _, found, body in self.actions if found == kind]
+        return [body for _, action_kind, body in self.actions if action_kind == kind]
 
     def newest_action(self, kind: str, version: int) -> dict[str, Any]:
         """Return the newest protocol or metaData action up to a version, or an empty dict if there is none."""
-        found = [(v, body) for v, name, body in self.actions if name == kind and v <= version]
-        return max(found, key=lambda entry: entry[0], default=(0, {}))[1]
+        matches = [(v, body) for v, name, body in self.actions if name == kind and v <= version]
+        return max(matches, key=lambda entry: entry[0], default=(0, {}))[1]
 
     @cached_property
     def schemas(self) -> tuple[dict[str, Any], ...]:

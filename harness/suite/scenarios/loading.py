@@ -61,12 +61,12 @@ def find(glob: str = "*", directory: Path | None = None) -> list[Scenario]:
     """
     root = fixtures_directory() if directory is None else directory
     files = {path.relative_to(root).with_suffix("").as_posix(): path for path in root.rglob("*.yaml")}
-    chosen = sorted(name for name in files if fnmatch.fnmatchcase(name, glob))
-    if not chosen:
+    names = sorted(name for name in files if fnmatch.fnmatchcase(name, glob))
+    if not names:
         raise RequestError(
             f"No scenario matches {glob!r} in {root}: it has {len(files)}, for example {next(iter(files), '-')}"
         )
-    return [load(files[name], name) for name in chosen]
+    return [load(files[name], name) for name in names]
 
 
 def load(path: Path, name: str | None = None) -> Scenario:

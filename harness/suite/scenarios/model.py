@@ -92,11 +92,11 @@ def _selector(arguments: Arguments, name: str) -> Selector:
     kind = next(filter(selectors.has, SELECTORS), None)
     if kind is None:
         raise RequestError(f"Invalid {place}: expected one of {', '.join(SELECTORS)}")
-    chosen: object = selectors.any(kind)
-    if isinstance(chosen, bool) or not isinstance(chosen, SELECTORS[kind].types):
-        raise RequestError(f"Invalid {kind!r} in {place}: got {chosen!r}")
+    argument: object = selectors.any(kind)
+    if isinstance(argument, bool) or not isinstance(argument, SELECTORS[kind].types):
+        raise RequestError(f"Invalid {kind!r} in {place}: got {argument!r}")
     selectors.finish()
-    value: Any = tuple(chosen) if isinstance(chosen, list) else chosen
+    value: Any = tuple(argument) if isinstance(argument, list) else argument
     return Selector(kind, value)
 
 

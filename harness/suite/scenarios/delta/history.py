@@ -103,8 +103,8 @@ class DeltaHistory(ScenarioHistory):
         if catalog == "published":
             return {"published_only": True}
         latest, ratified = take_all(catalog, "'catalog'", max_version=int, ratified=(list, []))
-        held = {version: (version, content) for version, content in self.held.items()}
-        commits_by_version: dict[int, str | tuple[int, bytes]] = {**self.table.log.staged, **held}
+        held_commits = {version: (version, content) for version, content in self.held.items()}
+        commits_by_version: dict[int, str | tuple[int, bytes]] = {**self.table.log.staged, **held_commits}
         return {
             "max_version": latest,
             "ratified": tuple(_ratified_commit(each, commits_by_version) for each in ratified),
@@ -131,8 +131,8 @@ class DeltaHistory(ScenarioHistory):
 
     def _overwrite(self, value: object, place: str) -> str | None:
         live = {id(h) for h in self.table.live_files}
-        gone = [label for label, handle in self.files.items() if id(handle) in live]
-        return self._commit({**_with_files_key(value, "add"), "remove": gone}, place)
+        live_labels = [label for label, handle in self.files.items() if id(handle) in live]
+        return self._commit({**_with_files_key(value, "add"), "remove": live_labels}, place)
 
     def _delete_rows(self, value: object, place: str) -> str | None:
         delete_options, rest = value, {}

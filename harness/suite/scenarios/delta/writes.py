@@ -107,9 +107,9 @@ class DeltaWrites:
             options["change_type"] = arguments.any("change-type")
         if schema is not None:
             options["schema"] = schema
-        chosen = options.get("columns")
+        columns = options.get("columns")
         rows = expand_rows(arguments.any("rows"), f"{arguments.place}, key 'rows'")
-        row_fields = _row_fields(schema or self.table.schema, chosen)
+        row_fields = _row_fields(schema or self.table.schema, columns)
         natural = natural_rows(row_fields, rows)
         write: Callable[..., DeltaFile] = self.table.write_changes if kind == "changes" else self.table.write_data
         changed, unset = arguments.typed(dict, "set", {}), arguments.texts("unset", [])
@@ -125,8 +125,8 @@ class DeltaWrites:
         }
         if arguments.has("partition"):
             types = {f.name: f.type for f in self.table.partition_fields}
-            chosen = arguments.typed(dict, "partition")
-            options["partition"] = {n: parse_value(types[n], v) if n in types else v for n, v in chosen.items()}
+            partition = arguments.typed(dict, "partition")
+            options["partition"] = {n: parse_value(types[n], v) if n in types else v for n, v in partition.items()}
         if arguments.has("path"):
             options["path"] = path = arguments.text("path")
             if options.get("addressing", "relative") != "relative":  # an absolute path without `..`, as in clones
@@ -148,11 +148,11 @@ class DeltaWrites:
         )
         return action
 
-    def _placeholder(self, found: re.Match[str], place: str) -> str:
-        if found["what"] is None:
+    def _placeholder(self, match: re.Match[str], place: str) -> str:
+        if match["what"] is None:
             return encoded_path(str(self.table.directory.absolute()))
-        handle = look_up(self.files, found["label"], "file", place)
-        return str(handle.add["path" if found["what"] == "path" else "size"])
+        handle = look_up(self.files, match["label"], "file", place)
+        return str(handle.add["path" if match["what"] == "path" else "size"])
 
 
 def _row_fields(schema: Schema, columns: Any) -> tuple[Field, ...]:

@@ -150,8 +150,8 @@ def _deletes(shows: Callable[[ScanPlan], bool], content: int) -> Proof:
 def _sequence_boundary(evidence: Evidence) -> bool:
     files = list(evidence.numbered_files())
     deletes = [(number, m, f) for number, m, f in files if f.get("content") == 2]
-    for own, listed, data in (each for each in files if each[2].get("content", 0) == 0):
-        for manifest, file in ((m, f) for number, m, f in deletes if number == own):
+    for data_number, listed, data in (each for each in files if each[2].get("content", 0) == 0):
+        for manifest, file in ((m, f) for number, m, f in deletes if number == data_number):
             spec = manifest["partition_spec_id"]
             is_same = spec == listed["partition_spec_id"] and repr(file["partition"]) == repr(data["partition"])
             if is_same or all(f["transform"] == "void" for f in _spec(evidence, spec)):
@@ -211,7 +211,7 @@ def _compaction(evidence: Evidence) -> bool:
         s.get("summary", {}).get("operation") == "replace" for s in evidence.metadata.get("snapshots", [])
     )
     numbers = ((e.get("sequence_number"), e.get("file_sequence_number")) for e in evidence.entries)
-    keeps_sequence_number = any(own is not None and file is not None and own < file for own, file in numbers)
+    keeps_sequence_number = any(number is not None and file is not None and number < file for number, file in numbers)
     return is_replacement or keeps_sequence_number
 
 
@@ -259,8 +259,10 @@ def _reordered(old: dict[int, _FieldPlace], new: dict[int, _FieldPlace]) -> set[
 
 
 def _widened(old: dict[int, _FieldPlace], new: dict[int, _FieldPlace]) -> set[int]:
-    both = old.keys() & new.keys()
-    return {i for i in both if isinstance(old[i][3], str) and isinstance(new[i][3], str) and old[i][3] != new[i][3]}
+    common_ids = old.keys() & new.keys()
+    return {
+        i for i in common_ids if isinstance(old[i][3], str) and isinstance(new[i][3], str) and old[i][3] != new[i][3]
+    }
 
 
 _CHANGES = (

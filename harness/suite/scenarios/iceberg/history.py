@@ -144,10 +144,10 @@ class IcebergHistory(ScenarioHistory):
         manifests = () if self.table.snapshot_id is None else self.table.manifests().values()
         entries = (e for m in manifests for e in m.records if e["status"] != 2)
         live = {(e["data_file"]["file_path"], e["data_file"].get("content_offset")) for e in entries}
-        gone = tuple(dict.fromkeys(h for h in self.writes.written if h.key in live))
-        self._commit({"operation": "overwrite", **_as_commit(value, place)}, place, gone)
+        live_files = tuple(dict.fromkeys(h for h in self.writes.written if h.key in live))
+        self._commit({"operation": "overwrite", **_as_commit(value, place)}, place, live_files)
 
-    def _commit(self, value: object, place: str, gone: tuple[IcebergFile, ...] = ()) -> None:
+    def _commit(self, value: object, place: str, replaced_files: tuple[IcebergFile, ...] = ()) -> None:
         arguments = Arguments(value, place)
         label = arguments.typed(str, "as", None)
         options: dict[str, Any] = {
@@ -165,7 +165,7 @@ class IcebergHistory(ScenarioHistory):
         files = arguments.typed(list, "add", [])
         arguments.finish()
         added = [h for i, f in enumerate(files, 1) for h in self.writes.write(f, f"{place}, file {i}")]
-        snapshot_id = self.table.commit(add=added, remove=[*removed, *gone], **options)
+        snapshot_id = self.table.commit(add=added, remove=[*removed, *replaced_files], **options)
         if label is not None:
             if label in self.commits:
                 raise RequestError(f"Invalid label {label!r} in {place}: another commit has it")
