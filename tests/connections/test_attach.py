@@ -67,9 +67,9 @@ def test_detach_leaves_what_is_the_users(con, lake):
         harness.detach(con)
 
 
-@pytest.mark.parametrize("made", ["CREATE TABLE orders (id INT)", "CREATE VIEW ORDERS AS SELECT 1 AS id"])
-def test_nothing_of_the_users_is_replaced(con, lake, made):
-    con.execute("CREATE SCHEMA sales; USE sales;" + made + "; USE memory.main")
+@pytest.mark.parametrize("statement", ["CREATE TABLE orders (id INT)", "CREATE VIEW ORDERS AS SELECT 1 AS id"])
+def test_nothing_of_the_users_is_replaced(con, lake, statement):
+    con.execute("CREATE SCHEMA sales; USE sales;" + statement + "; USE memory.main")
     with pytest.raises(RequestError, match=r"Cannot make the view sales\.orders: another object has this name"):
         harness.attach(con, str(lake), tables=["sales.orders"])
     harness.detach(con)

@@ -100,14 +100,14 @@ def test_duplicate_keys_are_refused():
 BY_HASHES, AS_THEY_ARE = 0, 50_000
 
 
-def counts(found: ComparisonResult) -> tuple[int, ...]:
-    sides = (found.left, found.right)
+def counts(comparison: ComparisonResult) -> tuple[int, ...]:
+    sides = (comparison.left, comparison.right)
     assert [side.error for side in sides] == [None, None]
-    return (*(side.rows for side in sides), found.only_left, found.only_right, found.changed)
+    return (*(side.rows for side in sides), comparison.only_left, comparison.only_right, comparison.changed)
 
 
-def printed_differences(found: ComparisonResult) -> set:
-    return {(row.kind, row.left, row.right, row.count, row.differing) for row in found.rows}
+def printed_differences(comparison: ComparisonResult) -> set:
+    return {(row.kind, row.left, row.right, row.count, row.differing) for row in comparison.rows}
 
 
 def both_ways(left: object, right: object, **how: object) -> ComparisonResult:

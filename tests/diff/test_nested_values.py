@@ -42,8 +42,8 @@ CHANGES = {
 }
 
 
-def parts(found: ComparisonResult) -> list[tuple[str, str | None, str | None]]:
-    return [(part.path, part.left, part.right) for row in found.rows for part in row.parts]
+def parts(comparison: ComparisonResult) -> list[tuple[str, str | None, str | None]]:
+    return [(part.path, part.left, part.right) for row in comparison.rows for part in row.parts]
 
 
 @pytest.mark.parametrize(("changes", "path", "part"), CHANGES.values(), ids=CHANGES)

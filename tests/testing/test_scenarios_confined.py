@@ -101,9 +101,9 @@ BAD_YAML = {
 }
 
 
-@pytest.mark.parametrize(("text", "said"), BAD_YAML.values(), ids=list(BAD_YAML))
-def test_bad_yaml_is_one_line(tmp_path, capfd, text, said):
-    with pytest.raises(RequestError, match=said):
+@pytest.mark.parametrize(("text", "message"), BAD_YAML.values(), ids=list(BAD_YAML))
+def test_bad_yaml_is_one_line(tmp_path, capfd, text, message):
+    with pytest.raises(RequestError, match=message):
         loading.parse_yaml(text, "place")
     file = tmp_path / "s.yaml"
     file.write_text(text)
