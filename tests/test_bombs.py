@@ -345,7 +345,7 @@ def test_limits_are_whole_numbers_with_known_names() -> None:
         Limits(positions=-1)
 
 
-def test_memory_that_ends_is_an_error_of_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_out_of_memory_error_names_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def end(*_: Any, **__: Any) -> Any:
         raise MemoryError
 

@@ -346,7 +346,7 @@ UNKNOWN_NAMES = {
 
 
 @pytest.mark.parametrize(("query", "message_pattern"), UNKNOWN_NAMES.items(), ids=UNKNOWN_NAMES)
-def test_hints_are_of_the_users_own_names(query: str, message_pattern: str, tmp_path, capfd) -> None:
+def test_hints_contain_only_names_of_the_user(query: str, message_pattern: str, tmp_path, capfd) -> None:
     t = IcebergTable.create(tmp_path / "t", {"region": "string", "address": "struct<city: string, zip: int>"})
     assert main(["sql", query, "--table", f"t={t.location}"]) == 2
     err = capfd.readouterr().err

@@ -287,7 +287,7 @@ def test_an_address_of_a_server_gets_the_credentials_set_for_it(configured, conf
     assert location_from(config, configured, {}, at).store_options(caller_options, ()) is not None
 
 
-def test_an_address_counts_as_the_users_if_a_configuration_file_names_it_too(home):
+def test_an_address_is_trusted_if_a_configuration_file_also_names_it(home):
     file = home / "harness" / "config.toml"
     file.parent.mkdir()
     own = '[tool.harness.stores."s3://lake"]\naccess_key_id = "k"\nsecret_access_key = "s"\n'
@@ -299,7 +299,7 @@ def test_an_address_counts_as_the_users_if_a_configuration_file_names_it_too(hom
     assert found.store_options({}, ()) == location_from(EVIL, {}, {}, METADATA).storage_options
 
 
-def test_an_address_for_another_bucket_gets_none_of_them_either(home):
+def test_an_address_for_another_bucket_gets_no_credentials(home):
     said = {"config": EVIL | {"s3.anonymous": "false"}, "metadata": {"location": "s3://archive/t"}}
     found = PyIcebergCatalog("prod", RestCatalog({"metadata-location": METADATA, **said})).locate(("sales", "t"))
     mine = {"key": "a", "secret": "b", "endpoint_url": "http://mine:1"}
@@ -309,7 +309,7 @@ def test_an_address_for_another_bucket_gets_none_of_them_either(home):
     assert found.store_options({**mine, "s3://archive": mine}, ["s3://archive/t"])["s3://archive"] == mine
 
 
-def test_a_renewed_answer_that_names_an_address_gets_none_of_them_either(home, monkeypatch):
+def test_an_address_in_a_renewed_answer_gets_no_credentials(home, monkeypatch):
     first = location_from({**KEYS, "s3.session-token-expires-at-ms": "1"}, {}, {}, METADATA)
     second = location_from(EVIL, {}, {}, METADATA)
     monkeypatch.setattr(PyIcebergCatalog, "locate", lambda *_: second)

@@ -106,13 +106,13 @@ def test_a_dotted_name_of_a_local_table_gets_a_hint_about_its_path(capfd, comman
         (["lake/top"], "Cannot list a table: use harness info to describe it"),
     ],
 )
-def test_what_is_not_there_is_an_error(capfd, arguments, message):
+def test_names_that_cannot_be_listed_are_an_error(capfd, arguments, message):
     assert main(["list", *arguments]) == 2
     assert message in capfd.readouterr().err
 
 
 @pytest.mark.parametrize("command", [["info"], ["plan"], ["diff", "--engines", "duckdb,oracle"]])
-def test_commands_take_names(capfd, command):
+def test_commands_accept_names(capfd, command):
     assert main([*command, "sales.orders", "--catalog", "lake"]) == 0
     assert main([*command, "sales.orderz", "--catalog", "lake"]) == 2
     assert "the nearest are sales.orders" in capfd.readouterr().err

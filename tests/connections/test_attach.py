@@ -93,7 +93,7 @@ def test_a_view_stays_at_its_version_until_it_is_attached_again(con, tmp_path):
     assert con.execute("SELECT count(*) FROM t").fetchall() == [(2,)]
 
 
-def test_cursors_are_told_what_the_views_need(con, lake):
+def test_views_can_be_bound_to_a_cursor(con, lake):
     needed = attach(plan_views(str(lake), ["sales.orders"], {}), con)
     cursor = con.cursor()
     needed.bind(cursor)

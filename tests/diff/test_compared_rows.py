@@ -120,7 +120,7 @@ def both_ways(left: object, right: object, **how: object) -> ComparisonResult:
 
 
 @pytest.mark.parametrize("values", ALL.values(), ids=ALL)
-def test_all_values_of_a_type_are_told_apart(values: pa.Array) -> None:
+def test_all_values_of_a_type_are_distinct(values: pa.Array) -> None:
     repeated = pa.array([i for i in range(len(values)) for _ in range(i + 1)])  # no two values occur equally often
     many = pa.concat_arrays([values[i : i + 1] for i in repeated.to_pylist()])  # `take` does not support views
     found = both_ways(pa.table({"v": many}), pa.table({"v": values[:0]}))

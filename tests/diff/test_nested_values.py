@@ -214,7 +214,7 @@ WRONG = {
 
 
 @pytest.mark.parametrize(("how", "sentence"), WRONG.values(), ids=WRONG)
-def test_what_names_nothing_is_an_error_with_a_suggestion(how: dict, sentence: str) -> None:
+def test_an_unknown_name_is_an_error_with_a_suggestion(how: dict, sentence: str) -> None:
     with pytest.raises(RequestError, match=sentence):
         compare(rows(), rows(), **how)
 

@@ -173,7 +173,7 @@ def read_to_the_end(relation: Relation, *, interrupted: bool) -> None:
         (FAILURE, False, False, FAILURE, 0),
     ],
 )
-def test_a_stream_says_what_failed(failure, at_once, interrupted, message, runs):
+def test_a_stream_raises_the_original_failure(failure, at_once, interrupted, message, runs):
     relation = Relation(failure, at_once=at_once)
     with pytest.raises(OSError, match=message):
         read_to_the_end(relation, interrupted=interrupted)

@@ -53,9 +53,7 @@ def failed(rows: DataFrame) -> HarnessError:
         (lambda file: file.write_bytes(file.read_bytes()[:-5]), CorruptFileError, "CorruptDataFile"),
     ],
 )
-def test_what_is_wrong_with_a_file_comes_back_as_the_error_of_a_local_read(
-    spark, make, file_format, damage, kind, cause
-):
+def test_damaged_files_raise_the_errors_of_a_local_read(spark, make, file_format, damage, kind, cause):
     t = make({"id": "long"})
     handles = [t.write_data([{"id": i}], format=file_format) for i in range(2)]
     t.append(*handles)
@@ -109,7 +107,7 @@ def test_errors_keep_all_parts_through_text_and_pickle(kind):
     ],
     ids=["harness", "pyarrow", "python", "version"],
 )
-def test_what_workers_lack_is_named(text, message):
+def test_missing_software_of_workers_is_named(text, message):
     error = unwrap(RuntimeError(text))
     assert isinstance(error, errors.EngineError)
     assert message in error.message

@@ -131,7 +131,7 @@ def denied(kind, term, **value):
         ("f < 1e400", None),
     ],
 )
-def test_a_filter_is_json_too_where_json_can_say_it(where, expected):
+def test_a_filter_is_converted_to_json_if_json_can_express_it(where, expected):
     assert predicate(where) == expected
 
 

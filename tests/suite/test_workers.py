@@ -194,7 +194,9 @@ ABSENT = OtherReader(name="absent", modules=("pyarrow", "no_such"), install="nos
         ("/env/python", {"two-words": "/given/python"}, "/given/python"),
     ],
 )
-def test_an_interpreter_is_given_or_of_the_environment_or_this_one(monkeypatch, variable, interpreters, expected):
+def test_an_interpreter_comes_from_the_argument_the_environment_or_sys_executable(
+    monkeypatch, variable, interpreters, expected
+):
     monkeypatch.delenv("HARNESS_PYTHON_TWO_WORDS", raising=False)
     if variable:
         monkeypatch.setenv("HARNESS_PYTHON_TWO_WORDS", variable)

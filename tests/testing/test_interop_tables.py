@@ -43,10 +43,10 @@ def check(name: str, engine: str) -> None:
 
 @pytest.mark.parametrize("engine", ["duckdb", "oracle"])
 @pytest.mark.parametrize("name", TABLES)
-def test_what_the_writer_reads_harness_reads(name: str, engine: str) -> None:
+def test_harness_reads_the_rows_that_the_writer_reads(name: str, engine: str) -> None:
     check(name, engine)
 
 
 @pytest.mark.parametrize("name", TABLES)
-def test_what_the_writer_reads_harness_reads_on_spark(name: str, spark: Any) -> None:
+def test_harness_on_spark_reads_the_rows_that_the_writer_reads(name: str, spark: Any) -> None:
     check(name, "spark")

@@ -113,7 +113,7 @@ def test_calls_of_other_kinds():
         ("4:memory:/user", {"user": "memory pids"}, None),
     ],
 )
-def test_a_group_is_made_where_its_controllers_are_handed_over(tmp_path, cgroup_line, controllers, expected_group):
+def test_a_group_is_created_where_its_controllers_are_delegated(tmp_path, cgroup_line, controllers, expected_group):
     (tmp_path / "proc/self").mkdir(parents=True)
     (tmp_path / "proc/self/cgroup").write_text(f"{cgroup_line}\n")
     mounts = ["1 0 0:1 / / rw - ext4 /dev/x rw", "2 1 0:2 / /cg rw shared:1 - cgroup2 cgroup2 rw"]

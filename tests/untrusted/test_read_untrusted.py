@@ -89,7 +89,7 @@ def test_an_error_keeps_its_class_and_place(table, here, options, kind, message)
         harness.read_untrusted(table, **options)
 
 
-def test_it_takes_what_open_table_and_snapshot_take():
+def test_read_untrusted_accepts_the_options_of_open_table_and_snapshot():
     """Options of stores and catalogs are refused, because a worker cannot reach these."""
     own = {"columns", "where", "query", "bounds", "waived"}
     others = {"catalog", "storage_options", "outside", "untrusted", "self"}
@@ -180,7 +180,7 @@ BAD_OFFSETS = pa.Table.from_arrays(
         pytest.param((1, b""), id="no-such-code"),
     ],
 )
-def test_what_a_worker_that_was_taken_over_gives_back(table, monkeypatch, answer):
+def test_output_of_a_compromised_worker_is_refused(table, monkeypatch, answer):
     monkeypatch.setattr(reading, "run", lambda *_, **__: WorkerResult(*answer, ""))
     with pytest.raises(EngineError, match="Cannot read what the process for the untrusted table returned"):
         harness.read_untrusted(table)
@@ -236,7 +236,7 @@ DICTIONARY = pa.DictionaryArray.from_arrays(pa.array(bytes(30_000), pa.uint8()),
         pytest.param(ipc(pa.table({"a": [1]}, metadata={"harness.warnings": "x" * (1 << 21)})), "warnings", id="said"),
     ],
 )
-def test_an_answer_that_is_more_than_its_bytes(table, monkeypatch, stream, message):
+def test_an_answer_that_expands_beyond_its_bytes(table, monkeypatch, stream, message):
     monkeypatch.setattr(reading, "run", lambda *_, **__: WorkerResult(0, stream, ""))
     with pytest.raises(
         EngineError, match=f"Cannot read what the process for the untrusted table returned: .*{message}"
@@ -276,7 +276,7 @@ def test_damaged_answers_are_errors(stream):
                 reading._decode_rows(damaged, 1 << 20)
 
 
-def test_an_error_that_is_told_at_length(table, monkeypatch):
+def test_long_error_messages_are_cut(table, monkeypatch):
     texts = {"message": "\u202e" * 100_000, "file": "f" * 100_000}
     said = json.dumps({"kind": "EngineError", "options": [], **texts}).encode()
     monkeypatch.setattr(reading, "run", lambda *_, **__: WorkerResult(2, said, ""))
@@ -291,7 +291,7 @@ def test_an_error_that_is_told_at_length(table, monkeypatch):
         harness.read_untrusted(table)
 
 
-def test_what_a_worker_says_is_shown_and_not_obeyed(table, monkeypatch):
+def test_control_characters_from_a_worker_are_escaped(table, monkeypatch):
     said = {"kind": "OutsideTableError", "message": "\x1b]0;m", "cause": "c\n", "file": "\u202e", "options": ["\x1b"]}
     monkeypatch.setattr(reading, "run", lambda *_, **__: WorkerResult(2, json.dumps(said).encode(), ""))
     with pytest.raises(OutsideTableError) as told:

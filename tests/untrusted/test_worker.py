@@ -73,7 +73,7 @@ def attempts_result(tmp_path_factory):
     return json.loads(finished.output) | {"files left": sorted(path.name for path in root.rglob("*"))}
 
 
-def test_what_a_worker_can_do(attempts_result):
+def test_permitted_and_refused_calls_of_a_worker(attempts_result):
     attempts = attempts_result["attempts"]
     assert len(attempts) >= 36
     assert {name: came for name, (comes, came) in attempts.items() if came != comes} == {}
@@ -139,7 +139,7 @@ def test_a_worker_that_ends_otherwise(work, request_, cause, message):
     assert "\x1b" not in str(told.value)
 
 
-def test_what_a_worker_says_and_gives_back():
+def test_the_exit_code_output_and_stderr_of_a_worker():
     request = {"text": "é", "code": 1, "said": "x" * 100_000}
     found = run("works:output_of", request, bounds=Bounds(output_bytes=2))
     assert (found.code, found.output.decode(), len(found.stderr)) == (1, "é", 1 << 16)
@@ -253,7 +253,7 @@ def test_bounds_from_texts():
         (lambda: check_waived("paths"), "Cannot waive 'paths'"),
     ],
 )
-def test_what_is_no_bound(refused, message):
+def test_invalid_bounds_are_refused(refused, message):
     with pytest.raises(RequestError, match=message):
         refused()
 

@@ -56,7 +56,7 @@ def served(request, tmp_path_factory) -> Iterator[Served]:
 
 
 @pytest.mark.filterwarnings("ignore:Delete operation did not match any records:UserWarning")
-def test_histories_are_read_alike(served, configure, first, request):
+def test_engines_and_pyiceberg_read_histories_equally(served, configure, first, request):
     configure("prod", served.properties)
     seed, count = request.config.getoption("--seed"), request.config.getoption("--histories")
     for number in range(first, min(first + _PER_TEST, count)):
