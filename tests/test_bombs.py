@@ -91,8 +91,8 @@ def test_the_declared_length_of_zstandard_is_read_first() -> None:
         assert caught.value.length == declared
 
 
-def manifest(data: bytes, wanted: tuple[RequestedField, ...] = (), **limits: int) -> int:
-    return len(list(open_container(data, file="f", limits=Limits(**limits)).records(wanted)))
+def manifest(data: bytes, requested_fields: tuple[RequestedField, ...] = (), **limits: int) -> int:
+    return len(list(open_container(data, file="f", limits=Limits(**limits)).records(requested_fields)))
 
 
 LIST = {"type": "array", "items": "long"}
@@ -102,17 +102,19 @@ RECORDS = bombs.avro(bombs.record("long"), 4000, zlib.compress(b"\2" * 4000)[2:-
 
 
 @pytest.mark.parametrize(
-    ("data", "wanted", "enough", "limit"),
+    ("data", "requested_fields", "enough", "limit"),
     [
         pytest.param(TWO_LISTS, (RequestedField(9000),), 6, "items", id="items of a list"),
         pytest.param(EMPTY_ITEMS, (), 5, "empty_values", id="items of no byte"),
         pytest.param(RECORDS, (), 4000 - len(RECORDS), "spare_records", id="records without bytes of the file"),
     ],
 )
-def test_a_manifest_may_claim_as_much_as_the_limit_says(data: bytes, wanted: Any, enough: int, limit: str) -> None:
-    manifest(data, wanted, **{limit: enough})
+def test_a_manifest_may_claim_as_much_as_the_limit_says(
+    data: bytes, requested_fields: Any, enough: int, limit: str
+) -> None:
+    manifest(data, requested_fields, **{limit: enough})
     with pytest.raises(LimitError, match=limit):
-        manifest(data, wanted, **{limit: enough - 1})
+        manifest(data, requested_fields, **{limit: enough - 1})
 
 
 def field(name: str, type_: object, id_: int) -> dict[str, object]:
@@ -123,8 +125,8 @@ def record(*fields: object, name: str) -> dict[str, object]:
     return {"type": "record", "name": name, "fields": list(fields)}
 
 
-def entries(data: bytes, *wanted: RequestedField) -> list[Any]:
-    return list(open_container(data, file="f").records(wanted))
+def entries(data: bytes, *requested_fields: RequestedField) -> list[Any]:
+    return list(open_container(data, file="f").records(requested_fields))
 
 
 @pytest.mark.parametrize(
@@ -172,17 +174,17 @@ NESTED = {"type": "record", "name": "t", "fields": [{"name": f"a{i}", "type": LI
 
 
 @pytest.mark.parametrize(
-    ("data", "wanted"),
+    ("data", "requested_fields"),
     [
         pytest.param(uses(FLAT, 10), (), id="records that are skipped"),
         pytest.param(uses(NESTED, 10), (), id="records that are decoded to be skipped"),
         pytest.param(uses(FLAT, 10, union=True), (RequestedField(9000),), id="branches of a union"),
     ],
 )
-def test_a_type_is_counted_at_each_use(data: bytes, wanted: Any) -> None:
-    manifest(data, wanted)
+def test_a_type_is_counted_at_each_use(data: bytes, requested_fields: Any) -> None:
+    manifest(data, requested_fields)
     with pytest.raises(LimitError, match="schema_types") as caught:
-        manifest(data, wanted, schema_types=100)
+        manifest(data, requested_fields, schema_types=100)
     assert caught.value.file == "f"
 
 
@@ -343,7 +345,7 @@ def test_limits_are_whole_numbers_with_known_names() -> None:
         Limits(positions=-1)
 
 
-def test_memory_that_ends_is_an_error_of_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_out_of_memory_error_names_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def end(*_: Any, **__: Any) -> Any:
         raise MemoryError
 

@@ -10,7 +10,7 @@ from harness.storage.limits import contained
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="no SIGINT is sent to a process there")
 
 
-def test_what_duckdb_makes_of_ctrl_c_is_a_keyboard_interrupt_again():
+def test_interrupts_of_duckdb_become_keyboard_interrupts():
     with pytest.raises(KeyboardInterrupt), contained():
         raise RuntimeError("Query interrupted")
     with pytest.raises(RuntimeError, match="no such thing"), contained():

@@ -179,7 +179,7 @@ NEITHER = "it holds neither metadata/*.metadata.json (Iceberg) nor _delta_log (D
 
 
 @pytest.mark.parametrize(
-    ("location", "said"),
+    ("location", "reason"),
     [
         ("lake/ordrs", f"{NOTHING}; did you mean lake/orders"),
         ("lake/Events/", f"{NOTHING}; did you mean lake/events"),
@@ -192,10 +192,10 @@ NEITHER = "it holds neither metadata/*.metadata.json (Iceberg) nor _delta_log (D
         ("memory://lake/orders", f"{NOTHING}; check the path"),
     ],
 )
-def test_a_path_without_a_table_names_those_nearby(lake, location, said) -> None:
+def test_a_path_without_a_table_names_those_nearby(lake, location, reason) -> None:
     with pytest.raises(harness.TableNotFoundError) as caught:
         harness.open_table(location)
-    assert str(caught.value) == f"Cannot find a table: {said} [MetadataNotFound; table {location}]"
+    assert str(caught.value) == f"Cannot find a table: {reason} [MetadataNotFound; table {location}]"
     with pytest.raises(harness.TableNotFoundError, match=r"Cannot find a table: .*; check the path"):
         harness.open_table(location, untrusted=True)
     for name, text in {"iceberg": "Cannot find an Iceberg table", "delta": "Cannot find a Delta table"}.items():
@@ -248,7 +248,7 @@ PASSWORD = "opensesame"
 
 
 @pytest.mark.parametrize(
-    ("given", "kept"),
+    ("text", "cleaned"),
     [
         (f"https://me:{PASSWORD}@host/t/x.parquet?sig={PASSWORD}", "https://host/t/x.parquet"),
         (f"s3://key:{PASSWORD}@bucket/t", "s3://bucket/t"),
@@ -263,15 +263,15 @@ PASSWORD = "opensesame"
         ("/local/t?a=b", "/local/t?a=b"),
     ],
 )
-def test_no_message_has_a_password_or_a_signature(given: str, kept: str) -> None:
-    error = harness.StorageError(f"Cannot read {given}", file=given).within(table=given)
-    assert (error.message, error.file, error.table) == (f"Cannot read {kept}", kept, kept)
+def test_no_message_has_a_password_or_a_signature(text: str, cleaned: str) -> None:
+    error = harness.StorageError(f"Cannot read {text}", file=text).within(table=text)
+    assert (error.message, error.file, error.table) == (f"Cannot read {cleaned}", cleaned, cleaned)
     assert PASSWORD not in f"{error!r} {error}"
-    error.message = f"Again: {given}"
-    assert error.message == f"Again: {kept}"
+    error.message = f"Again: {text}"
+    assert error.message == f"Again: {cleaned}"
     with pytest.warns(harness.HarnessWarning) as told:
-        warn(f"Left out: {given}")
-    assert str(told[0].message) == f"Left out: {kept}"
+        warn(f"Left out: {text}")
+    assert str(told[0].message) == f"Left out: {cleaned}"
 
 
 @pytest.mark.parametrize("part", ["a://", "://a:", "a://:", "://@", "://?", "://?=&", "a:@"])
@@ -345,12 +345,12 @@ UNKNOWN_NAMES = {
 }
 
 
-@pytest.mark.parametrize(("query", "said"), UNKNOWN_NAMES.items(), ids=UNKNOWN_NAMES)
-def test_hints_are_of_the_users_own_names(query: str, said: str, tmp_path, capfd) -> None:
+@pytest.mark.parametrize(("query", "message_pattern"), UNKNOWN_NAMES.items(), ids=UNKNOWN_NAMES)
+def test_hints_contain_only_names_of_the_user(query: str, message_pattern: str, tmp_path, capfd) -> None:
     t = IcebergTable.create(tmp_path / "t", {"region": "string", "address": "struct<city: string, zip: int>"})
     assert main(["sql", query, "--table", f"t={t.location}"]) == 2
     err = capfd.readouterr().err
-    assert re.search(said, err), err
+    assert re.search(message_pattern, err), err
     assert "sqlglot" not in err
     assert "pragma" not in err
 

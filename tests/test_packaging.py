@@ -84,7 +84,7 @@ def test_ci_runs_the_readmes_test_command():
 
 
 @pytest.mark.parametrize("file", ["constraints.txt", "constraints-lowest.txt"])
-def test_all_that_tests_need_is_pinned_within_its_bounds(file):
+def test_dependencies_of_tests_are_pinned_within_their_bounds(file):
     text = (ROOT / file).read_text("utf-8")
     assert "://" not in text  # names no registry
     assert f"/{file}" in PYPROJECT["tool"]["hatch"]["build"]["targets"]["sdist"]["include"]

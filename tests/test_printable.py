@@ -25,7 +25,7 @@ def test_every_control_character_is_shown_as_ascii(steering):
 
 
 @pytest.mark.parametrize(
-    ("text", "shown"),
+    ("text", "expected"),
     [
         ("plain, größer, 日本", "plain, größer, 日本"),
         ("\x1b[31m", "\\x1b[31m"),
@@ -42,8 +42,8 @@ def test_every_control_character_is_shown_as_ascii(steering):
         ("\u200d👩\u200d\u200d💻", "\\u200d👩\\u200d\\u200d💻"),
     ],
 )
-def test_visible(text, shown):
-    assert visible(text) == shown
+def test_visible(text, expected):
+    assert visible(text) == expected
 
 
 def test_visible_lines_keeps_line_feeds_only():

@@ -118,7 +118,7 @@ PUBLIC = public()
 
 
 @pytest.mark.parametrize("thing", PUBLIC, ids=PUBLIC.get)
-def test_what_a_public_name_returns_is_public(thing: object) -> None:
+def test_return_types_of_public_functions_are_public(thing: object) -> None:
     lacking = {
         f"{place}: {each.__module__}.{each.__qualname__}"
         for place, annotation, module in results(thing)

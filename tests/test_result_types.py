@@ -275,7 +275,7 @@ def test_the_longest_integers_that_fit_are_given_out():
     assert [str(value) for value in relation.fetchall()[0]] == [LONGEST, f"-{LONGEST}", LONGEST]
 
 
-def test_no_error_before_the_rows_are_asked_for():
+def test_no_error_before_rows_are_requested():
     relation = harness.sql(f"SELECT i, CASE WHEN i = 7 THEN {LONG}::HUGEINT END AS v FROM range(10) AS t(i)")
     assert relation.filter("i < 5").fetchall() == [(i, None) for i in range(5)]
     with pytest.raises(duckdb.Error, match="column 'v'"):

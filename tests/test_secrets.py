@@ -10,7 +10,7 @@ from harness.storage.stores import _storage_errors
 
 
 @pytest.mark.parametrize(
-    ("text", "shown"),
+    ("text", "expected"),
     [
         ("GET https://h/t?X-Amz-Signature=S failed", "GET https://h/t failed"),
         ("v3.metadata.json?X-Amz-Credential=a&X-Amz-Signature=S is cut", "v3.metadata.json is cut"),
@@ -25,8 +25,8 @@ from harness.storage.stores import _storage_errors
         ("region=eu&name=x", "region=eu&name=x"),
     ],
 )
-def test_texts_for_people(text, shown):
-    assert without_secrets(text, ["s3cr3t-known"]) == shown
+def test_texts_for_people(text, expected):
+    assert without_secrets(text, ["s3cr3t-known"]) == expected
 
 
 SIGNED = "https://user:SECRET2@h/t?X-Amz-Signature=SECRET1"  # a constant, since tracebacks show source lines

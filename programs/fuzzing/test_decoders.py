@@ -16,14 +16,14 @@ from harness.errors import HarnessError
 KEPT = [(name, file) for name in DECODERS for file in sorted((INPUTS / name).iterdir())]
 
 
-def test_every_decoder_takes_something():
+def test_every_decoder_accepts_a_stored_input():
     assert {name for name, file in KEPT if accepts(DECODERS[name], file.read_bytes())} == set(DECODERS)
     assert {place.name for place in INPUTS.iterdir()} == set(DECODERS)
     assert sum(file.stat().st_size for _, file in KEPT) < 50_000
 
 
 @pytest.mark.parametrize(("name", "file"), KEPT, ids=[f"{name}-{file.name}" for name, file in KEPT])
-def test_what_is_kept_and_damage_of_it(name, file):
+def test_stored_inputs_and_damaged_copies(name, file):
     data = file.read_bytes()
     accepts(DECODERS[name], data)
     for number in range(60):

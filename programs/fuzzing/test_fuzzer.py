@@ -109,7 +109,7 @@ def test_a_planted_fault_is_found_and_reduced(monkeypatch, tmp_path, fault, targ
             assert assessment.kind is OutcomeKind.LEAK
 
 
-def test_what_kills_a_process_ends_no_more_than_its_mutant():
+def test_a_killed_process_ends_only_its_own_mutant():
     with FuzzWorker("plants:end_or_never_end") as worker:
         results = list(worker.group("roaring", 1, 0, 8, SUBJECT))
         assert [assess_read.mutant.name for assess_read in results] == [f"roaring-1-{number}" for number in range(8)]
@@ -168,7 +168,7 @@ def test_assessments(outcome, original, oracle, careful, kind):
     assert assess_read(outcome, original, lambda: [oracle], lambda: [careful]).kind is kind
 
 
-def test_any_of_several_places_that_say_the_same_may_be_believed():
+def test_any_of_several_redundant_sources_may_be_believed():
     """A Delta table stores the same information in commits and a checkpoint."""
     opinions = [rows(1), rows(2), rows(3)]
     assert assess_read(rows(2), rows(1), lambda: opinions, lambda: [rows(2)]).kind is OutcomeKind.OTHER

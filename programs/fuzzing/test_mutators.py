@@ -75,7 +75,7 @@ def test_a_subject_is_whole_after_a_change(subject):
 
 
 @pytest.mark.parametrize("target", TARGETS)
-def test_a_number_says_all_of_a_mutant(subjects, target):
+def test_a_mutant_is_determined_by_its_number(subjects, target):
     if target in fuzz_answers.KINDS:
         subjects = [replace(subject, image=fuzz_answers.KINDS[target](subject).image) for subject in subjects]
     fitted = [(subject, files) for subject in subjects if (files := fitting(target, subject, list(subject.image)))]

@@ -82,14 +82,14 @@ class HiveCatalog(GlueCatalog):
 class RestCatalog:
     """A fake REST catalog with one answer."""
 
-    def __init__(self, said: dict[str, Any]) -> None:
-        self.said = said
+    def __init__(self, response: dict[str, Any]) -> None:
+        self.response = response
         self.properties = {"uri": "http://catalog", "s3.region": "eu-west-1"}
         self._session = SimpleNamespace(get=self._get)
 
     def _get(self, url: str, params: dict[str, str]) -> Any:
         assert (url, params) == ("/tables/t", {"snapshots": "refs"})
-        return SimpleNamespace(status_code=200, raise_for_status=lambda: None, json=lambda: self.said)
+        return SimpleNamespace(status_code=200, raise_for_status=lambda: None, json=lambda: self.response)
 
     def _split_identifier_for_path(self, name: tuple[str, ...]) -> dict[str, str]:
         return {"table": name[-1]}
@@ -137,7 +137,7 @@ def test_parameters_determine_the_format_of_glue_and_hive_tables(parameters, pat
 
 
 @pytest.mark.parametrize(
-    ("given", "said"),
+    ("glue_table", "message"),
     [
         (record({"classification": "parquet"}), "of format parquet: harness reads Iceberg and Delta"),
         (record({}), "of format unknown"),
@@ -145,9 +145,9 @@ def test_parameters_determine_the_format_of_glue_and_hive_tables(parameters, pat
         (record({}) | {"TableType": "VIRTUAL_VIEW"}, "Cannot read a view"),
     ],
 )
-def test_tables_of_other_formats_are_refused(given, said):
-    with pytest.raises(harness.HarnessError, match=said):
-        catalog({"t": given}).locate(("db", "t"))
+def test_tables_of_other_formats_are_refused(glue_table, message):
+    with pytest.raises(harness.HarnessError, match=message):
+        catalog({"t": glue_table}).locate(("db", "t"))
 
 
 METADATA = "s3://lake/t/metadata/1.metadata.json"
@@ -173,7 +173,7 @@ CREDENTIALS = [{"prefix": prefix, "config": config} for prefix, config in VENDED
 
 
 @pytest.mark.parametrize(
-    ("said", "options", "ends"),
+    ("response", "options", "ends"),
     [
         ({}, {}, None),
         ({"config": key("a"), "metadata": {"location": "s3://lake/t"}}, {"key": "a"}, None),
@@ -192,8 +192,8 @@ CREDENTIALS = [{"prefix": prefix, "config": config} for prefix, config in VENDED
         (placed("s3://lake/t", "s3://data/t"), {"s3://data": REGION}, None),
     ],
 )
-def test_an_answer_of_a_rest_catalog(said, options, ends):
-    own = PyIcebergCatalog("prod", RestCatalog({"metadata-location": METADATA, **said}))
+def test_an_answer_of_a_rest_catalog(response, options, ends):
+    own = PyIcebergCatalog("prod", RestCatalog({"metadata-location": METADATA, **response}))
     found = own.locate(("sales", "t"))
     assert found.storage_options == {**REGION, **options}
     assert (found.location, found.metadata_location) == ("s3://lake/t", METADATA)
@@ -268,7 +268,7 @@ def test_credentials_of_a_server_come_without_those_of_the_user(home):
 
 
 @pytest.mark.parametrize(
-    ("configured", "config", "at", "own"),
+    ("configured", "config", "at", "caller_options"),
     [
         pytest.param({}, {**EVIL, **KEYS}, METADATA, {}, id="they came with it"),
         pytest.param({**KEYS, **EVIL}, EVIL, METADATA, {}, id="both are configured for the catalog"),
@@ -283,11 +283,11 @@ def test_credentials_of_a_server_come_without_those_of_the_user(home):
         pytest.param({}, {**EVIL_GCS, "gcs.oauth2.token": "x"}, GCS, {}, id="Google's"),
     ],
 )
-def test_an_address_of_a_server_gets_the_credentials_set_for_it(configured, config, at, own, home):
-    assert location_from(config, configured, {}, at).store_options(own, ()) is not None
+def test_an_address_of_a_server_gets_the_credentials_set_for_it(configured, config, at, caller_options, home):
+    assert location_from(config, configured, {}, at).store_options(caller_options, ()) is not None
 
 
-def test_an_address_counts_as_the_users_if_a_configuration_file_names_it_too(home):
+def test_an_address_is_trusted_if_a_configuration_file_also_names_it(home):
     file = home / "harness" / "config.toml"
     file.parent.mkdir()
     own = '[tool.harness.stores."s3://lake"]\naccess_key_id = "k"\nsecret_access_key = "s"\n'
@@ -299,7 +299,7 @@ def test_an_address_counts_as_the_users_if_a_configuration_file_names_it_too(hom
     assert found.store_options({}, ()) == location_from(EVIL, {}, {}, METADATA).storage_options
 
 
-def test_an_address_for_another_bucket_gets_none_of_them_either(home):
+def test_an_address_for_another_bucket_gets_no_credentials(home):
     said = {"config": EVIL | {"s3.anonymous": "false"}, "metadata": {"location": "s3://archive/t"}}
     found = PyIcebergCatalog("prod", RestCatalog({"metadata-location": METADATA, **said})).locate(("sales", "t"))
     mine = {"key": "a", "secret": "b", "endpoint_url": "http://mine:1"}
@@ -309,7 +309,7 @@ def test_an_address_for_another_bucket_gets_none_of_them_either(home):
     assert found.store_options({**mine, "s3://archive": mine}, ["s3://archive/t"])["s3://archive"] == mine
 
 
-def test_a_renewed_answer_that_names_an_address_gets_none_of_them_either(home, monkeypatch):
+def test_an_address_in_a_renewed_answer_gets_no_credentials(home, monkeypatch):
     first = location_from({**KEYS, "s3.session-token-expires-at-ms": "1"}, {}, {}, METADATA)
     second = location_from(EVIL, {}, {}, METADATA)
     monkeypatch.setattr(PyIcebergCatalog, "locate", lambda *_: second)
@@ -319,14 +319,14 @@ def test_a_renewed_answer_that_names_an_address_gets_none_of_them_either(home, m
         renewal.current()
 
 
-@pytest.mark.parametrize("said", [{}, {"metadata-location": None}, {"metadata-location": 1}])
-def test_an_answer_without_a_location_is_refused(said):
+@pytest.mark.parametrize("response", [{}, {"metadata-location": None}, {"metadata-location": 1}])
+def test_an_answer_without_a_location_is_refused(response):
     with pytest.raises(harness.UnsupportedError, match="does not name its metadata file"):
-        PyIcebergCatalog("prod", RestCatalog(said)).locate(("sales", "t"))
+        PyIcebergCatalog("prod", RestCatalog(response)).locate(("sales", "t"))
 
 
 @pytest.mark.parametrize(
-    "said",
+    "response",
     [
         {"config": [1]},
         {"config": 7},
@@ -335,9 +335,9 @@ def test_an_answer_without_a_location_is_refused(said):
         {"storage-credentials": [{"prefix": METADATA, "config": [1]}]},
     ],
 )
-def test_an_answer_whose_parts_are_not_objects_is_refused(said):
+def test_an_answer_whose_parts_are_not_objects_is_refused(response):
     with pytest.raises(harness.StorageError, match=r"answer is invalid: its \S+ is not a JSON object"):
-        PyIcebergCatalog("prod", RestCatalog({"metadata-location": METADATA, **said})).locate(("sales", "t"))
+        PyIcebergCatalog("prod", RestCatalog({"metadata-location": METADATA, **response})).locate(("sales", "t"))
 
 
 def test_a_missing_name_is_reported_with_similar_names():
@@ -380,7 +380,7 @@ def refused() -> Exception:
 
 
 @pytest.mark.parametrize(
-    ("raised", "kind", "said"),
+    ("raised", "kind", "message"),
     [
         (
             error("UnauthorizedError", "NotAuthorized: bad\ntoken"),
@@ -395,10 +395,10 @@ def refused() -> Exception:
         (error("ServerError", "x" * 1000), harness.StorageError, r"Catalog my-prod failed \(ServerError: x{200}…\)"),
     ],
 )
-def test_every_failure_is_one_line_that_names_the_setting(raised, kind, said, caplog):
+def test_every_failure_is_one_line_that_names_the_setting(raised, kind, message, caplog):
     caplog.set_level("DEBUG", "harness.catalogs")
     with (
-        pytest.raises(kind, match=said) as shown,
+        pytest.raises(kind, match=message) as shown,
         translate_errors("my-prod", "http://user:pass@host/x?key=secret", "its name"),
     ):
         raise raised

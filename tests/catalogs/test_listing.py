@@ -96,7 +96,7 @@ def test_a_dotted_name_of_a_local_table_gets_a_hint_about_its_path(capfd, comman
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         (["--catalog", "lake", "sale"], "catalog lake has no namespace sale; the nearest are sales"),
         (["--catalog", "lake", "sales.us"], "catalog lake has no namespace sales.us; the nearest are sales.eu"),
@@ -106,13 +106,13 @@ def test_a_dotted_name_of_a_local_table_gets_a_hint_about_its_path(capfd, comman
         (["lake/top"], "Cannot list a table: use harness info to describe it"),
     ],
 )
-def test_what_is_not_there_is_an_error(capfd, arguments, said):
+def test_names_that_cannot_be_listed_are_an_error(capfd, arguments, message):
     assert main(["list", *arguments]) == 2
-    assert said in capfd.readouterr().err
+    assert message in capfd.readouterr().err
 
 
 @pytest.mark.parametrize("command", [["info"], ["plan"], ["diff", "--engines", "duckdb,oracle"]])
-def test_commands_take_names(capfd, command):
+def test_commands_accept_names(capfd, command):
     assert main([*command, "sales.orders", "--catalog", "lake"]) == 0
     assert main([*command, "sales.orderz", "--catalog", "lake"]) == 2
     assert "the nearest are sales.orders" in capfd.readouterr().err
@@ -135,7 +135,7 @@ def test_a_query_names_tables_of_the_catalog(capfd, query, more, printed):
 
 
 @pytest.mark.parametrize(
-    ("query", "more", "said"),
+    ("query", "more", "message"),
     [
         ("SELECT * FROM sales.orderz", [], "There is no table sales.orderz; the nearest are sales.orders"),
         ("SELECT * FROM sales.orders", ["--at", "9"], "version 9"),
@@ -144,19 +144,19 @@ def test_a_query_names_tables_of_the_catalog(capfd, query, more, printed):
         ("SELECT 1", ["--dialect", "spark"], "--table NAME=TABLE"),
     ],
 )
-def test_a_query_with_invalid_names_is_an_error_of_one_line(capfd, query, more, said):
+def test_a_query_with_invalid_names_is_an_error_of_one_line(capfd, query, more, message):
     assert main(["sql", query, "--catalog", "lake", *more]) == 2
-    assert said in capfd.readouterr().err
+    assert message in capfd.readouterr().err
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         (["info", "sales.orders", "--catalog", "lake"], "Cannot combine --catalog and --untrusted"),
         (["plan", "prod.sales.orders"], "Cannot read an untrusted table by name"),
         (["sql", "SELECT 1", "--table", "t=prod.sales.orders"], "Cannot read an untrusted table by name"),
     ],
 )
-def test_an_untrusted_table_has_no_name(capfd, arguments, said):
+def test_an_untrusted_table_has_no_name(capfd, arguments, message):
     assert main([*arguments, "--untrusted"]) == 2
-    assert said in capfd.readouterr().err
+    assert message in capfd.readouterr().err

@@ -13,7 +13,7 @@ ELSEWHERE = "https://evil.example/api"
 
 
 @pytest.mark.parametrize(
-    ("name", "value", "own"),
+    ("name", "value", "user_properties"),
     [
         ("uri", ELSEWHERE, {}),
         ("uri", "http://catalog.example/api", {}),
@@ -41,8 +41,8 @@ ELSEWHERE = "https://evil.example/api"
         ("client.access-key-id", "a", {}),
     ],
 )
-def test_properties_that_redirect_credentials_are_refused_by_name(name, value, own):
-    user = {**OWN, **own}
+def test_properties_that_redirect_credentials_are_refused_by_name(name, value, user_properties):
+    user = {**OWN, **user_properties}
     with pytest.raises(harness.RequestError, match="because it decides which credentials are sent") as error:
         accepted_properties("prod", user, {**user, name: value})
     assert f"its server sets {name}" in error.value.message

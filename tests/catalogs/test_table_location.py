@@ -76,20 +76,22 @@ def test_options_for_another_bucket_are_used_if_the_user_allows_it():
 
 
 @pytest.mark.parametrize(
-    ("vended", "own", "expected"),
+    ("vended", "user_options", "expected"),
     [
         ({"key": "a", "secret": "b"}, {}, {"key": "a", "secret": "b"}),
         ({"key": "a", "secret": "b"}, {"key": "mine"}, {"key": "mine", "secret": "b"}),
     ],
 )
-def test_options_of_the_catalog_go_to_the_store(orders, vended, own, expected):
+def test_options_of_the_catalog_go_to_the_store(orders, vended, user_options, expected):
     renewed = {"location": str(orders), "storage_options": {"key": "new"}, "expires_ms": None}
     catalog = UserCatalog({"location": str(orders), "storage_options": vended, "expires_ms": 0})
     catalog.answer["renew"] = lambda: harness.TableLocation(catalog="own", name=("sales", "orders"), **renewed)
-    table = harness.open_table("sales.orders", catalog=catalog, storage_options=own, allowed_roots=[orders.parent])
+    table = harness.open_table(
+        "sales.orders", catalog=catalog, storage_options=user_options, allowed_roots=[orders.parent]
+    )
     storage = table._source.storage
     assert storage.options == expected
-    assert storage.renewal.current() == {"key": "new", **own}
+    assert storage.renewal.current() == {"key": "new", **user_options}
 
 
 def fake_object(module: str, kind: str, /, **members: Any) -> Any:
@@ -129,16 +131,16 @@ def pyiceberg_table(tmp_path) -> Any:
 
 
 @pytest.mark.parametrize(
-    ("given", "name"), [("deltalake_table", "deltalake.t"), ("pyiceberg_table", "prod.sales.orders")]
+    ("source", "name"), [("deltalake_table", "deltalake.t"), ("pyiceberg_table", "prod.sales.orders")]
 )
-def test_a_table_is_read_at_its_open_version(request, given, name):
-    given = request.getfixturevalue(given)
-    table = harness.open_table(given)
+def test_a_table_is_read_at_its_open_version(request, source, name):
+    source = request.getfixturevalue(source)
+    table = harness.open_table(source)
     assert table.name == name
     assert table.snapshot().to_arrow()["id"].to_pylist() == [1]
-    assert harness.sql("SELECT sum(id) FROM t", {"t": given}).fetchall() == [(1,)]
-    assert harness.compare(given, pa.table({"id": pa.array([1], pa.int64())})).equal
-    assert not harness.compare(pa.table({"id": pa.array([2], pa.int64())}), (given, "oracle")).equal
+    assert harness.sql("SELECT sum(id) FROM t", {"t": source}).fetchall() == [(1,)]
+    assert harness.compare(source, pa.table({"id": pa.array([1], pa.int64())})).equal
+    assert not harness.compare(pa.table({"id": pa.array([2], pa.int64())}), (source, "oracle")).equal
 
 
 def test_what_is_no_table_is_refused():

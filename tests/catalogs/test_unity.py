@@ -89,7 +89,7 @@ def test_names_are_listed_page_by_page(server):
 
 
 @pytest.mark.parametrize(
-    ("name", "said"),
+    ("name", "message"),
     [
         ("main.sales.order", "catalog unity has no table main.sales.order; the nearest are main.sales.orders"),
         ("main.sale.orders", "catalog unity has no namespace main.sale; the nearest are main.sales"),
@@ -97,8 +97,8 @@ def test_names_are_listed_page_by_page(server):
         ("sales.orders", "catalog unity has no namespace sales; the nearest are main, other"),
     ],
 )
-def test_missing_names_are_reported_with_similar_names(server, name, said):
-    with pytest.raises(TableNotFoundError, match=said):
+def test_missing_names_are_reported_with_similar_names(server, name, message):
+    with pytest.raises(TableNotFoundError, match=message):
         harness.open_table(name, catalog=unity(server))
 
 

@@ -47,7 +47,7 @@ def test_a_name_opens_the_table(lake, name, table_format, ids):
 
 
 @pytest.mark.parametrize(
-    ("name", "said"),
+    ("name", "message"),
     [
         ("sales.order", "catalog lake has no table sales.order; the nearest are sales.orders"),
         ("sale.orders", "catalog lake has no namespace sale; the nearest are sales"),
@@ -56,10 +56,10 @@ def test_a_name_opens_the_table(lake, name, table_format, ids):
         ("..", "Invalid name"),
     ],
 )
-def test_missing_names_are_reported_with_similar_names(lake, name, said):
+def test_missing_names_are_reported_with_similar_names(lake, name, message):
     with pytest.raises(harness.HarnessError) as raised:
         harness.open_table(name, catalog=harness.open_warehouse(str(lake), name="lake"))
-    assert said in raised.value.message
+    assert message in raised.value.message
 
 
 def test_a_database_with_and_without_suffix_makes_a_name_ambiguous(tmp_path):

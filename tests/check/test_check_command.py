@@ -104,7 +104,7 @@ def test_a_finding_on_a_commit_names_its_writer(tmp_path):
     assert (finding.breach.actual, finding.breach.writer) == ("delta.appendOnly is true", "harness")
 
 
-def test_lighter_findings_fail_where_they_are_asked_for(tmp_path, capsys):
+def test_findings_of_lower_severity_fail_on_request(tmp_path, capsys):
     table = IcebergTable.create(tmp_path / "t", {"id": "long"})
     table.append(table.write_data([{"id": 1}]))
     (tmp_path / "t/data/left-over.parquet").write_bytes(b"x" * 7)
@@ -185,7 +185,7 @@ def test_what_cannot_be_asked(lying, options, error, message):
         harness.open_table(str(lying)).check(**options)
 
 
-def test_what_cannot_be_checked_is_no_finding(tmp_path, capsys):
+def test_a_check_that_cannot_run_is_no_finding(tmp_path, capsys):
     assert main(["check", str(tmp_path / "nothing")]) == 2
     assert "Cannot find a table" in capsys.readouterr().err
 

@@ -105,7 +105,7 @@ def test_a_comment_says_how_a_query_is_compared(comment: str, query: str, code: 
         ({"q.sql": "-- harness: --trim\nSELECT 1"}, [], "expected one of --keys, --exclude, --tolerance"),
     ],
 )
-def test_what_cannot_be_asked_of_queries_is_one_line(capfd, texts, more, sentence) -> None:
+def test_invalid_options_of_queries_are_an_error_of_one_line(capfd, texts, more, sentence) -> None:
     assert main(write_queries(texts, *more)) == 2
     assert sentence in " ".join(capfd.readouterr().err.split())
 

@@ -295,7 +295,7 @@ def test_a_signal_that_a_block_hides_is_raised_after_it(hides):
         hidden()
 
 
-def test_what_libraries_log_is_a_line_until_the_interruption(capfd, monkeypatch):
+def test_log_messages_of_libraries_are_lines_until_the_interruption(capfd, monkeypatch):
     monkeypatch.setattr(logging.root, "handlers", [])
     library = logging.getLogger("some.library")
 

@@ -175,7 +175,7 @@ COMMANDS = [
 
 @pytest.mark.parametrize("width", [80, 200])
 @pytest.mark.parametrize("command", COMMANDS)
-def test_what_is_printed_fits_the_terminal(lake, terminal, capfd, command, width):
+def test_output_fits_the_terminal(lake, terminal, capfd, command, width):
     terminal.chdir(lake)
     terminal.setenv("COLUMNS", str(width))
     assert main(shlex.split(command)) in (0, 1)

@@ -100,7 +100,7 @@ def test_an_unknown_id_of_check_names_near_ones(capfd, name, near):
     assert err.count("\n") == 1
 
 
-def test_without_duckdb_it_says_how_to_get_it_and_exits_with_2(capfd, monkeypatch):
+def test_doctor_without_duckdb_prints_the_install_command_and_exits_with_2(capfd, monkeypatch):
     installed = doctor.installed_version
     monkeypatch.setattr(doctor, "installed_version", lambda name: None if name == "duckdb" else installed(name))
     assert main(["doctor"]) == 2
@@ -226,7 +226,7 @@ def test_keywords_match_names_and_features(capfd, expression, holds):
 
 
 @pytest.mark.parametrize("expression", ["a b", "(a", "a and", "a (b)", "a and (b)(c)", "not", "()", ""])
-def test_a_keyword_expression_that_is_none_is_refused(capfd, expression):
+def test_an_invalid_keyword_expression_is_refused(capfd, expression):
     assert main(["scenarios", "list", "-k", expression]) == FAILED
     assert "expected words with and, or, not and parentheses" in capfd.readouterr().err
 

@@ -198,7 +198,7 @@ def test_floats_read_back_the_same(type_, widest):
     assert [float(narrow(row)) for (row,) in rows] == [v for (v,) in run(f"{query} ORDER BY v", {}).relation.fetchall()]
 
 
-def test_what_is_unprintable_is_escaped_in_json_and_stays_in_csv():
+def test_unprintable_characters_are_escaped_in_json_and_stay_in_csv():
     query = "SELECT 'a' || chr(8238) || chr(127) || chr(917505) || 'é' AS v"
     assert written(query, RowFormat.JSONL) == '{"v": "a\\u202e\\u007f\\udb40\\udc01é"}\n'
     assert written(query, RowFormat.CSV) == "v\na\u202e\x7f\U000e0001é\n"

@@ -45,7 +45,7 @@ def test_statements_and_commands_run_one_after_the_other(shell):
     assert shell(text) == (0, "     n\nbigint\n------\n     4\nnote\nn7\n", "")
 
 
-def test_what_fails_is_a_line_and_the_next_statement_runs(shell):
+def test_a_failed_statement_prints_a_line_and_the_next_statement_runs(shell):
     text = "FROM sales.order;\nSELECT nope FROM days; SELEC;\n.what\n.mode arrow\n.schema x\nSELECT 1;SHOW y;\n"
     code, out, err = shell(".plan\n" + text)
     assert (code, out) == (2, "      1\ninteger\n-------\n      1\n")

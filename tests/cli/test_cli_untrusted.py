@@ -148,7 +148,7 @@ def test_bounds(worker):
         ("info {t} --untrusted --set waived=speed", "error: Cannot waive 'speed'"),
     ],
 )
-def test_what_is_refused_starts_no_worker(table, worker, capfd, command, message):
+def test_a_refused_command_starts_no_worker(table, worker, capfd, command, message):
     assert main(command.format(t=table).split()) == 2
     assert worker.started == []
     assert re.search(message, capfd.readouterr().err)

@@ -79,7 +79,7 @@ def test_an_option_of_several_commands_has_one_text():
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_one_engine_or_several_is_one_question(command):
+def test_no_command_has_both_engine_and_engines(command):
     assert len({option.name for option in EVERY[command]} & {"--engine", "--engines"}) <= 1
 
 

@@ -67,9 +67,9 @@ def test_detach_leaves_what_is_the_users(con, lake):
         harness.detach(con)
 
 
-@pytest.mark.parametrize("made", ["CREATE TABLE orders (id INT)", "CREATE VIEW ORDERS AS SELECT 1 AS id"])
-def test_nothing_of_the_users_is_replaced(con, lake, made):
-    con.execute("CREATE SCHEMA sales; USE sales;" + made + "; USE memory.main")
+@pytest.mark.parametrize("statement", ["CREATE TABLE orders (id INT)", "CREATE VIEW ORDERS AS SELECT 1 AS id"])
+def test_nothing_of_the_users_is_replaced(con, lake, statement):
+    con.execute("CREATE SCHEMA sales; USE sales;" + statement + "; USE memory.main")
     with pytest.raises(RequestError, match=r"Cannot make the view sales\.orders: another object has this name"):
         harness.attach(con, str(lake), tables=["sales.orders"])
     harness.detach(con)
@@ -93,7 +93,7 @@ def test_a_view_stays_at_its_version_until_it_is_attached_again(con, tmp_path):
     assert con.execute("SELECT count(*) FROM t").fetchall() == [(2,)]
 
 
-def test_cursors_are_told_what_the_views_need(con, lake):
+def test_views_can_be_bound_to_a_cursor(con, lake):
     needed = attach(plan_views(str(lake), ["sales.orders"], {}), con)
     cursor = con.cursor()
     needed.bind(cursor)

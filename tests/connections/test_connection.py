@@ -79,7 +79,7 @@ def described(name: str, type_: str) -> tuple[str | None, ...]:
         ("CREATE TEMP TABLE mine AS FROM old.orders; INSERT INTO mine SELECT id, 'x' FROM days; FROM mine", 3),
     ],
 )
-def test_names_stand_for_tables_of_the_warehouse(con, query, expected):
+def test_names_refer_to_tables_of_the_warehouse(con, query, expected):
     found = con.execute(query).fetchall()
     assert (found if isinstance(expected, list) else len(found)) == expected
 
@@ -176,7 +176,7 @@ def test_a_table_of_another_library_is_read_by_harness_at_its_version(tmp_path):
     assert con.execute("SELECT (SELECT count(*) FROM old), count(*) FROM too").fetchone() == (0, 0)
 
 
-def test_what_is_no_source_of_tables_is_refused():
+def test_objects_that_are_no_source_of_tables_are_refused():
     with pytest.raises(RequestError, match="Invalid option catalog, of type int: expected a catalog's name"):
         harness.connect(5)
     with pytest.raises(RequestError, match="Invalid table 't': expected a table, a snapshot or a location, got 5"):
@@ -238,7 +238,7 @@ def test_reads_leave_nothing_but_for_relations(con):
     assert con.execute(views).fetchall() == [(0,)]
 
 
-def test_a_file_that_went_since_the_table_was_planned(tmp_path):
+def test_a_file_removed_after_planning_a_table(tmp_path):
     table = DeltaTable.create(tmp_path / "t", {"id": "long"})
     table.append(table.write_data([{"id": 1}]))
     con = harness.connect({"t": str(tmp_path / "t")})

@@ -72,7 +72,7 @@ def con(connection: harness.Connection) -> Iterator[harness.Connection]:
         ("CREATE TEMP TABLE y AS SELECT 5 AS n; COPY y TO 'y.csv'; FROM './y.csv'", 5),
     ],
 )
-def test_what_a_name_stands_for(con, query, expected):
+def test_table_names_are_resolved(con, query, expected):
     assert con.execute(query).fetchall() == [(expected,)]
 
 
@@ -88,7 +88,7 @@ def test_what_a_name_stands_for(con, query, expected):
         ("SHOW SCHEMAS", ["dev", "memory", "prod", "prod"]),
     ],
 )
-def test_what_there_is(con, query, expected):
+def test_show_statements_list_catalog_contents(con, query, expected):
     assert [row[0] for row in con.execute(query).fetchall()] == expected
 
 
@@ -102,7 +102,7 @@ def test_names_are_those_of_the_chosen_namespace(con):
     assert con.table("orders").name == "prod.sales.orders"
 
 
-def test_in_one_catalog_its_own_name_may_stand_before(place):
+def test_the_name_of_the_only_catalog_is_optional(place):
     with harness.connect("prod") as con:
         for chosen in ("sales", "prod.sales", "PROD.SALES"):
             assert con.execute(f"USE {chosen}; FROM orders").fetchall() == [("prod/sales/orders",)]
@@ -128,7 +128,7 @@ def test_in_one_catalog_its_own_name_may_stand_before(place):
         ("FROM 'prod/old/dayz'", TableNotFoundError, "no table at 'prod/old/dayz'.*; did you mean prod/old/days"),
     ],
 )
-def test_a_name_that_is_none_or_two(con, query, error, message):
+def test_unknown_and_ambiguous_names_are_errors(con, query, error, message):
     try:
         with pytest.raises(error, match=message):
             con.execute(query)
@@ -167,7 +167,7 @@ def test_a_catalog_that_is_down_stops_only_its_own_names(place, tmp_path, monkey
         ("days", False),
     ],
 )
-def test_locations_are_told_from_names_and_files(place, name, expected):
+def test_locations_are_distinguished_from_names_and_files(place, name, expected):
     assert is_location(name) is expected
 
 
@@ -204,11 +204,11 @@ def test_statements_end_with_semicolons(text, expected, ends):
         (("ünï",), "ünï"),
     ],
 )
-def test_a_part_stands_in_quotes_where_sql_wants_them(name, written):
+def test_parts_of_names_are_quoted_if_sql_requires_quotes(name, written):
     assert in_sql(name) == written
 
 
-def test_what_is_typed_so_is_a_name_to_duckdb():
+def test_quoted_names_are_identifiers_of_duckdb():
     names = ["orders", "a-b", "select", "left", "values", "ünï", "day", "1st"]
     columns = ", ".join(f"{number} AS {in_sql((name,))}" for number, name in enumerate(names))
     assert duckdb.sql(f"SELECT {columns}").columns == names

@@ -38,7 +38,7 @@ def pairs(history: CommitHistory) -> list[tuple[int, int]]:
 
 
 @pytest.mark.parametrize(
-    ("listing", "asked", "reason"),
+    ("listing", "timestamp_ms", "reason"),
     [
         (log({0: 10, 1: 20}), 9, "the oldest readable version, 0, was committed at 1970-01-01T00:00:00.010Z"),
         (
@@ -53,10 +53,12 @@ def pairs(history: CommitHistory) -> list[tuple[int, int]]:
         pytest.param(log({}, classic=(3,)), 25, "the log has no commits from that time any more", id="no commits"),
     ],
 )
-def test_times_out_of_range(listing: LogListing, asked: int, reason: str) -> None:
+def test_times_out_of_range(listing: LogListing, timestamp_ms: int, reason: str) -> None:
     with pytest.raises(SnapshotNotFoundError) as raised:
-        by_file_times(listing).version_at(asked)
-    message = f"Cannot find a version at {show_ms(asked)}: {reason} [TimestampOutOfRange; table /t, rule delta L34]"
+        by_file_times(listing).version_at(timestamp_ms)
+    message = (
+        f"Cannot find a version at {show_ms(timestamp_ms)}: {reason} [TimestampOutOfRange; table /t, rule delta L34]"
+    )
     assert str(raised.value) == message
 
 
@@ -81,7 +83,7 @@ def with_in_commit(
 
 
 @pytest.mark.parametrize(
-    ("listing", "asked", "reason"),
+    ("listing", "timestamp_ms", "reason"),
     [
         (
             log({4: 1, 5: 1}, classic=(4,)),
@@ -96,20 +98,20 @@ def with_in_commit(
         (log({0: 1, 3: 1, 4: 1, 5: 1}, classic=(3,)), 999, GONE.format("1 to 2")),
     ],
 )
-def test_times_out_of_range_with_in_commit_timestamps(listing: LogListing, asked: int, reason: str) -> None:
+def test_times_out_of_range_with_in_commit_timestamps(listing: LogListing, timestamp_ms: int, reason: str) -> None:
     with pytest.raises(SnapshotNotFoundError) as raised:
-        with_in_commit(listing, InCommitTimestamps(3, 1000), IN_COMMIT).version_at(asked)
-    assert raised.value.message == f"Cannot find a version at {show_ms(asked)}: {reason}"
+        with_in_commit(listing, InCommitTimestamps(3, 1000), IN_COMMIT).version_at(timestamp_ms)
+    assert raised.value.message == f"Cannot find a version at {show_ms(timestamp_ms)}: {reason}"
 
 
 @pytest.mark.parametrize(
-    ("times", "asked"), [((1000, 3000, 2000), 2000), ((1000, 2000, 2000), 2000), ((3000, 2000, 1000), 1000)]
+    ("times", "timestamp_ms"), [((1000, 3000, 2000), 2000), ((1000, 2000, 2000), 2000), ((3000, 2000, 1000), 1000)]
 )
-def test_in_commit_timestamps_that_do_not_increase(times: tuple[int, ...], asked: int) -> None:
+def test_in_commit_timestamps_that_do_not_increase(times: tuple[int, ...], timestamp_ms: int) -> None:
     """A binary search in such timestamps could return any version."""
     history = with_in_commit(log({0: 9, 1: 9, 2: 9}), InCommitTimestamps(), dict(enumerate(times)))
     with pytest.raises(InvalidTableError, match=r"in-commit timestamps must increase, but version \d has") as raised:
-        history.version_at(asked)
+        history.version_at(timestamp_ms)
     assert raised.value.rule == "delta L35"
     assert [time_ms for _, time_ms in pairs(history)] == list(times)
 

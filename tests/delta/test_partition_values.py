@@ -108,7 +108,7 @@ NO_VALUES = [
 
 
 @pytest.mark.parametrize(("text", "type_"), [(text, type_) for type_, found in NO_VALUES for text in found])
-def test_what_is_no_value_is_refused(text, type_):
+def test_invalid_partition_values_are_refused(text, type_):
     with pytest.raises(InvalidTableError) as error:
         parse_partition_value(text, type_, column="c")
     assert (error.value.cause, error.value.field) == ("PartitionValueError", "c")

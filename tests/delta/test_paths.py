@@ -74,10 +74,10 @@ def test_columns_resolve_as_single_paths_do(recorded):
 
 
 @given(st.lists(PIECES, min_size=1, max_size=5).map("".join), st.lists(PIECES, min_size=1, max_size=5).map("".join))
-def test_two_paths_have_the_same_key_if_they_name_the_same_file(one, other):
+def test_two_paths_have_the_same_key_if_they_name_the_same_file(first, second):
     """The keys are equal in one call and in two, whether or not a path starts with the table's folder."""
     for root in (LOCAL, REMOTE):
-        spelled = [one, other, f"{root.prefix}{one}", f"{root.prefix}{other}"]
+        spelled = [first, second, f"{root.prefix}{first}", f"{root.prefix}{second}"]
         try:
             files = [root.canonical(path) for path in spelled]
         except (InvalidTableError, UnsupportedError):

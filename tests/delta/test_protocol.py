@@ -52,7 +52,7 @@ def test_features_are_read_or_refused_by_their_names():
 
 
 @pytest.mark.parametrize(
-    ("given", "message"),
+    ("protocol_action", "message"),
     [
         pytest.param(
             protocol(1, ["timestampNtz"]), "readerFeatures 'timestampNtz' with minReaderVersion 1", id="1-with-list"
@@ -62,9 +62,9 @@ def test_features_are_read_or_refused_by_their_names():
         pytest.param(protocol(-1), "got minReaderVersion -1", id="negative"),
     ],
 )
-def test_contradictions_are_refused(given, message):
+def test_contradictions_are_refused(protocol_action, message):
     with pytest.raises(InvalidTableError, match=message) as error:
-        check_protocol(given, METADATA)
+        check_protocol(protocol_action, METADATA)
     assert error.value.rule == "delta P1"
 
 

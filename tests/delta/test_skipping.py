@@ -111,10 +111,13 @@ PREFIX = "abcdefghijklmnopqrstuvwxyz012345"  # 32 characters
 T123, T1850, T1970 = "2024-01-01T00:00:00.123", "1850-01-01T00:00:00.000Z", "1970-01-01T00:00:00Z"
 
 
-def match_cases(recorded: Any, out: str = "", kept: str = "") -> list[tuple[Any, str, bool]]:
+def match_cases(recorded: Any, excluding: str = "", matching: str = "") -> list[tuple[Any, str, bool]]:
     """Return cases of filters that one file's statistics rule out, and of filters that they do not rule out."""
     return [
-        (recorded, where, said) for said, text in ((False, out), (True, kept)) for where in text.split("; ") if where
+        (recorded, where, matches)
+        for matches, text in ((False, excluding), (True, matching))
+        for where in text.split("; ")
+        if where
     ]
 
 
@@ -141,8 +144,8 @@ CASES = [
         )
     ),
     # all rows are null, and there are bounds: neither is trusted
-    *match_cases(stats("i", 1, 9, nulls=10), kept="i = 5; i IS NOT NULL; i IS NULL; i > 100"),
-    *match_cases(stats("s", "a", "b", nulls=10), kept="s = 'a'; s IS NOT NULL"),
+    *match_cases(stats("i", 1, 9, nulls=10), matching="i = 5; i IS NOT NULL; i IS NULL; i > 100"),
+    *match_cases(stats("s", "a", "b", nulls=10), matching="s = 'a'; s IS NOT NULL"),
     (stats("i", 1, 9), "i > 100", False),
     (stats("i", None, None, nulls=10), "i > 100", False),
     *match_cases({"numRecords": 10, "nullCount": {"i": 10}}, "i = 5 OR i <> 5; i IS NOT NULL", "i IS NULL"),
@@ -219,12 +222,12 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize(("recorded", "where", "kept"), CASES)
-def test_statistics_decide(recorded, where, kept):
+@pytest.mark.parametrize(("recorded", "where", "expected"), CASES)
+def test_statistics_decide(recorded, where, expected):
     """A text that is not JSON makes all texts be parsed one by one, with the same results."""
-    assert is_kept(recorded, where) is kept
+    assert is_kept(recorded, where) is expected
     first, second = decisions(files(recorded, '{"numRecords": 10, "minValues": {"i": tru'), where)
-    assert (first == KEPT) is kept
+    assert (first == KEPT) is expected
     assert second == KEPT
 
 
@@ -242,9 +245,9 @@ def test_statistics_decide(recorded, where, kept):
         pytest.param(None, -1, id="no statistics"),
     ],
 )
-@pytest.mark.parametrize("few", [0, 16])
-def test_record_counts(monkeypatch, text, count, few):
-    monkeypatch.setattr(statistics, "FEW_TEXTS", few)
+@pytest.mark.parametrize("few_texts", [0, 16])
+def test_record_counts(monkeypatch, text, count, few_texts):
+    monkeypatch.setattr(statistics, "FEW_TEXTS", few_texts)
     assert record_counts(files(text, '{"numRecords":5}')).tolist() == [count, 5]
 
 
@@ -456,9 +459,9 @@ def test_many_files_at_once(statistics, predicate):
     assert may_match(predicate, statistics.bounds, size).tolist() == expected
 
 
-@pytest.mark.parametrize(("rows", "few"), [(1, 0), (2, 0), (3, 0), (100, 0), (100, 16)])
-def test_texts_are_parsed_in_slices_with_the_same_values(monkeypatch, rows, few):
-    monkeypatch.setattr(statistics, "FEW_TEXTS", few)
+@pytest.mark.parametrize(("rows", "few_texts"), [(1, 0), (2, 0), (3, 0), (100, 0), (100, 16)])
+def test_texts_are_parsed_in_slices_with_the_same_values(monkeypatch, rows, few_texts):
+    monkeypatch.setattr(statistics, "FEW_TEXTS", few_texts)
     monkeypatch.setattr(statistics, "SLICE_ROWS", rows)
     texts = [
         '{"numRecords": 3,\n"minValues": {"id": 1}, "maxValues": {"id": 9}, "nullCount": {"id": 0}}',

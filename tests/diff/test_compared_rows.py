@@ -100,14 +100,14 @@ def test_duplicate_keys_are_refused():
 BY_HASHES, AS_THEY_ARE = 0, 50_000
 
 
-def counts(found: ComparisonResult) -> tuple[int, ...]:
-    sides = (found.left, found.right)
+def counts(comparison: ComparisonResult) -> tuple[int, ...]:
+    sides = (comparison.left, comparison.right)
     assert [side.error for side in sides] == [None, None]
-    return (*(side.rows for side in sides), found.only_left, found.only_right, found.changed)
+    return (*(side.rows for side in sides), comparison.only_left, comparison.only_right, comparison.changed)
 
 
-def printed_differences(found: ComparisonResult) -> set:
-    return {(row.kind, row.left, row.right, row.count, row.differing) for row in found.rows}
+def printed_differences(comparison: ComparisonResult) -> set:
+    return {(row.kind, row.left, row.right, row.count, row.differing) for row in comparison.rows}
 
 
 def both_ways(left: object, right: object, **how: object) -> ComparisonResult:
@@ -120,7 +120,7 @@ def both_ways(left: object, right: object, **how: object) -> ComparisonResult:
 
 
 @pytest.mark.parametrize("values", ALL.values(), ids=ALL)
-def test_all_values_of_a_type_are_told_apart(values: pa.Array) -> None:
+def test_all_values_of_a_type_are_distinct(values: pa.Array) -> None:
     repeated = pa.array([i for i in range(len(values)) for _ in range(i + 1)])  # no two values occur equally often
     many = pa.concat_arrays([values[i : i + 1] for i in repeated.to_pylist()])  # `take` does not support views
     found = both_ways(pa.table({"v": many}), pa.table({"v": values[:0]}))

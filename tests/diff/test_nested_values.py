@@ -42,8 +42,8 @@ CHANGES = {
 }
 
 
-def parts(found: ComparisonResult) -> list[tuple[str, str | None, str | None]]:
-    return [(part.path, part.left, part.right) for row in found.rows for part in row.parts]
+def parts(comparison: ComparisonResult) -> list[tuple[str, str | None, str | None]]:
+    return [(part.path, part.left, part.right) for row in comparison.rows for part in row.parts]
 
 
 @pytest.mark.parametrize(("changes", "path", "part"), CHANGES.values(), ids=CHANGES)
@@ -214,7 +214,7 @@ WRONG = {
 
 
 @pytest.mark.parametrize(("how", "sentence"), WRONG.values(), ids=WRONG)
-def test_what_names_nothing_is_an_error_with_a_suggestion(how: dict, sentence: str) -> None:
+def test_an_unknown_name_is_an_error_with_a_suggestion(how: dict, sentence: str) -> None:
     with pytest.raises(RequestError, match=sentence):
         compare(rows(), rows(), **how)
 

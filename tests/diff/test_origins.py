@@ -101,7 +101,7 @@ def test_of_equal_rows_those_come_first_that_the_other_side_does_not_read(table)
     assert (row.count, row.left_origins) == (1, (Origin(file=b.path, position=0, hidden_by=(d.path,)),))
 
 
-def test_the_very_row_comes_before_one_that_only_shares_the_key(table):
+def test_an_equal_row_has_priority_over_a_row_with_the_same_key(table):
     """Both sides are one snapshot, and the engine on the right returns the old row of an update."""
     a, old, new = ([{"id": i, "x": x, "s": "s"}] for i, x in ((1, 1.0), (2, 2.0), (2, 2.5)))
     before = table.write_data(a + old)

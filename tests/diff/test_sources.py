@@ -125,7 +125,7 @@ def test_queries_stand_for_tables() -> None:
 
 
 @pytest.mark.usefixtures("here")
-def test_what_a_query_gives_of_text_is_read_as_the_other_sides_types() -> None:
+def test_text_results_of_a_query_are_converted_to_the_types_of_the_other_side() -> None:
     Path("o.csv").write_text("number,total,day,note\n1, 1.50 ,-,007\n2,-,2024-01-02,x\n")
     source = RowSource.parse("o.csv")
     assert source is not None
@@ -153,7 +153,7 @@ PARSED = {
 
 
 @pytest.mark.parametrize(("text", "source"), PARSED.items(), ids=PARSED)
-def test_what_a_text_names(text: str, source: RowSource | None) -> None:
+def test_texts_that_name_a_source(text: str, source: RowSource | None) -> None:
     assert RowSource.parse(text) == source
 
 
@@ -180,7 +180,7 @@ def test_a_password_is_not_in_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
         ("warehouse", TableNotFoundError, "warehouse"),
     ],
 )
-def test_what_is_no_source_is_one_line(text: str, error: type[Exception], sentence: str) -> None:
+def test_an_invalid_source_is_an_error_of_one_line(text: str, error: type[Exception], sentence: str) -> None:
     write_source("duckdb:old.duckdb#s.orders")
     with pytest.raises(error, match=sentence) as raised:
         compare(text, ROWS)

@@ -41,7 +41,7 @@ def test_a_tolerance_is_read_and_printed(text: str, tolerance: Tolerance, printe
 
 
 @pytest.mark.parametrize("text", ["", "x", "-1", "1 mile", "nan", "1e9999", "0.1%%", "because x"])
-def test_what_is_no_tolerance_is_refused(text: str) -> None:
+def test_invalid_tolerances_are_refused(text: str) -> None:
     with pytest.raises(RequestError, match="Invalid tolerance"):
         Tolerance.parse(text)
 
@@ -67,7 +67,7 @@ CLOSE = {
 }
 
 
-def test_what_is_within_a_tolerance() -> None:
+def test_values_within_a_tolerance() -> None:
     left, right = (
         pa.table({"k": [1], **{name: pa.array([case[i]], case[0]) for name, case in CLOSE.items()}}) for i in (1, 2)
     )

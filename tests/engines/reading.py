@@ -39,9 +39,9 @@ def rows(
     return values(arrow(table, columns, where, **options))
 
 
-def in_order(found: Any) -> list[tuple[Any, ...]]:
+def in_order(unsorted_rows: Any) -> list[tuple[Any, ...]]:
     """Sort rows like `rows`, including nulls and mixed types."""
-    return sorted(found, key=repr)
+    return sorted(unsorted_rows, key=repr)
 
 
 def values(table: pa.Table) -> list[tuple[Any, ...]]:

@@ -125,17 +125,17 @@ SCHEMA = pa.schema([("v", pa.int32())])
 class Relation:
     """A relation whose stream fails when it is created or read, as happens by chance if a thread fails."""
 
-    def __init__(self, said: str, *, at_once: bool) -> None:
-        self.said, self.at_once, self.runs = said, at_once, 0
+    def __init__(self, failure: str, *, at_once: bool) -> None:
+        self.failure, self.at_once, self.runs = failure, at_once, 0
 
     def to_arrow_reader(self, rows: int) -> pa.RecordBatchReader:
         if self.at_once:
-            raise OSError(self.said)
+            raise OSError(self.failure)
         return pa.RecordBatchReader.from_batches(SCHEMA, self._batches())
 
     def _batches(self):
         yield pa.record_batch([pa.array([1], pa.int32())], SCHEMA)
-        raise OSError(self.said)
+        raise OSError(self.failure)
 
     def to_arrow_table(self) -> pa.Table:
         self.runs += 1
@@ -155,9 +155,9 @@ def test_a_closed_connection_keeps_no_query_from_being_ended():
     assert query.is_ended
 
 
-def read_to_the_end(relation: Relation, *, asked: bool) -> None:
+def read_to_the_end(relation: Relation, *, interrupted: bool) -> None:
     stream = RelationStream(relation, 10)  # type: ignore[arg-type]
-    if asked:
+    if interrupted:
         threads.interrupt_all()
     assert stream.read().num_rows == 1
     while stream.read() is not None:
@@ -165,7 +165,7 @@ def read_to_the_end(relation: Relation, *, asked: bool) -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "at_once", "asked", "told", "runs"),
+    ("failure", "at_once", "interrupted", "message", "runs"),
     [
         (INTERRUPTION, True, False, FAILURE, 1),
         (INTERRUPTION, False, False, FAILURE, 1),
@@ -173,8 +173,8 @@ def read_to_the_end(relation: Relation, *, asked: bool) -> None:
         (FAILURE, False, False, FAILURE, 0),
     ],
 )
-def test_a_stream_says_what_failed(said, at_once, asked, told, runs):
-    relation = Relation(said, at_once=at_once)
-    with pytest.raises(OSError, match=told):
-        read_to_the_end(relation, asked=asked)
+def test_a_stream_raises_the_original_failure(failure, at_once, interrupted, message, runs):
+    relation = Relation(failure, at_once=at_once)
+    with pytest.raises(OSError, match=message):
+        read_to_the_end(relation, interrupted=interrupted)
     assert relation.runs == runs

@@ -353,7 +353,7 @@ TEXT_MAP, LARGE_MAP = pa.map_(pa.string(), pa.int32()), pa.map_(pa.large_string(
 
 
 @pytest.mark.parametrize(
-    ("stored", "wanted", "wrap"),
+    ("stored", "requested_type", "wrap"),
     [
         (TEXT_MAP, LARGE_MAP, lambda pairs: pairs),
         (pa.list_(TEXT_MAP), pa.list_(LARGE_MAP), lambda pairs: [pairs]),
@@ -361,10 +361,10 @@ TEXT_MAP, LARGE_MAP = pa.map_(pa.string(), pa.int32()), pa.map_(pa.large_string(
     ],
     ids=["map", "list", "struct"],
 )
-def test_filtered_maps_get_other_keys(stored, wanted, wrap):
+def test_filtered_maps_get_other_keys(stored, requested_type, wrap):
     rows = [wrap([("a", 1)]), wrap([("b", 2), ("c", 3)]), wrap([])]
     table = pa.table({"c": pa.array(rows, stored)}).filter(pa.array([False, True, True]))
-    found = conform(table, pa.schema({"c": wanted}))
+    found = conform(table, pa.schema({"c": requested_type}))
     assert found.column("c").to_pylist() == rows[1:]
     large = table.set_column(0, "c", found.column("c"))
     assert harness.compare(table, large, direct_rows=0).equal

@@ -104,7 +104,7 @@ def test_release_keeps_objects_that_named_views_need(con, tables):
     assert left_on(con) == []
 
 
-def test_what_a_user_dropped_or_rolled_back_is_made_again(con, tables):
+def test_registrations_that_a_user_dropped_or_rolled_back_are_made_again(con, tables):
     table = tables["iceberg"]
     con.begin()
     table.snapshot().to_duckdb(con).fetchall()

@@ -74,17 +74,17 @@ def test_settings_that_change_no_row(setting: str, location: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("setting", "named"),
+    ("setting", "message"),
     [
         ("enable_external_access = false", "enable_external_access = false"),
         ("disabled_filesystems = 'LocalFileSystem'", "disabled_filesystems = 'LocalFileSystem'"),
         ("Calendar = 'japanese'", "calendar 'japanese'"),
     ],
 )
-def test_settings_that_forbid_a_read_are_named(setting: str, named: str, location: str) -> None:
+def test_settings_that_forbid_a_read_are_named(setting: str, message: str, location: str) -> None:
     connection = duckdb.connect()
     connection.execute(f"SET {setting}")
-    with pytest.raises(harness.RequestError, match=named):
+    with pytest.raises(harness.RequestError, match=message):
         read(connection, location)
 
 

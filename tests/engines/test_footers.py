@@ -55,7 +55,7 @@ SHOWN = {
 
 
 @pytest.mark.parametrize(
-    ("columns", "shown"),
+    ("columns", "duckdb_types"),
     [
         (SHOWN, tuple(SHOWN)),
         ({"t": pa.timestamp("us")}, ("TIMESTAMP",)),
@@ -69,16 +69,16 @@ SHOWN = {
         ({"a": pa.uint32()}, None),
     ],
 )
-def test_types_from_a_footer_are_the_types_of_the_binder(tmp_path, columns, shown):
+def test_types_from_a_footer_are_the_types_of_the_binder(tmp_path, columns, duckdb_types):
     path = str(tmp_path / "a.parquet")
     pq.write_table(pa.schema(list(columns.items())).empty_table(), path)
     access = DuckDBFiles(duckdb.connect(), Storage())
     footer = read_footers(access, [FileName(path, path)], table="t")[path]
-    assert footer.duckdb_types == shown
-    if shown is not None:
+    assert footer.duckdb_types == duckdb_types
+    if duckdb_types is not None:
         bound = access.connection.sql(f"SELECT * FROM read_parquet('{path}')")
         assert bound.columns == list(columns)
-        assert tuple(map(str, bound.types)) == shown
+        assert tuple(map(str, bound.types)) == duckdb_types
 
 
 ROWS = pa.table(

@@ -59,7 +59,7 @@ def test_an_engine_is_started_once_for_a_command() -> None:
     assert STARTED == ["fake"]
 
 
-def test_compare_and_sql_find_it(make) -> None:  # type: ignore[no-untyped-def]
+def test_compare_and_sql_find_a_registered_engine(make) -> None:  # type: ignore[no-untyped-def]
     t = make({"id": "long"})
     t.append(t.write_data([{"id": 1}]))
     table = harness.open_table(t.location)

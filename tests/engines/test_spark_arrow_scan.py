@@ -53,9 +53,7 @@ def failed(rows: DataFrame) -> HarnessError:
         (lambda file: file.write_bytes(file.read_bytes()[:-5]), CorruptFileError, "CorruptDataFile"),
     ],
 )
-def test_what_is_wrong_with_a_file_comes_back_as_the_error_of_a_local_read(
-    spark, make, file_format, damage, kind, cause
-):
+def test_damaged_files_raise_the_errors_of_a_local_read(spark, make, file_format, damage, kind, cause):
     t = make({"id": "long"})
     handles = [t.write_data([{"id": i}], format=file_format) for i in range(2)]
     t.append(*handles)
@@ -94,7 +92,7 @@ def test_errors_keep_all_parts_through_text_and_pickle(kind):
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "message"),
     [
         ("ModuleNotFoundError: No module named 'harness'", "no module 'harness'; install lakeharness there"),
         ("ModuleNotFoundError: No module named 'pyarrow.lib'", "no module 'pyarrow'; install lakeharness there"),
@@ -109,10 +107,10 @@ def test_errors_keep_all_parts_through_text_and_pickle(kind):
     ],
     ids=["harness", "pyarrow", "python", "version"],
 )
-def test_what_workers_lack_is_named(text, told):
+def test_missing_software_of_workers_is_named(text, message):
     error = unwrap(RuntimeError(text))
     assert isinstance(error, errors.EngineError)
-    assert told in error.message
+    assert message in error.message
     assert "in PYSPARK_PYTHON before you create the session" in error.message
 
 
@@ -163,7 +161,7 @@ LONG = IntegerType(64)
 
 
 @pytest.mark.parametrize(
-    ("schema", "wanted", "expected"),
+    ("schema", "requested_type", "expected"),
     [
         pytest.param((stored("a", LONG), stored("A", LONG)), LONG, True, id="names that differ by case"),
         pytest.param((stored("a", LONG), stored("a", LONG)), LONG, False, id="two columns of one name"),
@@ -172,7 +170,12 @@ LONG = IntegerType(64)
         pytest.param((stored("a", StructType(()), stored("m", LONG)),), VariantType(), False, id="variant"),
     ],
 )
-def test_parquet_that_spark_reads_itself(schema, wanted, expected):
+def test_parquet_that_spark_reads_itself(schema, requested_type, expected):
     sources = (FileColumn(schema[0], place=0),)
-    assert reads_natively("parquet", schema, (Field(id=1, name="a", type=wanted),), sources, positions=True) is expected
-    assert reads_natively("avro", schema, (Field(id=1, name="a", type=wanted),), sources, positions=False) is False
+    assert (
+        reads_natively("parquet", schema, (Field(id=1, name="a", type=requested_type),), sources, positions=True)
+        is expected
+    )
+    assert (
+        reads_natively("avro", schema, (Field(id=1, name="a", type=requested_type),), sources, positions=False) is False
+    )

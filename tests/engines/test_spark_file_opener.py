@@ -128,7 +128,7 @@ def test_missing_files_fail_queries_that_read_them(kind: ScanPlan, spark: Any) -
 
 
 @pytest.mark.parametrize(
-    ("condition", "kept"),
+    ("condition", "expected_rows"),
     [
         ("p = 1", [(1, 10), (1, 11)]),
         ("p IS NOT NULL AND p < 2", [(1, 10), (1, 11)]),
@@ -138,16 +138,18 @@ def test_missing_files_fail_queries_that_read_them(kind: ScanPlan, spark: Any) -
         ("p = 2", None),
     ],
 )
-def test_a_missing_file_that_a_query_leaves_out(condition: str, kept: Rows | None, tmp_path: Path, spark: Any) -> None:
+def test_a_missing_file_that_a_query_leaves_out(
+    condition: str, expected_rows: Rows | None, tmp_path: Path, spark: Any
+) -> None:
     table = DeltaTable.create(tmp_path / "t", {"p": "long", "v": "long"}, partition_columns=["p"])
     table.append(*table.write_partitioned([{"p": p, "v": 10 * p + i} for p in (1, 2) for i in (0, 1)]))
     Path(table.live_files[1].file).unlink()
     frame = engine.dataframe(plan_of(table.directory), spark).where(condition)
-    if kept is None:
+    if expected_rows is None:
         with pytest.raises(Exception, match="a data file: it is missing"):
             frame.collect()
     else:
-        assert rows_of(frame) == kept
+        assert rows_of(frame) == expected_rows
 
 
 def cut(file: Path) -> None:

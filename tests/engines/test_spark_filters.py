@@ -186,7 +186,7 @@ def test_every_condition_is_lowered_and_means_what_duckdb_says(sides):
         pytest.param("_partition.p = 1", "field p of struct<>", id="field-of-a-metadata-column"),
     ],
 )
-def test_what_might_differ_is_refused_by_name(where, construct):
+def test_constructs_with_engine_specific_results_are_refused_by_name(where, construct):
     filter_ = parse_filter(where, SCHEMA)
     with pytest.raises(UnsupportedError) as error:
         spark_condition(filter_, {**NAMES, "_partition": "p"})

@@ -186,7 +186,7 @@ def test_the_error_about_a_file_follows_its_cause(kind, reason, expected):
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "message"),
     [
         ("o1.getResult\n\tat x\nCaused by: A: later\nCaused by: B:\tfirst\n", "B: first"),
         ("An error occurred while calling z:harness.spark.Footers.look.\n: java.lang.A\n\tat x\n", "java.lang.A"),
@@ -194,5 +194,5 @@ def test_the_error_about_a_file_follows_its_cause(kind, reason, expected):
     ],
     ids=["causes", "neither cause nor message", "connect"],
 )
-def test_a_failure_shows_its_first_cause(text, told):
-    assert engine_error(RuntimeError(text)).message == f"Spark failed: {told}"
+def test_a_failure_shows_its_first_cause(text, message):
+    assert engine_error(RuntimeError(text)).message == f"Spark failed: {message}"

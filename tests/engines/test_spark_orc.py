@@ -121,7 +121,7 @@ def gateway(request: pytest.FixtureRequest, spark: SparkSession) -> Iterator[Gat
     found.session.conf.set(key, before)
 
 
-def test_what_is_trusted_to_spark_is_equal(gateway, spark, tmp_path):
+def test_native_and_arrow_reads_are_equal(gateway, spark, tmp_path):
     size = max(len(values) for values in PLAIN.values())
     padded = {
         name: pa.concat_arrays([values, pa.nulls(size - len(values), values.type)]) for name, values in PLAIN.items()

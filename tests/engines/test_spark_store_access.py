@@ -33,15 +33,15 @@ def no_configuration(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.chdir(tmp_path)
 
 
-def options(*paths: str, **said: Any) -> dict[str, str]:
+def options(*paths: str, **storage_options: Any) -> dict[str, str]:
     return {
         name.removeprefix("fs.s3a.bucket."): value
-        for name, value in hadoop_options(Storage(said), paths or ("s3://lake/t/f",)).items()
+        for name, value in hadoop_options(Storage(storage_options), paths or ("s3://lake/t/f",)).items()
     }
 
 
 @pytest.mark.parametrize(
-    ("said", "told"),
+    ("storage_options", "expected"),
     [
         ({}, {}),
         (KEYS, KEYED),
@@ -51,9 +51,9 @@ def options(*paths: str, **said: Any) -> dict[str, str]:
         ({"region": "eu-west-1"}, {"lake.endpoint.region": "eu-west-1"}),
     ],
 )
-def test_options_of_a_bucket(said: dict[str, Any], told: dict[str, str]) -> None:
-    uncached = {"fs.s3a.impl.disable.cache": "true"} if told else {}
-    assert options(**said) == {**told, **uncached}
+def test_options_of_a_bucket(storage_options: dict[str, Any], expected: dict[str, str]) -> None:
+    uncached = {"fs.s3a.impl.disable.cache": "true"} if expected else {}
+    assert options(**storage_options) == {**expected, **uncached}
 
 
 def test_each_bucket_has_its_own_options() -> None:
@@ -79,7 +79,7 @@ SAS = {f"fs.azure.account.auth.type.{HOST}": "SAS", f"fs.azure.sas.fixed.token.{
 
 
 @pytest.mark.parametrize(
-    ("said", "told"),
+    ("storage_options", "expected"),
     [
         ({}, {}),
         ({"account_key": "azE="}, SHARED_KEY),
@@ -106,8 +106,8 @@ SAS = {f"fs.azure.account.auth.type.{HOST}": "SAS", f"fs.azure.sas.fixed.token.{
         ({"token": "t"}, {}),  # Hadoop accepts it only from a class, so Spark's configuration applies
     ],
 )
-def test_options_of_an_azure_account(said: dict[str, Any], told: dict[str, str]) -> None:
-    assert options(f"abfss://lake@{HOST}/t/f", **said) == told
+def test_options_of_an_azure_account(storage_options: dict[str, Any], expected: dict[str, str]) -> None:
+    assert options(f"abfss://lake@{HOST}/t/f", **storage_options) == expected
 
 
 KEYFILE = {
@@ -124,7 +124,7 @@ NOBODY = {
 
 
 @pytest.mark.parametrize(
-    ("said", "told"),
+    ("storage_options", "expected"),
     [
         ({}, {}),
         ({"gcs.service-account": "/keys/sa.json", "gcs.project-id": "acme"}, {**KEYFILE, **GS}),
@@ -132,8 +132,8 @@ NOBODY = {
         ({"token": "t"}, {}),
     ],
 )
-def test_options_of_google_cloud(said: dict[str, Any], told: dict[str, str]) -> None:
-    assert options("gs://lake/t/f", **said) == told
+def test_options_of_google_cloud(storage_options: dict[str, Any], expected: dict[str, str]) -> None:
+    assert options("gs://lake/t/f", **storage_options) == expected
 
 
 def test_buckets_of_google_cloud_have_one_set_of_options() -> None:

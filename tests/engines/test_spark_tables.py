@@ -126,7 +126,7 @@ def test_missing_files_are_named(tmp_path, spark):
         spark_engine.to_arrow(snapshot_of(table).plan(), spark)
 
 
-def test_what_is_inside_of_an_unknown_type_does_not_hinder():
+def test_types_inside_an_unknown_type_do_not_matter():
     stored = PhysicalField(name="f", id=None, type=dt.OpaqueType("x"))
     parent = PhysicalField(name="s", id=None, type=STORED_STRUCT, children=(stored,))
     assert physical_column(parent) == s.StructField("s", s.StructType([s.StructField("f", s.BinaryType())]))

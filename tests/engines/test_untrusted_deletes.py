@@ -20,14 +20,16 @@ StatisticsEdit = Callable[[IcebergFile, IcebergFile, IcebergFile], None]
 """An edit of the statistics of the data file, another data file, and the delete file."""
 
 
-def edit_statistics(of: int, **statements: dict[int, Any]) -> StatisticsEdit:
+def edit_statistics(file_index: int, **statements: dict[int, Any]) -> StatisticsEdit:
     """Replace statistics of one of the three files by name and field id. None removes a statistic."""
 
     def edit(*files: IcebergFile) -> None:
         for name, values in statements.items():
-            true = {pair["key"]: pair["value"] for pair in files[of].data_file.get(name) or ()}
+            true = {pair["key"]: pair["value"] for pair in files[file_index].data_file.get(name) or ()}
             pairs = {**true, **values}.items()
-            files[of].data_file[name] = [{"key": key, "value": value} for key, value in pairs if value is not None]
+            files[file_index].data_file[name] = [
+                {"key": key, "value": value} for key, value in pairs if value is not None
+            ]
 
     return edit
 
@@ -36,15 +38,15 @@ def number(value: int) -> bytes:
     return value.to_bytes(LONG, "little", signed=True)
 
 
-def bounded(of: int) -> StatisticsEdit:
+def bounded(file_index: int) -> StatisticsEdit:
     """Bounds of `id` that exclude all rows of the table."""
-    return edit_statistics(of, lower_bounds={1: number(7)}, upper_bounds={1: number(9)})
+    return edit_statistics(file_index, lower_bounds={1: number(7)}, upper_bounds={1: number(9)})
 
 
-def all_null(of: int, rows: int) -> StatisticsEdit:
+def all_null(file_index: int, rows: int) -> StatisticsEdit:
     """Counts that make every `id` null. Bounds next to them would contradict the counts."""
     return edit_statistics(
-        of, value_counts={1: rows}, null_value_counts={1: rows}, lower_bounds={1: None}, upper_bounds={1: None}
+        file_index, value_counts={1: rows}, null_value_counts={1: rows}, lower_bounds={1: None}, upper_bounds={1: None}
     )
 
 

@@ -161,7 +161,9 @@ def test_children_that_do_not_fit_are_an_error(array: pa.Array, children: list[p
 
 
 def narrowed_by(conform: Callable[[pa.Table, pa.Schema], pa.Table]) -> Callable[[pa.Array, pa.DataType], pa.Array]:
-    return lambda array, wanted: conform(pa.table({"v": array}), pa.schema({"v": wanted})).column("v").chunk(0)
+    return lambda array, requested_type: (
+        conform(pa.table({"v": array}), pa.schema({"v": requested_type})).column("v").chunk(0)
+    )
 
 
 CALLERS = {

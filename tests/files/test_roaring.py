@@ -139,7 +139,7 @@ def test_decode_native_refuses_damage(data):
         pytest.param([5, BASE + 5, 3 * BASE, 3 * BASE + 65536], id="several keys"),
     ],
 )
-def test_from_positions_holds_them(positions):
+def test_from_positions_contains_all_positions(positions):
     array = np.array(positions, dtype=np.int64)
     bitmap = roaring.from_positions(array)
     assert bitmap == BitMap64(sorted(set(positions)))

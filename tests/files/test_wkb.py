@@ -48,7 +48,7 @@ SAME = {
 
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize(("stored", "expected"), SAME.values(), ids=SAME)
-def test_one_form(form, stored, expected):
+def test_equal_geometries_have_equal_bytes(form, stored, expected):
     assert form(bytes.fromhex(stored)).hex() == expected
 
 

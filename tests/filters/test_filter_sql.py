@@ -361,11 +361,11 @@ MOVES = [
     st.sampled_from(["+", "-"]),
     st.sampled_from(["da", "ts", "tz"]),
 )
-def test_moved_columns_keep_the_rows_that_duckdb_keeps(reference, day, apart, move, sign, column):
+def test_moved_columns_keep_the_rows_that_duckdb_keeps(reference, day, day_offset, move, sign, column):
     """The literal is the moved day or a few days away, as months differ in length and zones change their offset."""
     if column != "da" and not move.startswith("INTERVAL"):
         return
-    literal = f"(CAST(DATE '{day}' {sign} {move} AS DATE) + {apart})"
+    literal = f"(CAST(DATE '{day}' {sign} {move} AS DATE) + {day_offset})"
     value = f"(SELECT CAST(DATE '{day}' AS {COLUMNS[column][1]}))"
     ((at,),) = reference.execute(f"SELECT CAST({literal} AS VARCHAR)").fetchall()
     types = {"da": 1, "ts": DAY, "tz": DAY}

@@ -26,8 +26,8 @@ def field(name, type_, id_=None):
     return {"name": name, "type": type_} | ({} if id_ is None else {"field-id": id_})
 
 
-def read(data, *wanted):
-    return list(open_container(data, file="f.avro").records(wanted))
+def read(data, *requested_fields):
+    return list(open_container(data, file="f.avro").records(requested_fields))
 
 
 TYPES = [

@@ -52,10 +52,10 @@ def find(location: Path | str, **options: Any) -> OpenedTable:
     return load(str(location), Storage(), ReadOptions(**options))
 
 
-def read_name(found: OpenedTable) -> str:
+def read_name(opened: OpenedTable) -> str:
     """The name of the file whose content was read."""
-    assert found.metadata_path.endswith("/" + found.metadata.properties["name"])
-    return found.metadata.properties["name"]
+    assert opened.metadata_path.endswith("/" + opened.metadata.properties["name"])
+    return opened.metadata.properties["name"]
 
 
 @pytest.mark.parametrize(
@@ -78,11 +78,11 @@ def read_name(found: OpenedTable) -> str:
         pytest.param(["v1.metadata.json", TEMPORARY], None, "v1.metadata.json", id="1.4 left-over of a commit"),
     ],
 )
-@pytest.mark.parametrize("given", ["table", "table/", "table/metadata", "table/metadata/"])
-def test_find_metadata_in_a_directory(tmp_path, names, hint, expected, given):
+@pytest.mark.parametrize("relative_path", ["table", "table/", "table/metadata", "table/metadata/"])
+def test_find_metadata_in_a_directory(tmp_path, names, hint, expected, relative_path):
     write(tmp_path / "table" / "metadata", *names, hint=hint)
     (tmp_path / "table" / "metadata" / "notes.txt").write_text("not metadata")
-    assert read_name(find(f"{tmp_path}/{given}")) == expected
+    assert read_name(find(f"{tmp_path}/{relative_path}")) == expected
 
 
 def test_catalog_names_need_permission_to_guess_1_5(tmp_path: Path) -> None:
@@ -167,13 +167,13 @@ def snapshots(manifest_list: str) -> dict[str, Any]:
     }
 
 
-@pytest.mark.parametrize("beside", [True, False], ids=["manifest list beside it", "lone metadata file"])
-def test_metadata_directory_under_another_name_1_12(tmp_path: Path, beside: bool) -> None:
+@pytest.mark.parametrize("has_manifest_list", [True, False], ids=["manifest list beside it", "lone metadata file"])
+def test_metadata_directory_under_another_name_1_12(tmp_path: Path, has_manifest_list: bool) -> None:
     directory = tmp_path / "renamed"
     write(directory, "v1.metadata.json", **snapshots(f"{LOCATION}/metadata/snap.avro"))
-    if beside:
+    if has_manifest_list:
         (directory / "snap.avro").write_bytes(b"")
-    expected = ((f"{LOCATION}/metadata", str(directory)),) if beside else ()
+    expected = ((f"{LOCATION}/metadata", str(directory)),) if has_manifest_list else ()
     assert find(directory / "v1.metadata.json").path_map == PathMap(expected)
 
 

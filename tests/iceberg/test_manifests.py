@@ -129,7 +129,7 @@ def _texts(lower, upper):
 
 
 @pytest.mark.parametrize(
-    ("predicate", "field", "summary", "kept"),
+    ("predicate", "field", "summary", "expected"),
     [
         (eq(ID, 10), ID, FieldSummary(False, None, _long(1), _long(9)), False),
         (eq(ID, 10), ID, FieldSummary(False, None, _long(1), b"9"), True),  # 3.8: both bounds or none
@@ -148,19 +148,19 @@ def _texts(lower, upper):
         (eq(NAME, "b\ue001"), NAME, _texts("a", "b\ud7ff"), False),
     ],
 )
-def test_a_manifest_is_kept_if_its_summary_allows_it(predicate, field, summary, kept):
-    assert manifest_filter(predicate, Identity(), field).may_hold([manifest(summary)]).tolist() == [kept]
+def test_a_manifest_is_kept_if_its_summary_allows_it(predicate, field, summary, expected):
+    assert manifest_filter(predicate, Identity(), field).may_hold([manifest(summary)]).tolist() == [expected]
 
 
 @pytest.mark.parametrize(
-    ("writer", "kept"), [(RIGHT, False), (WRONG, True), (None, True), ({}, True), ({"engine-name": "spark"}, True)]
+    ("writer", "expected"), [(RIGHT, False), (WRONG, True), (None, True), ({}, True), ({"engine-name": "spark"}, True)]
 )
 @pytest.mark.parametrize("field", [RAW, TAG], ids=["binary", "fixed"])
-def test_binary_summaries_need_a_writer_that_is_known_to_be_right(writer, kept, field):
+def test_binary_summaries_need_a_writer_that_is_known_to_be_right(writer, expected, field):
     summary = FieldSummary(False, None, b"\x01\x01", b"\x02\x02")
     assert manifest_filter(eq(field, b"\x03\x03"), Identity(), field, writer).may_hold(
         [manifest(summary)]
-    ).tolist() == [kept]
+    ).tolist() == [expected]
 
 
 def test_summaries_of_another_length_are_ignored():

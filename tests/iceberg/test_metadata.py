@@ -149,7 +149,7 @@ def test_damaged_file_is_corrupt_1_7(data: bytes) -> None:
 
 
 @pytest.mark.parametrize(
-    ("more", "said"),
+    ("more", "description"),
     [
         ({"current-version-id": 1}, "its SQL in spark is select 1 from a.b; its SQL in trino is SELECT 1"),
         ({"current-version-id": 2}, "its SQL in spark is select 2"),
@@ -158,7 +158,7 @@ def test_damaged_file_is_corrupt_1_7(data: bytes) -> None:
         ({"versions": "none"}, "it has no SQL"),
     ],
 )
-def test_view_is_refused_with_its_sql_1_9(more: dict[str, Any], said: str) -> None:
+def test_view_is_refused_with_its_sql_1_9(more: dict[str, Any], description: str) -> None:
     texts = {1: {"trino": "SELECT 1", "spark": "select 1\n  from a.b"}, 2: {"spark": "select 2"}}
     view = {
         "format-version": 1,
@@ -173,7 +173,7 @@ def test_view_is_refused_with_its_sql_1_9(more: dict[str, Any], said: str) -> No
     with pytest.raises(IsAViewError) as caught:
         parsed(view)
     assert str(caught.value) == (
-        f"Cannot open table: it is a view. Query the tables that it reads instead; {said} "
+        f"Cannot open table: it is a view. Query the tables that it reads instead; {description} "
         "[IsAView; file v3.metadata.json, rule iceberg 1.9]"
     )
 

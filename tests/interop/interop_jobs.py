@@ -24,27 +24,27 @@ def registered(spark: Any, place: Path) -> SparkJob:
     return SparkJob.on(spark, tables={"prod.db.orders": ice, "prod.db.items": str(delta.directory)})
 
 
-def check_reads_and_writes(job: SparkJob, place: Path, own: str) -> None:
-    """Check reads and writes of a job. `own` is a table of the jar with one row, 7."""
+def check_reads_and_writes(job: SparkJob, place: Path, jar_table: str) -> None:
+    """Check reads and writes of a job. `jar_table` is a table of the jar with one row, 7."""
     spark = job.spark
 
     def ids(query: str) -> list[int]:
         return sorted(row.id for row in spark.sql(query).collect())
 
-    assert ids(f"SELECT id FROM {own}") == [7]
+    assert ids(f"SELECT id FROM {jar_table}") == [7]
     assert ids("SELECT id FROM prod.db.orders") == [2]
     assert ids("SELECT id FROM prod.db.items") == [4]
     assert ids("SELECT id FROM prod.db.items VERSION AS OF 1") == [3, 4]
     assert spark.table("prod.db.orders.snapshots").count() == 2
     assert [row.id for row in spark.read.format("iceberg").load(str(place / "orders")).collect()] == [2]
     assert [row.id for row in spark.read.format("delta").load(str(place / "items")).collect()] == [4]
-    assert ids(f"SELECT own.id FROM prod.db.orders o JOIN {own} own ON own.id > o.id") == [7]
+    assert ids(f"SELECT own.id FROM prod.db.orders o JOIN {jar_table} own ON own.id > o.id") == [7]
     spark.table("prod.db.orders").writeTo("prod.db.out").append()
     assert job.written("prod.db.out").to_pylist() == [{"id": 2}]
-    spark.sql(f"INSERT INTO {own} SELECT id FROM prod.db.items")
-    assert ids(f"SELECT id FROM {own}") == [4, 7]
-    spark.sql(f"MERGE INTO {own} t USING prod.db.items s ON t.id = s.id WHEN MATCHED THEN DELETE")
-    assert ids(f"SELECT id FROM {own}") == [7]
+    spark.sql(f"INSERT INTO {jar_table} SELECT id FROM prod.db.items")
+    assert ids(f"SELECT id FROM {jar_table}") == [4, 7]
+    spark.sql(f"MERGE INTO {jar_table} t USING prod.db.items s ON t.id = s.id WHEN MATCHED THEN DELETE")
+    assert ids(f"SELECT id FROM {jar_table}") == [7]
 
 
 _JOB = """

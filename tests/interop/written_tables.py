@@ -209,8 +209,8 @@ class DeltaWrittenTable(WrittenTable):
 
     name = "Delta"
 
-    def __init__(self, *given: Any) -> None:
-        super().__init__(*given)
+    def __init__(self, *arguments: Any) -> None:
+        super().__init__(*arguments)
         self.table, self.handle = f"delta.`{self.location}`", str(self.location)
         self.seen: dict[int | None, pa.Table] = {}
 

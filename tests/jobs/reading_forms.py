@@ -166,14 +166,14 @@ def session(kind: str, tables: dict[str, str]) -> tuple[Any, Any]:
     return spark, SparkJob.on(spark, tables=tables)
 
 
-def tell(name: str, read: Any, wanted: object) -> bool:
+def tell(name: str, read: Any, expected: object) -> bool:
     """Print the result of a form, and return whether it failed."""
     try:
         found = read()
     except Exception as error:  # any error is the result of this form
         found = f"{type(error).__name__}: {str(error)[:300]}"
-    print(f"{name}: {'ok' if found == wanted else f'WRONG, {found}, expected {wanted}'}", flush=True)
-    return bool(found != wanted)
+    print(f"{name}: {'ok' if found == expected else f'WRONG, {found}, expected {expected}'}", flush=True)
+    return bool(found != expected)
 
 
 if __name__ == "__main__":

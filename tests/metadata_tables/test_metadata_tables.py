@@ -300,7 +300,7 @@ def test_errors_list_the_available_tables_and_columns(iceberg, delta):
         iceberg.metadata("files").to_arrow(["path"])
 
 
-def test_on_spark_they_are_refused(iceberg):
+def test_metadata_tables_are_refused_on_spark(iceberg):
     pytest.importorskip("pyspark")
     with pytest.raises(RequestError, match=r"Cannot read t\.files on Spark"):
         harness.sql("SELECT count(*) FROM t.files", {"t": iceberg}, engine="spark")

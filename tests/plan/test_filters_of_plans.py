@@ -86,7 +86,7 @@ def test_files_are_skipped_by_partition_alone(tmp_path: Path, make: Callable[[Pa
 PRICES = {"id": "long", "price": "double", "cost": "decimal(17,2)"}
 
 
-def test_the_command_lists_them_in_json(tmp_path, capsys):
+def test_the_command_lists_guarded_filters_in_json(tmp_path, capsys):
     table = DeltaTable.create(tmp_path / "t", PRICES)
     table.append(table.write_data([{"id": 1, "price": 1.0, "cost": 1}]))
     assert main(["plan", str(tmp_path / "t"), "--where", "price > 2", "--format", "json"]) == 0

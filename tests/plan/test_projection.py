@@ -342,8 +342,8 @@ REFUSED = {
 }
 
 
-@pytest.mark.parametrize(("field", "file", "how", "said"), REFUSED.values(), ids=REFUSED)
-def test_what_is_refused(field, file, how, said):
+@pytest.mark.parametrize(("field", "file", "how", "message"), REFUSED.values(), ids=REFUSED)
+def test_what_is_refused(field, file, how, message):
     with pytest.raises((SchemaMismatchError, UnsupportedError)) as caught:
         run([field], file, **how)
-    assert said in str(caught.value)
+    assert message in str(caught.value)

@@ -168,7 +168,7 @@ def test_both_engines_give_the_same_rows(tables, spark, query):
         pytest.param("FROM range(1, 5, (SELECT 2))", "not a literal", id="range-by-a-step"),
     ],
 )
-def test_what_might_differ_is_refused_by_name(tables, query, construct):
+def test_constructs_with_engine_specific_results_are_refused_by_name(tables, query, construct):
     pytest.importorskip("pyspark")
     with pytest.raises(UnsupportedError) as error:
         harness.sql(query, tables, engine="spark")
@@ -176,7 +176,7 @@ def test_what_might_differ_is_refused_by_name(tables, query, construct):
     assert "\n" not in str(error.value)
 
 
-def test_what_a_later_spark_has_is_refused_by_its_version(tables, monkeypatch):
+def test_functions_of_a_later_spark_are_refused_with_the_required_version(tables, monkeypatch):
     pytest.importorskip("pyspark")
     monkeypatch.setattr("pyspark.__version__", "4.0.3")
     query = "WITH RECURSIVE r AS (SELECT 1 AS n UNION ALL SELECT n + 1 FROM r WHERE n < 3) FROM r"
@@ -184,7 +184,7 @@ def test_what_a_later_spark_has_is_refused_by_its_version(tables, monkeypatch):
         harness.sql(query, tables, engine="spark")
 
 
-def test_what_spark_does_not_analyse_is_refused(tables, spark):
+def test_queries_that_spark_cannot_analyse_are_refused(tables, spark):
     query = (
         "WITH RECURSIVE r AS (SELECT 1 AS n UNION ALL SELECT max(n) + 1 FROM r WHERE n < 4 GROUP BY n) SELECT n FROM r"
     )
@@ -199,6 +199,6 @@ def test_what_spark_does_not_analyse_is_refused(tables, spark):
         pytest.param("SELECT mode(order_id) FROM orders", "several values are the most frequent", id="mode"),
     ],
 )
-def test_what_cannot_be_the_same_for_some_rows_is_an_error(tables, spark, query, message):
+def test_values_for_which_engines_differ_are_an_error(tables, spark, query, message):
     with pytest.raises(Exception, match=message):
         harness.sql(query, tables, engine="spark", spark=spark).collect()

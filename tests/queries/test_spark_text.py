@@ -65,7 +65,7 @@ CERTAIN = {
 
 
 @pytest.mark.parametrize(("query", "rows"), CERTAIN.items(), ids=CERTAIN)
-def test_what_is_certain_runs_on_duckdb(query: str, rows: list) -> None:
+def test_queries_with_certain_meaning_run_on_duckdb(query: str, rows: list) -> None:
     connection = duckdb.connect()
     connection.execute(
         "CREATE TABLE t AS FROM (VALUES (1, 10, 'ab', DATE '2024-01-01'), (1, 20, 'b', DATE '2024-01-01'), "
@@ -98,11 +98,11 @@ UNCERTAIN = {
 
 
 @pytest.mark.parametrize(("query", "sentence"), UNCERTAIN.items(), ids=UNCERTAIN)
-def test_what_is_not_certain_is_refused_with_its_reason(query: str, sentence: str) -> None:
+def test_queries_with_uncertain_meaning_are_refused_with_the_reason(query: str, sentence: str) -> None:
     with pytest.raises(UnsupportedError, match=sentence):
         to_duckdb(query)
 
 
-def test_what_is_no_sql_is_refused() -> None:
+def test_text_that_is_not_sql_is_refused() -> None:
     with pytest.raises(RequestError, match="Cannot parse the query as Spark's"):
         to_duckdb("SELECT FROM WHERE (")

@@ -210,7 +210,7 @@ def _plain(column: pa.ChunkedArray) -> list[Any]:
         pytest.param("SELECT now()", "", id="now"),
     ],
 )
-def test_what_might_differ_is_refused_by_name(tables, query, construct):
+def test_constructs_with_engine_specific_results_are_refused_by_name(tables, query, construct):
     # The query is refused before a Spark session is needed.
     pytest.importorskip("pyspark")
     with pytest.raises(UnsupportedError) as error:
@@ -230,7 +230,7 @@ def test_what_might_differ_is_refused_by_name(tables, query, construct):
         pytest.param("SELECT (SELECT v FROM u) AS v", id="scalar-subquery-of-several-rows"),
     ],
 )
-def test_what_is_an_error_on_duckdb_is_no_value_on_spark(tables, spark, query):
+def test_queries_that_fail_on_duckdb_fail_on_spark(tables, spark, query):
     with pytest.raises(duckdb.Error):
         harness.sql(query, tables, connection=connect()).fetchall()
     with pytest.raises(Exception):  # noqa: B017, PT011 -- Spark's own, or a refusal
@@ -240,7 +240,7 @@ def test_what_is_an_error_on_duckdb_is_no_value_on_spark(tables, spark, query):
 @pytest.mark.parametrize(
     "query", ["SELECT nothing FROM t", "SELECT id FROM missing", "SELECT sum(s) FROM t", "SELECT id, count(*) FROM t"]
 )
-def test_what_duckdb_does_not_bind_is_refused_on_both(tables, query):
+def test_queries_that_duckdb_cannot_bind_are_refused_on_both(tables, query):
     pytest.importorskip("pyspark")
     for engine in ("duckdb", "spark"):
         with pytest.raises((EngineError, TableNotFoundError)):

@@ -195,7 +195,7 @@ def test_columns_are_all_that_may_be_used(query: str, columns: tuple[str, ...] |
         ("FROM t AT (VERSION => 1)", "Table t is bound to one snapshot"),
     ],
 )
-def test_what_is_no_query_is_refused(query: str, message: str) -> None:
+def test_statements_that_are_not_queries_are_refused(query: str, message: str) -> None:
     with pytest.raises(RequestError, match=message):
         rewrite(query, TABLES)
 

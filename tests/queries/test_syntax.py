@@ -55,19 +55,19 @@ def misreading(query: str, other: str) -> agreement.Misreading | None:
 
 
 @pytest.mark.parametrize(("query", "other"), ALIKE)
-def test_what_means_the_same_is_alike(query, other):
+def test_equivalent_queries_have_no_misreading(query, other):
     assert misreading(query, other) is None
     assert misreading(other, query) is None
 
 
 @pytest.mark.parametrize(("query", "other", "part"), DIFFERENT)
-def test_what_does_not_is_shown(query, other, part):
+def test_the_differing_part_of_a_query_is_shown(query, other, part):
     found = misreading(query, other)
     assert found is not None
     assert part in found.part(query)
 
 
-def test_names_that_are_one_are_so_in_duckdbs_catalog():
+def test_aliases_match_the_catalog_of_duckdb():
     catalog = duckdb.connect()
     functions = dict(catalog.execute("SELECT DISTINCT function_name, alias_of FROM duckdb_functions()").fetchall())
     types = dict(catalog.execute("SELECT lower(type_name), lower(logical_type) FROM duckdb_types()").fetchall())
@@ -107,7 +107,7 @@ def test_a_query_that_is_misread_is_refused_on_spark_at_its_place(tables, monkey
         ("SELECT s FROM t, LATERAL (SELECT t.i) AS l TABLESAMPLE 10%", "Cannot run SAMPLE on"),
     ],
 )
-def test_a_part_that_nothing_looks_at_is_refused_on_spark(tables, query, construct):
+def test_unsupported_parts_of_a_query_are_refused_on_spark(tables, query, construct):
     pytest.importorskip("pyspark")
     with pytest.raises(UnsupportedError, match=construct):
         queries.query(query, {"t": {f.name: f.type for f in tables["t"].snapshot().schema.fields}})

@@ -55,7 +55,7 @@ def test_other_tables_keep_their_clauses(query: str) -> None:
         "FROM orders AT (OFFSET => -60)",
     ],
 )
-def test_what_is_no_moment_is_refused(query: str) -> None:
+def test_invalid_moments_are_refused(query: str) -> None:
     with pytest.raises(RequestError, match="Cannot read table orders"):
         pin(parse_statement(query), lambda name: name == ORDERS)
 
@@ -153,7 +153,7 @@ def test_a_column_is_not_before_the_moment(condition: str, column: str, moment: 
         pytest.param("d >= current_date - (current_date - DATE '2024-01-01')::INT", id="twice"),
     ],
 )
-def test_what_does_not_hold_from_now_on_is_left_alone(condition: str) -> None:
+def test_conditions_that_can_become_false_are_not_used(condition: str) -> None:
     assert where(condition) is None
 
 

@@ -106,7 +106,7 @@ def before_type(source: str, column: str) -> Any:
     return next(f.type for f in harness.open_table(source).snapshot().schema.fields if f.name == column)
 
 
-def test_what_has_no_other_values_is_refused(tmp_path: Path) -> None:
+def test_partition_values_that_cannot_be_anonymised_are_refused(tmp_path: Path) -> None:
     t = IcebergTable.create(tmp_path / "t", {"id": "long"}, partition_spec=[("id", "bucket[4]")])
     t.append(t.write_data([{"id": 1}]))
     with pytest.raises(UnsupportedError, match="the partition field id_bucket"):
@@ -120,7 +120,7 @@ def test_what_has_no_other_values_is_refused(tmp_path: Path) -> None:
         harness.open_table(t.location).pull(tmp_path / "slice", anonymise="")
 
 
-def test_it_is_not_refreshed(tmp_path: Path) -> None:
+def test_an_anonymised_slice_is_not_refreshed(tmp_path: Path) -> None:
     t = IcebergTable.create(tmp_path / "t", {"id": "long"})
     t.append(t.write_data([{"id": 1}]))
     harness.open_table(t.location).pull(tmp_path / "slice", anonymise="k")

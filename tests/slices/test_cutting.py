@@ -51,7 +51,7 @@ VIEWED = pa.schema(
     [{"where": "id > 2", "exact": True}, {"sample_rows": 3}, {"anonymise": "key"}],
     ids=lambda options: next(reversed(options)),
 )
-def test_what_layout_a_writer_had_in_memory_does_not_matter(options, tmp_path):
+def test_the_arrow_layout_of_a_file_does_not_matter(options, tmp_path):
     rows = [{"id": i, "name": f"n{i}", "data": b"x", "tags": ["a", f"t{i}"], "kind": "z"} for i in range(6)]
     tags = {"type": "array", "elementType": "string", "containsNull": True}
     columns = {"id": "long", "name": "string", "data": "binary", "tags": tags, "kind": "string"}
@@ -88,7 +88,7 @@ def equality(place: Path) -> None:
         (equality, ["--sample-rows", "0"], "Invalid --sample-rows 0"),
     ],
 )
-def test_what_cannot_be_left_out_is_said_in_one_line(make, options, message, tmp_path, capsys):
+def test_columns_that_cannot_be_omitted_are_an_error_of_one_line(make, options, message, tmp_path, capsys):
     make(tmp_path / "source")
     assert main(["pull", str(tmp_path / "source"), str(tmp_path / "slice"), *options]) == 2
     (line,) = capsys.readouterr().err.strip().splitlines()

@@ -87,7 +87,7 @@ def test_a_slice_of_several_snapshots_travels_in_time(make, tmp_path):
 
 @pytest.mark.filterwarnings("ignore:Slice")
 @pytest.mark.parametrize(
-    ("options", "told"),
+    ("options", "warned"),
     [
         (["--where", "id >= 0"], True),
         (["--where", "id >= 10"], False),
@@ -96,10 +96,10 @@ def test_a_slice_of_several_snapshots_travels_in_time(make, tmp_path):
     ],
 )
 @pytest.mark.parametrize("make", [iceberg, delta])
-def test_a_filter_that_skips_no_file_is_told(make, tmp_path, capsys, options, told):
+def test_a_filter_that_skips_no_file_is_reported(make, tmp_path, capsys, options, warned):
     make(tmp_path / "source")
     assert main(["pull", str(tmp_path / "source"), str(tmp_path / "slice"), *options]) == 0
-    assert ("the filter skipped 0 of 2 files" in capsys.readouterr().err) is told
+    assert ("the filter skipped 0 of 2 files" in capsys.readouterr().err) is warned
 
 
 def test_a_directory_that_holds_something_is_refused(tmp_path, capsys):

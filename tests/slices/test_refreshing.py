@@ -97,7 +97,7 @@ def no_slice(place: Path) -> None:
         (no_slice, "it is not a slice"),
     ],
 )
-def test_what_a_slice_cannot_follow_is_said(make, message, tmp_path, capsys):
+def test_a_source_that_a_slice_cannot_follow_is_an_error(make, message, tmp_path, capsys):
     make(tmp_path / "source")
     assert main(["pull", str(tmp_path / "source"), str(tmp_path / "slice"), "--refresh"]) == 2
     assert message in capsys.readouterr().err

@@ -52,7 +52,7 @@ LAKE = '[tool.harness.stores."s3a://lake/"]\n'
         ("", LAKE + 'endpoint = "http://h"\nanon = true', {"profile": "p"}, {"profile": "p"}),
     ],
 )
-def test_what_holds_for_a_bucket(say, user_file, project_file, options, expected):
+def test_options_that_apply_to_a_bucket(say, user_file, project_file, options, expected):
     say(user_file, project_file)
     assert lake(**options) == expected
 
@@ -75,7 +75,7 @@ def test_what_holds_for_a_bucket(say, user_file, project_file, options, expected
         ("[tool", "Cannot read the configuration"),
     ],
 )
-def test_what_a_project_cannot_say(say: Any, project: str, message: str) -> None:
+def test_options_that_a_project_cannot_set(say: Any, project: str, message: str) -> None:
     say(project=project)
     with pytest.raises(RequestError) as caught:
         lake()

@@ -179,7 +179,7 @@ def vacuumed(snapshot: harness.Snapshot) -> None:
 
 
 @pytest.mark.parametrize("make", [iceberg, delta])
-def test_a_file_that_went_since_the_plan_says_that_the_table_moved_on(tmp_path: Path, make: Any) -> None:
+def test_the_error_about_a_file_removed_after_planning_says_that_the_table_changed(tmp_path: Path, make: Any) -> None:
     table, location = make(tmp_path)
     location = location.removeprefix("failing://")
     snapshot = harness.open_table(location).snapshot()
@@ -194,7 +194,7 @@ def test_a_file_that_went_since_the_plan_says_that_the_table_moved_on(tmp_path: 
         relation.fetchall()
 
 
-def test_a_file_that_went_since_a_comparison_was_planned(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_removed_after_planning_a_comparison(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     _, location = delta(tmp_path)
     snapshot = harness.open_table(location.removeprefix("failing://")).snapshot()
     lower = opening.lower

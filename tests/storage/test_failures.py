@@ -224,5 +224,5 @@ def test_answers(text: str, listing: bool, cause: str, message: str) -> None:
 
 
 @pytest.mark.parametrize("text", [answer(404, "NoSuchKey"), answer(404), answer(404, "BlobNotFound")])
-def test_what_is_not_there(text: str) -> None:
+def test_http_404_is_a_missing_file(text: str) -> None:
     assert isinstance(translate_error(Exception(text), "s3://lake/t/f", StoreKind.S3), FileNotFoundError)

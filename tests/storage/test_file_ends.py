@@ -56,7 +56,7 @@ def test_a_file_that_was_replaced_is_not_read_on(bucket: Any, content: bytes, et
         ends.read(bucket, "f", 8, 2, OLD)
 
 
-def test_of_too_many_ends_the_oldest_are_asked_for_again(bucket: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_oldest_file_ends_are_evicted_and_fetched_again(bucket: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stores, "MOST_END_BYTES", 7)
     ends = FileEnds()
     ends.fetch(bucket, "f", 4)

@@ -94,7 +94,7 @@ def test_paths_of_metadata_that_no_file_can_have(place: Path, key: str, tail: st
         assert harness.open_table(str(place / "t")).snapshot().to_arrow().num_rows == 1
 
 
-def test_a_remote_name_with_a_nul_is_never_asked_for() -> None:
+def test_a_remote_name_with_a_nul_is_never_requested() -> None:
     path, storage = "memory://gate/a\0b", Storage()
     fsspec.filesystem("memory").pipe_file("/gate/a\0b", b"content")
     assert not storage.exists(path)

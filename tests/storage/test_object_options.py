@@ -84,7 +84,7 @@ def s3(**options: Any) -> StoreOptions:
         ),
     ],
 )
-def test_one_client_under_all_names(options: dict[str, Any]) -> None:
+def test_all_names_of_options_configure_the_same_client(options: dict[str, Any]) -> None:
     made = translated(StoreKind.S3, "lake", options)
     assert dict(made.config) == S3
     assert dict(made.client) == {"allow_http": True, "connect_timeout": "5s", **PATIENT}

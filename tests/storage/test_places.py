@@ -41,7 +41,7 @@ from harness.storage.stores import Storage
         pytest.param("local:///etc/passwd", "local://", "/etc/passwd", id="a client's name for the local disk"),
     ],
 )
-def test_one_place_has_one_form(path, store, within):
+def test_equal_locations_have_one_canonical_path(path, store, within):
     assert canonical_path(path, windows=False) == CanonicalPath(store, within)
 
 

@@ -73,7 +73,7 @@ class ClientError(Exception):
         (StorageError("x"), None),
     ],
 )
-def test_what_passes(error: Exception, reason: str | None) -> None:
+def test_errors_that_are_transient(error: Exception, reason: str | None) -> None:
     assert clients.transient_reason(error) == reason
 
 
@@ -101,7 +101,7 @@ def with_retries(answers: Iterator[Any]) -> Any:
         ([Answered(503)] * 6, [0.1, 0.2, 0.4, 0.8, 1.6]),
     ],
 )
-def test_it_ends(time: Time, errors: list[Exception], slept: list[float]) -> None:
+def test_retries_end_with_the_last_error(time: Time, errors: list[Exception], slept: list[float]) -> None:
     with pytest.raises(Answered) as caught:
         with_retries(failing(*errors))
     assert caught.value is errors[-1]
@@ -183,7 +183,7 @@ def clock(monkeypatch) -> list[int]:
     [(3_600_000, 3_540_000), (100_000, 90_000), (0, 0)],
     ids=["a minute before", "a tenth of a short time before", "at once"],
 )
-def test_options_are_asked_for_before_they_end(clock, expires_ms, asked_at):
+def test_options_are_renewed_before_they_expire(clock, expires_ms, asked_at):
     lending = Renewal({"key": "a"}, expires_ms, lambda: ({"key": "b"}, None))
     if asked_at:
         clock[0] = asked_at - 1
@@ -194,7 +194,7 @@ def test_options_are_asked_for_before_they_end(clock, expires_ms, asked_at):
     assert (lending.current(), lending.generation) == ({"key": "b"}, 1)
 
 
-def test_what_cannot_be_renewed_is_used_to_its_end(clock):
+def test_options_that_cannot_be_renewed_are_used_until_they_expire(clock):
     def down() -> Any:
         raise StorageError("Cannot reach catalog prod")
 
@@ -206,7 +206,7 @@ def test_what_cannot_be_renewed_is_used_to_its_end(clock):
         lending.current()
 
 
-def test_verbose_says_it_on_stderr(tmp_path, capfd, monkeypatch):
+def test_verbose_logs_to_stderr(tmp_path, capfd, monkeypatch):
     monkeypatch.setattr(logging.root, "handlers", [])
     t = DeltaTable.create(tmp_path / "t", {"id": "long"})
     arguments = ["plan", str(t.directory), "--format", "json"]

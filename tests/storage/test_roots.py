@@ -148,7 +148,7 @@ def opened(location: str, *, targets: tuple[str, ...] = (), allowed: tuple[str, 
         pytest.param("counter://a/t", (), "counter://own/f", {"key": "o"}, id="named"),
     ],
 )
-def test_options_go_to_the_store_that_they_are_for(counter, location, targets, read, expected):
+def test_options_are_sent_only_to_their_store(counter, location, targets, read, expected):
     named: dict[str, Any] = {"counter://own": {"key": "o"}}
     allowed = ("counter://b", "counter://own")
     storage = opened(location, targets=targets, allowed=allowed, key="k", **named)

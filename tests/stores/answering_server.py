@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 
 @dataclass
-class Asked:
+class RequestLog:
     """An endpoint, with the method and path of each request to it."""
 
     endpoint: str = ""
@@ -25,8 +25,8 @@ Answer = Callable[[int, str], tuple[int, bytes] | None]
 
 
 @contextmanager
-def server(answer: Answer, behind: str = "http://127.0.0.1:1") -> Iterator[Asked]:
-    asked, lock = Asked(), threading.Lock()
+def server(answer: Answer, behind: str = "http://127.0.0.1:1") -> Iterator[RequestLog]:
+    log, lock = RequestLog(), threading.Lock()
     address = urlsplit(behind)
 
     class Handler(BaseHTTPRequestHandler):
@@ -34,8 +34,8 @@ def server(answer: Answer, behind: str = "http://127.0.0.1:1") -> Iterator[Asked
 
         def _handle(self) -> None:
             with lock:
-                number = len(asked.requests)
-                asked.requests.append((self.command, self.path))
+                number = len(log.requests)
+                log.requests.append((self.command, self.path))
             said = answer(number, self.path)
             if said is None:
                 connection = http.client.HTTPConnection(address.hostname or "", address.port)
@@ -59,11 +59,11 @@ def server(answer: Answer, behind: str = "http://127.0.0.1:1") -> Iterator[Asked
 
     made = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     made.daemon_threads = True
-    asked.endpoint = f"http://127.0.0.1:{made.server_address[1]}"
+    log.endpoint = f"http://127.0.0.1:{made.server_address[1]}"
     thread = threading.Thread(target=made.serve_forever)
     thread.start()
     try:
-        yield asked
+        yield log
     finally:
         made.shutdown()
         thread.join()

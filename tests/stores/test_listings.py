@@ -28,7 +28,7 @@ def page(*files: int, token: str | None) -> tuple[int, bytes]:
     return 200, text.encode()
 
 
-def options(server: answering_server.Asked) -> dict[str, Any]:
+def options(server: answering_server.RequestLog) -> dict[str, Any]:
     return {"endpoint": server.endpoint, "access_key_id": "a", "secret_access_key": "b", "max_retries": 0}
 
 

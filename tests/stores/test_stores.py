@@ -72,7 +72,7 @@ def test_a_table_on_s3(name: Path, put: Any, options: dict[str, Any], make: Any)
 
 
 @pytest.mark.parametrize("make", [iceberg, delta])
-def test_no_file_is_asked_for_by_a_head_and_none_twice(name, put, options, make):
+def test_every_file_is_read_by_one_get_without_a_head(name, put, options, make):
     location, local = put(make(name)), rows(name)
     with answering_server.server(lambda number, path: None, options["endpoint_url"]) as asked:
         assert rows(location, storage_options={**options, "endpoint_url": asked.endpoint}) == local
@@ -123,7 +123,7 @@ def test_names_of_objects_are_taken_as_they_are(options: dict[str, Any], key: st
     assert key in storage.directories(f"s3://{BUCKET}/names")
 
 
-def test_names_that_no_client_can_ask_for(options: dict[str, Any]) -> None:
+def test_names_that_no_client_can_request(options: dict[str, Any]) -> None:
     with pytest.raises(harness.RequestError, match="its name has an empty part"):
         Storage(options).read(f"s3://{BUCKET}/t//f")
 
@@ -238,7 +238,7 @@ def test_a_store_that_nobody_answers_for() -> None:
     assert caught.value.cause == "Unreachable"
 
 
-def test_what_is_throttled_is_asked_for_again() -> None:
+def test_throttled_requests_are_repeated() -> None:
     def answer(number: int, path: str) -> tuple[int, bytes]:
         return (503, b"<Error><Code>SlowDown</Code></Error>") if number < 2 else (200, b"0123")
 

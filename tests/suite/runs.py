@@ -47,9 +47,9 @@ ROWS = pa.table({"id": [1, 2], "note": ["<img src=x>", "b"]})
 LISTED = ListEntry("bad::delta/*", "reported as bug 7", "xfails.txt", 3)
 
 
-def check(result, number=1, expected=ROWS, **given):
+def check(result, number=1, expected=ROWS, **fields):
     at = ResolvedSelector(version=number)
-    wanted = ResolvedExpectation(number=number, at=at, columns=None, where=None, expected=expected, **given)
+    wanted = ResolvedExpectation(number=number, at=at, columns=None, where=None, expected=expected, **fields)
     return score_read(wanted, result, Strictness.FOREIGN, "bad", 0.25)
 
 
@@ -72,11 +72,11 @@ FAILING = (
 )
 
 
-def run(*cases, **given):
+def run(*cases, **fields):
     scenarios = tuple({case.scenario.name: case.scenario for case in cases}.values())
     engines = tuple({case.engine.name: case.engine for case in cases}.values())
     environment = {"harness": "0.1", "python": "3.11"}
-    return Run(engines=engines, scenarios=scenarios, cases=cases, environment=environment, **given)
+    return Run(engines=engines, scenarios=scenarios, cases=cases, environment=environment, **fields)
 
 
 SAMPLE = run(

@@ -84,7 +84,7 @@ def reader(tmp_path_factory):
         pytest.param("os.symlink('/dev/zero', output); rows = output", "links are not followed", id="endless"),
     ],
 )
-def test_a_reader_answers_with_a_file_of_its_folder_or_that_is_its_error(reader, tmp_path, code, message):
+def test_an_answer_outside_the_folder_of_the_reader_is_an_error(reader, tmp_path, code, message):
     """No other file is read or removed."""
     table = tmp_path / "part-0.parquet"
     table.write_bytes(b"rows of the table")

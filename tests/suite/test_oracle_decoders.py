@@ -143,7 +143,7 @@ def rows(location: Any, columns: list[str] | None = None, where: str | None = No
     return sorted(zip(*(column.to_pylist() for column in table.columns), strict=True), key=repr)
 
 
-def test_it_is_an_engine_like_the_others(tmp_path: Path) -> None:
+def test_the_oracle_is_a_registered_engine(tmp_path: Path) -> None:
     schema = {"id": "long not null", "s": "struct<a: uuid, b: list<date>>", "m": "map<string, time>"}
     t = IcebergTable.create(tmp_path / "t", schema)
     plan = harness.open_table(str(tmp_path / "t")).snapshot().plan()

@@ -90,7 +90,7 @@ def denied(kind, term, **value):
 
 
 @pytest.mark.parametrize(
-    ("where", "wanted"),
+    ("where", "expected"),
     [
         (None, None),
         ("3 < id", {"type": "gt", "term": "id", "value": 3}),
@@ -131,8 +131,8 @@ def denied(kind, term, **value):
         ("f < 1e400", None),
     ],
 )
-def test_a_filter_is_json_too_where_json_can_say_it(where, wanted):
-    assert predicate(where) == wanted
+def test_a_filter_is_converted_to_json_if_json_can_express_it(where, expected):
+    assert predicate(where) == expected
 
 
 def test_names_in_double_quotes_are_names_for_spark_and_texts_stay():
@@ -141,7 +141,7 @@ def test_names_in_double_quotes_are_names_for_spark_and_texts_stay():
 
 
 @pytest.mark.parametrize(
-    ("where", "type_", "wanted"),
+    ("where", "type_", "expected_value"),
     [
         ("c", "boolean", {"type": "eq", "term": "c", "value": True}),
         ("c", "string", None),
@@ -156,9 +156,11 @@ def test_names_in_double_quotes_are_names_for_spark_and_texts_stay():
         ("c < '\\x00a'::BLOB", "binary", None),
     ],
 )
-def test_a_filter_of_a_known_column_is_json_of_its_type(where, type_, wanted):
+def test_a_filter_of_a_known_column_is_json_of_its_type(where, type_, expected_value):
     found = predicate(where, Schema(fields=schema_of({"c": type_}).fields))
-    expected = {"type": "lt", "term": "c", "value": wanted} if isinstance(wanted, str) else wanted
+    expected = (
+        {"type": "lt", "term": "c", "value": expected_value} if isinstance(expected_value, str) else expected_value
+    )
     assert found == expected
 
 

@@ -17,12 +17,12 @@ CORRUPT = ExpectedError("CorruptDeleteError", match="position 7")
 OWN, FOREIGN = Strictness.HARNESS, Strictness.FOREIGN
 
 
-def expectation(expected, **given):
-    return ResolvedExpectation(number=1, at=ResolvedSelector(), expected=expected, **given)
+def expectation(expected, **fields):
+    return ResolvedExpectation(number=1, at=ResolvedSelector(), expected=expected, **fields)
 
 
-def score(expected, result, measure=OWN, **given):
-    return score_read(expectation(expected, **given), result, measure, "engine", 0.5)
+def score(expected, result, measure=OWN, **fields):
+    return score_read(expectation(expected, **fields), result, measure, "engine", 0.5)
 
 
 CRASH = EngineError("x", cause=CRASHED)

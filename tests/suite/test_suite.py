@@ -238,7 +238,7 @@ def test_the_intact_copy_is_the_longest_readable_history(name, rows, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("kind", "cause", "found"),
+    ("kind", "cause", "expected_class"),
     [
         ("UnsupportedError", None, "unsupported-feature"),
         ("EncryptedTableError", None, "unsupported-feature"),
@@ -254,8 +254,8 @@ def test_the_intact_copy_is_the_longest_readable_history(name, rows, tmp_path):
         ("missing-file", None, "missing-file"),
     ],
 )
-def test_errors_have_neutral_classes(kind, cause, found):
-    assert error_class(kind, cause) == found
+def test_errors_have_neutral_classes(kind, cause, expected_class):
+    assert error_class(kind, cause) == expected_class
 
 
 def test_classes_of_errors_are_the_same_in_code_schema_and_words():

@@ -187,18 +187,20 @@ ABSENT = OtherReader(name="absent", modules=("pyarrow", "no_such"), install="nos
 
 
 @pytest.mark.parametrize(
-    ("variable", "given", "found"),
+    ("variable", "interpreters", "expected"),
     [
         (None, {}, sys.executable),
         ("/env/python", {}, "/env/python"),
         ("/env/python", {"two-words": "/given/python"}, "/given/python"),
     ],
 )
-def test_an_interpreter_is_given_or_of_the_environment_or_this_one(monkeypatch, variable, given, found):
+def test_an_interpreter_comes_from_the_argument_the_environment_or_sys_executable(
+    monkeypatch, variable, interpreters, expected
+):
     monkeypatch.delenv("HARNESS_PYTHON_TWO_WORDS", raising=False)
     if variable:
         monkeypatch.setenv("HARNESS_PYTHON_TWO_WORDS", variable)
-    assert interpreter_of(PRESENT, given) == found
+    assert interpreter_of(PRESENT, interpreters) == expected
 
 
 def test_the_error_for_a_missing_reader_says_what_to_do(tmp_path, monkeypatch):

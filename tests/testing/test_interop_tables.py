@@ -17,11 +17,13 @@ PLACE = fixtures_directory() / "interop"
 TABLES = sorted(path.parent.relative_to(PLACE).as_posix() for path in PLACE.glob("*/*/expected.json"))
 
 
-def read(table: harness.Table, wanted: dict[str, Any], engine: str) -> pa.Table:
+def read(table: harness.Table, selection: dict[str, Any], engine: str) -> pa.Table:
     """Read a version, snapshot or ref, or a range of changes."""
-    if (versions := wanted.get("changes")) is not None:
-        return table.changes(*versions, columns=wanted["columns"]).to_arrow(engine=engine)
-    return table.snapshot(ResolvedSelector(**wanted["at"]).moment).to_arrow(columns=wanted["columns"], engine=engine)
+    if (versions := selection.get("changes")) is not None:
+        return table.changes(*versions, columns=selection["columns"]).to_arrow(engine=engine)
+    return table.snapshot(ResolvedSelector(**selection["at"]).moment).to_arrow(
+        columns=selection["columns"], engine=engine
+    )
 
 
 def printed_rows(columns: list[str], rows: list[list[Any]]) -> list[str]:
@@ -41,10 +43,10 @@ def check(name: str, engine: str) -> None:
 
 @pytest.mark.parametrize("engine", ["duckdb", "oracle"])
 @pytest.mark.parametrize("name", TABLES)
-def test_what_the_writer_reads_harness_reads(name: str, engine: str) -> None:
+def test_harness_reads_the_rows_that_the_writer_reads(name: str, engine: str) -> None:
     check(name, engine)
 
 
 @pytest.mark.parametrize("name", TABLES)
-def test_what_the_writer_reads_harness_reads_on_spark(name: str, spark: Any) -> None:
+def test_harness_on_spark_reads_the_rows_that_the_writer_reads(name: str, spark: Any) -> None:
     check(name, "spark")

@@ -38,7 +38,7 @@ def test_every_form_leaves_the_same_rows(form, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("given", "expected"),
+    ("options", "expected"),
     [
         ({"deletes": [0]}, [(2, None), (2, None)]),
         ({"deletes": [1], "kind": "vector"}, [(1, "a"), (2, None)]),
@@ -49,11 +49,11 @@ def test_every_form_leaves_the_same_rows(form, tmp_path):
     ],
     ids=["position", "vector", "key", "key with null", "delta vector", "none"],
 )
-def test_a_literal_says_what_is_deleted(given, expected, tmp_path):
-    assert read(literal(ROWS, SCHEMA, **given).make(tmp_path / "t")) == expected
+def test_a_literal_lists_deleted_rows(options, expected, tmp_path):
+    assert read(literal(ROWS, SCHEMA, **options).make(tmp_path / "t")) == expected
 
 
-def test_types_are_told_by_values():
+def test_types_are_inferred_from_values():
     noon = dt.datetime(2024, 1, 1, 12)
     row = {"b": True, "i": 1, "f": 1.5, "s": "x", "t": noon, "z": noon.replace(tzinfo=dt.UTC), "d": Decimal("1.50")}
     assert types_of([row]) == {

@@ -486,7 +486,7 @@ def test_rows_of_other_columns_are_a_difference(row):
         assert_same_rows(pa.table({"a": [1], "b": [2]}), [row])
 
 
-def test_sides_of_every_kind_take_rows(tmp_path):
+def test_sides_of_every_kind_can_be_compared_with_rows(tmp_path):
     table = make_table(ORDERS, tmp_path).table
     rows = [(2, "y")]
     connection = duckdb.connect()

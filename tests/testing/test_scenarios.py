@@ -54,7 +54,9 @@ def test_scenario(engine, scenario_table, request, monkeypatch):
     assert disagreements(engine, scenario_table) == []
     if engine != "oracle" and any(plan.equality_deletes for plan in scenario_table.plans):
         # Files are joined with deletes per set or all at once, whichever is cheaper. This uses the more expensive way.
-        monkeypatch.setattr(union_arms, "joins_by_set", lambda plan, chosen=union_arms.joins_by_set: not chosen(plan))
+        monkeypatch.setattr(
+            union_arms, "joins_by_set", lambda plan, original=union_arms.joins_by_set: not original(plan)
+        )
         assert disagreements(engine, scenario_table) == []
 
 

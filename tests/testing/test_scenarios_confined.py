@@ -78,7 +78,7 @@ def test_nothing_reaches_outside(place, format_, table, history):
 
 
 @pytest.mark.parametrize("format_", BOTH)
-def test_what_is_inside_may_be_written(place, format_):
+def test_files_inside_the_directory_may_be_written(place, format_):
     steps = [append(path="../beside/a.parquet", **({"addressing": "/"} if format_ == "delta" else {}))]
     build(scenario(format_, {}, *steps, {"break": {"write": "../beside/x", "text": "x"}}, {"move-table": "m"}), place)
     assert (place / "beside" / "x").read_text() == "x"
@@ -101,9 +101,9 @@ BAD_YAML = {
 }
 
 
-@pytest.mark.parametrize(("text", "said"), BAD_YAML.values(), ids=list(BAD_YAML))
-def test_bad_yaml_is_one_line(tmp_path, capfd, text, said):
-    with pytest.raises(RequestError, match=said):
+@pytest.mark.parametrize(("text", "message"), BAD_YAML.values(), ids=list(BAD_YAML))
+def test_bad_yaml_is_one_line(tmp_path, capfd, text, message):
+    with pytest.raises(RequestError, match=message):
         loading.parse_yaml(text, "place")
     file = tmp_path / "s.yaml"
     file.write_text(text)
@@ -130,7 +130,7 @@ def test_bad_yaml_is_one_line(tmp_path, capfd, text, said):
     ],
     ids=["nul", "long", "beyond", "into-itself", "codec"],
 )
-def test_what_the_builders_cannot_do_is_an_error_of_the_scenario(place, format_, step):
+def test_steps_that_builders_cannot_execute_are_errors_of_the_scenario(place, format_, step):
     refused(place, scenario(format_, {}, append(), step), match="s, history step 2: ")
 
 

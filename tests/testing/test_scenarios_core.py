@@ -107,7 +107,7 @@ def test_other_yaml_is_refused(text, words):
         ("  rows: [[2, y]]\n", "  {rows: many}\n", "expected a list, got 'many'"),
     ],
 )
-def test_what_is_no_scenario_is_refused(old, new, words):
+def test_invalid_scenarios_are_refused(old, new, words):
     with pytest.raises(RequestError, match=words.replace("(", r"\(")):
         _changed(old, new)
 
@@ -273,7 +273,9 @@ def test_selectors_resolve_labels_to_versions_and_times(tmp_path: Path) -> None:
         ({"break": {"smash": "a"}}, "expected one of delete"),
     ],
 )
-def test_what_cannot_be_of_a_delta_table_is_refused(tmp_path: Path, operation: dict[str, Any], message: str) -> None:
+def test_invalid_operations_on_a_delta_table_are_refused(
+    tmp_path: Path, operation: dict[str, Any], message: str
+) -> None:
     history = built(tmp_path, [TWO_ROWS])
     with pytest.raises(RequestError, match=message):
         history.apply(operation)
@@ -347,7 +349,7 @@ def test_selectors_become_ids(tmp_path):
         ({"add-column": {"name": "n", "type": "int", "default": 1}}, "Unknown key 'default'"),
     ],
 )
-def test_what_cannot_be_of_an_iceberg_table_is_refused(operation, words, tmp_path):
+def test_invalid_operations_on_an_iceberg_table_are_refused(operation, words, tmp_path):
     history = _history(tmp_path)
     with pytest.raises(RequestError, match=words):
         history.apply(operation)

@@ -104,12 +104,12 @@ def test_a_reader_ends_with_all_that_it_started(reader, tmp_path, code, name, ca
         ),
     ],
 )
-def test_the_words_of_a_reader_are_bounded(reader, code, message):
+def test_the_output_of_a_reader_is_bounded(reader, code, message):
     with reader(code) as read, pytest.raises(EngineError, match=message):
         read("id")
 
 
-def test_what_a_reader_says_on_standard_error_holds_it_up_only_until_it_is_asked(reader):
+def test_output_on_standard_error_blocks_a_reader_only_until_the_next_request(reader):
     code = f"{RUNNING}{ROWS}sys.stderr.write('x' * (8 << 20)); answer(id=asked['id'], rows=asked['output'])"
     with reader(code) as read:
         assert [read("id"), read("x" * 200_000)] == [pa.table({"id": [1]})] * 2

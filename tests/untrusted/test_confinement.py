@@ -103,7 +103,7 @@ def test_calls_of_other_kinds():
 
 
 @pytest.mark.parametrize(
-    ("own", "controllers", "made"),
+    ("cgroup_line", "controllers", "expected_group"),
     [
         ("0::/user/app/shell.scope", {"user/app": "cpu memory pids"}, "user/app"),
         ("0::/user/app", {"user/app": "memory pids"}, "user/app"),
@@ -113,9 +113,9 @@ def test_calls_of_other_kinds():
         ("4:memory:/user", {"user": "memory pids"}, None),
     ],
 )
-def test_a_group_is_made_where_its_controllers_are_handed_over(tmp_path, own, controllers, made):
+def test_a_group_is_created_where_its_controllers_are_delegated(tmp_path, cgroup_line, controllers, expected_group):
     (tmp_path / "proc/self").mkdir(parents=True)
-    (tmp_path / "proc/self/cgroup").write_text(f"{own}\n")
+    (tmp_path / "proc/self/cgroup").write_text(f"{cgroup_line}\n")
     mounts = ["1 0 0:1 / / rw - ext4 /dev/x rw", "2 1 0:2 / /cg rw shared:1 - cgroup2 cgroup2 rw"]
     mounts.append("3 1 0:3 / /fast rw - tmpfs tmpfs rw")
     (tmp_path / "proc/self/mountinfo").write_text("\n".join(mounts))
@@ -126,13 +126,15 @@ def test_a_group_is_made_where_its_controllers_are_handed_over(tmp_path, own, co
     with worker_group(bounds, "/fast/scratch", system=tmp_path) as group:
         group.add_process(77)
         groups = [path for path in tmp_path.rglob("harness-untrusted-*") if path.is_dir()]
-        assert [str(path.parent.relative_to(tmp_path / "cg")) for path in groups] == ([] if made is None else [made])
+        assert [str(path.parent.relative_to(tmp_path / "cg")) for path in groups] == (
+            [] if expected_group is None else [expected_group]
+        )
         for path in groups:
             assert (path / "cgroup.procs").read_text() == "77"
             assert (path / "pids.max").read_text() == str(7 + 64)
             assert (path / "memory.max").read_text() == str(1 + (512 << 20) + (1 << 40))
             (path / "memory.events").write_text("oom 2\noom_kill 1\n")
-        assert group.ran_out_of_memory() is (made is not None)
+        assert group.ran_out_of_memory() is (expected_group is not None)
         for path in groups:  # the kernel removes a group's files with the group
             for file in path.iterdir():
                 file.unlink()

@@ -87,7 +87,7 @@ def test_libraries_spare_address_space_where_there_is_little(monkeypatch):
         RuntimeError("can't start new thread"),
     ],
 )
-def test_want_of_memory_is_one_line(capsys, problem):
+def test_an_out_of_memory_error_is_one_line(capsys, problem):
     terminal.failure(problem)
     said = capsys.readouterr().err
     assert said.startswith(f"error: The process ran out of memory ({type(problem).__name__}: ")

@@ -58,7 +58,7 @@ def test_a_query_in_a_worker(table):
 
 
 @pytest.mark.parametrize(
-    ("asked", "rows"),
+    ("options", "rows"),
     [
         ({}, [(1, "a"), (2, None)]),
         ({"where": "id > 1"}, [(2, None)]),
@@ -67,8 +67,8 @@ def test_a_query_in_a_worker(table):
         ({"at": datetime(2023, 11, 14, 22, 13, 21, tzinfo=UTC)}, [(1, "a")]),  # the builder's clock
     ],
 )
-def test_rows(table, here, asked, rows):
-    found = harness.read_untrusted(table, **asked)
+def test_rows(table, here, options, rows):
+    found = harness.read_untrusted(table, **options)
     assert sorted(tuple(row.values()) for row in found.to_pylist()) == rows
     ((work, how),) = here
     assert work == "harness.untrusted.reading:serve"
@@ -76,7 +76,7 @@ def test_rows(table, here, asked, rows):
 
 
 @pytest.mark.parametrize(
-    ("asked", "kind", "said"),
+    ("options", "kind", "message"),
     [
         ({"where": "x = 1"}, UnknownColumnError, 'Unknown column "x"'),
         ({"query": "SELECT nowhere() FROM t"}, EngineError, "DuckDB cannot run the query: "),
@@ -84,12 +84,12 @@ def test_rows(table, here, asked, rows):
         ({"limits": harness.Limits(actions=0)}, LimitError, "raise the option limits.actions"),
     ],
 )
-def test_an_error_keeps_its_class_and_place(table, here, asked, kind, said):
-    with pytest.raises(kind, match=said):
-        harness.read_untrusted(table, **asked)
+def test_an_error_keeps_its_class_and_place(table, here, options, kind, message):
+    with pytest.raises(kind, match=message):
+        harness.read_untrusted(table, **options)
 
 
-def test_it_takes_what_open_table_and_snapshot_take():
+def test_read_untrusted_accepts_the_options_of_open_table_and_snapshot():
     """Options of stores and catalogs are refused, because a worker cannot reach these."""
     own = {"columns", "where", "query", "bounds", "waived"}
     others = {"catalog", "storage_options", "outside", "untrusted", "self"}
@@ -127,7 +127,7 @@ def test_the_table_is_opened_as_untrusted(tmp_path, here):
 
 
 @pytest.mark.parametrize(
-    ("asked", "said"),
+    ("options", "message"),
     [
         ({"query": "FROM t", "where": "id = 1"}, "Cannot use query together with columns or where"),
         ({"columns": "id"}, "expected a list of names"),
@@ -135,9 +135,9 @@ def test_the_table_is_opened_as_untrusted(tmp_path, here):
         ({"allowed_roots": ["s3://elsewhere"]}, "Cannot read an untrusted table that is not on a local disk"),
     ],
 )
-def test_what_cannot_be_asked(table, here, asked, said):
-    with pytest.raises(RequestError, match=said):
-        harness.read_untrusted(table, **asked)
+def test_what_cannot_be_asked(table, here, options, message):
+    with pytest.raises(RequestError, match=message):
+        harness.read_untrusted(table, **options)
     assert here == []
 
 
@@ -180,7 +180,7 @@ BAD_OFFSETS = pa.Table.from_arrays(
         pytest.param((1, b""), id="no-such-code"),
     ],
 )
-def test_what_a_worker_that_was_taken_over_gives_back(table, monkeypatch, answer):
+def test_output_of_a_compromised_worker_is_refused(table, monkeypatch, answer):
     monkeypatch.setattr(reading, "run", lambda *_, **__: WorkerResult(*answer, ""))
     with pytest.raises(EngineError, match="Cannot read what the process for the untrusted table returned"):
         harness.read_untrusted(table)
@@ -214,7 +214,7 @@ DICTIONARY = pa.DictionaryArray.from_arrays(pa.array(bytes(30_000), pa.uint8()),
 
 
 @pytest.mark.parametrize(
-    ("stream", "said"),
+    ("stream", "message"),
     [
         pytest.param(ipc(pa.table({"a": bytes(1 << 20)}), compression="zstd"), "it is compressed", id="zstd"),
         pytest.param(ipc(pa.table({"a": bytes(1 << 20)}), compression="lz4"), "it is compressed", id="lz4"),
@@ -236,9 +236,11 @@ DICTIONARY = pa.DictionaryArray.from_arrays(pa.array(bytes(30_000), pa.uint8()),
         pytest.param(ipc(pa.table({"a": [1]}, metadata={"harness.warnings": "x" * (1 << 21)})), "warnings", id="said"),
     ],
 )
-def test_an_answer_that_is_more_than_its_bytes(table, monkeypatch, stream, said):
+def test_an_answer_that_expands_beyond_its_bytes(table, monkeypatch, stream, message):
     monkeypatch.setattr(reading, "run", lambda *_, **__: WorkerResult(0, stream, ""))
-    with pytest.raises(EngineError, match=f"Cannot read what the process for the untrusted table returned: .*{said}"):
+    with pytest.raises(
+        EngineError, match=f"Cannot read what the process for the untrusted table returned: .*{message}"
+    ):
         harness.read_untrusted(table, bounds=harness.Bounds(output_bytes=32 << 20))
 
 
@@ -274,7 +276,7 @@ def test_damaged_answers_are_errors(stream):
                 reading._decode_rows(damaged, 1 << 20)
 
 
-def test_an_error_that_is_told_at_length(table, monkeypatch):
+def test_long_error_messages_are_cut(table, monkeypatch):
     texts = {"message": "\u202e" * 100_000, "file": "f" * 100_000}
     said = json.dumps({"kind": "EngineError", "options": [], **texts}).encode()
     monkeypatch.setattr(reading, "run", lambda *_, **__: WorkerResult(2, said, ""))
@@ -289,7 +291,7 @@ def test_an_error_that_is_told_at_length(table, monkeypatch):
         harness.read_untrusted(table)
 
 
-def test_what_a_worker_says_is_shown_and_not_obeyed(table, monkeypatch):
+def test_control_characters_from_a_worker_are_escaped(table, monkeypatch):
     said = {"kind": "OutsideTableError", "message": "\x1b]0;m", "cause": "c\n", "file": "\u202e", "options": ["\x1b"]}
     monkeypatch.setattr(reading, "run", lambda *_, **__: WorkerResult(2, json.dumps(said).encode(), ""))
     with pytest.raises(OutsideTableError) as told:

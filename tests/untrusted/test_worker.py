@@ -73,7 +73,7 @@ def attempts_result(tmp_path_factory):
     return json.loads(finished.output) | {"files left": sorted(path.name for path in root.rglob("*"))}
 
 
-def test_what_a_worker_can_do(attempts_result):
+def test_permitted_and_refused_calls_of_a_worker(attempts_result):
     attempts = attempts_result["attempts"]
     assert len(attempts) >= 36
     assert {name: came for name, (comes, came) in attempts.items() if came != comes} == {}
@@ -98,7 +98,7 @@ def test_memory():
 
 
 @pytest.mark.parametrize(
-    ("work", "request_", "bounds", "said"),
+    ("work", "request_", "bounds", "message"),
     [
         ("endless", "busy", {"cpu_seconds": 1}, "took too many seconds of processor time, 1 are allowed"),
         ("closed", None, {"wall_seconds": 1}, "took too many seconds, 1 are allowed"),
@@ -110,18 +110,18 @@ def test_memory():
         ("deep", 60, {"scratch_bytes": 4 << 20}, "wrote too many bytes or files to its directory"),
     ],
 )
-def test_a_worker_at_a_limit(monkeypatch, tmp_path, work, request_, bounds, said):
+def test_a_worker_at_a_limit(monkeypatch, tmp_path, work, request_, bounds, message):
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     with pytest.raises(LimitError) as told:
         run(f"works:{work}", request_, bounds=Bounds(**bounds))
     (name,) = bounds
     assert list(tmp_path.iterdir()) == []
-    assert said in told.value.message
+    assert message in told.value.message
     assert told.value.message.endswith(f"raise the option bounds.{name}")
 
 
 @pytest.mark.parametrize(
-    ("work", "request_", "cause", "said"),
+    ("work", "request_", "cause", "message"),
     [
         ("killed", signal.SIGKILL, "Killed", "was killed, possibly because memory ran out"),
         ("killed", signal.SIGSEGV, "Crashed", "crashed with SIGSEGV"),
@@ -131,15 +131,15 @@ def test_a_worker_at_a_limit(monkeypatch, tmp_path, work, request_, bounds, said
         ("broken", None, "Crashed", r"ended with exit code 4; .* ValueError: no\\x1bgood"),
     ],
 )
-def test_a_worker_that_ends_otherwise(work, request_, cause, said):
-    with pytest.raises(EngineError, match=said) as told:
+def test_a_worker_that_ends_otherwise(work, request_, cause, message):
+    with pytest.raises(EngineError, match=message) as told:
         run(f"works:{work}", request_, bounds=Bounds())
     assert told.value.cause == cause
     assert "\n" not in str(told.value)
     assert "\x1b" not in str(told.value)
 
 
-def test_what_a_worker_says_and_gives_back():
+def test_the_exit_code_output_and_stderr_of_a_worker():
     request = {"text": "é", "code": 1, "said": "x" * 100_000}
     found = run("works:output_of", request, bounds=Bounds(output_bytes=2))
     assert (found.code, found.output.decode(), len(found.stderr)) == (1, "é", 1 << 16)
@@ -243,7 +243,7 @@ def test_bounds_from_texts():
 
 
 @pytest.mark.parametrize(
-    ("refused", "said"),
+    ("refused", "message"),
     [
         (lambda: parse_numbers(Bounds, "bound", {"speed": "1"}), "Unknown bound 'speed': there are memory_bytes, "),
         (lambda: parse_numbers(Bounds, "bound", {"open_files": "-1"}), "Invalid bound open_files='-1'"),
@@ -253,8 +253,8 @@ def test_bounds_from_texts():
         (lambda: check_waived("paths"), "Cannot waive 'paths'"),
     ],
 )
-def test_what_is_no_bound(refused, said):
-    with pytest.raises(RequestError, match=said):
+def test_invalid_bounds_are_refused(refused, message):
+    with pytest.raises(RequestError, match=message):
         refused()
 
 

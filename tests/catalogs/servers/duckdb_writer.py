@@ -78,9 +78,9 @@ class History:
         except duckdb.Error as error:  # for example two schemas with the same id
             self.steps.append(str(error))
 
-    def _define(self, statement: str, own: str = "") -> None:
-        """Create or alter both tables. `own` is appended to the statement for the table in the lake."""
-        self.steps.append(f"{statement} {own}")
+    def _define(self, statement: str, lake_clause: str = "") -> None:
+        """Create or alter both tables. `lake_clause` is appended to the statement for the table in the lake."""
+        self.steps.append(f"{statement} {lake_clause}")
         lake, memory = self.tables
         self.connection.execute(self.steps[-1].replace("{t}", lake))
         self.connection.execute(statement.replace("{t}", memory))

@@ -58,8 +58,8 @@ def _written(uri: str, *arguments: str) -> str:
     return ran.stdout
 
 
-def rows(of: harness.Snapshot) -> list[tuple[object, ...]]:
-    return sorted((tuple(row.values()) for row in of.to_arrow().to_pylist()), key=repr)
+def rows(snapshot: harness.Snapshot) -> list[tuple[object, ...]]:
+    return sorted((tuple(row.values()) for row in snapshot.to_arrow().to_pylist()), key=repr)
 
 
 def assert_versions(table: harness.Table, *versions: list[tuple[object, ...]]) -> None:

@@ -56,7 +56,7 @@ def served(request, tmp_path_factory) -> Iterator[Served]:
 
 
 @pytest.mark.filterwarnings("ignore:Delete operation did not match any records:UserWarning")
-def test_histories_are_read_alike(served, configure, first, request):
+def test_engines_and_pyiceberg_read_histories_equally(served, configure, first, request):
     configure("prod", served.properties)
     seed, count = request.config.getoption("--seed"), request.config.getoption("--histories")
     for number in range(first, min(first + _PER_TEST, count)):
@@ -75,7 +75,7 @@ def test_histories_are_read_alike(served, configure, first, request):
             _same(harness.compare(then, own.scan(snapshot_id=point).to_arrow()), f"{told}, at {point}")
 
 
-def _same(found: harness.ComparisonResult, told: str) -> None:
+def _same(comparison: harness.ComparisonResult, description: str) -> None:
     # Only rows are compared, not types: PyIceberg returns other types for text and lists.
-    differing = found.only_left + found.only_right + found.changed
-    assert (found.failed, differing) == (False, 0), f"{told}\n{found}"
+    differing = comparison.only_left + comparison.only_right + comparison.changed
+    assert (comparison.failed, differing) == (False, 0), f"{description}\n{comparison}"

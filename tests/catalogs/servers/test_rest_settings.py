@@ -93,9 +93,9 @@ RUN = {"auth": {"type": "custom", "impl": "subprocess.Popen", "custom": {"args":
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 @pytest.mark.parametrize("part", ["defaults", "overrides"])
-@pytest.mark.parametrize("own", [{"token": "of-the-user"}, {"credential": "id:of-the-user"}, {}], ids=str)
+@pytest.mark.parametrize("user_properties", [{"token": "of-the-user"}, {"credential": "id:of-the-user"}, {}], ids=str)
 @pytest.mark.parametrize(
-    ("settings", "named"),
+    ("settings", "name_pattern"),
     [
         (SIGNED, r"rest\.si"),
         ({**SIGNED, "uri": "ELSEWHERE"}, "uri|rest"),
@@ -105,15 +105,17 @@ RUN = {"auth": {"type": "custom", "impl": "subprocess.Popen", "custom": {"args":
         ({"header.Host": "evil.example"}, r"header\.Host"),
     ],
 )
-def test_the_configuration_of_a_server_obtains_no_credentials(elsewhere, configure, settings, named, own, part):
+def test_the_configuration_of_a_server_obtains_no_credentials(
+    elsewhere, configure, settings, name_pattern, user_properties, part
+):
     said = {key: elsewhere.uri if value == "ELSEWHERE" else value for key, value in settings.items()}
     document = {"defaults": {}, "overrides": {}, part: said, **TOKEN, "namespaces": [["sales"]]}
     with recording(lambda path: (200, {}, document)) as catalog:
-        configure("prod", {"uri": catalog.uri, **own})
+        configure("prod", {"uri": catalog.uri, **user_properties})
         if part == "defaults" and "uri" in settings:  # below the user's own `uri`
             said.pop("uri")
         if said:
-            with pytest.raises(harness.RequestError, match=f"its server sets (?:{named})"):
+            with pytest.raises(harness.RequestError, match=f"its server sets (?:{name_pattern})"):
                 harness.open_catalog("prod").namespaces()
     assert elsewhere.requests == []
     assert not Path("was-run").exists()

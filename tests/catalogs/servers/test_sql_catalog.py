@@ -102,7 +102,7 @@ def test_a_name_in_two_catalogs_is_ambiguous(prod, configure):
 
 
 @pytest.mark.parametrize(
-    ("properties", "said"),
+    ("properties", "message"),
     [
         ({"uri": "http://127.0.0.1:9"}, "Cannot reach catalog dev at http://127.0.0.1:9"),
         ({"uri": "thrift://127.0.0.1:9"}, "Cannot reach catalog dev at thrift://127.0.0.1:9"),
@@ -111,11 +111,11 @@ def test_a_name_in_two_catalogs_is_ambiguous(prod, configure):
         ({"type": "glue"}, "configuration is wrong (You must specify a region.)"),
     ],
 )
-def test_the_error_about_an_unavailable_catalog_is_one_line(configure, properties, said):
+def test_the_error_about_an_unavailable_catalog_is_one_line(configure, properties, message):
     configure("dev", properties)
     with pytest.raises(harness.HarnessError) as raised:
         harness.open_table("dev.sales.orders")
-    assert said in str(raised.value)
+    assert message in str(raised.value)
     assert "\n" not in str(raised.value)
 
 

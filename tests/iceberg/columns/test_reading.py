@@ -159,12 +159,15 @@ def listed_manifest(number, **more):
     return ManifestFile(path=f"s3://bucket/m{number}.avro", **given)
 
 
-def plain_values(found):
+def plain_values(selection):
     """The files as plain values: the files to read and the skipped files."""
-    skipped = found.skipped.table.append_column("path", found.skipped.paths())
+    skipped = selection.skipped.table.append_column("path", selection.skipped.paths())
     return [
-        (table.drop_columns(["tuple"]).to_pylist(), [found.files.tuples[i] for i in table.column("tuple").to_pylist()])
-        for table in (found.files.table, skipped)
+        (
+            table.drop_columns(["tuple"]).to_pylist(),
+            [selection.files.tuples[i] for i in table.column("tuple").to_pylist()],
+        )
+        for table in (selection.files.table, skipped)
     ]
 
 
@@ -300,8 +303,8 @@ def test_files_are_the_written_ones(drawn, order, skip, folder):
         DECODED.clear()
 
 
-def matches(found, wanted):
-    return found[0] in wanted if isinstance(wanted, set) else found == wanted
+def matches(actual, expected):
+    return actual[0] in expected if isinstance(expected, set) else actual == expected
 
 
 def moved_entry(entry, folder):

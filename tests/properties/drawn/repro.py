@@ -36,23 +36,25 @@ def reproducing(directory: Path | None) -> Iterator[None]:
         raise
 
 
-def write_repro(found: Disagreement, directory: Path) -> Path:
+def write_repro(disagreement: Disagreement, directory: Path) -> Path:
     """Write the repro directory of a difference and return its path."""
-    drawn, shape = found.drawn, found.shape
+    drawn, shape = disagreement.drawn, disagreement.shape
     digest = hashlib.sha256(f"{dump(scenario_of(drawn))}{shape}".encode()).hexdigest()
     place = directory / f"{drawn.format}-{digest[:8]}"
     shutil.rmtree(place, ignore_errors=True)
     place.mkdir(parents=True)
     plain = [shape] if isinstance(shape, ReadShape) else [ReadShape(at=r.at, where=r.where) for r in reads_of(shape)]
     (place / "scenario.yaml").write_text(dump(scenario_of(drawn, plain)), encoding="utf-8")
-    command = f"harness scenarios run scenario.yaml --engines {found.engine}"
+    command = f"harness scenarios run scenario.yaml --engines {disagreement.engine}"
     with build_table(drawn, place) as history:
         if not isinstance(shape, ReadShape):
             columns, rows = answer(drawn.model, shape)
             lines = [[column.name for column in columns], *scenario_rows(columns, rows)]
             (place / "query.sql").write_text(f"{describe_shape(shape, history)}\n", encoding="utf-8")
             (place / "expected.txt").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
-            command = f'harness sql --engine {found.engine} --table t=table "$(cat query.sql)"'
-    text = f"# {found.engine} and the model differ\n\n    {command}\n\n## Difference\n\n```\n{found}\n```\n"
+            command = f'harness sql --engine {disagreement.engine} --table t=table "$(cat query.sql)"'
+    text = (
+        f"# {disagreement.engine} and the model differ\n\n    {command}\n\n## Difference\n\n```\n{disagreement}\n```\n"
+    )
     (place / "README.md").write_text(text, encoding="utf-8")
     return place

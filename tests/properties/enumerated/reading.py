@@ -147,10 +147,10 @@ class TableReading:
             "oracle", read, lambda: read_with_oracle(read.address, columns=read.asked, where=read.where, **at)
         )
 
-    def _judged(self, engine: str, read: CheckedRead, look: Callable[[], pa.Table]) -> list[Failure]:
+    def _judged(self, engine: str, read: CheckedRead, read_table: Callable[[], pa.Table]) -> list[Failure]:
         self.counts[engine] += 1
         try:
-            got = look()
+            got = read_table()
             problem = read.problem(got, rows_of(got))
         except Exception as error:
             problem = f"{type(error).__name__}: {error}"

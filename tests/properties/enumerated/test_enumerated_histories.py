@@ -68,11 +68,11 @@ def _reads(built: EnumeratedTable, *, is_last: bool) -> Iterator[CheckedRead]:
         yield CheckedRead(names=[], rows=rows, counted=True, **now)
 
 
-def _report(found: list[Failure]) -> str:
+def _report(failures: list[Failure]) -> str:
     """Return the failure of the smallest word, and the scenario that shows it."""
-    read, engine, problem = found[0].read, found[0].engine, found[0].problem
+    read, engine, problem = failures[0].read, failures[0].engine, failures[0].problem
     built, selector = read.of
-    words = list(dict.fromkeys(failure.read.of[0].word for failure in found))
+    words = list(dict.fromkeys(failure.read.of[0].word for failure in failures))
     asked = None if read.asked is None else tuple(read.asked)
     expected = Expectation(at=selector, columns=asked, where=read.where, rows=[list(row) for row in read.rows])
     place = keep_scenario(f"{built.model.kind}-{'-'.join(built.word)}", built.scenario(expectations=(expected,)))

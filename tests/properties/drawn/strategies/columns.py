@@ -67,7 +67,7 @@ def _is_json(value: Any) -> bool:
 
 
 def _rename(draw: Draw, model: Any) -> Operation:
-    path = draw(st.sampled_from([p for p, _ in paths(model.columns, named=True)]))
+    path = draw(st.sampled_from([p for p, _ in paths(model.columns, named_only=True)]))
     parent = path.rpartition(".")[0] or None
     return {"rename-column": {"path": path, "to": draw(st.sampled_from(free_names(model.columns, parent)))}}
 
@@ -83,24 +83,24 @@ def _widen(draw: Draw, model: Any) -> Operation:
     return {"widen-column": {"path": path, "type": type_text(model.kind, type_)}}
 
 
-def fresh(taken: Collection[str], prefix: str) -> str:
-    """Return a label that is not in `taken`, and add it if `taken` is a set.
+def fresh(used_labels: Collection[str], prefix: str) -> str:
+    """Return a label that is not in `used_labels`, and add it if `used_labels` is a set.
 
     Vectors of one file are named `d1.f1` for `d1`.
     """
-    stems = {label.partition(".")[0] for label in taken}
+    stems = {label.partition(".")[0] for label in used_labels}
     label = next(f"{prefix}{n}" for n in range(1, len(stems) + 2) if f"{prefix}{n}" not in stems)
-    if isinstance(taken, set):
-        taken.add(label)
+    if isinstance(used_labels, set):
+        used_labels.add(label)
     return label
 
 
-def paths(columns: Columns, *, named: bool = False) -> list[tuple[str, dt.Field]]:
+def paths(columns: Columns, *, named_only: bool = False) -> list[tuple[str, dt.Field]]:
     """Return the columns and the fields inside them with their paths, except for fields inside map keys.
 
     Args:
         columns: The columns of the table.
-        named: If true, only fields with user-defined names: no list elements, map keys, or map values.
+        named_only: If true, only fields with user-defined names: no list elements, map keys, or map values.
     """
     found: list[tuple[str, dt.Field]] = []
     for f in columns:
@@ -109,12 +109,12 @@ def paths(columns: Columns, *, named: bool = False) -> list[tuple[str, dt.Field]
             case dt.StructType(fields=fields):
                 inner, chosen = fields, True
             case dt.ListType(element=element):
-                inner, chosen = (element,), not named
+                inner, chosen = (element,), not named_only
             case dt.MapType(value=value):
-                inner, chosen = (value,), not named
+                inner, chosen = (value,), not named_only
             case _:
                 continue
-        below = paths(inner, named=named)
+        below = paths(inner, named_only=named_only)
         if not chosen:
             below = [(p, g) for p, g in below if "." in p]
         found += [(f"{f.name}.{p}", g) for p, g in below]

@@ -140,7 +140,7 @@ def _droppable(model: DeltaModel) -> list[str]:
     """Return the columns that may be dropped: not the last one of a level, not partition columns, not the last one in
     files.
     """
-    every = paths(model.columns, named=True)
+    every = paths(model.columns, named_only=True)
     levels = [p.rpartition(".")[0] for p, _ in every]
     stored = [f for f in model.columns if f.id not in model.partitions and not isinstance(f.type, dt.UnknownType)]
     kept = {*model.partitions, *([stored[0].id] if len(stored) == 1 else [])}

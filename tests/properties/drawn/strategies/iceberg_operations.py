@@ -142,8 +142,8 @@ def _transforms(type_: dt.Type) -> tuple[str, ...]:
             return ()
 
 
-def _data_files(draw: Draw, model: IcebergModel, taken: set[str] | None = None) -> list[File]:
-    labels = set(model.labels) if taken is None else taken
+def _data_files(draw: Draw, model: IcebergModel, used_labels: set[str] | None = None) -> list[File]:
+    labels = set(model.labels) if used_labels is None else used_labels
     content = draw(rows(model.columns, max_size=9))
     options: dict[str, Any] = {}
     if size := draw(st.sampled_from([None, 1, 2, 1])):
@@ -154,7 +154,7 @@ def _data_files(draw: Draw, model: IcebergModel, taken: set[str] | None = None) 
 
 
 def _grouped(
-    model: IcebergModel, content: Sequence[Any], taken: set[str], options: Mapping[str, Any] | None = None
+    model: IcebergModel, content: Sequence[Any], used_labels: set[str], options: Mapping[str, Any] | None = None
 ) -> list[File]:
     """Return data files with the rows, one for each partition of the default spec."""
     groups: dict[str, list[Any]] = {}
@@ -163,20 +163,20 @@ def _grouped(
     chosen = dict(options or {})
     if "row-group-size" in chosen and chosen.get("format", "parquet") != "parquet":
         del chosen["row-group-size"]
-    return [{"data": fresh(taken, "f"), "rows": group, **chosen} for group in groups.values()]
+    return [{"data": fresh(used_labels, "f"), "rows": group, **chosen} for group in groups.values()]
 
 
-def _position_deletes(draw: Draw, model: IcebergModel, taken: set[str]) -> File:
+def _position_deletes(draw: Draw, model: IcebergModel, used_labels: set[str]) -> File:
     scopes: dict[tuple[Any, ...], list[ModelEntry]] = {}
     for entry in _data(model):
         scopes.setdefault(entry.scope, []).append(entry)
     scope = draw(st.sampled_from(list(scopes.values())))
     entries = draw(st.lists(st.sampled_from(scope), min_size=1, max_size=2, unique_by=id))
     pairs = [[e.file.label, position] for e in entries for position in _positions(draw, e)]
-    return {"position-deletes": pairs, "label": fresh(taken, "d")}
+    return {"position-deletes": pairs, "label": fresh(used_labels, "d")}
 
 
-def _equality_deletes(draw: Draw, model: IcebergModel, taken: set[str]) -> File:
+def _equality_deletes(draw: Draw, model: IcebergModel, used_labels: set[str]) -> File:
     keys = draw(
         st.lists(st.sampled_from(_key_columns(model.columns)), min_size=1, max_size=2, unique_by=lambda f: f.id)
     )
@@ -184,7 +184,7 @@ def _equality_deletes(draw: Draw, model: IcebergModel, taken: set[str]) -> File:
     present = _present(model, keys, scope)
     drawn = st.tuples(*[field_values(f) for f in keys]).map(list)
     dead = draw(st.lists(st.one_of(st.sampled_from(present), drawn) if present else drawn, min_size=1, max_size=3))
-    return {"equality-deletes": [f.name for f in keys], "rows": dead, "label": fresh(taken, "d"), **place}
+    return {"equality-deletes": [f.name for f in keys], "rows": dead, "label": fresh(used_labels, "d"), **place}
 
 
 def _present(model: IcebergModel, keys: Sequence[dt.Field], scope: Scope | None) -> list[list[Any]]:
@@ -242,7 +242,7 @@ def _droppable(model: IcebergModel) -> list[str]:
     spec.
     """
     sources = {c.source for c in model.specs[model.spec]}
-    every = paths(model.columns, named=True)
+    every = paths(model.columns, named_only=True)
     levels = [p.rpartition(".")[0] for p, _ in every]
     needed = [p for p, f in every if sources & identities((f,)).keys()]
     return [p for p, _ in every if levels.count(p.rpartition(".")[0]) > 1 and p not in needed]
