@@ -73,7 +73,16 @@ class Message:
     @property
     def literal(self) -> int:
         """The number of characters that are the same in all examples."""
-        return len(re.sub(r"\{[^{}]*\}", "", self.text))
+        return len(_without_names(self.text).replace("{}", ""))
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """The file and the text without the names of values, which a renamed variable does not change."""
+        return self.file, _without_names(self.text)
+
+
+def _without_names(text: str) -> str:
+    return re.sub(r"\{[^{}]*\}", "{}", text)
 
 
 def error_classes(trees: Mapping[str, ast.Module]) -> frozenset[str]:
@@ -184,7 +193,7 @@ def recorded_examples(tests: Sequence[str]) -> dict[tuple[str, int], list[str]]:
 def best_examples(
     messages: Sequence[Message], recorded: Mapping[tuple[str, int], Sequence[str]]
 ) -> dict[tuple[str, str], str]:
-    """Return the shortest example of each message that has one, by file and text."""
+    """Return the shortest example of each message that has one, by the key of the message."""
     by_file: dict[str, list[Message]] = defaultdict(list)
     for message in messages:
         by_file[message.file].append(message)
@@ -195,7 +204,7 @@ def best_examples(
             fitting = [message for message in near if message.matches(text)]
             if fitting:
                 best = max(fitting, key=lambda message: message.literal)
-                candidates[file, best.text].add(text)
+                candidates[best.key].add(text)
     return {key: min(texts, key=lambda text: (len(text), text)) for key, texts in candidates.items()}
 
 
@@ -204,9 +213,9 @@ def written(messages: Sequence[Message], examples: Mapping[tuple[str, str], str]
     lines = [HEAD]
     for heading in sorted({message.heading for message in messages}, key=lambda name: (name in _OTHERS.values(), name)):
         lines += [f"## {heading}", "", "| Message | Example | Source |", "|---|---|---|"]
-        rows = {(message.file, message.text) for message in messages if message.heading == heading}
-        for file, text in sorted(rows):
-            example = examples.get((file, text), "")
+        rows = {(message.file, message.text, message.key) for message in messages if message.heading == heading}
+        for file, text, key in sorted(rows):
+            example = examples.get(key, "")
             short = example if len(example) <= _LONGEST_EXAMPLE else example[: _LONGEST_EXAMPLE - 1] + "…"
             lines.append(f"| {_code(text)} | {_code(short) if short else '—'} | {_code(file)} |")
         lines.append("")
@@ -221,10 +230,11 @@ def _code(text: str) -> str:
 
 
 def examples_on(page: str) -> dict[tuple[str, str], str]:
-    """Return the examples that a written page has."""
+    """Return the examples that a written page has, by the keys of messages."""
     row = re.compile(r"\| (`+) ?(.+?) ?\1 \| (`+) ?(.+?) ?\3 \| (`+) ?(.+?) ?\5 \|")
     matches = (row.fullmatch(line) for line in page.splitlines())
-    return {(m[6], m[2].replace("\\|", "|")): m[4].replace("\\|", "|") for m in matches if m}
+    cells = ((m[6], m[2].replace("\\|", "|"), m[4].replace("\\|", "|")) for m in matches if m)
+    return {(file, _without_names(text)): example for file, text, example in cells}
 
 
 def main() -> None:
