@@ -101,16 +101,20 @@ pytestmark = pytest.mark.slow
 
 def test_an_honest_reader_is_right():
     honest = scores()["honest"]
-    assert (honest.silent, honest.of_claimed > 99) == (0, True)
+    assert (honest.silent, honest.right_of_claimed > 99) == (0, True)
     assert honest.kept == honest.policies > 20
 
 
 @pytest.mark.parametrize("cheat", [each.name for each in CHEATS])
 def test_a_cheat_does_not_look_good(cheat):
     score, honest = scores()[cheat], scores()["honest"]
-    assert score.of_all < honest.of_all - 3
+    assert score.right_of_all < honest.right_of_all - 3
     assert (score.silent > 5) == (cheat != "refuser")
     if cheat == "refuser":  # refusing everything is never counted as a correct refusal
-        assert (score.of_all < 10, score.of_claimed < 20, score.kept < score.policies / 5) == (True, True, True)
+        assert (score.right_of_all < 10, score.right_of_claimed < 20, score.kept < score.policies / 5) == (
+            True,
+            True,
+            True,
+        )
     if cheat == "empty":  # silently wrong for broken tables
-        assert (score.of_all < 15, score.broken > 5, score.kept < honest.kept / 10) == (True, True, True)
+        assert (score.right_of_all < 15, score.broken > 5, score.kept < honest.kept / 10) == (True, True, True)

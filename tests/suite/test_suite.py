@@ -469,5 +469,5 @@ def test_every_case_reads_back_and_its_own_rows_are_right(tmp_path):
                 results(tmp_path / "right", **{f"{place}.json": {"error": read.expected.kind, "message": "as it must"}})
     run = score_results(suite, tmp_path / "right")
     score = run.score(run.engines[0])
-    assert (score.of_all, score.kept) == (100, score.policies)
+    assert (score.right_of_all, score.kept) == (100, score.policies)
     assert {case.outcome for case in run.cases} == {Outcome.PASS, Outcome.OPEN}

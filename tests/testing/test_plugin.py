@@ -304,11 +304,11 @@ def test_finds_nothing_of_it(harness_spark):
         conftest="""
 import pytest
 from harness.engines.spark.session import running_session
-from harness.testing.plugin import SparkAsItWas
+from harness.testing.plugin import SparkStateRestorer
 
 @pytest.fixture(scope="session")
 def harness_spark(pytestconfig):
-    pytestconfig.pluginmanager.register(SparkAsItWas(running_session()))
+    pytestconfig.pluginmanager.register(SparkStateRestorer(running_session()))
     return running_session()
 """,
     )

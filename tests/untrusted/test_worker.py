@@ -181,7 +181,7 @@ def test_an_interrupted_read_leaves_no_process(monkeypatch, tmp_path):
 def test_a_network_is_given_up_by_either_of_two(monkeypatch, no_filter, no_namespace, unenforced):
     monkeypatch.setattr(seccomp, "install", lambda calls: (no_filter, None))
     monkeypatch.setattr(confining, "leave_network", lambda: no_namespace)
-    for name in ("restrict", "drop_privileges", "_end_with", "_gain_no_privileges"):
+    for name in ("restrict_files", "drop_privileges", "_die_with_parent", "_gain_no_privileges"):
         monkeypatch.setattr(f"harness.untrusted.confining.{name}", lambda *_, **__: False)
     assert before_imports(1, [], "") == (unenforced, None)
 
@@ -262,8 +262,8 @@ def test_a_worker_ends_with_the_process_that_waits_for_it():
     """If the parent is not the process named in the request, that process has ended."""
     assert threading.current_thread() is threading.main_thread()
     script = (
-        "import os, sys; from harness.untrusted.confining import _end_with\n"
-        "_end_with(os.getppid()); print('waits', flush=True); _end_with(1 << 30); print('lives on')"
+        "import os, sys; from harness.untrusted.confining import _die_with_parent\n"
+        "_die_with_parent(os.getppid()); print('waits', flush=True); _die_with_parent(1 << 30); print('lives on')"
     )
     ended = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
     assert (ended.stdout, ended.returncode) == ("waits\n", 1)
