@@ -127,7 +127,7 @@ def test_a_worker_at_a_limit(monkeypatch, tmp_path, work, request_, bounds, mess
         ("killed", signal.SIGSEGV, "Crashed", "crashed with SIGSEGV"),
         ("exits", 0, "Crashed", "ended with exit code 0"),
         ("exits", 1, "Crashed", "ended with exit code 1"),
-        ("unlisted", None, "Crashed", "exit code 4; .* it was refused memfd_create, chmod: .* PermissionError"),
+        ("unlisted", None, "Crashed", "exit code 4; .* it was refused the system calls memfd_create, chmod: .* PermissionError"),
         ("broken", None, "Crashed", r"ended with exit code 4; .* ValueError: no\\x1bgood"),
     ],
 )
@@ -160,7 +160,7 @@ def test_an_interrupted_read_leaves_no_process(monkeypatch, tmp_path):
         begun.append(self._child.process.pid)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(launching._Exchange, "_take", interrupt)
+    monkeypatch.setattr(launching._Exchange, "_accept", interrupt)
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     with pytest.raises(KeyboardInterrupt):
         run("works:endless", "idle", bounds=Bounds())
@@ -216,8 +216,8 @@ def test_a_process_without_privileges_and_namespaces_is_confined_too(tmp_path):
 def test_there_is_no_filter_for_other_systems(monkeypatch, system, machine):
     monkeypatch.setattr(seccomp.platform, "system", lambda: system)
     monkeypatch.setattr(seccomp.platform, "machine", lambda: machine)
-    said = f"a filter of system calls is made for Linux on x86_64 and aarch64, this is {system} on {machine}"
-    assert seccomp.install() == (said, None)
+    reason = f"system calls can be filtered only on Linux on x86_64 and aarch64, but this is {system} on {machine}"
+    assert seccomp.install() == (reason, None)
 
 
 def test_a_limit_that_cannot_be_enforced_refuses_the_read_unless_it_is_waived(monkeypatch, tmp_path):
@@ -227,14 +227,14 @@ def test_a_limit_that_cannot_be_enforced_refuses_the_read_unless_it_is_waived(mo
     work = ("works:output_of", {"text": "rows", "code": 0})
     with pytest.raises(RequestError) as told:
         run(*work, bounds=Bounds(), waived=["network"])
-    assert "processes: a filter of system calls is made for Linux on x86_64 and aarch64" in told.value.message
-    assert "Run it on Linux, in a container if necessary, or accept by the option waived" in told.value.message
+    assert "processes: system calls can be filtered only on Linux on x86_64 and aarch64" in told.value.message
+    assert "Run it on Linux, in a container if necessary, or use the option waived to accept" in told.value.message
     assert run(*work, bounds=Bounds(), waived=["processes", "network"]).output == b"rows"
 
 
 def test_a_system_without_processes_like_these(monkeypatch):
     monkeypatch.setattr(launching, "os", SimpleNamespace(name="nt"))
-    with pytest.raises(RequestError, match="limits of a process are those of Linux; run it there"):
+    with pytest.raises(RequestError, match="the limits need Linux; run it there"):
         run("works:output_of", None, bounds=Bounds())
 
 
@@ -249,7 +249,7 @@ def test_bounds_from_texts():
         (lambda: parse_numbers(Bounds, "bound", {"open_files": "-1"}), "Invalid bound open_files='-1'"),
         (lambda: Bounds(open_files=0), "Invalid bound open_files=0: expected a whole number of at least 1"),
         (lambda: Bounds(open_files=True), "Invalid bound open_files=True"),
-        (lambda: check_waived(["wall_seconds"]), "Cannot waive 'wall_seconds': there are memory_bytes, "),
+        (lambda: check_waived(["wall_seconds"]), "Cannot waive 'wall_seconds': expected one of memory_bytes, "),
         (lambda: check_waived("paths"), "Cannot waive 'paths'"),
     ],
 )
