@@ -96,7 +96,7 @@ def test_names_of_the_jar_stay_its_own(delta_spark, tmp_path):
     job = registered(delta_spark, tmp_path)
     try:
         assert not {key for key in job.settings if key.endswith((".delta", "spark_catalog"))}
-        assert "the Delta jar of this session answers them" in job.missing[0]
+        assert "the Delta jar of this session handles them" in job.missing[0]
         check_reads_and_writes(job, tmp_path, "own")
         (newest, *_) = delta_spark.sql("DESCRIBE HISTORY own").collect()
         assert newest.operation == "MERGE"

@@ -214,7 +214,7 @@ def installed() -> None:
         ("RequestTimeTooSkewed", 403, "ClockSkew", "set the clock"),
         ("ExpiredToken", 400, "ExpiredCredentials", "set session_token"),
         ("AuthorizationHeaderMalformed", 400, "OtherRegion", "set region"),
-        ("SlowDown", 503, "Throttled", "throttled or busy"),
+        ("SlowDown", 503, "Throttled", "throttling or busy"),
         ("InternalError", 500, "Storage", "InternalError"),
     ],
 )
