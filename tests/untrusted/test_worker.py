@@ -127,7 +127,12 @@ def test_a_worker_at_a_limit(monkeypatch, tmp_path, work, request_, bounds, mess
         ("killed", signal.SIGSEGV, "Crashed", "crashed with SIGSEGV"),
         ("exits", 0, "Crashed", "ended with exit code 0"),
         ("exits", 1, "Crashed", "ended with exit code 1"),
-        ("unlisted", None, "Crashed", "exit code 4; .* it was refused the system calls memfd_create, chmod: .* PermissionError"),
+        (
+            "unlisted",
+            None,
+            "Crashed",
+            "exit code 4; .* it was refused the system calls memfd_create, chmod: .* PermissionError",
+        ),
         ("broken", None, "Crashed", r"ended with exit code 4; .* ValueError: no\\x1bgood"),
     ],
 )
