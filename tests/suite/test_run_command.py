@@ -185,7 +185,7 @@ def test_the_command_of_a_failure_shows_it_again_and_keeps_the_table(suite, caps
     assert "FAIL  fake::removed" in capsys.readouterr().out
     assert (tmp_path / "repro" / "removed" / "table" / "_delta_log").is_dir()
     assert main(again) == 2
-    assert "Cannot keep a table where something is" in capsys.readouterr().err
+    assert "Cannot keep a table: the path already exists" in capsys.readouterr().err
 
 
 def test_an_entry_point_is_known_by_its_name(suite, outcomes, monkeypatch):

@@ -134,10 +134,10 @@ def test_an_engine_that_is_not_there_is_not_installed(script, text, message):
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("duckdb", "called duckdb: that is an engine"),
-        ("spark", "called spark: that is an engine"),
-        ("oracle", "called oracle: that is an engine"),
-        ("DuckDB", "called DuckDB: that is an engine"),
+        ("duckdb", "called duckdb: this is the name of an engine"),
+        ("spark", "called spark: this is the name of an engine"),
+        ("oracle", "called oracle: this is the name of an engine"),
+        ("DuckDB", "called DuckDB: this is the name of an engine"),
         ("\x1b[2J", "printable characters"),
         ("x" * 1001, "up to 1000 printable"),
     ],
@@ -154,7 +154,7 @@ def test_a_program_is_not_named_like_an_engine(tmp_path):
     program.write_text(f"""#!{sys.executable}\nprint('{{"version": "1"}}', flush=True)\ninput()\n""", "utf-8")
     program.chmod(0o755)
     with ExitStack() as resources:
-        with pytest.raises(RequestError, match="called duckdb: that is an engine"):
+        with pytest.raises(RequestError, match="called duckdb: this is the name of an engine"):
             open_engine(f"exec:{program}", ReaderOptions(), resources)
         assert open_engine(f"mine=exec:{program}", ReaderOptions(), resources).name == "mine"
 
@@ -206,7 +206,7 @@ def test_an_interpreter_comes_from_the_argument_the_environment_or_sys_executabl
 def test_the_error_for_a_missing_reader_says_what_to_do(tmp_path, monkeypatch):
     monkeypatch.delenv("HARNESS_PYTHON_ABSENT", raising=False)
     monkeypatch.setenv("HARNESS_READERS", str(tmp_path))
-    with pytest.raises(RequestError, match="no_such is not installed; name an interpreter") as caught:
+    with pytest.raises(RequestError, match="no_such is not installed; set HARNESS_PYTHON_ABSENT to an interpreter") as caught:
         interpreter_of(ABSENT, {})
     assert caught.value.cause == NOT_INSTALLED
     with pytest.raises(RequestError, match=r"iceberg-go: it is not built; .* nox -s readers -- native") as caught:
