@@ -206,7 +206,9 @@ def test_an_interpreter_comes_from_the_argument_the_environment_or_sys_executabl
 def test_the_error_for_a_missing_reader_says_what_to_do(tmp_path, monkeypatch):
     monkeypatch.delenv("HARNESS_PYTHON_ABSENT", raising=False)
     monkeypatch.setenv("HARNESS_READERS", str(tmp_path))
-    with pytest.raises(RequestError, match="no_such is not installed; set HARNESS_PYTHON_ABSENT to an interpreter") as caught:
+    with pytest.raises(
+        RequestError, match="no_such is not installed; set HARNESS_PYTHON_ABSENT to an interpreter"
+    ) as caught:
         interpreter_of(ABSENT, {})
     assert caught.value.cause == NOT_INSTALLED
     with pytest.raises(RequestError, match=r"iceberg-go: it is not built; .* nox -s readers -- native") as caught:
