@@ -21,7 +21,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-ROOT = Path(__file__).parents[2]
+from tables import ROOT, code_cell
+
 PAGE = ROOT / "docs/reference/messages.md"
 HEAD = """# Messages
 
@@ -45,6 +46,8 @@ _OTHERS = {
 }
 _FUNCTIONS = {"untrusted_table_error": "InvalidTableError"}
 _LONGEST_EXAMPLE = 240
+_NO_EXAMPLE = "—"
+_VALUE = re.compile(r"\{[^{}]*\}")
 
 
 @dataclass(frozen=True, order=True)
@@ -67,13 +70,13 @@ class Message:
 
     def matches(self, example: str) -> bool:
         """Return whether an example can be this message."""
-        parts = re.split(r"\{[^{}]*\}", self.text)
+        parts = _VALUE.split(self.text)
         return re.fullmatch(".*".join(map(re.escape, parts)), example, re.DOTALL) is not None
 
     @property
     def literal(self) -> int:
         """The number of characters that are the same in all examples."""
-        return len(_without_names(self.text).replace("{}", ""))
+        return len(_VALUE.sub("", self.text))
 
     @property
     def key(self) -> tuple[str, str]:
@@ -82,7 +85,7 @@ class Message:
 
 
 def _without_names(text: str) -> str:
-    return re.sub(r"\{[^{}]*\}", "{}", text)
+    return _VALUE.sub("{}", text)
 
 
 def error_classes(trees: Mapping[str, ast.Module]) -> frozenset[str]:
@@ -127,7 +130,7 @@ def _messages_in(function: ast.FunctionDef, file: str, errors: frozenset[str]) -
         values = texts.get(argument.id, [argument]) if isinstance(argument, ast.Name) else [argument]
         for value in values:
             for text in _alternatives(value):
-                if re.search(r"[^\W\d_]{2}", re.sub(r"\{[^{}]*\}", "", text)):
+                if re.search(r"[^\W\d_]{2}", _VALUE.sub("", text)):
                     yield Message(heading, file, " ".join(text.split()), node.lineno, node.end_lineno or node.lineno)
 
 
@@ -217,24 +220,23 @@ def written(messages: Sequence[Message], examples: Mapping[tuple[str, str], str]
         for file, text, key in sorted(rows):
             example = examples.get(key, "")
             short = example if len(example) <= _LONGEST_EXAMPLE else example[: _LONGEST_EXAMPLE - 1] + "…"
-            lines.append(f"| {_code(text)} | {_code(short) if short else '—'} | {_code(file)} |")
+            lines.append(f"| {code_cell(text)} | {code_cell(short) or _NO_EXAMPLE} | {code_cell(file)} |")
         lines.append("")
     return "\n".join(lines)
 
 
-def _code(text: str) -> str:
-    escaped = text.replace("|", "\\|")
-    mark = "``" if "`" in text else "`"
-    space = " " if "`" in text else ""
-    return f"{mark}{space}{escaped}{space}{mark}"
-
-
 def examples_on(page: str) -> dict[tuple[str, str], str]:
     """Return the examples that a written page has, by the keys of messages."""
-    row = re.compile(r"\| (`+) ?(.+?) ?\1 \| (`+) ?(.+?) ?\3 \| (`+) ?(.+?) ?\5 \|")
-    matches = (row.fullmatch(line) for line in page.splitlines())
-    cells = ((m[6], m[2].replace("\\|", "|"), m[4].replace("\\|", "|")) for m in matches if m)
-    return {(file, _without_names(text)): example for file, text, example in cells}
+    rows = (line.strip("| ").split(" | ") for line in page.splitlines() if line.startswith(("| `", "| <code>")))
+    cells = (tuple(map(_text_of, row)) for row in rows)
+    return {(file, _without_names(text)): example for text, example, file in cells if example != _NO_EXAMPLE}
+
+
+def _text_of(cell: str) -> str:
+    """Return the text of a cell that `code_cell` made."""
+    if cell.startswith("<code>"):
+        return cell.removeprefix("<code>").removesuffix("</code>").replace("&#124;", "|")
+    return cell.strip("`").strip()
 
 
 def main() -> None:

@@ -132,7 +132,7 @@ def _row(command: Command, parameter: Any) -> str:
         *([", ".join(parameter.opts)] if option else []),
         *([] if getattr(parameter, "is_flag", False) else [value]),
     ]
-    cell = _code_of_cell(" ".join(words).replace("<", "&lt;"))
+    cell = code_cell(" ".join(words).replace("<", "&lt;"))
     default = parameter.to_info_dict()["default"]
     default_text = "" if default in (None, False, "") or parameter.required else f" Default: `{default}`."
     meaning = declared.help if declared.help.endswith(".") else f"{declared.help}."
@@ -373,16 +373,18 @@ def _plain(text: str) -> str:
 
 def _code(text: str) -> str:
     places = {str(place): name for place, name in enumerate("abcdefgh")}
-    return _code_of_cell(
+    return code_cell(
         re.sub(r"[{]([0-9])[}]", lambda m: places[m[1]], text).replace("{all}", "a, b, ...").replace("{type}", "…")
     )
 
 
-def _code_of_cell(text: str) -> str:
+def code_cell(text: str) -> str:
     """Return code in a table cell. A bar is not escaped, because site builders show a backslash between backticks."""
     if not text:
         return ""
-    return f"<code>{text.replace('|', '&#124;')}</code>" if "|" in text else f"`{text}`"
+    if "|" in text:
+        return f"<code>{text.replace('|', '&#124;')}</code>"
+    return f"`` {text} ``" if "`" in text else f"`{text}`"
 
 
 def with_layers(page: str) -> str:
