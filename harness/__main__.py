@@ -4,7 +4,7 @@ Ctrl-C must end the process without a traceback, also while modules are imported
 any other import, with `_signal`: importing `signal`, which is built on it, takes 4 ms.
 """
 
-import _signal  # type: ignore[import-not-found]
+import _signal  # type: ignore[import-not-found]  # typeshed has no stub of this C module
 import os
 import sys
 

@@ -208,6 +208,7 @@ class HarnessError(Exception):
         """
         for option in self.options:
             written = re.compile(rf"(?<![\w.-]){option}(?:=('[^']*'|\w*))?(?!\w)")
+            # mypy infers no type for a lambda with a default.
             self.message = written.sub(lambda match, name=option: spell(name, match[1]), self.message)  # type: ignore[misc]
         self.options = ()
         return self

@@ -77,7 +77,7 @@ class _Planned:
     status: FileStatus | None = None
 
 
-class StoreFiles(fsspec.AbstractFileSystem):  # type: ignore[misc]
+class StoreFiles(fsspec.AbstractFileSystem):  # type: ignore[misc]  # fsspec ships no types
     """A read-only file system for planned files, with paths `<protocol>://<number of the store>/<physical path>`.
 
     It implements only the methods that DuckDB calls (1.5.5, 2.0.0), under the names that DuckDB requires. Opening a

@@ -182,7 +182,7 @@ class Gateway(PlannedReads):
         self.session: SparkSession = user.newSession()
         for key, value in SETTINGS.items():
             self.session.conf.set(key, value)
-        self._lowering = self._context._jvm.harness.spark.Lowering  # type: ignore[union-attr]
+        self._lowering = self._context._jvm.harness.spark.Lowering  # type: ignore[union-attr]  # set while Spark runs
 
     @classmethod
     def for_session(cls, spark: SparkSession) -> Gateway:
@@ -223,7 +223,7 @@ class Gateway(PlannedReads):
 
     def read_ends(self, physical: Sequence[str], options: Mapping[str, str], most: int) -> bytes:
         """Read the ends of files on the executors of the driver's JVM."""
-        job: Any = self._context._jvm.harness.spark.FileEnds  # type: ignore[union-attr]
+        job: Any = self._context._jvm.harness.spark.FileEnds  # type: ignore[union-attr]  # set while Spark runs
         try:
             text = job.text(
                 self._user._jsparkSession, bytearray(join_locations(physical)), {**OPTIONS, **options}, most
@@ -273,7 +273,7 @@ class Gateway(PlannedReads):
         Returns:
             For each bucket: its row count, and the low and high word of the unsigned sum of each lane.
         """
-        sums: Any = self._context._jvm.harness.spark.BucketSums  # type: ignore[union-attr]
+        sums: Any = self._context._jvm.harness.spark.BucketSums  # type: ignore[union-attr]  # set while Spark runs
         return bytes(sums.of(frame._jdf, *lanes, by, bits))
 
     def expose(self, frame: DataFrame) -> DataFrame:

@@ -40,7 +40,7 @@ def check_access(context: SparkContext, paths: Iterable[str]) -> None:
     """Raise RequestError if the JVM has no file system for a path's scheme. The message names the package to add."""
 
     def is_served(scheme: str) -> bool:
-        file_systems = context._jvm.org.apache.hadoop.fs.FileSystem  # type: ignore[union-attr]
+        file_systems = context._jvm.org.apache.hadoop.fs.FileSystem  # type: ignore[union-attr]  # set while Spark runs
         try:
             file_systems.getFileSystemClass(scheme, context._jsc.hadoopConfiguration())
         except Py4JJavaError:

@@ -23,7 +23,7 @@ Body: TypeAlias = Mapping[str, Any]
 T = TypeVar("T")
 
 _ACTION_NAMES = frozenset(
-    "add remove cdc metaData protocol txn domainMetadata commitInfo checkpointMetadata sidecar".split()  # noqa: SIM905
+    "add remove cdc metaData protocol txn domainMetadata commitInfo checkpointMetadata sidecar".split()  # noqa: SIM905  # shorter than a list
 )
 VECTOR_KEYS = ("storageType", "pathOrInlineDv", "sizeInBytes", "cardinality")
 """The keys that every deletion vector descriptor must have (delta D1)."""

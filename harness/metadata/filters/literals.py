@@ -49,7 +49,7 @@ def _duckdb() -> type[Dialect]:
 
     base: Any = DuckDB.Parser
 
-    class Parser(base):  # type: ignore[misc]
+    class Parser(base):  # type: ignore[misc]  # the base is found at run time
         def _parse_in(self, this: exp.Expr | None, alias: bool = False) -> exp.Expr:
             """Parse `x IN [1, 2]` as a search in a list.
 

@@ -217,7 +217,7 @@ class SparkJob:
 
 
 def _make_current(spark: SparkSession, default: JavaObject | None) -> None:
-    sessions: Any = spark.sparkContext._jvm.SparkSession  # type: ignore[union-attr]
+    sessions: Any = spark.sparkContext._jvm.SparkSession  # type: ignore[union-attr]  # set while Spark runs
     SparkSession._instantiatedSession = spark
     SparkSession._activeSession = spark  # PySpark's own record of the session, which `createDataFrame` uses
     sessions.setActiveSession(spark._jsparkSession)
@@ -234,7 +234,7 @@ def open_job(root: SparkSession, *, tables: Mapping[str, object] | None, catalog
             jvm: Any = context._jvm
             jvm.harness.jobs.Statements.addTo(root._jsparkSession.extensions())
             _PARSED[context] = True
-    default = root.sparkContext._jvm.SparkSession.getDefaultSession()  # type: ignore[union-attr]
+    default = root.sparkContext._jvm.SparkSession.getDefaultSession()  # type: ignore[union-attr]  # set while Spark runs
     before = SparkSession._instantiatedSession, default.get() if default.isDefined() else None
     spark = root.newSession()
     job = _register_job(spark, spark, sources, tables, catalog, is_new_session=True)

@@ -125,9 +125,9 @@ def _list(arguments: list[exp.Expr]) -> exp.Expr:
     return call
 
 
-class _DuckDBParser(_BASE):  # type: ignore[misc]
-    FUNCTIONS = {name: build for name, build in _BASE.FUNCTIONS.items() if name.lower() not in NAMES}  # noqa: RUF012
-    FUNCTION_PARSERS = {  # noqa: RUF012
+class _DuckDBParser(_BASE):  # type: ignore[misc]  # the base is found at run time
+    FUNCTIONS = {name: build for name, build in _BASE.FUNCTIONS.items() if name.lower() not in NAMES}  # noqa: RUF012  # sqlglot's
+    FUNCTION_PARSERS = {  # noqa: RUF012  # sqlglot's
         name: parse
         for name, parse in _BASE.FUNCTION_PARSERS.items()
         if name in _WITH_SYNTAX or name.lower() not in NAMES
@@ -135,10 +135,10 @@ class _DuckDBParser(_BASE):  # type: ignore[misc]
     FUNCTIONS["LIST"] = _list
 
 
-class _Generator(_WRITER):  # type: ignore[misc]
+class _Generator(_WRITER):  # type: ignore[misc]  # the base is found at run time
     """Writes the syntax that was parsed. sqlglot's own generator would add casts, separators, and keywords."""
 
-    TRANSFORMS = {  # noqa: RUF012
+    TRANSFORMS = {  # noqa: RUF012  # sqlglot's
         **_WRITER.TRANSFORMS,
         exp.ArrayAgg: lambda self, e: self.func(e.meta.get("name", "ARRAY_AGG"), e.this),
         exp.GroupConcat: lambda self, e: groupconcat_sql(self, e, "STRING_AGG", sep=None, within_group=False),
