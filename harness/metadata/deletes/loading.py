@@ -15,6 +15,7 @@ from harness.errors import CorruptDeleteError, HarnessError
 from harness.metadata.model.arrow_values import array_of
 from harness.metadata.plan.deletes import (
     ChangedRows,
+    DatedPositions,
     PathSpellings,
     PositionDeleteFile,
     PositionFiles,
@@ -88,6 +89,8 @@ class PositionLoader:
                     self._loaded[ordinal] = None
                 case PositionFiles():
                     position_files[ordinal] = source
+                case DatedPositions():
+                    raise AssertionError("deletes of a plan with lifetimes have no common state")
                 case ChangedRows(hidden=hidden_vector, shown=shown_vector):
                     changed_rows[ordinal] = source
                     vectors |= {} if hidden_vector is None else {(ordinal, 0): hidden_vector}

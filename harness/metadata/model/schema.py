@@ -512,6 +512,31 @@ Iceberg reserves an id for the type of a change. The other columns have unused i
 columns.
 """
 
+SNAPSHOT_CHANGES: dict[str, Field] = {
+    f.name: f
+    for f in (
+        CHANGES["_change_type"],
+        Field(id=2147483542, name="_change_ordinal", type=IntegerType(32)),
+        Field(id=2147483541, name="_commit_snapshot_id", type=IntegerType(64)),
+    )
+}
+"""The columns that a read of changes of an Iceberg table adds to the columns of the table, in order (iceberg 8.4).
+
+Iceberg reserves their ids.
+"""
+
+LIFETIMES: dict[str, Field] = {
+    f.name: f
+    for f in (
+        Field(id=2147483535, name="_added_commit", type=IntegerType(32)),
+        Field(id=2147483534, name="_removed_commit", type=IntegerType(32)),
+        Field(id=2147483533, name="_deleted_by", type=IntegerType(64)),
+        Field(id=2147483532, name="_file_number", type=IntegerType(32)),
+    )
+}
+"""The columns of a plan with lifetimes (`harness.metadata.plan.lifetimes`); the last one is the ordinal of the row's
+file in the plan. Users cannot name these columns."""
+
 
 def from_unscaled(number: int, scale: int) -> Decimal:
     """Return `number` / 10**scale, exact at any precision."""

@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 from harness.errors import CorruptDeleteError, untrusted_table_error, warn
 from harness.metadata.model.arrow_values import array_of, empty_table
 from harness.metadata.model.schema import Field, StructType
+from harness.metadata.plan.lifetimes import Span
 from harness.storage.paths import PathMap, PhysicalPath, RecordedPath, local_path, redact, slashed
 from harness.storage.records import dataclass
 
@@ -167,7 +168,33 @@ class ChangedRows:
     shown: Vector
 
 
-PositionSource: TypeAlias = StoredVector | InlineVector | PositionFiles | ChangedRows
+@dataclass(frozen=True, slots=True)
+class DatedDelete:
+    """A position delete of one data file in a plan with lifetimes.
+
+    Attributes:
+        source: The vector, or the index of the delete file in `PositionDeletes.files`.
+        span: When the delete applied to the data file.
+    """
+
+    source: StoredVector | InlineVector | int
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class DatedPositions:
+    """All position deletes that applied to a data file at any time in the range of a plan with lifetimes.
+
+    Attributes:
+        deletes: The deletes in the order of the commits that added them.
+        suspects: As in `PositionFiles`.
+    """
+
+    deletes: tuple[DatedDelete, ...]
+    suspects: tuple[int, ...] = ()
+
+
+PositionSource: TypeAlias = StoredVector | InlineVector | PositionFiles | ChangedRows | DatedPositions
 """The record of a data file's deleted positions."""
 
 VECTORS = pa.schema(
@@ -198,7 +225,7 @@ class PositionDeletes:
 
     files: tuple[PositionDeleteFile, ...] = ()
     vectors: pa.Table = field(default_factory=lambda: _NO_VECTORS, hash=False)
-    sets: tuple[PositionFiles | ChangedRows, ...] = ()
+    sets: tuple[PositionFiles | ChangedRows | DatedPositions, ...] = ()
 
     def __bool__(self) -> bool:
         return bool(self.vectors.num_rows or self.sets)
@@ -232,6 +259,13 @@ class PositionDeletes:
                 case ChangedRows(hidden=hidden_vector, shown=shown_vector):
                     members = {} if hidden_vector is None else {("hidden", ordinal): hidden_vector}
                     members["shown", ordinal] = shown_vector
+                case DatedPositions(deletes=deletes):
+                    members = {
+                        ("file", dated.source) if isinstance(dated.source, int) else (f"dated {place}", ordinal): (
+                            self.files[dated.source] if isinstance(dated.source, int) else dated.source
+                        )
+                        for place, dated in enumerate(deletes)
+                    }
                 case _:
                     assert index is not None
                     members = {("vector", index): source}

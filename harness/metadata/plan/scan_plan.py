@@ -30,6 +30,7 @@ from harness.metadata.model.arrow_values import empty_table, from_numpy, to_nump
 from harness.metadata.model.file_schema import NameMapping
 from harness.metadata.model.schema import Field, Schema, Type, value_text
 from harness.metadata.plan.deletes import EqualityDelete, PositionDelete, PositionDeletes
+from harness.metadata.plan.lifetimes import Lifetimes
 from harness.metadata.plan.projection import ColumnLookup
 from harness.storage.paths import PathMap, RecordedPath, redact
 from harness.storage.records import dataclass
@@ -256,6 +257,8 @@ class ScanPlan:
             so no row is lost.
         enough: The number of rows that the caller needs, whichever rows they are. An engine may stop there and leave
             files unread. None if all rows are needed.
+        lifetimes: When the files and deletes were live, for a read of changes in a range of commits. None for a read of
+            one snapshot.
     """
 
     table: str
@@ -275,6 +278,7 @@ class ScanPlan:
     trusted: tuple[str, ...] = ()
     guarded: tuple[str, ...] = ()
     enough: int | None = None
+    lifetimes: Lifetimes | None = None
 
     @property
     def format(self) -> Literal["iceberg", "delta"]:
