@@ -559,12 +559,14 @@ class Table:
 
         Spec: rules delta C1 to C12; iceberg 8.1 to 8.4.
         """
-        is_delta = self.format == "delta"
+        is_delta, change_mode = self.format == "delta", _change_mode(mode)
+        if keys is not None and not is_delta and change_mode is not ChangeMode.UPDATES:
+            raise RequestError("Invalid option keys: only mode='updates' uses keys", options=("keys",))
         request = ChangeRange(
             from_=from_,
             to=to,
             from_inclusive=is_delta if from_inclusive is None else from_inclusive,
-            mode=_change_mode(mode),
+            mode=change_mode,
             keys=None if keys is None else tuple(keys),
         )
         names = None if columns is None else tuple(columns)
