@@ -32,7 +32,7 @@ def run(words: str, places: dict[str, str]) -> int:
         (
             f"changes ice --from {S3}",
             "    id       n  _change_type  _change_ordinal  _commit_snapshot_id\n"
-            "bigint  bigint  varchar                   int               bigint\n"
+            "bigint  bigint  varchar               integer               bigint\n"
             "------  ------  ------------  ---------------  -------------------\n"
             f"     2      20  delete                      0     {S4}\n"
             f"     2      21  insert                      0     {S4}\n",
