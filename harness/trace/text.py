@@ -1,0 +1,86 @@
+"""A trace as text: for each row its sentence and its events, then the gaps, and the files without a matching row."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from harness.errors import counted, visible
+from harness.metadata.model.text_tables import Column, fold, table_lines
+from harness.metadata.model.times import show_ms
+from harness.metadata.plan.lifetimes import BEFORE
+from harness.trace.model import CandidateFile, FileVerdict, MissingReport, RowEvent, Trace, TracedRow
+
+MOST_ROWS = 50
+"""The most rows that a text shows."""
+_INDENT = "  "
+
+
+def to_text(trace: Trace, width: int | None = None) -> str:
+    """Return a trace as text for a terminal.
+
+    Args:
+        trace: The trace.
+        width: The maximum width of a line in cells. None: unlimited.
+    """
+    lines = [*_summary(trace)]
+    for row in trace.rows[:MOST_ROWS]:
+        lines += ["", *_row(trace, row, width)]
+    if len(trace.rows) > MOST_ROWS:
+        lines += ["", f"{counted(len(trace.rows) - MOST_ROWS, 'more row')}; the JSON document has all rows"]
+    if trace.gaps:
+        lines += ["", "Not read:", *(_INDENT + visible(gap) for gap in trace.gaps)]
+    if trace.missing is not None:
+        lines += ["", *_missing(trace.missing, width)]
+    return "\n".join(line if width is None else fold(line, width) for line in lines)
+
+
+def summary(trace: Trace) -> str:
+    """Return the number of matching rows, and how many of them are visible, as a sentence."""
+    shown = sum(row.is_visible for row in trace.rows)
+    first, last = (trace.commits[0].id, trace.commits[-1].id) if trace.commits else (None, None)
+    span = (
+        "of a table without commits"
+        if first is None
+        else f"in {trace.point} {first}"
+        if first == last
+        else f"from {trace.point} {first} to {last}"
+    )
+    if not trace.rows:
+        return f"No row matched {trace.condition} {span}."
+    verb = "matches" if len(trace.rows) == 1 else "match"
+    now = "is" if shown == 1 else "are"
+    return f"{counted(len(trace.rows), 'row')} {verb} {trace.condition} {span}; {shown:,} {now} visible at the end."
+
+
+def title(row: TracedRow) -> str:
+    """Return the values of a row, and its row id if it has one."""
+    values = ", ".join(f"{name}={'NULL' if text is None else text}" for name, text in row.texts.items())
+    return values if row.row_id is None else f"{values} (row id {row.row_id})"
+
+
+def when(trace: Trace, event: RowEvent) -> tuple[str, str, str, str]:
+    """Return the commit of an event, its time, its operation, and its writer."""
+    commit = trace.commit(event.commit)
+    if commit is None:
+        return "before", "", "", ""
+    time = "" if commit.timestamp_ms is None else show_ms(commit.timestamp_ms)
+    return str(commit.id), time, commit.operation or "", commit.writer or ""
+
+
+def _summary(trace: Trace) -> Iterator[str]:
+    yield visible(summary(trace))
+
+
+def _row(trace: Trace, row: TracedRow, width: int | None) -> Iterator[str]:
+    yield visible(title(row))
+    yield _INDENT + visible(row.sentence)
+    columns = [Column(name, is_whole=name != "writer") for name in (trace.point, "time", "operation", "writer", "")]
+    cells = [(*when(trace, event), f"{event.kind.value} {event.text}") for event in row.events]
+    shown = [place for place in range(len(columns)) if any(line[place] for line in cells)]
+    lines = table_lines([columns[place] for place in shown], [[[line[place] for place in shown] for line in cells]])
+    yield from (_INDENT + line for line in lines)
+
+
+def _missing(report: MissingReport, width: int | None) -> Iterator[str]:
+    yield visible(report.sentence)
+    yield from (_INDENT + visible(file.sentence) for file in report.files)
