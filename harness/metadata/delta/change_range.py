@@ -1,14 +1,19 @@
-"""The range of versions that a change data feed covers (delta C1, C2)."""
+"""The range of versions of a read of changes (delta C1, C2), and the schemas in force in it."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from harness.errors import InvalidTableError, RequestError, SnapshotNotFoundError
+from harness.metadata.delta.actions import Commit, Metadata, Protocol, State
 from harness.metadata.delta.commit_times import CommitHistory
 from harness.metadata.delta.log_files import LogListing
-from harness.metadata.delta.segment import show_ranges
+from harness.metadata.delta.protocol import check_protocol
+from harness.metadata.delta.segment import readable_ranges, show_ranges
+from harness.metadata.delta.types import DeltaSchema, table_schema
 from harness.metadata.model.times import ParsedMoment, When, parse_moment, show_ms, timestamp_ms
+from harness.metadata.plan.lifetimes import ChangeRange
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,13 +64,79 @@ def resolve_range(request: ChangeRequest, history: CommitHistory) -> range:
         if are_times:
             return range(0)  # both times are between 2 consecutive commits
         raise _range_error(f"the range starts at version {start}, after its end at version {end}", listing)
-    versions = range(start, end + 1)
+    return _with_commits(range(start, end + 1), listing)
+
+
+def _with_commits(versions: range, listing: LogListing) -> range:
+    """Return versions after checking that the log has their commits.
+
+    Checkpoints and compactions cannot replace a commit here (delta C3).
+    """
     missing = [version for version in versions if version not in listing.commits]
-    if missing:  # checkpoints and compactions cannot replace a commit here (delta C3)
+    if missing:
         ranges = show_ranges(tuple(range(version, version + 1) for version in missing))
-        message = f"Cannot read changes of versions {start} to {end}: the log lacks the commits of {ranges}"
+        message = (
+            f"Cannot read changes of versions {versions[0]} to {versions[-1]}: the log lacks the commits of {ranges}"
+        )
         raise InvalidTableError(message, cause="LogGap", table=listing.root, rule="delta C2")
     return versions
+
+
+def resolve_lifetimes(request: ChangeRange, history: CommitHistory, *, latest: int) -> tuple[int, range]:
+    """Return the version before a range, -1 if there is none, and the versions in the range.
+
+    A range without a beginning starts after the oldest version that can be read and whose following commits are all
+    there, or with version 0 if its commit is there. An inclusive beginning and the end are resolved as in
+    `resolve_range`. An exclusive beginning is the last version at or before a time.
+
+    Args:
+        request: The requested range.
+        history: The times of the commits.
+        latest: The version at which a range without an end ends.
+
+    Raises:
+        HarnessError: As for `resolve_range`. Or the log no longer has the version before the range.
+    """
+    listing = history.listing
+    ends = ChangeRequest(start=request.from_, end=latest if request.to is None else request.to)
+    if request.from_ is not None and request.from_inclusive:
+        versions = resolve_range(ends, history)
+        base = versions[0] - 1 if versions else _last_version(_parse_bound("end", ends.end), history, ends)
+    else:
+        end = _last_version(_parse_bound("end", ends.end), history, ends)
+        start = _parse_bound("start", request.from_)
+        base = _oldest_base(listing, end) if start is None else _version_at(start, history)
+        if base > end:
+            raise _range_error(f"the range starts after version {base}, after its end at version {end}", listing)
+        versions = _with_commits(range(base + 1, end + 1), listing)
+    readable = readable_ranges(listing)
+    if base >= 0 and not any(base in part for part in readable):
+        message = (
+            f"Cannot read the rows before version {base + 1}: the log holds {show_ranges(readable) or 'no version'}; "
+            "begin the range after one of these versions"
+        )
+        raise SnapshotNotFoundError(message, cause="VersionNotFound", table=listing.root, rule="delta L32")
+    return base, versions
+
+
+def _oldest_base(listing: LogListing, end: int) -> int:
+    """Return the oldest readable version whose following commits up to `end` are all there, or -1 for version 0."""
+    first = end + 1
+    while first - 1 in listing.commits:
+        first -= 1
+    if first == 0:
+        return -1
+    part = next((part for part in readable_ranges(listing) if end in part), range(end, end + 1))
+    return max(part.start, first - 1)
+
+
+def _version_at(moment: ParsedMoment, history: CommitHistory) -> int:
+    """Return the version with a number, or the last version at or before a time."""
+    match moment:
+        case ("snapshot", int(version)):
+            return version
+        case (_, time):
+            return history.version_at(timestamp_ms(time))
 
 
 def _parse_bound(name: str, at: When) -> ParsedMoment | None:
@@ -122,3 +193,36 @@ def _last_version(end: ParsedMoment | None, history: CommitHistory, request: Cha
 
 def _range_error(reason: str, listing: LogListing) -> RequestError:
     return RequestError(f"Cannot read changes: {reason}", cause="ChangeFeedError", table=listing.root, rule="delta C2")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VersionSchema:
+    """The protocol, the metadata, and the schema that are in force from a version on."""
+
+    version: int
+    protocol: Protocol
+    metadata: Metadata
+    columns: DeltaSchema
+
+
+def version_schemas(state: State, commits: Iterable[Commit], *, table: str) -> Iterator[VersionSchema]:
+    """Yield the schema of a state, and the schema after each later commit with a protocol or metadata action.
+
+    Args:
+        state: The state of the version before the first commit.
+        commits: The commits, ascending.
+        table: The location of the table, for messages.
+
+    Raises:
+        UnsupportedError: A version has a protocol or a type that harness does not support.
+        InvalidTableError: A version has an invalid protocol or schema.
+    """
+    protocol, metadata = state.protocol, state.metadata
+    starts: tuple[State | Commit, ...] = (state, *commits)
+    for start in starts:
+        if start.protocol is None and start.metadata is None:
+            continue
+        protocol, metadata = start.protocol or protocol, start.metadata or metadata
+        check_protocol(protocol, metadata, table=table)
+        columns = table_schema(protocol, metadata)
+        yield VersionSchema(version=start.version, protocol=protocol, metadata=metadata, columns=columns)

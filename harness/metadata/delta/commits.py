@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import field
 from types import NoneType
 from typing import Any
@@ -22,6 +22,7 @@ from harness.storage.limits import DEFAULT, Limits, contained
 from harness.storage.paths import PathMap
 from harness.storage.records import dataclass
 from harness.storage.stores import Storage
+from harness.storage.threads import phase, read_ahead
 
 FIELDS: dict[str, tuple[str, ...]] = {
     "path": ("path",),
@@ -102,6 +103,20 @@ class CommitReader:
         data, limits = read_log_file(file, self.storage), self.storage.limits
         with contained(file=file.path):
             return parse_commit(data, file=file.path, version=file.version, locator=self.locator, limits=limits)
+
+    def read_commits(self, files: Sequence[LogFile]) -> Iterator[Commit]:
+        """Yield commits in the order of their files. Files in an object store are read ahead.
+
+        Raises:
+            HarnessError: As for `read_commit`.
+        """
+        with (
+            phase("reading commits", len(files), "commits") as advance,
+            read_ahead(self.read_commit, () if self.locator.root.is_local else files) as read,
+        ):
+            for file in files:
+                yield read(file)
+                advance(1)
 
     def read_info(self, file: LogFile) -> CommitInfo | None:
         """Return the commitInfo of a commit file, or None if it has none. File actions are parsed but not kept.

@@ -250,16 +250,12 @@ class _Replay:
         # Without vectors, the keys are the ids, which are unique after replay.
         repeated = None if vectors.null_count == len(vectors) else first_repeated(files.column("key"))
         if repeated is not None:  # otherwise the file would be read twice
-            message = (
-                f"The data file {repeated} is live with two deletion vectors: a writer replaced one without removing "
-                "its previous entry. Which rows are deleted is undefined"
-            )
-            raise InvalidTableError(message, cause="LogCorrupt", file=repeated, rule="delta R3")
+            raise two_vectors_error(repeated)
         return State(
             version=version,
             protocol=self.protocol,
             metadata=self.metadata,
-            files=_validate_files(files, self.metadata),
+            files=validate_files(files, self.metadata),
             statistics=self.statistics,
             transactions=self.transactions,
             domains={name: domain for name, domain in self.domains.items() if not domain.removed},
@@ -354,7 +350,16 @@ def _without_files(tables: Iterable[pa.Table], ids: pa.Array) -> Iterator[pa.Tab
         yield table if pc.all(is_kept).as_py() else table.filter(is_kept)
 
 
-def _validate_files(files: pa.Table, metadata: Metadata) -> pa.Table:
+def two_vectors_error(key: str) -> InvalidTableError:
+    """Return the error for a data file that is live with two deletion vectors."""
+    message = (
+        f"The data file {key} is live with two deletion vectors: a writer replaced one without removing "
+        "its previous entry. Which rows are deleted is undefined"
+    )
+    return InvalidTableError(message, cause="LogCorrupt", file=key, rule="delta R3")
+
+
+def validate_files(files: pa.Table, metadata: Metadata) -> pa.Table:
     """Return `files` with partition values for all of them; refuse negative sizes and missing values.
 
     Spec: rules delta R13, L25.

@@ -46,6 +46,7 @@ from harness.storage.threads import cached_property
 if TYPE_CHECKING:
     from harness.metadata.delta.actions import CommitInfo
     from harness.metadata.delta.change_range import ChangeRequest
+    from harness.metadata.plan.lifetimes import ChangeRange
 
 
 _CASE_CONFLICT = "Column {} differs from another column only in letter case (delta T1)"
@@ -186,6 +187,14 @@ class DeltaTable:
         from harness.metadata.delta.changes import plan_changes
 
         return plan_changes(self, self._commit_history(), request, columns=columns)
+
+    def lifetimes(
+        self, request: ChangeRange, columns: tuple[str, ...] | None, where: str | Filter | None
+    ) -> PlannedScan:
+        """Plan a read of rows with their lifetimes, see `harness.metadata.delta.lifetimes.plan_lifetimes`."""
+        from harness.metadata.delta.lifetimes import plan_lifetimes
+
+        return plan_lifetimes(self, self._commit_history(), request, columns=columns, where=where)
 
     def snapshots(self) -> list[dict[str, Any]]:
         """Return the versions that can be read, ascending.

@@ -1,0 +1,348 @@
+"""The lifetimes of the rows of a table over a range of versions, as a `ScanPlan`. No change data feed is needed.
+
+The plan follows the add and remove actions of the range's commits. A commit that removes a file and adds it again with
+another deletion vector changes the deletes of the file, but not the time since which the file is live. If the new
+vector no longer hides a row that the old vector hides, as after RESTORE, the file is listed twice: up to the commit and
+from the commit on.
+
+See `harness.metadata.plan.lifetimes`.
+"""
+
+from __future__ import annotations
+
+import bisect
+import itertools
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyroaring import BitMap64
+
+from harness.errors import HarnessError, RequestError
+from harness.metadata.deletes.delta_vectors import decode_inline, read_vectors
+from harness.metadata.delta.actions import DELETION_VECTOR, Commit, DeletionVectorDescriptor, State
+from harness.metadata.delta.change_files import partitioning_difference
+from harness.metadata.delta.change_range import VersionSchema, resolve_lifetimes, version_schemas
+from harness.metadata.delta.checkpoint_files import concat_files
+from harness.metadata.delta.commit_times import CommitHistory
+from harness.metadata.delta.commits import Locator
+from harness.metadata.delta.paths import require_readable
+from harness.metadata.delta.protocol import is_enabled
+from harness.metadata.delta.replay import two_vectors_error, validate_files
+from harness.metadata.delta.scan import DeltaScan, DeltaSnapshot, vector_of
+from harness.metadata.filters.predicate import Filter, filter_for
+from harness.metadata.filters.sqltext import bind_columns
+from harness.metadata.model.arrow_values import array_of
+from harness.metadata.model.schema import LIFETIMES, Schema
+from harness.metadata.plan.deletes import DatedDelete, DatedPositions, InlineVector, PositionDeletes
+from harness.metadata.plan.lifetimes import BEFORE, ChangeRange, Lifetimes, RangeCommit, Span
+from harness.metadata.plan.scan_plan import FILES, KEPT
+from harness.metadata.planned_scan import PlannedScan, within_roots
+from harness.storage.threads import cached_property
+
+if TYPE_CHECKING:
+    from harness.metadata.delta.table import DeltaTable
+
+
+def plan_lifetimes(
+    source: DeltaTable,
+    history: CommitHistory,
+    request: ChangeRange,
+    *,
+    columns: tuple[str, ...] | None,
+    where: str | Filter | None,
+) -> PlannedScan:
+    """Plan a read of every row that was live at any time in a range of versions, with its lifetime.
+
+    Rows have the schema of the last version. A file that was removed before row tracking was enabled has no row ids.
+
+    Args:
+        source: The table.
+        history: The times of the table's commits.
+        request: The range of versions, see `resolve_lifetimes`.
+        columns: The column names, in order. None: all columns of the schema. Columns of `LIFETIMES` are allowed.
+        where: A boolean SQL expression, or a filter for the schema of the last version. None: all rows.
+
+    Raises:
+        RequestError: The range or a column is invalid, or `where` cannot be parsed.
+        SnapshotNotFoundError: The log no longer has the versions.
+        InvalidTableError, UnsupportedError, MissingFileError: A version of the range cannot be read.
+        OutsideTableError: A file is outside the allowed roots.
+    """
+    try:
+        base, versions = resolve_lifetimes(request, history, latest=source.latest.id)
+        before = source.select(max(base, 0)).snapshot
+        source = replace(source, storage=source.storage.for_read())
+        commits = source.commits.read_commits([history.listing.commits[version] for version in versions])
+        timeline = _Timeline(source, before.state, tuple(commits), starts_empty=base < 0)
+        return within_roots(_plan(timeline, request, columns, where))
+    except HarnessError as error:
+        raise error.within(table=source.location, format="delta") from error.__cause__
+
+
+def _plan(
+    timeline: _Timeline, request: ChangeRange, columns: tuple[str, ...] | None, where: str | Filter | None
+) -> PlannedScan:
+    source, schemas = timeline.source, timeline.schemas
+    last = schemas[-1]
+    schema = last.columns.schema
+    selected_columns = schema.fields if columns is None else bind_columns(columns, _with_lifetimes(schema))
+    condition = None if where is None else filter_for(where, schema)
+    files = timeline.files
+    _check_partitioning(files, timeline)
+    actions = validate_files(timeline.first_actions(files), last.metadata)
+    require_readable(actions.column("key"), source.root, source.storage)
+    state = replace(
+        timeline.before,
+        version=timeline.end,
+        protocol=last.protocol,
+        metadata=last.metadata,
+        files=actions,
+        statistics=None if timeline.starts_empty else timeline.before.statistics,
+    )
+    snapshot = DeltaSnapshot(state=state, columns=last.columns)
+    scan = DeltaScan(source, snapshot, requires_row_ids=False)
+    statistics = scan.statistics()
+    decisions = scan.decisions(condition, statistics, snapshot.partitions)
+    plan = scan.plan_files(selected_columns, condition, statistics, decisions)
+    planned = [files[place] for place in np.flatnonzero(decisions == KEPT).tolist()]
+    sets = tuple(file.positions(source.locator) for file in planned if file.vectors)
+    numbers = iter(range(len(sets)))
+    positions = array_of([next(numbers) if file.vectors else None for file in planned], pa.int32())
+    index = FILES.get_field_index("positions")
+    return replace(
+        plan,
+        files=plan.files.set_column(index, FILES.field(index), positions),
+        position_deletes=PositionDeletes(sets=sets),
+        lifetimes=Lifetimes(
+            commits=timeline.range_commits(),
+            files=tuple(Span(file.added, file.removed) for file in planned),
+            mode=request.mode,
+            keys=bind_columns(request.keys or (), schema),
+            row_ids=is_enabled(last.metadata.configuration, "delta.enableRowTracking"),
+        ),
+    )
+
+
+def _with_lifetimes(schema: Schema) -> Schema:
+    return replace(schema, fields=(*schema.fields, *LIFETIMES.values()))
+
+
+def _check_partitioning(files: Sequence[_File], timeline: _Timeline) -> None:
+    """Refuse a file whose version has other partition columns than the last version.
+
+    The partition values of the file would be missing, or would be read as values of other columns.
+    """
+    *earlier, last = timeline.schemas
+    starts = [each.version for each in timeline.schemas]
+    reasons = [partitioning_difference(each.columns, last.columns) for each in earlier]
+    if not any(reasons):
+        return
+    for file in files:
+        version = timeline.before.version if file.added == BEFORE else timeline.commits[file.added].version
+        place = bisect.bisect_right(starts, version) - 1
+        reason = reasons[place] if place < len(reasons) else None
+        if reason is not None:
+            raise RequestError(
+                f"Cannot show the rows of version {version} in the schema of version {timeline.end}: {reason}; "
+                "read the versions before and after that change separately",
+                cause="ChangeFeedError",
+                snapshot=version,
+                file=file.key,
+                rule="delta C11",
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class _DatedVector:
+    """A deletion vector and the part of the range in which it applied to its data file."""
+
+    vector: DeletionVectorDescriptor
+    span: Span
+
+
+@dataclass(slots=True, eq=False)
+class _File:
+    """A data file in the part of the range in which it was live without interruption.
+
+    Attributes:
+        key: The replay key of the file.
+        added: The number of the commit that added it, or `BEFORE`.
+        first: The index of its first add action in `_Timeline.actions`. The statistics of this action cover all rows
+            that are visible at any time, because later vectors hide more rows.
+        newest: The index of its newest add action.
+        removed: The number of the commit that removed it; None if it is live at the end of the range.
+        vectors: Its deletion vectors in their order.
+    """
+
+    key: str
+    added: int
+    first: int
+    newest: int
+    removed: int | None = None
+    vectors: list[_DatedVector] = field(default_factory=list)
+
+    @property
+    def vector(self) -> DeletionVectorDescriptor | None:
+        """The current deletion vector."""
+        last = self.vectors[-1] if self.vectors else None
+        return None if last is None or last.span.removed is not None else last.vector
+
+    def end(self, number: int) -> None:
+        """End the span of the file and of its deletion vector with a commit."""
+        self.removed = number
+        if self.vector is not None:
+            self.vectors[-1] = replace(self.vectors[-1], span=Span(self.vectors[-1].span.added, number))
+
+    def replace_vector(self, vector: DeletionVectorDescriptor, number: int, action: int) -> None:
+        """Give the file another deletion vector. `action` is the index of the add action that records it."""
+        if self.vector is not None:
+            self.vectors[-1] = replace(self.vectors[-1], span=Span(self.vectors[-1].span.added, number))
+        self.vectors.append(_DatedVector(vector, Span(number)))
+        self.newest = action
+
+    def positions(self, locator: Locator) -> DatedPositions:
+        """Return the deletion vectors as a source of deleted positions."""
+        return DatedPositions(tuple(DatedDelete(vector_of(each.vector, locator), each.span) for each in self.vectors))
+
+
+@dataclass(eq=False)
+class _Timeline:
+    """The files that were live in a range of versions.
+
+    Attributes:
+        source: The table.
+        before: The state before the range, or the state of version 0 if the range starts with version 0.
+        commits: The commits of the range.
+        starts_empty: True if the range starts with version 0.
+        files: All files, in the order in which they were added.
+        live: The files that are live after the commits so far, by key.
+    """
+
+    source: DeltaTable
+    before: State
+    commits: tuple[Commit, ...]
+    starts_empty: bool
+    files: list[_File] = field(default_factory=list)
+    live: dict[str, _File] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        count = 0
+        if not self.starts_empty:
+            for key, vector in _logical_files(self.before.files):
+                self._add(key, vector, BEFORE, count)
+                count += 1
+        for number, commit in enumerate(self.commits):
+            self._apply(commit, number, count)
+            count += commit.adds.num_rows
+
+    @cached_property
+    def schemas(self) -> tuple[VersionSchema, ...]:
+        """Return the schemas that were in force in the range, ascending."""
+        commits = self.commits[1:] if self.starts_empty else self.commits
+        return tuple(version_schemas(self.before, commits, table=self.source.location))
+
+    @property
+    def end(self) -> int:
+        """The last version of the range."""
+        return self.commits[-1].version if self.commits else self.before.version
+
+    def first_actions(self, files: Sequence[_File]) -> pa.Table:
+        """Return the first add action of each file, with the newest row ids that are recorded.
+
+        If row tracking is enabled for a table with files, a commit adds them again with row ids.
+        """
+        base = () if self.starts_empty else (self.before.files,)
+        actions = concat_files((*base, *(commit.adds for commit in self.commits)))
+        first, newest = (array_of([getattr(file, name) for file in files], pa.int64()) for name in ("first", "newest"))
+        table = actions.take(first)
+        for name in ("base_row_id", "default_row_commit_version"):
+            values = pc.coalesce(actions.column(name).take(newest), table.column(name))
+            table = table.set_column(table.schema.get_field_index(name), table.schema.field(name), values)
+        return table
+
+    def range_commits(self) -> tuple[RangeCommit, ...]:
+        """Return the commits with their ordinals."""
+        rewriting = {file.added for file in self.files} & {file.removed for file in self.files}
+        ordinals = itertools.count()
+        return tuple(
+            RangeCommit(id=commit.version, ordinal=next(ordinals), rewrites=number in rewriting)
+            if _changes_data(commit)
+            else RangeCommit(id=commit.version, ordinal=None)
+            for number, commit in enumerate(self.commits)
+        )
+
+    def _add(self, key: str, vector: DeletionVectorDescriptor | None, number: int, action: int) -> None:
+        vectors = [] if vector is None else [_DatedVector(vector, Span(number))]
+        file = _File(key, number, action, action, vectors=vectors)
+        self.files.append(file)
+        self.live[key] = file
+
+    def _apply(self, commit: Commit, number: int, action: int) -> None:
+        """Apply a commit. `number` is its number in the range, `action` the index of its first add action."""
+        removed = {
+            key
+            for key, vector in _logical_files(commit.removes)
+            if key in self.live and _is_same(self.live[key].vector, vector)
+        }
+        added: set[str] = set()
+        for index, (key, vector) in enumerate(_logical_files(commit.adds), action):
+            file = self.live.get(key)
+            if key in added or (file is not None and key not in removed and not _is_same(file.vector, vector)):
+                raise two_vectors_error(key).within(snapshot=commit.version)
+            added.add(key)
+            if file is None:
+                self._add(key, vector, number, index)
+            elif key not in removed:
+                file.newest = index  # the commit only changed what the log records about the file
+            elif vector is None or self._restores_rows(file, vector, commit):
+                file.end(number)
+                self._add(key, vector, number, index)
+            else:
+                file.replace_vector(vector, number, index)
+        for key in removed - added:
+            self.live.pop(key).end(number)
+
+    def _restores_rows(self, file: _File, vector: DeletionVectorDescriptor, commit: Commit) -> bool:
+        """Return whether a new deletion vector of a file does not hide all rows that the current vector hides.
+
+        The vectors are only read if the new one is not larger, or if the commit is a RESTORE. In other cases, the
+        loader of deleted positions refuses a vector that restores rows.
+        """
+        current = file.vector
+        operation = None if commit.info is None else commit.info.operation
+        if current is None or (vector.cardinality > current.cardinality and operation != "RESTORE"):
+            return False
+        try:
+            before, after = (self._read_vector(file, each) for each in (current, vector))
+        except HarnessError:
+            return True  # this is never wrong, and reading the file raises the error
+        return not before <= after
+
+    def _read_vector(self, file: _File, descriptor: DeletionVectorDescriptor) -> BitMap64:
+        vector = vector_of(descriptor, self.source.locator)
+        if isinstance(vector, InlineVector):
+            return decode_inline(vector, limits=self.source.storage.limits)
+        return read_vectors(self.source.storage, vector.physical, {0: vector}, {0: file.key})[0]
+
+
+def _logical_files(actions: pa.Table) -> Iterator[tuple[str, DeletionVectorDescriptor | None]]:
+    """Yield the replay key and the deletion vector of each action."""
+    names = [f.name for f in DELETION_VECTOR]
+    vectors = actions.select(names).filter(actions.column(names[0]).is_valid()).to_pylist()
+    remaining = iter(vectors)
+    has_vector = actions.column(names[0]).is_valid().to_pylist()
+    for key, is_present in zip(actions.column("key").to_pylist(), has_vector, strict=True):
+        yield key, DeletionVectorDescriptor.from_row(next(remaining)) if is_present else None
+
+
+def _is_same(first: DeletionVectorDescriptor | None, second: DeletionVectorDescriptor | None) -> bool:
+    return (first and first.unique_id) == (second and second.unique_id)
+
+
+def _changes_data(commit: Commit) -> bool:
+    flags = pa.chunked_array([*commit.adds.column("data_change").chunks, *commit.removes.column("data_change").chunks])
+    return bool(len(flags)) and not pc.all(pc.equal(flags, False), skip_nulls=False).as_py()
