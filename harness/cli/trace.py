@@ -43,8 +43,8 @@ def trace(
         harness trace warehouse/orders --where "id = 42" --missing
         harness trace warehouse/orders --where "customer = 7" --from 2024-06-01 --keys id -o lives.html
 
-    Rows are followed from file to file by their row ids, else by --keys (by default the table's identifier fields), else
-    by equal values.
+    Rows are followed from file to file by their row ids, else by --keys (by default the table's identifier fields),
+    else by equal values.
 
     Exit code: 0 a matching row is visible at the end; 1 no matching row is visible; 2 not traced.
     """

@@ -5,7 +5,7 @@ The page needs no network and no script. Texts of the table are escaped, and wor
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 
 from harness.diff.reports.html import asset, document
 from harness.errors import counted, html_text
@@ -65,7 +65,8 @@ def _section(trace: Trace, row: TracedRow, number: int, names: Mapping[str, str]
     yield f"<figure>{_time_line(trace, row, names)}</figure>"
     yield f'<div class="scroll" tabindex="0" role="group" aria-labelledby="row-{number}"><table><thead><tr>'
     heads = ("", trace.point, "time", "operation", "writer", "event", "")
-    yield f"{''.join(f'<th scope="col">{head}</th>' for head in heads)}</tr></thead><tbody>"
+    yield from (f'<th scope="col">{head}</th>' for head in heads)
+    yield "</tr></thead><tbody>"
     ticks = _ticks(row)
     for event in row.events:
         cells = (f"#{ticks[event.commit]}", *when(trace, event), event.kind.value, event.text)

@@ -67,8 +67,8 @@ def _order(version: RowVersion) -> tuple[int, bool, int, tuple[str, int]]:
 def _without_repeats(versions: Iterable[RowVersion]) -> list[RowVersion]:
     """Return versions in order, each place without invisible versions beside others.
 
-    A file whose span was split is in the plan several times. A row that stays deleted would begin again, invisible, with
-    each span.
+    A file whose span was split is in the plan several times. A row that stays deleted would begin again, invisible,
+    with each span.
     """
     ordered = sorted(versions, key=_order)
     by_place: dict[tuple[str, int], list[RowVersion]] = {}

@@ -62,7 +62,7 @@ def without_lost_files(plan: PlannedScan) -> tuple[PlannedScan, tuple[LostFile, 
         ]
         if is_unknown:
             continue
-        if dead:
+        if dead and isinstance(source, DatedPositions):
             rest = tuple(each for each in deletes if each not in dead)
             sets[place - positions.vectors.num_rows] = replace(source, deletes=rest)
         kept.append(number)

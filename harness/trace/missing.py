@@ -71,7 +71,7 @@ def _facts(file: CandidateFile) -> str:
 
 
 def _interest(file: CandidateFile) -> int:
-    """Return the order of files in a report: first wrongly skipped files, then files with deleted rows, then the rest."""
+    """Return the order of files in a report: wrongly skipped files, files with rows, then the rest."""
     is_skipped, has_rows = file.verdict is not FileVerdict.READ, bool(file.visible or file.deleted)
     if is_skipped:
         return 0 if has_rows else 3
@@ -85,12 +85,12 @@ def _sentence(files: Sequence[CandidateFile], condition: str) -> str:
     deleted = sum(file.deleted for file in files)
     total = counted(len(files), "live file")
     if wrong:
-        return (
-            f"A read misses {counted(wrong, 'live row')} that match{'es' if wrong == 1 else ''} {condition}, because "
-            f"wrong metadata skips {counted(sum(bool(file.visible) for file in hidden), 'file')}."
-        )
+        skipped = counted(sum(bool(file.visible) for file in hidden), "file")
+        matching = counted(wrong, "live row")
+        return f"A read misses {matching} with {condition}, because wrong metadata skips {skipped}."
     if visible:
-        return f"Nothing is missing: a read finds {counted(visible, 'row')} that match{'es' if visible == 1 else ''} {condition}."
+        return f"Nothing is missing: a read finds {counted(visible, 'row')} with {condition}."
     if deleted:
-        return f"No live row matches {condition}: {counted(deleted, 'row')} in {total} matched, but {'was' if deleted == 1 else 'were'} deleted."
+        rows = counted(deleted, "deleted row")
+        return f"No live row matches {condition}: {total} have {rows} with it, and no others."
     return f"No live row matches {condition}: none of {total} has one."

@@ -1,4 +1,4 @@
-"""The values of a trace: commits, versions of rows in files, what happened to rows, and files without a matching row."""
+"""The values of a trace: commits, versions of rows in files, events of rows, and files without a matching row."""
 
 from __future__ import annotations
 
@@ -97,8 +97,8 @@ class RowVersion:
     @property
     def ended(self) -> int | None:
         """The number of the first commit that removed the file or deleted the row. None if no commit did."""
-        ends = [end for end in (self.removed, self.delete and self.delete.commit) if end is not None]
-        return min(ends, default=None)
+        deleted = None if self.delete is None else self.delete.commit
+        return min((end for end in (self.removed, deleted) if end is not None), default=None)
 
     @property
     def ended_by_delete(self) -> bool:

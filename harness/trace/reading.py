@@ -25,8 +25,10 @@ from harness.storage.paths import redact
 from harness.storage.records import dataclass
 from harness.trace.linking import follow, with_replaced_partitions
 from harness.trace.lost import LostFile, lost_sentences, without_lost_files
+from harness.trace.missing import missing_report
 from harness.trace.model import EventKind, Trace, TracedCommit, TracedRow
 from harness.trace.sentences import Wording, short_names
+from harness.trace.verdicts import candidate_files
 from harness.trace.versions import columns_to_read, key_function, versions_of
 
 if TYPE_CHECKING:
@@ -89,8 +91,13 @@ def trace(source: FormatTable, request: TraceRequest) -> Trace:
     wording = Wording(
         point="version" if source.format == "delta" else "snapshot", commits=commits, names=short_names(paths)
     )
+    missing = None
+    if request.missing:
+        files = candidate_files(source, selection, condition, rows)
+        missing = missing_report(files, versions, wording, condition.sql)
     return replace(
         empty,
+        missing=missing,
         commits=commits,
         rows=tuple(wording.worded(row) for row in traced),
         gaps=(*_expired(source, request, commits), *lost_sentences(lost, wording)),
@@ -181,6 +188,6 @@ def _expired(source: FormatTable, request: TraceRequest, commits: tuple[TracedCo
     if is_first:
         return ()
     return (
-        f"The metadata begins with {point} {first}: commits before it are no longer recorded, so nothing is shown of rows "
-        "that were removed before, or of how older rows came.",
+        f"The metadata begins with {point} {first}. Earlier commits are no longer recorded, so rows that were removed "
+        "before are not shown, nor which commits brought older rows.",
     )

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from harness.errors import counted
 from harness.metadata.plan.lifetimes import BEFORE
 from harness.storage.records import dataclass
 from harness.trace.model import (
@@ -26,7 +25,7 @@ _REWRITES = frozenset({"replace", "OPTIMIZE"})
 def short_names(paths: Iterable[str]) -> dict[str, str]:
     """Return the shortest end of each path, from a slash on, that no other path has."""
     distinct = list(dict.fromkeys(paths))
-    names, depth = {}, 1
+    names, depth = dict[str, str](), 1
     rest = distinct
     while rest:
         ends = ["/".join(path.split("/")[-depth:]) for path in rest]
@@ -92,9 +91,7 @@ class Wording:
                 return f"position delete file {path} lists position {version.position} of {self.file(version.file)}"
             case DeleteKind.VECTOR:
                 at = "" if delete.offset is None else f" at offset {delete.offset}"
-                return (
-                    f"the deletion vector {path}{at} marks position {version.position} of {self.file(version.file)}"
-                )
+                return f"the deletion vector {path}{at} marks position {version.position} of {self.file(version.file)}"
 
     def _event(self, row: TracedRow, event: RowEvent) -> str:
         version = row.versions[event.version]
@@ -137,8 +134,8 @@ class Wording:
                 return f"Hidden since {commit}: {self._reason(version)}{_candidates(row, event, 'was added')}."
             case EventKind.REMOVED if operation in _REWRITES and not event.candidates:
                 return (
-                    f"Removed in {commit}: {operation} removed {self.file(version.file)}, and no file that it added has "
-                    "an equal row, although this operation must keep all rows."
+                    f"Removed in {commit}: {operation} removed {self.file(version.file)}, and no file that it added "
+                    "has an equal row, although this operation must keep all rows."
                 )
             case EventKind.REMOVED:
                 return (
@@ -210,4 +207,5 @@ def _candidates(row: TracedRow, event: RowEvent, verb: str) -> str:
     if event.candidates == 1:
         return f"; 1 row with {trait} {verb} in the same commit, but several rows correspond to it"
     plural = {"ended": "ended", "was added": "were added"}[verb]
-    return f"; {counted(event.candidates, 'row')} with {trait} {plural} in the same commit, and the table does not record which of them is this row"
+    rows = f"{event.candidates:,} rows with {trait} {plural} in the same commit"
+    return f"; {rows}, and the table does not record which of them is this row"

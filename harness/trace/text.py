@@ -7,8 +7,7 @@ from collections.abc import Iterator
 from harness.errors import counted, visible
 from harness.metadata.model.text_tables import Column, fold, table_lines
 from harness.metadata.model.times import show_ms
-from harness.metadata.plan.lifetimes import BEFORE
-from harness.trace.model import CandidateFile, FileVerdict, MissingReport, RowEvent, Trace, TracedRow
+from harness.trace.model import MissingReport, RowEvent, Trace, TracedRow
 
 MOST_ROWS = 50
 """The most rows that a text shows."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -85,20 +85,16 @@ def _contradictions(column: Field, bounds: ColumnBounds, number: int, rows: pa.T
         return
     values = _ordered(rows.column(column.name), column)
     lower, upper = bounds.lower[number], bounds.upper[number]
-    checks: Sequence[tuple[str, Any]] = [
-        ("is below the recorded lower bound", pc.less(values, lower) if lower.is_valid else None),
-        ("is above the recorded upper bound", pc.greater(values, upper) if upper.is_valid else None),
-        ("only nulls are recorded", pc.is_valid(values) if not bounds.has_values[number] else None),
-        ("no nulls are recorded", pc.is_null(values) if not bounds.has_nulls[number] else None),
+    checks = [
+        (f"its recorded lower bound is {value_text(lower.as_py(), column.type)}", pc.less(values, lower)),
+        (f"its recorded upper bound is {value_text(upper.as_py(), column.type)}", pc.greater(values, upper)),
     ]
-    facts = [
-        f"its recorded lower bound is {value_text(lower.as_py(), column.type)}",
-        f"its recorded upper bound is {value_text(upper.as_py(), column.type)}",
-        "the file is recorded to have only nulls there",
-        "the file is recorded to have no nulls there",
-    ]
-    for fact, (_, mask) in zip(facts, checks, strict=True):
-        place = -1 if mask is None else pc.index(pc.fill_null(mask, False), True).as_py()
+    if not bounds.has_values[number]:
+        checks.append(("the file is recorded to have only nulls there", pc.is_valid(values)))
+    if not bounds.has_nulls[number]:
+        checks.append(("the file is recorded to have no nulls there", pc.is_null(values)))
+    for fact, mask in checks:
+        place = pc.index(pc.fill_null(mask, False), True).as_py()
         if place >= 0:
             text = row_texts(rows.select([column.name]).slice(place, 1))[0][0]
             yield FalseStatistic(

@@ -136,7 +136,7 @@ class _Deletes:
 
 
 def _literals(plan: PlannedScan, rows: pa.Table, root: Field) -> list[tuple[str, str | None]]:
-    """Return the name of a key, and its value in each row as an SQL literal, or None if the table has no such column."""
+    """Return the name of a key, and its value in each row as an SQL literal; None if the table has no such column."""
     path = key_fields(root)
     name = ".".join(each.name for each in path)
     current = next((each for each in plan.schema.fields if each.id == root.id), None)
