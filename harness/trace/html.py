@@ -14,7 +14,7 @@ from harness.metadata.model.text_tables import cut_text
 from harness.metadata.plan.lifetimes import BEFORE
 from harness.trace.model import EventKind, FileVerdict, MissingReport, RowVersion, Trace, TracedRow
 from harness.trace.sentences import short_names
-from harness.trace.text import summary, title, when
+from harness.trace.text import event_text, summary, title, when
 
 MOST_ROWS, _MOST_FILES = 100, 1_000
 """The most rows and files that a page shows."""
@@ -63,28 +63,28 @@ def _section(trace: Trace, row: TracedRow, number: int, names: Mapping[str, str]
     yield f'<h2 id="row-{number}">{html_text(cut_text(title(row), _LABEL * 3))}</h2>'
     yield f"<p>{sign} {html_text(row.sentence)}</p>"
     yield f"<figure>{_time_line(trace, row, names)}</figure>"
-    yield f'<div class="scroll" tabindex="0" role="group" aria-labelledby="row-{number}"><table><thead><tr>'
-    heads = ("", trace.point, "time", "operation", "writer", "event", "")
+    yield f'<div class="scroll" tabindex="0" role="group" aria-labelledby="row-{number}">'
+    yield '<table class="events"><thead><tr>'
+    heads = ("", trace.point, "time", "operation", "writer", "event")
     yield from (f'<th scope="col">{head}</th>' for head in heads)
     yield "</tr></thead><tbody>"
     ticks = _ticks(row)
     for event in row.events:
-        cells = (f"#{ticks[event.commit]}", *when(trace, event), event.kind.value, event.text)
+        cells = (f"#{ticks[event.commit]}", *when(trace, event), event_text(event))
         yield f"<tr>{''.join(f'<td>{html_text(cell)}</td>' for cell in cells)}</tr>"
     yield "</tbody></table></div></section>"
 
 
 def _ticks(row: TracedRow) -> dict[int, int]:
-    """Return the number of the tick of each commit that added or ended a version, in order, from 1."""
-    commits = {event.commit for event in row.events} | {v.removed for v in row.versions if v.removed is not None}
-    return {commit: number for number, commit in enumerate(sorted(commits), 1)}
+    """Return the number of each commit with an event, in order, from 1."""
+    return {commit: number for number, commit in enumerate(sorted({event.commit for event in row.events}), 1)}
 
 
 def _time_line(trace: Trace, row: TracedRow, names: Mapping[str, str]) -> str:
     """Return the versions of a row as bars, from top to bottom, over the commits that matter to the row."""
     ticks = _ticks(row)
-    step = _WIDTH / len(ticks)
-    place = {commit: _LEFT + step * (number - 1) for commit, number in ticks.items()}
+    commits = sorted(ticks.keys() | {version.removed for version in row.versions if version.removed is not None})
+    place = {commit: _LEFT + _WIDTH / len(commits) * number for number, commit in enumerate(commits)}
     height = _TOP + _LANE * len(row.versions) + 24
     parts = [*_axis(ticks, place, height - 24)]
     for lane, version in enumerate(row.versions):
@@ -104,6 +104,7 @@ def _axis(ticks: Mapping[int, int], place: Mapping[int, float], bottom: int) -> 
             text = "before" if commit == BEFORE else f"#{number}"
             yield f'<text x="{x}" y="12" text-anchor="middle" font-size="12">{text}</text>'
         yield f'<line x1="{x}" x2="{x}" y1="18" y2="{bottom}" stroke="currentColor" stroke-opacity="0.25"/>'
+    yield '<text x="100%" y="12" text-anchor="end" font-size="12">end</text>'
 
 
 def _lane(
@@ -121,8 +122,8 @@ def _lane(
     gone = end if version.removed is None else place[version.removed]
     name = f"{names.get(version.file, version.file)}, position {version.position}"
     yield f"<g><title>{html_text(name)}</title>"
-    yield _bar(until, gone, y + 16, _HIDDEN)
-    yield _bar(start, until, y + 16, _VISIBLE)
+    yield _bar(until, gone, y + 16, f'"{_HIDDEN}" fill-opacity="0.4"')
+    yield _bar(start, until, y + 16, f'"{_VISIBLE}"')
     is_late = start > _LEFT + _WIDTH / 2
     anchor, x = ("end", max(until, gone)) if is_late else ("start", start)
     text = html_text(cut_text(name, _LABEL, tail=_LABEL // 2))
@@ -130,15 +131,15 @@ def _lane(
     for event in row.events:
         if event.version == lane and event.kind in _MARKS:
             sign, color = _MARKS[event.kind]
-            mark = f'fill="{color}" font-size="17" font-weight="700" text-anchor="middle"'
-            yield f'<text class="end" x="{until:g}%" y="{y + 27}" {mark}>{sign}</text>'
+            mark = f'fill="{color}" font-size="20" font-weight="700" text-anchor="middle"'
+            yield f'<text class="end" x="{until:g}%" y="{y + 28}" {mark}>{sign}</text>'
     yield "</g>"
 
 
-def _bar(start: float, end: float, y: int, color: str) -> str:
+def _bar(start: float, end: float, y: int, fill: str) -> str:
     if end <= start:
         return ""
-    return f'<rect x="{start:g}%" y="{y}" width="{end - start:g}%" height="10" fill="{color}"/>'
+    return f'<rect x="{start:g}%" y="{y}" width="{end - start:g}%" height="10" fill={fill}/>'
 
 
 def _legend(y: int) -> Iterator[str]:
@@ -152,7 +153,8 @@ def _legend(y: int) -> Iterator[str]:
         if sign:
             yield f'<text x="{x}" y="{y}" fill="{color}" font-weight="700">{sign}</text>'
         else:
-            yield f'<rect x="{x}" y="{y - 9}" width="10" height="10" fill="{color}"/>'
+            opacity = ' fill-opacity="0.4"' if color == _HIDDEN else ""
+            yield f'<rect x="{x}" y="{y - 9}" width="10" height="10" fill="{color}"{opacity}/>'
         yield f'<text x="{x + 15}" y="{y}">{words}</text>'
         x += 15 + 7 * (len(words) + 2)
 

@@ -75,7 +75,8 @@ def trace(source: FormatTable, request: TraceRequest) -> Trace:
     condition = filter_for(request.where, selection.schema)
     shown = selection.schema.fields if request.columns is None else bind_columns(request.columns, selection.schema)
     keys = _keys(request, selection.schema)
-    empty = Trace(table=redact(source.location), format=source.format, condition=condition.sql, commits=(), rows=())
+    text = request.where if isinstance(request.where, str) else condition.sql
+    empty = Trace(table=redact(source.location), format=source.format, condition=text, commits=(), rows=())
     if selection.snapshot is None:
         return empty
     span = ChangeRange(request.from_, request.to, from_inclusive=True, mode=None, keys=request.keys)
@@ -94,7 +95,7 @@ def trace(source: FormatTable, request: TraceRequest) -> Trace:
     missing = None
     if request.missing:
         files = candidate_files(source, selection, condition, rows)
-        missing = missing_report(files, versions, wording, condition.sql)
+        missing = missing_report(files, versions, wording, text)
     return replace(
         empty,
         missing=missing,

@@ -112,7 +112,7 @@ class Wording:
                 return f"{self.file(version.file)} was removed{_candidates(row, event, 'was added')}"
             case EventKind.REPLACED:
                 return (
-                    f"all files of partition {version.partition} were removed, also {self.file(version.file)}"
+                    f"all files of partition {version.partition} were removed, including {self.file(version.file)}"
                     f"{_candidates(row, event, 'was added')}"
                 )
 
@@ -144,7 +144,7 @@ class Wording:
                 )
             case EventKind.REPLACED:
                 return (
-                    f"Removed in {commit}: {operation} removed all files of partition {version.partition}, also "
+                    f"Removed in {commit}: {operation} removed all files of partition {version.partition}, including "
                     f"{self.file(version.file)}{_candidates(row, event, 'was added')}."
                 )
             case _:

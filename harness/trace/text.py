@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from harness.errors import counted, visible
 from harness.metadata.model.text_tables import Column, fold, table_lines
 from harness.metadata.model.times import show_ms
-from harness.trace.model import MissingReport, RowEvent, Trace, TracedRow
+from harness.trace.model import ENDINGS, FileVerdict, MissingReport, RowEvent, Trace, TracedRow
 
-MOST_ROWS = 50
-"""The most rows that a text shows."""
+MOST_ROWS, MOST_FILES = 50, 50
+"""The most rows and live files that a text shows."""
 _INDENT = "  "
 
 
@@ -21,15 +21,15 @@ def to_text(trace: Trace, width: int | None = None) -> str:
         trace: The trace.
         width: The maximum width of a line in cells. None: unlimited.
     """
-    lines = [*_summary(trace)]
+    lines = [visible(summary(trace))]
     for row in trace.rows[:MOST_ROWS]:
-        lines += ["", *_row(trace, row, width)]
+        lines += ["", *_row(trace, row)]
     if len(trace.rows) > MOST_ROWS:
         lines += ["", f"{counted(len(trace.rows) - MOST_ROWS, 'more row')}; the JSON document has all rows"]
     if trace.gaps:
         lines += ["", "Not read:", *(_INDENT + visible(gap) for gap in trace.gaps)]
     if trace.missing is not None:
-        lines += ["", *_missing(trace.missing, width)]
+        lines += ["", *_missing(trace.missing)]
     return "\n".join(line if width is None else fold(line, width) for line in lines)
 
 
@@ -66,20 +66,31 @@ def when(trace: Trace, event: RowEvent) -> tuple[str, str, str, str]:
     return str(commit.id), time, commit.operation or "", commit.writer or ""
 
 
-def _summary(trace: Trace) -> Iterator[str]:
-    yield visible(summary(trace))
+def event_text(event: RowEvent) -> str:
+    """Return what happened in an event, as a phrase."""
+    is_ending = event.kind in ENDINGS
+    return f"{event.kind.value}{':' if is_ending else ''} {event.text}"
 
 
-def _row(trace: Trace, row: TracedRow, width: int | None) -> Iterator[str]:
+def _row(trace: Trace, row: TracedRow) -> Iterator[str]:
     yield visible(title(row))
     yield _INDENT + visible(row.sentence)
-    columns = [Column(name, is_whole=name != "writer") for name in (trace.point, "time", "operation", "writer", "")]
-    cells = [(*when(trace, event), f"{event.kind.value} {event.text}") for event in row.events]
-    shown = [place for place in range(len(columns)) if any(line[place] for line in cells)]
-    lines = table_lines([columns[place] for place in shown], [[[line[place] for place in shown] for line in cells]])
-    yield from (_INDENT + line for line in lines)
+    names = (trace.point, "time", "operation", "writer")
+    cells = [when(trace, event) for event in row.events]
+    shown = [place for place in range(len(names)) if any(line[place] for line in cells)]
+    columns = [Column(names[place], is_whole=True) for place in shown]
+    lines = table_lines(columns, [[[line[place] for place in shown] for line in cells]])
+    yield _INDENT + next(lines)
+    for event, line in zip(row.events, lines, strict=True):
+        yield _INDENT + line
+        yield _INDENT * 2 + visible(event_text(event))
 
 
-def _missing(report: MissingReport, width: int | None) -> Iterator[str]:
+def _missing(report: MissingReport) -> Iterator[str]:
     yield visible(report.sentence)
-    yield from (_INDENT + visible(file.sentence) for file in report.files)
+    yield from (_INDENT + visible(file.sentence) for file in report.files[:MOST_FILES])
+    hidden = report.files[MOST_FILES:]
+    for verdict in FileVerdict:
+        count = sum(file.verdict is verdict for file in hidden)
+        if count:
+            yield f"{_INDENT}{counted(count, 'more file')}: {verdict.value}"

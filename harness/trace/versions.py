@@ -6,11 +6,13 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import field
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from harness.diff.canonical import canonical_rows
 from harness.engines.duckdb.instance import cursor
+from harness.metadata.model.arrow_values import from_numpy
 from harness.metadata.model.schema import (
     LIFETIMES,
     METADATA,
@@ -29,6 +31,7 @@ from harness.storage.records import dataclass
 from harness.trace.model import DeleteKind, RowDelete, RowVersion
 
 PLACE = ("_file", "_pos")
+_ROW_NUMBER = "_row_number"
 
 
 def columns_to_read(plan: PlannedScan, fields: Sequence[Field]) -> tuple[Field, ...]:
@@ -42,8 +45,10 @@ def columns_to_read(plan: PlannedScan, fields: Sequence[Field]) -> tuple[Field, 
 
 
 def row_texts(rows: pa.Table) -> list[tuple[str | None, ...]]:
-    """Return the values of rows as text, as the engine shows them."""
-    return texts_of(cursor().from_arrow(rows))[1] if rows.num_columns and rows.num_rows else [()] * rows.num_rows
+    """Return the values of rows as text, as the engine shows them, in the order of the rows."""
+    numbered = rows.append_column(_ROW_NUMBER, from_numpy(np.arange(rows.num_rows)))
+    texts = texts_of(cursor().from_arrow(numbered))[1]  # in any order
+    return [row[:-1] for row in sorted(texts, key=lambda row: int(row[-1] or 0))]
 
 
 def versions_of(plan: PlannedScan, rows: pa.Table, shown: Sequence[Field]) -> list[RowVersion]:
