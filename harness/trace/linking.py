@@ -16,24 +16,14 @@ from harness.storage.records import dataclass
 from harness.trace.model import EventKind, FollowedBy, RowEvent, RowVersion, TracedRow
 
 
-def follow(
-    versions: Iterable[RowVersion], key_of: Callable[[RowVersion], Hashable] | None = None
-) -> tuple[TracedRow, ...]:
-    """Return the rows to which versions belong, ordered by their first version.
-
-    Args:
-        versions: The versions of all rows.
-        key_of: Returns the values of the keys that identify a row without a row id. None if no keys are known.
-
-    Returns:
-        The rows, without sentences.
-    """
+def follow(versions: Iterable[RowVersion]) -> tuple[TracedRow, ...]:
+    """Return the rows to which versions belong, without sentences, ordered by their first version."""
     groups: dict[tuple[FollowedBy, Hashable], list[RowVersion]] = {}
     for version in _without_repeats(versions):
         if version.row_id is not None:
             identity: tuple[FollowedBy, Hashable] = (FollowedBy.ROW_ID, version.row_id)
-        elif key_of is not None:
-            identity = (FollowedBy.KEYS, key_of(version))
+        elif version.key:
+            identity = (FollowedBy.KEYS, version.key)
         else:
             identity = (FollowedBy.VALUES, version.match)
         groups.setdefault(identity, []).append(version)

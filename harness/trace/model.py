@@ -70,6 +70,7 @@ class RowVersion:
         position: The position of the row in the file, from 0.
         texts: The values of the shown columns as text. None is a null.
         match: The values of all columns in a form in which equal values compare equal.
+        key: The values of the columns that identify a row without a row id, as SQL literals. Empty if there are none.
         added: The number of the commit that added the file, or `BEFORE`.
         removed: The number of the commit that removed the file. None if no commit of the range did.
         delete: The first delete that hides the row, or None.
@@ -83,6 +84,7 @@ class RowVersion:
     texts: Mapping[str, str | None] = field(hash=False)
     match: tuple[Hashable, ...]
     added: int
+    key: tuple[str, ...] = ()
     removed: int | None = None
     delete: RowDelete | None = None
     row_id: int | None = None

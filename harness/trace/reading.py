@@ -23,13 +23,14 @@ from harness.metadata.planned_scan import PlannedScan
 from harness.metadata.tables.history import commit_facts
 from harness.storage.paths import redact
 from harness.storage.records import dataclass
+from harness.trace.identity import widened
 from harness.trace.linking import follow, with_replaced_partitions
 from harness.trace.lost import LostFile, lost_sentences, without_lost_files
 from harness.trace.missing import missing_report
-from harness.trace.model import EventKind, Trace, TracedCommit, TracedRow
+from harness.trace.model import EventKind, RowVersion, Trace, TracedCommit, TracedRow
 from harness.trace.sentences import Wording, short_names
 from harness.trace.verdicts import candidate_files
-from harness.trace.versions import columns_to_read, key_function, versions_of
+from harness.trace.versions import columns_to_read, versions_of
 
 if TYPE_CHECKING:
     from harness.snapshot import FormatTable
@@ -79,30 +80,78 @@ def trace(source: FormatTable, request: TraceRequest) -> Trace:
     empty = Trace(table=redact(source.location), format=source.format, condition=text, commits=(), rows=())
     if selection.snapshot is None:
         return empty
-    span = ChangeRange(request.from_, request.to, from_inclusive=True, mode=None, keys=request.keys)
-    reader = replace(source, options=replace(source.options, prune=Prune.OFF)) if request.missing else source
-    plan = reader.lifetimes(span, None, condition)
-    rows, plan, lost = _read(replace(plan, columns=columns_to_read(plan, (*shown, *keys, *condition.columns))))
-    versions = versions_of(plan, rows, shown)
-    traced = follow(versions, key_function(versions, rows, keys))
-    traced = with_replaced_partitions(traced, _replaced_partitions(source, span, traced))
-    commits = _commits(source, plan, traced)
-    deletes = [version.delete.path for version in versions if version.delete is not None and version.delete.path]
-    paths = [*plan.files.column("path").to_pylist(), *deletes, *(each.path for each in lost)]
+    source_to_read = replace(source, options=replace(source.options, prune=Prune.OFF)) if request.missing else source
+    reader = _Reader(source_to_read, request, shown, keys)
+    matching = reader.read(condition)
+    wider = widened(matching.plan, matching.rows, keys)
+    whole = matching if wider is None else reader.read(filter_for(wider, selection.schema))
+    rows = with_replaced_partitions(whole.rows, _replaced_partitions(source, reader.span, whole.rows))
+    commits = _commits(source, whole.plan, rows)
     wording = Wording(
-        point="version" if source.format == "delta" else "snapshot", commits=commits, names=short_names(paths)
+        point="version" if source.format == "delta" else "snapshot",
+        commits=commits,
+        names=short_names([*matching.paths(), *whole.paths()]),
     )
     missing = None
     if request.missing:
-        files = candidate_files(source, selection, condition, rows)
-        missing = missing_report(files, versions, wording, text)
+        files = candidate_files(source, selection, condition, matching.table)
+        missing = missing_report(files, matching.versions, wording, text)
     return replace(
         empty,
         missing=missing,
         commits=commits,
-        rows=tuple(wording.worded(row) for row in traced),
-        gaps=(*_expired(source, request, commits), *lost_sentences(lost, wording)),
+        rows=tuple(wording.worded(row) for row in rows),
+        gaps=(*_expired(source, request, commits), *lost_sentences(whole.lost, wording)),
     )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Matches:
+    """The versions of rows that match a condition.
+
+    Attributes:
+        plan: The plan that was read.
+        table: Its rows.
+        versions: The version that each row describes.
+        rows: The rows to which the versions belong.
+        lost: Files of the plan that do not exist.
+    """
+
+    plan: PlannedScan
+    table: pa.Table
+    versions: list[RowVersion]
+    rows: tuple[TracedRow, ...]
+    lost: tuple[LostFile, ...]
+
+    def paths(self) -> list[str]:
+        deletes = (version.delete for version in self.versions)
+        return [
+            *self.plan.files.column("path").to_pylist(),
+            *(delete.path for delete in deletes if delete is not None and delete.path is not None),
+            *(each.path for each in self.lost),
+        ]
+
+
+@dataclass(frozen=True, slots=True)
+class _Reader:
+    """The reads of a trace: the table and request, the columns to show, and the columns that identify rows."""
+
+    source: FormatTable
+    request: TraceRequest
+    shown: tuple[Field, ...]
+    keys: tuple[Field, ...]
+
+    @property
+    def span(self) -> ChangeRange:
+        request = self.request
+        return ChangeRange(request.from_, request.to, from_inclusive=True, mode=None, keys=request.keys)
+
+    def read(self, condition: Filter) -> _Matches:
+        plan = self.source.lifetimes(self.span, None, condition)
+        columns = columns_to_read(plan, (*self.shown, *self.keys, *condition.columns))
+        table, plan, lost = _read(replace(plan, columns=columns))
+        versions = versions_of(plan, table, self.shown, self.keys)
+        return _Matches(plan=plan, table=table, versions=versions, rows=follow(versions), lost=lost)
 
 
 def _keys(request: TraceRequest, schema: Schema) -> tuple[Field, ...]:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import field
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -12,6 +11,7 @@ import pyarrow.compute as pc
 
 from harness.diff.canonical import canonical_rows
 from harness.engines.duckdb.instance import cursor
+from harness.metadata.filters import sqltext
 from harness.metadata.model.arrow_values import from_numpy
 from harness.metadata.model.schema import (
     LIFETIMES,
@@ -22,6 +22,7 @@ from harness.metadata.model.schema import (
     FloatType,
     IntegerType,
     StructType,
+    Type,
 )
 from harness.metadata.plan.deletes import DatedPositions, EqualityDelete, InlineVector, StoredVector, key_fields
 from harness.metadata.plan.lifetimes import EQUALITY, delete_place, deleting_commit
@@ -51,14 +52,16 @@ def row_texts(rows: pa.Table) -> list[tuple[str | None, ...]]:
     return [row[:-1] for row in sorted(texts, key=lambda row: int(row[-1] or 0))]
 
 
-def versions_of(plan: PlannedScan, rows: pa.Table, shown: Sequence[Field]) -> list[RowVersion]:
+def versions_of(plan: PlannedScan, rows: pa.Table, shown: Sequence[Field], keys: Sequence[Field]) -> list[RowVersion]:
     """Return the version that each row describes.
 
     Args:
         plan: The plan that was read, with the columns of `columns_to_read`.
         rows: Its rows.
         shown: The columns whose texts are shown, and whose values are compared.
+        keys: The columns that identify a row without a row id.
     """
+    key_literals = list(zip(*(_literals(rows.column(each.name), each.type) for each in keys), strict=True))
     names = [each.name for each in shown]
     texts, match = row_texts(rows.select(names)), canonical_rows(rows, names)
     facts = {name: rows.column(name).to_pylist() for name in (*PLACE, *LIFETIMES)}
@@ -75,6 +78,7 @@ def versions_of(plan: PlannedScan, rows: pa.Table, shown: Sequence[Field]) -> li
                 position=facts["_pos"][place],
                 texts=dict(zip(names, texts[place], strict=True)),
                 match=match[place],
+                key=key_literals[place] if keys else (),
                 added=facts["_added_commit"][place],
                 removed=facts["_removed_commit"][place],
                 delete=deletes.delete(place, files[number]["positions"], facts["_deleted_by"][place]),
@@ -135,12 +139,12 @@ class _Deletes:
         for root in delete.keys:
             key = key_fields(root)[-1]
             if key.id not in self.literals:
-                self.literals[key.id] = _literals(self.plan, self.rows, root)
+                self.literals[key.id] = _named_literals(self.plan, self.rows, root)
             result.append(self.literals[key.id][row])
         return tuple(result)
 
 
-def _literals(plan: PlannedScan, rows: pa.Table, root: Field) -> list[tuple[str, str | None]]:
+def _named_literals(plan: PlannedScan, rows: pa.Table, root: Field) -> list[tuple[str, str | None]]:
     """Return the name of a key, and its value in each row as an SQL literal; None if the table has no such column."""
     path = key_fields(root)
     name = ".".join(each.name for each in path)
@@ -154,29 +158,14 @@ def _literals(plan: PlannedScan, rows: pa.Table, root: Field) -> list[tuple[str,
         if current is None:
             return [(name, None)] * rows.num_rows
         values, names = pc.struct_field(values, current.name), [*names, current.name]
-    is_plain = isinstance(current.type, BooleanType | IntegerType | FloatType | DecimalType)
-    texts = (row[0] for row in row_texts(pa.table({"key": values})))
-    return [(".".join(names), "NULL" if text is None else text if is_plain else quoted(text)) for text in texts]
+    return [(".".join(names), literal) for literal in _literals(values, current.type)]
 
 
-def quoted(text: str) -> str:
-    """Return a text as an SQL literal."""
-    return "'" + text.replace("'", "''") + "'"
-
-
-def key_function(
-    versions: Sequence[RowVersion], rows: pa.Table, keys: Sequence[Field]
-) -> Callable[[RowVersion], Hashable] | None:
-    """Return a function from a version to the values of its keys, or None if there are no keys.
-
-    Args:
-        versions: The version of each row.
-        rows: The rows.
-        keys: The key columns.
-    """
-    if not keys:
-        return None
-    values: Mapping[int, Any] = dict(
-        zip(map(id, versions), canonical_rows(rows, [each.name for each in keys]), strict=True)
-    )
-    return lambda version: values[id(version)]
+def _literals(values: pa.ChunkedArray, type_: Type) -> list[str]:
+    """Return values as SQL literals, which are equal if and only if the values are."""
+    is_plain = isinstance(type_, BooleanType | IntegerType | FloatType | DecimalType)
+    texts = (row[0] for row in row_texts(pa.table({"value": values})))
+    return [
+        "NULL" if text is None else text if is_plain and not text.endswith(("nan", "inf")) else sqltext.text(text)
+        for text in texts
+    ]

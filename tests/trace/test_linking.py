@@ -17,6 +17,7 @@ def version(file, position, value, added, removed=None, *, deleted=None, row_id=
         position=position,
         texts={"k": None if key is None else str(key), "v": value},
         match=(key, value),
+        key=() if key is None else (str(key),),
         added=added,
         removed=removed,
         delete=None if deleted is None else RowDelete(kind=DeleteKind.VECTOR, path="v", commit=deleted),
@@ -25,9 +26,9 @@ def version(file, position, value, added, removed=None, *, deleted=None, row_id=
     )
 
 
-def lives(versions, *, keyed=False):
+def lives(versions):
     """Return the events of each row as (kind, commit, file of the version, candidates)."""
-    rows = follow(versions, (lambda each: each.match[0]) if keyed else None)
+    rows = follow(versions)
     return [[(e.kind, e.commit, row.versions[e.version].file, e.candidates) for e in row.events] for row in rows]
 
 
@@ -37,29 +38,28 @@ def test_a_row_is_carried_by_a_rewrite_and_then_deleted():
 
 
 @pytest.mark.parametrize(
-    ("first", "second", "keyed", "expected"),
+    ("first", "second", "expected"),
     [
         # Without a key or row id, other values are another row.
-        ({}, {}, False, [[(ADDED, 0, "a", 0), (REMOVED, 2, "a", 0)], [(ADDED, 2, "b", 0)]]),
-        ({"key": 1}, {"key": 1}, True, [[(ADDED, 0, "a", 0), (UPDATED, 2, "b", 0)]]),
-        ({"key": 1}, {"key": 2}, True, [[(ADDED, 0, "a", 0), (REMOVED, 2, "a", 0)], [(ADDED, 2, "b", 0)]]),
-        ({"row_id": 5}, {"row_id": 5}, False, [[(ADDED, 0, "a", 0), (UPDATED, 2, "b", 0)]]),
+        ({}, {}, [[(ADDED, 0, "a", 0), (REMOVED, 2, "a", 0)], [(ADDED, 2, "b", 0)]]),
+        ({"key": 1}, {"key": 1}, [[(ADDED, 0, "a", 0), (UPDATED, 2, "b", 0)]]),
+        ({"key": 1}, {"key": 2}, [[(ADDED, 0, "a", 0), (REMOVED, 2, "a", 0)], [(ADDED, 2, "b", 0)]]),
+        ({"row_id": 5}, {"row_id": 5}, [[(ADDED, 0, "a", 0), (UPDATED, 2, "b", 0)]]),
         # Row ids come before keys.
         (
             {"row_id": 5, "key": 1},
             {"row_id": 6, "key": 1},
-            True,
             [[(ADDED, 0, "a", 0), (REMOVED, 2, "a", 0)], [(ADDED, 2, "b", 0)]],
         ),
     ],
 )
-def test_an_update_needs_a_key_or_a_row_id(first, second, keyed, expected):
-    assert lives([version("a", 0, "x", 0, 2, **first), version("b", 0, "y", 2, **second)], keyed=keyed) == expected
+def test_an_update_needs_a_key_or_a_row_id(first, second, expected):
+    assert lives([version("a", 0, "x", 0, 2, **first), version("b", 0, "y", 2, **second)]) == expected
 
 
 def test_an_update_by_a_delete_and_a_new_file_is_an_update():
     versions = [version("a", 0, "x", 0, deleted=1, key=1), version("b", 0, "y", 1, key=1)]
-    assert lives(versions, keyed=True) == [[(ADDED, 0, "a", 0), (UPDATED, 1, "b", 0)]]
+    assert lives(versions) == [[(ADDED, 0, "a", 0), (UPDATED, 1, "b", 0)]]
 
 
 def test_equal_rows_that_are_rewritten_together_are_not_guessed():
@@ -73,7 +73,7 @@ def test_equal_rows_that_are_rewritten_together_are_not_guessed():
 
 def test_keys_that_several_rows_have_are_not_guessed():
     versions = [version("a", 0, "x", 0, 1, key=1), version("a", 1, "y", 0, 1, key=1), version("b", 0, "z", 1, key=1)]
-    assert lives(versions, keyed=True)[2] == [(UPDATED, 1, "b", 2)]
+    assert lives(versions)[2] == [(UPDATED, 1, "b", 2)]
 
 
 def test_equal_rows_are_carried_before_others_are_updated():
@@ -81,22 +81,22 @@ def test_equal_rows_are_carried_before_others_are_updated():
         *(version("a", 0, "x", 0, 1, key=1), version("a", 1, "y", 0, 1, key=1)),
         *(version("b", 0, "y", 1, key=1), version("b", 1, "z", 1, key=1)),
     ]
-    assert lives(versions, keyed=True) == [
+    assert lives(versions) == [
         [(ADDED, 0, "a", 0), (UPDATED, 1, "b", 0)],
         [(ADDED, 0, "a", 0), (CARRIED, 1, "b", 0)],
     ]
 
 
 @pytest.mark.parametrize(
-    ("keyed", "expected"),
+    ("key", "expected"),
     [
-        (True, [[(ADDED, 0, "a", 0), (DELETED, 1, "a", 0), (RESTORED, 3, "b", 0)]]),
-        (False, [[(ADDED, 0, "a", 0), (DELETED, 1, "a", 0)], [(ADDED, 3, "b", 0)]]),
+        (1, [[(ADDED, 0, "a", 0), (DELETED, 1, "a", 0), (RESTORED, 3, "b", 0)]]),
+        (None, [[(ADDED, 0, "a", 0), (DELETED, 1, "a", 0)], [(ADDED, 3, "b", 0)]]),
     ],
 )
-def test_a_key_that_returns_is_the_same_row_and_equal_values_are_not(keyed, expected):
-    versions = [version("a", 0, "x", 0, deleted=1, key=1), version("b", 0, "x", 3, key=1)]
-    assert lives(versions, keyed=keyed) == expected
+def test_a_key_that_returns_is_the_same_row_and_equal_values_are_not(key, expected):
+    versions = [version("a", 0, "x", 0, deleted=1, key=key), version("b", 0, "x", 3, key=key)]
+    assert lives(versions) == expected
 
 
 def test_a_place_that_is_visible_again_is_the_same_row():
