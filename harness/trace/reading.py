@@ -91,6 +91,7 @@ def trace(source: FormatTable, request: TraceRequest) -> Trace:
         point="version" if source.format == "delta" else "snapshot",
         commits=commits,
         names=short_names([*matching.paths(), *whole.paths()]),
+        unread=frozenset(each.span.added for each in whole.lost),
     )
     missing = None
     if request.missing:

@@ -45,11 +45,13 @@ class Wording:
         point: The format's word for a commit.
         commits: The commits of the range.
         names: Short names of files by recorded path.
+        unread: The commits that added data files that could not be read.
     """
 
     point: str
     commits: Sequence[TracedCommit]
     names: Mapping[str, str]
+    unread: frozenset[int] = frozenset()
 
     def commit(self, number: int) -> str:
         """Return the name of a commit, for example `snapshot 5`."""
@@ -96,11 +98,11 @@ class Wording:
     def _event(self, row: TracedRow, event: RowEvent) -> str:
         version = row.versions[event.version]
         match event.kind:
-            case EventKind.PRESENT:
+            case EventKind.PRESENT | EventKind.RESTORED:
                 return f"in {self.place(version)}"
             case EventKind.ADDED:
                 return f"to {self.place(version)}"
-            case EventKind.CARRIED | EventKind.UPDATED | EventKind.RESTORED:
+            case EventKind.CARRIED | EventKind.UPDATED:
                 text = f"to {self.place(version)}"
                 if event.kind is EventKind.UPDATED and not event.candidates:
                     text += _changed(row.versions[event.version - 1], version)
@@ -132,7 +134,7 @@ class Wording:
                 return f"Never visible: {commit} added {self.place(version)}, and {self._reason(version)}."
             case EventKind.DELETED:
                 return f"Hidden since {commit}: {self._reason(version)}{_candidates(row, event, 'was added')}."
-            case EventKind.REMOVED if operation in _REWRITES and not event.candidates:
+            case EventKind.REMOVED if self._lost_by_rewrite(event):
                 return (
                     f"Removed in {commit}: {operation} removed {self.file(version.file)}, and no file that it added "
                     "has an equal row, although this operation must keep all rows."
@@ -149,6 +151,10 @@ class Wording:
                 )
             case _:
                 return self._visible(row)
+
+    def _lost_by_rewrite(self, event: RowEvent) -> bool:
+        is_readable = event.commit not in self.unread
+        return self.operation(event.commit) in _REWRITES and is_readable and not event.candidates
 
     def _visible(self, row: TracedRow) -> str:
         """Return the sentence for a visible row: since when, and the steps to its current place."""
@@ -169,7 +175,7 @@ class Wording:
             case EventKind.PRESENT:
                 return f"in {place}"
             case EventKind.RESTORED:
-                return f"{operation} made it visible again in {place}"
+                return f"{operation} brought it back in {place}"
             case EventKind.ADDED if operation == "append":
                 return f"appended in {place}"
             case _:

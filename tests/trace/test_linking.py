@@ -4,7 +4,7 @@ import pytest
 
 from harness.metadata.plan.lifetimes import BEFORE
 from harness.trace.linking import follow, with_replaced_partitions
-from harness.trace.model import DeleteKind, EventKind, RowDelete, RowVersion
+from harness.trace.model import DeleteKind, EventKind, FollowedBy, RowDelete, RowVersion
 
 ADDED, CARRIED, UPDATED, RESTORED = EventKind.ADDED, EventKind.CARRIED, EventKind.UPDATED, EventKind.RESTORED
 DELETED, REMOVED, PRESENT, NEVER = EventKind.DELETED, EventKind.REMOVED, EventKind.PRESENT, EventKind.NEVER
@@ -45,10 +45,11 @@ def test_a_row_is_carried_by_a_rewrite_and_then_deleted():
         ({"key": 1}, {"key": 1}, [[(ADDED, 0, "a", 0), (UPDATED, 2, "b", 0)]]),
         ({"key": 1}, {"key": 2}, [[(ADDED, 0, "a", 0), (REMOVED, 2, "a", 0)], [(ADDED, 2, "b", 0)]]),
         ({"row_id": 5}, {"row_id": 5}, [[(ADDED, 0, "a", 0), (UPDATED, 2, "b", 0)]]),
-        # Row ids come before keys.
+        # Rows whose row ids are lost are followed by keys.
+        ({"row_id": 5, "key": 1}, {"row_id": 6, "key": 1}, [[(ADDED, 0, "a", 0), (UPDATED, 2, "b", 0)]]),
         (
-            {"row_id": 5, "key": 1},
-            {"row_id": 6, "key": 1},
+            {"row_id": 5},
+            {"row_id": 6},
             [[(ADDED, 0, "a", 0), (REMOVED, 2, "a", 0)], [(ADDED, 2, "b", 0)]],
         ),
     ],
@@ -117,6 +118,23 @@ def test_rows_from_before_the_range():
 
 def test_a_row_that_came_with_its_delete_was_never_visible():
     assert lives([version("a", 0, "x", 2, deleted=2)]) == [[(NEVER, 2, "a", 0)]]
+
+
+def test_row_ids_come_before_keys_and_values():
+    versions = [
+        *(version("a", 0, "x", 0, 1, row_id=5, key=1), version("a", 1, "y", 0, 1, row_id=6, key=2)),
+        *(version("b", 0, "x", 1, row_id=6, key=1), version("b", 1, "y", 1, row_id=5, key=2)),
+    ]
+    assert lives(versions) == [
+        [(ADDED, 0, "a", 0), (UPDATED, 1, "b", 0)],
+        [(ADDED, 0, "a", 0), (UPDATED, 1, "b", 0)],
+    ]
+    assert [[v.position for v in row.versions] for row in follow(versions)] == [[0, 1], [1, 0]]
+
+
+def test_a_rewrite_that_loses_row_ids_carries_equal_rows():
+    (row,) = follow([version("a", 0, "x", 0, 1, row_id=5), version("b", 0, "x", 1, row_id=9)])
+    assert ([event.kind for event in row.events], row.followed_by) == ([ADDED, CARRIED], FollowedBy.VALUES)
 
 
 def test_ten_thousand_equal_rows_are_followed_in_linear_time():
