@@ -18,7 +18,7 @@ DIALECT = Dialect(
     repeat="unnest(range({first}, {end}))",
     text_key="({text} COLLATE C)",
     extract=lambda struct, name: f"struct_extract({struct}, {sqltext.text(name)})",
-    fail=lambda message: f"error({sqltext.text(message)})",
+    fail=lambda error: f"error({sqltext.text(error.message)})",
 )
 
 
