@@ -46,7 +46,7 @@ def trace(
     Rows are followed from file to file by their row ids, else by --keys (by default the table's identifier fields),
     else by equal values.
 
-    Exit code: 0 a matching row is visible at the end; 1 no matching row is visible; 2 not traced.
+    Exit code: 0 traced; 1 with --missing, wrong metadata hides live rows from reads; 2 not traced.
     """
     for moment, name in ((from_, "--from"), (to, "--to")):
         parse_moment(moment, name)  # report a malformed time before the table is opened
@@ -69,5 +69,5 @@ def trace(
             case _:
                 results.write_lines([result.to_text(width=results.width_for(out.output)) + "\n"], stream)
     terminal.finished("traced the rows")
-    if not any(row.is_visible for row in result.rows):
+    if result.missing is not None and result.missing.hides_rows:
         raise click.exceptions.Exit(DIFFERENT)

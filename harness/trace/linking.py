@@ -159,9 +159,9 @@ class _Linker:
             self._end(chain)
         keys = Counter(map(_key, starting))
         earlier = [self._earlier(version, is_only=keys[_key(version)] == 1) for version in starting]
-        for version, chain in zip(starting, earlier, strict=True):
-            if chain is not None:
-                self._begin(chain, version, EventKind.RESTORED)
+        for version, before in zip(starting, earlier, strict=True):
+            if before is not None:
+                self._begin(before, version, EventKind.RESTORED)
             else:
                 kind = EventKind.PRESENT if version.added == BEFORE else EventKind.ADDED
                 self._begin(self._new_chain(version), version, kind)

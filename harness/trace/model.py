@@ -255,6 +255,11 @@ class MissingReport:
     files: tuple[CandidateFile, ...]
     sentence: str
 
+    @property
+    def hides_rows(self) -> bool:
+        """Whether wrong metadata makes reads skip a file with visible matching rows."""
+        return any(file.visible and file.verdict is not FileVerdict.READ for file in self.files)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trace:
