@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from harness.errors import InvalidTableError, RequestError, SnapshotNotFoundError
-from harness.metadata.delta.actions import Commit, Metadata, Protocol, State
+from harness.metadata.delta.actions import Metadata, Protocol
 from harness.metadata.delta.commit_times import CommitHistory
 from harness.metadata.delta.log_files import LogListing
 from harness.metadata.delta.protocol import check_protocol
@@ -205,24 +206,29 @@ class VersionSchema:
     columns: DeltaSchema
 
 
-def version_schemas(state: State, commits: Iterable[Commit], *, table: str) -> Iterator[VersionSchema]:
-    """Yield the schema of a state, and the schema after each later commit with a protocol or metadata action.
+SchemaChange: TypeAlias = tuple[int, Protocol | None, Metadata | None]
+"""A version with its protocol and metadata actions; None for an action that its commit lacks."""
+
+
+def version_schemas(changes: Iterable[SchemaChange], *, table: str) -> Iterator[VersionSchema]:
+    """Yield the schema that is in force from each version on that has a protocol or metadata action.
 
     Args:
-        state: The state of the version before the first commit.
-        commits: The commits, ascending.
+        changes: The versions, ascending. The first one has both actions.
         table: The location of the table, for messages.
 
     Raises:
         UnsupportedError: A version has a protocol or a type that harness does not support.
         InvalidTableError: A version has an invalid protocol or schema.
     """
-    protocol, metadata = state.protocol, state.metadata
-    starts: tuple[State | Commit, ...] = (state, *commits)
-    for start in starts:
-        if start.protocol is None and start.metadata is None:
+    protocol: Protocol | None = None
+    metadata: Metadata | None = None
+    for version, new_protocol, new_metadata in changes:
+        if new_protocol is None and new_metadata is None:
             continue
-        protocol, metadata = start.protocol or protocol, start.metadata or metadata
+        protocol, metadata = new_protocol or protocol, new_metadata or metadata
+        assert protocol is not None
+        assert metadata is not None
         check_protocol(protocol, metadata, table=table)
         columns = table_schema(protocol, metadata)
-        yield VersionSchema(version=start.version, protocol=protocol, metadata=metadata, columns=columns)
+        yield VersionSchema(version=version, protocol=protocol, metadata=metadata, columns=columns)

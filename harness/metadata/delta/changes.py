@@ -103,9 +103,11 @@ class _ChangeFeed:
 
     def _final_schema(self) -> DeltaSchema:
         """Return the schema of the last version. Refuse earlier versions that cannot be shown in this schema."""
-        first_state = self._state(self.versions[0] if self.versions else self.history.listing.latest)
+        first = self._state(self.versions[0] if self.versions else self.history.listing.latest)
+        later = ((commit.version, commit.protocol, commit.metadata) for commit in self._commits[1:])
+        changes = ((first.version, first.protocol, first.metadata), *later)
         schemas: list[VersionSchema] = []
-        for each in version_schemas(first_state, self._commits[1:], table=self.source.location):
+        for each in version_schemas(changes, table=self.source.location):
             check_enabled(each.metadata, version=each.version)
             check_names(each.columns, version=each.version)
             schemas.append(each)
