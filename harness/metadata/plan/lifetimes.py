@@ -22,6 +22,7 @@ import enum
 from typing import Final
 
 from harness.metadata.model.schema import Field
+from harness.metadata.model.times import When
 from harness.storage.records import dataclass
 
 BEFORE: Final = -1
@@ -90,6 +91,25 @@ class Lifetimes:
     mode: ChangeMode | None = None
     keys: tuple[Field, ...] = ()
     row_ids: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeRange:
+    """A request for the changes, or the lifetimes, between two moments of a table.
+
+    Attributes:
+        from_: The moment at which the range begins. None for the oldest commit that the metadata still has, inclusive.
+        to: The moment at which the range ends, inclusive. None for the current state.
+        from_inclusive: Whether the changes of the commit `from_` are in the range.
+        mode: The changes to return. None to return each row once, with its lifetime.
+        keys: The names of the columns that identify a row when updates are paired. None for the table's own.
+    """
+
+    from_: When
+    to: When
+    from_inclusive: bool
+    mode: ChangeMode | None
+    keys: tuple[str, ...] | None = None
 
 
 def delete_number(added: int, place: int) -> int:
