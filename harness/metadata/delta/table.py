@@ -45,7 +45,6 @@ from harness.storage.threads import cached_property
 
 if TYPE_CHECKING:
     from harness.metadata.delta.actions import CommitInfo
-    from harness.metadata.delta.change_range import ChangeRequest
     from harness.metadata.plan.lifetimes import ChangeRange
 
 
@@ -182,11 +181,25 @@ class DeltaTable:
         """Plan a read, see `harness.metadata.delta.scan.plan_scan`."""
         return plan_scan(self, selection.snapshot, columns=columns, where=where)
 
-    def changes(self, request: ChangeRequest, columns: tuple[str, ...] | None) -> PlannedScan:
+    def changes(
+        self,
+        request: ChangeRange,
+        columns: tuple[str, ...] | None,
+        where: str | Filter | None,
+        *,
+        allow_out_of_range: bool = False,
+    ) -> PlannedScan:
         """Plan a read of changes, see `harness.metadata.delta.changes.plan_changes`."""
         from harness.metadata.delta.changes import plan_changes
 
-        return plan_changes(self, self._commit_history(), request, columns=columns)
+        return plan_changes(
+            self,
+            self._commit_history(),
+            request,
+            columns=columns,
+            where=where,
+            allow_out_of_range=allow_out_of_range,
+        )
 
     def lifetimes(
         self, request: ChangeRange, columns: tuple[str, ...] | None, where: str | Filter | None
