@@ -559,23 +559,44 @@ class Table:
 
         Spec: rules delta C1 to C12; iceberg 8.1 to 8.4.
         """
-        is_delta = self.format == "delta"
-        request = ChangeRange(
-            from_=from_,
-            to=to,
-            from_inclusive=is_delta if from_inclusive is None else from_inclusive,
-            mode=_change_mode(mode),
-            keys=None if keys is None else tuple(keys),
-        )
+        request = self._change_range(from_, to, from_inclusive=from_inclusive, mode=mode, keys=keys)
         names = None if columns is None else tuple(columns)
         with read_context(self._source, None):
             if self._source.format == "delta":
                 plan = self._source.changes(request, names, where, allow_out_of_range=allow_out_of_range)
+            elif allow_out_of_range:
+                raise _foreign_option_error("allow_out_of_range", self.format, "delta")
             else:
-                if allow_out_of_range:
-                    raise _foreign_option_error("allow_out_of_range", self.format, "delta")
                 plan = self._source.changes(request, names, where)
             return Changes(plan, request)
+
+    def _changes_schema(self, *, allow_out_of_range: bool = False, **request: Any) -> Schema:
+        """Return the columns of `changes` with the same arguments, without planning the read."""
+        change_range = self._change_range(**{"from_": None, "to": None, **request})
+        with read_context(self._source, None):
+            if self._source.format == "delta":
+                return self._source.changes_schema(change_range, allow_out_of_range=allow_out_of_range)
+            return self._source.changes_schema(change_range)
+
+    def _change_range(
+        self,
+        from_: When,
+        to: When,
+        *,
+        from_inclusive: bool | None = None,
+        mode: str = ChangeMode.CHANGELOG.value,
+        keys: Sequence[str] | None = None,
+    ) -> ChangeRange:
+        is_delta, change_mode = self.format == "delta", _change_mode(mode)
+        if keys is not None and not is_delta and change_mode is not ChangeMode.UPDATES:
+            raise RequestError("Invalid option keys: only mode='updates' uses keys", options=("keys", "mode"))
+        return ChangeRange(
+            from_=from_,
+            to=to,
+            from_inclusive=is_delta if from_inclusive is None else from_inclusive,
+            mode=change_mode,
+            keys=None if keys is None else tuple(keys),
+        )
 
     @validate_call
     def pull(

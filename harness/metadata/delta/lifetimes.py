@@ -45,9 +45,8 @@ from harness.metadata.delta.scan import DeltaScan, DeltaSnapshot, vector_of
 from harness.metadata.filters.predicate import Filter, filter_for
 from harness.metadata.filters.sqltext import bind_columns
 from harness.metadata.model.arrow_values import array_of, scalar_of, to_numpy
-from harness.metadata.model.schema import LIFETIMES, Schema
 from harness.metadata.plan.deletes import DatedDelete, DatedPositions, InlineVector, PositionDeletes
-from harness.metadata.plan.lifetimes import BEFORE, ChangeRange, Lifetimes, RangeCommit, Span
+from harness.metadata.plan.lifetimes import BEFORE, ChangeRange, Lifetimes, RangeCommit, Span, result_schema
 from harness.metadata.plan.scan_plan import FILES, KEPT
 from harness.metadata.planned_scan import PlannedScan, within_roots
 from harness.storage.limits import contained
@@ -104,8 +103,9 @@ def _plan(
     source, schemas = timeline.source, timeline.schemas
     last = schemas[-1]
     schema = last.columns.schema
-    selected_columns = schema.fields if columns is None else bind_columns(columns, _with_lifetimes(schema))
-    condition = None if where is None else filter_for(where, schema)
+    row_schema = result_schema(schema, request.mode, rule=None)
+    selected_columns = schema.fields if columns is None else bind_columns(columns, row_schema)
+    condition = None if where is None else filter_for(where, row_schema)
     files = timeline.files
     _check_partitioning(files, timeline)
     actions = validate_files(timeline.first_actions(files), last.metadata)
@@ -140,10 +140,6 @@ def _plan(
             row_ids=is_enabled(last.metadata.configuration, "delta.enableRowTracking"),
         ),
     )
-
-
-def _with_lifetimes(schema: Schema) -> Schema:
-    return replace(schema, fields=(*schema.fields, *LIFETIMES.values()))
 
 
 def _check_partitioning(files: Sequence[_File], timeline: _Timeline) -> None:
