@@ -68,6 +68,8 @@ from harness.metadata.model.schema import (
 from harness.metadata.model.text_tables import Listing
 from harness.metadata.plan.deletes import (
     ChangedRows,
+    DatedDelete,
+    DatedPositions,
     EqualityDelete,
     InlineVector,
     PositionDeleteFile,
@@ -75,6 +77,7 @@ from harness.metadata.plan.deletes import (
     PositionFiles,
     StoredVector,
 )
+from harness.metadata.plan.lifetimes import ChangeMode, Lifetimes, RangeCommit, Span
 from harness.metadata.plan.projection import ColumnLookup
 from harness.metadata.plan.read_options import TableOptions
 from harness.metadata.plan.scan_plan import Counts, DeltaRules, IcebergRules, Partition, SkippedFiles
@@ -91,6 +94,7 @@ __all__ = [
     "BinaryType",
     "BooleanType",
     "Breach",
+    "ChangeMode",
     "ChangedRows",
     "CheckReport",
     "CheckRule",
@@ -101,6 +105,8 @@ __all__ = [
     "Constant",
     "Counts",
     "DateType",
+    "DatedDelete",
+    "DatedPositions",
     "DecimalType",
     "DeltaRules",
     "Endpoint",
@@ -122,6 +128,7 @@ __all__ = [
     "IsNan",
     "IsNull",
     "Level",
+    "Lifetimes",
     "ListType",
     "Listing",
     "MapType",
@@ -141,6 +148,7 @@ __all__ = [
     "PositionDeleteFile",
     "PositionDeletes",
     "PositionFiles",
+    "RangeCommit",
     "ReadArguments",
     "Reads",
     "ReportProvenance",
@@ -152,6 +160,7 @@ __all__ = [
     "Severity",
     "SideInfo",
     "SkippedFiles",
+    "Span",
     "Spread",
     "StartsWith",
     "StoredVector",

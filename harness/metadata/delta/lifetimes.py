@@ -12,9 +12,10 @@ from __future__ import annotations
 
 import bisect
 import itertools
-from collections.abc import Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -23,28 +24,41 @@ from pyroaring import BitMap64
 
 from harness.errors import HarnessError, RequestError
 from harness.metadata.deletes.delta_vectors import decode_inline, read_vectors
-from harness.metadata.delta.actions import DELETION_VECTOR, Commit, DeletionVectorDescriptor, State
+from harness.metadata.delta.actions import ADDS, DELETION_VECTOR, REMOVES, DeletionVectorDescriptor, State
 from harness.metadata.delta.change_files import partitioning_difference
-from harness.metadata.delta.change_range import VersionSchema, resolve_lifetimes, version_schemas
+from harness.metadata.delta.change_range import SchemaChange, VersionSchema, resolve_lifetimes, version_schemas
 from harness.metadata.delta.checkpoint_files import concat_files
 from harness.metadata.delta.commit_times import CommitHistory
-from harness.metadata.delta.commits import Locator
+from harness.metadata.delta.commits import REMOVE_IDENTITY, Locator, read_log_files
+from harness.metadata.delta.log_files import LogFile
 from harness.metadata.delta.paths import require_readable
 from harness.metadata.delta.protocol import is_enabled
-from harness.metadata.delta.replay import two_vectors_error, validate_files
+from harness.metadata.delta.replay import (
+    FileActions,
+    PendingActions,
+    RankedActions,
+    Ranks,
+    two_vectors_error,
+    validate_files,
+)
 from harness.metadata.delta.scan import DeltaScan, DeltaSnapshot, vector_of
 from harness.metadata.filters.predicate import Filter, filter_for
 from harness.metadata.filters.sqltext import bind_columns
-from harness.metadata.model.arrow_values import array_of
-from harness.metadata.model.schema import LIFETIMES, Schema
+from harness.metadata.model.arrow_values import array_of, scalar_of, to_numpy
 from harness.metadata.plan.deletes import DatedDelete, DatedPositions, InlineVector, PositionDeletes
-from harness.metadata.plan.lifetimes import BEFORE, ChangeRange, Lifetimes, RangeCommit, Span
+from harness.metadata.plan.lifetimes import BEFORE, ChangeRange, Lifetimes, RangeCommit, Span, result_schema
 from harness.metadata.plan.scan_plan import FILES, KEPT
 from harness.metadata.planned_scan import PlannedScan, within_roots
+from harness.storage.limits import contained
 from harness.storage.threads import cached_property
 
 if TYPE_CHECKING:
     from harness.metadata.delta.table import DeltaTable
+
+T = TypeVar("T")
+_LogicalFile: TypeAlias = tuple[str, DeletionVectorDescriptor | None]
+"""The replay key and the deletion vector of a data file."""
+_REMOVES = pa.schema([*REMOVE_IDENTITY, REMOVES.field("data_change")])
 
 
 def plan_lifetimes(
@@ -76,8 +90,8 @@ def plan_lifetimes(
         base, versions = resolve_lifetimes(request, history, latest=source.latest.id)
         before = source.select(max(base, 0)).snapshot
         source = replace(source, storage=source.storage.for_read())
-        commits = source.commits.read_commits([history.listing.commits[version] for version in versions])
-        timeline = _Timeline(source, before.state, tuple(commits), starts_empty=base < 0)
+        commits = _read_commits([history.listing.commits[version] for version in versions], source)
+        timeline = _Timeline(source, before.state, commits, starts_empty=base < 0)
         return within_roots(_plan(timeline, request, columns, where))
     except HarnessError as error:
         raise error.within(table=source.location, format="delta") from error.__cause__
@@ -89,8 +103,9 @@ def _plan(
     source, schemas = timeline.source, timeline.schemas
     last = schemas[-1]
     schema = last.columns.schema
-    selected_columns = schema.fields if columns is None else bind_columns(columns, _with_lifetimes(schema))
-    condition = None if where is None else filter_for(where, schema)
+    row_schema = result_schema(schema, request.mode, rule=None)
+    selected_columns = schema.fields if columns is None else bind_columns(columns, row_schema)
+    condition = None if where is None else filter_for(where, row_schema)
     files = timeline.files
     _check_partitioning(files, timeline)
     actions = validate_files(timeline.first_actions(files), last.metadata)
@@ -127,10 +142,6 @@ def _plan(
     )
 
 
-def _with_lifetimes(schema: Schema) -> Schema:
-    return replace(schema, fields=(*schema.fields, *LIFETIMES.values()))
-
-
 def _check_partitioning(files: Sequence[_File], timeline: _Timeline) -> None:
     """Refuse a file whose version has other partition columns than the last version.
 
@@ -142,7 +153,7 @@ def _check_partitioning(files: Sequence[_File], timeline: _Timeline) -> None:
     if not any(reasons):
         return
     for file in files:
-        version = timeline.before.version if file.added == BEFORE else timeline.commits[file.added].version
+        version = timeline.before.version if file.added == BEFORE else timeline.commits.versions[file.added]
         place = bisect.bisect_right(starts, version) - 1
         reason = reasons[place] if place < len(reasons) else None
         if reason is not None:
@@ -209,6 +220,36 @@ class _File:
         return DatedPositions(tuple(DatedDelete(vector_of(each.vector, locator), each.span) for each in self.vectors))
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class _Commits:
+    """The commits of a range.
+
+    Attributes:
+        versions: The version of each commit.
+        operations: The operation of each commit; None if it is not recorded.
+        schemas: The protocol and metadata actions of each commit.
+        actions: The file actions of all commits.
+    """
+
+    versions: tuple[int, ...]
+    operations: tuple[str | None, ...]
+    schemas: tuple[SchemaChange, ...]
+    actions: RankedActions
+
+
+def _read_commits(files: Sequence[LogFile], source: DeltaTable) -> _Commits:
+    locator, storage = source.locator, source.storage
+    actions = FileActions(PendingActions(ADDS, locator), PendingActions(_REMOVES, locator), storage.limits)
+    operations: list[str | None] = []
+    schemas: list[SchemaChange] = []
+    for file, data in read_log_files(files, storage, locator):
+        with contained(file=file.path):
+            parsed = actions.parse(data, file=file.path)
+        operations.append(None if parsed.info is None else parsed.info.operation)
+        schemas.append((file.version, parsed.protocol, parsed.only_metadata))
+    return _Commits(tuple(file.version for file in files), tuple(operations), tuple(schemas), actions.finish())
+
+
 @dataclass(eq=False)
 class _Timeline:
     """The files that were live in a range of versions.
@@ -224,31 +265,32 @@ class _Timeline:
 
     source: DeltaTable
     before: State
-    commits: tuple[Commit, ...]
+    commits: _Commits
     starts_empty: bool
     files: list[_File] = field(default_factory=list)
     live: dict[str, _File] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        count = 0
+        actions, count = self.commits.actions, 0
         if not self.starts_empty:
-            for key, vector in _logical_files(self.before.files):
-                self._add(key, vector, BEFORE, count)
-                count += 1
-        for number, commit in enumerate(self.commits):
-            self._apply(commit, number, count)
-            count += commit.adds.num_rows
+            for count, (key, vector) in enumerate(_logical_files(self.before.files), 1):
+                self._add(key, vector, BEFORE, count - 1)
+        adds = _by_rank(actions.add_ranks, enumerate(_logical_files(actions.adds), count))
+        removes = _by_rank(actions.remove_ranks, _logical_files(actions.removes))
+        for number in sorted({*adds, *removes}):
+            self._apply(number, adds[number], removes[number])
 
     @cached_property
     def schemas(self) -> tuple[VersionSchema, ...]:
         """Return the schemas that were in force in the range, ascending."""
-        commits = self.commits[1:] if self.starts_empty else self.commits
-        return tuple(version_schemas(self.before, commits, table=self.source.location))
+        before, changes = self.before, self.commits.schemas
+        start = (before.version, before.protocol, before.metadata)
+        return tuple(version_schemas((start, *changes[self.starts_empty :]), table=self.source.location))
 
     @property
     def end(self) -> int:
         """The last version of the range."""
-        return self.commits[-1].version if self.commits else self.before.version
+        return self.commits.versions[-1] if self.commits.versions else self.before.version
 
     def first_actions(self, files: Sequence[_File]) -> pa.Table:
         """Return the first add action of each file, with the newest row ids that are recorded.
@@ -256,7 +298,7 @@ class _Timeline:
         If row tracking is enabled for a table with files, a commit adds them again with row ids.
         """
         base = () if self.starts_empty else (self.before.files,)
-        actions = concat_files((*base, *(commit.adds for commit in self.commits)))
+        actions = concat_files((*base, self.commits.actions.adds))
         first, newest = (array_of([getattr(file, name) for file in files], pa.int64()) for name in ("first", "newest"))
         table = actions.take(first)
         for name in ("base_row_id", "default_row_commit_version"):
@@ -265,14 +307,18 @@ class _Timeline:
         return table
 
     def range_commits(self) -> tuple[RangeCommit, ...]:
-        """Return the commits with their ordinals."""
+        """Return the commits with their ordinals. A commit whose actions all have `dataChange` false has none."""
+        actions, ordinals = self.commits.actions, itertools.count()
+        changing: set[int] = set()
+        for table, ranks in ((actions.adds, actions.add_ranks), (actions.removes, actions.remove_ranks)):
+            flags = pc.fill_null(table.column("data_change"), scalar_of(True, pa.bool_()))
+            changing.update(ranks[to_numpy(flags)].tolist())
         rewriting = {file.added for file in self.files} & {file.removed for file in self.files}
-        ordinals = itertools.count()
         return tuple(
-            RangeCommit(id=commit.version, ordinal=next(ordinals), rewrites=number in rewriting)
-            if _changes_data(commit)
-            else RangeCommit(id=commit.version, ordinal=None)
-            for number, commit in enumerate(self.commits)
+            RangeCommit(id=version, ordinal=next(ordinals), rewrites=number in rewriting)
+            if number in changing
+            else RangeCommit(id=version, ordinal=None)
+            for number, version in enumerate(self.commits.versions)
         )
 
     def _add(self, key: str, vector: DeletionVectorDescriptor | None, number: int, action: int) -> None:
@@ -281,24 +327,20 @@ class _Timeline:
         self.files.append(file)
         self.live[key] = file
 
-    def _apply(self, commit: Commit, number: int, action: int) -> None:
-        """Apply a commit. `number` is its number in the range, `action` the index of its first add action."""
-        removed = {
-            key
-            for key, vector in _logical_files(commit.removes)
-            if key in self.live and _is_same(self.live[key].vector, vector)
-        }
+    def _apply(self, number: int, adds: Sequence[tuple[int, _LogicalFile]], removes: Sequence[_LogicalFile]) -> None:
+        """Apply the commit with a number. `adds` has the index of each add action."""
+        removed = {key for key, vector in removes if key in self.live and _is_same(self.live[key].vector, vector)}
         added: set[str] = set()
-        for index, (key, vector) in enumerate(_logical_files(commit.adds), action):
+        for index, (key, vector) in adds:
             file = self.live.get(key)
             if key in added or (file is not None and key not in removed and not _is_same(file.vector, vector)):
-                raise two_vectors_error(key).within(snapshot=commit.version)
+                raise two_vectors_error(key).within(snapshot=self.commits.versions[number])
             added.add(key)
             if file is None:
                 self._add(key, vector, number, index)
             elif key not in removed:
                 file.newest = index  # the commit only changed what the log records about the file
-            elif vector is None or self._restores_rows(file, vector, commit):
+            elif vector is None or self._restores_rows(file, vector, self.commits.operations[number]):
                 file.end(number)
                 self._add(key, vector, number, index)
             else:
@@ -306,14 +348,13 @@ class _Timeline:
         for key in removed - added:
             self.live.pop(key).end(number)
 
-    def _restores_rows(self, file: _File, vector: DeletionVectorDescriptor, commit: Commit) -> bool:
+    def _restores_rows(self, file: _File, vector: DeletionVectorDescriptor, operation: str | None) -> bool:
         """Return whether a new deletion vector of a file does not hide all rows that the current vector hides.
 
         The vectors are only read if the new one is not larger, or if the commit is a RESTORE. In other cases, the
         loader of deleted positions refuses a vector that restores rows.
         """
         current = file.vector
-        operation = None if commit.info is None else commit.info.operation
         if current is None or (vector.cardinality > current.cardinality and operation != "RESTORE"):
             return False
         try:
@@ -329,7 +370,7 @@ class _Timeline:
         return read_vectors(self.source.storage, vector.physical, {0: vector}, {0: file.key})[0]
 
 
-def _logical_files(actions: pa.Table) -> Iterator[tuple[str, DeletionVectorDescriptor | None]]:
+def _logical_files(actions: pa.Table) -> Iterator[_LogicalFile]:
     """Yield the replay key and the deletion vector of each action."""
     names = [f.name for f in DELETION_VECTOR]
     vectors = actions.select(names).filter(actions.column(names[0]).is_valid()).to_pylist()
@@ -343,6 +384,9 @@ def _is_same(first: DeletionVectorDescriptor | None, second: DeletionVectorDescr
     return (first and first.unique_id) == (second and second.unique_id)
 
 
-def _changes_data(commit: Commit) -> bool:
-    flags = pa.chunked_array([*commit.adds.column("data_change").chunks, *commit.removes.column("data_change").chunks])
-    return bool(len(flags)) and not pc.all(pc.equal(flags, False), skip_nulls=False).as_py()
+def _by_rank(ranks: Ranks, items: Iterable[T]) -> defaultdict[int, list[T]]:
+    """Return items by their ranks."""
+    groups: defaultdict[int, list[T]] = defaultdict(list)
+    for rank, item in zip(ranks.tolist(), items, strict=True):
+        groups[rank].append(item)
+    return groups
