@@ -7,7 +7,7 @@ from typing import Annotated
 import click
 
 from harness.cli import DIFFERENT, results, terminal, untrusted
-from harness.cli.document import PictureFormat, PictureOutput
+from harness.cli.document import PictureFormat, PictureOutput, plain
 from harness.cli.options import ColumnsOption, Location, OpeningOptions, names
 from harness.cli.parameters import Option
 from harness.errors import json_text
@@ -16,18 +16,28 @@ from harness.metadata.model.times import parse_moment
 
 def trace(
     location: Location,
-    where: Annotated[str, Option(metavar="SQL", help="Trace the rows that match this condition.")],
+    where: Annotated[str, Option(metavar="SQL", help="Read only rows that match this condition.")],
     from_: Annotated[
         str | None,
-        Option("--from", metavar="WHEN", help="The first commit to look at, as for --at in other commands."),
+        Option(
+            "--from",
+            metavar="WHEN",
+            help="The first commit to look at: an id or version, a time, a branch, or a tag. By default the oldest one "
+            "in the metadata.",
+        ),
     ] = None,
     to: Annotated[
         str | None,
-        Option("--to", metavar="WHEN", help="The last commit to look at, the current one by default."),
+        Option("--to", metavar="WHEN", help="The end of the range, which is included. By default the current state."),
     ] = None,
     columns: ColumnsOption = None,
     keys: Annotated[
-        str | None, Option("--keys", metavar="A,B", help="The columns that identify a row without a row id.")
+        str | None,
+        Option(
+            "--keys",
+            metavar="A,B",
+            help="The columns that identify a row without a row id. By default the identifier fields.",
+        ),
     ] = None,
     missing: Annotated[
         bool, Option("--missing", help="Explain for each live file why a read finds no matching row in it.")
@@ -36,7 +46,7 @@ def trace(
     out: PictureOutput,
     opening: OpeningOptions,
 ) -> None:
-    """Show where rows came from, what carried or changed them, and why they are gone.
+    """Show where rows came from, and why they are gone.
 
     Examples:
         harness trace warehouse/orders --where "id = 42"
@@ -48,7 +58,7 @@ def trace(
 
     Exit code: 0 traced; 1 with --missing, wrong metadata hides live rows from reads; 2 not traced.
     """
-    for moment, name in ((from_, "--from"), (to, "--to")):
+    for moment, name in ((from_, "from_"), (to, "to")):
         parse_moment(moment, name)  # report a malformed time before the table is opened
     untrusted.run_in_worker_if_untrusted([location], opening, out)
     with terminal.progress("tracing"):
@@ -63,7 +73,7 @@ def trace(
     with results.destination(out.output) as stream:
         match out.form:
             case PictureFormat.JSON:
-                results.write_texts([json_text(result.to_dict(), indent=2) + "\n"], stream)
+                results.write_texts([json_text(plain(result.to_dict()), indent=2) + "\n"], stream)
             case PictureFormat.HTML:
                 results.write_texts([result.to_html()], stream)
             case _:

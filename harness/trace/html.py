@@ -33,8 +33,13 @@ _MARKS = {
 """The sign and the color of each end of a row."""
 
 
-def to_html(trace: Trace) -> str:
-    """Return a trace as an HTML page."""
+def to_html(trace: Trace, most: int = MOST_ROWS) -> str:
+    """Return a trace as an HTML page.
+
+    Args:
+        trace: The trace.
+        most: The most rows to show.
+    """
     is_visible = any(row.is_visible for row in trace.rows)
     body = [
         f'<header class="{"equal" if is_visible else "different"}">',
@@ -44,10 +49,10 @@ def to_html(trace: Trace) -> str:
         "<main>",
     ]
     names = short_names(version.file for row in trace.rows for version in row.versions)
-    for number, row in enumerate(trace.rows[:MOST_ROWS], 1):
+    for number, row in enumerate(trace.rows[:most], 1):
         body += _section(trace, row, number, names)
-    if len(trace.rows) > MOST_ROWS:
-        body.append(f"<p>{counted(len(trace.rows) - MOST_ROWS, 'more row')}; the JSON document has all rows.</p>")
+    if len(trace.rows) > most:
+        body.append(f"<p>{counted(len(trace.rows) - most, 'more row')}; the JSON document has all rows.</p>")
     if trace.gaps:
         items = "".join(f"<li>{html_text(gap)}</li>" for gap in trace.gaps)
         body.append(f'<section class="gaps"><h2>Not read</h2><ul>{items}</ul></section>')

@@ -54,13 +54,16 @@ def _file_sentence(
         return f"{name} is {file.verdict.value}{facts}, which is wrong: {wrong}."
     if not versions:
         return f"{name} is read. It has no matching row."
-    reasons = [
-        wording.delete(version, version.delete) for version in deleted[:_MOST_ROWS] if version.delete is not None
-    ]
-    more = f"; {counted(len(deleted) - _MOST_ROWS, 'more row')}" if len(deleted) > _MOST_ROWS else ""
-    kept = [f"{counted(file.visible, 'visible row')}"] if file.visible else []
-    lost = [f"{counted(len(deleted), 'deleted row')}: {'; '.join(reasons)}{more}"] if deleted else []
-    return f"{name} is read. Matching rows: {', '.join([*kept, *lost])}."
+    phrases = [_matching(file.visible, "visible")] if file.visible else []
+    if deleted:
+        clauses = [wording.delete(each, each.delete) for each in deleted[:_MOST_ROWS] if each.delete is not None]
+        more = [f"{len(deleted) - _MOST_ROWS:,} more"] if len(deleted) > _MOST_ROWS else []
+        phrases.append(f"{_matching(len(deleted), 'deleted')}: {'; '.join([*clauses, *more])}")
+    return f"{name} is read. {', and '.join(phrases)}."
+
+
+def _matching(number: int, state: str) -> str:
+    return f"{counted(number, 'matching row')} {'is' if number == 1 else 'are'} {state}"
 
 
 def _facts(file: CandidateFile) -> str:
@@ -83,14 +86,22 @@ def _sentence(files: Sequence[CandidateFile], condition: str) -> str:
     wrong = sum(file.visible for file in hidden)
     visible = sum(file.visible for file in files) - wrong
     deleted = sum(file.deleted for file in files)
-    total = counted(len(files), "live file")
     if wrong:
         skipped = counted(sum(bool(file.visible) for file in hidden), "file")
-        matching = counted(wrong, "live row")
-        return f"A read misses {matching} with {condition}, because wrong metadata skips {skipped}."
+        return f"A read misses {_live(wrong)} {condition}, because wrong metadata makes it skip {skipped}."
     if visible:
-        return f"Nothing is missing: a read finds {counted(visible, 'row')} with {condition}."
+        return f"Nothing is missing: a read finds {_live(visible)} {condition}."
+    place = "The only live file holds" if len(files) == 1 else f"The {len(files):,} live files hold"
     if deleted:
-        rows = counted(deleted, "deleted row")
-        return f"No live row matches {condition}: {total} have {rows} with it, and no others."
-    return f"No live row matches {condition}: none of {total} has one."
+        held = f"{counted(deleted, 'matching row')}, which {'is' if deleted == 1 else 'are'} deleted"
+    else:
+        held = "no matching row"
+    return (
+        f"No live row matches {condition}. {place} {held}."
+        if files
+        else f"No live row matches {condition}: the table has no files."
+    )
+
+
+def _live(number: int) -> str:
+    return f"{counted(number, 'live row')} that {'matches' if number == 1 else 'match'}"

@@ -320,6 +320,7 @@ class Trace:
         return to_html(self)
 
     def _repr_html_(self) -> str:
-        from harness.diff.reports.html import notebook_frame
+        from harness.diff.reports.html import MOST_FRAMED_ROWS, notebook_frame
+        from harness.trace.html import to_html
 
-        return notebook_frame(self.to_html(), self.to_text())
+        return notebook_frame(to_html(self, MOST_FRAMED_ROWS), self.to_text())

@@ -46,9 +46,12 @@ def summary(trace: Trace) -> str:
     )
     if not trace.rows:
         return f"No row matched {trace.condition} {span}."
-    verb = "matches" if len(trace.rows) == 1 else "match"
-    now = "is" if shown == 1 else "are"
-    return f"{counted(len(trace.rows), 'row')} {verb} {trace.condition} {span}; {shown:,} {now} visible at the end."
+    if len(trace.rows) == 1:
+        return f"1 row matches {trace.condition} {span}. It is {'' if shown else 'not '}visible at the end."
+    return (
+        f"{len(trace.rows):,} rows match {trace.condition} {span}. {shown:,} of them {'is' if shown == 1 else 'are'} "
+        "visible at the end."
+    )
 
 
 def title(row: TracedRow) -> str:
