@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from harness.errors import HarnessError, InvalidTableError, RequestError, UnknownColumnError
+from harness.errors import HarnessError, RequestError, UnknownColumnError
 from harness.metadata.filters.predicate import Filter, fields_of
 from harness.metadata.filters.sqltext import bind_columns
 from harness.metadata.iceberg.change_range import SnapshotRange, resolve_range
@@ -33,16 +33,23 @@ from harness.metadata.iceberg.states import EXPIRED, States
 from harness.metadata.iceberg.values import Partitions, read_schema_first
 from harness.metadata.model.arrow_values import Indices, array_of, from_numpy, scalar_of, to_numpy
 from harness.metadata.model.schema import (
-    LIFETIMES,
     METADATA,
-    SNAPSHOT_CHANGES,
     Field,
     OpaqueType,
     Schema,
     VariantType,
     children,
 )
-from harness.metadata.plan.lifetimes import BEFORE, ChangeMode, ChangeRange, Lifetimes, RangeCommit, Span, overlap
+from harness.metadata.plan.lifetimes import (
+    BEFORE,
+    ChangeMode,
+    ChangeRange,
+    Lifetimes,
+    RangeCommit,
+    Span,
+    overlap,
+    result_schema,
+)
 from harness.metadata.plan.scan_plan import KEPT, Counts, Decisions, trusted_statistics
 from harness.metadata.planned_scan import PlannedScan, within_roots
 from harness.storage.paths import RecordedPath
@@ -166,7 +173,7 @@ class _RangePlanner:
     def plan(self, columns: tuple[str, ...] | None, where: str | Filter | None) -> PlannedScan:
         scan, source, mode = self.scan, self.scan.source, self.request.mode
         metadata, snapshots = source.metadata, self.commits.snapshots
-        row_schema = self._row_schema()
+        row_schema = result_schema(scan.schema, mode, rule="iceberg 8.4")
         selected = self._columns(columns, row_schema)
         condition = None if where is None else scan.filter(where, row_schema)
         keys = self._keys()
@@ -247,20 +254,6 @@ class _RangePlanner:
             ),
             storage=source.storage,
         )
-
-    def _row_schema(self) -> Schema:
-        """Return the schema with the columns that the rows of the result add to it."""
-        fields = SNAPSHOT_CHANGES if self.request.mode is not None else LIFETIMES
-        schema = self.scan.schema
-        taken = next((f for f in schema.fields if f.name.lower() in fields), None)
-        if taken is not None:
-            raise InvalidTableError(
-                f"Cannot read changes: the table has a column {taken.name!r}, which is the name of a column of changes",
-                cause="ReservedColumn",
-                field=taken.name,
-                rule="iceberg 8.4",
-            )
-        return replace(schema, fields=(*schema.fields, *fields.values()))
 
     def _columns(self, columns: tuple[str, ...] | None, row_schema: Schema) -> tuple[Field, ...]:
         if columns is None:
