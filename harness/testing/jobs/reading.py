@@ -122,7 +122,7 @@ def read_point(table: Table, options: Mapping[str, str], zone: str) -> Snapshot 
     for key in _UNKNOWN:
         if key in settings:
             raise RequestError(
-                f"Cannot read with the option {key}: harness reads only snapshots, and ranges of snapshots or versions; "
+                f"Cannot read with the option {key}: harness reads snapshots, and ranges of snapshots or versions; "
                 f"run the test in a session with the real reader, harness.spark_session(reference='{table.format}')",
                 options=(key,),
             )
