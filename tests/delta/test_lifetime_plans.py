@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 import harness
+from harness.metadata.model.schema import METADATA
 from harness.metadata.plan.lifetimes import BEFORE, ChangeRange, delete_number, deleting_commit
 from harness.snapshot import PlannedRows
 from harness.writing.delta.builder import DeltaTable
@@ -601,3 +602,17 @@ def test_deleted_rows_of_renamed_columns_keep_their_row_ids(tmp_path):
         (10, 1, "x", None, delete_number(2, 0), 0),
         (11, 2, "y", None, None, 1),
     ]
+
+
+def test_row_ids_that_a_reader_adds_to_the_columns_are_read_from_the_files(tmp_path):
+    table = create(tmp_path, configuration={"delta.enableRowTracking": "true"})
+    first = table.write_data(rows(1, 2))
+    first.add |= {"baseRowId": 10, "defaultRowCommitVersion": 1}
+    table.append(first)
+    second = table.write_data(rows(2, 3), row_ids=[11, None])
+    second.add |= {"baseRowId": 20, "defaultRowCommitVersion": 2}
+    table.commit(add=[second], remove=[first], operation="UPDATE")
+    plan = lifetimes(table)
+    plan = replace(plan, columns=(*plan.columns, METADATA["_row_id"]))
+    read = PlannedRows(plan).to_arrow().to_pylist()
+    assert sorted(tuple(row.values()) for row in read) == [(1, 10), (2, 11), (2, 11), (3, 21)]

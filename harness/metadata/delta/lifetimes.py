@@ -42,12 +42,13 @@ from harness.metadata.delta.replay import (
     validate_files,
 )
 from harness.metadata.delta.scan import DeltaScan, DeltaSnapshot, vector_of
+from harness.metadata.delta.types import materialized_columns
 from harness.metadata.filters.predicate import Filter, filter_for
 from harness.metadata.filters.sqltext import bind_columns
 from harness.metadata.model.arrow_values import array_of, scalar_of, to_numpy
 from harness.metadata.plan.deletes import DatedDelete, DatedPositions, InlineVector, PositionDeletes
 from harness.metadata.plan.lifetimes import BEFORE, ChangeRange, Lifetimes, RangeCommit, Span, result_schema
-from harness.metadata.plan.scan_plan import FILES, KEPT
+from harness.metadata.plan.scan_plan import FILES, KEPT, DeltaRules
 from harness.metadata.planned_scan import PlannedScan, within_roots
 from harness.storage.limits import contained
 from harness.storage.threads import cached_property
@@ -128,8 +129,11 @@ def _plan(
     numbers = iter(range(len(sets)))
     positions = array_of([next(numbers) if file.vectors else None for file in planned], pa.int32())
     index = FILES.get_field_index("positions")
+    configuration = last.metadata.configuration
     return replace(
         plan,
+        # for all columns, because the reader of changes may add row ids to the columns
+        rules=DeltaRules(lookup=last.columns.lookup, materialized=materialized_columns(configuration)),
         files=plan.files.set_column(index, FILES.field(index), positions),
         position_deletes=PositionDeletes(sets=sets),
         lifetimes=Lifetimes(
@@ -137,7 +141,7 @@ def _plan(
             files=tuple(Span(file.added, file.removed) for file in planned),
             mode=request.mode,
             keys=bind_columns(request.keys or (), schema),
-            row_ids=is_enabled(last.metadata.configuration, "delta.enableRowTracking"),
+            row_ids=is_enabled(configuration, "delta.enableRowTracking"),
         ),
     )
 
