@@ -23,8 +23,8 @@ def rows(*ids: int, **more) -> list[dict]:
     return [{"id": i, **more} for i in ids]
 
 
-def lifetimes(table: DeltaTable, from_=None, to=None, *, inclusive=True, columns=None, where=None, **more):
-    request = ChangeRange(from_, to, inclusive, more.get("mode"), more.get("keys"))
+def lifetimes(table: DeltaTable, from_=None, to=None, *, inclusive=True, columns=None, where=None):
+    request = ChangeRange(from_, to, inclusive, None)
     return harness.open_table(str(table.directory))._source.lifetimes(request, columns, where)
 
 
