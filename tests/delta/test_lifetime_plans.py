@@ -6,7 +6,9 @@ from pathlib import Path
 import pytest
 
 import harness
-from harness.metadata.plan.lifetimes import BEFORE, ChangeRange
+from harness.metadata.model.schema import METADATA
+from harness.metadata.plan.lifetimes import BEFORE, ChangeRange, delete_number, deleting_commit
+from harness.snapshot import PlannedRows
 from harness.writing.delta.builder import DeltaTable
 
 START = 1_704_067_200_000  # 2024-01-01 00:00:00 UTC
@@ -21,8 +23,8 @@ def rows(*ids: int, **more) -> list[dict]:
     return [{"id": i, **more} for i in ids]
 
 
-def lifetimes(table: DeltaTable, from_=None, to=None, *, inclusive=True, columns=None, where=None, **more):
-    request = ChangeRange(from_, to, inclusive, more.get("mode"), more.get("keys"))
+def lifetimes(table: DeltaTable, from_=None, to=None, *, inclusive=True, columns=None, where=None):
+    request = ChangeRange(from_, to, inclusive, None)
     return harness.open_table(str(table.directory))._source.lifetimes(request, columns, where)
 
 
@@ -500,3 +502,117 @@ def test_plans_survive_encoding(tmp_path):
     restored_to_a_smaller_vector(table)
     plan = lifetimes(table)
     assert harness.ScanPlan.from_ipc(plan.to_ipc()) == plan.plan
+
+
+def test_a_column_with_the_name_of_a_column_of_lifetimes_is_refused(tmp_path):
+    table = create(tmp_path, {"_Added_Commit": "long"})
+    with pytest.raises(harness.InvalidTableError, match="the table has a column '_Added_Commit'"):
+        lifetimes(table)
+
+
+def restored_rows(table):
+    """Version 2 deletes the row with id 1, version 3 the row with id 2, and version 4 restores both."""
+    file = table.write_data(rows(1, 2, 3, part="a"))
+    table.append(file)
+    small = replace(file)
+    table.delete(file, [0])
+    table.delete(file, [1], storage="i")
+    table.commit(add=[small], remove=[file], operation="RESTORE")
+    table.commit(add=[table.write_data(rows(4, part="b")), table.write_data(rows(1, part="c"))], remove=[small])
+
+
+@pytest.mark.parametrize("engine", ["duckdb", pytest.param("spark", marks=pytest.mark.harness_spark)])
+@pytest.mark.parametrize(
+    ("from_", "where", "expected"),
+    [
+        pytest.param(
+            None,
+            None,
+            [
+                *[(1, "a", 1, 4, 2), (2, "a", 1, 4, 3), (3, "a", 1, 4, None)],
+                *[(1, "a", 4, 5, None), (2, "a", 4, 5, None), (3, "a", 4, 5, None)],
+                *[(4, "b", 5, None, None), (1, "c", 5, None, None)],
+            ],
+            id="all",
+        ),
+        pytest.param(None, "id = 1 AND part < 'c'", [(1, "a", 1, 4, 2), (1, "a", 4, 5, None)], id="filter"),
+        pytest.param(None, "_removed_commit IS NULL AND id > 1", [(4, "b", 5, None, None)], id="filter-of-lifetimes"),
+        pytest.param(
+            3,
+            "part = 'a'",
+            [
+                *[(1, "a", BEFORE, 1, BEFORE), (2, "a", BEFORE, 1, 0), (3, "a", BEFORE, 1, None)],
+                *[(1, "a", 1, 2, None), (2, "a", 1, 2, None), (3, "a", 1, 2, None)],
+            ],
+            id="part-of-the-history",
+        ),
+    ],
+)
+def test_rows(tmp_path, engine, from_, where, expected):
+    """Rows are (id, part, added, removed, commit of the first delete)."""
+    table = create(tmp_path, {"id": "long", "part": "string"}, partition_columns=["part"])
+    restored_rows(table)
+    plan = lifetimes(
+        table, from_, columns=("id", "part", "_added_commit", "_removed_commit", "_deleted_by"), where=where
+    )
+    read = PlannedRows(plan).to_arrow(engine=engine).to_pylist()
+    found = [tuple(row.values()) for row in read]
+    dated = [(*rest, None if number is None else deleting_commit(number)) for *rest, number in found]
+    assert sorted(dated, key=str) == sorted(expected, key=str)
+
+
+@pytest.mark.parametrize("operation", ["DELETE", "RESTORE"])
+def test_a_larger_vector_that_restores_rows(tmp_path, operation):
+    """Only RESTORE may restore rows. In other commits, the vector of the row is lost, and reading the file fails."""
+    table = create(tmp_path)
+    file = table.write_data(rows(1, 2, 3))
+    table.append(file)
+    table.delete(file, [0])
+    before = replace(file)
+    file.set_deletion_vector(table.write_vectors({file: [1, 2]})[file], frozenset([1, 2]))
+    table.commit(add=[file], remove=[before], operation=operation)
+    read = PlannedRows(lifetimes(table, columns=("id", "_added_commit")))
+    if operation == "RESTORE":
+        found = sorted(tuple(row.values()) for row in read.to_arrow().to_pylist())
+        assert found == [(1, 1), (1, 3), (2, 1), (2, 3), (3, 1), (3, 3)]
+        return
+    with pytest.raises(harness.CorruptDeleteError) as caught:
+        read.to_arrow()
+    assert str(caught.value).startswith(
+        "Version 3 replaces a deletion vector of part-00001.parquet, but row 0 is not deleted any more. Read changes "
+        "up to the version before it, and from it on [UncoveredDelete; "
+    )
+
+
+def test_deleted_rows_of_renamed_columns_keep_their_row_ids(tmp_path):
+    table = create(
+        tmp_path,
+        {"id": "long", "old": "string"},
+        column_mapping="name",
+        configuration={"delta.enableRowTracking": "true"},
+    )
+    file = table.write_data([{"id": 1, "old": "x"}, {"id": 2, "old": "y"}])
+    file.add |= {"baseRowId": 10, "defaultRowCommitVersion": 1}
+    table.append(file)
+    table.delete(file, [0])
+    table.rename_column("old", "new")
+    columns = ("_row_id", "id", "new", "_removed_commit", "_deleted_by", "_pos")
+    read = PlannedRows(lifetimes(table, columns=columns)).to_arrow().to_pylist()
+    assert sorted(tuple(row.values()) for row in read) == [
+        (10, 1, "x", None, delete_number(2, 0), 0),
+        (11, 2, "y", None, None, 1),
+    ]
+
+
+def test_row_ids_that_a_reader_adds_to_the_columns_are_read_from_the_files(tmp_path):
+    table = create(tmp_path, configuration={"delta.enableRowTracking": "true"})
+    first = table.write_data(rows(1, 2))
+    first.add |= {"baseRowId": 10, "defaultRowCommitVersion": 1}
+    table.append(first)
+    second = table.write_data(rows(2, 3), row_ids=[11, None])
+    second.add |= {"baseRowId": 20, "defaultRowCommitVersion": 2}
+    table.commit(add=[second], remove=[first], operation="UPDATE")
+    plan = lifetimes(table)
+    plan = replace(plan, columns=(*plan.columns, METADATA["_row_id"]))
+    read = PlannedRows(plan).to_arrow().to_pylist()
+    assert sorted(tuple(row.values()) for row in read) == [(1, 10), (2, 11), (2, 11), (3, 21)]

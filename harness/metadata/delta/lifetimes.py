@@ -42,12 +42,13 @@ from harness.metadata.delta.replay import (
     validate_files,
 )
 from harness.metadata.delta.scan import DeltaScan, DeltaSnapshot, vector_of
+from harness.metadata.delta.types import materialized_columns
 from harness.metadata.filters.predicate import Filter, filter_for
 from harness.metadata.filters.sqltext import bind_columns
 from harness.metadata.model.arrow_values import array_of, scalar_of, to_numpy
 from harness.metadata.plan.deletes import DatedDelete, DatedPositions, InlineVector, PositionDeletes
 from harness.metadata.plan.lifetimes import BEFORE, ChangeRange, Lifetimes, RangeCommit, Span, result_schema
-from harness.metadata.plan.scan_plan import FILES, KEPT
+from harness.metadata.plan.scan_plan import FILES, KEPT, DeltaRules
 from harness.metadata.planned_scan import PlannedScan, within_roots
 from harness.storage.limits import contained
 from harness.storage.threads import cached_property
@@ -76,9 +77,10 @@ def plan_lifetimes(
     Args:
         source: The table.
         history: The times of the table's commits.
-        request: The range of versions, see `resolve_lifetimes`.
-        columns: The column names, in order. None: all columns of the schema. Columns of `LIFETIMES` are allowed.
-        where: A boolean SQL expression, or a filter for the schema of the last version. None: all rows.
+        request: The range of versions, see `resolve_lifetimes`. Its mode must be None.
+        columns: The column names, in order: columns of the schema, metadata columns, and columns of `LIFETIMES`. None:
+            all columns of the schema.
+        where: A boolean SQL expression over these columns, or a filter. None: all rows.
 
     Raises:
         RequestError: The range or a column is invalid, or `where` cannot be parsed.
@@ -92,18 +94,16 @@ def plan_lifetimes(
         source = replace(source, storage=source.storage.for_read())
         commits = _read_commits([history.listing.commits[version] for version in versions], source)
         timeline = _Timeline(source, before.state, commits, starts_empty=base < 0)
-        return within_roots(_plan(timeline, request, columns, where))
+        return within_roots(_plan(timeline, columns, where))
     except HarnessError as error:
         raise error.within(table=source.location, format="delta") from error.__cause__
 
 
-def _plan(
-    timeline: _Timeline, request: ChangeRange, columns: tuple[str, ...] | None, where: str | Filter | None
-) -> PlannedScan:
+def _plan(timeline: _Timeline, columns: tuple[str, ...] | None, where: str | Filter | None) -> PlannedScan:
     source, schemas = timeline.source, timeline.schemas
     last = schemas[-1]
     schema = last.columns.schema
-    row_schema = result_schema(schema, request.mode, rule=None)
+    row_schema = result_schema(schema, None, rule=None)
     selected_columns = schema.fields if columns is None else bind_columns(columns, row_schema)
     condition = None if where is None else filter_for(where, row_schema)
     files = timeline.files
@@ -128,16 +128,17 @@ def _plan(
     numbers = iter(range(len(sets)))
     positions = array_of([next(numbers) if file.vectors else None for file in planned], pa.int32())
     index = FILES.get_field_index("positions")
+    configuration = last.metadata.configuration
     return replace(
         plan,
+        # for all columns, because the reader of changes may add row ids to the columns
+        rules=DeltaRules(lookup=last.columns.lookup, materialized=materialized_columns(configuration)),
         files=plan.files.set_column(index, FILES.field(index), positions),
         position_deletes=PositionDeletes(sets=sets),
         lifetimes=Lifetimes(
             commits=timeline.range_commits(),
             files=tuple(Span(file.added, file.removed) for file in planned),
-            mode=request.mode,
-            keys=bind_columns(request.keys or (), schema),
-            row_ids=is_enabled(last.metadata.configuration, "delta.enableRowTracking"),
+            row_ids=is_enabled(configuration, "delta.enableRowTracking"),
         ),
     )
 
