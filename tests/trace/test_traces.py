@@ -252,6 +252,23 @@ def test_a_live_data_file_that_does_not_exist_is_named_too(iceberg):
     assert (states(trace), ["gone.parquet" in gap for gap in trace.gaps]) == ({"2": True}, [True])
 
 
+@pytest.mark.parametrize("lost", [0, 1])
+def test_a_vector_that_no_longer_exists_is_named(delta, lost):
+    table = delta()
+    file = table.write_data(rows_of(1, 2, 3))
+    created = table.append(file)
+    deleted = [table.delete(file, [position]) for position in (0, 1)]
+    *_, vector = sorted(table.directory.glob("deletion_vector*"), key=lambda path: path.stat().st_mtime_ns)[: lost + 1]
+    vector.unlink()
+    trace = opened(table).trace("id < 3")
+    assert any(vector.name in gap for gap in trace.gaps)
+    if lost == 1:  # without the newest vector, the deleted rows are unknown
+        assert trace.rows == ()
+    else:  # the newest vector covers the first one, but not the time of its delete
+        ends = [(event[0], event[1]) for life in lives(trace) for event in life[1:]]
+        assert (ends, trace.commits[created].id) == ([(DELETED, deleted[1])] * 2, created)
+
+
 def test_an_equality_delete_that_does_not_exist_is_an_error(iceberg):
     table = iceberg()
     deletes = table.write_equality_deletes(["id"], [{"id": 1}], path="data/gone.parquet")
