@@ -201,6 +201,14 @@ class DeltaTable:
             allow_out_of_range=allow_out_of_range,
         )
 
+    def lifetimes(
+        self, request: ChangeRange, columns: tuple[str, ...] | None, where: str | Filter | None
+    ) -> PlannedScan:
+        """Plan a read of rows with their lifetimes, see `harness.metadata.delta.lifetimes.plan_lifetimes`."""
+        from harness.metadata.delta.lifetimes import plan_lifetimes
+
+        return plan_lifetimes(self, self._commit_history(), request, columns=columns, where=where)
+
     def changes_schema(self, request: ChangeRange, *, allow_out_of_range: bool = False) -> Schema:
         """Return the columns of a read of changes. Raises the errors of `resolve_range` and `read`."""
         from harness.metadata.delta.change_range import resolve_range
