@@ -70,6 +70,7 @@ if TYPE_CHECKING:
     from harness.slices.pulling import PullResult
     from harness.snapshot import FormatTable
     from harness.storage.renewal import Renewal
+    from harness.trace.model import Trace
 
 _FORMATS = ("iceberg", "delta")
 _FORMAT_OF_OPTION = {
@@ -597,6 +598,56 @@ class Table:
             mode=change_mode,
             keys=None if keys is None else tuple(keys),
         )
+
+    @validate_call
+    def trace(
+        self,
+        where: str | Filter,
+        *,
+        from_: When = None,
+        to: When = None,
+        columns: Sequence[str] | None = None,
+        keys: Sequence[str] | None = None,
+        missing: bool = False,
+    ) -> Trace:
+        """Trace rows: which commit brought them, which commits carried or changed them, and what ended them.
+
+            print(orders.trace("id = 42"))
+
+        Rows are followed from file to file by their row ids, else by `keys`, else by equal values. If the table does
+        not record which of several rows continues a row, the trace states the number of candidates. It also names the
+        commits and files that no longer exist.
+
+        Args:
+            where: A boolean SQL expression. All versions of rows that matched it at some time in the range are traced.
+            from_: The first commit to look at, as for `snapshot`. None for the oldest one in the metadata.
+            to: The last commit to look at, as for `snapshot`. None for the current one.
+            columns: Names of the columns to read and compare. None for all columns.
+            keys: Names of the columns that identify a row without a row id. None for the identifier fields of the
+                table, if it has any.
+            missing: If true, also explain for each live file why a read finds no matching row in it. All files are
+                read, so that wrong statistics are found.
+
+        Returns:
+            The rows with their versions, events, and a sentence each. It prints as text.
+
+        Raises:
+            RequestError: A column is unknown, `where` cannot be parsed, `from_` is not an ancestor of `to`, or too many
+                rows match.
+            HarnessError: The table cannot be read.
+        """
+        from harness.trace import reading
+
+        request = reading.TraceRequest(
+            where=where,
+            from_=from_,
+            to=to,
+            columns=None if columns is None else tuple(columns),
+            keys=None if keys is None else tuple(keys),
+            missing=missing,
+        )
+        with read_context(self._source, self.snapshot(to)._selection.snapshot):
+            return reading.trace(self._source, request)
 
     @validate_call
     def pull(
