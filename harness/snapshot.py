@@ -19,6 +19,7 @@ from harness.metadata.model import frames
 from harness.metadata.model.arguments import validate_call
 from harness.metadata.model.schema import METADATA, Schema
 from harness.metadata.model.times import show_ms
+from harness.metadata.plan.lifetimes import ChangeRange
 from harness.metadata.plan.scan_plan import ScanPlan
 from harness.metadata.planned_scan import PlannedScan
 from harness.storage.gate import metadata_root
@@ -96,7 +97,7 @@ class PlannedRows:
     def plan(self) -> ScanPlan:
         """The plan with the files to read.
 
-        A plan of changes lists a file once for each version that changed its rows.
+        A plan of changes of a Delta table lists a file once for each version that changed its rows.
         """
         return self._plan
 
@@ -216,9 +217,44 @@ class PlannedRows:
 
 
 class Changes(PlannedRows):
-    """The row changes of a range of versions. Every library that accepts an Arrow stream accepts this object."""
+    """The row changes between two moments. Every library that accepts an Arrow stream accepts this object."""
 
-    __slots__ = ()
+    __slots__ = ("_range",)
+
+    def __init__(self, plan: PlannedScan, requested: ChangeRange) -> None:
+        super().__init__(plan)
+        self._range = requested
+
+    @property
+    def schema(self) -> Schema:
+        """The columns of the rows."""
+        return Schema(fields=self._plan.columns)
+
+    def __repr__(self) -> str:
+        requested, plan = self._range, self._plan
+        mode = None if requested.mode is None else requested.mode.value
+        return (
+            f"Changes({redact(plan.table)!r}, format={plan.format!r}, from_={requested.from_!r}, to={requested.to!r}, "
+            f"from_inclusive={requested.from_inclusive}, mode={mode!r}, files={plan.files.num_rows}, "
+            f"skipped={len(plan.skipped)})"
+        )
+
+    def _repr_html_(self) -> str:
+        """Return the range, the size of the read, and the columns for notebooks. No file is read."""
+        requested, plan = self._range, self._plan
+        end = "included" if requested.from_inclusive else "excluded"
+        facts = {
+            "location": redact(plan.table),
+            "format": plan.format,
+            "from": "the oldest" if requested.from_ is None else f"{requested.from_} ({end})",
+            "to": "the current state" if requested.to is None else requested.to,
+            "mode": None if requested.mode is None else requested.mode.value,
+            "keys": None if requested.keys is None else ", ".join(requested.keys),
+            "commits": None if plan.lifetimes is None else len(plan.lifetimes.commits),
+            "files read": plan.files.num_rows,
+            "files skipped": len(plan.skipped),
+        }
+        return frames.html_description("Changes", facts, self.schema)
 
 
 class _RowArguments(TypedDict, total=False):

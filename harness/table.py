@@ -24,7 +24,6 @@ from harness.errors import (
     OutsideTableWarning,
     RequestError,
     TableNotFoundError,
-    UnsupportedError,
     html_text,
     size_text,
     warn,
@@ -34,6 +33,7 @@ from harness.metadata.model.arguments import validate_call
 from harness.metadata.model.frames import html_description
 from harness.metadata.model.schema import Schema
 from harness.metadata.model.times import When, show_ms
+from harness.metadata.plan.lifetimes import ChangeMode, ChangeRange
 from harness.metadata.plan.read_options import Prune, ReadOptions, TableOptions, catalog_answer, parse_prune
 from harness.snapshot import BatchArguments, Changes, ReadArguments, Snapshot, point_text, read_context
 from harness.storage.decoded import Cache
@@ -70,6 +70,7 @@ if TYPE_CHECKING:
     from harness.slices.pulling import PullResult
     from harness.snapshot import FormatTable
     from harness.storage.renewal import Renewal
+    from harness.trace.model import Trace
 
 _FORMATS = ("iceberg", "delta")
 _FORMAT_OF_OPTION = {
@@ -492,51 +493,161 @@ class Table:
     @validate_call
     def changes(
         self,
-        start: When,
-        end: When = None,
+        from_: When = None,
+        to: When = None,
         *,
+        from_inclusive: bool | None = None,
+        mode: str = "changelog",
+        keys: Sequence[str] | None = None,
         columns: Sequence[str] | None = None,
+        where: str | Filter | None = None,
         allow_out_of_range: bool = False,
     ) -> Changes:
-        """Return the rows that a range of versions of a Delta table inserted, deleted, and updated.
+        """Return the rows that were inserted, deleted, and updated between two moments.
 
-        The rows have the table's columns as of the last version of the range, followed by `_change_type` (`insert`,
-        `delete`, `update_preimage`, or `update_postimage`), `_commit_version`, and `_commit_timestamp`. If a version
-        recorded no change files, an update appears as a delete and an insert. A row that was only moved to another file
-        may appear in the same way.
+            table.changes(3, 5)  # versions 3 to 5 of a Delta table; for Iceberg, what came after snapshot 3, up to 5
+            table.changes("yesterday-tag", mode="net", where="region = 'eu'").to_arrow()
+
+        In SQL, `changes` is a table function: `harness.sql("FROM changes('orders', 3, 5)", {"orders": orders})`.
+
+        The rows of an Iceberg table have the table's columns in the schema of `to`, followed by `_change_type`,
+        `_change_ordinal` (the number of the commit in the range, from 0), and `_commit_snapshot_id`. They come from the
+        data files and deletes of each commit. Rows that a commit only moved to other files do not appear. The modes
+        are:
+
+        - `appends`: the rows that commits of operation `append` added, without regard to later deletes.
+        - `changelog`: every `insert` and `delete` of every commit. An update is a delete and an insert.
+        - `net`: the difference between the ends of the range. A row that was inserted and deleted again does not
+          appear.
+        - `updates`: like `changelog`, but a delete and an insert of the same row in one commit are an
+          `update_preimage` and an `update_postimage`. Rows are the same if their row ids are, or else their keys.
+
+        The rows of a Delta table have the table's columns as of the last version of the range, followed by
+        `_change_type` (`insert`, `delete`, `update_preimage`, or `update_postimage`), `_commit_version`, and
+        `_commit_timestamp`. They come from the table's change data feed, which must be enabled. If a version recorded
+        no change files, an update appears as a delete and an insert. A row that was only moved to another file may
+        appear in the same way.
 
         Args:
-            start: The first version, or a time: then the range starts with the first commit at or after that time. The
-                values are as for `at` of `snapshot`.
-            end: The last version, which is included, or a time: then the range ends with the last commit at or before
-                that time. None for the latest version.
-            columns: Names of table columns and of change columns, `_file`, and `_pos`, in the order of the result. None
-                for all columns of the table and the three change columns.
-            allow_out_of_range: If true, a range outside the table's versions is empty. By default it is an error.
+            from_: The moment at which the range begins, as for `at` of `snapshot`. For a Delta table, a time selects
+                the first commit at or after it. None for the oldest snapshot that the metadata of an Iceberg table
+                still has, including its own changes. Delta tables require it.
+            to: The moment at which the range ends, as for `at` of `snapshot`. Its changes are included. For a Delta
+                table, a time selects the last commit at or before it, and a version after the latest selects the
+                latest. None for the current state.
+            from_inclusive: Whether the changes of the commit `from_` are included. None for the habit of the format:
+                False for snapshots of an Iceberg table, and True for versions of a Delta table.
+            mode: The rows to return: `appends`, `changelog`, `net`, or `updates`. Delta tables only have `changelog`.
+            keys: For the mode `updates`, the columns that identify a row. None for the identifier fields of the
+                schema. Delta tables have none.
+            columns: Names of columns of the result, in order. They may also be `_file` and `_pos` and, for Iceberg,
+                `_row_id`, `_spec_id`, and `_partition`. None for all columns of the table and the columns of changes.
+            where: A boolean SQL expression in DuckDB's dialect over these columns. It selects rows of the result, so it
+                does not affect which rows are updates. Files that cannot match are skipped. None for all rows.
+            allow_out_of_range: For Delta, whether a range outside the table's versions is empty. By default it is an
+                error.
 
         Returns:
             The changes, which export to DuckDB, Spark, Arrow, pandas, and Polars.
 
         Raises:
-            RequestError: The range is invalid, the change data feed is not enabled in all of the range, or the schema
-                changed in the range in other ways than by new columns.
-            SnapshotNotFoundError: The versions of the range do not exist.
+            RequestError: The range is invalid, an argument does not apply to the table's format, or a column or `where`
+                is invalid. Iceberg: `from_` is not an ancestor of `to`. Delta: the change data feed is not enabled in
+                all of the range, or the schema changed in the range in other ways than by new columns.
+            SnapshotNotFoundError: The snapshots or versions of the range do not exist.
             InvalidTableError: Commits of the range are no longer in the log.
-            UnsupportedError: The table is an Iceberg table, or uses a feature that harness cannot read.
+            UnsupportedError: The table uses a feature that harness cannot read.
 
-        Spec: rules delta C1 to C12.
+        Spec: rules delta C1 to C12; iceberg 8.1 to 8.4.
         """
-        from harness.metadata.delta.change_range import ChangeRequest
-        from harness.metadata.delta.table import DeltaTable
-
-        request = ChangeRequest(start=start, end=end, allow_out_of_range=allow_out_of_range)
+        request = self._change_range(from_, to, from_inclusive=from_inclusive, mode=mode, keys=keys)
+        names = None if columns is None else tuple(columns)
         with read_context(self._source, None):
-            if not isinstance(self._source, DeltaTable):
-                raise UnsupportedError(
-                    f"Cannot read changes: {self.format} tables have no change data feed; compare two snapshots",
-                    table=self.location,
-                )
-            return Changes(self._source.changes(request, None if columns is None else tuple(columns)))
+            if self._source.format == "delta":
+                plan = self._source.changes(request, names, where, allow_out_of_range=allow_out_of_range)
+            elif allow_out_of_range:
+                raise _foreign_option_error("allow_out_of_range", self.format, "delta")
+            else:
+                plan = self._source.changes(request, names, where)
+            return Changes(plan, request)
+
+    def _changes_schema(self, *, allow_out_of_range: bool = False, **request: Any) -> Schema:
+        """Return the columns of `changes` with the same arguments, without planning the read."""
+        change_range = self._change_range(**{"from_": None, "to": None, **request})
+        with read_context(self._source, None):
+            if self._source.format == "delta":
+                return self._source.changes_schema(change_range, allow_out_of_range=allow_out_of_range)
+            return self._source.changes_schema(change_range)
+
+    def _change_range(
+        self,
+        from_: When,
+        to: When,
+        *,
+        from_inclusive: bool | None = None,
+        mode: str = ChangeMode.CHANGELOG.value,
+        keys: Sequence[str] | None = None,
+    ) -> ChangeRange:
+        is_delta, change_mode = self.format == "delta", _change_mode(mode)
+        if keys is not None and not is_delta and change_mode is not ChangeMode.UPDATES:
+            raise RequestError("Invalid option keys: only mode='updates' uses keys", options=("keys", "mode"))
+        return ChangeRange(
+            from_=from_,
+            to=to,
+            from_inclusive=is_delta if from_inclusive is None else from_inclusive,
+            mode=change_mode,
+            keys=None if keys is None else tuple(keys),
+        )
+
+    @validate_call
+    def trace(
+        self,
+        where: str | Filter,
+        *,
+        from_: When = None,
+        to: When = None,
+        columns: Sequence[str] | None = None,
+        keys: Sequence[str] | None = None,
+        missing: bool = False,
+    ) -> Trace:
+        """Trace rows: which commit brought them, which commits carried or changed them, and what ended them.
+
+            print(orders.trace("id = 42"))
+
+        Rows are followed from file to file by their row ids, else by `keys`, else by equal values. If the table does
+        not record which of several rows continues a row, the trace states the number of candidates. It also names the
+        commits and files that no longer exist.
+
+        Args:
+            where: A boolean SQL expression. All versions of rows that matched it at some time in the range are traced.
+            from_: The first commit to look at, as for `snapshot`. None for the oldest one in the metadata.
+            to: The last commit to look at, as for `snapshot`. None for the current one.
+            columns: Names of the columns to read and compare. None for all columns.
+            keys: Names of the columns that identify a row without a row id. None for the identifier fields of the
+                table, if it has any.
+            missing: If true, also explain for each live file why a read finds no matching row in it. All files are
+                read, so that wrong statistics are found.
+
+        Returns:
+            The rows with their versions, events, and a sentence each. It prints as text.
+
+        Raises:
+            RequestError: A column is unknown, `where` cannot be parsed, `from_` is not an ancestor of `to`, or too many
+                rows match.
+            HarnessError: The table cannot be read.
+        """
+        from harness.trace import reading
+
+        request = reading.TraceRequest(
+            where=where,
+            from_=from_,
+            to=to,
+            columns=None if columns is None else tuple(columns),
+            keys=None if keys is None else tuple(keys),
+            missing=missing,
+        )
+        with read_context(self._source, self.snapshot(to)._selection.snapshot):
+            return reading.trace(self._source, request)
 
     @validate_call
     def pull(
@@ -760,8 +871,7 @@ def load_table(
     for name, other in _FORMAT_OF_OPTION.items():
         value = getattr(options, name)
         if other != table_format and value is not None and value is not False:
-            reason = f"the table is {table_format}, the option is for {other} tables"
-            raise RequestError(f"Invalid option {name}: {reason}", options=(name,))
+            raise _foreign_option_error(name, table_format, other)
     try:
         table: FormatTable
         if table_format == "delta":
@@ -785,6 +895,19 @@ def load_table(
     if sentence is not None:
         warn(f"Table {redact(location)}: {sentence}", OutsideTableWarning)
     return table
+
+
+def _foreign_option_error(name: str, table_format: str, other_format: str) -> RequestError:
+    reason = f"the table is {table_format}, the option is for {other_format} tables"
+    return RequestError(f"Invalid option {name}: {reason}", options=(name,))
+
+
+def _change_mode(text: str) -> ChangeMode:
+    try:
+        return ChangeMode(text)
+    except ValueError:
+        expected = ", ".join(mode.value for mode in ChangeMode)
+        raise RequestError(f"Invalid option mode={text!r}: expected one of {expected}", options=("mode",)) from None
 
 
 def detect_format(location: PhysicalPath, storage: Storage) -> tuple[str, tuple[Entry, ...] | None]:

@@ -32,6 +32,7 @@ from harness.metadata.model.arguments import check_arguments, validate_call
 from harness.metadata.plan.scan_plan import ScanPlan
 from harness.metadata.planned_scan import PlannedScan
 from harness.queries.hints import explain_error
+from harness.queries.inputs import QuerySource
 from harness.queries.parameters import binding_error
 from harness.queries.sql import instance_error, missing_file
 from harness.snapshot import Snapshot
@@ -131,7 +132,7 @@ class Connection:
 
     def __init__(self, tables: NamedTables, connection: duckdb.DuckDBPyConnection) -> None:
         self._tables, self._connection = tables, connection
-        self._read: Mapping[str, Snapshot] = {}
+        self._read: Mapping[str, QuerySource] = {}
         self._rows: StatementRows | None = None
         self._is_lent = False
         self.arraysize = 1
@@ -434,7 +435,7 @@ class Connection:
             return fetch(self._rows)
 
     @contextmanager
-    def _errors(self, tables: Mapping[str, Snapshot], prepared: Prepared | None = None) -> Iterator[None]:
+    def _errors(self, tables: Mapping[str, QuerySource], prepared: Prepared | None = None) -> Iterator[None]:
         """Raise DuckDB's errors as harness errors, as far as they can still be translated after a statement has begun.
 
         Args:

@@ -27,9 +27,10 @@ from harness.metadata.filters.sqltext import text as literal
 from harness.metadata.planned_scan import PlannedScan
 from harness.metadata.tables.reading import NAMES, is_metadata_table
 from harness.queries import rewrite
-from harness.queries.inputs import MetadataTables, plan_reference
+from harness.queries.changes import ChangesCall, unknown_table
+from harness.queries.inputs import MetadataTables, QuerySource, at_moment, no_changes_error, plan_reference
 from harness.queries.plain import TableReference, may_time_travel
-from harness.queries.time_travel import Pinned, pin
+from harness.queries.time_travel import Moment, Pinned, pin
 from harness.snapshot import Snapshot
 from harness.table import Table
 
@@ -206,7 +207,7 @@ class Prepared:
     text: str
     gives_rows: bool
     reads: tuple[tuple[TableReference, PlannedScan | pa.Table], ...] = ()
-    tables: Mapping[str, Snapshot] = field(default_factory=dict)
+    tables: Mapping[str, QuerySource] = field(default_factory=dict)
     unknown: tuple[Name, ...] = ()
     unparsed: RequestError | None = None
     chosen: NamedTables | None = None
@@ -259,7 +260,7 @@ def prepare(text: str, tables: NamedTables, connection: duckdb.DuckDBPyConnectio
         return replace(as_it_is, unknown=unknown)
     wholes = {name: whole for name, (whole, _) in bound.items()}
     _check_writes(parsed, target, wholes)
-    snapshots: dict[str, Snapshot] = {}
+    snapshots: dict[str, QuerySource] = {}
     for whole, snapshot in (*bound.values(), *about.values()):  # two names of one table are the same version
         snapshots.setdefault(whole, snapshot)
     schemas = {whole: snapshot.schema for whole, snapshot in snapshots.items()}
@@ -289,7 +290,10 @@ def prepare(text: str, tables: NamedTables, connection: duckdb.DuckDBPyConnectio
 
 
 def _pin_moments(text: str, tables: NamedTables, connection: duckdb.DuckDBPyConnection) -> Pinned:
-    """Return the statement with a separate name for each table of the catalog that is read at a point in time."""
+    """Return the statement with a separate name for each table of the catalog that is read at a point in time.
+
+    So are calls of `changes`.
+    """
     as_it_is = Pinned(text, {})
     if not may_time_travel(text):
         return as_it_is
@@ -303,6 +307,8 @@ def _pin_moments(text: str, tables: NamedTables, connection: duckdb.DuckDBPyConn
 def missing_name_error(error: duckdb.Error, prepared: Prepared, tables: NamedTables) -> HarnessError | None:
     """Return the error for a name without a table, or None if DuckDB's error has another cause."""
     text = str(error).casefold()
+    if (called := unknown_table(error, prepared.text)) is not None:
+        return tables.missing_table_error(called)
     if isinstance(error, duckdb.BinderException):  # for a name of three parts, DuckDB 1.5 reports only the first part
         names = (name for name in prepared.unknown if f'catalog "{name[0].casefold()}" does not exist' in text)
     elif prepared.unparsed is not None:
@@ -368,15 +374,11 @@ def _check_writes(statement: rewrite.SqlStatement, target: Name | None, bound: M
 
 def _find_table(
     name: Name, tables: NamedTables, connection: duckdb.DuckDBPyConnection, pinned: Pinned
-) -> tuple[str, Snapshot] | None:
-    """Return the full name and snapshot of a table of the catalog, or None if the catalog has no such table."""
+) -> tuple[str, QuerySource] | None:
+    """Return the full name of a table of the catalog and its snapshot or changes, or None if there is no such table."""
+    moment: Moment | ChangesCall | None = None
     if len(name) == 1 and name[0] in pinned.moments:
         name, moment = pinned.moments[name[0]]
-        result = _find_table(name, tables, connection, pinned)
-        if result is None:
-            return None
-        source = result[1]._source
-        return f"{result[0]} at {moment}", Table(source).snapshot(moment.at)
     is_own = _is_own(name, connection)
     opened = tables.open(name, is_taken=is_own)
     if opened is None:
@@ -388,12 +390,21 @@ def _find_table(
             "name of the latter",
             cause="AmbiguousName",
         )
-    return whole, table.snapshot() if isinstance(table, Table) else table
+    match moment:
+        case None:
+            return whole, table.snapshot() if isinstance(table, Table) else table
+        case ChangesCall():
+            if isinstance(table, Snapshot):
+                raise no_changes_error(name)
+            return moment.text, at_moment(table, moment)
+        case Moment():
+            source = table if isinstance(table, Table) else Table(table._source)
+            return f"{whole} at {moment}", at_moment(source, moment)
 
 
 def _metadata_table_owner(
     name: Name, tables: NamedTables, connection: duckdb.DuckDBPyConnection
-) -> tuple[str, Snapshot] | None:
+) -> tuple[str, QuerySource] | None:
     """Return the table whose metadata table has this name, like `sales.orders.files`, or None."""
     if len(name) < 2 or not any(is_metadata_table(f, name[-1]) for f in NAMES):
         return None

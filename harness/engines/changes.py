@@ -459,7 +459,8 @@ class Steps:
             for f in output_columns(self.plan, self.lifetimes)
         ]
         in_commits = rows.join(commits, "g = n")
-        return in_commits.select({f"c{i}": expression for i, expression in enumerate(columns)})
+        # Rows without columns are counted.
+        return in_commits.select({f"c{i}": expression for i, expression in enumerate(columns or ["NULL"])})
 
     def _keys(self, column: dt.Field) -> dict[str, str]:
         """Return the expressions by which a column is compared, by label. A label without expression is a column."""

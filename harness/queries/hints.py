@@ -39,6 +39,11 @@ def explain_error(
     missing_table = _TABLE.search(text)
     if isinstance(error, duckdb.CatalogException) and missing_table is not None:
         return table_not_found(missing_table[1], [*tables, *connection_tables])
+    if isinstance(error, duckdb.CatalogException):
+        from harness.queries.changes import unknown_table  # imports sqlglot, which plain queries do not need
+
+        if (called := unknown_table(error, query)) is not None:
+            return table_not_found(called[0] if len(called) == 1 else name_text(called), [*tables, *connection_tables])
     match = _COLUMN.search(text)
     if not isinstance(error, duckdb.BinderException) or match is None:
         return _query_error(text)

@@ -4,24 +4,39 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import field, replace
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, cast
 
 from harness.errors import RequestError, UnsupportedError
-from harness.metadata.model.schema import Field, OpaqueType, Schema
+from harness.metadata.catalogs.catalog import name_text
+from harness.metadata.filters.predicate import Filter
+from harness.metadata.model.arguments import check_options
+from harness.metadata.model.schema import METADATA, Field, OpaqueType, Schema
 from harness.metadata.planned_scan import PlannedScan
 from harness.queries.plain import Rewritten, TableReference, may_time_travel
-from harness.snapshot import Snapshot
+from harness.snapshot import Snapshot, read_context
 from harness.storage.paths import SCHEME, expanded, is_local, is_path, local_path
 from harness.storage.records import dataclass
+from harness.storage.threads import cached_property
 from harness.table import Table, open_table
 
 if TYPE_CHECKING:
     import duckdb
     import pyarrow as pa
 
+    from harness.metadata.catalogs.catalog import Name
     from harness.metadata.tables.reading import MetadataTable
+    from harness.queries.changes import ChangesCall
+    from harness.queries.time_travel import Moment
+    from harness.snapshot import FormatTable
+
+_METADATA_COLUMNS = {
+    "delta": ("_file", "_pos"),
+    "iceberg": ("_file", "_pos", "_row_id", "_spec_id", "_partition"),
+}
+"""The metadata columns that changes of a format have."""
 
 
 def _to_arrow(name: str, value: object) -> pa.Table | None:
@@ -115,40 +130,101 @@ class _LazyMapping(Mapping[str, _T]):
         return len(self._names)
 
 
+@dataclass(frozen=True)
+class TableChanges:
+    """The changes of a table as an input of a query. It is planned as `Snapshot` is.
+
+    Attributes:
+        table: The table.
+        arguments: The arguments of `Table.changes`, without columns and condition.
+    """
+
+    table: Table
+    arguments: Mapping[str, Any]
+
+    @property
+    def _source(self) -> FormatTable:
+        return self.table._source
+
+    @cached_property
+    def schema(self) -> Schema:
+        """Return the columns of the table and the columns of changes."""
+        check_options(Table.changes, self.arguments)
+        return self.table._changes_schema(**self.arguments)
+
+    def _planned(self, columns: Sequence[str] | None = None, where: str | Filter | None = None) -> PlannedScan:
+        if columns is not None:
+            # A name may belong to another table of the query. DuckDB reports columns that no table has.
+            columns = [c for c in columns if c not in METADATA or c in _METADATA_COLUMNS[self.table.format]]
+        return self.table.changes(**self.arguments, columns=columns, where=where)._plan
+
+    def _reading(self) -> AbstractContextManager[None]:
+        return read_context(self._source, None)
+
+
+QuerySource: TypeAlias = Snapshot | TableChanges
+"""An input of a query that is planned: a table at a snapshot, or the changes of a table."""
+
+
+def at_moment(table: Table, moment: Moment | ChangesCall) -> QuerySource:
+    """Return a table at a moment, or the changes that a call selects."""
+    from harness.queries.changes import ChangesCall
+
+    return TableChanges(table, moment.arguments) if isinstance(moment, ChangesCall) else table.snapshot(moment.at)
+
+
 def _at_moments(
     query: str, dialect: str, snapshots: Mapping[str, Snapshot], fixed: Collection[str]
-) -> tuple[str, dict[str, Snapshot]]:
-    """Return the query without time travel clauses, and the tables that the clauses selected, by their new names.
+) -> tuple[str, dict[str, QuerySource]]:
+    """Return the query without time travel clauses, and the inputs that the clauses selected, by their new names.
 
-    `fixed` contains the names that are bound to snapshots, which must not have a time travel clause.
+    Calls of `changes` are handled in the same way.
+
+    Args:
+        query: The query.
+        dialect: Its dialect.
+        snapshots: The tables by name.
+        fixed: The names that are bound to snapshots or data frames, which have no other state.
+
+    Raises:
+        RequestError: A call of `changes` names one of `fixed`.
     """
     if not may_time_travel(query):
         return query, {}
+    from harness.queries.changes import changes_calls
     from harness.queries.rewrite import bound_name, parse_statement
     from harness.queries.time_travel import pin
 
-    def key(name: tuple[str, ...]) -> str | None:
+    def key(name: Name) -> str | None:
         table = bound_name(name[0], snapshots) if len(name) == 1 else None
         return None if table in fixed else table
 
-    pinned = pin(parse_statement(query, dialect), lambda name: key(name) is not None)
+    statement = parse_statement(query, dialect)
+    for call in changes_calls(statement):
+        if len(call.name) == 1 and bound_name(call.name[0], fixed) is not None:
+            raise no_changes_error(call.name)
+    pinned = pin(statement, lambda name: key(name) is not None)
     if pinned is None:
         return query, {}
-    moments: dict[str, Snapshot] = {}
+    moments: dict[str, QuerySource] = {}
     for alias, (name, moment) in pinned.moments.items():
-        source = snapshots[str(key(name))]._source
-        moments[alias] = Table(source).snapshot(moment.at)
+        moments[alias] = at_moment(Table(snapshots[str(key(name))]._source), moment)
     return pinned.query, moments
 
 
+def no_changes_error(name: Name) -> RequestError:
+    """Return the error for changes of a name that is bound to a snapshot or a data frame."""
+    return RequestError(f"Cannot read changes of {name_text(name)}: it has only one state; bind the name to a table")
+
+
 def plan_reference(
-    reference: TableReference, snapshot: Snapshot, connection: duckdb.DuckDBPyConnection | None = None
+    reference: TableReference, source: QuerySource, connection: duckdb.DuckDBPyConnection | None = None
 ) -> PlannedScan:
     """Return the plan of a table at one place in a query. Raises the same errors as `Snapshot.plan`.
 
     Args:
         reference: The place in the query.
-        snapshot: The table's snapshot.
+        source: The table's snapshot or changes.
         connection: The user's connection that runs the query, or None for DuckDB in UTC or for Spark.
     """
     where = reference.where
@@ -156,14 +232,14 @@ def plan_reference(
         from harness.engines.duckdb.relations import filter_for_connection
 
         where = filter_for_connection(where, connection)
-    return replace(snapshot._planned(columns=reference.columns, where=where), enough=reference.enough)
+    return replace(source._planned(columns=reference.columns, where=where), enough=reference.enough)
 
 
 @dataclass(slots=True)
 class MetadataTables:
     """The metadata tables that a query names, each opened once."""
 
-    snapshots: Mapping[str, Snapshot]
+    snapshots: Mapping[str, QuerySource]
     _opened: dict[tuple[str, str], MetadataTable] = field(default_factory=dict)
 
     def columns(self, table: str, name: str) -> Schema | None:
@@ -171,7 +247,7 @@ class MetadataTables:
         snapshot = self.snapshots.get(table)
         from harness.metadata.tables.reading import is_metadata_table  # most queries name no metadata table
 
-        if snapshot is None or not is_metadata_table(snapshot._source.format, name):
+        if not isinstance(snapshot, Snapshot) or not is_metadata_table(snapshot._source.format, name):
             return None
         opened = self._opened[table, name] = snapshot.metadata(name)
         return _untyped_schema(opened.schema.names)
@@ -191,7 +267,7 @@ class Inputs:
     Attributes:
         query: The query without time travel clauses. A table at a point in time has its own name.
         names: The names that the caller gave.
-        snapshots: Snapshots of tables by name.
+        snapshots: Snapshots and changes of tables by name.
         frames: Data frames as Arrow tables by name.
         schemas: Columns by name.
         metadata: The metadata tables of the tables.
@@ -199,7 +275,7 @@ class Inputs:
 
     query: str
     names: Collection[str]
-    snapshots: Mapping[str, Snapshot]
+    snapshots: Mapping[str, QuerySource]
     frames: Mapping[str, pa.Table]
     schemas: _LazyMapping[Schema]
     metadata: MetadataTables
@@ -218,7 +294,7 @@ class Inputs:
         openable: dict[str, Any] = {key: value for key, value in tables.items() if key not in frames}
         openable = {place: place for place in locations(query, dialect) if place not in tables} | openable
         opened = _LazyMapping(openable, lambda name: snapshot_of(openable[name], **options))
-        fixed = {name for name, value in tables.items() if isinstance(value, Snapshot)}
+        fixed = {*frames, *(name for name, value in tables.items() if isinstance(value, Snapshot))}
         query, moments = _at_moments(query, dialect, opened, fixed)
         snapshots = _LazyMapping(opened, opened.__getitem__, moments)
         columns = {key: _untyped_schema(frame.column_names) for key, frame in frames.items()}
@@ -306,7 +382,8 @@ def locations(query: str, dialect: str = "duckdb") -> list[str]:
     """Return the locations of tables that a query names. Raise RequestError if the query cannot be parsed."""
     if _QUOTED_PATH.search(query) is None:
         return []
-    from harness.queries.rewrite import parse_statement, references
+    from harness.queries.changes import table_names
+    from harness.queries.rewrite import parse_statement
 
-    names = (reference.name[0] for reference in references(parse_statement(query, dialect)))
+    names = (name[0] for name in table_names(parse_statement(query, dialect)))
     return [name for name in dict.fromkeys(names) if is_location(name)]

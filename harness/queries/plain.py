@@ -130,11 +130,14 @@ def rewrite_plain(
 
 
 def may_time_travel(query: str) -> bool:
-    """Return whether a query may contain a time travel clause, see `harness.queries.time_travel`."""
+    """Return whether a query may contain a time travel clause or a call of `changes`.
+
+    See `harness.queries.time_travel`.
+    """
     return _MOMENT.search(query) is not None
 
 
-_MOMENT = re.compile(r"\bAT\s*\(|\bAS\s+OF\b", re.IGNORECASE)
+_MOMENT = re.compile(r"\bAT\s*\(|\bAS\s+OF\b|\bchanges[\"`]?\s*\(", re.IGNORECASE)
 
 
 class _NotPlainError(Exception):

@@ -15,7 +15,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from importlib import metadata
 from typing import TYPE_CHECKING
 
-from sqlglot import TokenType, exp
+from sqlglot import Token, TokenType, exp
 from sqlglot.errors import ErrorLevel, SqlglotError
 
 from harness.errors import RequestError
@@ -121,6 +121,20 @@ def apply_edits(text: str, edits: Iterable[Edit]) -> str:
     for start, end, new in sorted(edits, reverse=True):
         text = text[:start] + new + text[end:]
     return text
+
+
+def closing_bracket(tokens: Sequence[Token], opening: int) -> int:
+    """Return the index after the parenthesis that closes the parenthesis at an index.
+
+    Raises:
+        ValueError: No parenthesis closes it.
+    """
+    depth = 0
+    for index in range(opening, len(tokens)):
+        depth += {TokenType.L_PAREN: 1, TokenType.R_PAREN: -1}.get(tokens[index].token_type, 0)
+        if depth == 0:
+            return index + 1
+    raise ValueError("no closing parenthesis")
 
 
 def references(statement: SqlStatement) -> list[Reference]:

@@ -14,10 +14,9 @@ from harness.engines.registry import Engine, find_engine
 from harness.errors import HarnessError, MissingFileError, RequestError, UnsupportedError
 from harness.metadata.filters.predicate import is_decided
 from harness.metadata.model.arguments import validate_call
-from harness.queries.inputs import Inputs, snapshot_of
+from harness.queries.inputs import Inputs, QuerySource
 from harness.queries.parameters import Params, binding_error, by_name, numbered
 from harness.queries.plain import Rewritten, rewrite_plain
-from harness.snapshot import Snapshot, read_context
 from harness.table import Table
 
 if TYPE_CHECKING:
@@ -102,6 +101,9 @@ def sql(
 
     A query may read a table at several versions or times: `FROM orders AT (VERSION => 3)`, `orders AT (TIMESTAMP =>
     '2024-06-01')`, `orders VERSION AS OF 'audit'`, `orders TIMESTAMP AS OF '2024-06-01'`.
+
+    The table function `changes` reads the changes between two moments: `FROM changes('orders', 3, 5, mode := 'net')`.
+    Its arguments are literals: the name or location of a table, then the arguments of `Table.changes`.
 
     A query may name a table by its location, in quotes and with a slash: `FROM 'warehouse/orders'`. On DuckDB, it may
     also read a table's metadata tables: `FROM orders.snapshots`.
@@ -235,7 +237,7 @@ def _current_time() -> datetime.datetime:
     return datetime.datetime.now(datetime.UTC).replace(tzinfo=None)
 
 
-def missing_file(error: Exception, tables: Mapping[str, Table | Snapshot]) -> MissingFileError | None:
+def missing_file(error: Exception, tables: Mapping[str, Table | QuerySource]) -> MissingFileError | None:
     """Return the error for a file that was removed after a query was planned, or None if no file is missing.
 
     Args:
@@ -247,7 +249,7 @@ def missing_file(error: Exception, tables: Mapping[str, Table | Snapshot]) -> Mi
     )
 
 
-def instance_error(error: Exception, tables: Mapping[str, Table | Snapshot]) -> HarnessError | None:
+def instance_error(error: Exception, tables: Mapping[str, Table | QuerySource]) -> HarnessError | None:
     """Return the error for a failed DuckDB instance. It names the file that caused it if the file belongs to `tables`.
 
     Args:
@@ -261,15 +263,15 @@ def instance_error(error: Exception, tables: Mapping[str, Table | Snapshot]) -> 
     return translated
 
 
-def _translations(error: Exception, tables: Mapping[str, Table | Snapshot]) -> Iterator[HarnessError]:
+def _translations(error: Exception, tables: Mapping[str, Table | QuerySource]) -> Iterator[HarnessError]:
     """Yield the harness error for DuckDB's error, once for each table, as if that table had caused it."""
     from harness.engines.duckdb.failures import engine_error
 
     for value in tables.values():
-        snapshot = snapshot_of(value)
+        source = value.snapshot() if isinstance(value, Table) else value
         try:
-            with read_context(snapshot._source, snapshot._selection.snapshot):
-                raise engine_error(error, snapshot._planned())
+            with source._reading():
+                raise engine_error(error, source._planned())
         except HarnessError as translated:
             yield translated
 

@@ -1,7 +1,8 @@
 """Time travel clauses: `FROM orders AT (VERSION => 3)`, `FROM orders TIMESTAMP AS OF '2024-06-01'`.
 
 A table with a time travel clause becomes a table with a new name, so one query may read several versions of a table.
-The clauses of DuckDB and of Spark work in both dialects:
+A call of `changes` (see `harness.queries.changes`) becomes such a table too. The clauses of DuckDB and of Spark work in
+both dialects:
 
     AT (VERSION => 3)                       AT (TIMESTAMP => TIMESTAMP '2024-06-01 12:00:00')
     [FOR] VERSION AS OF 3, or 'audit'       [FOR] TIMESTAMP AS OF '2024-06-01'
@@ -20,9 +21,20 @@ from sqlglot import Token, TokenType, exp
 from sqlglot.dialects.dialect import Dialect
 
 from harness.errors import RequestError
+from harness.metadata.catalogs.catalog import Name
 from harness.metadata.filters.literals import LiteralKind, literal_of
 from harness.metadata.filters.sqltext import whole_number
-from harness.queries.rewrite import Reference, SqlStatement, apply_edits, parse_statement, quote_of, references, shorten
+from harness.queries.changes import ChangesCall, changes_calls
+from harness.queries.rewrite import (
+    Reference,
+    SqlStatement,
+    apply_edits,
+    closing_bracket,
+    parse_statement,
+    quote_of,
+    references,
+    shorten,
+)
 
 _DAY_MS = 86_400_000
 
@@ -53,19 +65,19 @@ class Moment:
 
 @dataclass(frozen=True, slots=True)
 class Pinned:
-    """A query in which each table with a time travel clause has a new name.
+    """A query in which each table with a time travel clause, and each call of `changes`, has a new name.
 
     Attributes:
         query: The query.
-        moments: The table and its moment by the new name.
+        moments: The table and its moment or changes by the new name.
     """
 
     query: str
-    moments: Mapping[str, tuple[tuple[str, ...], Moment]]
+    moments: Mapping[str, tuple[Name, Moment | ChangesCall]]
 
 
-def pin(statement: SqlStatement, is_bound: Callable[[tuple[str, ...]], bool]) -> Pinned | None:
-    """Give tables with time travel clauses new names. Return None if there are no such clauses.
+def pin(statement: SqlStatement, is_bound: Callable[[Name], bool]) -> Pinned | None:
+    """Give tables with time travel clauses and calls of `changes` new names. Return None if there are none.
 
     Args:
         statement: The statement.
@@ -75,28 +87,36 @@ def pin(statement: SqlStatement, is_bound: Callable[[tuple[str, ...]], bool]) ->
         RequestError: A moment is not a literal, or the clause is not supported, for example BEFORE.
     """
     moved = [r for r in references(statement) if _is_moved(r.node) and is_bound(r.name)]
-    if not moved:
+    calls = [call for call in changes_calls(statement) if is_bound(call.name)]
+    if not moved and not calls:
         return None
     dialect = statement.dialect
     tokens = Dialect.get_or_raise(dialect).tokenize(statement.text)
     used_names = {identifier.name.casefold() for identifier in statement.tree.find_all(exp.Identifier)}
     quote = quote_of(dialect)
-    moments: dict[str, tuple[tuple[str, ...], Moment]] = {}
-    names: dict[tuple[tuple[str, ...], Moment], str] = {}
-    aliased = {id(reference.node) for reference in moved if reference.node.alias}
-    edits = shorten(statement, moved, quote)
-    for reference in moved:
-        key = (reference.name, _moment(reference.node))
+    moments: dict[str, tuple[Name, Moment | ChangesCall]] = {}
+    names: dict[tuple[Name, Moment | ChangesCall], str] = {}
+
+    def new_name(table: Name, moment: Moment | ChangesCall) -> str:
+        key = (table, moment)
         if key not in names:
-            base = f"{'.'.join(key[0])} at {key[1]}"
+            base = moment.text if isinstance(moment, ChangesCall) else f"{'.'.join(table)} at {moment}"
             free = (base if number == 1 else f"{base} {number}" for number in itertools.count(1))
             names[key] = next(name for name in free if name.casefold() not in used_names)
             used_names.add(names[key].casefold())
-        name = names[key]
-        moments[name] = key
+            moments[names[key]] = key
+        return quote(names[key])
+
+    aliased = {id(reference.node) for reference in moved if reference.node.alias}
+    edits = shorten(statement, moved, quote)
+    for reference in moved:
+        moment = _moment(reference.node)
         alias = "" if id(reference.node) in aliased else f" AS {quote(reference.node.alias or reference.name[-1])}"
-        edits.append((reference.start, reference.end, quote(name) + alias))
-        edits.append((*_clause(statement, reference, tokens, key[1]), ""))
+        edits.append((reference.start, reference.end, new_name(reference.name, moment) + alias))
+        edits.append((*_clause(statement, reference, tokens, moment), ""))
+    for call in calls:
+        alias = "" if call.node.alias else f" AS {quote(call.node.this.name)}"
+        edits.append((call.start, call.end, new_name(call.name, call) + alias))
     return Pinned(statement.explain + apply_edits(statement.text, edits), moments)
 
 
@@ -160,7 +180,7 @@ def _end(tokens: Sequence[Token], start: int) -> int | None:
     """Return the index after the clause that begins at a token, or None if no clause begins there."""
     words = [token.text.upper() for token in tokens[start : start + 4]]
     if words[:2] == ["AT", "("]:
-        return _closing(tokens, start + 1)
+        return closing_bracket(tokens, start + 1)
     if words[:1] == ["FOR"]:
         start, words = start + 1, words[1:]
     elif words:
@@ -169,16 +189,7 @@ def _end(tokens: Sequence[Token], start: int) -> int | None:
         return None
     value = start + 3
     if value < len(tokens) and tokens[value].token_type is TokenType.L_PAREN:
-        return _closing(tokens, value)
+        return closing_bracket(tokens, value)
     is_typed = value + 1 < len(tokens) and tokens[value].token_type is not TokenType.STRING
     is_typed = is_typed and tokens[value + 1].token_type is TokenType.STRING
     return min(value + (2 if is_typed else 1), len(tokens))
-
-
-def _closing(tokens: Sequence[Token], opening: int) -> int | None:
-    depth = 0
-    for index in range(opening, len(tokens)):
-        depth += {TokenType.L_PAREN: 1, TokenType.R_PAREN: -1}.get(tokens[index].token_type, 0)
-        if depth == 0:
-            return index + 1
-    return None

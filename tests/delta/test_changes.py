@@ -9,11 +9,10 @@ import pytest
 
 import harness
 from harness.writing.delta.builder import DeltaTable
-from harness.writing.iceberg.builder import IcebergTable
 
 FEED = {"delta.enableChangeDataFeed": "true"}
 SCHEMA = {"id": "long", "part": "string"}
-START = 1_704_067_200_000  # 2024-01-01 00:00:00 UTC; each commit in these tests follows a second later
+START = 1_704_067_200_000  # 2024-01-01 00:00:00 UTC; each commit follows a millisecond later by default
 
 
 def create(folder: Path, schema: dict[str, str] = SCHEMA, **more: Any) -> DeltaTable:
@@ -105,11 +104,12 @@ def test_ranges(tmp_path, clock, bounds, expected):
 @pytest.mark.parametrize(
     ("bounds", "message"),
     [
-        ((None,), "without a start: give a version or a time"),
-        ((None, 1), "without a start"),
-        (("audit",), "start is 'audit', and Delta tables have no branches or tags"),
-        ((-1,), "start is -1"),
-        ((0, -1), "end is -1"),
+        ((), "without from_: give a version or a time"),
+        ((None, 1), "without from_"),
+        (("audit",), "from_ is 'audit', and Delta tables have no branches or tags"),
+        ((0, "ref=audit"), "to is 'audit', and Delta tables have no branches or tags"),
+        ((-1,), "from_ is -1"),
+        ((0, -1), "to is -1"),
         ((2, 1), "starts at version 2, after its end at version 1"),
         ((moment(2), moment(1)), "after its end at 2024-01-01T00:00:00.001Z"),
         ((4,), "after the latest version, 3"),
@@ -139,6 +139,124 @@ def test_out_of_range_may_be_empty(tmp_path, bounds):
     read = harness.open_table(str(table.directory)).changes(*bounds, allow_out_of_range=True).to_arrow()
     assert read.num_rows == 0
     assert read.column_names == ["id", "part", "_change_type", "_commit_version", "_commit_timestamp"]
+
+
+@pytest.mark.parametrize("clock", ["files", "in-commit"])
+@pytest.mark.parametrize(
+    ("bounds", "expected"),
+    [
+        pytest.param((0,), [1, 2, 3], id="version"),
+        pytest.param((1, 2), [2], id="two-versions"),
+        pytest.param((2, 2), [], id="one-version"),
+        pytest.param((3,), [], id="latest-version"),
+        pytest.param(("2024-01-01 00:00:10",), [2, 3], id="time-of-a-commit"),
+        pytest.param(("2024-01-01 00:00:09.9999",), [1, 2, 3], id="time-finer-than-a-millisecond"),
+        pytest.param(("2000-01-01",), [1, 2, 3], id="time-before-the-table"),
+        pytest.param((moment(10_000), moment(20_000)), [2], id="two-times"),
+        pytest.param((moment(10_000), moment(10_000)), [], id="one-time"),
+        pytest.param((moment(30_000),), [], id="latest-time"),
+    ],
+)
+def test_ranges_that_exclude_their_start(tmp_path, clock, bounds, expected):
+    ict = {"delta.enableInCommitTimestamps": "true"} if clock == "in-commit" else {}
+    table = history(tmp_path, configuration=ict)
+    assert [row[2] for row in changes(table, *bounds, from_inclusive=False)] == expected
+
+
+@pytest.mark.parametrize(
+    ("bounds", "message"),
+    [((4,), "after the latest version, 3"), ((3, 1), "starts at version 4, after its end at version 1")],
+)
+def test_bad_ranges_that_exclude_their_start(tmp_path, bounds, message):
+    table = history(tmp_path)
+    with pytest.raises(harness.RequestError, match=message):
+        changes(table, *bounds, from_inclusive=False)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"mode": "net"}, "Invalid option mode='net': a Delta table has a change data feed, which is only read as"),
+        ({"mode": "rows"}, "Invalid option mode='rows': expected one of appends, changelog, net, updates"),
+        ({"keys": ["id"]}, "Invalid option keys: the change data feed of a Delta table records which rows"),
+    ],
+)
+def test_options_that_delta_does_not_have(tmp_path, options, message):
+    table = history(tmp_path)
+    with pytest.raises(harness.RequestError, match=message):
+        changes(table, 0, **options)
+
+
+def updated(folder: Path) -> DeltaTable:
+    """Versions 1 and 2 insert rows into partitions a and b, 3 deletes id 1, and 4 records an update in a change file.
+
+    The rows of the feed are inserts of 1 and 2 in version 1 and of 3 in version 2, a delete of 1 in version 3, and an
+    update of 2 in version 4.
+    """
+    table = create(folder, {"id": "long", "n": "long", "part": "string"}, partition_columns=["part"])
+    a = table.write_data([{"id": 1, "n": 10}, {"id": 2, "n": 20}], partition={"part": "a"})
+    table.append(a)
+    table.append(table.write_data([{"id": 3, "n": 30}], partition={"part": "b"}))
+    table.delete(a, [0])
+    change = table.write_changes(
+        [{"id": 2, "n": 20}, {"id": 2, "n": 21}],
+        ["update_preimage", "update_postimage"],
+        partition={"part": "a"},
+    )
+    table.commit(cdc=[change])
+    return table
+
+
+INSERT_1, INSERT_2 = (1, "insert", 1, 10, "a"), (1, "insert", 2, 20, "a")
+INSERT_3, DELETE_1 = (2, "insert", 3, 30, "b"), (3, "delete", 1, 10, "a")
+UPDATE_2 = [(4, "update_postimage", 2, 21, "a"), (4, "update_preimage", 2, 20, "a")]
+
+
+@pytest.mark.parametrize(
+    ("where", "expected", "files"),
+    [
+        ("id = 1", [INSERT_1, DELETE_1], 4),
+        ("part = 'b'", [INSERT_3], 1),
+        ("_change_type = 'delete'", [DELETE_1], 2),
+        ("_change_type LIKE 'update%'", UPDATE_2, 1),
+        ("_change_type IS NULL", [], 1),
+        ("_commit_version > 2 AND n >= 20", UPDATE_2, 2),
+        ("_commit_version = 4 OR part = 'b'", [INSERT_3, *UPDATE_2], 2),
+        ("_commit_timestamp < TIMESTAMPTZ '2024-01-01 00:00:00.002+00'", [INSERT_1, INSERT_2], 1),
+        ("n % 20 = 1", UPDATE_2[:1], 4),
+        ("_pos = 1 AND _change_type = 'insert'", [INSERT_2], 3),
+        ("false", [], 0),
+    ],
+)
+def test_a_filter_selects_changes(tmp_path, where, expected, files):
+    table = updated(tmp_path)
+    assert changes(table, 0, where=where) == expected
+    plan = harness.open_table(str(table.directory)).changes(0, where=where).plan
+    assert (plan.files.num_rows, len(plan.skipped)) == (files, 4 - files)
+    plan = harness.open_table(str(table.directory), prune="off").changes(0, where=where).plan
+    assert (plan.files.num_rows, len(plan.skipped)) == (4, 0)
+
+
+def test_a_filter_and_its_result_may_use_different_columns(tmp_path):
+    feed = harness.open_table(str(updated(tmp_path).directory)).changes(0, columns=["id"], where="_commit_version = 3")
+    assert feed.to_arrow().to_pydict() == {"id": [1]}
+
+
+def test_a_filter_may_not_use_columns_that_a_feed_does_not_have(tmp_path):
+    with pytest.raises(harness.UnknownColumnError, match="_row_id"):
+        harness.open_table(str(updated(tmp_path).directory)).changes(0, where="_row_id = 1")
+
+
+def test_changes_describe_themselves(tmp_path):
+    table = history(tmp_path)
+    feed = harness.open_table(str(table.directory)).changes(1, 2, where="_commit_version = 2")
+    assert repr(feed) == (
+        f"Changes({str(table.directory)!r}, format='delta', from_=1, to=2, from_inclusive=True, mode='changelog', "
+        "files=1, skipped=1)"
+    )
+    page = feed._repr_html_()
+    assert "from: <code>1 (included)</code>" in page
+    assert "_commit_timestamp" in page
 
 
 def test_cleaned_up_versions_are_refused(tmp_path):
@@ -188,12 +306,6 @@ def test_changed_partitioning_is_refused(tmp_path):
     table.change("WRITE", lambda document: document.metadata.update(partitionColumns=["part"]))
     with pytest.raises(harness.RequestError, match=r"partition columns changed from \[\] to \['part'\]"):
         changes(table, 1)
-
-
-def test_iceberg_tables_have_no_feed(tmp_path):
-    table = IcebergTable.create(tmp_path / "t", {"id": "long"})
-    with pytest.raises(harness.UnsupportedError, match="iceberg tables have no change data feed"):
-        harness.open_table(table.location).changes(0)
 
 
 @pytest.mark.parametrize("column", ["_row_id", "_deleted", "nothing"])

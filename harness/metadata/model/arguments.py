@@ -91,9 +91,9 @@ _MAPPING = ("a mapping with text keys", _is_mapping)
 _PATH = ("a path", lambda value: _is_path(value) and value != "")
 _KINDS: dict[str, tuple[str, Callable[[object], bool]]] = {
     **dict.fromkeys(("anonymise", "dialect", "engine", "format_hint", "outside", "prune", "types"), _TEXT),
-    **dict.fromkeys(("name", "token", "uri"), _TEXT),
+    **dict.fromkeys(("mode", "name", "token", "uri"), _TEXT),
     **dict.fromkeys(("query", "text"), ("text", _is_text)),  # the parser reports the position of a half character
-    **dict.fromkeys(("allow_checkpoint_only", "allow_duplicate_files", "allow_out_of_range"), _FLAG),
+    **dict.fromkeys(("allow_checkpoint_only", "allow_duplicate_files", "allow_out_of_range", "from_inclusive"), _FLAG),
     **dict.fromkeys(("all_snapshots", "allow_version_guess", "enforce_retention", "exact"), _FLAG),
     **dict.fromkeys(("lenient_delete_partition", "orphans", "published_only", "refresh"), _FLAG),
     **dict.fromkeys(("schema_only", "untrusted"), _FLAG),
