@@ -18,7 +18,7 @@ from harness.metadata.filters.predicate import Filter, fields_of
 from harness.metadata.filters.sqltext import bind_columns
 from harness.metadata.iceberg.change_range import SnapshotRange, resolve_range
 from harness.metadata.iceberg.columns.entries import DataFiles, Extent, FilteredFiles, SkippedDataFiles, concat_files
-from harness.metadata.iceberg.dated_deletes import ALWAYS, DatedDeletes, DatedEntry
+from harness.metadata.iceberg.dated_deletes import DatedDeletes, DatedEntry
 from harness.metadata.iceberg.manifests import ManifestEntry, ManifestFile, Status
 from harness.metadata.iceberg.scan import (
     IcebergScan,
@@ -29,9 +29,9 @@ from harness.metadata.iceberg.scan import (
     skipped_files,
     with_specs_of,
 )
-from harness.metadata.iceberg.states import EXPIRED, States
+from harness.metadata.iceberg.states import ALWAYS, EXPIRED, States
 from harness.metadata.iceberg.values import Partitions, read_schema_first
-from harness.metadata.model.arrow_values import Indices, array_of, from_numpy, scalar_of, to_numpy
+from harness.metadata.model.arrow_values import Indices, first_repeated, from_numpy, scalar_of, to_numpy
 from harness.metadata.model.schema import (
     METADATA,
     Field,
@@ -108,7 +108,7 @@ class _LiveFiles:
     """
 
     files: DataFiles
-    spans: Sequence[Sequence[Span]]
+    spans: Sequence[tuple[Span, ...]]
     skipped: SkippedDataFiles
     manifests: int
     manifests_skipped: int
@@ -382,17 +382,17 @@ class _RangePlanner:
             for manifest, end, size in zip(incomplete, np.cumsum(sizes).tolist(), sizes, strict=True):
                 live[manifest.path] = live[manifest.path][is_live[end - size : end]]
         spans = states.spans(live)
-        if not scan.source.options.allow_duplicate_files:
-            _refuse_duplicates(joined.files, codes, spans)
         newest = np.zeros(len(codes), dtype=np.int64)
         newest[codes] = np.arange(len(codes))  # manifests are in order, and the last entry of a file counts
         places = np.sort(newest[np.array(sorted(spans), dtype=np.int64)])
         files = joined.files.take(places)
         spans_of_files = [spans[code] for code in codes[places].tolist()]
+        if not scan.source.options.allow_duplicate_files:
+            _refuse_duplicates(joined.files, files, spans_of_files)
         if self.request.mode is ChangeMode.APPENDS:
             is_append = [snapshot.operation == "append" for snapshot in self.commits.snapshots]
             spans_of_files = [
-                [Span(span.added) for span in of_file if span.added != BEFORE and is_append[span.added]]
+                tuple(Span(span.added) for span in of_file if span.added != BEFORE and is_append[span.added])
                 for of_file in spans_of_files
             ]
         return _LiveFiles(
@@ -448,27 +448,26 @@ def _codes(table: pa.Table) -> Indices:
     return codes
 
 
-def _refuse_duplicates(files: DataFiles, codes: Indices, spans: Mapping[int, Sequence[Span]]) -> None:
+def _refuse_duplicates(entries: DataFiles, files: DataFiles, spans: Sequence[tuple[Span, ...]]) -> None:
     """Raise InvalidTableError if a file is live twice in one state (iceberg 2.13).
 
     Args:
-        files: The entries of all manifests.
-        codes: The code of the file of each entry.
-        spans: The spans of each file, by code.
+        entries: The entries of all manifests.
+        files: The files, each once.
+        spans: The spans of each file.
     """
     paths = files.table.column("path")
-    first_entries = dict(zip(codes[::-1].tolist(), range(len(codes) - 1, -1, -1), strict=True))
+    if first_repeated(paths) is None and all(len(of_file) == 1 for of_file in spans):
+        return
     by_path: defaultdict[str, list[Span]] = defaultdict(list)
-    for code, path in zip(
-        spans, paths.take(array_of([first_entries[c] for c in spans], pa.int64())).to_pylist(), strict=True
-    ):
-        by_path[path] += spans[code]
+    for path, of_file in zip(paths.to_pylist(), spans, strict=True):
+        by_path[path] += of_file
     for path, of_path in by_path.items():
         ordered = sorted(of_path, key=lambda span: span.added)
         if any(overlap(*pair) for pair in pairwise(ordered)):
-            places = pc.indices_nonzero(pc.equal(paths, scalar_of(path, pa.string()))).to_pylist()
-            listed_in = files.table.column("manifest").take(array_of([places[0], places[-1]], pa.int64())).to_pylist()
-            raise duplicate_data_file(path, *(files.manifests[number] for number in listed_in))
+            is_listed = pc.equal(entries.table.column("path"), scalar_of(path, pa.string()))
+            listed_in = entries.table.column("manifest").filter(is_listed).to_pylist()
+            raise duplicate_data_file(path, *(entries.manifests[listed_in[place]] for place in (0, -1)))
 
 
 def _rewriting(spans: Iterable[Span]) -> frozenset[int]:
