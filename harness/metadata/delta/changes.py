@@ -132,7 +132,7 @@ class _ChangeFeed:
         skipped = _skipped_files(all_files, indexes, decisions, partitions)
         return PlannedScan(
             table=self.source.location,
-            snapshot=self.versions[-1] if self.versions else self.history.listing.latest,
+            snapshot=self.versions.stop - 1,
             schema=schema,
             columns=selected_columns,
             filter=condition,
@@ -176,7 +176,7 @@ class _ChangeFeed:
 
     def _final_schema(self) -> DeltaSchema:
         """Return the schema of the last version. Refuse earlier versions that cannot be shown in this schema."""
-        first = self.versions[0] if self.versions else self.history.listing.latest
+        first = self.versions[0] if self.versions else self.versions.stop - 1
         state = self._state(first)
         protocol, metadata = state.protocol, state.metadata
         schemas: list[tuple[int, DeltaSchema]] = []
