@@ -127,10 +127,10 @@ def _same(old: dt.Type, new: dt.Type) -> bool:
 
 
 @st.composite
-def change_reads(draw: Draw, model: TableModel, end: Selector, modes: Sequence[Mode] = MODES) -> ChangesRead:
+def change_reads(draw: Draw, model: TableModel, end: Selector) -> ChangesRead:
     """Draw the options of a read of changes."""
     columns = model.columns_at(end)
-    mode = draw(st.sampled_from(modes))
+    mode = draw(st.sampled_from(MODES)) if model.format == "iceberg" else "changelog"
     names = [f.name for f in columns]
     chosen = draw(st.one_of(st.none(), st.lists(st.sampled_from(names), min_size=1, unique=True).map(tuple)))
     where = draw(st.one_of(st.none(), predicates(columns)))
