@@ -386,10 +386,8 @@ def locations(query: str, dialect: str = "duckdb") -> list[str]:
     """Return the locations of tables that a query names. Raise RequestError if the query cannot be parsed."""
     if _QUOTED_PATH.search(query) is None:
         return []
-    from harness.queries.changes import changes_calls
-    from harness.queries.rewrite import parse_statement, references
+    from harness.queries.changes import table_names
+    from harness.queries.rewrite import parse_statement
 
-    statement = parse_statement(query, dialect)
-    names = [reference.name[0] for reference in references(statement)]
-    names += [call.name[0] for call in changes_calls(statement)]
+    names = (name[0] for name in table_names(parse_statement(query, dialect)))
     return [name for name in dict.fromkeys(names) if is_location(name)]
