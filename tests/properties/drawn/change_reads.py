@@ -84,7 +84,7 @@ class DrawnChanges:
             case "changelog":
                 made = changes.changelog(commits, columns)
             case "net":
-                made = changes.net(changes.changelog(commits, columns), columns)
+                made = changes.net(commits, columns)
             case "updates":
                 keys = tuple(f for f in columns if f.name in read.keys)
                 made = changes.updates(changes.changelog(commits, columns), keys)
@@ -103,8 +103,7 @@ class DrawnChanges:
     def __str__(self) -> str:
         read, span = self.read, self.span
         where = "" if read.where is None else f" where {sql(read.where)}"
-        begin = f"{span.first} {'inclusive' if span.is_inclusive else 'exclusive'}"
-        return f"{read.mode} from {begin} to {span.end}, columns {read.columns}, keys {read.keys}{where}"
+        return f"{read.mode} {span}, columns {read.columns}, keys {read.keys}{where}"
 
     def _names(self) -> tuple[str, ...]:
         columns = self.read.columns or tuple(f.name for f in self.columns)

@@ -111,9 +111,10 @@ def appends(commits: Sequence[ModelCommit], columns: Columns) -> list[RowChange]
     ]
 
 
-def net(changes: Sequence[RowChange], columns: Columns) -> list[RowChange]:
+def net(commits: Sequence[ModelCommit], columns: Columns) -> list[RowChange]:
     """Return the changes that remain when an insert and a later delete of equal rows cancel, and the reverse."""
     stacks: dict[str, list[RowChange]] = defaultdict(list)
+    changes = [c for i, commit in enumerate(shown(commits)) for c in _commit_changes(commit, i, columns)]
     for change in sorted(changes, key=lambda c: (c.ordinal, c.kind)):
         stack = stacks[row_text(columns, change.row)]
         if stack and stack[-1].kind != change.kind:
@@ -129,7 +130,7 @@ def updates(changes: Sequence[RowChange], keys: Columns) -> list[RowChange] | No
     These have the same row id, or else the same keys.
 
     Returns:
-        The changes. None if a commit deleted or inserted several rows with the same keys, so that the pairs are open.
+        The changes. None if a commit deleted and inserted rows with the same keys, and several of one kind.
     """
     by_id: dict[tuple[int, int], list[RowChange]] = defaultdict(list)
     for change in changes:
@@ -142,11 +143,12 @@ def updates(changes: Sequence[RowChange], keys: Columns) -> list[RowChange] | No
         if id(change) not in paired:
             groups[change.ordinal, row_text(keys, change.row)].append(change)
     for group in groups.values():
-        if len(group) > len({change.kind for change in group}):
+        if len(group) > len({change.kind for change in group}) == 2:
             return None
-    pairs += [group for group in groups.values() if len(group) == 2]
+    same = [group for group in groups.values() if len({change.kind for change in group}) == 2]
+    single = [change for group in groups.values() if group not in same for change in group]
+    pairs += same
     kinds = {"delete": "update_preimage", "insert": "update_postimage"}
-    single = [change for group in groups.values() if len(group) == 1 for change in group]
     return [*single, *(replace(change, kind=kinds[change.kind]) for pair in pairs for change in pair)]
 
 

@@ -41,6 +41,14 @@ class DrawnRange:
     end: Selector
     commits: tuple[ModelCommit, ...]
 
+    def __str__(self) -> str:
+        begin = f"{self.first} {'inclusive' if self.is_inclusive else 'exclusive'}"
+        return f"from {begin} to {self.end.kind} {self.end.value}"
+
+    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
+        """Print the range in Hypothesis' reports, without the rows of its commits."""
+        printer.text(str(self))
+
     def features(self, model: TableModel) -> list[str]:
         """Return the names of what the range contains."""
         commits, kind = self.commits, "version" if model.format == "delta" else "snapshot"
