@@ -18,7 +18,7 @@ from harness.metadata.filters.predicate import Filter, fields_of
 from harness.metadata.filters.sqltext import bind_columns
 from harness.metadata.iceberg.change_range import SnapshotRange, resolve_range
 from harness.metadata.iceberg.columns.entries import DataFiles, Extent, FilteredFiles, SkippedDataFiles, concat_files
-from harness.metadata.iceberg.dated_deletes import ALWAYS, DatedDeletes, DatedEntry, overlap
+from harness.metadata.iceberg.dated_deletes import ALWAYS, DatedDeletes, DatedEntry
 from harness.metadata.iceberg.manifests import ManifestEntry, ManifestFile, Status
 from harness.metadata.iceberg.scan import (
     IcebergScan,
@@ -42,7 +42,7 @@ from harness.metadata.model.schema import (
     VariantType,
     children,
 )
-from harness.metadata.plan.lifetimes import BEFORE, ChangeMode, ChangeRange, Lifetimes, RangeCommit, Span
+from harness.metadata.plan.lifetimes import BEFORE, ChangeMode, ChangeRange, Lifetimes, RangeCommit, Span, overlap
 from harness.metadata.plan.scan_plan import KEPT, Counts, Decisions, trusted_statistics
 from harness.metadata.planned_scan import PlannedScan, within_roots
 from harness.storage.paths import RecordedPath

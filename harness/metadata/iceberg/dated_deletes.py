@@ -38,7 +38,7 @@ from harness.metadata.plan.deletes import (
     PositionDeleteFile,
     PositionDeletes,
 )
-from harness.metadata.plan.lifetimes import BEFORE, Span
+from harness.metadata.plan.lifetimes import BEFORE, Span, overlap
 from harness.storage.records import dataclass
 
 if TYPE_CHECKING:
@@ -77,13 +77,6 @@ class Piece:
     span: Span
     positions: DatedPositions | None
     equality: tuple[int, ...]
-
-
-def overlap(first: Span, second: Span) -> bool:
-    """Return whether two spans share a state."""
-    return (second.removed is None or first.added < second.removed) and (
-        first.removed is None or second.added < first.removed
-    )
 
 
 def _is_inside(commit: int | None, span: Span) -> TypeGuard[int]:
