@@ -90,7 +90,7 @@ def ranges(draw: Draw, model: TableModel) -> DrawnRange | None:
     end = draw(st.sampled_from([Selector(), *points[::-1]]))
     commits = model.commits(end)
     if isinstance(model, DeltaModel):
-        commits = _readable(model, commits)
+        commits = readable(model, commits)
     if not commits:
         return None
     count = draw(st.sampled_from(range(len(commits), -1, -1)))
@@ -106,7 +106,7 @@ def ranges(draw: Draw, model: TableModel) -> DrawnRange | None:
     return DrawnRange(first=first, is_inclusive=is_inclusive, end=end, commits=chosen)
 
 
-def _readable(model: DeltaModel, commits: Sequence[ModelCommit]) -> list[ModelCommit]:
+def readable(model: DeltaModel, commits: Sequence[ModelCommit]) -> list[ModelCommit]:
     """Return the last commits whose files exist and whose columns can be shown in the columns of the last version.
 
     Spec: rules delta C2 and C11.
