@@ -53,11 +53,7 @@ def iceberg(place: Path, version: int = 2) -> IcebergTable:
     table.append(file)
     table.create_tag("first")
     table.append(table.write_data([{"id": 3, "n": 30}]))
-    hidden = (
-        table.write_position_deletes([(file, 0)])
-        if version < 3
-        else table.write_deletion_vectors({file: [0]})[file]
-    )
+    hidden = table.write_position_deletes([(file, 0)]) if version < 3 else table.write_deletion_vectors({file: [0]})[0]
     table.commit(add=[hidden])
     table.commit(add=[table.write_equality_deletes(["id"], [{"id": 2}]), table.write_data([{"id": 2, "n": 21}])])
     return table

@@ -67,8 +67,8 @@ def changes(
     changes('warehouse/orders', 1, 5) ORDER BY … in harness sql.
     """
     most = number_of_rows(max_rows)
-    for moment, option in ((from_, "--from"), (to, "--to")):
-        parse_moment(moment, option)  # report a malformed time before the table is opened
+    for moment, name in ((from_, "from_"), (to, "to")):
+        parse_moment(moment, name)  # report a malformed time before the table is opened
     if opening.untrusted:
         untrusted.refuse_engines([engine], "--engine", ("duckdb",))
     untrusted.run_in_worker_if_untrusted([location], opening, out)

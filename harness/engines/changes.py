@@ -21,6 +21,7 @@ from typing import Final, Protocol, Self, TypeVar
 
 import pyarrow as pa
 
+from harness.errors import HarnessError, RequestError
 from harness.metadata.model import schema as dt
 from harness.metadata.model.arrow_values import array_of, to_numpy
 from harness.metadata.plan.deletes import DatedPositions
@@ -118,7 +119,7 @@ class Dialect:
         repeat: An expression that returns a row for each integer from `{first}` to `{end}`, without the latter.
         text_key: The expression of a text that is compared by its bytes, with the place `{text}`.
         extract: Returns the expression of a field, given that of a struct and the name of the field.
-        fail: Returns an expression that fails the query with a message.
+        fail: Returns an expression that fails the query with an error.
     """
 
     filter_list: str
@@ -130,7 +131,7 @@ class Dialect:
     repeat: str
     text_key: str
     extract: Callable[[str, str], str]
-    fail: Callable[[str], str]
+    fail: Callable[[HarnessError], str]
 
     def filtered(self, items: str, name: str, condition: str) -> str:
         """Return the list of items for which a condition on `name` is true."""
@@ -163,32 +164,34 @@ _OF_COMMITS = {"_change_ordinal": "o", "_commit_snapshot_id": "s"}
 _CHANGE_IDS = frozenset(f.id for f in dt.SNAPSHOT_CHANGES.values())
 
 
-def filters_files(plan: ScanPlan, mode: ChangeMode) -> bool:
+def filters_files(plan: ScanPlan, lifetimes: Lifetimes) -> bool:
     """Return whether the plan's filter applies to the rows of files. Otherwise it applies to the changes.
 
-    A filter of rows must keep or drop equal rows together, so it may not use metadata columns. It must not separate the
-    two rows of an update.
+    A filter of rows must keep or drop equal rows together, so it may not use metadata columns. It must not separate two
+    rows that row ids or keys match although their values differ.
     """
-    if plan.filter is None or mode is ChangeMode.UPDATES:
+    if plan.filter is None or lifetimes.mode is ChangeMode.UPDATES:
+        return False
+    if lifetimes.mode is ChangeMode.CHANGELOG and lifetimes.row_ids:
         return False
     columns = {f.id for f in plan.schema.fields}
     return all(f.id in columns for f in plan.filter.columns)
 
 
-def base_plan(plan: P, lifetimes: Lifetimes, mode: ChangeMode) -> P:
+def base_plan(plan: P, lifetimes: Lifetimes) -> P:
     """Return the plan of the rows with lifetimes that the steps need."""
-    columns = [f for f in output_columns(plan, mode) if f.id not in _CHANGE_IDS]
+    columns = [f for f in output_columns(plan, lifetimes) if f.id not in _CHANGE_IDS]
     if any(role.compared for role in file_roles(plan, lifetimes)):
         columns += [*plan.schema.fields, *([_ROW_ID] if lifetimes.row_ids else [])]
     columns += [_ADDED, _REMOVED, _DELETED_BY]
     unique = tuple({f.id: f for f in columns}.values())
-    return replace(plan, columns=unique, filter=plan.filter if filters_files(plan, mode) else None, enough=None)
+    return replace(plan, columns=unique, filter=plan.filter if filters_files(plan, lifetimes) else None, enough=None)
 
 
-def output_columns(plan: ScanPlan, mode: ChangeMode) -> tuple[dt.Field, ...]:
+def output_columns(plan: ScanPlan, lifetimes: Lifetimes) -> tuple[dt.Field, ...]:
     """Return the columns of the changes: those of the plan, then those that only its filter needs."""
     columns = list(plan.columns)
-    if plan.filter is not None and not filters_files(plan, mode):
+    if plan.filter is not None and not filters_files(plan, lifetimes):
         columns += plan.filter.columns
     return tuple({f.id: f for f in columns}.values())
 
@@ -203,6 +206,17 @@ def commits_table(lifetimes: Lifetimes) -> pa.Table:
             "s": array_of([commit.id for _, commit in shown], pa.int64()),
             "rewrites": array_of([commit.rewrites for _, commit in shown], pa.bool_()),
         }
+    )
+
+
+def duplicate_keys_error(keys: Sequence[dt.Field]) -> RequestError:
+    """Return the error for updates that cannot be paired because keys do not identify rows."""
+    names = ", ".join(f.name for f in keys)
+    return RequestError(
+        f"Cannot pair updates by {names}: in one commit, several deleted or inserted rows have equal keys. Pass keys= "
+        "with columns that identify a row, or read the changes without updates",
+        cause="DuplicateKeys",
+        options=("keys",),
     )
 
 
@@ -242,7 +256,8 @@ def _comparison_key(value: str, type_: dt.Type, dialect: Dialect, depth: int) ->
 
 
 def _negative_zero(value: str) -> str:
-    return f"CASE WHEN {value} = 0 THEN atan2({value}, -1) < 0 END"
+    # Spark's atan2 and hash functions do not see the sign of zero, and it has no signbit.
+    return f"CASE WHEN {value} = 0 THEN power({value}, -1) < 0 END"
 
 
 def _needs_key(type_: dt.Type) -> bool:
@@ -260,14 +275,12 @@ class Steps:
     Attributes:
         plan: The plan of the changes.
         lifetimes: Its lifetimes.
-        mode: Their mode.
         columns: The columns of `base_plan`.
         dialect: The dialect.
     """
 
     plan: ScanPlan
     lifetimes: Lifetimes
-    mode: ChangeMode
     columns: tuple[dt.Field, ...]
     dialect: Dialect
 
@@ -313,7 +326,7 @@ class Steps:
 
     def _compared(self, rows: R) -> R:
         """Return the changes that stay after equal rows were compared."""
-        match self.mode:
+        match self.lifetimes.mode:
             case ChangeMode.NET:
                 return self._output(self._net(rows), updated="false")
             case ChangeMode.UPDATES:
@@ -376,15 +389,10 @@ class Steps:
         rows, keys = self._with_keys(rows, self.lifetimes.keys, "u")
         over = f"OVER (PARTITION BY {', '.join(['g', 'u', *keys])})"
         rows = rows.select({**kept, "u": "u", "inserts": f"sum(e) {over}", "total": f"count(*) {over}"})
-        names = ", ".join(f.name for f in self.lifetimes.keys)
-        refusal = (
-            f"Cannot pair updates by {names}: a commit deleted or inserted several rows with equal keys; "
-            "choose keys that identify rows, or read the changes without updates"
+        refused = (
+            f"CASE WHEN total = 2 THEN true ELSE {self.dialect.fail(duplicate_keys_error(self.lifetimes.keys))} END"
         )
-        alone = "WHEN u OR inserts = 0 OR inserts = total THEN u"
-        return rows.select(
-            {**kept, "u": f"CASE {alone} WHEN total = 2 THEN true ELSE {self.dialect.fail(refusal)} END"}
-        )
+        return rows.select({**kept, "u": f"CASE WHEN u OR inserts = 0 OR inserts = total THEN u ELSE {refused} END"})
 
     def _output(self, rows: R, *, updated: str) -> R:
         """Return the columns of `output_columns`. `updated` is the condition under which a change is an update."""
@@ -394,9 +402,11 @@ class Steps:
         )
         of_commits = {**_OF_COMMITS, "_change_type": word}
         columns = [
-            of_commits[f.name] if f.id in _CHANGE_IDS else self._label(f) for f in output_columns(self.plan, self.mode)
+            of_commits[f.name] if f.id in _CHANGE_IDS else self._label(f)
+            for f in output_columns(self.plan, self.lifetimes)
         ]
-        return rows.select({f"c{i}": expression for i, expression in enumerate(columns)})
+        # Rows without columns are counted.
+        return rows.select({f"c{i}": expression for i, expression in enumerate(columns or ["NULL"])})
 
     def _with_keys(self, rows: R, fields: Sequence[dt.Field], *labels: str) -> tuple[R, list[str]]:
         """Add the columns by which rows are compared, and return their labels. Other columns by label are kept."""

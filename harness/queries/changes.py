@@ -67,7 +67,9 @@ class ChangesCall:
             try:
                 arguments[name] = _constant(node.expression if is_named else node)
             except ValueError:
-                raise self._error(f"the argument {name} is not a literal") from None
+                raise self._error(
+                    f"the argument {name} must be a whole number, a text, a time, or another literal"
+                ) from None
         return arguments
 
     def _error(self, reason: str) -> RequestError:

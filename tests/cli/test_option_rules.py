@@ -29,7 +29,8 @@ OWN_TEXT = {
     "--output": "of a report, it may be repeated; a script has one format",
     **dict.fromkeys(("--at", "--table", "--dialect", "--engines"), "diff has two sides"),
     "--engine": "scenarios reread takes readers of other projects too",
-    "--keys": "diff matches rows of two sides, and changes those of one commit",
+    "--from": "changes excludes it for Iceberg tables by default",
+    "--keys": "diff matches rows of two sides, changes those of one commit, and trace those of a range",
     "--max-rows": "head reads so many rows; diff counts differences",
 }
 """Options with one meaning whose help differs by command, and why."""

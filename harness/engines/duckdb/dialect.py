@@ -16,9 +16,10 @@ DIALECT = Dialect(
     pack="row",
     function="lambda {name}: {body}",
     repeat="unnest(range({first}, {end}))",
-    text_key="({text} COLLATE C)",
+    # a collation would apply to text inside lists and structs, even after COLLATE C
+    text_key="encode({text})",
     extract=lambda struct, name: f"struct_extract({struct}, {sqltext.text(name)})",
-    fail=lambda message: f"error({sqltext.text(message)})",
+    fail=lambda error: f"error({sqltext.text(error.message)})",
 )
 
 

@@ -51,7 +51,7 @@ from harness.metadata.filters import sqltext
 from harness.metadata.filters.predicate import Filter
 from harness.metadata.model.arrow_values import Indices, array_of, from_numpy
 from harness.metadata.model.schema import Field
-from harness.metadata.plan.lifetimes import ChangeMode, Lifetimes
+from harness.metadata.plan.lifetimes import Lifetimes
 from harness.metadata.planned_scan import PlannedScan
 from harness.storage.records import dataclass
 
@@ -170,7 +170,7 @@ def lower(
     """
     lifetimes = plan.lifetimes
     if lifetimes is not None and lifetimes.mode is not None:
-        return _lower_changes(plan, lifetimes, lifetimes.mode, connection, register)
+        return _lower_changes(plan, lifetimes, connection, register)
     columns, arms = _arms(plan, connection, register, use)
     sql = "\nUNION ALL\n".join(query for _, query in arms) or _empty(columns)
     return LoweredQuery(sql, columns, plan.filter)
@@ -196,14 +196,13 @@ def _arms(
 def _lower_changes(
     plan: PlannedScan,
     lifetimes: Lifetimes,
-    mode: ChangeMode,
     connection: duckdb.DuckDBPyConnection,
     register: Callable[[pa.Table], str],
 ) -> LoweredQuery:
-    base = base_plan(plan, lifetimes, mode)
-    outputs = output_columns(plan, mode)
+    base = base_plan(plan, lifetimes)
+    outputs = output_columns(plan, lifetimes)
     columns, arms = _arms(base, connection, register, QueryUse.STREAM)
-    rest = None if filters_files(plan, mode) else plan.filter
+    rest = None if filters_files(plan, lifetimes) else plan.filter
     if not arms:
         return LoweredQuery(_empty(outputs), outputs, rest)
     labels = [f"c{i}" for i in range(len(base.columns))]
@@ -213,7 +212,7 @@ def _lower_changes(
         if role is not None
     ]
     commits = SqlRows(f"SELECT * FROM {register(commits_table(lifetimes))}")
-    steps = Steps(plan, lifetimes, mode, base.columns, DIALECT)
+    steps = Steps(plan, lifetimes, base.columns, DIALECT)
     return LoweredQuery(steps.changes(files, commits).sql, outputs, rest)
 
 

@@ -8,12 +8,14 @@ from dataclasses import dataclass
 from pyspark.sql import DataFrame, functions
 
 from harness.engines.changes import Dialect
+from harness.engines.spark.arrow_worker import worker_error
 from harness.engines.spark.types import quote_name
+from harness.errors import HarnessError
 
 
-def _fail(message: str) -> str:
+def _fail(error: HarnessError) -> str:
     """Return an expression that fails the query. The text is in hexadecimal, because a setting affects escapes."""
-    return f"raise_error(decode(unhex('{message.encode().hex()}'), 'UTF-8'))"
+    return f"raise_error(decode(unhex('{str(worker_error(error)).encode().hex()}'), 'UTF-8'))"
 
 
 DIALECT = Dialect(

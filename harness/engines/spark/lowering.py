@@ -49,7 +49,7 @@ from harness.engines.union_arms import (
 from harness.errors import HarnessError
 from harness.metadata.filters.predicate import Filter
 from harness.metadata.model.schema import METADATA, Field
-from harness.metadata.plan.lifetimes import ChangeMode, Lifetimes
+from harness.metadata.plan.lifetimes import Lifetimes
 from harness.metadata.planned_scan import PlannedScan
 from harness.storage.threads import Lock
 
@@ -116,7 +116,7 @@ def lower(plan: PlannedScan, reader: SparkReader) -> DataFrame:
     with without_call_sites():
         lifetimes = plan.lifetimes
         if lifetimes is not None and lifetimes.mode is not None:
-            columns, frame = _lower_changes(plan, lifetimes, lifetimes.mode, reader)
+            columns, frame = _lower_changes(plan, lifetimes, reader)
         else:
             columns, arms, used = _arms(plan, reader)
             frame = _union(columns, [arm for _, arm in arms], used.session)
@@ -161,18 +161,16 @@ def _arms(
     return columns, lowering.arms(), reader
 
 
-def _lower_changes(
-    plan: PlannedScan, lifetimes: Lifetimes, mode: ChangeMode, reader: SparkReader
-) -> tuple[tuple[Field, ...], DataFrame]:
+def _lower_changes(plan: PlannedScan, lifetimes: Lifetimes, reader: SparkReader) -> tuple[tuple[Field, ...], DataFrame]:
     """Return the columns of `output_columns`, and a frame with these columns as `c0`, `c1`, …."""
-    base, outputs = base_plan(plan, lifetimes, mode), output_columns(plan, mode)
+    base, outputs = base_plan(plan, lifetimes), output_columns(plan, lifetimes)
     columns, arms, used = _arms(base, reader)
     frame = _union(outputs, [], used.session)
     if arms:
         files = [(role, FrameRows(_filtered(arm, columns, base.filter))) for role, arm in arms if role is not None]
         commits = FrameRows(used.arrow_frame(commits_table(lifetimes)))
-        frame = Steps(plan, lifetimes, mode, columns, DIALECT).changes(files, commits).frame
-    return outputs, frame if filters_files(plan, mode) else _filtered(frame, outputs, plan.filter)
+        frame = Steps(plan, lifetimes, columns, DIALECT).changes(files, commits).frame
+    return outputs, frame if filters_files(plan, lifetimes) else _filtered(frame, outputs, plan.filter)
 
 
 _call_sites = Lock()

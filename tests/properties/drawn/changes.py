@@ -124,32 +124,36 @@ def net(commits: Sequence[ModelCommit], columns: Columns) -> list[RowChange]:
     return [change for stack in stacks.values() for change in stack]
 
 
-def updates(changes: Sequence[RowChange], keys: Columns) -> list[RowChange] | None:
+OPEN = "open"
+"""The kind of a change that may or may not be part of an update."""
+
+
+def updates(changes: Sequence[RowChange], keys: Columns) -> list[RowChange]:
     """Return the changes with a deleted and an inserted row of one commit as an update if they are the same row.
 
-    These have the same row id, or else the same keys.
-
-    Returns:
-        The changes. None if a commit deleted and inserted rows with the same keys, and several of one kind.
+    These have the same row id, or else the same keys. If a commit deleted and inserted rows with the same keys, and
+    several of one kind, their changes are `OPEN`.
     """
     by_id: dict[tuple[int, int], list[RowChange]] = defaultdict(list)
     for change in changes:
         if change.row_id is not None:
             by_id[change.ordinal, change.row_id].append(change)
-    pairs = [pair for pair in by_id.values() if {c.kind for c in pair} == {"delete", "insert"}]
+    pairs = [pair for pair in by_id.values() if [c.kind for c in pair] in (["delete", "insert"], ["insert", "delete"])]
     paired = {id(change) for pair in pairs for change in pair}
     groups: dict[tuple[int, str], list[RowChange]] = defaultdict(list)
     for change in changes:
         if id(change) not in paired:
             groups[change.ordinal, row_text(keys, change.row)].append(change)
+    made: list[RowChange] = []
     for group in groups.values():
-        if len(group) > len({change.kind for change in group}) == 2:
-            return None
-    same = [group for group in groups.values() if len({change.kind for change in group}) == 2]
-    single = [change for group in groups.values() if group not in same for change in group]
-    pairs += same
+        if len({change.kind for change in group}) == 1:
+            made += group
+        elif len(group) == 2:
+            pairs.append(group)
+        else:
+            made += (replace(change, kind=OPEN) for change in group)
     kinds = {"delete": "update_preimage", "insert": "update_postimage"}
-    return [*single, *(replace(change, kind=kinds[change.kind]) for pair in pairs for change in pair)]
+    return [*made, *(replace(change, kind=kinds[change.kind]) for pair in pairs for change in pair)]
 
 
 def matching(changes: Iterable[RowChange], columns: Columns, where: Predicate | None) -> list[RowChange]:
