@@ -50,7 +50,7 @@ class DrawnChanges:
         try:
             got = self.by(engine)
         except HarnessError as error:
-            if any(change.kind == changes.OPEN for change in made):
+            if any(change.kind == changes.OPEN for change in made) and "keys" in str(error):
                 return
             raise self._wrong(engine, f"{type(error).__name__}: {error}") from error
         if any(change.kind == changes.OPEN for change in expected):
