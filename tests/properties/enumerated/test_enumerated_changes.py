@@ -57,9 +57,11 @@ def test_every_range_has_the_changes_of_the_model(kind, engines, tmp_path, pytes
             if found:
                 pytest.fail(_report(found, words))
     finally:
-        reads = f"those that differ read by duckdb: {on_duckdb.counts['duckdb']}, spark: {on_spark.counts['spark']}"
-        text = f"{kind}: changes of {counts['histories']} histories of up to {size} operations"
-        record_property("read", f"{text}, {counts['ranges']} ranges planned, {reads}")
+        read = ", ".join(f"{name}: {each.counts[name]}" for name, each in (("duckdb", on_duckdb), ("spark", on_spark)))
+        text = (
+            f"{kind}: {counts['histories']} histories of up to {size} operations, changes of {counts['ranges']} ranges"
+        )
+        record_property("read", f"{text} planned, those that differ read by {read}")
 
 
 def _reads(built: EnumeratedTable) -> Iterator[CheckedChanges]:

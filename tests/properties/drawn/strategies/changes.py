@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -147,31 +148,47 @@ def change_reads(draw: Draw, model: TableModel, end: Selector) -> ChangesRead:
     return ChangesRead(mode=mode, columns=chosen, where=where, keys=tuple(keys))
 
 
-_COMMITS: Mapping[str, Sequence[str]] = {
+_DELETES: Mapping[str, Sequence[Sequence[str]]] = {
+    "iceberg": (("delete-positions", "delete-by-vectors"), ("delete-equal",), ("upsert",)),
+    "delta": (("delete-rows",), ("merge",)),
+}
+_REWRITES: Mapping[str, Sequence[str]] = {
+    "iceberg": ("compact", "copy-on-write", "overwrite"),
+    "delta": ("rewrite", "copy-on-write", "overwrite"),
+}
+_OTHERS: Mapping[str, Sequence[str]] = {
     "iceberg": (
-        *("append", "delete-positions", "delete-equal", "upsert", "delete-by-vectors", "remove", "overwrite"),
-        *("compact", "copy-on-write", "roll-back", "add-column", "partition"),
+        *("remove", "partition", "rename-column", "drop-column", "widen-column", "roll-back", "expire"),
+        *("mark", "side-commit", "upgrade"),
     ),
     "delta": (
-        *("append", "delete-rows", "merge", "remove", "overwrite", "rewrite", "copy-on-write", "checkpoint"),
-        *("compact-log", "add-column", "move-column", "map-columns"),
+        *("remove", "move-column", "checkpoint", "map-columns", "compact-log", "expire-log", "vacuum"),
+        "drop-column",
     ),
 }
-"""The operations that change rows, and some between them that a range of changes may contain."""
+"""The other operations besides appends and new columns. A feed cannot be read across a renamed or widened column."""
 
 
 @st.composite
 def changing_histories(draw: Draw, kind: TableKind) -> DrawnHistory:
-    """Draw histories for reads of changes. Two thirds consist of operations that change rows."""
+    """Draw histories for reads of changes: of a few kinds of operations, so that they meet often."""
     format_ = "delta" if kind == "delta" else "iceberg"
-    only = draw(st.sampled_from([_COMMITS[format_], _COMMITS[format_], None]))
-    if only is not None and kind == "iceberg-1":
-        only = (*only, "upgrade")
+    deletes = draw(st.lists(st.sampled_from(_DELETES[format_]), min_size=1, unique=True))
+    rewrites = draw(st.lists(st.sampled_from(_REWRITES[format_]), min_size=1, unique=True))
+    others = draw(st.lists(st.sampled_from(_OTHERS[format_]), max_size=4, unique=True))
+    only = [
+        "append",
+        "add-column",
+        *itertools.chain(*deletes),
+        *rewrites,
+        *others,
+        *(["upgrade"] if kind == "iceberg-1" else []),
+    ]
     options: dict[str, Any] = {"min_size": 3, "max_size": 9, "only": only, "deleting": True}
     if kind == "delta":
         return draw(feeds(**options))
-    more = MAINTENANCE if draw(st.booleans()) else None
-    return draw(histories(kind, more=more, **options))
+    names = draw(st.lists(st.sampled_from(list(MAINTENANCE)), max_size=3, unique=True))
+    return draw(histories(kind, more={name: MAINTENANCE[name] for name in names}, **options))
 
 
 @st.composite
@@ -188,7 +205,7 @@ def feeds(draw: Draw, **options: Any) -> DrawnHistory:
         recorded, plain = _as_commit(model, operation), copy.copy(model)
         plain.versions = list(model.versions)
         plain.apply(operation)
-        if recorded is not None and draw(st.integers(0, 2)) == 2:
+        if recorded is not None and draw(st.booleans()):
             operation = _with_change_files(draw, plain, recorded, labels)
         model.apply(operation)
         operations.append(operation)
