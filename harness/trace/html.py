@@ -94,7 +94,7 @@ def _time_line(trace: Trace, row: TracedRow, names: Mapping[str, str]) -> str:
     parts = [*_axis(ticks, place, height - 24)]
     for lane, version in enumerate(row.versions):
         parts += _lane(trace, row, lane, version, place, names)
-    parts += _legend(height)
+    parts += _legend(row, height)
     label = html_text(f"time line: {row.sentence}")
     style = 'fill="currentColor" font-family="system-ui, sans-serif" font-size="13"'
     head = f'<svg class="picture" xmlns="http://www.w3.org/2000/svg" role="img" aria-label="{label}" width="100%"'
@@ -147,19 +147,22 @@ def _bar(start: float, end: float, y: int, fill: str) -> str:
     return f'<rect x="{start:g}%" y="{y}" width="{end - start:g}%" height="10" fill={fill}/>'
 
 
-def _legend(y: int) -> Iterator[str]:
+def _legend(row: TracedRow, y: int) -> Iterator[str]:
+    """Yield the meanings of the colors and signs in the time line of a row."""
+    kinds = {event.kind for event in row.events}
+    is_hidden = any(version.delete is not None and version.ended != version.removed for version in row.versions)
     x = 0
-    for sign, color, words in (
-        ("", _VISIBLE, "visible"),
-        ("", _HIDDEN, "hidden in a live file"),
-        ("×", BarKind.DELETED.color, "deleted"),
-        ("■", BarKind.DELETED.color, "file removed"),
+    for is_shown, sign, color, words in (
+        (any(version.was_visible for version in row.versions), "", f'"{_VISIBLE}"', "visible"),
+        (is_hidden, "", f'"{_HIDDEN}" fill-opacity="0.4"', "hidden in a live file"),
+        *((kind in kinds, sign, f'"{color}"', kind.value) for kind, (sign, color) in _MARKS.items()),
     ):
+        if not is_shown:
+            continue
         if sign:
-            yield f'<text x="{x}" y="{y}" fill="{color}" font-weight="700">{sign}</text>'
+            yield f'<text x="{x}" y="{y}" fill={color} font-weight="700">{sign}</text>'
         else:
-            opacity = ' fill-opacity="0.4"' if color == _HIDDEN else ""
-            yield f'<rect x="{x}" y="{y - 9}" width="10" height="10" fill="{color}"{opacity}/>'
+            yield f'<rect x="{x}" y="{y - 9}" width="10" height="10" fill={color}/>'
         yield f'<text x="{x + 15}" y="{y}">{words}</text>'
         x += 15 + 7 * (len(words) + 2)
 

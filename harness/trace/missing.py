@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from harness.errors import counted
-from harness.trace.model import CandidateFile, FileVerdict, MissingReport, RowVersion
+from harness.trace.model import SKIPPED, CandidateFile, FileVerdict, MissingReport, RowVersion
 from harness.trace.sentences import Wording
 
 _MOST_ROWS = 3
@@ -43,9 +43,11 @@ def _file_sentence(
     file: CandidateFile, versions: Sequence[RowVersion], deleted: Sequence[RowVersion], wording: Wording
 ) -> str:
     name, facts = wording.file(file.path), _facts(file)
-    if file.verdict is not FileVerdict.READ and not versions:
+    if file.verdict is FileVerdict.LOST:
+        return f"{name} cannot be read: it or one of its delete files no longer exists."
+    if file.verdict in SKIPPED and not versions:
         return f"{name} is {file.verdict.value}{facts}. It has no matching row."
-    if file.verdict is not FileVerdict.READ:
+    if file.verdict in SKIPPED:
         wrong = "; ".join(
             f"the row at position {each.position} has {each.column} = {each.value}, but {each.recorded}"
             for each in file.false
@@ -75,14 +77,14 @@ def _facts(file: CandidateFile) -> str:
 
 def _interest(file: CandidateFile) -> int:
     """Return the order of files in a report: wrongly skipped files, files with rows, then the rest."""
-    is_skipped, has_rows = file.verdict is not FileVerdict.READ, bool(file.visible or file.deleted)
+    is_skipped, has_rows = file.verdict in SKIPPED, bool(file.visible or file.deleted)
     if is_skipped:
         return 0 if has_rows else 3
     return 1 if has_rows else 2
 
 
 def _sentence(files: Sequence[CandidateFile], condition: str) -> str:
-    hidden = [file for file in files if file.verdict is not FileVerdict.READ]
+    hidden = [file for file in files if file.verdict in SKIPPED]
     wrong = sum(file.visible for file in hidden)
     visible = sum(file.visible for file in files) - wrong
     deleted = sum(file.deleted for file in files)
@@ -91,16 +93,16 @@ def _sentence(files: Sequence[CandidateFile], condition: str) -> str:
         return f"A read misses {_live(wrong)} {condition}, because wrong metadata makes it skip {skipped}."
     if visible:
         return f"Nothing is missing: a read finds {_live(visible)} {condition}."
-    place = "The only live file holds" if len(files) == 1 else f"The {len(files):,} live files hold"
+    if not files:
+        return f"No live row matches {condition}: the table has no files."
+    lost = sum(file.verdict is FileVerdict.LOST for file in files)
+    number, limit = len(files) - lost, " that can be read" if lost else ""
+    holders = f"live file{limit} holds" if number == 1 else f"{number:,} live files{limit} hold"
     if deleted:
         held = f"{counted(deleted, 'matching row')}, which {'is' if deleted == 1 else 'are'} deleted"
     else:
         held = "no matching row"
-    return (
-        f"No live row matches {condition}. {place} {held}."
-        if files
-        else f"No live row matches {condition}: the table has no files."
-    )
+    return f"No live row matches {condition}. The {holders} {held}."
 
 
 def _live(number: int) -> str:

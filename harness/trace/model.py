@@ -198,6 +198,11 @@ class FileVerdict(enum.Enum):
     BY_STATISTICS = "skipped by its column statistics"
     BY_MANIFEST = "skipped with its manifest"
     READ = "read"
+    LOST = "not readable"
+
+
+SKIPPED = frozenset({FileVerdict.BY_PARTITION, FileVerdict.BY_STATISTICS, FileVerdict.BY_MANIFEST})
+"""The verdicts on files that a read does not open."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -258,7 +263,7 @@ class MissingReport:
     @property
     def hides_rows(self) -> bool:
         """Whether wrong metadata makes reads skip a file with visible matching rows."""
-        return any(file.visible and file.verdict is not FileVerdict.READ for file in self.files)
+        return any(file.visible and file.verdict in SKIPPED for file in self.files)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

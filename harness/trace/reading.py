@@ -95,7 +95,7 @@ def trace(source: FormatTable, request: TraceRequest) -> Trace:
     )
     missing = None
     if request.missing:
-        files = candidate_files(source, selection, condition, matching.table)
+        files = candidate_files(source, selection, condition, matching.table, matching.lost_data_files())
         missing = missing_report(files, matching.versions, wording, text)
     return replace(
         empty,
@@ -131,6 +131,11 @@ class _Matches:
             *(delete.path for delete in deletes if delete is not None and delete.path is not None),
             *(each.path for each in self.lost),
         ]
+
+    def lost_data_files(self) -> frozenset[str]:
+        """Return the data files whose rows are not in the result, because they or their deletes do not exist."""
+        missing = {each.path for each in self.lost if each.data_file is None}
+        return frozenset(missing | {each.data_file for each in self.lost if each.hides_all and each.data_file})
 
 
 @dataclass(frozen=True, slots=True)

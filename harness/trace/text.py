@@ -45,7 +45,7 @@ def summary(trace: Trace) -> str:
         else f"from {trace.point} {first} to {last}"
     )
     if not trace.rows:
-        return f"No row matched {trace.condition} {span}."
+        return f"No row {'that can be read ' if trace.gaps else ''}matched {trace.condition} {span}."
     if len(trace.rows) == 1:
         return f"1 row matches {trace.condition} {span}. It is {'' if shown else 'not '}visible at the end."
     return (

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from harness.metadata.filters.predicate import Filter
 from harness.metadata.filters.skipping import ColumnBounds, bound_type
 from harness.metadata.model.schema import DateType, Field, TimestampType, TimeType, UuidType, value_text
-from harness.trace.model import CandidateFile, FalseStatistic, FileVerdict
+from harness.trace.model import SKIPPED, CandidateFile, FalseStatistic, FileVerdict
 from harness.trace.versions import row_texts
 
 if TYPE_CHECKING:
@@ -20,7 +20,9 @@ if TYPE_CHECKING:
 _VERDICTS = {"partition": FileVerdict.BY_PARTITION, "statistics": FileVerdict.BY_STATISTICS}
 
 
-def candidate_files(source: FormatTable, selection: Any, condition: Filter, rows: pa.Table) -> list[CandidateFile]:
+def candidate_files(
+    source: FormatTable, selection: Any, condition: Filter, rows: pa.Table, lost: Collection[str]
+) -> list[CandidateFile]:
     """Return the live files of a snapshot with what a read with a condition does with them.
 
     Args:
@@ -29,6 +31,7 @@ def candidate_files(source: FormatTable, selection: Any, condition: Filter, rows
         condition: The condition.
         rows: Versions of all matching rows, also in skipped files, with `_file`, `_pos`, and the columns of the
             condition.
+        lost: The recorded paths of data files that cannot be read.
     """
     everything = source.plan(selection, (), None)
     pruned = source.plan(selection, (), condition)
@@ -42,8 +45,9 @@ def candidate_files(source: FormatTable, selection: Any, condition: Filter, rows
     for number, file in enumerate(listed):
         path, partition = file["path"], everything.partitions[file["partition"]]
         verdict = FileVerdict.READ if path in is_read else reasons.get(path, FileVerdict.BY_MANIFEST)
+        verdict = FileVerdict.LOST if path in lost else verdict
         false: list[FalseStatistic] = []
-        if verdict is not FileVerdict.READ and path in places:
+        if verdict in SKIPPED and path in places:
             matching = rows.take(pa.array(places[path], pa.int64()))
             for column in columns:
                 if column.id in bounds:

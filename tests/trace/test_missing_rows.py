@@ -133,6 +133,15 @@ def test_false_bounds_of_delta(tmp_path, type_text, values, where, upper):
     assert trace.missing.hides_rows
 
 
+def test_a_live_file_that_does_not_exist_is_not_said_to_have_no_row(iceberg):
+    gone = iceberg.write_data(rows_of("mon", 1), path="data/gone.parquet")
+    iceberg.append(gone, iceberg.write_data(rows_of("mon", 1, 2), path="data/read.parquet"))
+    iceberg.file_of(gone.path).unlink()
+    trace = harness.open_table(iceberg.metadata_path).trace("id = 1 AND day = 'mon'", missing=True)
+    assert verdicts(trace) == {"gone.parquet": (FileVerdict.LOST, 0, 0), "read.parquet": (READ, 1, 0)}
+    assert len(trace.gaps) == 1
+
+
 def test_nothing_is_missing_if_a_live_row_matches(iceberg):
     iceberg.append(iceberg.write_data(rows_of("mon", 1), path="data/a.parquet"))
     trace = harness.open_table(iceberg.metadata_path).trace("id = 1", missing=True)

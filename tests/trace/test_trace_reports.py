@@ -74,8 +74,8 @@ def test_the_page_has_a_time_line_for_each_row(trace):
     sections = re.findall(r'<section class="row (\w+)".*?</section>', page, re.DOTALL)
     assert sections == ["hidden", "visible", "visible"]
     drawings = re.findall(r"<svg class=\"picture\".*?</svg>", page, re.DOTALL)
-    # Row 1 has two versions; the second one is visible, and then hidden in a live file. The legend has two squares.
-    assert [drawing.count("<rect") - 2 for drawing in drawings] == [3, 2, 2]
+    # A bar for each version, and one in the legend; for row 1 also the time that it is hidden in a live file.
+    assert [drawing.count("<rect") for drawing in drawings] == [5, 3, 3]
     assert [drawing.count('class="end"') for drawing in drawings] == [1, 0, 0]
     assert [drawing.count("<g>") for drawing in drawings] == [2, 2, 2]
     events = [part.count("<tr>") for part in re.findall(r'<table class="events">.*?</tbody>', page, re.DOTALL)]

@@ -252,6 +252,23 @@ def test_a_live_data_file_that_does_not_exist_is_named_too(iceberg):
     assert (states(trace), ["gone.parquet" in gap for gap in trace.gaps]) == ({"2": True}, [True])
 
 
+@pytest.mark.parametrize("lost", [0, 1])
+def test_a_vector_that_no_longer_exists_is_named(delta, lost):
+    table = delta()
+    file = table.write_data(rows_of(1, 2, 3))
+    created = table.append(file)
+    deleted = [table.delete(file, [position]) for position in (0, 1)]
+    *_, vector = sorted(table.directory.glob("deletion_vector*"), key=lambda path: path.stat().st_mtime_ns)[: lost + 1]
+    vector.unlink()
+    trace = opened(table).trace("id < 3")
+    assert any(vector.name in gap for gap in trace.gaps)
+    if lost == 1:  # without the newest vector, the deleted rows are unknown
+        assert trace.rows == ()
+    else:  # the newest vector covers the first one, but not the time of its delete
+        ends = [(event[0], event[1]) for life in lives(trace) for event in life[1:]]
+        assert (ends, trace.commits[created].id) == ([(DELETED, deleted[1])] * 2, created)
+
+
 def test_an_equality_delete_that_does_not_exist_is_an_error(iceberg):
     table = iceberg()
     deletes = table.write_equality_deletes(["id"], [{"id": 1}], path="data/gone.parquet")
@@ -362,3 +379,91 @@ def test_too_many_rows_are_refused(iceberg):
     table.append(table.write_data([{"id": n, "customer": 0, "note": ""} for n in range(10_001)]))
     with pytest.raises(RequestError, match="10,000"):
         opened(table).trace("id >= 0")
+
+
+def test_a_row_is_visible_again_if_its_delete_is_removed(iceberg):
+    table = iceberg()
+    file = table.write_data(rows_of(1, 2), path="data/a.parquet")
+    first = table.append(file)
+    deletes = table.write_position_deletes([(file, 0)])
+    second = table.commit(add=[deletes])
+    third = table.commit(remove=[deletes], operation="overwrite")
+    trace = opened(table).trace("id = 1")
+    assert life(trace) == [
+        *((ADDED, first, "a.parquet", 0), (DELETED, second, "a.parquet", 0), (RESTORED, third, "a.parquet", 0)),
+    ]
+    assert states(trace) == {"1": True}
+
+
+def test_a_row_that_its_own_commit_deletes_was_never_visible(iceberg):
+    table = iceberg()
+    file = table.write_data(rows_of(1, 2), path="data/a.parquet")
+    first = table.commit(add=[file, table.write_position_deletes([(file, 0)])])
+    trace = opened(table).trace("id = 1")
+    assert (life(trace), states(trace)) == ([(NEVER, first, "a.parquet", 0)], {"1": False})
+
+
+def test_equal_rows_that_a_rewrite_merges_are_candidates(iceberg):
+    table = iceberg()
+    old = [table.write_data(rows_of(1), path=f"data/{name}.parquet") for name in "ab"]
+    first = table.append(*old)
+    second = table.commit(add=[table.write_data(rows_of(1, 1), path="data/c.parquet")], remove=old, operation="replace")
+    trace = opened(table).trace("id = 1")
+    assert lives(trace) == [
+        [(ADDED, first, "a.parquet", 0), (REMOVED, second, "a.parquet", 0)],
+        [(ADDED, first, "b.parquet", 0), (REMOVED, second, "b.parquet", 0)],
+        [(CARRIED, second, "c.parquet", 0)],
+        [(CARRIED, second, "c.parquet", 1)],
+    ]
+    assert [row.events[-1].candidates for row in trace.rows] == [2, 2, 2, 2]
+    assert [row.is_visible for row in trace.rows] == [False, False, True, True]
+
+
+def test_a_row_is_deleted_by_the_first_of_its_deletes(iceberg):
+    table = iceberg()
+    file = table.write_data(rows_of(1, 2), path="data/a.parquet")
+    table.append(file)
+    second = table.commit(add=[table.write_equality_deletes(["id"], [{"id": 1}])])
+    table.commit(add=[table.write_position_deletes([(file, 0)])])
+    table.commit(add=[table.write_data(rows_of(2))], remove=[file])
+    trace = opened(table).trace("id = 1")
+    assert life(trace)[-1] == (DELETED, second, "a.parquet", 0)
+    assert trace.rows[0].versions[0].delete.kind is DeleteKind.EQUALITY
+
+
+def test_keys_of_an_equality_delete_that_the_table_no_longer_has(iceberg):
+    table = iceberg()
+    table.append(table.write_data(rows_of(1, 2)))
+    table.commit(add=[table.write_equality_deletes(["customer"], [{"customer": 1}])])
+    table.drop_column(("customer",))
+    (row,) = opened(table).trace("id = 1").rows
+    assert (row.is_visible, row.versions[0].delete.keys) == (False, (("customer", None),))
+
+
+def test_null_and_text_keys_are_literals(iceberg):
+    table = iceberg(columns={"id": "long", "note": "string"})
+    table.append(table.write_data([{"id": None, "note": "it's"}]))
+    table.commit(add=[table.write_equality_deletes(["id", "note"], [{"id": None, "note": "it's"}])])
+    (row,) = opened(table).trace("note LIKE 'it%'").rows
+    assert row.versions[0].delete.keys == (("id", "NULL"), ("note", "'it''s'"))
+
+
+def test_a_nested_key(iceberg):
+    table = iceberg(columns={"id": "long", "s": "struct<a: long, b: long>"})
+    table.append(table.write_data([{"id": 1, "s": {"a": 7, "b": 8}}, {"id": 2, "s": {"a": 9, "b": 8}}]))
+    a = table.schema.fields[1].type.fields[0].id
+    table.commit(add=[table.write_equality_deletes([a], [{"s": {"a": 7}}])])
+    rows = {row.texts["id"]: row for row in opened(table).trace("id > 0").rows}
+    assert [rows[id_].is_visible for id_ in "12"] == [False, True]
+    assert rows["1"].versions[0].delete.keys == (("s.a", "7"),)
+
+
+def test_row_ids_of_delta(tmp_path):
+    table = DeltaTable.create(tmp_path / "orders", COLUMNS, configuration={"delta.enableRowTracking": "true"})
+    old = table.write_data(rows_of(1, 2))
+    table.append(old)
+    new = table.write_data(rows_of(2, 1, note="changed"), row_ids=[1, 0])
+    table.commit(add=[new], remove=[old], operation="UPDATE")
+    (row,) = opened(table).trace("note = 'n2'").rows
+    assert [(event.kind, row.versions[event.version].position) for event in row.events] == [(ADDED, 1), (UPDATED, 0)]
+    assert (row.row_id, row.followed_by) == (1, FollowedBy.ROW_ID)
