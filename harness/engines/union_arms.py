@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 from pyroaring import BitMap64
 
+from harness.engines.changes import Role, file_roles
 from harness.engines.column_values import (
     ColumnValue,
     Constant,
@@ -29,9 +30,11 @@ from harness.engines.column_values import (
 from harness.engines.data_files import FileName
 from harness.engines.file_groups import Faults, FileGroup, FileOpener, Inspector, ScanFiles
 from harness.errors import CorruptDeleteError, SchemaMismatchError, UnsupportedError, rule_in_format
+from harness.metadata.files.roaring import to_positions
 from harness.metadata.model import schema as dt
 from harness.metadata.model.arrow_values import Indices, array_of, distinct_values, from_numpy, to_numpy
-from harness.metadata.plan.deletes import EqualityDelete, key_fields
+from harness.metadata.plan.deletes import DatedPositions, EqualityDelete, key_fields
+from harness.metadata.plan.lifetimes import EQUALITY, Span, delete_number
 from harness.metadata.plan.projection import (
     ColumnSource,
     ConstantValue,
@@ -47,7 +50,11 @@ from harness.storage.records import dataclass
 DELETED = dt.METADATA["_deleted"].id
 """The id of the metadata column `_deleted`, which is true in deleted rows. If a plan has it, no rows are dropped."""
 _INT, _LONG = dt.IntegerType(32), dt.IntegerType(64)
-_METADATA_IDS = frozenset(f.id for f in dt.METADATA.values())
+DELETED_BY = dt.LIFETIMES["_deleted_by"].id
+"""The id of the column `_deleted_by`, which only plans with lifetimes have."""
+_COMPUTED = frozenset({DELETED, DELETED_BY})
+"""The columns that engines compute from the deletes of a row."""
+_METADATA_IDS = frozenset(f.id for f in (*dt.METADATA.values(), *dt.LIFETIMES.values()))
 
 
 class DeletePool(enum.Enum):
@@ -76,6 +83,11 @@ def data_files(plan: PlannedScan, deleted: Collection[int], *, exact: bool) -> S
     is_exact = np.ones_like(has_deleted) if exact else has_deleted.copy()
     is_exact[[number for number, format_ in enumerate(formats) if format_ != "parquet"]] = True
     joined = np.array([scope + 2 if isinstance(scope, int) else int(scope is DeletePool.ALL) for scope in scopes(plan)])
+    split = joined[to_numpy(files.column("delete_set"))] * 2 + has_deleted
+    if plan.lifetimes is not None:
+        roles = file_roles(plan, plan.lifetimes)
+        numbers = {role: number for number, role in enumerate(dict.fromkeys(roles))}
+        split = split * len(numbers) + np.array([numbers[role] for role in roles])
     return ScanFiles(
         path=path,
         physical=physical,
@@ -84,7 +96,7 @@ def data_files(plan: PlannedScan, deleted: Collection[int], *, exact: bool) -> S
         exact=is_exact,
         partition=to_numpy(files.column("partition")),
         constants=[partition.constants for partition in plan.partitions],
-        split=joined[to_numpy(files.column("delete_set"))] * 2 + has_deleted,
+        split=split,
         are_data=True,
     )
 
@@ -101,7 +113,10 @@ class UnionArm:
         files: The files of the plan.
         group: The arm's file group. `group.members` are ordinals in the plan.
         scope: The equality deletes that apply to the arm's rows.
-        deleted: The deleted positions by ordinal, for each file of the arm. None if no file has any.
+        deleted: The deleted positions by ordinal, for each file of the arm. None if no file has any, or if the plan has
+            lifetimes.
+        role: The changes that the rows of the files may be. None if the plan has no lifetimes.
+        dated: True if position deletes of a plan with lifetimes may apply to the rows.
     """
 
     plan: PlannedScan
@@ -112,6 +127,8 @@ class UnionArm:
     group: FileGroup
     scope: Scope
     deleted: Mapping[int, BitMap64] | None
+    role: Role | None = None
+    dated: bool = False
 
     @property
     def names(self) -> list[FileName]:
@@ -120,8 +137,8 @@ class UnionArm:
 
     @property
     def shows_deleted(self) -> bool:
-        """True if the arm yields all rows and marks the deleted ones."""
-        return any(f.id == DELETED for f in self.columns)
+        """True if the arm yields all rows, and the deleted ones are marked in a column."""
+        return self.plan.lifetimes is not None or any(f.id == DELETED for f in self.columns)
 
     def key_labels(self) -> dict[dt.Field, str]:
         """Return the labels of `roots` in `values`. Empty if no equality delete applies to the arm."""
@@ -130,19 +147,26 @@ class UnionArm:
     def values(self) -> dict[str, ColumnValue]:
         """Return the values to read from the files, by label.
 
-        The labels `c0`, `c1`, … are for `columns`; the label of `_deleted` is skipped because the engine computes this
-        column. The labels `e0`, `e1`, … are for `roots`. If the deletes are pooled, `sq` is the data sequence number of
-        the row's file and `sp` is the index of its partition.
+        The labels `c0`, `c1`, … are for `columns`; the labels of `_deleted` and `_deleted_by` are skipped because the
+        engine computes these columns. The labels `e0`, `e1`, … are for `roots`. If the deletes are pooled, `sq` is the
+        data sequence number of the row's file and `sp` is the index of its partition. In a plan with lifetimes, `fa`
+        and `fr` are then the commits that added and removed the file. If position deletes are dated, `fn` is the
+        ordinal of the file and `ps` the position of the row.
         """
         partitions = self.files.partition_values(self.group.members)
         resolved = column_values(self.fields, self.group.sources, partitions)
         stored: dict[dt.Field, ColumnValue] = dict(zip(self.fields, resolved, strict=True))
-        columns = {f"c{i}": f for i, f in enumerate(self.columns) if f.id != DELETED}
+        columns = {f"c{i}": f for i, f in enumerate(self.columns) if f.id not in _COMPUTED}
         values = {label: self._metadata(f) if f.id in _METADATA_IDS else stored[f] for label, f in columns.items()}
         values |= {label: stored[root] for root, label in self.key_labels().items()}
         if self.scope is DeletePool.ALL:
             values["sq"] = self._sequence_number()
             values["sp"] = self._constant("partition", _LONG)
+            if self.plan.lifetimes is not None:
+                values["fa"] = self._metadata(dt.LIFETIMES["_added_commit"])
+                values["fr"] = self._metadata(dt.LIFETIMES["_removed_commit"])
+        if self.dated:
+            values |= {"fn": self._metadata(dt.LIFETIMES["_file_number"]), "ps": Position()}
         return values
 
     def _metadata(self, column: dt.Field) -> ColumnValue:
@@ -169,8 +193,18 @@ class UnionArm:
                 return Lineage(first, self._stored_or(column, self._sequence_number()))
             case "_row_commit_version":
                 return self._stored_or(column, self._constant("commit_version", _LONG))
+            case "_file_number":
+                return constant(self.group.members.tolist(), column.type)
+            case "_added_commit":
+                return constant([span.added for span in self._spans()], column.type)
+            case "_removed_commit":
+                return constant([span.removed for span in self._spans()], column.type)
             case other:
                 raise AssertionError(f"no metadata column is called {other}")
+
+    def _spans(self) -> list[Span]:
+        assert self.plan.lifetimes is not None, "only plans with lifetimes have these columns"
+        return [self.plan.lifetimes.files[number] for number in self.group.members.tolist()]
 
     def _stored_or(
         self, column: dt.Field, inherited: Constant | PositionFrom
@@ -226,13 +260,17 @@ def readable_arms(
 
     See `union_arms` for the arguments.
     """
-    deleted = deleted_positions(plan, with_positions(plan.files))
-    files = data_files(plan, deleted, exact=any(f.id == dt.METADATA["_row_id"].id for f in columns))
+    marked = with_positions(plan.files)
+    deleted = deleted_positions(plan, marked) if plan.lifetimes is None else {}
+    dated = frozenset(marked) if plan.lifetimes is not None else frozenset()
+    exact = any(f.id == dt.METADATA["_row_id"].id for f in columns)
+    files = data_files(plan, deleted or dated, exact=exact)
     inspector.opener.prefetch(files, deletes)
     faults = inspector.opener.faults(files)
     roots = key_roots(plan)
     fields = tuple(f for f in columns if f.id not in _METADATA_IDS) + roots
     by_set, sets = scopes(plan), plan.files.column("delete_set")
+    roles = None if plan.lifetimes is None else file_roles(plan, plan.lifetimes)
     arms = []
     readable = np.delete(np.arange(len(files)), list(faults))
     for group in inspector.groups(files, fields, readable):
@@ -247,6 +285,8 @@ def readable_arms(
                 group=group,
                 scope=by_set[sets[first].as_py()],
                 deleted=deleted if first in deleted else None,
+                role=None if roles is None else roles[first],
+                dated=first in dated,
             )
         )
     return arms, files, faults
@@ -263,6 +303,36 @@ def deleted_positions(plan: PlannedScan, ordinals: Sequence[int]) -> Mapping[int
     return {ordinal: positions for ordinal, positions in plan.load_positions(ordinals).items() if len(positions)}
 
 
+def dated_positions(plan: PlannedScan, ordinals: Sequence[int]) -> pa.Table:
+    """Return the deleted positions of files in a plan with lifetimes, each once.
+
+    Args:
+        plan: The plan.
+        ordinals: The ordinals of the files.
+
+    Returns:
+        The columns `f` (ordinal of the file, int32), `p` (position, int64), and `n` (the `delete_number` of the first
+        delete of the row, int64).
+    """
+    files: list[Indices] = [np.empty(0, np.int32)]
+    positions: list[Indices] = [np.empty(0, np.int64)]
+    numbers: list[Indices] = [np.empty(0, np.int64)]
+    sources = plan.files.column("positions").take(from_numpy(np.array(ordinals, np.int64))).to_pylist()
+    loaded = plan.load_dated(ordinals)
+    for ordinal, source in zip(ordinals, plan.position_deletes.sources(sources), strict=True):
+        assert isinstance(source, DatedPositions), "the only source in a plan with lifetimes"
+        earlier = BitMap64()
+        # A vector usually contains the positions of the vector that it replaced.
+        for place, (dated, bitmap) in enumerate(zip(source.deletes, loaded[ordinal], strict=True)):
+            added = bitmap - earlier
+            earlier |= bitmap
+            files.append(np.full(len(added), ordinal, np.int32))
+            positions.append(to_positions(added).astype(np.int64))
+            numbers.append(np.full(len(added), delete_number(dated.span.added, place), np.int64))
+    columns = {"f": files, "p": positions, "n": numbers}
+    return pa.table({name: from_numpy(np.concatenate(parts)) for name, parts in columns.items()})
+
+
 def with_enough_files(plan: PlannedScan, opener: FileOpener) -> PlannedScan:
     """Return the plan reduced to its first files that hold at least `plan.enough` rows, for example for a LIMIT.
 
@@ -270,7 +340,7 @@ def with_enough_files(plan: PlannedScan, opener: FileOpener) -> PlannedScan:
     Deleted positions are subtracted, and files that an equality delete may affect count as empty.
     """
     total, enough = plan.files.num_rows, plan.enough
-    if enough is None or plan.filter is not None:
+    if enough is None or plan.filter is not None or plan.lifetimes is not None:
         return plan
     rows, start, end = 0, 0, 1
     while start < total:
@@ -320,7 +390,12 @@ def with_merged_scopes(plan: PlannedScan) -> PlannedScan:
     deletes of their own. Sets are only merged if the row count of their deletes is known and moderate.
     """
     sets, place = plan.delete_sets, plan.files.schema.get_field_index("delete_set")
-    if len(sets) < 2 or plan.files.column("sequence_number").null_count or sum(map(len, sets)) > _MOST_WORK:
+    if (
+        plan.lifetimes is not None
+        or len(sets) < 2
+        or plan.files.column("sequence_number").null_count
+        or sum(map(len, sets)) > _MOST_WORK
+    ):
         return plan
     set_numbers: Indices = to_numpy(plan.files.column(place))
     merged, shared = set_numbers.copy(), list(sets)
@@ -418,8 +493,11 @@ def joins_by_set(plan: PlannedScan) -> bool:
     """Return whether each delete set gets its own join. Otherwise all data files share one join.
 
     The shared join compares sequence numbers. It is used for many sets, for example if a stream commits deletes every
-    minute: with one join per set, each delete file would be read once per set.
+    minute: with one join per set, each delete file would be read once per set. It is always used in a plan with
+    lifetimes, to compare the spans of files and deletes.
     """
+    if plan.lifetimes is not None:
+        return False
     work = sum(map(len, plan.delete_sets))
     return len(plan.delete_sets) <= 64 and work <= 2 * len(plan.equality_deletes) + 16
 
@@ -432,11 +510,22 @@ class DeletedKeys:
         roots: The value of each root column of the key set.
         sequence_number: The sequence number of the delete.
         partition: The index of the partition that the delete applies to, or null if it applies to all.
+        added: In a plan with lifetimes, the number of the commit that added the delete.
+        removed: In a plan with lifetimes, the number of the commit that removed the delete, or null.
+        number: In a plan with lifetimes, the `delete_number` of the delete.
     """
 
     roots: tuple[ColumnValue, ...]
     sequence_number: Constant
     partition: Constant
+    added: Constant
+    removed: Constant
+    number: Constant
+
+    def constants(self) -> dict[str, Constant]:
+        """Return all values except the roots, by the label that both engines use."""
+        labels = {"ks": self.sequence_number, "kp": self.partition}
+        return labels | {"ka": self.added, "kr": self.removed, "kn": self.number}
 
 
 def deleted_keys(plan: PlannedScan, key_set: KeySet, files: ScanFiles, group: FileGroup) -> DeletedKeys:
@@ -465,10 +554,19 @@ def deleted_keys(plan: PlannedScan, key_set: KeySet, files: ScanFiles, group: Fi
                 field=str(key_id),
                 rule="iceberg 4.25",
             )
+    lifetimes = plan.lifetimes
+    spans = [None if lifetimes is None else lifetimes.equality_deletes[number] for number in group.members.tolist()]
+    numbers = [
+        None if span is None else delete_number(span.added, EQUALITY + place)
+        for span, place in zip(spans, group.members.tolist(), strict=True)
+    ]
     return DeletedKeys(
         roots=column_values(key_set.keys, group.sources, files.partition_values(group.members)),
         sequence_number=constant([d.sequence_number for d in deletes], _LONG),
         partition=constant([d.partition for d in deletes], _LONG),
+        added=constant([None if span is None else span.added for span in spans], _INT),
+        removed=constant([None if span is None else span.removed for span in spans], _INT),
+        number=constant(numbers, _LONG),
     )
 
 

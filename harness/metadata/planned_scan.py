@@ -16,7 +16,6 @@ from harness.errors import OutsideTableWarning, warn
 from harness.metadata.filters.skipping import ColumnBounds
 from harness.metadata.model.arrow_values import array_of, from_numpy, scalar_of, to_numpy
 from harness.metadata.model.schema import Field
-from harness.metadata.plan.deletes import ChangedRows, StoredVector
 from harness.metadata.plan.scan_plan import ScanPlan
 from harness.storage.gate import Containment, Roots
 from harness.storage.paths import PhysicalPath, redact
@@ -75,17 +74,27 @@ class PlannedScan(ScanPlan):
         Args:
             ordinals: Ordinals of the data files.
         """
-        if not self.position_deletes:
-            return {}
-        loader = next(
-            (each for each in self._loaders if each.storage is self.storage and each.has_same_deletes(self)), None
-        )
-        if loader is None:
-            from harness.metadata.deletes import loading  # not needed by plans without deletes
+        return self._loader().load(list(ordinals)) if self.position_deletes else {}
 
-            loader = loading.PositionLoader(self.plan, self.storage)
-            self._loaders.append(loader)
-        return loader.load(list(ordinals))
+    def load_dated(self, ordinals: Iterable[int]) -> Mapping[int, tuple[BitMap64, ...]]:
+        """Return the row positions that each delete of a data file deletes, by ordinal of the data file.
+
+        The plan must have lifetimes. The deletes are in the order of `DatedPositions.deletes`. Files without position
+        deletes are absent. Raises the errors of `PositionLoader.load_dated`.
+
+        Args:
+            ordinals: Ordinals of the data files.
+        """
+        return self._loader().load_dated(list(ordinals)) if self.position_deletes else {}
+
+    def _loader(self) -> PositionLoader:
+        for loader in self._loaders:
+            if loader.storage is self.storage and loader.has_same_deletes(self):
+                return loader
+        from harness.metadata.deletes import loading  # not needed by plans without deletes
+
+        self._loaders.append(loading.PositionLoader(self.plan, self.storage))
+        return self._loaders[-1]
 
 
 def with_storage(plan: ScanPlan, storage: Storage) -> PlannedScan:
@@ -122,9 +131,7 @@ def within_roots(plan: PlannedScan) -> PlannedScan:
     stored = vectors.filter(pc.is_valid(vectors.column("physical")))
     deletes = [(d.path, d.physical) for d in plan.equality_deletes]
     deletes += [(d.path, d.physical) for d in plan.position_deletes.files]
-    change_sources = [source for source in plan.position_deletes.sets if isinstance(source, ChangedRows)]
-    vectors_of_changes = [vector for source in change_sources for vector in (source.hidden, source.shown)]
-    deletes += [(v.path, v.physical) for v in vectors_of_changes if isinstance(v, StoredVector)]
+    deletes += list(dict.fromkeys((v.path, v.physical) for v in plan.position_deletes.vectors_of_sets()))
     for path, physical in (*_paths_to_check(plan.files, roots), *deletes, *_paths_to_check(stored, roots)):
         roots.check(physical, path)
     sentence = roots.outside_notice()

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import duckdb
 
+from harness.engines.changes import duplicate_keys_error
 from harness.engines.data_files import FileName, columnless_rows, corrupt_file
 from harness.engines.duckdb.instance import (
     DuckDBFiles,
@@ -41,7 +42,7 @@ def engine_error(error: Exception, plan: PlannedScan) -> HarnessError:
     Returns:
         MissingFileError if a file was removed after planning; CorruptFileError if DuckDB cannot decode a data file or
             abandoned its instance because of the file; StorageError if the storage failed; RequestError if a setting
-            forbids opening the file; EngineError otherwise.
+            forbids opening the file, or if updates cannot be paired; EngineError otherwise.
     """
     reason = error_text(error)
     if ends_instance(error):
@@ -60,6 +61,8 @@ def engine_error(error: Exception, plan: PlannedScan) -> HarnessError:
         return StorageError(f"Cannot read a file: {reason}", table=plan.table)
     if (setting := forbidding_setting(reason)) is not None:
         return forbidden_error(setting, table=plan.table, file=None)
+    if plan.lifetimes is not None and (duplicates := duplicate_keys_error(plan.lifetimes.keys)).message in reason:
+        return duplicates.within(table=plan.table)
     if not _DAMAGE.search(reason):
         return EngineError(f"DuckDB failed: {reason}", table=plan.table)
     match = _NAMED.search(reason)

@@ -31,12 +31,16 @@ import numpy as np
 import pyarrow as pa
 from pyroaring import BitMap64
 
+from harness.engines.changes import Role, Steps, base_plan, commits_table, filters_files, output_columns
 from harness.engines.duckdb.columns import FileTable, SqlTranslation
-from harness.engines.duckdb.scans import AntiJoins, RelationScan, Scanner
+from harness.engines.duckdb.dialect import DIALECT, SqlRows
+from harness.engines.duckdb.scans import AntiJoins, FirstDelete, RelationScan, Scanner
 from harness.engines.union_arms import (
     DELETED,
+    DELETED_BY,
     UnionArm,
     columns_to_read,
+    dated_positions,
     delete_files,
     union_arms,
     with_enough_files,
@@ -44,8 +48,10 @@ from harness.engines.union_arms import (
 )
 from harness.metadata.files.roaring import deleted_bits, deleted_mask
 from harness.metadata.filters import sqltext
+from harness.metadata.filters.predicate import Filter
 from harness.metadata.model.arrow_values import Indices, array_of, from_numpy
 from harness.metadata.model.schema import Field
+from harness.metadata.plan.lifetimes import Lifetimes
 from harness.metadata.planned_scan import PlannedScan
 from harness.storage.records import dataclass
 
@@ -135,10 +141,17 @@ class QueryUse(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class LoweredQuery:
-    """A query before the filter and the column names are applied. Its `sql` yields the columns as `c0`, `c1`, …."""
+    """A query before the filter and the column names are applied.
+
+    Attributes:
+        sql: The query, which yields the columns as `c0`, `c1`, ….
+        columns: The columns.
+        filter: The filter to apply. None if the query already applies the plan's filter.
+    """
 
     sql: str
     columns: tuple[Field, ...]
+    filter: Filter | None
 
 
 def lower(
@@ -155,36 +168,75 @@ def lower(
     Raises:
         HarnessError: A file cannot be read. The error names the file.
     """
+    lifetimes = plan.lifetimes
+    if lifetimes is not None and lifetimes.mode is not None:
+        return _lower_changes(plan, lifetimes, connection, register)
+    columns, arms = _arms(plan, connection, register, use)
+    sql = "\nUNION ALL\n".join(query for _, query in arms) or _empty(columns)
+    return LoweredQuery(sql, columns, plan.filter)
+
+
+def _empty(columns: Sequence[Field]) -> str:
+    empty = ", ".join(f"{sqltext.literal(None, f.type)} AS c{i}" for i, f in enumerate(columns))
+    return f"SELECT {empty or 'NULL AS c0'} WHERE false"
+
+
+def _arms(
+    plan: PlannedScan, connection: duckdb.DuckDBPyConnection, register: Callable[[pa.Table], str], use: QueryUse
+) -> tuple[tuple[Field, ...], list[tuple[Role | None, str]]]:
+    """Return the columns of a plan, and the queries of its arms, each with the role of its files."""
     columns = columns_to_read(plan)
     if plan.files.num_rows == 0:
-        empty = ", ".join(f"{sqltext.literal(None, f.type)} AS c{i}" for i, f in enumerate(columns))
-        return LoweredQuery(f"SELECT {empty or 'NULL AS c0'} WHERE false", columns)
+        return columns, []
     scanner = Scanner.create(plan, connection, register)
     plan = with_merged_scopes(with_enough_files(plan, scanner.opener))
-    lowering = _QueryLowering(plan, connection, scanner.for_plan(plan), use, columns)
-    return LoweredQuery("\nUNION ALL\n".join(lowering.arms()), columns)
+    return columns, _QueryLowering(plan, connection, scanner.for_plan(plan), use, columns).arms()
+
+
+def _lower_changes(
+    plan: PlannedScan,
+    lifetimes: Lifetimes,
+    connection: duckdb.DuckDBPyConnection,
+    register: Callable[[pa.Table], str],
+) -> LoweredQuery:
+    base = base_plan(plan, lifetimes)
+    outputs = output_columns(plan, lifetimes)
+    columns, arms = _arms(base, connection, register, QueryUse.STREAM)
+    rest = None if filters_files(plan, lifetimes) else plan.filter
+    if not arms:
+        return LoweredQuery(_empty(outputs), outputs, rest)
+    labels = [f"c{i}" for i in range(len(base.columns))]
+    files = [
+        (role, SqlRows(with_labels(LoweredQuery(query, columns, base.filter), base, labels)))
+        for role, query in arms
+        if role is not None
+    ]
+    commits = SqlRows(f"SELECT * FROM {register(commits_table(lifetimes))}")
+    steps = Steps(plan, lifetimes, base.columns, DIALECT)
+    return LoweredQuery(steps.changes(files, commits).sql, outputs, rest)
 
 
 def with_numbered_columns(lowered: LoweredQuery, plan: PlannedScan) -> str:
-    """Apply the plan's filter, and return the plan's columns in order under the names `r0`, `r1`, …."""
+    """Apply the query's filter, and return the plan's columns in order under the names `r0`, `r1`, …."""
     return with_labels(lowered, plan, [f"r{i}" for i in range(len(plan.columns))])
 
 
 def with_labels(lowered: LoweredQuery, plan: PlannedScan, labels: Sequence[str]) -> str:
-    """Apply the plan's filter, and return the plan's columns in order under `labels`, which are quoted SQL names."""
+    """Apply the query's filter, and return the plan's columns in order under `labels`, which are quoted SQL names."""
     places = {f.id: i for i, f in enumerate(lowered.columns)}
-    if plan.filter is None:
+    condition = lowered.filter
+    if condition is None:
         outputs = [f"c{places[f.id]} AS {label}" for f, label in zip(plan.columns, labels, strict=True)]
         return f"SELECT {', '.join(outputs) or 'NULL'} FROM ({lowered.sql})"
     # The filter uses the user's names, so the names of all other columns must not collide with them.
     prefix = "#"
-    while any(f.name.startswith(prefix) for f in plan.filter.columns):
+    while any(f.name.startswith(prefix) for f in condition.columns):
         prefix += "#"
     inner = [f"c{i} AS {sqltext.name(f'{prefix}{i}')}" for i in range(len(lowered.columns))]
-    inner += [f"c{places[f.id]} AS {sqltext.name(f.name)}" for f in plan.filter.columns]
+    inner += [f"c{places[f.id]} AS {sqltext.name(f.name)}" for f in condition.columns]
     outer = [f"{sqltext.name(f'{prefix}{places[f.id]}')} AS {x}" for f, x in zip(plan.columns, labels, strict=True)]
     rows = f"SELECT {', '.join(inner) or 'NULL'} FROM ({lowered.sql})"
-    return f"SELECT {', '.join(outer) or 'NULL'} FROM ({rows}) WHERE {plan.filter.sql}"
+    return f"SELECT {', '.join(outer) or 'NULL'} FROM ({rows}) WHERE {condition.sql}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,15 +247,16 @@ class _QueryLowering:
     use: QueryUse
     columns: tuple[Field, ...]
 
-    def arms(self) -> list[str]:
+    def arms(self) -> list[tuple[Role | None, str]]:
         scanner = self.scanner
         equality = AntiJoins(self.plan, scanner, delete_files(self.plan))
         arms = union_arms(self.plan, self.columns, scanner.inspector, equality.files)
         scans = [scanner.scan(arm.files, arm.group, arm.fields) for arm in arms]
         lowered = [_ArmQuery(arm, scan, scanner, equality) for arm, scan in zip(arms, scans, strict=True)]
-        queries: list[str] = []
+        queries: list[tuple[Role | None, str]] = []
         for arm, cut in self._choose_joins(lowered):
-            queries += [arm.by_bitmap()] if cut is None else map(arm.by_position, cut)
+            parts = [arm.by_bitmap()] if cut is None else map(arm.by_position, cut)
+            queries += [(arm.arm.role, query) for query in parts]
         return queries
 
     def _choose_joins(self, arms: Sequence[_ArmQuery]) -> list[tuple[_ArmQuery, list[Run] | None]]:
@@ -318,13 +371,15 @@ class _ArmQuery:
             joined: A join clause that `deleted` refers to.
         """
         inner = {label: translation.expression(value) for label, value in arm.values().items()}
-        if arm.shows_deleted:
+        if arm.shows_deleted and self.arm.plan.lifetimes is None:
             inner["p"] = deleted or "false"
         selected = ", ".join(f"{expression} AS {label}" for label, expression in inner.items()) or "NULL AS c0"
         scan = f"SELECT {selected} FROM {relation} AS f{joined}{translation.table.join(self.scanner.register)}"
         if deleted is not None and not arm.shows_deleted:
             scan += f" WHERE NOT ({deleted})"
         roots = {root: f"s.{label}" for root, label in arm.key_labels().items()}
+        if arm.plan.lifetimes is not None:
+            return self._dated(arm, scan, roots)
         matches = self.equality.matches(arm.scope, roots, int(self.scan.rows.sum()))
         if arm.shows_deleted:
             hits = [f"EXISTS (SELECT 1 FROM {m.relation} AS d WHERE {' AND '.join(m.on)})" for m in matches]
@@ -335,3 +390,21 @@ class _ArmQuery:
             scan = f"SELECT s.* FROM ({scan}) AS s ANTI JOIN {match.relation} AS d ON {' AND '.join(match.on)}"
         outputs = ", ".join(f"c{i}" for i in range(len(arm.columns)))
         return f"SELECT {outputs or 'NULL AS c0'} FROM ({scan})" if matches else scan
+
+    def _dated(self, arm: UnionArm, scan: str, roots: Mapping[Field, str]) -> str:
+        """Return a query for all rows of the files, with the first delete of each row.
+
+        Args:
+            arm: The arm.
+            scan: The query for its rows without the columns that depend on deletes.
+            roots: The expression of each root column of equality deletes.
+        """
+        joins = self.equality.first_deletes(arm.scope, roots)
+        if arm.dated:
+            positions = self.scanner.register(dated_positions(arm.plan, arm.group.members.tolist()))
+            on = "s.fn = dp.f AND s.ps = dp.p"
+            joins.append(FirstDelete(f" LEFT JOIN {positions} AS dp ON {on}", "dp.n"))
+        number = f"least({', '.join(join.number for join in joins)})" if joins else "CAST(NULL AS BIGINT)"
+        computed = {DELETED: f"({number}) IS NOT NULL", DELETED_BY: number}
+        columns = [f"{computed.get(f.id, f's.c{i}')} AS c{i}" for i, f in enumerate(arm.columns)]
+        return f"SELECT {', '.join(columns) or 'NULL AS c0'} FROM ({scan}) AS s{''.join(join.join for join in joins)}"

@@ -16,8 +16,10 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 
+from harness.engines.changes import DELETE_FACTS, first_delete
 from harness.engines.data_files import FileName, geometries, variants
 from harness.engines.duckdb.columns import DuckDBColumn, FileTable, SqlTranslation, duckdb_column, with_oldest_values
+from harness.engines.duckdb.dialect import DIALECT
 from harness.engines.duckdb.instance import IS_DUCKDB_1, DuckDBFiles, is_internal
 from harness.engines.file_groups import FileGroup, Inspector, LocalFileOpener, ScanFiles
 from harness.engines.footers import failing_on
@@ -403,6 +405,24 @@ class AntiJoins:
             case _:
                 assert_never(scope)
 
+    def first_deletes(self, scope: Scope, roots: Mapping[Field, str]) -> list[FirstDelete]:
+        """Return the joins that find the first equality delete of each row of an arm, in a plan with lifetimes.
+
+        See `matches` for the arguments. The arm's rows also have the columns `fa` and `fr` of `UnionArm.values`.
+        """
+        if scope is None:
+            return []
+        deletes = []
+        facts = ", ".join(f"{sqltext.text(fact)}: {fact}" for fact in DELETE_FACTS)
+        for place, (relation, columns, scoped) in enumerate(self._pools(roots, DELETE_FACTS)):
+            keys = ", ".join([*(f"k{i}" for i in range(len(columns))), *scoped])
+            lists = f"(SELECT {keys}, list({{{facts}}}) AS l FROM {relation} GROUP BY {keys})"
+            on = [_same(column, f"k{i}", f"d{place}") for i, column in enumerate(columns)]
+            on += [f"s.sp = d{place}.kp" for _ in scoped]
+            join = f" LEFT JOIN {lists} AS d{place} ON {' AND '.join(on)}"
+            deletes.append(FirstDelete(join, first_delete(f"d{place}.l", DIALECT)))
+        return deletes
+
     def _by_scope(self, scope: Sequence[int], roots: Mapping[Field, str], rows: int) -> list[Match]:
         matches = []
         for key_set, members in key_sets(self.plan, scope).items():
@@ -415,31 +435,34 @@ class AntiJoins:
 
     def _by_sequence(self, roots: Mapping[Field, str]) -> list[Match]:
         matches = []
+        for pooled, columns, scoped in self._pools(roots, ["ks"]):
+            keys = ", ".join([*(f"k{i}" for i in range(len(columns))), *scoped])
+            relation = f"(SELECT {keys}, max(ks) AS ks FROM {pooled} GROUP BY {keys})"
+            on = [_same(column, f"k{i}") for i, column in enumerate(columns)]
+            on += ["s.sq < d.ks", *("s.sp = d.kp" for _ in scoped)]
+            matches.append(Match(relation, on))
+        return matches
+
+    def _pools(
+        self, roots: Mapping[Field, str], facts: Sequence[str]
+    ) -> Iterator[tuple[str, list[str], Sequence[str]]]:
+        """Yield the relations of all deletes that compare the same keys, either in all partitions or in one.
+
+        Yields:
+            The relation, the keys of a data row, and the column `kp` of the relation if it must equal `s.sp`.
+        """
         deletes = self.plan.equality_deletes
         for key_set, members in key_sets(self.plan, range(len(deletes))).items():
-            keys = [f"k{i}" for i in range(len(key_set.keys))]
             columns = _keys(key_set, [roots[root] for root in key_set.keys])
-            for is_global in (True, False):
-                pool = [m for m in members if (deletes[m].partition is None) is is_global]
-                if not pool:
-                    continue
-                scope = [] if is_global else ["kp"]
-                pooled, _ = self._relation(key_set, pool, ["ks", *scope])
-                relation = (
-                    f"(SELECT {', '.join([*keys, *scope])}, max(ks) AS ks FROM {pooled} "
-                    f"GROUP BY {', '.join([*keys, *scope])})"
-                )
-                on = [_same(d, k) for d, k in zip(columns, keys, strict=True)]
-                on.append("s.sq < d.ks")
-                if not is_global:
-                    on.append("s.sp = d.kp")
-                matches.append(Match(relation, on))
-        return matches
+            for scoped in ([], ["kp"]):
+                pool = [m for m in members if (deletes[m].partition is None) is (not scoped)]
+                if pool:
+                    yield self._relation(key_set, pool, [*facts, *scoped])[0], columns, scoped
 
     def _relation(self, key_set: KeySet, members: Sequence[int], extra: Sequence[str]) -> tuple[str, int]:
         """Return the relation of all keys of some delete files, and the number of rows in these files.
 
-        The keys are the columns `k0`, `k1`, …. On request there are also `ks` (sequence number) and `kp` (partition).
+        The keys are the columns `k0`, `k1`, …. `extra` are the labels of `DeletedKeys.constants` to add.
         """
         files, selects, rows = self.files, [], 0
         for group in self.scanner.inspector.groups(files, key_set.keys, np.array(members)):
@@ -448,7 +471,7 @@ class AntiJoins:
             rows += int(scan.rows.sum())
             translation = SqlTranslation(scan.columns, FileTable(len(group.members)))
             keys = _keys(key_set, [translation.expression(root) for root in keys_read.roots])
-            facts = {"ks": keys_read.sequence_number, "kp": keys_read.partition}
+            facts = keys_read.constants()
             columns = [f"{key} AS k{i}" for i, key in enumerate(keys)]
             columns += [f"{translation.expression(facts[label])} AS {label}" for label in extra]
             source = f"{scan.relation} AS f{translation.table.join(self.scanner.register)}"
@@ -476,6 +499,14 @@ class Match:
     on: Sequence[str]
 
 
+@dataclass(frozen=True, slots=True)
+class FirstDelete:
+    """A left join of the rows `s` with equality deletes, and the number of the first delete of a row or null."""
+
+    join: str
+    number: str
+
+
 def _keys(key_set: KeySet, roots: Sequence[str]) -> list[str]:
     """Return the expressions of the keys, given the expressions of the root columns.
 
@@ -491,6 +522,6 @@ def _keys(key_set: KeySet, roots: Sequence[str]) -> list[str]:
     return expressions
 
 
-def _same(data: str, key: str) -> str:
+def _same(data: str, key: str, deletes: str = "d") -> str:
     """Return a comparison of two keys. Null equals only null (iceberg 4.26), and NaN equals NaN on DuckDB."""
-    return f"{data} IS NOT DISTINCT FROM d.{key}"
+    return f"{data} IS NOT DISTINCT FROM {deletes}.{key}"

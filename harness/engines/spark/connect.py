@@ -116,6 +116,10 @@ class PlainPaths:
             return frame.select(*output_columns, flag.alias("deleted"))
         return frame.select(*output_columns)
 
+    def arrow_frame(self, table: pa.Table) -> DataFrame:
+        """Return the rows of a table in the user's session."""
+        return self.session.createDataFrame(table)
+
     def expose(self, frame: DataFrame) -> DataFrame:
         """Return the frame unchanged: it already belongs to the user's session."""
         return frame

@@ -29,6 +29,8 @@ from pyroaring import BitMap64
 from pyspark.sql import Column, DataFrame, SparkSession, functions
 from pyspark.sql.functions import col, lit, when
 
+from harness.engines.changes import DELETE_FACTS, first_delete
+from harness.engines.spark.dialect import DIALECT
 from harness.engines.union_arms import DeletePool, KeySet, key_sets
 from harness.metadata.files.roaring import Positions, to_positions
 from harness.metadata.model.schema import Field, StringType
@@ -203,34 +205,67 @@ class DeleteJoins:
             hits.append(col(flag).isNotNull())
         return frame, reduce(or_, hits)
 
-    def _matches(self, scope: int | DeletePool, roots: Mapping[Field, str]) -> Iterator[_Match]:
-        members = self.plan.delete_sets[scope] if isinstance(scope, int) else range(len(self.plan.equality_deletes))
-        numbers = count()
-        for key_set, members_of_set in key_sets(self.plan, members).items():
+    def with_first_deletes(
+        self, frame: DataFrame, scope: DeletePool, roots: Mapping[Field, str]
+    ) -> tuple[DataFrame, list[Column]]:
+        """Return all rows of `frame` with additional columns, and expressions for the first delete of a row.
+
+        The plan has lifetimes. Each expression is the number of a delete, or null.
+        """
+        numbers = []
+        for place, (key_set, pool, partition) in enumerate(self._pools(scope)):
             keys = key_columns(key_set, [col(roots[root]) for root in key_set.keys])
-            pools = [members_of_set]
-            # deletes for all partitions are compared in fewer columns than deletes for one
-            if not isinstance(scope, int):
-                everywhere = [m for m in members_of_set if self.plan.equality_deletes[m].partition is None]
-                pools = [everywhere, [m for m in members_of_set if self.plan.equality_deletes[m].partition is not None]]
-            for pool in filter(None, pools):
-                yield from self._joined(pool, self._rows(key_set, pool, scope), keys, numbers)
+            labels = [*(f"k{i}" for i in range(len(keys))), *partition]
+            facts = functions.collect_list(functions.struct(*DELETE_FACTS)).alias("l")
+            deletes = self.read_keys(key_set, pool).groupBy(*labels).agg(facts)
+            match = _Match(f"d{place}", deletes, keys, Column.eqNullSafe, self._hint(pool))
+            frame = frame.join(match.deletes(), match.on(), "left")
+            numbers.append(functions.expr(first_delete(f"d{place}l", DIALECT)))
+        return frame, numbers
+
+    def _matches(self, scope: int | DeletePool, roots: Mapping[Field, str]) -> Iterator[_Match]:
+        numbers = count()
+        for key_set, pool, _ in self._pools(scope):
+            keys = key_columns(key_set, [col(roots[root]) for root in key_set.keys])
+            yield from self._joined(pool, self._rows(key_set, pool, scope), keys, numbers)
+
+    def _pools(self, scope: int | DeletePool) -> Iterator[tuple[KeySet, Sequence[int], Sequence[str]]]:
+        """Yield the deletes that share a join: their keys, their indexes, and the column `kp` if it is compared.
+
+        Pooled deletes for all partitions are compared in fewer columns than deletes for one.
+        """
+        deletes = self.plan.equality_deletes
+        members = self.plan.delete_sets[scope] if isinstance(scope, int) else range(len(deletes))
+        for key_set, members_of_set in key_sets(self.plan, members).items():
+            if isinstance(scope, int):
+                yield key_set, members_of_set, []
+                continue
+            for partition in ([], ["kp"]):
+                pool = [m for m in members_of_set if (deletes[m].partition is None) is (not partition)]
+                if pool:
+                    yield key_set, pool, partition
 
     def _joined(
         self, pool: Sequence[int], rows: DataFrame, keys: Sequence[Column], numbers: Iterator[int]
     ) -> Iterator[_Match]:
-        counts = [self.plan.equality_deletes[m].record_count for m in pool]
-        known_counts = [number for number in counts if number is not None]
-        is_known, is_large = len(known_counts) == len(counts), sum(known_counts) > _BROADCAST_ROWS
-        hint = "merge" if is_known and is_large else None
+        hint = self._hint(pool)
         if len(keys) > 1 or self._has_few_rows():
             yield _Match(f"d{next(numbers)}", rows, keys, Column.eqNullSafe, hint)
             return
         null = rows.where(col("k0").isNull()).withColumn("k0", lit(1))
-        if not is_known or is_large:
+        if self._count(pool) is None or hint is not None:
             null = null.distinct()  # distinct needs a shuffle, which costs small reads more than it saves
         yield _Match(f"d{next(numbers)}", rows.where(col("k0").isNotNull()), keys, eq, hint)
         yield _Match(f"d{next(numbers)}", null, [when(keys[0].isNull(), 1)], eq, "broadcast")
+
+    def _count(self, pool: Sequence[int]) -> int | None:
+        """Return the number of rows of some deletes, or None if it is unknown."""
+        counts = [self.plan.equality_deletes[m].record_count for m in pool]
+        known_counts = [number for number in counts if number is not None]
+        return sum(known_counts) if len(known_counts) == len(counts) else None
+
+    def _hint(self, pool: Sequence[int]) -> str | None:
+        return "merge" if (self._count(pool) or 0) > _BROADCAST_ROWS else None
 
     def _rows(self, key_set: KeySet, pool: Sequence[int], scope: int | DeletePool) -> DataFrame:
         """Return the deletes of a pool: one row per row of its files, or one row per key with `ks` and perhaps `kp`."""

@@ -159,6 +159,10 @@ class PlannedReads(ABC):
         """
 
     @abstractmethod
+    def arrow_frame(self, table: pa.Table) -> DataFrame:
+        """Return the rows of a table in `session`."""
+
+    @abstractmethod
     def read_ends(self, physical: Sequence[str], options: Mapping[str, str], most: int) -> bytes:
         """Read the ends of Parquet and ORC files on executors. Problems with a file are part of the result.
 
@@ -247,6 +251,19 @@ class Gateway(PlannedReads):
             None if read.root is None else location(read.root),
         )
         return DataFrame(frame, self.session)
+
+    def arrow_frame(self, table: pa.Table) -> DataFrame:
+        """Return the rows of a table in the private session."""
+        jvm: Any = self._context._jvm
+        active, active_in_jvm = SparkSession._activeSession, jvm.SparkSession.getActiveSession()
+        try:
+            return self.session.createDataFrame(table)
+        finally:  # createDataFrame makes its session the active one
+            SparkSession._activeSession = active
+            if active_in_jvm.isDefined():
+                jvm.SparkSession.setActiveSession(active_in_jvm.get())
+            else:
+                jvm.SparkSession.clearActiveSession()
 
     def invoke(self, class_name: str, method: str, result: DataType, *columns: Column) -> Column:
         """Return a column that calls a public static method of `harness.spark.<class_name>` on the executors.

@@ -14,15 +14,17 @@ from functools import reduce
 import numpy as np
 import pyarrow as pa
 import pyspark.errors.utils
-from pyspark.sql import Column, DataFrame, functions
+from pyspark.sql import Column, DataFrame, SparkSession, functions
 from pyspark.sql.types import StructField, StructType
 
-from harness.engines.column_values import constant
+from harness.engines.changes import Role, Steps, base_plan, commits_table, file_roles, filters_files, output_columns
+from harness.engines.column_values import ColumnValue, constant
 from harness.engines.file_groups import Faults, Inspector, LocalFileOpener, ScanFiles
 from harness.engines.spark.arrow_worker import worker_error
 from harness.engines.spark.columns import ColumnTranslation, FileConstants
 from harness.engines.spark.connect import PlainPaths, SparkReader, reader_for
 from harness.engines.spark.deletes import DeleteJoins, key_columns
+from harness.engines.spark.dialect import DIALECT, FrameRows
 from harness.engines.spark.file_bounds import FileBounds
 from harness.engines.spark.file_opener import ExecutorFileOpener, FooterImages, client_opener
 from harness.engines.spark.gateway import DiskFile, Gateway, PlannedRead, PlannedReads
@@ -32,16 +34,22 @@ from harness.engines.spark.transpile.filters import condition
 from harness.engines.spark.types import storage_type
 from harness.engines.union_arms import (
     DELETED,
+    DELETED_BY,
+    DeletePool,
     KeySet,
     UnionArm,
     columns_to_read,
+    dated_positions,
     delete_files,
     deleted_keys,
     key_roots,
     readable_arms,
     with_merged_scopes,
 )
+from harness.errors import HarnessError
+from harness.metadata.filters.predicate import Filter
 from harness.metadata.model.schema import METADATA, Field
+from harness.metadata.plan.lifetimes import Lifetimes
 from harness.metadata.planned_scan import PlannedScan
 from harness.storage.threads import Lock
 
@@ -106,28 +114,63 @@ def lower(plan: PlannedScan, reader: SparkReader) -> DataFrame:
             session.
     """
     with without_call_sites():
-        columns = columns_to_read(plan)
-        labels = {f.name: f"c{i}" for i, f in enumerate(columns)}
-        where = None if plan.filter is None else condition(plan.filter, labels)
-        if not isinstance(reader, Gateway):
-            check_session(reader.session, (*columns, *key_roots(plan)), where)
-            reader = reader_for(plan, reader)
-        if plan.files.num_rows == 0:
-            # createDataFrame would make the private session the active one.
-            nulls = [functions.lit(None).cast(storage_type(f.type)).alias(f"c{i}") for i, f in enumerate(columns)]
-            frame = reader.session.range(0).select(*nulls)
+        lifetimes = plan.lifetimes
+        if lifetimes is not None and lifetimes.mode is not None:
+            columns, frame = _lower_changes(plan, lifetimes, reader)
         else:
-            plan = with_merged_scopes(plan)
-            if isinstance(reader, PlainPaths):
-                opener: ExecutorFileOpener | LocalFileOpener = client_opener(plan)
-            else:
-                opener = ExecutorFileOpener(reader, plan, FooterImages(plan))
-            lowering = _FrameLowering(plan, reader, opener, columns, Inspector(opener, plan), delete_files(plan))
-            frame = reduce(DataFrame.union, lowering.arms())
-        if where is not None:
-            frame = frame.where(where)
+            columns, arms, used = _arms(plan, reader)
+            frame = _union(columns, [arm for _, arm in arms], used.session)
+            frame = _filtered(frame, columns, plan.filter)
         places = {f.id: i for i, f in enumerate(columns)}
         return frame.select(*[functions.col(f"c{places[f.id]}").alias(f"c{i}") for i, f in enumerate(plan.columns)])
+
+
+def _filtered(frame: DataFrame, columns: Sequence[Field], filter_: Filter | None) -> DataFrame:
+    if filter_ is None:
+        return frame
+    return frame.where(condition(filter_, {f.name: f"c{i}" for i, f in enumerate(columns)}))
+
+
+def _union(columns: Sequence[Field], frames: Sequence[DataFrame], session: SparkSession) -> DataFrame:
+    if frames:
+        return reduce(DataFrame.union, frames)
+    # createDataFrame would make the private session the active one.
+    nulls = [functions.lit(None).cast(storage_type(f.type)).alias(f"c{i}") for i, f in enumerate(columns)]
+    return session.range(0).select(*nulls)
+
+
+def _arms(
+    plan: PlannedScan, reader: SparkReader
+) -> tuple[tuple[Field, ...], list[tuple[Role | None, DataFrame]], SparkReader]:
+    """Return the columns of a plan, the frames of its arms, each with the role of its files, and their reader."""
+    columns = columns_to_read(plan)
+    if not isinstance(reader, Gateway):
+        where = (
+            None if plan.filter is None else condition(plan.filter, {f.name: f"c{i}" for i, f in enumerate(columns)})
+        )
+        check_session(reader.session, (*columns, *key_roots(plan)), where)
+        reader = reader_for(plan, reader)
+    if plan.files.num_rows == 0:
+        return columns, [], reader
+    plan = with_merged_scopes(plan)
+    if isinstance(reader, PlainPaths):
+        opener: ExecutorFileOpener | LocalFileOpener = client_opener(plan)
+    else:
+        opener = ExecutorFileOpener(reader, plan, FooterImages(plan))
+    lowering = _FrameLowering(plan, reader, opener, columns, Inspector(opener, plan), delete_files(plan))
+    return columns, lowering.arms(), reader
+
+
+def _lower_changes(plan: PlannedScan, lifetimes: Lifetimes, reader: SparkReader) -> tuple[tuple[Field, ...], DataFrame]:
+    """Return the columns of `output_columns`, and a frame with these columns as `c0`, `c1`, …."""
+    base, outputs = base_plan(plan, lifetimes), output_columns(plan, lifetimes)
+    columns, arms, used = _arms(base, reader)
+    frame = _union(outputs, [], used.session)
+    if arms:
+        files = [(role, FrameRows(_filtered(arm, columns, base.filter))) for role, arm in arms if role is not None]
+        commits = FrameRows(used.arrow_frame(commits_table(lifetimes)))
+        frame = Steps(plan, lifetimes, columns, DIALECT).changes(files, commits).frame
+    return outputs, frame if filters_files(plan, lifetimes) else _filtered(frame, outputs, plan.filter)
 
 
 _call_sites = Lock()
@@ -163,11 +206,11 @@ class _FrameLowering:
     inspector: Inspector
     deletes: ScanFiles
 
-    def arms(self) -> list[DataFrame]:
+    def arms(self) -> list[tuple[Role | None, DataFrame]]:
         equality = DeleteJoins(self.plan, self._keys)
         by_position = any(f.id in _BY_POSITION for f in self.columns)
         bounds = FileBounds.from_plan(self.plan, self.columns)
-        frames = []
+        frames: list[tuple[Role | None, DataFrame]] = []
         arms, files, faults = readable_arms(self.plan, self.columns, self.inspector, self.deletes)
         for arm in arms:
             scan = FrameScan(
@@ -178,17 +221,48 @@ class _FrameLowering:
                 files=arm.files,
                 values=arm.values(),
                 deleted=arm.deleted,
-                positions=by_position,
+                positions=by_position or arm.dated,
                 bounds=bounds,
             )
-            frames.append(_arm(arm, scan, equality))
+            frames.append((arm.role, self._dated(arm, scan, equality) if arm.role else _arm(arm, scan, equality)))
         if faults:
             assert not isinstance(self.reader, PlainPaths)
-            frames += refused_arms(self.reader, self.plan, self.columns, files, faults)
+            for role, refused in self._faults_by_role(faults):
+                frames += [(role, arm) for arm in refused_arms(self.reader, self.plan, self.columns, files, refused)]
         return frames
 
+    def _faults_by_role(self, faults: Faults) -> list[tuple[Role | None, Faults]]:
+        lifetimes = self.plan.lifetimes
+        if lifetimes is None:
+            return [(None, faults)]
+        roles = file_roles(self.plan, lifetimes)
+        groups: dict[Role, dict[int, HarnessError]] = {}
+        for number, fault in faults.items():
+            groups.setdefault(roles[number], {})[number] = fault
+        return list(groups.items())
+
+    def _dated(self, arm: UnionArm, scan: FrameScan, equality: DeleteJoins) -> DataFrame:
+        """Return all rows of the files of a plan with lifetimes, with the first delete of each row."""
+        selected = scan.expressions()
+        numbers: list[Column] = []
+        frame = scan.frame().select(*[expression.alias(label) for label, expression in selected.items()])
+        if arm.scope is DeletePool.ALL:
+            frame, numbers = equality.with_first_deletes(frame, arm.scope, arm.key_labels())
+        if arm.dated:
+            table = dated_positions(self.plan, arm.group.members.tolist()).rename_columns(["#f", "#p", "#n"])
+            positions = self.reader.arrow_frame(table)
+            on = (functions.col("fn") == functions.col("#f")) & (functions.col("ps") == functions.col("#p"))
+            frame = frame.join(positions, on, "left")
+            numbers.append(functions.col("#n"))
+        # `least` needs two arguments
+        nothing = functions.lit(None).cast("bigint")
+        number = functions.least(*numbers, nothing, nothing)
+        computed = {DELETED: number.isNotNull(), DELETED_BY: number}
+        columns = [computed.get(f.id, functions.col(f"c{i}")) for i, f in enumerate(arm.columns)]
+        return frame.select(*[column.alias(f"c{i}") for i, column in enumerate(columns)])
+
     def _keys(self, key_set: KeySet, members: Sequence[int]) -> DataFrame:
-        """Return all keys of some delete files: `k0`, `k1`, …, and `ks` (sequence number) and `kp` (partition)."""
+        """Return all keys of some delete files: `k0`, `k1`, …, and the columns of `DeletedKeys.constants`."""
         files, frames = self.deletes, []
         self.opener.prefetch(files)
         faults = self.opener.faults(files)
@@ -196,14 +270,14 @@ class _FrameLowering:
             raise faults[member]
         for group in self.inspector.groups(files, key_set.keys, np.array(members)):
             key_values = deleted_keys(self.plan, key_set, files, group)
-            roots = {f"e{i}": root for i, root in enumerate(key_values.roots)}
+            roots: dict[str, ColumnValue] = {f"e{i}": root for i, root in enumerate(key_values.roots)}
             scan = FrameScan(
                 reader=self.reader,
                 opener=self.opener,
                 plan=self.plan,
                 group=group,
                 files=files,
-                values={**roots, "ks": key_values.sequence_number, "kp": key_values.partition},
+                values={**roots, **key_values.constants()},
             )
             read = scan.expressions()
             keys = key_columns(key_set, [read.pop(label) for label in roots])

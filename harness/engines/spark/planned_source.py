@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from typing import Any
 from weakref import WeakKeyDictionary
 
+import pyarrow as pa
 import pyspark
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession, functions
@@ -107,6 +108,10 @@ class PlannedSource(PlannedReads):
             filled = functions.coalesce(functions.col(_POSITION), unfilled.cast("bigint"))
             columns.append(filled.alias("pos"))
         return frame.select(*columns)
+
+    def arrow_frame(self, table: pa.Table) -> DataFrame:
+        """Return the rows of a table in the user's session."""
+        return self.session.createDataFrame(table)
 
     def read_ends(self, physical: Sequence[str], options: Mapping[str, str], most: int) -> bytes:
         """Read the ends of files on the executors of the server."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import field
 from functools import partial
 from typing import Any, TypeAlias
@@ -15,15 +15,18 @@ from harness.errors import CorruptDeleteError, HarnessError
 from harness.metadata.model.arrow_values import array_of
 from harness.metadata.plan.deletes import (
     ChangedRows,
+    DatedDelete,
     DatedPositions,
     PathSpellings,
     PositionDeleteFile,
     PositionFiles,
+    PositionSource,
     StoredVector,
     Vector,
     authorities,
     partition_mismatch,
 )
+from harness.metadata.plan.lifetimes import Span, overlap
 from harness.metadata.plan.scan_plan import IcebergRules, ScanPlan
 from harness.storage.paths import PhysicalPath, RecordedPath, both_paths
 from harness.storage.records import dataclass
@@ -31,7 +34,8 @@ from harness.storage.stores import Storage
 from harness.storage.threads import cached_property, phase
 
 _VectorKey: TypeAlias = tuple[int, int]
-"""The ordinal of a data file, and the number of one of its vectors (0: hidden rows, 1: changed rows)."""
+"""The ordinal of a data file, and the number of one of its vectors (0: hidden rows, 1: changed rows; or the index of a
+dated delete)."""
 _FileRow: TypeAlias = dict[str, Any]
 """A data file as a row of `FILES`."""
 
@@ -75,10 +79,86 @@ class PositionLoader:
             raise
         return {ordinal: positions for ordinal in ordinals if (positions := self._loaded[ordinal])}
 
-    def _load(self, ordinals: Sequence[int]) -> None:
-        rows: dict[int, _FileRow] = dict(
-            zip(ordinals, self.plan.files.take(array_of(ordinals, pa.int64())).to_pylist(), strict=True)
+    def load_dated(self, ordinals: Sequence[int]) -> Mapping[int, tuple[BitMap64, ...]]:
+        """Return the row positions of each delete of a data file, by ordinal of the data file.
+
+        The plan must have lifetimes. Files without position deletes are absent. The bitmaps must not be changed,
+        because files share them.
+
+        Raises:
+            CorruptDeleteError: A delete that replaces others does not delete all of their rows, or as for `load`.
+            HarnessError: As for `load`.
+        """
+        try:
+            return self._load_dated(ordinals)
+        except HarnessError as error:
+            error.within(table=self.plan.table, format=self.plan.format)
+            raise
+
+    def _load_dated(self, ordinals: Sequence[int]) -> Mapping[int, tuple[BitMap64, ...]]:
+        rows = self._rows(ordinals)
+        sources = zip(
+            rows, self.plan.position_deletes.sources([row["positions"] for row in rows.values()]), strict=True
         )
+        dated = {ordinal: source for ordinal, source in sources if isinstance(source, DatedPositions)}
+        vectors = {
+            (ordinal, place): each.source
+            for ordinal, source in dated.items()
+            for place, each in enumerate(source.deletes)
+            if not isinstance(each.source, int)
+        }
+        bitmaps = self._read_vectors(vectors, rows) if vectors else {}
+        self._files = self._files or _DeleteFiles(self.plan, self.storage)
+        loaded: dict[int, tuple[BitMap64, ...]] = {}
+        with phase("reading deletes", len(dated), "files") as advance:
+            for ordinal, source in dated.items():
+                path = rows[ordinal]["path"]
+                of_files = self._files.dated_positions(path, source)
+                loaded[ordinal] = tuple(
+                    of_files[each.source] if isinstance(each.source, int) else bitmaps[ordinal, place]
+                    for place, each in enumerate(source.deletes)
+                )
+                self._check_replacements(ordinal, path, source.deletes, loaded[ordinal])
+                advance(1)
+        return loaded
+
+    def _check_replacements(
+        self, ordinal: int, path: str, deletes: Sequence[DatedDelete], bitmaps: Sequence[BitMap64]
+    ) -> None:
+        """Raise CorruptDeleteError if a row of a data file was deleted, and a later state no longer deletes it."""
+        lifetimes = self.plan.lifetimes
+        assert lifetimes is not None
+        span = lifetimes.files[ordinal]
+        by_commit: defaultdict[int, list[BitMap64]] = defaultdict(list)
+        for each, bitmap in zip(deletes, bitmaps, strict=True):
+            by_commit[each.span.added].append(bitmap)
+        for each, bitmap in zip(deletes, bitmaps, strict=True):
+            commit = each.span.removed
+            if commit is None or commit <= span.added or (span.removed is not None and commit >= span.removed):
+                continue
+            rows = bitmap
+            for replacement in by_commit.get(commit, ()):  # usually one, and it has all rows
+                rows = rows - replacement
+            for other, replacement in zip(deletes, bitmaps, strict=True) if rows else ():
+                if other.span.added < commit and (other.span.removed is None or other.span.removed > commit):
+                    rows = rows - replacement
+            if rows:
+                source = each.source
+                delete = self.plan.position_deletes.files[source] if isinstance(source, int) else source
+                raise CorruptDeleteError(
+                    f"Snapshot {lifetimes.commits[commit].id} replaces a {delete.kind} of {path}, but row {rows[0]} is "
+                    "not deleted any more. Read changes up to the snapshot before it, and from it on",
+                    cause="UncoveredDelete",
+                    file=delete.path,
+                    rule="iceberg 8.4",
+                )
+
+    def _rows(self, ordinals: Sequence[int]) -> dict[int, _FileRow]:
+        files = self.plan.files.take(array_of(ordinals, pa.int64())).to_pylist()
+        return dict(zip(ordinals, files, strict=True))
+
+    def _load(self, ordinals: Sequence[int]) -> None:
+        rows = self._rows(ordinals)
         sources = self.plan.position_deletes.sources([row["positions"] for row in rows.values()])
         vectors: dict[_VectorKey, Vector] = {}
         changed_rows: dict[int, ChangedRows] = {}
@@ -207,6 +287,13 @@ class _DeleteFiles:
         bitmaps = [bitmap for index in files.applied if (bitmap := self._read(index).get(path)) is not None]
         return bitmaps[0] if len(bitmaps) == 1 else BitMap64.union(*bitmaps) if bitmaps else None
 
+    def dated_positions(self, path: str, source: DatedPositions) -> Mapping[int, BitMap64]:
+        """Return the positions of a data file in each of its position delete files, by the index of the file."""
+        for index in source.suspects:
+            self._read(index)
+        indexes = {each.source for each in source.deletes if isinstance(each.source, int)}
+        return {index: self._read(index).get(path, BitMap64()) for index in indexes}
+
     def _read(self, index: int) -> Mapping[str, BitMap64]:
         if index not in self.read:
             from harness.metadata.deletes.position_files import read_positions
@@ -231,14 +318,8 @@ class _DeleteFiles:
 
         Rows without effect are ignored: for a data file with a deletion vector (4.5), or for a newer data file (4.4).
         """
-        deletes, place = self.plan.position_deletes, self.data.positions[self.data.ordinals[path]]
-        source = None if place is None or place < deletes.vectors.num_rows else deletes.source(place)
-        if isinstance(source, PositionFiles) and place is not None:
-            if place not in self.scopes:
-                self.scopes[place] = frozenset(source.applied)
-            if index in self.scopes[place] and delete.target in (None, path):
-                return
-        elif place is not None:
+        applies = self._applies if self.plan.lifetimes is None else self._applied_in_range
+        if applies(index, delete, path):
             return
         row = self.plan.files.slice(self.data.ordinals[path], 1).to_pylist()[0]
         if delete.sequence_number < row["sequence_number"]:
@@ -253,6 +334,33 @@ class _DeleteFiles:
             (delete.path, delete_partition.spec_id, delete_partition.values),
             (path, row["spec_id"], file_partition.values),
             "iceberg 4.4",
+        )
+
+    def _applies(self, index: int, delete: PositionDeleteFile, path: str) -> bool:
+        """Return whether a delete file applies to a data file, or is ignored because the data file has a vector."""
+        deletes, place = self.plan.position_deletes, self.data.positions[self.data.ordinals[path]]
+        source = None if place is None or place < deletes.vectors.num_rows else deletes.source(place)
+        if not isinstance(source, PositionFiles) or place is None:
+            return place is not None
+        if place not in self.scopes:
+            self.scopes[place] = frozenset(source.applied)
+        return index in self.scopes[place] and delete.target in (None, path)
+
+    def _applied_in_range(self, index: int, delete: PositionDeleteFile, path: str) -> bool:
+        """Return the same as `_applies` for a plan with lifetimes.
+
+        The result is also true if the delete file and the data file were never live at the same time.
+        """
+        sources = [self.data.source(ordinal) for ordinal in self.data.all_ordinals[path]]
+        dated = [source for source in sources if isinstance(source, DatedPositions)]
+        if any(not isinstance(each.source, int) for source in dated for each in source.deletes):
+            return True
+        if any(each.source == index for source in dated for each in source.deletes):
+            return delete.target in (None, path)
+        if any(index in source.suspects for source in dated):
+            return False
+        return not any(
+            overlap(span, other) for span in self.data.spans(path) for other in self.data.delete_spans[index]
         )
 
     def _resolve_names(self, delete: str, names: Sequence[str]) -> Sequence[str]:
@@ -293,6 +401,35 @@ class _DataFiles:
         """Return the column `FILES.positions` as a list."""
         indexes: list[int | None] = self.plan.files.column("positions").to_pylist()
         return indexes
+
+    @cached_property
+    def all_ordinals(self) -> Mapping[str, Sequence[int]]:
+        """Return all ordinals of each path."""
+        ordinals: defaultdict[str, list[int]] = defaultdict(list)
+        for ordinal, path in enumerate(self.plan.files.column("path").to_pylist()):
+            ordinals[path].append(ordinal)
+        return ordinals
+
+    @cached_property
+    def delete_spans(self) -> Mapping[int, Set[Span]]:
+        """Return the spans in which each position delete file applied to any data file of a plan with lifetimes."""
+        spans: defaultdict[int, set[Span]] = defaultdict(set)
+        for source in self.plan.position_deletes.sets:
+            for each in source.deletes if isinstance(source, DatedPositions) else ():
+                if isinstance(each.source, int):
+                    spans[each.source].add(each.span)
+        return spans
+
+    def spans(self, path: str) -> list[Span]:
+        """Return the spans of a data file in a plan with lifetimes."""
+        lifetimes = self.plan.lifetimes
+        assert lifetimes is not None
+        return [lifetimes.files[ordinal] for ordinal in self.all_ordinals[path]]
+
+    def source(self, ordinal: int) -> PositionSource | None:
+        """Return the source of the deleted positions of a data file."""
+        place = self.positions[ordinal]
+        return None if place is None else self.plan.position_deletes.source(place)
 
     @cached_property
     def authorities(self) -> frozenset[str]:

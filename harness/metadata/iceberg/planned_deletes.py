@@ -52,6 +52,27 @@ def position_deletes(
     if not index.has_positions:
         return PositionDeletes(), pa.nulls(len(files), pa.int32())
     vectors, numbers = _vectors(files, index, partitions)
+    places = np.flatnonzero(may_have_delete_files(files, index, partitions) & (numbers < 0)).tolist()
+    delete_files: dict[int, tuple[int, ManifestEntry]] = {}
+    sets: dict[PositionFiles, int] = {}
+
+    def numbered(entries: Iterable[ManifestEntry]) -> tuple[int, ...]:
+        return tuple(delete_files.setdefault(id(e), (len(delete_files), e))[0] for e in entries)
+
+    for place, deletes in zip(places, map(index.for_data_file, files.entries(places)), strict=True):
+        if deletes.applied or deletes.suspects:
+            source = PositionFiles(numbered(deletes.applied), numbered(deletes.suspects))
+            numbers[place] = len(vectors) + sets.setdefault(source, len(sets))
+    planned_deletes = PositionDeletes(
+        files=tuple(planned_delete_file(entry, partitions, path_map) for _, entry in delete_files.values()),
+        vectors=vectors_table([vector_of(entry, path_map.physical(entry.file.path)) for entry in vectors]),
+        sets=tuple(sets),
+    )
+    return planned_deletes, from_numpy(numbers, missing=numbers < 0)
+
+
+def may_have_delete_files(files: DataFiles, index: DeleteIndex, partitions: Partitions) -> Mask:
+    """Return which data files may have position delete files, as applied or as suspects."""
     table = files.table
     may_have_deletes = np.zeros(len(files), dtype=np.bool_)
     target_paths = array_of(sorted(index.targeted_paths), pa.string())
@@ -65,23 +86,7 @@ def position_deletes(
     for spec in distinct_values(specs).tolist():
         if index.has_foreign_deletes(spec):
             may_have_deletes |= specs == spec
-    places = np.flatnonzero(may_have_deletes & (numbers < 0)).tolist()
-    delete_files: dict[int, tuple[int, ManifestEntry]] = {}
-    sets: dict[PositionFiles, int] = {}
-
-    def numbered(entries: Iterable[ManifestEntry]) -> tuple[int, ...]:
-        return tuple(delete_files.setdefault(id(e), (len(delete_files), e))[0] for e in entries)
-
-    for place, deletes in zip(places, map(index.for_data_file, files.entries(places)), strict=True):
-        if deletes.applied or deletes.suspects:
-            source = PositionFiles(numbered(deletes.applied), numbered(deletes.suspects))
-            numbers[place] = len(vectors) + sets.setdefault(source, len(sets))
-    planned_deletes = PositionDeletes(
-        files=tuple(_delete_file(entry, partitions, path_map) for _, entry in delete_files.values()),
-        vectors=vectors_table([vector_of(entry, path_map.physical(entry.file.path)) for entry in vectors]),
-        sets=tuple(sets),
-    )
-    return planned_deletes, from_numpy(numbers, missing=numbers < 0)
+    return may_have_deletes
 
 
 def _vectors(
@@ -108,7 +113,8 @@ def _vectors(
     return [entries[vector] for vector in distinct_hits.tolist()], numbers
 
 
-def _delete_file(entry: ManifestEntry, partitions: Partitions, path_map: PathMap) -> PositionDeleteFile:
+def planned_delete_file(entry: ManifestEntry, partitions: Partitions, path_map: PathMap) -> PositionDeleteFile:
+    """Return the position delete file of an entry as part of a plan."""
     return PositionDeleteFile(
         path=entry.file.path,
         physical=path_map.physical(entry.file.path),
@@ -178,10 +184,23 @@ class DeleteSets:
         if not any(sets):
             self._numbers.setdefault((), 0)
             return from_numpy(np.zeros(len(files), dtype=np.int32))
-        hits = [sets[code] for code in codes.tolist()]
+        return self.number_hits(self.narrowed(files, [sets[code] for code in codes.tolist()]))
+
+    def narrowed(self, files: DataFiles, hits: Sequence[tuple[int, ...]]) -> list[tuple[int, ...]]:
+        """Return the deletes of each file without those whose key bounds match none of its rows (iceberg 4.9).
+
+        Args:
+            files: The data files.
+            hits: The deletes that apply to each file by their scope.
+        """
+        narrowed_hits = list(hits)
         with phase("finding the deletes of files"):
             for place, narrowed in self._narrow(files, hits):
-                hits[place] = narrowed
+                narrowed_hits[place] = narrowed
+        return narrowed_hits
+
+    def number_hits(self, hits: Sequence[tuple[int, ...]]) -> pa.Array:
+        """Return the number of each file's set of deletes, and remember the deletes as used."""
         # by identity, because files with the same deletes share one tuple, which may be long
         numbers: dict[int, int] = {}
         for deletes in hits:
@@ -195,6 +214,10 @@ class DeleteSets:
     def all_sets(self) -> tuple[tuple[int, ...], ...]:
         """Return every set, by number."""
         return tuple(self._numbers)
+
+    def used_places(self) -> tuple[int, ...]:
+        """Return the index in `deletes` of every delete that occurs in a set, in the order of their numbers."""
+        return tuple(self._used)
 
     def used_deletes(self) -> tuple[EqualityDelete, ...]:
         """Return every delete that occurs in a set, in the order in which the sets number the deletes."""

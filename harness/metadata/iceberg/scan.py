@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any
@@ -16,8 +17,8 @@ from harness.errors import CorruptFileError, HarnessError, InvalidTableError
 from harness.metadata.filters.predicate import Filter, fields_of, filter_for, opposite
 from harness.metadata.filters.skipping import ColumnBounds
 from harness.metadata.filters.sqltext import bind_columns
-from harness.metadata.iceberg.columns.entries import DataFiles, FilteredFiles, Skip
-from harness.metadata.iceberg.columns.reading import read_data_files, read_entries
+from harness.metadata.iceberg.columns.entries import DataFiles, Extent, FilteredFiles, Skip, SkippedDataFiles
+from harness.metadata.iceberg.columns.reading import read_data_files, read_entries, read_files
 from harness.metadata.iceberg.columns.stored import ManifestCache
 from harness.metadata.iceberg.delete_scope import DeleteIndex, DeleteScope, single_targets
 from harness.metadata.iceberg.manifests import (
@@ -88,7 +89,7 @@ def plan_scan(
     source = replace(source, storage=source.storage.for_read())
     try:
         manifests = [] if snapshot is None else manifests_of(source, snapshot)
-        scan = _IcebergScan(with_specs_of(manifests, source), selection.schema, source.manifest_cache)
+        scan = IcebergScan(with_specs_of(manifests, source), selection.schema, source.manifest_cache)
         return within_roots(scan.plan(snapshot, manifests, columns, where))
     except HarnessError as error:
         error.within(table=source.location, snapshot=None if snapshot is None else snapshot.id)
@@ -123,7 +124,15 @@ def with_specs_of(manifests: Iterable[ManifestFile], source: IcebergTable) -> Ic
 
 
 @dataclass(frozen=True, slots=True)
-class _IcebergScan:
+class IcebergScan:
+    """A read of a table.
+
+    Attributes:
+        source: The table, with the partition specs of all manifests.
+        schema: The schema of the rows.
+        manifest_cache: As `IcebergTable.manifest_cache`.
+    """
+
     source: IcebergTable
     schema: Schema
     manifest_cache: ManifestCache | None
@@ -135,13 +144,10 @@ class _IcebergScan:
         columns: tuple[str, ...] | None,
         where: str | Filter | None,
     ) -> PlannedScan:
-        metadata = self.source.metadata
+        """Plan a read of one snapshot, given its manifests, as `plan_scan` does."""
         selected = self.schema.fields if columns is None else bind_columns(columns, self.schema)
-        condition = None
-        if where is not None:
-            parsed = filter_for(where, self.schema)
-            condition = replace(parsed, columns=tuple(map(self._with_partition_type, parsed.columns)))
-        deletes = self._delete_entries([m for m in manifests if m.is_deletes])
+        condition = None if where is None else self.filter(where, self.schema)
+        deletes = self.delete_entries([m for m in manifests if m.is_deletes])
         keys = frozenset(id_ for entry in deletes for id_ in entry.file.equality_ids or ())
         data = [m for m in manifests if not m.is_deletes]
         statistics = keys | (fields_of(condition.predicate) if condition is not None else frozenset())
@@ -149,18 +155,13 @@ class _IcebergScan:
         files = list_files(
             opened.files, deletes, source=self.source, schema=self.schema, manifest_cache=self.manifest_cache
         )
-        mapping = metadata.properties.get(NAME_MAPPING)
         return PlannedScan(
             table=self.source.location,
             snapshot=None if snapshot is None else snapshot.id,
             schema=self.schema,
-            columns=tuple(self._with_partition_type(f) for f in selected),
+            columns=tuple(self.with_partition_type(f) for f in selected),
             filter=condition,
-            rules=IcebergRules(
-                location=metadata.location,
-                path_map=self.source.path_map,
-                name_mapping=None if mapping is None else parse_name_mapping(mapping, file=metadata.file),
-            ),
+            rules=self.rules(),
             files=files.files,
             partitions=files.partitions,
             equality_deletes=files.equality_deletes,
@@ -179,8 +180,39 @@ class _IcebergScan:
             statistics=_IcebergStatistics(self, opened.files.files, data, condition),
         )
 
-    def _delete_entries(self, manifests: list[ManifestFile]) -> tuple[ManifestEntry, ...]:
-        """Return every live delete file of the snapshot, with all statistics."""
+    def filter(self, where: str | Filter, schema: Schema) -> Filter:
+        """Return a filter on columns of `schema`, which may have more columns than the rows of the table."""
+        parsed = filter_for(where, schema)
+        return replace(parsed, columns=tuple(map(self.with_partition_type, parsed.columns)))
+
+    def rules(self) -> IcebergRules:
+        """Return the part of the plan that only Iceberg tables need."""
+        metadata = self.source.metadata
+        mapping = metadata.properties.get(NAME_MAPPING)
+        return IcebergRules(
+            location=metadata.location,
+            path_map=self.source.path_map,
+            name_mapping=None if mapping is None else parse_name_mapping(mapping, file=metadata.file),
+        )
+
+    def delete_entries(self, manifests: Sequence[ManifestFile], *, live_only: bool = True) -> tuple[ManifestEntry, ...]:
+        """Return every delete file that manifests list, with all statistics, without files of status deleted.
+
+        Args:
+            manifests: The manifests.
+            live_only: If False, also return the files of status deleted.
+        """
+        with self._opening(manifests) as readers:
+            return tuple(read_entries(readers, live_only=live_only))
+
+    def all_data_files(self, manifests: Sequence[ManifestFile], statistics: frozenset[int]) -> DataFiles:
+        """Return every data file that manifests list, including files of status deleted, with their snapshot ids."""
+        with self._opening(manifests) as readers:
+            return read_files(tuple(readers), Extent(tuple(sorted(statistics)), has_more=True, live_only=False))
+
+    @contextmanager
+    def _opening(self, manifests: Sequence[ManifestFile]) -> Iterator[Iterator[ManifestReader]]:
+        """Yield an iterator over manifests with their headers read."""
         schemas = read_schema_first(self.source.metadata.schemas, self.schema)
         specs, limits = self.source.metadata.specs, self.source.storage.limits
 
@@ -190,11 +222,11 @@ class _IcebergScan:
                 return open_manifest(data, manifest, specs=specs, schemas=schemas, limits=limits)
 
         with self.source.reading_manifests(manifests) as read:
-            return tuple(read_entries(map(open_reader, manifests)))
+            yield map(open_reader, manifests)
 
     def open(
         self, manifests: Sequence[ManifestFile], condition: Filter | None, statistics: frozenset[int]
-    ) -> _OpenedManifests:
+    ) -> OpenedManifests:
         """Return the live data files of all manifests that trusted partition summaries do not exclude (iceberg 3.9).
 
         Contrary to iceberg 3.5, no manifest is skipped because of its counts, since a wrong count would lose rows. If a
@@ -202,7 +234,7 @@ class _IcebergScan:
         manifests are read.
         """
         if condition is None or self.source.options.prune is not Prune.ALL:
-            return _OpenedManifests(self._data_files(manifests, statistics, condition), len(manifests))
+            return OpenedManifests(self._data_files(manifests, statistics, condition), len(manifests))
         filters = self._manifest_filters(manifests, condition)
         may_match = np.ones(len(manifests), dtype=np.bool_)
         for spec_id, manifest_filter in filters.items():
@@ -212,15 +244,15 @@ class _IcebergScan:
         files = self._data_files(selected, statistics, condition)
         guarded = tuple(dict.fromkeys(sentence for each in filters.values() for sentence in each.guarded()))
         if len(selected) == len(manifests):
-            return _OpenedManifests(files, len(manifests), guarded=guarded)
+            return OpenedManifests(files, len(manifests), guarded=guarded)
         contradiction = _contradicting_manifest(selected, files, filters)
         if contradiction is None:
             trusted = tuple(t for f in filters.values() for t in f.trusted())
-            return _OpenedManifests(files, len(selected), trusted=trusted, guarded=guarded)
+            return OpenedManifests(files, len(selected), trusted=trusted, guarded=guarded)
         warning = (
             f"Partition summaries of manifest {contradiction.path} are wrong, so no manifest is skipped [iceberg 3.9]"
         )
-        return _OpenedManifests(self._data_files(manifests, statistics, condition), len(manifests), (warning,))
+        return OpenedManifests(self._data_files(manifests, statistics, condition), len(manifests), (warning,))
 
     def _manifest_filters(
         self, manifests: Iterable[ManifestFile], condition: Filter
@@ -278,7 +310,7 @@ class _IcebergScan:
             by_statistics=self.source.options.prune.by_statistics,
         )
 
-    def _with_partition_type(self, column: Field) -> Field:
+    def with_partition_type(self, column: Field) -> Field:
         """Return a column. If it is `_partition`, fill in its type (iceberg 5.17).
 
         `_partition` is a struct of the fields of all specs, or null if there are no fields.
@@ -291,7 +323,7 @@ class _IcebergScan:
 
 
 @dataclass(frozen=True, slots=True)
-class _OpenedManifests:
+class OpenedManifests:
     """The live files of the data manifests that were not skipped, and the number of these manifests."""
 
     files: FilteredFiles
@@ -322,7 +354,7 @@ def _contradicting_manifest(
 class _IcebergStatistics:
     """The statistics of the planned files."""
 
-    scan: _IcebergScan
+    scan: IcebergScan
     files: DataFiles
     manifests: Sequence[ManifestFile]
     condition: Filter | None
@@ -394,7 +426,7 @@ def list_files(
     if not options.allow_duplicate_files:
         _refuse_duplicates(data, paths, manifest_cache)
     spellings = PathSpellings(source.path_map, metadata.location, source.location, source.storage.untrusted)
-    deletes = _apply_path_map(deletes, paths, spellings)
+    deletes = apply_path_map(deletes, paths, spellings)
     partitions = Partitions(metadata.specs, read_schema_first(metadata.schemas, schema))
     scope = DeleteScope(
         partition_of=lambda file: partitions.key_of(file.spec_id, file.partition),
@@ -402,30 +434,42 @@ def list_files(
         lenient=options.lenient_delete_partition,
         trusted=not source.storage.untrusted,
     )
-    live_paths = _live_among(single_targets(deletes), paths)
+    live_paths = live_among(single_targets(deletes), paths)
     index = DeleteIndex.build(deletes, scope, format_version=metadata.format_version, live_paths=live_paths)
-    numbers = _partition_numbers(files, partitions)
+    numbers = partition_numbers(files, partitions)
     positional, positions = position_deletes(files, index, partitions, source.path_map)
-    _warn_of_stray_deletes(index, files, paths, spellings)
+    warn_of_stray_deletes(index, files, paths, spellings)
     keys = [
         key_columns(e.file.equality_ids or (), partitions.schemas, file=e.file.path) for e in index.equality_deletes
     ]
     scopes = DeleteSets(index.equality_deletes, keys, source, partitions)
     delete_sets = scopes.number(files, *equality_deletes(files, index, partitions))
 
-    def load_skipped() -> tuple[Mapping[str, Any], tuple[Partition, ...]]:
-        columns = {name: data.skipped.table.column(name) for name in ("record_count", "size")}
-        numbers = _partition_numbers(replace(files, table=data.skipped.table), partitions)
-        return {**columns, "path": data.skipped.paths(), "partition": from_numpy(numbers)}, partitions.all()
-
     return FileList(
-        files=_table(files, numbers, delete_sets, positions, source),
+        files=files_table(files, numbers, delete_sets, positions, source),
         equality_deletes=scopes.used_deletes(),
         delete_sets=scopes.all_sets(),
         partitions=partitions.all(),
         position_deletes=positional,
-        skipped=SkippedFiles.lazy(to_numpy(data.skipped.table.column("decision")), load_skipped),
+        skipped=skipped_files(data.skipped, files, partitions),
     )
+
+
+def skipped_files(skipped: SkippedDataFiles, files: DataFiles, partitions: Partitions) -> SkippedFiles:
+    """Return the skipped files of a plan.
+
+    Args:
+        skipped: The files.
+        files: The other files. They share the partition tuples with `skipped`.
+        partitions: The partition tuples of the plan.
+    """
+
+    def load() -> tuple[Mapping[str, Any], tuple[Partition, ...]]:
+        columns = {name: skipped.table.column(name) for name in ("record_count", "size")}
+        numbers = partition_numbers(replace(files, table=skipped.table), partitions)
+        return {**columns, "path": skipped.paths(), "partition": from_numpy(numbers)}, partitions.all()
+
+    return SkippedFiles.lazy(to_numpy(skipped.table.column("decision")), load)
 
 
 def _refuse_duplicates(
@@ -450,14 +494,19 @@ def _refuse_duplicates(
     places = pc.indices_nonzero(pc.equal(paths, scalar_of(path, pa.string()))).to_pylist()
     numbers = np.concatenate([to_numpy(t.column("manifest")) for t in tables])
     first, second = (data.files.manifests[number] for number in sorted(numbers[places[:2]].tolist()))
+    raise duplicate_data_file(path, first, second)
+
+
+def duplicate_data_file(path: str, first: str, second: str) -> InvalidTableError:
+    """Return the error for a data file that two manifests of one state list."""
     message = (
         f"Data file is live twice, in manifests {first} and {second}, so its rows are"
         " undefined. Rewrite the manifests, or allow duplicates to read its rows twice"
     )
-    raise InvalidTableError(message, cause="DuplicateDataFile", file=path, rule="iceberg 2.13")
+    return InvalidTableError(message, cause="DuplicateDataFile", file=path, rule="iceberg 2.13")
 
 
-def _apply_path_map(
+def apply_path_map(
     deletes: tuple[ManifestEntry, ...], paths: Callable[[], pa.ChunkedArray], spellings: PathSpellings
 ) -> tuple[ManifestEntry, ...]:
     """Return the deletes with the paths of their data files as recorded in the manifests.
@@ -467,7 +516,7 @@ def _apply_path_map(
     if not spellings.path_map.explicit_count:
         return deletes
     targets = {target for entry in deletes if (target := entry.file.referenced_data_file) is not None}
-    if targets == _live_among(frozenset(targets), paths):
+    if targets == live_among(frozenset(targets), paths):
         return deletes
     live = frozenset(paths().to_pylist())
     replacements = {
@@ -481,7 +530,7 @@ def _apply_path_map(
     )
 
 
-def _warn_of_stray_deletes(
+def warn_of_stray_deletes(
     index: DeleteIndex,
     files: DataFiles,
     paths: Callable[[], pa.ChunkedArray],
@@ -489,18 +538,18 @@ def _warn_of_stray_deletes(
 ) -> None:
     """Warn about a delete whose data file is not live, if a live path differs from it only by scheme or authority."""
     planned = files.table.column("path")
-    stray = index.named_paths - _live_among(index.named_paths, lambda: planned)
+    stray = index.named_paths - live_among(index.named_paths, lambda: planned)
     if not stray:
         return
     strays = spellings.similar_paths(stray, authorities(planned))
-    matches = _live_among(frozenset(strays), paths)
-    path = next((strays[data] for data in sorted(matches) if not _live_among(frozenset([strays[data]]), paths)), None)
+    matches = live_among(frozenset(strays), paths)
+    path = next((strays[data] for data in sorted(matches) if not live_among(frozenset([strays[data]]), paths)), None)
     if path is not None:
         data = next(data for data in sorted(matches) if strays[data] == path)
         spellings.warn(index.delete_for_path(path).file.path, path, data)
 
 
-def _live_among(paths: frozenset[str], live: Callable[[], pa.ChunkedArray]) -> frozenset[str]:
+def live_among(paths: frozenset[str], live: Callable[[], pa.ChunkedArray]) -> frozenset[str]:
     """Return the subset of `paths` that belong to live data files."""
     if not paths:
         return frozenset()
@@ -508,7 +557,7 @@ def _live_among(paths: frozenset[str], live: Callable[[], pa.ChunkedArray]) -> f
     return frozenset(candidates.filter(pc.is_in(candidates, value_set=live().combine_chunks())).to_pylist())
 
 
-def _partition_numbers(files: DataFiles, partitions: Partitions) -> npt.NDArray[np.int32]:
+def partition_numbers(files: DataFiles, partitions: Partitions) -> npt.NDArray[np.int32]:
     """Return the number of each file's partition in the plan, in the order of the files."""
     codes = to_numpy(files.table.column("tuple"))
     distinct_codes, first = np.unique(codes, return_index=True)
@@ -520,13 +569,14 @@ def _partition_numbers(files: DataFiles, partitions: Partitions) -> npt.NDArray[
     return numbers
 
 
-def _table(
+def files_table(
     files: DataFiles,
     partitions: npt.NDArray[np.int32],
     delete_sets: pa.Array,
     positions: pa.Array,
     source: IcebergTable,
 ) -> pa.Table:
+    """Return data files as a table of `FILES`, given the columns that are not in the manifests."""
     columns = {name: files.table.column(name) for name in FILES.names if name in files.table.column_names}
     columns |= {
         "physical": physical_paths(source.path_map, files.table.column("path")),

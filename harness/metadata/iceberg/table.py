@@ -34,6 +34,7 @@ from harness.metadata.iceberg.scan import plan_scan
 from harness.metadata.iceberg.time_travel import IcebergSelection, select
 from harness.metadata.model.schema import Schema, describe_field
 from harness.metadata.model.times import When
+from harness.metadata.plan.lifetimes import ChangeRange
 from harness.metadata.plan.read_options import ReadOptions
 from harness.metadata.planned_scan import PlannedScan
 from harness.storage.limits import contained
@@ -288,6 +289,18 @@ class IcebergTable:
     ) -> PlannedScan:
         """Plan a read, see `harness.metadata.iceberg.scan.plan_scan`."""
         return plan_scan(self, selection, columns=columns, where=where)
+
+    def changes(self, request: ChangeRange, columns: tuple[str, ...] | None, where: str | Filter | None) -> PlannedScan:
+        """Plan a read of the changes in a range of snapshots, see `harness.metadata.iceberg.changes.plan_range`."""
+        from harness.metadata.iceberg.changes import plan_range  # other reads do not need it
+
+        return plan_range(self, request, columns=columns, where=where)
+
+    def lifetimes(
+        self, request: ChangeRange, columns: tuple[str, ...] | None, where: str | Filter | None
+    ) -> PlannedScan:
+        """Plan a read of each row once, with its lifetime in a range. The mode of the request must be None."""
+        return self.changes(request, columns, where)
 
     def snapshots(self) -> list[dict[str, Any]]:
         """Return the table's snapshots in the order of the metadata, as plain values."""

@@ -243,6 +243,18 @@ class PositionDeletes:
         for index in indexes:
             yield None if index is None else self.sets[index - count] if index >= count else _vector(next(rows))
 
+    def vectors_of_sets(self) -> Iterator[StoredVector]:
+        """Yield the vectors in `sets` that are in files."""
+        for source in self.sets:
+            match source:
+                case ChangedRows(hidden=hidden_vector, shown=shown_vector):
+                    sources: Iterable[object] = (hidden_vector, shown_vector)
+                case DatedPositions(deletes=deletes):
+                    sources = (each.source for each in deletes)
+                case PositionFiles():
+                    sources = ()
+            yield from (vector for vector in sources if isinstance(vector, StoredVector))
+
     def hits(self, indexes: list[int | None]) -> list[tuple[PositionDelete, tuple[int, ...]]]:
         """Return every delete file and vector, with the ordinals of the data files to which it may apply.
 

@@ -35,7 +35,8 @@ import pyarrow.compute as pc
 
 from harness.errors import RequestError, UnsupportedError
 from harness.metadata.model.arrow_values import to_numpy
-from harness.metadata.plan.deletes import VECTORS, PositionDeletes, PositionFiles
+from harness.metadata.plan.deletes import VECTORS, DatedPositions, PositionDeletes, PositionFiles
+from harness.metadata.plan.lifetimes import BEFORE
 from harness.metadata.plan.scan_plan import BY_STATISTICS, FILES, SKIPPED, DeltaRules, ScanPlan, SkippedFiles
 
 VERSION: Final = 1
@@ -143,6 +144,7 @@ def _check(plan: ScanPlan) -> None:
     for source in deletes.sets:
         if isinstance(source, PositionFiles):
             _check_indexes(np.array(source.applied + source.suspects, np.int64), len(deletes.files), "delete file")
+    _check_lifetimes(plan)
     decisions = to_numpy(plan.skipped.files.column("decision"))
     if ((decisions < 1) | (decisions > BY_STATISTICS)).any():
         raise ValueError("a file is skipped for an unknown reason")
@@ -161,6 +163,31 @@ def _check(plan: ScanPlan) -> None:
         from harness.metadata.filters.parse import text_and_names  # imports sqlglot
 
         text_and_names(plan.filter.sql)
+
+
+def _check_lifetimes(plan: ScanPlan) -> None:
+    """Raise ValueError if the lifetimes of a plan contradict the rest of the plan."""
+    lifetimes, deletes = plan.lifetimes, plan.position_deletes
+    dated = [source for source in deletes.sets if isinstance(source, DatedPositions)]
+    has_others = deletes.vectors.num_rows > 0 or len(dated) < len(deletes.sets)
+    if dated if lifetimes is None else has_others:
+        raise ValueError("only some of its position deletes have spans")
+    if lifetimes is None:
+        return
+    counts = plan.files.num_rows, len(plan.equality_deletes)
+    if (len(lifetimes.files), len(lifetimes.equality_deletes)) != counts:
+        raise ValueError("its files or equality deletes do not have one span each")
+    sources = [each for source in dated for each in source.deletes]
+    indexes = [each.source for each in sources if isinstance(each.source, int)]
+    indexes += [index for source in dated for index in source.suspects]
+    _check_indexes(np.array(indexes, np.int64), len(deletes.files), "delete file")
+    count = len(lifetimes.commits)
+    for span in {*lifetimes.files, *lifetimes.equality_deletes, *(each.span for each in sources)}:
+        end = count if span.removed is None else span.removed
+        if not BEFORE <= span.added < end <= count or span.removed == count:
+            raise ValueError(f"a span is from commit {span.added} to {span.removed}, and it has {count} commits")
+    if any(key not in plan.schema.fields for key in lifetimes.keys):
+        raise ValueError("its keys are not columns of the table")
 
 
 def _check_indexes(values: np.ndarray[Any, Any], count: int, what: str) -> None:
@@ -234,9 +261,10 @@ def _decode_member(raw: Any, hint: Any) -> Any:
         if raw.keys() - {"is"} != hints.keys():
             raise ValueError(f"its {cls.__name__} has missing or unknown members")
         return cls(**{name: _decode_member(raw[name], type_) for name, type_ in hints.items()})
-    if isinstance(hint, type) and issubclass(hint, enum.Enum):
-        return hint(raw)
     if type(raw) not in choices:
+        for choice in choices:
+            if isinstance(choice, type) and issubclass(choice, enum.Enum):
+                return choice(raw)
         raise ValueError(f"its document has a value of type {type(raw).__name__}, expected {hint}")
     return raw
 

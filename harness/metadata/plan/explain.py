@@ -99,6 +99,7 @@ def as_text(plan: ScanPlan, width: int | None = None, picture: Sequence[str] = (
     lines = [
         f"{plan.format} table {plan.table}",
         f"snapshot {plan.snapshot if plan.snapshot is not None else 'none'}, schema {plan.schema.id}",
+        *([] if plan.lifetimes is None else [f"{plan.lifetimes}"]),
         f"columns {', '.join(f.name for f in plan.columns)}",
         f"filter {plan.filter.sql if plan.filter is not None else 'none'}",
         f"files {sums['files_read']} read, {sums['files_skipped']} skipped{f' ({by_reason})' if by_reason else ''} "

@@ -146,11 +146,16 @@ def _files(plan: ScanPlan) -> _FileGroups:
         groups=groups,
         amounts=np.clip(to_numpy(amounts), 0, _MOST_ROWS),
         decisions=decisions,
-        # In a change data feed, vectors mark changed rows instead of deleted rows.
-        **_deletes(
-            plan, groups, is_counted=unit == "row" and "_change_type" not in {f.name for f in plan.schema.fields}
-        ),
+        **_deletes(plan, groups, is_counted=unit == "row" and _has_one_state(plan)),
     )
+
+
+def _has_one_state(plan: ScanPlan) -> bool:
+    """Return whether position deletes hide rows of a single state, so that their numbers of rows can be added.
+
+    In a change data feed, vectors mark changed rows. In a plan with lifetimes, later vectors repeat earlier ones.
+    """
+    return plan.lifetimes is None and "_change_type" not in {f.name for f in plan.schema.fields}
 
 
 def _deletes(plan: ScanPlan, groups: npt.NDArray[np.int64], *, is_counted: bool) -> dict[str, Any]:

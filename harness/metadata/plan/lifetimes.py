@@ -21,6 +21,7 @@ from __future__ import annotations
 import enum
 from typing import Final
 
+from harness.errors import counted
 from harness.metadata.model.schema import Field
 from harness.metadata.model.times import When
 from harness.storage.records import dataclass
@@ -53,6 +54,13 @@ class Span:
 
     added: int
     removed: int | None = None
+
+
+def overlap(first: Span, second: Span) -> bool:
+    """Return whether two spans share a state."""
+    return (second.removed is None or first.added < second.removed) and (
+        first.removed is None or second.added < first.removed
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,6 +99,11 @@ class Lifetimes:
     mode: ChangeMode | None = None
     keys: tuple[Field, ...] = ()
     row_ids: bool = False
+
+    def __str__(self) -> str:
+        rows = "lifetimes of rows" if self.mode is None else f"changes ({self.mode.value})"
+        ids = f", {self.commits[0].id} to {self.commits[-1].id}" if self.commits else ""
+        return f"{rows} in {counted(len(self.commits), 'commit')}{ids}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -343,6 +343,7 @@ class ScanPlan:
     def __repr__(self) -> str:
         name = "version" if self.format == "delta" else "snapshot"
         counts = f"files={self.files.num_rows}, skipped={len(self.skipped)}"
+        counts += "" if self.lifetimes is None else f", {self.lifetimes}"
         return f"ScanPlan({redact(self.table)!r}, format={self.format!r}, {name}={self.snapshot}, {counts})"
 
     def _repr_html_(self) -> str:

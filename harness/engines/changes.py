@@ -1,0 +1,425 @@
+"""The steps from rows with lifetimes (`harness.metadata.plan.lifetimes`) to changes, the same on all engines.
+
+Each step is a list of SQL expressions that both engines understand. `Rows` is the interface to an engine's relations,
+and `Dialect` holds the few functions whose names differ. Columns have generated names, which need no quotes:
+
+- `c0`, `c1`, … are the columns of the plan that reads the files, in order.
+- `e` is 1 for an insert and 0 for a delete, and `g` is the number of its commit.
+- `o` and `s` are the ordinal and the id of the commit.
+- `w` is true if the row came or left with a file of a commit that also removed or added other files.
+
+Inserts and deletes of equal rows cancel only where necessary: in commits that removed and added data files, and in net
+changes. Rows of all other files stream through the steps one by one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import reduce
+from typing import Final, Protocol, Self, TypeVar
+
+import pyarrow as pa
+
+from harness.errors import HarnessError, RequestError
+from harness.metadata.model import schema as dt
+from harness.metadata.model.arrow_values import array_of, to_numpy
+from harness.metadata.plan.deletes import DatedPositions
+from harness.metadata.plan.lifetimes import BEFORE, ChangeMode, Lifetimes
+from harness.metadata.plan.scan_plan import P, ScanPlan
+from harness.storage.records import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Role:
+    """The changes that the rows of a data file may be.
+
+    Attributes:
+        inserts: True if the commit that added the file shows changes.
+        dies: True if the file was removed, or a delete may apply to its rows.
+        compared: True if changes of the file may cancel or be paired with changes of other files.
+    """
+
+    inserts: bool
+    dies: bool
+    compared: bool
+
+
+def file_roles(plan: ScanPlan, lifetimes: Lifetimes) -> list[Role]:
+    """Return the role of each file of a plan with lifetimes. The files of a plan without a mode have the same role."""
+    if lifetimes.mode is None:
+        return [Role(inserts=True, dies=True, compared=False)] * plan.files.num_rows
+    inserting: list[set[int]] = [set() if span.added == BEFORE else {span.added} for span in lifetimes.files]
+    removing: list[set[int]] = [set() if span.removed is None else {span.removed} for span in lifetimes.files]
+    deleting = _deleting_commits(plan, lifetimes)
+    moving = [added | removed for added, removed in zip(inserting, removing, strict=True)]
+    ending = [removed | deleted for removed, deleted in zip(removing, deleting, strict=True)]
+    match lifetimes.mode:
+        case ChangeMode.APPENDS:
+            compared = [False] * len(moving)
+        case ChangeMode.CHANGELOG:
+            rewriting = {number for number, commit in enumerate(lifetimes.commits) if commit.rewrites}
+            compared = [not rewriting.isdisjoint(commits) for commits in moving]
+        case ChangeMode.NET:
+            compared = [any(inserting) and any(ending)] * len(moving)
+        case ChangeMode.UPDATES:
+            pairing = set[int]().union(*inserting) & set[int]().union(*ending)
+            compared = [not pairing.isdisjoint(added | ended) for added, ended in zip(inserting, ending, strict=True)]
+    return [
+        Role(
+            inserts=any(lifetimes.commits[number].ordinal is not None for number in added),
+            dies=bool(ended),
+            compared=is_compared,
+        )
+        for added, ended, is_compared in zip(inserting, ending, compared, strict=True)
+    ]
+
+
+def _deleting_commits(plan: ScanPlan, lifetimes: Lifetimes) -> list[set[int]]:
+    """Return, for each file, the commits that added a delete which may apply to its rows."""
+    by_set = [{lifetimes.equality_deletes[d].added for d in members} for members in plan.delete_sets]
+    sources = plan.position_deletes.sources(plan.files.column("positions").to_pylist())
+    commits = []
+    for number, source in zip(to_numpy(plan.files.column("delete_set")).tolist(), sources, strict=True):
+        dated = {each.span.added for each in source.deletes} if isinstance(source, DatedPositions) else set()
+        commits.append(by_set[number] | dated)
+    return commits
+
+
+class Rows(Protocol):
+    """Rows of one engine. Each method returns new rows."""
+
+    def select(self, columns: Mapping[str, str]) -> Self:
+        """Compute columns from expressions, by label. An expression may be a window, or one that repeats rows."""
+
+    def where(self, condition: str) -> Self:
+        """Keep the rows for which a condition is true."""
+
+    def union(self, other: Self) -> Self:
+        """Append rows with the same columns."""
+
+    def join(self, other: Self, on: str) -> Self:
+        """Return the pairs of rows for which a condition is true, with the columns of both."""
+
+
+R = TypeVar("R", bound=Rows)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dialect:
+    """The functions whose names or syntax differ between the engines.
+
+    Attributes:
+        filter_list: Returns the elements of a list that fulfill a condition.
+        transform_list: Applies an expression to the elements of a list.
+        least_item: Returns the least element of a list.
+        sort_list: Sorts a list.
+        pack: Returns a struct of expressions. Their names do not matter.
+        function: A lambda function of one parameter, with the places `{name}` and `{body}`.
+        repeat: An expression that returns a row for each integer from `{first}` to `{end}`, without the latter.
+        text_key: The expression of a text that is compared by its bytes, with the place `{text}`.
+        extract: Returns the expression of a field, given that of a struct and the name of the field.
+        fail: Returns an expression that fails the query with an error.
+    """
+
+    filter_list: str
+    transform_list: str
+    least_item: str
+    sort_list: str
+    pack: str
+    function: str
+    repeat: str
+    text_key: str
+    extract: Callable[[str, str], str]
+    fail: Callable[[HarnessError], str]
+
+    def filtered(self, items: str, name: str, condition: str) -> str:
+        """Return the list of items for which a condition on `name` is true."""
+        return f"{self.filter_list}({items}, {self.function.format(name=name, body=condition)})"
+
+    def transformed(self, items: str, name: str, body: str) -> str:
+        """Return the list of the values of an expression of `name` for each item."""
+        return f"{self.transform_list}({items}, {self.function.format(name=name, body=body)})"
+
+
+def first_delete(deletes: str, dialect: Dialect) -> str:
+    """Return the least number of the equality deletes that apply to a row, or null.
+
+    Args:
+        deletes: A list of structs of `DELETE_FACTS`, which are the deletes with the row's keys.
+        dialect: The dialect.
+    """
+    # The columns `sq`, `fa`, and `fr` are those of `UnionArm.values`.
+    applies = "sq < x.ks AND (x.kr IS NULL OR x.kr > fa) AND (fr IS NULL OR x.ka < fr)"
+    return f"{dialect.least_item}({dialect.transformed(dialect.filtered(deletes, 'x', applies), 'x', 'x.kn')})"
+
+
+DELETE_FACTS: Final = ("kn", "ks", "ka", "kr")
+"""The facts about an equality delete that decide whether it applies to a row, see `DeletedKeys.constants`."""
+
+
+_ADDED, _REMOVED, _DELETED_BY = (dt.LIFETIMES[name] for name in ("_added_commit", "_removed_commit", "_deleted_by"))
+_ROW_ID = dt.METADATA["_row_id"]
+_OF_COMMITS = {"_change_ordinal": "o", "_commit_snapshot_id": "s"}
+_CHANGE_IDS = frozenset(f.id for f in dt.SNAPSHOT_CHANGES.values())
+
+
+def filters_files(plan: ScanPlan, lifetimes: Lifetimes) -> bool:
+    """Return whether the plan's filter applies to the rows of files. Otherwise it applies to the changes.
+
+    A filter of rows must keep or drop equal rows together, so it may not use metadata columns. It must not separate two
+    rows that row ids or keys match although their values differ.
+    """
+    if plan.filter is None or lifetimes.mode is ChangeMode.UPDATES:
+        return False
+    if lifetimes.mode is ChangeMode.CHANGELOG and lifetimes.row_ids:
+        return False
+    columns = {f.id for f in plan.schema.fields}
+    return all(f.id in columns for f in plan.filter.columns)
+
+
+def base_plan(plan: P, lifetimes: Lifetimes) -> P:
+    """Return the plan of the rows with lifetimes that the steps need."""
+    columns = [f for f in output_columns(plan, lifetimes) if f.id not in _CHANGE_IDS]
+    if any(role.compared for role in file_roles(plan, lifetimes)):
+        columns += [*plan.schema.fields, *([_ROW_ID] if lifetimes.row_ids else [])]
+    columns += [_ADDED, _REMOVED, _DELETED_BY]
+    unique = tuple({f.id: f for f in columns}.values())
+    return replace(plan, columns=unique, filter=plan.filter if filters_files(plan, lifetimes) else None, enough=None)
+
+
+def output_columns(plan: ScanPlan, lifetimes: Lifetimes) -> tuple[dt.Field, ...]:
+    """Return the columns of the changes: those of the plan, then those that only its filter needs."""
+    columns = list(plan.columns)
+    if plan.filter is not None and not filters_files(plan, lifetimes):
+        columns += plan.filter.columns
+    return tuple({f.id: f for f in columns}.values())
+
+
+def commits_table(lifetimes: Lifetimes) -> pa.Table:
+    """Return the commits that show changes: `n` (number), `o` (ordinal), `s` (id), and `rewrites`."""
+    shown = [(number, commit) for number, commit in enumerate(lifetimes.commits) if commit.ordinal is not None]
+    return pa.table(
+        {
+            "n": array_of([number for number, _ in shown], pa.int32()),
+            "o": array_of([commit.ordinal for _, commit in shown], pa.int32()),
+            "s": array_of([commit.id for _, commit in shown], pa.int64()),
+            "rewrites": array_of([commit.rewrites for _, commit in shown], pa.bool_()),
+        }
+    )
+
+
+def duplicate_keys_error(keys: Sequence[dt.Field]) -> RequestError:
+    """Return the error for updates that cannot be paired because keys do not identify rows."""
+    names = ", ".join(f.name for f in keys)
+    return RequestError(
+        f"Cannot pair updates by {names}: in one commit, several deleted or inserted rows have equal keys. Pass keys= "
+        "with columns that identify a row, or read the changes without updates",
+        cause="DuplicateKeys",
+        options=("keys",),
+    )
+
+
+def comparison_keys(value: str, type_: dt.Type, dialect: Dialect) -> list[str]:
+    """Return expressions whose values are equal if and only if two values of a column are the same.
+
+    The engines group 0.0 with -0.0, cannot group maps or depend on the order of their entries, and compare text by a
+    collation. NaN equals NaN, and null equals null.
+    """
+    if isinstance(type_, dt.FloatType):
+        return [value, _negative_zero(value)]
+    return [_comparison_key(value, type_, dialect, 0)]
+
+
+def _comparison_key(value: str, type_: dt.Type, dialect: Dialect, depth: int) -> str:
+    if not _needs_key(type_):
+        return value
+    item = f"x{depth}"
+
+    def keys(parts: Mapping[str, dt.Field]) -> str:
+        packed = [_comparison_key(access, f.type, dialect, depth + 1) for access, f in parts.items()]
+        return f"{dialect.pack}({', '.join(packed)})"
+
+    match type_:
+        case dt.FloatType():
+            key = f"{dialect.pack}({value}, {_negative_zero(value)})"
+        case dt.StructType(fields=fields):
+            key = keys({dialect.extract(value, f.name): f for f in fields})
+        case dt.ListType(element=element):
+            key = dialect.transformed(value, item, _comparison_key(item, element.type, dialect, depth + 1))
+        case dt.MapType(key=key_field, value=value_field):
+            entry = keys({f"{item}.key": key_field, f"{item}.value": value_field})
+            key = f"{dialect.sort_list}({dialect.transformed(f'map_entries({value})', item, entry)})"
+        case _:
+            return dialect.text_key.format(text=value)
+    return f"CASE WHEN {value} IS NOT NULL THEN {key} END"
+
+
+def _negative_zero(value: str) -> str:
+    # Spark's atan2 and hash functions do not see the sign of zero, and it has no signbit.
+    return f"CASE WHEN {value} = 0 THEN power({value}, -1) < 0 END"
+
+
+def _needs_key(type_: dt.Type) -> bool:
+    match type_:
+        case dt.StringType() | dt.VariantType() | dt.FloatType() | dt.MapType():
+            return True
+        case _:
+            return any(_needs_key(f.type) for f in dt.children(type_))
+
+
+@dataclass(frozen=True, slots=True)
+class Steps:
+    """The steps of one plan.
+
+    Attributes:
+        plan: The plan of the changes.
+        lifetimes: Its lifetimes.
+        columns: The columns of `base_plan`.
+        dialect: The dialect.
+    """
+
+    plan: ScanPlan
+    lifetimes: Lifetimes
+    columns: tuple[dt.Field, ...]
+    dialect: Dialect
+
+    def changes(self, files: Sequence[tuple[Role, R]], commits: R) -> R:
+        """Return the changes, with the columns of `output_columns` as `c0`, `c1`, ….
+
+        Args:
+            files: The rows of `base_plan`, by role.
+            commits: The rows of `commits_table`.
+        """
+        streamed = [self._events(rows, role, commits) for role, rows in files if not role.compared]
+        compared = [self._events(rows, role, commits) for role, rows in files if role.compared]
+        outputs = [self._output(rows, updated="false") for rows in streamed]
+        if compared:
+            outputs.append(self._compared(reduce(_union, compared)))
+        return reduce(_union, outputs)
+
+    def _label(self, column: dt.Field) -> str:
+        return next(f"c{i}" for i, f in enumerate(self.columns) if f.id == column.id)
+
+    def _kept(self, *labels: str) -> dict[str, str]:
+        """Return the columns of files, and others by label, unchanged."""
+        return {label: label for label in (*(f"c{i}" for i in range(len(self.columns))), *labels)}
+
+    def _events(self, rows: R, role: Role, commits: R) -> R:
+        """Return the inserts and deletes of rows, in commits that show changes."""
+        added, removed = self._label(_ADDED), self._label(_REMOVED)
+        if role.dies:
+            died = f"least({removed}, CAST(({self._label(_DELETED_BY)} >> 32) - 1 AS INTEGER))"
+            rows = rows.select({**self._kept(), "died": died})
+        if not role.dies:
+            events = rows.select({**self._kept(), "e": "1", "g": added, "w": "true"})
+        elif not role.inserts:
+            deleted = rows.where(f"died > {added}")
+            events = deleted.select({**self._kept(), "e": "0", "g": "died", "w": f"{removed} <= died"})
+        else:
+            visible = rows.where(f"died IS NULL OR died > {added}")
+            both = visible.select({**self._kept("died"), "e": self.dialect.repeat.format(first="0", end="2")})
+            commit = f"CASE WHEN e = 1 THEN {added} ELSE died END"
+            events = both.select({**self._kept("e"), "g": commit, "w": f"e = 1 OR {removed} <= died"})
+        in_commits = events.join(commits, "g = n")
+        return in_commits.select({**self._kept(*_COMMIT), "w": "coalesce(w AND rewrites, false)"})
+
+    def _compared(self, rows: R) -> R:
+        """Return the changes that stay after equal rows were compared."""
+        match self.lifetimes.mode:
+            case ChangeMode.NET:
+                return self._output(self._net(rows), updated="false")
+            case ChangeMode.UPDATES:
+                return self._output(self._paired(self._without_carried_rows(rows)), updated="u")
+            case _:
+                return self._output(self._without_carried_rows(rows), updated="false")
+
+    def _without_carried_rows(self, rows: R) -> R:
+        """Remove the deletes and inserts of rows that a rewrite of files carried over.
+
+        As many inserts as deletes of equal rows are removed. If rows have ids, a row whose id is on both sides is
+        compared only with the row of the same id.
+        """
+        rows, keys = self._with_keys(rows, self.plan.schema.fields, "w")
+        group = ["g", "w", *keys]
+        if self.lifetimes.row_ids:
+            row_id = self._label(_ROW_ID)
+            over = f"OVER (PARTITION BY g, w, {row_id})"
+            on_both_sides = f"CASE WHEN min(e) {over} < max(e) {over} THEN {row_id} END"
+            rows = rows.select({**self._kept(*_COMMIT, "w"), **{key: key for key in keys}, "i": on_both_sides})
+            group.append("i")
+        over = f"OVER (PARTITION BY {', '.join(group)}"
+        counts = {
+            "inserts": f"sum(e) {over})",
+            "total": f"count(*) {over})",
+            "place": f"row_number() {over} ORDER BY e)",
+        }
+        rows = rows.select({**self._kept(*_COMMIT, "w"), **counts})
+        # The deletes have the first places. The first rows of each side cancel.
+        stays = "CASE WHEN e = 0 THEN place > inserts ELSE place > 2 * (total - inserts) END"
+        return rows.where(f"NOT w OR {stays}").select(self._kept(*_COMMIT))
+
+    def _net(self, rows: R) -> R:
+        """Return the changes that stay after equal rows were canceled over the whole range.
+
+        In the order of commits, deletes and inserts of equal rows match like parentheses.
+        """
+        rows, keys = self._with_keys(rows, self.plan.schema.fields)
+        over = f"OVER (PARTITION BY {', '.join(keys)}"
+        until = f"{over} ORDER BY g, e ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW)"
+        kept = self._kept(*_COMMIT)
+        rows = rows.select({**kept, **{key: key for key in keys}, "level": f"sum(2 * e - 1) {until}"})
+        # This order is the first one, also among the rows of one commit.
+        ordered = f"{over} ORDER BY g, e, (2 * e - 1) * level"
+        rest = f"{ordered} ROWS BETWEEN CURRENT ROW AND UNBOUNDED FOLLOWING)"
+        rows = rows.select({**kept, "level": "level", "low": f"min(level) {rest}", "high": f"max(level) {rest}"})
+        stays = "CASE WHEN e = 1 THEN level > 0 AND low = level ELSE level < 0 AND high = level END"
+        return rows.where(stays).select(kept)
+
+    def _paired(self, rows: R) -> R:
+        """Add the column `u`, which is true for the two changes of an update: by row id, else by the keys."""
+        kept, paired = self._kept(*_COMMIT), "false"
+        if self.lifetimes.row_ids:
+            row_id = self._label(_ROW_ID)
+            over = f"OVER (PARTITION BY g, {row_id})"
+            paired = f"{row_id} IS NOT NULL AND count(*) {over} = 2 AND sum(e) {over} = 1"
+        rows = rows.select({**kept, "u": paired})
+        if not self.lifetimes.keys:
+            return rows
+        rows, keys = self._with_keys(rows, self.lifetimes.keys, "u")
+        over = f"OVER (PARTITION BY {', '.join(['g', 'u', *keys])})"
+        rows = rows.select({**kept, "u": "u", "inserts": f"sum(e) {over}", "total": f"count(*) {over}"})
+        refused = (
+            f"CASE WHEN total = 2 THEN true ELSE {self.dialect.fail(duplicate_keys_error(self.lifetimes.keys))} END"
+        )
+        return rows.select({**kept, "u": f"CASE WHEN u OR inserts = 0 OR inserts = total THEN u ELSE {refused} END"})
+
+    def _output(self, rows: R, *, updated: str) -> R:
+        """Return the columns of `output_columns`. `updated` is the condition under which a change is an update."""
+        word = (
+            f"CASE WHEN {updated} THEN CASE WHEN e = 1 THEN 'update_postimage' ELSE 'update_preimage' END "
+            "WHEN e = 1 THEN 'insert' ELSE 'delete' END"
+        )
+        of_commits = {**_OF_COMMITS, "_change_type": word}
+        columns = [
+            of_commits[f.name] if f.id in _CHANGE_IDS else self._label(f)
+            for f in output_columns(self.plan, self.lifetimes)
+        ]
+        return rows.select({f"c{i}": expression for i, expression in enumerate(columns)})
+
+    def _with_keys(self, rows: R, fields: Sequence[dt.Field], *labels: str) -> tuple[R, list[str]]:
+        """Add the columns by which rows are compared, and return their labels. Other columns by label are kept."""
+        keys: dict[str, str] = {}
+        for f in fields:
+            label = self._label(f)
+            for number, expression in enumerate(comparison_keys(label, f.type, self.dialect)):
+                keys[label if expression == label else f"k{number}{label}"] = expression
+        return rows.select({**self._kept(*_COMMIT, *labels), **keys}), list(keys)
+
+
+_COMMIT = ("e", "g", "o", "s")
+"""The columns of each change besides those of files."""
+
+
+def _union(first: R, second: R) -> R:
+    return first.union(second)

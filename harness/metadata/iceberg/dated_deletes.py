@@ -1,0 +1,329 @@
+"""The deletes of data files over a range of snapshots, and the spans of the files between them (iceberg section 4)."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import field, replace
+from typing import TYPE_CHECKING, TypeGuard
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from harness.metadata.iceberg.columns.entries import DataFiles
+from harness.metadata.iceberg.delete_scope import (
+    DeleteIndex,
+    DeleteScope,
+    check_entry,
+    single_targets,
+    vector_of,
+    vectors_by_target,
+)
+from harness.metadata.iceberg.manifests import Content, ManifestEntry
+from harness.metadata.iceberg.planned_deletes import (
+    DeleteSets,
+    equality_deletes,
+    key_columns,
+    may_have_delete_files,
+    planned_delete_file,
+)
+from harness.metadata.iceberg.scan import apply_path_map, live_among, warn_of_stray_deletes
+from harness.metadata.iceberg.values import Partitions
+from harness.metadata.model.arrow_values import array_of, to_numpy
+from harness.metadata.plan.deletes import (
+    DatedDelete,
+    DatedPositions,
+    PathSpellings,
+    PositionDeleteFile,
+    PositionDeletes,
+)
+from harness.metadata.plan.lifetimes import BEFORE, Span, overlap
+from harness.storage.records import dataclass
+
+if TYPE_CHECKING:
+    from harness.metadata.iceberg.table import IcebergTable
+
+ALWAYS = Span(BEFORE)
+
+
+@dataclass(frozen=True, slots=True)
+class DatedEntry:
+    """A delete file or vector in one of its spans.
+
+    Attributes:
+        code: The number of the delete. A delete that was removed and added again has one number.
+        entry: The manifest entry.
+        span: When the delete was live.
+    """
+
+    code: int
+    entry: ManifestEntry
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A data file in one span of a plan.
+
+    Attributes:
+        place: The index of the data file.
+        span: The span.
+        positions: Its position deletes; None if it has none.
+        equality: Indexes of the equality deletes that apply to it.
+    """
+
+    place: int
+    span: Span
+    positions: DatedPositions | None
+    equality: tuple[int, ...]
+
+
+def _is_inside(commit: int | None, span: Span) -> TypeGuard[int]:
+    """Return whether a commit is after the first state of a span and before its end."""
+    return commit is not None and span.added < commit and (span.removed is None or commit < span.removed)
+
+
+@dataclass(slots=True)
+class DatedDeletes:
+    """The deletes of a range, applied to its data files.
+
+    Attributes:
+        files: The data files.
+        deletes: The deletes.
+        partitions: The partition tuples of the plan.
+        source: The table.
+        replaces: The numbers of the commits that did not change rows (operation `replace`).
+        all_paths: Returns the paths of the data files and of further files that were live in the range.
+    """
+
+    files: DataFiles
+    deletes: Sequence[DatedEntry]
+    partitions: Partitions
+    source: IcebergTable
+    replaces: Collection[int]
+    all_paths: Callable[[], pa.ChunkedArray]
+    index: DeleteIndex = field(init=False)
+    sets: DeleteSets = field(init=False)
+    _dated: dict[int, DatedEntry] = field(init=False)
+    _vectors: dict[str, list[DatedEntry]] = field(init=False)
+    _delete_files: dict[int, tuple[int, PositionDeleteFile]] = field(default_factory=dict)
+    _overlapping: dict[tuple[int, Span], tuple[int, ...]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        source, metadata = self.source, self.source.metadata
+        spellings = PathSpellings(source.path_map, metadata.location, source.location, source.storage.untrusted)
+        entries = apply_path_map(tuple(each.entry for each in self.deletes), self.all_paths, spellings)
+        dated = [replace(each, entry=replace(entry)) for each, entry in zip(self.deletes, entries, strict=True)]
+        scope = DeleteScope(
+            partition_of=lambda file: self.partitions.key_of(file.spec_id, file.partition),
+            specs=metadata.specs,
+            lenient=source.options.lenient_delete_partition,
+            trusted=not source.storage.untrusted,
+        )
+        for each in dated:
+            check_entry(each.entry, metadata.format_version)
+        vectors = [each for each in dated if _is_vector(each.entry)]
+        self._vectors = _by_target(vectors)
+        newest_vectors = [of_file[-1].entry for of_file in self._vectors.values()]
+        others = [each.entry for each in dated if not _is_vector(each.entry)]
+        self._dated = {id(each.entry): each for each in dated}
+        self.index = DeleteIndex.build(
+            [*others, *newest_vectors],
+            scope,
+            format_version=metadata.format_version,
+            live_paths=live_among(single_targets(others), self.all_paths),
+        )
+        keys = [
+            key_columns(e.file.equality_ids or (), self.partitions.schemas, file=e.file.path)
+            for e in self.index.equality_deletes
+        ]
+        self.sets = DeleteSets(self.index.equality_deletes, keys, source, self.partitions)
+        if self.deletes:
+            warn_of_stray_deletes(self.index, self.files, self.all_paths, spellings)
+
+    def pieces(self, spans: Sequence[Sequence[Span]], *, has_events: Callable[[int], bool] | None) -> Iterator[Piece]:
+        """Yield the data files with their deletes, once for each span.
+
+        If a commit makes deleted rows visible again, the span of the data file ends there, and another one begins.
+
+        Args:
+            spans: The spans of each data file.
+            has_events: Returns whether a commit shows changes. Files without changes are then left out. None to return
+                all files.
+        """
+        codes, sets = equality_deletes(self.files, self.index, self.partitions)
+        hits = self.sets.narrowed(self.files, [sets[code] for code in codes.tolist()]) if any(sets) else None
+        may_have_positions = may_have_delete_files(self.files, self.index, self.partitions)
+        if self._vectors:
+            targets = array_of(sorted(self._vectors), pa.string())
+            may_have_positions |= to_numpy(pc.is_in(self.files.table.column("path"), value_set=targets))
+        places = np.flatnonzero(may_have_positions).tolist()
+        entries = dict(zip(places, self.files.entries(places), strict=True))
+        for place, of_file in enumerate(spans):
+            for span in of_file:
+                equality = self._overlapping_deletes(() if hits is None else hits[place], span)
+                for piece in self._split(place, entries.get(place), span, equality):
+                    if has_events is None or _has_events(piece, self._equality_spans(piece.equality), has_events):
+                        yield piece
+
+    def position_deletes(self, pieces: Iterable[Piece]) -> tuple[PositionDeletes, pa.Array]:
+        """Return the position deletes of a plan, and the column `FILES.positions` of its files."""
+        numbers: dict[DatedPositions, int] = {}
+        indexes = [None if p.positions is None else numbers.setdefault(p.positions, len(numbers)) for p in pieces]
+        files = tuple(file for _, file in self._delete_files.values())
+        return PositionDeletes(files=files, sets=tuple(numbers)), array_of(indexes, pa.int32())
+
+    def equality_spans(self) -> tuple[Span, ...]:
+        """Return the span of each equality delete of the plan."""
+        return self._equality_spans(self.sets.used_places())
+
+    def _equality_spans(self, places: Iterable[int]) -> tuple[Span, ...]:
+        return tuple(self._dated[id(self.index.equality_deletes[place])].span for place in places)
+
+    def _overlapping_deletes(self, places: tuple[int, ...], span: Span) -> tuple[int, ...]:
+        """Return the equality deletes that were live in some state of a span. Equal results are the same object."""
+        if not places:
+            return ()
+        key = id(places), span
+        if key not in self._overlapping:
+            spans = self._equality_spans(places)
+            hits = tuple(place for place, other in zip(places, spans, strict=True) if overlap(span, other))
+            self._overlapping[key] = hits
+        return self._overlapping[key]
+
+    def _split(self, place: int, data: ManifestEntry | None, span: Span, equality: tuple[int, ...]) -> Iterator[Piece]:
+        """Yield the pieces of a data file in one of its spans."""
+        vectors: list[DatedEntry] = []
+        files: list[DatedEntry] = []
+        suspects: list[DatedEntry] = []
+        if data is not None:
+            vectors = [each for each in self._vectors.get(data.file.path, ()) if overlap(span, each.span)]
+            for each in vectors:
+                self.index.scope.check_vector(each.entry, data)
+            candidates = self.index.for_data_file(data)
+            files, suspects = (
+                [each for entry in of_file if overlap(span, (each := self._dated[id(entry)]).span)]
+                for of_file in (candidates.applied, candidates.suspects)
+            )
+        ends = sorted(set(self._reappearances(span, vectors, files, self._equality_spans(equality))))
+        for start, end in zip([span.added, *ends], [*ends, span.removed], strict=True):
+            piece = Span(start, end)
+            yield Piece(
+                place,
+                piece,
+                self._positions(piece, vectors, files, suspects),
+                self._overlapping_deletes(equality, piece) if ends else equality,
+            )
+
+    def _reappearances(
+        self, span: Span, vectors: Sequence[DatedEntry], files: Sequence[DatedEntry], equality: Iterable[Span]
+    ) -> Iterator[int]:
+        """Yield the commits in a span of a data file that may have made rows visible again.
+
+        These are the commits that removed a delete without a replacement. Vectors replace vectors and position delete
+        files, and these replace each other; the loader of the positions checks it. A commit of operation `replace`
+        replaces all deletes that it removes.
+        """
+        vector_starts = {each.span.added for each in vectors}
+        starts = vector_starts | {each.span.added for each in files}
+        covered = _union(each.span for each in vectors)
+        ends = [each.span.removed for each in vectors if each.span.removed not in vector_starts]
+        ends += [
+            end
+            for each in files
+            if (end := each.span.removed) is not None
+            and end not in starts
+            and not any(other.added < end and (other.removed is None or end <= other.removed) for other in covered)
+        ]
+        for end in (*ends, *(each.removed for each in equality)):
+            if _is_inside(end, span) and end not in self.replaces:
+                yield end
+
+    def _positions(
+        self,
+        span: Span,
+        vectors: Sequence[DatedEntry],
+        files: Sequence[DatedEntry],
+        suspects: Sequence[DatedEntry],
+    ) -> DatedPositions | None:
+        """Return the position deletes of a data file in a span, or None if it has none."""
+        vectors = [each for each in vectors if overlap(span, each.span)]
+        path_map = self.source.path_map
+        deletes = [
+            DatedDelete(vector_of(each.entry, path_map.physical(each.entry.file.path)), each.span) for each in vectors
+        ]
+        covered = _union(each.span for each in vectors)
+        deletes += [
+            DatedDelete(self._number(each), part)
+            for each in files
+            for part in _without(each.span, covered)
+            if overlap(span, part)
+        ]
+        suspect_numbers = tuple(self._number(each) for each in suspects if overlap(span, each.span))
+        if not deletes and not suspect_numbers:
+            return None
+        return DatedPositions(tuple(sorted(deletes, key=lambda each: each.span.added)), suspect_numbers)
+
+    def _number(self, delete: DatedEntry) -> int:
+        """Return the index of a delete file in the plan, and add the file if it is new."""
+        if delete.code not in self._delete_files:
+            file = planned_delete_file(delete.entry, self.partitions, self.source.path_map)
+            self._delete_files[delete.code] = len(self._delete_files), file
+        return self._delete_files[delete.code][0]
+
+
+def _is_vector(entry: ManifestEntry) -> bool:
+    return entry.file.content is Content.POSITION_DELETES and entry.file.format == "puffin"
+
+
+def _by_target(vectors: Iterable[DatedEntry]) -> dict[str, list[DatedEntry]]:
+    """Return vectors by the path of their data file, oldest first.
+
+    Raises:
+        CorruptDeleteError: A data file has two vectors in one state (iceberg 4.21).
+    """
+    by_target: defaultdict[str, list[DatedEntry]] = defaultdict(list)
+    for vector in sorted(vectors, key=lambda each: each.span.added):
+        of_file = by_target[vector.entry.file.referenced_data_file or ""]
+        if of_file and overlap(of_file[-1].span, vector.span):
+            vectors_by_target([of_file[-1].entry, vector.entry])
+        of_file.append(vector)
+    return dict(by_target)
+
+
+def _union(spans: Iterable[Span]) -> list[Span]:
+    """Return the parts of the range that spans cover, given the spans in ascending order and without overlaps."""
+    parts: list[Span] = []
+    for span in spans:
+        if parts and parts[-1].removed == span.added:
+            span = Span(parts.pop().added, span.removed)
+        parts.append(span)
+    return parts
+
+
+def _without(span: Span, covered: Iterable[Span]) -> Iterator[Span]:
+    """Yield the parts of a span outside of others, which must be in ascending order and without overlaps."""
+    start = span.added
+    for other in covered:
+        if not overlap(Span(start, span.removed), other):
+            continue
+        if start < other.added:
+            yield Span(start, other.added)
+        if other.removed is None:
+            return
+        start = other.removed
+    if span.removed is None or start < span.removed:
+        yield Span(start, span.removed)
+
+
+def _has_events(piece: Piece, equality: Iterable[Span], shows: Callable[[int], bool]) -> bool:
+    """Return whether a commit with visible changes added, removed, or deleted rows of a data file."""
+    span = piece.span
+    positions = () if piece.positions is None else (each.span for each in piece.positions.deletes)
+    added = (each.added for each in (*positions, *equality) if span.added < each.added)
+    return (
+        shows(span.added)
+        or (span.removed is not None and shows(span.removed))
+        or any(shows(commit) for commit in added if span.removed is None or commit < span.removed)
+    )
