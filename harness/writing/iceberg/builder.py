@@ -28,7 +28,7 @@ from typing import Any, Literal
 import pyarrow as pa
 
 from harness.errors import RequestError
-from harness.metadata.model.schema import Field, Schema
+from harness.metadata.model.schema import METADATA, Field, Schema
 from harness.writing.iceberg import commit as commits
 from harness.writing.iceberg import evolution, files
 from harness.writing.iceberg.avro import AvroDocument, MetadataCodec, MetadataNames, TableStore
@@ -156,6 +156,7 @@ class IcebergTable:
         schema: Schema | None = None,
         columns: Sequence[str] | None = None,
         names: Mapping[str, str] | None = None,
+        row_ids: Sequence[int | None] | None = None,
         format: FileFormat = "parquet",
         path: str | None = None,
         **file_options: Any,
@@ -172,6 +173,8 @@ class IcebergTable:
                 current schema.
             columns: The top-level columns to write, in this order. None for all.
             names: Names in the file, by column path. Other columns keep the names in the schema.
+            row_ids: The row ids that the file stores, with None for an inherited one. None for a file without row ids,
+                and if `rows` is an Arrow table.
             format: The file format.
             path: The path of the file, absolute or relative to the location. None for a counted name in the partition's
                 directory.
@@ -191,6 +194,10 @@ class IcebergTable:
         fields = schema.fields if columns is None else tuple(evolution.find_field(schema, c) for c in columns)
         if names is not None:
             fields = evolution.rename_fields(fields, {evolution.find_field(schema, k).id: v for k, v in names.items()})
+        if row_ids is not None:
+            row_id = METADATA["_row_id"]
+            fields = (*fields, row_id)
+            content = [row | {row_id.id: number} for row, number in zip(content, row_ids, strict=True)]
         return self._write_file(
             fields, content, spec_id, values, IcebergFileOptions(format=format, **file_options), path, 0
         )

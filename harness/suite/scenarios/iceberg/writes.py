@@ -6,12 +6,14 @@
     {deletion-vectors: {LABEL: [0, 2]}, ...}                one Puffin file with a vector for each data file; many
                                                             positions can be counted like rows
 
-Each may have `label`, so that other operations can name it (one of several vectors: `label.LABEL`), and `set`, which
-changes its manifest entry before the commit: {record_count: 7, lower_bounds: {id: 3}}; bounds and counts by column
-name. Every other key is an option of the builder's method in kebab case: format, partition, spec-id, columns, names,
-path, field-ids, row-group-size, compression, statistics, bounds-length, physical, writer-options, ... Data files and
-equality deletes also accept schema: the id of the schema to write with; types: {column: type text}, other physical
-types.
+    LABEL                                                   an existing file, for example a removed one
+
+Each mapping may have `label`, so that other operations can name it (one of several vectors: `label.LABEL`), and `set`,
+which changes its manifest entry before the commit: {record_count: 7, lower_bounds: {id: 3}}; bounds and counts by
+column name. Every other key is an option of the builder's method in kebab case: format, partition, spec-id, columns,
+names, path, field-ids, row-ids, row-group-size, compression, statistics, bounds-length, physical, writer-options, ...
+Data files and equality deletes also accept schema: the id of the schema to write with; types: {column: type text},
+other physical types.
 """
 
 from __future__ import annotations
@@ -46,11 +48,14 @@ class IcebergWrites:
         self.written: list[IcebergFile] = []
 
     def write(self, file: object, place: str) -> tuple[IcebergFile, ...]:
-        """Write the files that a mapping describes, without committing them.
+        """Write the files that a mapping describes, without committing them. A label stands for an existing file.
 
         Raises:
-            RequestError: The mapping does not describe a file, a key is unknown, or a value does not fit.
+            RequestError: The mapping does not describe a file, no file has the label, a key is unknown, or a value does
+                not fit.
         """
+        if isinstance(file, str):
+            return (look_up(self.files, file, "file", place),)
         arguments = Arguments(file, place)
         label = arguments.typed(str, "label", None)
         changes = arguments.typed(dict, "set", {})
