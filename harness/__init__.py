@@ -26,6 +26,7 @@ Modules and packages:
     connections/      SQL with all tables of a catalog by name; `dbt` is a plug-in that uses it
     diff/             rows of two sides → differences and reports; `diff.compare` is `harness.compare`
     check/            checks of a table's metadata, files, and rows against the specification
+    trace/            the lives of rows: what brought, carried, changed, and ended them
     slices/           small copies of tables for tests
     untrusted/        reads of untrusted tables in a worker process
     writing/          builders of small tables, written from the specifications

@@ -70,6 +70,7 @@ if TYPE_CHECKING:
     from harness.slices.pulling import PullResult
     from harness.snapshot import FormatTable
     from harness.storage.renewal import Renewal
+    from harness.trace.model import Trace
 
 _FORMATS = ("iceberg", "delta")
 _FORMAT_OF_OPTION = {
@@ -559,23 +560,94 @@ class Table:
 
         Spec: rules delta C1 to C12; iceberg 8.1 to 8.4.
         """
-        is_delta = self.format == "delta"
-        request = ChangeRange(
-            from_=from_,
-            to=to,
-            from_inclusive=is_delta if from_inclusive is None else from_inclusive,
-            mode=_change_mode(mode),
-            keys=None if keys is None else tuple(keys),
-        )
+        request = self._change_range(from_, to, from_inclusive=from_inclusive, mode=mode, keys=keys)
         names = None if columns is None else tuple(columns)
         with read_context(self._source, None):
             if self._source.format == "delta":
                 plan = self._source.changes(request, names, where, allow_out_of_range=allow_out_of_range)
+            elif allow_out_of_range:
+                raise _foreign_option_error("allow_out_of_range", self.format, "delta")
             else:
-                if allow_out_of_range:
-                    raise _foreign_option_error("allow_out_of_range", self.format, "delta")
                 plan = self._source.changes(request, names, where)
             return Changes(plan, request)
+
+    def _changes_schema(self, *, allow_out_of_range: bool = False, **request: Any) -> Schema:
+        """Return the columns of `changes` with the same arguments, without planning the read."""
+        change_range = self._change_range(**{"from_": None, "to": None, **request})
+        with read_context(self._source, None):
+            if self._source.format == "delta":
+                return self._source.changes_schema(change_range, allow_out_of_range=allow_out_of_range)
+            return self._source.changes_schema(change_range)
+
+    def _change_range(
+        self,
+        from_: When,
+        to: When,
+        *,
+        from_inclusive: bool | None = None,
+        mode: str = ChangeMode.CHANGELOG.value,
+        keys: Sequence[str] | None = None,
+    ) -> ChangeRange:
+        is_delta, change_mode = self.format == "delta", _change_mode(mode)
+        if keys is not None and not is_delta and change_mode is not ChangeMode.UPDATES:
+            raise RequestError("Invalid option keys: only mode='updates' uses keys", options=("keys", "mode"))
+        return ChangeRange(
+            from_=from_,
+            to=to,
+            from_inclusive=is_delta if from_inclusive is None else from_inclusive,
+            mode=change_mode,
+            keys=None if keys is None else tuple(keys),
+        )
+
+    @validate_call
+    def trace(
+        self,
+        where: str | Filter,
+        *,
+        from_: When = None,
+        to: When = None,
+        columns: Sequence[str] | None = None,
+        keys: Sequence[str] | None = None,
+        missing: bool = False,
+    ) -> Trace:
+        """Trace rows: which commit brought them, which commits carried or changed them, and what ended them.
+
+            print(orders.trace("id = 42"))
+
+        Rows are followed from file to file by their row ids, else by `keys`, else by equal values. If the table does
+        not record which of several rows continues a row, the trace states the number of candidates. It also names the
+        commits and files that no longer exist.
+
+        Args:
+            where: A boolean SQL expression. All versions of rows that matched it at some time in the range are traced.
+            from_: The first commit to look at, as for `snapshot`. None for the oldest one in the metadata.
+            to: The last commit to look at, as for `snapshot`. None for the current one.
+            columns: Names of the columns to read and compare. None for all columns.
+            keys: Names of the columns that identify a row without a row id. None for the identifier fields of the
+                table, if it has any.
+            missing: If true, also explain for each live file why a read finds no matching row in it. All files are
+                read, so that wrong statistics are found.
+
+        Returns:
+            The rows with their versions, events, and a sentence each. It prints as text.
+
+        Raises:
+            RequestError: A column is unknown, `where` cannot be parsed, `from_` is not an ancestor of `to`, or too many
+                rows match.
+            HarnessError: The table cannot be read.
+        """
+        from harness.trace import reading
+
+        request = reading.TraceRequest(
+            where=where,
+            from_=from_,
+            to=to,
+            columns=None if columns is None else tuple(columns),
+            keys=None if keys is None else tuple(keys),
+            missing=missing,
+        )
+        with read_context(self._source, self.snapshot(to)._selection.snapshot):
+            return reading.trace(self._source, request)
 
     @validate_call
     def pull(

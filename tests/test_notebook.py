@@ -82,6 +82,7 @@ def test_the_result_of_a_check_is_shown_in_a_line(tables):
 def test_no_text_of_a_table_is_markup(tables):
     shown = [thing for t in tables for thing in (t, t.snapshot(), t.snapshot().plan(where="id > 0"))]
     shown += [t.metadata("files") for t in tables]
+    shown += [t.trace("id > 0", missing=True) for t in tables]
     shown.append(harness.compare(*tables, engines=("duckdb", "duckdb"), keys=["id"]))
     for thing in shown:
         fragment = thing._repr_html_()

@@ -21,11 +21,13 @@ _SECTIONS = {
         "history": ("inspection:history", "Show a table's snapshots or versions, newest first."),
         "list": ("listing:list_", "List catalogs, or the tables of a catalog or namespace."),
         "metadata": ("inspection:metadata", "Show a metadata table, for example snapshots or files."),
+        "trace": ("trace:trace", "Show where rows came from, and why they are gone."),
         "plan": ("inspection:plan", "Show which files and deletes a read uses, without reading rows."),
     },
     "Query and compare": {
         "sql": ("query:sql", "Run a query on tables."),
         "shell": ("shell.command:shell", "Run SQL interactively, or from standard input."),
+        "changes": ("changes:changes", "Show the rows that were inserted, deleted, and updated."),
         "diff": ("diff:diff", "Compare the rows of two tables, files, snapshots, or engines."),
     },
     "Test": {

@@ -129,12 +129,12 @@ SETTINGS = (
 )
 """The names that `--set` accepts."""
 _SAME_NAMES = (
-    "at", "catalog", "columns", "dialect", "engine", "keys", "last", "level", "sample_rows", "untrusted", "verbose",
-    "where",
+    "at", "catalog", "columns", "dialect", "engine", "keys", "last", "level", "mode", "sample_rows", "to", "untrusted",
+    "verbose", "where",
 )  # fmt: skip
 OPTIONS = {
     **{name: f"--{name.replace('_', '-')}" for name in _SAME_NAMES},
-    **{"storage_options": "--storage-option", "allowed_roots": "--allow-root"},
+    **{"storage_options": "--storage-option", "allowed_roots": "--allow-root", "from_": "--from"},
 }
 """Dedicated options by the name of the Python argument."""
 

@@ -46,6 +46,7 @@ def sql(
         harness sql "SELECT count(*) FROM 'warehouse/orders'"
         harness sql "SELECT region, sum(total) FROM orders GROUP BY ALL" --table warehouse/orders --at 2024-01-31
         harness sql --catalog prod "FROM sales.orders LIMIT 10"
+        harness sql "FROM changes('warehouse/orders', 3, 5) ORDER BY id"
 
     --at applies to every table.
     """
@@ -73,11 +74,10 @@ def sql(
     with terminal.progress("planning"):
         by_names = opening.catalog is not None
         if not (by_names or tables) and (engine, dialect) == ("duckdb", "duckdb"):
-            from harness.queries.rewrite import parse_statement, references  # plain queries do not need sqlglot
+            from harness.queries.changes import table_names
+            from harness.queries.rewrite import parse_statement  # plain queries do not need sqlglot
 
-            by_names = any(
-                reference.name[0] not in tables_by_location for reference in references(parse_statement(text))
-            )
+            by_names = any(name[0] not in tables_by_location for name in table_names(parse_statement(text)))
         if find_engine(engine).name == "spark":
             rows = _run_on_spark(text, tables | tables_by_location, dialect, params)
         elif by_names:
@@ -168,7 +168,8 @@ def _run_by_names(
     from harness.connections.tables import NamedTables, TableSource
     from harness.engines.duckdb.instance import cursor
     from harness.metadata.catalogs.catalog import name_text
-    from harness.queries.rewrite import parse_statement, references, refuse_writes
+    from harness.queries.changes import table_names
+    from harness.queries.rewrite import parse_statement, refuse_writes
     from harness.table import Table
 
     statement = parse_statement(query)
@@ -178,11 +179,7 @@ def _run_by_names(
     connection = Connection(NamedTables.from_source(source, opening.arguments()), cursor())
     for name, table in explicit_tables.items():
         connection.register(name, table)
-    names = (
-        {name_text(reference.name) for reference in references(statement)} - explicit_tables.keys()
-        if at is not None
-        else ()
-    )
+    names = set(map(name_text, table_names(statement))) - explicit_tables.keys() if at is not None else ()
     for name in names:
         with contextlib.suppress(TableNotFoundError):  # DuckDB reports names that are not tables
             table_ = connection.table(name)

@@ -153,7 +153,10 @@ def words(context: click.Context, values: Mapping[str, object]) -> list[str]:
     arguments: list[str] = []
     for parameter in context.command.params:
         value = values.get(parameter.name or "")
-        if value is None or value is False:
+        if value is None:
+            continue
+        if value is False:
+            options_ += parameter.secondary_opts
             continue
         texts = [_text(each) for each in value] if isinstance(value, list | tuple) else [_text(value)]
         if parameter.param_type_name == "argument":

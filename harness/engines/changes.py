@@ -405,7 +405,8 @@ class Steps:
             of_commits[f.name] if f.id in _CHANGE_IDS else self._label(f)
             for f in output_columns(self.plan, self.lifetimes)
         ]
-        return rows.select({f"c{i}": expression for i, expression in enumerate(columns)})
+        # Rows without columns are counted.
+        return rows.select({f"c{i}": expression for i, expression in enumerate(columns or ["NULL"])})
 
     def _with_keys(self, rows: R, fields: Sequence[dt.Field], *labels: str) -> tuple[R, list[str]]:
         """Add the columns by which rows are compared, and return their labels. Other columns by label are kept."""

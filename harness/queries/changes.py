@@ -19,7 +19,7 @@ from sqlglot.dialects.dialect import Dialect
 from harness.errors import RequestError
 from harness.metadata.catalogs.catalog import Name, parse_name
 from harness.metadata.filters.literals import LiteralKind, literal_of
-from harness.queries.rewrite import SqlStatement, closing_bracket, parse_statement
+from harness.queries.rewrite import SqlStatement, closing_bracket, parse_statement, references
 from harness.storage.paths import is_path
 
 _POSITIONAL = ("from_", "to")
@@ -67,7 +67,9 @@ class ChangesCall:
             try:
                 arguments[name] = _constant(node.expression if is_named else node)
             except ValueError:
-                raise self._error(f"the argument {name} is not a literal") from None
+                raise self._error(
+                    f"the argument {name} must be a whole number, a text, a time, or another literal"
+                ) from None
         return arguments
 
     def _error(self, reason: str) -> RequestError:
@@ -115,6 +117,11 @@ def changes_calls(statement: SqlStatement) -> list[ChangesCall]:
             end = tokens[closing_bracket(tokens, bracket) - 1].end + 1
             calls.append(ChangesCall(node, name, start, end, statement.text[start:end]))
     return calls
+
+
+def table_names(statement: SqlStatement) -> list[Name]:
+    """Return the names of the tables that a statement reads, also as the first argument of `changes`."""
+    return [*(each.name for each in references(statement)), *(each.name for each in changes_calls(statement))]
 
 
 def unknown_table(error: duckdb.Error, query: str) -> Name | None:

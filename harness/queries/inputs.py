@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, cast
 from harness.errors import RequestError, UnsupportedError
 from harness.metadata.catalogs.catalog import name_text
 from harness.metadata.filters.predicate import Filter
+from harness.metadata.model.arguments import check_options
 from harness.metadata.model.schema import METADATA, Field, OpaqueType, Schema
 from harness.metadata.planned_scan import PlannedScan
 from harness.queries.plain import Rewritten, TableReference, may_time_travel
@@ -146,17 +147,12 @@ class TableChanges:
         return self.table._source
 
     @cached_property
-    def _whole(self) -> PlannedScan:
-        return self.table.changes(**self.arguments)._plan
-
-    @property
     def schema(self) -> Schema:
-        """The columns of the table and the columns of changes."""
-        return Schema(fields=self._whole.columns)
+        """Return the columns of the table and the columns of changes."""
+        check_options(Table.changes, self.arguments)
+        return self.table._changes_schema(**self.arguments)
 
     def _planned(self, columns: Sequence[str] | None = None, where: str | Filter | None = None) -> PlannedScan:
-        if columns is None and where is None:
-            return self._whole
         if columns is not None:
             # A name may belong to another table of the query. DuckDB reports columns that no table has.
             columns = [c for c in columns if c not in METADATA or c in _METADATA_COLUMNS[self.table.format]]
@@ -386,10 +382,8 @@ def locations(query: str, dialect: str = "duckdb") -> list[str]:
     """Return the locations of tables that a query names. Raise RequestError if the query cannot be parsed."""
     if _QUOTED_PATH.search(query) is None:
         return []
-    from harness.queries.changes import changes_calls
-    from harness.queries.rewrite import parse_statement, references
+    from harness.queries.changes import table_names
+    from harness.queries.rewrite import parse_statement
 
-    statement = parse_statement(query, dialect)
-    names = [reference.name[0] for reference in references(statement)]
-    names += [call.name[0] for call in changes_calls(statement)]
+    names = (name[0] for name in table_names(parse_statement(query, dialect)))
     return [name for name in dict.fromkeys(names) if is_location(name)]

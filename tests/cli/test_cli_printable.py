@@ -71,6 +71,12 @@ def test_descriptions_and_rows(places, capfd, kind, form):
         assert "31m" in printed(capfd, *command, "--format", form, code=0)
 
 
+@pytest.mark.parametrize("kind", ["iceberg", "delta"])
+@pytest.mark.parametrize("form", ["text", "json", "html"])
+def test_traces(places, capfd, kind, form):
+    assert "31m" in printed(capfd, "trace", places[kind], "--where", "id = 1", "--missing", "--format", form, code=0)
+
+
 @pytest.mark.parametrize("form", ["text", "json", "junit", "html"])
 def test_differences(places, capfd, form):
     both = (places["iceberg"], places["delta"])

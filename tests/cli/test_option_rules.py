@@ -10,7 +10,15 @@ from harness.cli.app import COMMANDS, imported
 SHORT = {"-c": "--command", "-k": "-k", "-n": "--max-rows", "-o": "--output", "-v": "--verbose"}
 """Short options, and the long option that each means in every command."""
 LISTS = {"--columns", "--engines", "--exclude", "--ignore", "--keys", "--select"}
-METAVARS = {"--at": "WHEN", "--engine": "NAME", "--max-rows": "N", "--output": "FILE", "--table": "[NAME=]TABLE"}
+METAVARS = {
+    "--at": "WHEN",
+    "--from": "WHEN",
+    "--to": "WHEN",
+    "--engine": "NAME",
+    "--max-rows": "N",
+    "--output": "FILE",
+    "--table": "[NAME=]TABLE",
+}
 METAVARS |= dict.fromkeys(LISTS, "A,B")
 MAY_HOLD_COMMAS = {"DIR", "FILE", "SQL", "TEXT"}
 """Values that cannot be separated by commas, because they may contain one. Values NAME=VALUE may too."""
@@ -21,6 +29,8 @@ OWN_TEXT = {
     "--output": "of a report, it may be repeated; a script has one format",
     **dict.fromkeys(("--at", "--table", "--dialect", "--engines"), "diff has two sides"),
     "--engine": "scenarios reread takes readers of other projects too",
+    "--from": "changes excludes it for Iceberg tables by default",
+    "--keys": "diff matches rows of two sides, changes those of one commit, and trace those of a range",
     "--max-rows": "head reads so many rows; diff counts differences",
 }
 """Options with one meaning whose help differs by command, and why."""

@@ -81,6 +81,19 @@ FORMS = {
         [2, 2, 3],
     ),
     "Delta VERSION AS OF": (lambda spark, lake: spark.sql("FROM db.items VERSION AS OF 2"), [2, 2, 3]),
+    "start-snapshot-id": (
+        lambda spark, lake: spark.read.format("iceberg").option("start-snapshot-id", lake.first).load(lake.orders),
+        [3, 4, 5],
+    ),
+    "start-snapshot-id of a name": (
+        lambda spark, lake: (
+            spark.read.option("start-snapshot-id", lake.first)
+            .option("end-snapshot-id", lake.second)
+            .table("db.orders")
+            .where("id > 3")
+        ),
+        [4, 5],
+    ),
     "table_changes": (lambda spark, lake: spark.sql("FROM table_changes('db.items', 3)"), [2]),
     "readChangeFeed": (
         lambda spark, lake: (

@@ -269,8 +269,17 @@ def test_errors_say_what_is_not_there(job, lake):
         job.spark.table("db.nothing")
     with pytest.raises(Exception, match="Cannot find a table: there is no such directory"):
         job.spark.read.format("iceberg").load(f"{lake.warehouse}/nothing")
-    with pytest.raises(Exception, match="start-snapshot-id"):
-        job.spark.read.format("iceberg").option("start-snapshot-id", lake.first).load(lake.orders)
+    for options, message in (
+        ({"start-timestamp": 0}, "start-timestamp"),
+        ({"end-snapshot-id": lake.first}, "pass start-snapshot-id too"),
+        ({"start-snapshot-id": lake.second, "end-snapshot-id": lake.first}, "is not an ancestor"),
+        ({"start-snapshot-id": lake.first, "tag": "first"}, "Cannot read at several points: tag, start-snapshot-id"),
+        ({"readChangeFeed": "true"}, "Cannot read a change feed of an Iceberg table"),
+    ):
+        with pytest.raises(Exception, match=message):
+            job.spark.read.format("iceberg").options(**options).load(lake.orders)
+    with pytest.raises(Exception, match="Cannot read a Delta table with the option start-snapshot-id"):
+        job.spark.read.format("delta").option("start-snapshot-id", 1).load(lake.items)
     with pytest.raises(RequestError, match=r"The job wrote nothing to db\.orders"):
         job.written("db.orders")
 

@@ -145,12 +145,14 @@ class PositionLoader:
             if rows:
                 source = each.source
                 delete = self.plan.position_deletes.files[source] if isinstance(source, int) else source
+                is_delta = self.plan.format == "delta"
+                point = "version" if is_delta else "snapshot"
                 raise CorruptDeleteError(
-                    f"Snapshot {lifetimes.commits[commit].id} replaces a {delete.kind} of {path}, but row {rows[0]} is "
-                    "not deleted any more. Read changes up to the snapshot before it, and from it on",
+                    f"{point.capitalize()} {lifetimes.commits[commit].id} replaces a {delete.kind} of {path}, but row "
+                    f"{rows[0]} is not deleted any more. Read changes up to the {point} before it, and from it on",
                     cause="UncoveredDelete",
                     file=delete.path,
-                    rule="iceberg 8.4",
+                    rule=None if is_delta else "iceberg 8.4",
                 )
 
     def _rows(self, ordinals: Sequence[int]) -> dict[int, _FileRow]:

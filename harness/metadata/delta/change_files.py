@@ -217,16 +217,19 @@ def check_evolution(old: DeltaSchema, new: DeltaSchema, *, version: int, end: in
     Raises:
         RequestError: The schema changed in an incompatible way (rule delta C11).
     """
-    before, after = (tuple(stored_name(f) for f in s.partition_columns) for s in (old, new))
-    reason = _fields_difference(old.schema.fields, new.schema.fields, "")
-    if before != after:
-        reason = f"the partition columns changed from {list(before)} to {list(after)}"
+    reason = partitioning_difference(old, new) or _fields_difference(old.schema.fields, new.schema.fields, "")
     if reason is not None:
         message = (
             f"Cannot show the changes of version {version} in the schema of version {end}: {reason}; "
             "read the versions before and after that change separately"
         )
         raise RequestError(message, cause="ChangeFeedError", snapshot=version, rule="delta C11")
+
+
+def partitioning_difference(old: DeltaSchema, new: DeltaSchema) -> str | None:
+    """Return how the partition columns differ between two versions, or None if they are the same."""
+    before, after = ([stored_name(f) for f in s.partition_columns] for s in (old, new))
+    return None if before == after else f"the partition columns changed from {before} to {after}"
 
 
 def _fields_difference(old: Sequence[Field], new: Sequence[Field], parent: str) -> str | None:

@@ -1,13 +1,21 @@
-"""The range of versions that a change data feed covers (delta C1, C2)."""
+"""The range of versions of a read of changes (delta C1, C2), and the schemas in force in it."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from typing import TypeAlias
+
 from harness.errors import InvalidTableError, RequestError, SnapshotNotFoundError
+from harness.metadata.delta.actions import Metadata, Protocol
 from harness.metadata.delta.commit_times import CommitHistory
 from harness.metadata.delta.log_files import LogListing
-from harness.metadata.delta.segment import show_ranges
+from harness.metadata.delta.protocol import check_protocol
+from harness.metadata.delta.segment import readable_ranges, show_ranges
+from harness.metadata.delta.types import DeltaSchema, table_schema
 from harness.metadata.model.times import ParsedMoment, When, parse_moment, show_ms, timestamp_ms
 from harness.metadata.plan.lifetimes import ChangeRange
+from harness.storage.records import dataclass
 
 
 def resolve_range(request: ChangeRange, history: CommitHistory, *, allow_out_of_range: bool = False) -> range:
@@ -53,13 +61,66 @@ def resolve_range(request: ChangeRange, history: CommitHistory, *, allow_out_of_
         if are_times or _excludes(request, start - 1, end):
             return range(0)
         raise _range_error(f"the range starts at version {start}, after its end at version {end}", listing)
-    versions = range(start, end + 1)
+    return _with_commits(range(start, end + 1), listing)
+
+
+def _with_commits(versions: range, listing: LogListing) -> range:
+    """Return versions after checking that the log has their commits.
+
+    Checkpoints and compactions cannot replace a commit here (delta C3).
+    """
     missing = [version for version in versions if version not in listing.commits]
-    if missing:  # checkpoints and compactions cannot replace a commit here (delta C3)
+    if missing:
         ranges = show_ranges(tuple(range(version, version + 1) for version in missing))
-        message = f"Cannot read changes of versions {start} to {end}: the log lacks the commits of {ranges}"
+        message = (
+            f"Cannot read changes of versions {versions[0]} to {versions[-1]}: the log lacks the commits of {ranges}"
+        )
         raise InvalidTableError(message, cause="LogGap", table=listing.root, rule="delta C2")
     return versions
+
+
+def resolve_lifetimes(request: ChangeRange, history: CommitHistory, *, latest: int) -> tuple[int, range]:
+    """Return the version before a range, -1 if there is none, and the versions in the range.
+
+    A range without a beginning starts after the oldest version that can be read and whose following commits are all
+    there, or with version 0 if its commit is there. Other ranges are resolved as in `resolve_range`.
+
+    Args:
+        request: The requested range.
+        history: The times of the commits.
+        latest: The version at which a range without an end ends.
+
+    Raises:
+        HarnessError: As for `resolve_range`. Or the log no longer has the version before the range.
+    """
+    listing = history.listing
+    request = replace(request, to=latest if request.to is None else request.to)
+    end = _last_version(_parse_bound("to", request.to), history, allow_out_of_range=False)
+    if request.from_ is None:
+        base = _oldest_base(listing, end)
+        versions = _with_commits(range(base + 1, end + 1), listing)
+    else:
+        versions = resolve_range(request, history)
+        base = versions[0] - 1 if versions else end
+    readable = readable_ranges(listing)
+    if base >= 0 and not any(base in part for part in readable):
+        message = (
+            f"Cannot read the rows before version {base + 1}: the log holds {show_ranges(readable) or 'no version'}; "
+            "begin the range after one of these versions"
+        )
+        raise SnapshotNotFoundError(message, cause="VersionNotFound", table=listing.root, rule="delta L32")
+    return base, versions
+
+
+def _oldest_base(listing: LogListing, end: int) -> int:
+    """Return the oldest readable version whose following commits up to `end` are all there, or -1 for version 0."""
+    first = end + 1
+    while first - 1 in listing.commits:
+        first -= 1
+    if first == 0:
+        return -1
+    part = next((part for part in readable_ranges(listing) if end in part), range(end, end + 1))
+    return max(part.start, first - 1)
 
 
 def _excludes(request: ChangeRange, version: int, other: int) -> bool:
@@ -121,3 +182,41 @@ def _last_version(end: ParsedMoment | None, history: CommitHistory, *, allow_out
 
 def _range_error(reason: str, listing: LogListing) -> RequestError:
     return RequestError(f"Cannot read changes: {reason}", cause="ChangeFeedError", table=listing.root, rule="delta C2")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VersionSchema:
+    """The protocol, the metadata, and the schema that are in force from a version on."""
+
+    version: int
+    protocol: Protocol
+    metadata: Metadata
+    columns: DeltaSchema
+
+
+SchemaChange: TypeAlias = tuple[int, Protocol | None, Metadata | None]
+"""A version with its protocol and metadata actions; None for an action that its commit lacks."""
+
+
+def version_schemas(changes: Iterable[SchemaChange], *, table: str) -> Iterator[VersionSchema]:
+    """Yield the schema that is in force from each version on that has a protocol or metadata action.
+
+    Args:
+        changes: The versions, ascending. The first one has both actions.
+        table: The location of the table, for messages.
+
+    Raises:
+        UnsupportedError: A version has a protocol or a type that harness does not support.
+        InvalidTableError: A version has an invalid protocol or schema.
+    """
+    protocol: Protocol | None = None
+    metadata: Metadata | None = None
+    for version, new_protocol, new_metadata in changes:
+        if new_protocol is None and new_metadata is None:
+            continue
+        protocol, metadata = new_protocol or protocol, new_metadata or metadata
+        assert protocol is not None
+        assert metadata is not None
+        check_protocol(protocol, metadata, table=table)
+        columns = table_schema(protocol, metadata)
+        yield VersionSchema(version=version, protocol=protocol, metadata=metadata, columns=columns)

@@ -20,15 +20,14 @@ import pyarrow as pa
 from harness.errors import HarnessError, RequestError, UnknownColumnError
 from harness.metadata.delta.actions import PARTITION_VALUES, Commit, State
 from harness.metadata.delta.change_files import ChangedFile, changed_files, check_enabled, check_evolution, check_names
-from harness.metadata.delta.change_range import resolve_range
+from harness.metadata.delta.change_range import VersionSchema, resolve_range, version_schemas
 from harness.metadata.delta.commit_times import CommitHistory
 from harness.metadata.delta.commits import Locator
 from harness.metadata.delta.partition_values import partition_tuples
-from harness.metadata.delta.protocol import check_protocol
 from harness.metadata.delta.replay import load_state
 from harness.metadata.delta.scan import vector_of
 from harness.metadata.delta.segment import choose_segment
-from harness.metadata.delta.types import DeltaSchema, table_schema
+from harness.metadata.delta.types import DeltaSchema
 from harness.metadata.filters.predicate import Filter, filter_for
 from harness.metadata.filters.skipping import ColumnBounds, may_match
 from harness.metadata.filters.sqltext import bind_columns
@@ -171,28 +170,22 @@ class _ChangeFeed:
 
     @cached_property
     def _commits(self) -> tuple[Commit, ...]:
-        reader, commits = self.source.commits, self.history.listing.commits
-        return tuple(reader.read_commit(commits[version]) for version in self.versions)
+        commits = self.history.listing.commits
+        return tuple(self.source.commits.read_commits([commits[version] for version in self.versions]))
 
     def _final_schema(self) -> DeltaSchema:
         """Return the schema of the last version. Refuse earlier versions that cannot be shown in this schema."""
-        first = self.versions[0] if self.versions else self.history.listing.latest
-        state = self._state(first)
-        protocol, metadata = state.protocol, state.metadata
-        schemas: list[tuple[int, DeltaSchema]] = []
-        for version, commit in zip(self.versions or (first,), self._commits or (None,), strict=True):
-            has_new_schema = version == first
-            if commit is not None and version != first:
-                has_new_schema = commit.protocol is not None or commit.metadata is not None
-                protocol, metadata = commit.protocol or protocol, commit.metadata or metadata
-            if has_new_schema:
-                check_protocol(protocol, metadata, table=self.source.location)
-                check_enabled(metadata, version=version)
-                schemas.append((version, table_schema(protocol, metadata)))
-                check_names(schemas[-1][1], version=version)
-        last = schemas[-1][1]
-        for version, schema in schemas[:-1]:
-            check_evolution(schema, last, version=version, end=self.versions[-1])
+        first = self._state(self.versions[0] if self.versions else self.history.listing.latest)
+        later = ((commit.version, commit.protocol, commit.metadata) for commit in self._commits[1:])
+        changes = ((first.version, first.protocol, first.metadata), *later)
+        schemas: list[VersionSchema] = []
+        for each in version_schemas(changes, table=self.source.location):
+            check_enabled(each.metadata, version=each.version)
+            check_names(each.columns, version=each.version)
+            schemas.append(each)
+        last = schemas[-1].columns
+        for each in schemas[:-1]:
+            check_evolution(each.columns, last, version=each.version, end=self.versions[-1])
         return last
 
     def _state(self, version: int) -> State:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import field
 from types import NoneType
 from typing import Any
@@ -22,6 +22,7 @@ from harness.storage.limits import DEFAULT, Limits, contained
 from harness.storage.paths import PathMap
 from harness.storage.records import dataclass
 from harness.storage.stores import Storage
+from harness.storage.threads import phase, read_ahead
 
 FIELDS: dict[str, tuple[str, ...]] = {
     "path": ("path",),
@@ -99,9 +100,16 @@ class CommitReader:
             MissingFileError: The file is missing.
             LimitError: The commit has more actions than the limits of the storage allow.
         """
-        data, limits = read_log_file(file, self.storage), self.storage.limits
-        with contained(file=file.path):
-            return parse_commit(data, file=file.path, version=file.version, locator=self.locator, limits=limits)
+        return self._parse(file, read_log_file(file, self.storage))
+
+    def read_commits(self, files: Sequence[LogFile]) -> Iterator[Commit]:
+        """Yield all actions of commits, in the order of their files.
+
+        Raises:
+            HarnessError: As for `read_commit`.
+        """
+        for file, data in read_log_files(files, self.storage, self.locator):
+            yield self._parse(file, data)
 
     def read_info(self, file: LogFile) -> CommitInfo | None:
         """Return the commitInfo of a commit file, or None if it has none. File actions are parsed but not kept.
@@ -116,6 +124,11 @@ class CommitReader:
         data, limits = read_log_file(file, self.storage), self.storage.limits
         with contained(file=file.path):
             return parse_actions(data, file=file.path, drain=drain, limits=limits)
+
+    def _parse(self, file: LogFile, data: bytes) -> Commit:
+        limits = self.storage.limits
+        with contained(file=file.path):
+            return parse_commit(data, file=file.path, version=file.version, locator=self.locator, limits=limits)
 
 
 def _discard_file_actions(parsed: ParsedActions) -> None:
@@ -134,6 +147,25 @@ def read_log_file(file: LogFile, storage: Storage) -> bytes:
         message = "Cannot read the log: the commit is an empty file. Its writer may have been interrupted"
         raise CorruptFileError(message, cause="LogCorrupt", file=file.path, rule="delta L3")
     return data
+
+
+def read_log_files(files: Sequence[LogFile], storage: Storage, locator: Locator) -> Iterator[tuple[LogFile, bytes]]:
+    """Yield commits or compacted commits with their bytes. Files in an object store are read ahead.
+
+    Raises:
+        CorruptFileError: A file is empty (rule delta L3).
+    """
+
+    def read(file: LogFile) -> bytes:
+        return read_log_file(file, storage)
+
+    with (
+        phase("reading commits", len(files), "commits") as advance,
+        read_ahead(read, () if locator.root.is_local else files) as read_next,
+    ):
+        for file in files:
+            yield file, read_next(file)
+            advance(1)
 
 
 def parse_commit(data: bytes, *, file: str, version: int, locator: Locator, limits: Limits = DEFAULT) -> Commit:

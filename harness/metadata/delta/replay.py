@@ -38,7 +38,14 @@ from harness.metadata.delta.actions import (
     Transaction,
 )
 from harness.metadata.delta.checkpoint_files import concat_files
-from harness.metadata.delta.commits import REMOVE_IDENTITY, Locator, file_actions, ids_of, read_log_file, refuse_repeats
+from harness.metadata.delta.commits import (
+    REMOVE_IDENTITY,
+    Locator,
+    file_actions,
+    ids_of,
+    read_log_files,
+    refuse_repeats,
+)
 from harness.metadata.delta.log_files import Compaction, LogFile
 from harness.metadata.delta.paths import require_readable
 from harness.metadata.delta.segment import LogSegment
@@ -49,7 +56,7 @@ from harness.storage.gate import IRREGULAR
 from harness.storage.limits import Limits, contained
 from harness.storage.records import dataclass
 from harness.storage.stores import Storage
-from harness.storage.threads import phase, read_ahead
+from harness.storage.threads import phase
 
 if TYPE_CHECKING:
     from harness.metadata.delta.checkpoint_files import StatisticsScope
@@ -182,11 +189,8 @@ def _load(
 
         with phase("reading the checkpoint"):
             segment, base = read_base(segment, storage, locator, statistics, cache)
-    replay = _Replay(
-        limits=storage.limits,
-        adds=_PendingActions(ADDS, locator, with_stats=statistics != "none"),
-        removes=_PendingActions(REMOVE_IDENTITY, locator),
-    )
+    adds, removes = PendingActions(ADDS, locator, statistics != "none"), PendingActions(REMOVE_IDENTITY, locator)
+    replay = _Replay(FileActions(adds, removes, storage.limits))
     if base is not None:
         replay.protocol, replay.metadata = base.protocol, base.metadata
         replay.base, replay.statistics = base.adds, base.statistics
@@ -196,15 +200,9 @@ def _load(
         replay.base, replay.statistics = (before.files.combine_chunks(),), before.statistics
         replay.latest(before.transactions.values(), before.domains.values())
     files = [step.file if isinstance(step, Compaction) else step for step in segment.steps]
-    with (
-        phase("reading commits", len(files), "commits") as advance,
-        read_ahead(lambda file: read_log_file(file, storage), () if locator.root.is_local else files) as read,
-    ):
-        for number, file in enumerate(files):
-            data = read(file)
-            with contained(file=file.path):
-                replay.step(data, file=file.path, number=number)
-            advance(1)
+    for file, data in read_log_files(files, storage, locator):
+        with contained(file=file.path):
+            replay.step(data, file=file.path)
     state = replay.state(segment.version, segment.warnings, locator.root.path)
     require_readable(state.files.column("key"), locator.root, storage)
     return state
@@ -214,27 +212,16 @@ def _load(
 class _Replay:
     """The state of a replay: a base and the commits after it, applied in ascending order of versions."""
 
-    limits: Limits
-    adds: _PendingActions
-    removes: _PendingActions
+    actions: FileActions
     protocol: Protocol | None = None
     metadata: Metadata | None = None
     base: tuple[pa.Table, ...] = ()
     statistics: CheckpointStatistics | None = None
     transactions: dict[str, Transaction] = field(default_factory=dict)
     domains: dict[str, DomainMetadata] = field(default_factory=dict)
-    files: list[str] = field(default_factory=list)
 
-    def step(self, data: bytes, *, file: str, number: int) -> None:
-        def drain(parsed: ParsedActions) -> None:
-            self.adds.extend(parsed.adds, number, self.files)
-            self.removes.extend(parsed.removes, number, self.files)
-            parsed.adds.clear()
-            parsed.removes.clear()
-
-        self.files.append(file)
-        parsed = parse_actions(data, file=file, drain=drain, limits=self.limits)
-        drain(parsed)
+    def step(self, data: bytes, *, file: str) -> None:
+        parsed = self.actions.parse(data, file=file)
         protocol, metadata = parsed.protocol, parsed.only_metadata
         self.protocol = self.protocol if protocol is None else protocol
         self.metadata = self.metadata if metadata is None else metadata
@@ -250,16 +237,12 @@ class _Replay:
         # Without vectors, the keys are the ids, which are unique after replay.
         repeated = None if vectors.null_count == len(vectors) else first_repeated(files.column("key"))
         if repeated is not None:  # otherwise the file would be read twice
-            message = (
-                f"The data file {repeated} is live with two deletion vectors: a writer replaced one without removing "
-                "its previous entry. Which rows are deleted is undefined"
-            )
-            raise InvalidTableError(message, cause="LogCorrupt", file=repeated, rule="delta R3")
+            raise two_vectors_error(repeated)
         return State(
             version=version,
             protocol=self.protocol,
             metadata=self.metadata,
-            files=_validate_files(files, self.metadata),
+            files=validate_files(files, self.metadata),
             statistics=self.statistics,
             transactions=self.transactions,
             domains={name: domain for name, domain in self.domains.items() if not domain.removed},
@@ -272,20 +255,16 @@ class _Replay:
 
     def _live_files(self) -> pa.Table:
         """Return the live files: those whose newest action is an add (delta R1 to R5)."""
-        adds, add_ranks = self.adds.finish(self.files)
-        removes, remove_ranks = self.removes.finish(self.files)
-        if not len(add_ranks) and not len(remove_ranks):
+        actions = self.actions.finish()
+        if not len(actions.ids):
             return concat_files(self.base)
-        ids = pa.concat_arrays([ids_of(adds), ids_of(removes)])
-        ranks = np.concatenate([add_ranks, remove_ranks])
-        refuse_repeats(ids, ranks, len(add_ranks), files=self.files)
-        newest = _newest_indices(ids, ranks)
-        live = adds.take(from_numpy(np.sort(newest[newest < len(add_ranks)])))
-        return concat_files((*_without_files(self.base, ids), live))
+        newest = _newest_indices(actions.ids, np.concatenate([actions.add_ranks, actions.remove_ranks]))
+        live = actions.adds.take(from_numpy(np.sort(newest[newest < actions.adds.num_rows])))
+        return concat_files((*_without_files(self.base, actions.ids), live))
 
 
 @dataclass(slots=True)
-class _PendingActions:
+class PendingActions:
     """File actions of many commits, converted to tables in large pieces.
 
     The rank of an action is the number of its step.
@@ -300,6 +279,7 @@ class _PendingActions:
     ranks: list[Ranks] = field(default_factory=list)
 
     def extend(self, bodies: list[Body], rank: int, files: list[str]) -> None:
+        """Append the actions of the commit with a number. `files` has the paths of all commits, for errors."""
         for start in range(0, len(bodies), ACTIONS_AT_ONCE):
             piece = bodies[start : start + ACTIONS_AT_ONCE]
             self.bodies += piece
@@ -336,6 +316,70 @@ class _PendingActions:
         return error
 
 
+@dataclass(frozen=True, slots=True)
+class RankedActions:
+    """The file actions of many commits. The rank of an action is the number of its commit.
+
+    Attributes:
+        adds: The add actions, in the order of the commits.
+        add_ranks: The rank of each add action.
+        removes: The remove actions, in the order of the commits.
+        remove_ranks: The rank of each remove action.
+        ids: The ids of the logical files of all add actions, followed by those of all remove actions.
+    """
+
+    adds: pa.Table
+    add_ranks: Ranks
+    removes: pa.Table
+    remove_ranks: Ranks
+    ids: pa.Array
+
+
+@dataclass(slots=True)
+class FileActions:
+    """The file actions of commits, collected while the commits are parsed.
+
+    Attributes:
+        adds: The add actions.
+        removes: The remove actions.
+        limits: The limits on the number of actions.
+        files: The paths of the commits so far.
+    """
+
+    adds: PendingActions
+    removes: PendingActions
+    limits: Limits
+    files: list[str] = field(default_factory=list)
+
+    def parse(self, data: bytes, *, file: str) -> ParsedActions:
+        """Parse the next commit, collect its file actions, and return its other actions."""
+        number = len(self.files)
+        self.files.append(file)
+
+        def drain(parsed: ParsedActions) -> None:
+            self.adds.extend(parsed.adds, number, self.files)
+            self.removes.extend(parsed.removes, number, self.files)
+            parsed.adds.clear()
+            parsed.removes.clear()
+
+        parsed = parse_actions(data, file=file, drain=drain, limits=self.limits)
+        drain(parsed)
+        return parsed
+
+    def finish(self) -> RankedActions:
+        """Return all file actions.
+
+        Raises:
+            InvalidTableError: A commit repeats a file (rule delta L25).
+        """
+        adds, add_ranks = self.adds.finish(self.files)
+        removes, remove_ranks = self.removes.finish(self.files)
+        ids = pa.concat_arrays([ids_of(adds), ids_of(removes)])
+        if len(ids):
+            refuse_repeats(ids, np.concatenate([add_ranks, remove_ranks]), len(add_ranks), files=self.files)
+        return RankedActions(adds, add_ranks, removes, remove_ranks, ids)
+
+
 def _newest_indices(ids: pa.Array, ranks: Ranks) -> Ranks:
     """Return, for each distinct id, the index with the greatest rank."""
     codes: Ranks = to_numpy(pc.dictionary_encode(ids).indices).astype(np.int64)
@@ -354,7 +398,16 @@ def _without_files(tables: Iterable[pa.Table], ids: pa.Array) -> Iterator[pa.Tab
         yield table if pc.all(is_kept).as_py() else table.filter(is_kept)
 
 
-def _validate_files(files: pa.Table, metadata: Metadata) -> pa.Table:
+def two_vectors_error(key: str) -> InvalidTableError:
+    """Return the error for a data file that is live with two deletion vectors."""
+    message = (
+        f"The data file {key} is live with two deletion vectors: a writer replaced one without removing "
+        "its previous entry. Which rows are deleted is undefined"
+    )
+    return InvalidTableError(message, cause="LogCorrupt", file=key, rule="delta R3")
+
+
+def validate_files(files: pa.Table, metadata: Metadata) -> pa.Table:
     """Return `files` with partition values for all of them; refuse negative sizes and missing values.
 
     Spec: rules delta R13, L25.

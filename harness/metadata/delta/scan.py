@@ -172,36 +172,57 @@ def plan_scan(
     """
     source = replace(source, storage=source.storage.for_read())
     try:
-        return within_roots(_DeltaScan(source, snapshot).plan(columns, where))
+        schema = snapshot.columns.schema
+        selected_columns = schema.fields if columns is None else bind_columns(columns, schema)
+        condition = None if where is None else filter_for(where, schema)
+        return within_roots(DeltaScan(source, snapshot).plan(selected_columns, condition))
     except HarnessError as error:
         error.within(table=source.location, snapshot=snapshot.id, format="delta")
         raise
 
 
 @dataclass(frozen=True, slots=True)
-class _DeltaScan:
+class DeltaScan:
+    """A read of the files in the state of a snapshot.
+
+    Attributes:
+        source: The table.
+        snapshot: The version to read.
+        requires_row_ids: True if files without row ids and row commit versions are refused when these are read.
+    """
+
     source: DeltaTable
     snapshot: DeltaSnapshot
+    requires_row_ids: bool = True
 
-    def plan(self, columns: tuple[str, ...] | None, where: str | Filter | None) -> PlannedScan:
-        schema, state = self.snapshot.columns.schema, self.snapshot.state
-        selected_columns = schema.fields if columns is None else bind_columns(columns, schema)
-        condition = None if where is None else filter_for(where, schema)
-        requested = (*selected_columns, *(condition.columns if condition is not None else ()))
+    def statistics(self) -> FilesStatistics:
+        """Return the statistics of all files."""
+        state, storage = self.snapshot.state, self.source.storage
+        return FilesStatistics(state.files, state.statistics, self.source.location, strict=storage.untrusted)
+
+    def plan(self, columns: tuple[Field, ...], condition: Filter | None) -> PlannedScan:
+        """Plan a read of the files that the condition keeps."""
+        statistics = self.statistics()
+        decisions = self.decisions(condition, statistics, self.snapshot.partitions)
+        return self.plan_files(columns, condition, statistics, decisions)
+
+    def plan_files(
+        self, columns: tuple[Field, ...], condition: Filter | None, statistics: FilesStatistics, decisions: Decisions
+    ) -> PlannedScan:
+        """Plan a read of the files with the decision `KEPT`."""
+        state = self.snapshot.state
+        requested = (*columns, *(condition.columns if condition is not None else ()))
         metadata_columns = {f.name for f in requested if f.name in METADATA and METADATA[f.name].id == f.id}
         self._check_metadata_columns(metadata_columns)
         for text in self.snapshot.feature_warnings:
             warn(f"Table {self.source.location}: {text}")
-        statistics = FilesStatistics(
-            state.files, state.statistics, self.source.location, strict=self.source.storage.untrusted
-        )
-        decisions = self.decisions(condition, statistics, self.snapshot.partitions)
         places = np.flatnonzero(decisions == KEPT)
         counts = statistics.record_counts(places)
         files = state.files.drop_columns([name for name in STATISTICS_COLUMNS if name in state.files.column_names])
         # `take` would first combine the chunks of all files; `filter` works on each chunk.
         files = files if len(places) == files.num_rows else files.filter(from_numpy(decisions == KEPT))
-        self._check_row_tracking(files, metadata_columns)
+        if self.requires_row_ids:
+            self._check_row_tracking(files, metadata_columns)
         names = {f.id: f.name for f in self.snapshot.columns.partition_columns}
         types = {f.id: f.type for f in self.snapshot.columns.partition_columns}
         numbers = self.snapshot.partitions.indexes
@@ -214,8 +235,8 @@ class _DeltaScan:
         return PlannedScan(
             table=self.source.location,
             snapshot=self.snapshot.id,
-            schema=schema,
-            columns=tuple(self._with_partition_type(f) for f in selected_columns),
+            schema=self.snapshot.columns.schema,
+            columns=tuple(self._with_partition_type(f) for f in columns),
             filter=condition,
             rules=DeltaRules(
                 lookup=self.snapshot.columns.lookup,
@@ -310,7 +331,7 @@ class _PlannedStatistics:
         condition: The filter of the scan.
     """
 
-    scan: _DeltaScan
+    scan: DeltaScan
     statistics: FilesStatistics
     kept: npt.NDArray[np.int64]
     condition: Filter | None

@@ -33,7 +33,7 @@ from harness.metadata.delta.segment import (
 )
 from harness.metadata.delta.types import table_schema
 from harness.metadata.filters.predicate import Filter
-from harness.metadata.model.schema import Schema, check_nesting, describe_field
+from harness.metadata.model.schema import CHANGES, Schema, check_nesting, describe_field
 from harness.metadata.model.times import When, parse_moment, timestamp_ms
 from harness.metadata.plan.read_options import ReadOptions
 from harness.metadata.planned_scan import PlannedScan
@@ -200,6 +200,24 @@ class DeltaTable:
             where=where,
             allow_out_of_range=allow_out_of_range,
         )
+
+    def lifetimes(
+        self, request: ChangeRange, columns: tuple[str, ...] | None, where: str | Filter | None
+    ) -> PlannedScan:
+        """Plan a read of rows with their lifetimes, see `harness.metadata.delta.lifetimes.plan_lifetimes`."""
+        from harness.metadata.delta.lifetimes import plan_lifetimes
+
+        return plan_lifetimes(self, self._commit_history(), request, columns=columns, where=where)
+
+    def changes_schema(self, request: ChangeRange, *, allow_out_of_range: bool = False) -> Schema:
+        """Return the columns of a read of changes. Raises the errors of `resolve_range` and `read`."""
+        from harness.metadata.delta.change_range import resolve_range
+
+        versions = resolve_range(request, self._commit_history(), allow_out_of_range=allow_out_of_range)
+        end = versions[-1] if versions else self.log.latest
+        snapshot = self.latest if end == self.latest.id else self.read(choose_segment(self.log, end))
+        schema = snapshot.columns.schema
+        return replace(schema, fields=(*schema.fields, *CHANGES.values()))
 
     def snapshots(self) -> list[dict[str, Any]]:
         """Return the versions that can be read, ascending.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import field, replace
 from functools import cache
 from itertools import count, pairwise
 from typing import TYPE_CHECKING
@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from harness.errors import HarnessError, InvalidTableError, RequestError, UnknownColumnError
+from harness.errors import HarnessError, RequestError, UnknownColumnError
 from harness.metadata.filters.predicate import Filter, fields_of
 from harness.metadata.filters.sqltext import bind_columns
 from harness.metadata.iceberg.change_range import SnapshotRange, resolve_range
@@ -33,16 +33,23 @@ from harness.metadata.iceberg.states import EXPIRED, States
 from harness.metadata.iceberg.values import Partitions, read_schema_first
 from harness.metadata.model.arrow_values import Indices, array_of, from_numpy, scalar_of, to_numpy
 from harness.metadata.model.schema import (
-    LIFETIMES,
     METADATA,
-    SNAPSHOT_CHANGES,
     Field,
     OpaqueType,
     Schema,
     VariantType,
     children,
 )
-from harness.metadata.plan.lifetimes import BEFORE, ChangeMode, ChangeRange, Lifetimes, RangeCommit, Span, overlap
+from harness.metadata.plan.lifetimes import (
+    BEFORE,
+    ChangeMode,
+    ChangeRange,
+    Lifetimes,
+    RangeCommit,
+    Span,
+    overlap,
+    result_schema,
+)
 from harness.metadata.plan.scan_plan import KEPT, Counts, Decisions, trusted_statistics
 from harness.metadata.planned_scan import PlannedScan, within_roots
 from harness.storage.paths import RecordedPath
@@ -109,6 +116,54 @@ class _LiveFiles:
 
 
 @dataclass(slots=True)
+class _DeleteListing:
+    """The deletes that manifests list, with a code for each. A range may list a delete in hundreds of manifests.
+
+    Attributes:
+        states: The states of the range.
+    """
+
+    states: States
+    _codes: dict[Hashable, int] = field(default_factory=dict)
+    _manifests: dict[int, str] = field(default_factory=dict)
+    _live: dict[str, Indices] = field(default_factory=dict)
+    _before: dict[str, Indices] = field(default_factory=dict)
+
+    def choose(self, files: DataFiles) -> list[int]:
+        """Note the entries of some manifests, and return the first entry of each delete."""
+        names = (*_DELETE_IDENTITY, "manifest", "status", "snapshot_id")
+        columns = (files.table.column(name).to_pylist() for name in names)
+        live: defaultdict[str, list[int]] = defaultdict(list)
+        before: defaultdict[str, list[int]] = defaultdict(list)
+        chosen: list[int] = []
+        for place, (*identity, number, status, snapshot_id) in enumerate(zip(*columns, strict=True)):
+            manifest = files.manifests[number]
+            code = self._codes.setdefault(tuple(identity), len(self._codes))
+            if self._manifests.setdefault(code, manifest) == manifest:
+                chosen.append(place)
+            if status != Status.DELETED:
+                live[manifest].append(code)
+            if manifest in self.states.incomplete and self.states.was_live_before(status, snapshot_id):
+                before[manifest].append(code)
+        for target, codes in ((self._live, live), (self._before, before)):
+            target |= {manifest: np.array(of_manifest, dtype=np.int64) for manifest, of_manifest in codes.items()}
+        return chosen
+
+    def code_of(self, entry: ManifestEntry) -> int:
+        """Return the code of a delete."""
+        file = entry.file
+        return self._codes[file.path, file.content_offset, file.referenced_data_file, entry.sequence_number]
+
+    def live_files(self) -> Mapping[str, Indices]:
+        """Return the deletes that were live in each manifest, for `States.spans`."""
+        return {**self._live, EXPIRED: np.concatenate([np.zeros(0, dtype=np.int64), *self._before.values()])}
+
+
+_DELETE_IDENTITY = ("path", "content_offset", "referenced_data_file", "sequence_number")
+"""Columns that identify a delete. If its data sequence number changes, it applies to other files."""
+
+
+@dataclass(slots=True)
 class _RangePlanner:
     scan: IcebergScan
     commits: SnapshotRange
@@ -118,7 +173,7 @@ class _RangePlanner:
     def plan(self, columns: tuple[str, ...] | None, where: str | Filter | None) -> PlannedScan:
         scan, source, mode = self.scan, self.scan.source, self.request.mode
         metadata, snapshots = source.metadata, self.commits.snapshots
-        row_schema = self._row_schema()
+        row_schema = result_schema(scan.schema, mode, rule="iceberg 8.4")
         selected = self._columns(columns, row_schema)
         condition = None if where is None else scan.filter(where, row_schema)
         keys = self._keys()
@@ -200,20 +255,6 @@ class _RangePlanner:
             storage=source.storage,
         )
 
-    def _row_schema(self) -> Schema:
-        """Return the schema with the columns that the rows of the result add to it."""
-        fields = SNAPSHOT_CHANGES if self.request.mode is not None else LIFETIMES
-        schema = self.scan.schema
-        taken = next((f for f in schema.fields if f.name.lower() in fields), None)
-        if taken is not None:
-            raise InvalidTableError(
-                f"Cannot read changes: the table has a column {taken.name!r}, which is the name of a column of changes",
-                cause="ReservedColumn",
-                field=taken.name,
-                rule="iceberg 8.4",
-            )
-        return replace(schema, fields=(*schema.fields, *fields.values()))
-
     def _columns(self, columns: tuple[str, ...] | None, row_schema: Schema) -> tuple[Field, ...]:
         if columns is None:
             return row_schema.fields if self.request.mode is not None else self.scan.schema.fields
@@ -293,31 +334,17 @@ class _RangePlanner:
 
     def _deletes(self) -> tuple[DatedEntry, ...]:
         """Return every delete that was live in the range, with its spans."""
-        manifests = [m for m in self.states.manifests.values() if m.is_deletes]
-        incomplete = [m for m in manifests if m.path in self.states.incomplete]
-        complete = [m for m in manifests if m.path not in self.states.incomplete]
-        entries = [*self.scan.delete_entries(incomplete, live_only=False), *self.scan.delete_entries(complete)]
-        order = {manifest.path: number for number, manifest in enumerate(manifests)}
-        codes: dict[Hashable, int] = {}
-        newest: dict[int, ManifestEntry] = {}
-        live: defaultdict[str, list[int]] = defaultdict(list)
-        for entry in sorted(entries, key=lambda each: order[RecordedPath(each.manifest)]):
-            file = entry.file
-            key = file.path, file.content_offset, file.referenced_data_file, entry.sequence_number
-            code = codes.setdefault(key, len(codes))
-            newest[code] = entry
-            if entry.status is not Status.DELETED:
-                live[entry.manifest].append(code)
-            if entry.manifest in self.states.incomplete and self.states.was_live_before(
-                entry.status, entry.snapshot_id
-            ):
-                live[EXPIRED].append(code)
-        spans = self.states.spans({path: np.array(of_path, dtype=np.int64) for path, of_path in live.items()})
-        return tuple(
-            DatedEntry(code, replace(newest[code], status=Status.EXISTING), span)
-            for code in sorted(spans)
-            for span in spans[code]
-        )
+        states, listing = self.states, _DeleteListing(self.states)
+        manifests = [m for m in reversed(tuple(states.manifests.values())) if m.is_deletes]
+        incomplete = [m for m in manifests if m.path in states.incomplete]
+        complete = [m for m in manifests if m.path not in states.incomplete]
+        entries = [
+            *self.scan.delete_entries(complete, choose=listing.choose),
+            *self.scan.delete_entries(incomplete, live_only=False, choose=listing.choose),
+        ]
+        by_code = {listing.code_of(entry): replace(entry, status=Status.EXISTING) for entry in entries}
+        spans = states.spans(listing.live_files())
+        return tuple(DatedEntry(code, by_code[code], span) for code in sorted(spans) for span in spans[code])
 
     def _live_files(self, statistics: frozenset[int], condition: Filter | None, *, with_unchanged: bool) -> _LiveFiles:
         """Return the data files that were live in the range, each as its newest manifest lists it.

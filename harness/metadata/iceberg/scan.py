@@ -18,7 +18,7 @@ from harness.metadata.filters.predicate import Filter, fields_of, filter_for, op
 from harness.metadata.filters.skipping import ColumnBounds
 from harness.metadata.filters.sqltext import bind_columns
 from harness.metadata.iceberg.columns.entries import DataFiles, Extent, FilteredFiles, Skip, SkippedDataFiles
-from harness.metadata.iceberg.columns.reading import read_data_files, read_entries, read_files
+from harness.metadata.iceberg.columns.reading import Choose, read_data_files, read_entries, read_files
 from harness.metadata.iceberg.columns.stored import ManifestCache
 from harness.metadata.iceberg.delete_scope import DeleteIndex, DeleteScope, single_targets
 from harness.metadata.iceberg.manifests import (
@@ -57,8 +57,9 @@ from harness.metadata.plan.scan_plan import (
 from harness.metadata.planned_scan import PlannedScan, within_roots
 from harness.storage.gate import is_possible_name
 from harness.storage.limits import contained
-from harness.storage.paths import PathMap, absolute, local_path
+from harness.storage.paths import PathMap, absolute, is_local, local_path
 from harness.storage.records import dataclass
+from harness.storage.threads import read_ahead
 
 if TYPE_CHECKING:
     from harness.metadata.iceberg.summaries import ManifestFilter
@@ -98,11 +99,23 @@ def plan_scan(
 
 def manifests_of(source: IcebergTable, snapshot: IcebergSnapshot) -> list[ManifestFile]:
     """Return the snapshot's manifests in order. v1 snapshots may list their paths inline (iceberg 1.26, 1.27)."""
-    if snapshot.manifest_list is not None:
-        data = source.read(snapshot.manifest_list, "manifest list")
-        with contained(file=snapshot.manifest_list):
-            return list(parse_manifest_list(data, file=snapshot.manifest_list, limits=source.storage.limits))
-    return [ManifestFile(path=path, added_snapshot_id=snapshot.id) for path in snapshot.manifests or ()]
+    return next(manifests_of_each(source, [snapshot]))
+
+
+def manifests_of_each(source: IcebergTable, snapshots: Sequence[IcebergSnapshot]) -> Iterator[list[ManifestFile]]:
+    """Yield the manifests of each snapshot, as `manifests_of`. In an object store, manifest lists are read ahead."""
+    paths = [snapshot.manifest_list for snapshot in snapshots if snapshot.manifest_list is not None]
+    waits = any(not is_local(source.path_map.physical(path)) for path in paths[:1])
+    with read_ahead(lambda path: source.read(path, "manifest list"), paths if waits else ()) as read:
+        for snapshot in snapshots:
+            path = snapshot.manifest_list
+            if path is None:
+                yield [ManifestFile(path=path, added_snapshot_id=snapshot.id) for path in snapshot.manifests or ()]
+                continue
+            data = read(path)
+            with contained(file=path):
+                manifests = list(parse_manifest_list(data, file=path, limits=source.storage.limits))
+            yield manifests
 
 
 def with_specs_of(manifests: Iterable[ManifestFile], source: IcebergTable) -> IcebergTable:
@@ -195,15 +208,12 @@ class IcebergScan:
             name_mapping=None if mapping is None else parse_name_mapping(mapping, file=metadata.file),
         )
 
-    def delete_entries(self, manifests: Sequence[ManifestFile], *, live_only: bool = True) -> tuple[ManifestEntry, ...]:
-        """Return every delete file that manifests list, with all statistics, without files of status deleted.
-
-        Args:
-            manifests: The manifests.
-            live_only: If False, also return the files of status deleted.
-        """
+    def delete_entries(
+        self, manifests: Sequence[ManifestFile], *, live_only: bool = True, choose: Choose | None = None
+    ) -> tuple[ManifestEntry, ...]:
+        """Return the delete files that manifests list, with all statistics, see `read_entries`."""
         with self._opening(manifests) as readers:
-            return tuple(read_entries(readers, live_only=live_only))
+            return tuple(read_entries(readers, live_only=live_only, choose=choose))
 
     def all_data_files(self, manifests: Sequence[ManifestFile], statistics: frozenset[int]) -> DataFiles:
         """Return every data file that manifests list, including files of status deleted, with their snapshot ids."""

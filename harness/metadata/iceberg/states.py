@@ -15,7 +15,7 @@ import numpy as np
 
 from harness.metadata.iceberg.change_range import SnapshotRange
 from harness.metadata.iceberg.manifests import ManifestFile, Status
-from harness.metadata.iceberg.scan import manifests_of
+from harness.metadata.iceberg.scan import manifests_of_each
 from harness.metadata.model.arrow_values import Indices
 from harness.metadata.plan.lifetimes import BEFORE, Span
 from harness.storage.paths import RecordedPath
@@ -28,7 +28,7 @@ EXPIRED = RecordedPath("")
 """Stands for the manifests of an expired state before the range: it lists the files that were live then."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class States:
     """The manifests in the states of a range.
 
@@ -38,44 +38,46 @@ class States:
         before: The manifests of the state before the range.
         changes: For each commit, the manifests that are new and those that are gone.
         first: The id of the first snapshot if the state before it expired, else None.
+        changed: The manifests that a commit added or removed.
+        incomplete: The manifests whose entries show what was live in an expired state before the range.
     """
 
     manifests: Mapping[RecordedPath, ManifestFile]
     before: tuple[RecordedPath, ...]
     changes: tuple[tuple[Sequence[RecordedPath], Sequence[RecordedPath]], ...]
     first: int | None
+    changed: frozenset[RecordedPath]
+    incomplete: frozenset[RecordedPath]
 
     @staticmethod
     def read(source: IcebergTable, commits: SnapshotRange) -> States:
         """Return the states of a range. Every manifest list is read once."""
-        states = [manifests_of(source, snapshot) for snapshot in commits.snapshots]
+        first = commits.snapshots[0].id if commits.is_expired and commits.snapshots else None
+        snapshots = commits.snapshots if commits.before is None else (commits.before, *commits.snapshots)
         manifests: dict[RecordedPath, ManifestFile] = {}
         before: dict[RecordedPath, None] = {}
-        first = commits.snapshots[0].id if commits.is_expired and states else None
-        if commits.before is not None:
-            manifests = {manifest.path: manifest for manifest in manifests_of(source, commits.before)}
-            before = dict.fromkeys(manifests)
-        elif first is not None:
-            before = dict.fromkeys(m.path for m in states[0] if m.added_snapshot_id not in (None, first))
-            before[EXPIRED] = None
         changes: list[tuple[Sequence[RecordedPath], Sequence[RecordedPath]]] = []
         previous = before
-        for state in states:
+        for snapshot, state in zip(snapshots, manifests_of_each(source, snapshots), strict=True):
             manifests |= {manifest.path: manifest for manifest in state}
             paths = dict.fromkeys(manifest.path for manifest in state)
+            if snapshot is commits.before:
+                before = previous = paths
+                continue
+            if snapshot.id == first:
+                before = dict.fromkeys(m.path for m in state if m.added_snapshot_id not in (None, first))
+                before[EXPIRED] = None
+                previous = before
             changes.append(([p for p in paths if p not in previous], [p for p in previous if p not in paths]))
             previous = paths
-        return States(manifests, tuple(before), tuple(changes), first)
-
-    @property
-    def changed(self) -> frozenset[RecordedPath]:
-        """The manifests that a commit added or removed."""
-        return frozenset(path for change in self.changes for paths in change for path in paths)
-
-    @property
-    def incomplete(self) -> frozenset[RecordedPath]:
-        """The manifests whose deleted entries show what was live in an expired state before the range."""
-        return frozenset(self.changes[0][0]) if self.first is not None else frozenset()
+        return States(
+            manifests=manifests,
+            before=tuple(before),
+            changes=tuple(changes),
+            first=first,
+            changed=frozenset(path for change in changes for paths in change for path in paths),
+            incomplete=frozenset(changes[0][0]) if first is not None else frozenset(),
+        )
 
     def was_live_before(self, status: int, snapshot_id: int | None) -> bool:
         """Return whether an entry of an incomplete manifest shows a file of the expired state (iceberg 8.2)."""

@@ -32,7 +32,7 @@ from harness.metadata.iceberg.metadata import decompress, default_prefixes, pars
 from harness.metadata.iceberg.model import BlobMetadata, IcebergSnapshot, PartitionField, SortField, TableMetadata
 from harness.metadata.iceberg.scan import plan_scan
 from harness.metadata.iceberg.time_travel import IcebergSelection, select
-from harness.metadata.model.schema import Schema, describe_field
+from harness.metadata.model.schema import SNAPSHOT_CHANGES, Schema, describe_field
 from harness.metadata.model.times import When
 from harness.metadata.plan.lifetimes import ChangeRange
 from harness.metadata.plan.read_options import ReadOptions
@@ -295,6 +295,11 @@ class IcebergTable:
         from harness.metadata.iceberg.changes import plan_range  # other reads do not need it
 
         return plan_range(self, request, columns=columns, where=where)
+
+    def changes_schema(self, request: ChangeRange) -> Schema:
+        """Return the columns of a read of changes. Raises the errors of `select`."""
+        schema = self.select(request.to).schema
+        return replace(schema, fields=(*schema.fields, *SNAPSHOT_CHANGES.values()))
 
     def lifetimes(
         self, request: ChangeRange, columns: tuple[str, ...] | None, where: str | Filter | None

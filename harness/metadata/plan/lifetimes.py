@@ -19,10 +19,11 @@ this commit and begins a new span, so that the plan lists the file twice.
 from __future__ import annotations
 
 import enum
+from dataclasses import replace
 from typing import Final
 
-from harness.errors import counted
-from harness.metadata.model.schema import Field
+from harness.errors import InvalidTableError, counted
+from harness.metadata.model.schema import LIFETIMES, SNAPSHOT_CHANGES, Field, Schema
 from harness.metadata.model.times import When
 from harness.storage.records import dataclass
 
@@ -123,6 +124,26 @@ class ChangeRange:
     from_inclusive: bool
     mode: ChangeMode | None
     keys: tuple[str, ...] | None = None
+
+
+def result_schema(schema: Schema, mode: ChangeMode | None, *, rule: str | None) -> Schema:
+    """Return a table's schema with the columns that a plan with lifetimes adds to it.
+
+    These are the columns of `SNAPSHOT_CHANGES`, or the columns of `LIFETIMES` if `mode` is None.
+
+    Raises:
+        InvalidTableError: The table has a column with the name of one of these, which violates `rule`.
+    """
+    fields = LIFETIMES if mode is None else SNAPSHOT_CHANGES
+    taken = next((f for f in schema.fields if f.name.lower() in fields), None)
+    if taken is not None:
+        raise InvalidTableError(
+            f"Cannot read changes: the table has a column {taken.name!r}, which is the name of a column of changes",
+            cause="ReservedColumn",
+            field=taken.name,
+            rule=rule,
+        )
+    return replace(schema, fields=(*schema.fields, *fields.values()))
 
 
 def delete_number(added: int, place: int) -> int:

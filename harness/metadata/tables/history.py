@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -61,7 +61,26 @@ def newest(table: Any) -> dict[str, Any] | None:
     return None if table.current is None else _snapshot(table, table.current)
 
 
-def _snapshot(table: IcebergTable, snapshot: IcebergSnapshot) -> dict[str, object]:
+def commit_facts(table: Any, ids: Iterable[int]) -> dict[int, dict[str, Any]]:
+    """Return the timestamp_ms, operation, and writer of snapshots or versions, as in `history`, by id.
+
+    Only these commits are read. The facts of a version whose commit is no longer in the log are None.
+
+    Args:
+        table: The opened table.
+        ids: The ids of the snapshots, or the versions.
+
+    Raises:
+        HarnessError: A commit cannot be read.
+    """
+    if table.format == "delta":
+        entries = (_version(table, table.commits, version, {}, {}) for version in ids)
+    else:
+        entries = (_snapshot(table, table.metadata.snapshots[id_]) for id_ in ids)
+    return {entry["id"]: {name: entry[name] for name in ("timestamp_ms", "operation", "writer")} for entry in entries}
+
+
+def _snapshot(table: IcebergTable, snapshot: IcebergSnapshot) -> dict[str, Any]:
     parent = table.metadata.snapshots.get(snapshot.parent_id) if snapshot.parent_id is not None else None
     summary = snapshot.summary
     release = " ".join(filter(None, (summary.get("engine-name"), summary.get("engine-version"))))
@@ -140,7 +159,7 @@ def _added_and_removed(
 
 def _version(
     table: DeltaTable, reader: CommitReader, version: int, live: _Sizes, columns: _ColumnTypes
-) -> dict[str, object]:
+) -> dict[str, Any]:
     """Return the entry of a version.
 
     `live` and `columns` describe the previous version, and are updated to this version.

@@ -92,17 +92,18 @@ def _literal(node: Mapping[str, object], field: dt.Field) -> str | None:
 _ID, _TIME, _REFS = "snapshot-id", "as-of-timestamp", ("branch", "tag")
 _VERSION, _TIMESTAMP = "versionasof", "timestampasof"
 _POINTS = (_ID, _TIME, *_REFS, _VERSION, _TIMESTAMP)
+_START, _END = "start-snapshot-id", "end-snapshot-id"
 _FEED = ("readchangefeed", "readchangedata")
 _UNKNOWN = (
-    *("start-snapshot-id", "end-snapshot-id", "start-timestamp", "end-timestamp", "stream-from-timestamp"),
+    *("start-timestamp", "end-timestamp", "stream-from-timestamp"),
     *("pathglobfilter", "recursivefilelookup", "modifiedbefore", "modifiedafter"),
 )
 """Options that would change the rows. Options that are not named here only change how rows are read."""
 
 
 def names_point(options: Mapping[str, str]) -> bool:
-    """Return whether the options of a read select a point in the table's history."""
-    return any(key.lower() in _POINTS for key in options)
+    """Return whether the options of a read select a point or a range in the table's history."""
+    return any(key.lower() in (*_POINTS, _START, _END) for key in options)
 
 
 def read_point(table: Table, options: Mapping[str, str], zone: str) -> Snapshot | Changes:
@@ -121,22 +122,31 @@ def read_point(table: Table, options: Mapping[str, str], zone: str) -> Snapshot 
     for key in _UNKNOWN:
         if key in settings:
             raise RequestError(
-                f"Cannot read with the option {key}: harness reads only whole snapshots, and changes of Delta tables; "
+                f"Cannot read with the option {key}: harness reads snapshots, and ranges of snapshots or versions; "
                 f"run the test in a session with the real reader, harness.spark_session(reference='{table.format}')",
                 options=(key,),
             )
     if any(settings.get(key, "false").lower() == "true" for key in _FEED):
+        if table.format != "delta":
+            raise RequestError(
+                "Cannot read a change feed of an Iceberg table: Spark reads them from Delta tables only; use "
+                "harness.sql and changes('orders', …)"
+            )
         return table.changes(_change_bound("starting", settings, zone), _change_bound("ending", settings, zone))
-    points = [key for key in _POINTS if key in settings]
+    points = [key for key in (*_POINTS, _START) if key in settings]
     if len(points) > 1:
         raise RequestError(
             f"Cannot read at several points: {', '.join(points)}; pass one of them", options=tuple(points)
         )
+    if _END in settings and points != [_START]:
+        raise RequestError(f"Cannot read with the option {_END}: pass {_START} too", options=(_END,))
     if not points:
         return table.snapshot()
     key, value = points[0], settings[points[0]]
-    if key in (_ID, _TIME, *_REFS) and table.format != "iceberg":
+    if key in (_ID, _TIME, *_REFS, _START) and table.format != "iceberg":
         raise RequestError(f"Cannot read a Delta table with the option {key}: use versionAsOf", options=(key,))
+    if key == _START:
+        return _appended_rows(table, _number(key, value), settings.get(_END))
     if key == _VERSION:
         return at_version(table, value)
     if key == _TIMESTAMP:
@@ -145,6 +155,18 @@ def read_point(table: Table, options: Mapping[str, str], zone: str) -> Snapshot 
         return table.snapshot(f"ref={value}")
     number = _number(key, value)
     return table.snapshot(number if key == _ID else f"timestamp={number}")
+
+
+def _appended_rows(table: Table, start: int, end: str | None) -> Changes:
+    """Return the rows that Iceberg's incremental read selects, with the table's current columns."""
+    last = None if end is None else _number(_END, end)
+    if table.snapshot(last).schema.fields != table.schema.fields:
+        raise RequestError(
+            f"Cannot read up to snapshot {end}: the table's schema has changed since; use harness.sql and changes(…)",
+            options=(_END,),
+        )
+    columns = [field.name for field in table.schema.fields]
+    return table.changes(start, last, mode="appends", columns=columns)
 
 
 def _change_bound(side: str, settings: Mapping[str, str], zone: str) -> int | datetime | None:
@@ -220,7 +242,8 @@ def planned_rows(name: str, table: Table, snapshot: Snapshot, zone: str, partiti
         # `spark.read.option("snapshot-id", …).table(…)` sends the option after the schema was read
         if names_point(options):
             point = read_point(table, options, zone)
-            assert isinstance(point, Snapshot)
+            if isinstance(point, Changes):
+                return point.to_spark(spark).select(*map(_quoted, columns))
             if point.schema.fields != snapshot.schema.fields:
                 raise RequestError(
                     f"Cannot read {name} at another point: its schema was different; use VERSION AS OF, or "
@@ -251,6 +274,10 @@ def frame_rows(
     ) -> DataFrame:
         if names_point(options):
             raise RequestError(f"Cannot read {name} at another point: it has no history")
-        return make(spark).select(*[f"`{column.replace('`', '``')}`" for column in columns])
+        return make(spark).select(*map(_quoted, columns))
 
     return JobTable(name=name, schema=schema, frame=frame, partitioned_by=partitioned_by)
+
+
+def _quoted(column: str) -> str:
+    return "`" + column.replace("`", "``") + "`"

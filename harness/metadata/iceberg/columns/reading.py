@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from dataclasses import field, replace
 from functools import cache
 from itertools import pairwise
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -353,7 +353,13 @@ def read_files(readers: Sequence[ManifestReader], extent: Extent) -> DataFiles:
     return _with_manifest_paths(batch_files, [reader.manifest for reader in readers], extent).files
 
 
-def read_entries(readers: Iterable[ManifestReader], *, live_only: bool = True) -> list[ManifestEntry]:
+Choose: TypeAlias = Callable[[DataFiles], Sequence[int]]
+"""Returns the row numbers of the entries to return. It may be called again for the same manifest if a batch fails."""
+
+
+def read_entries(
+    readers: Iterable[ManifestReader], *, live_only: bool = True, choose: Choose | None = None
+) -> list[ManifestEntry]:
     """Return the entries of manifests as objects, in order, with inherited values and all statistics.
 
     Files of one manifest and one partition share one `partition` mapping. Raises the errors of `read_data_files`.
@@ -361,13 +367,14 @@ def read_entries(readers: Iterable[ManifestReader], *, live_only: bool = True) -
     Args:
         readers: The manifests.
         live_only: If True, leave out entries of status deleted.
+        choose: Chooses the entries to return; None for all. It gets all entries of some manifests as columns.
     """
     extent = Extent(has_more=True, has_maps=True, live_only=live_only)
-    return [entry for batch in batches(enumerate(readers)) for entry in _entries(batch, extent)]
+    return [entry for batch in batches(enumerate(readers)) for entry in _entries(batch, extent, choose)]
 
 
-def _entries(batch: Sequence[ManifestBlocks], extent: Extent) -> list[ManifestEntry]:
-    """Return the entries of manifests as objects. All manifests must have the same layout."""
+def _entries(batch: Sequence[ManifestBlocks], extent: Extent, choose: Choose | None) -> list[ManifestEntry]:
+    """Return the chosen entries of manifests as objects. All manifests must have the same layout."""
     batch = [replace(blocks, number=place) for place, blocks in enumerate(batch)]
     reader = batch[0].reader
     files = _with_manifest_paths(
@@ -377,7 +384,8 @@ def _entries(batch: Sequence[ManifestBlocks], extent: Extent) -> list[ManifestEn
         with _naming_manifest(reader.manifest):
             try:
                 decoders = {slot.name: map_decoder(reader, slot) for slot in (*_STATISTICS, _SIZES)}
-                rows = files.table.to_pylist()
+                table = files.table if choose is None else files.table.take(array_of(choose(files), pa.int64()))
+                rows = table.to_pylist()
                 maps = [{name: decode(row[name]) for name, decode in decoders.items()} for row in rows]
                 return [files.entry(row, statistics) for row, statistics in zip(rows, maps, strict=True)]
             except DAMAGE as error:
@@ -385,7 +393,9 @@ def _entries(batch: Sequence[ManifestBlocks], extent: Extent) -> list[ManifestEn
     except HarnessError:
         if len(batch) == 1:
             raise
-        return [entry for blocks in batch for entry in _entries([blocks], extent)]  # the error then names the manifest
+        return [
+            entry for blocks in batch for entry in _entries([blocks], extent, choose)
+        ]  # the error then names the manifest
 
 
 def _with_manifest_paths(

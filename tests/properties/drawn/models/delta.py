@@ -4,11 +4,22 @@ Spec: Delta, "Action Reconciliation", "Deletion Vectors", "Column Mapping", "Typ
 Serialization".
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from drawn.models.model import Columns, DeleteKind, ModelFile, Row, TableModel, column_at, stored_rows, visible_row
+from drawn.models.model import (
+    Columns,
+    DeleteKind,
+    HeldRows,
+    ModelCommit,
+    ModelFile,
+    Row,
+    TableModel,
+    column_at,
+    stored_rows,
+    visible_row,
+)
 from harness.metadata.model.schema import Type
 from harness.suite.scenarios.model import Selector
 from harness.writing.delta.types import schema_json, schema_of
@@ -27,10 +38,18 @@ class ModelLiveFile:
 
 @dataclass(frozen=True, slots=True)
 class ModelVersion:
-    """A state of the table. `files` are by label."""
+    """A state of the table.
+
+    Attributes:
+        files: The files by label.
+        arranges: Whether the commit only moved rows to other files.
+        recorded: As in `ModelCommit`.
+    """
 
     columns: Columns
     files: Mapping[str, ModelLiveFile]
+    arranges: bool = False
+    recorded: tuple[tuple[str, Columns, Row], ...] | None = None
 
 
 class DeltaModel(TableModel):
@@ -103,6 +122,24 @@ class DeltaModel(TableModel):
         state = self.state(at)
         return [visible_row(state.columns, live.file.columns, row) for live, _, row in self.live(state)]
 
+    def commits(self, end: Selector) -> list[ModelCommit]:
+        last = self.version if end.value is None else int(end.value)  # type: ignore[arg-type]
+        return [
+            ModelCommit(
+                name=number,
+                parent=number - 1,
+                operation="replace" if self.versions[number].arranges else "overwrite",
+                before=self._held(self.versions[number - 1]),
+                after=self._held(self.versions[number]),
+                recorded=self.versions[number].recorded,
+            )
+            for number in range(max(self.first, 1), last + 1)
+        ]
+
+    def _held(self, version: ModelVersion) -> HeldRows:
+        files = {label: live.file for label, live in version.files.items()}
+        return HeldRows(files, frozenset((live.file.label, position) for live, position, _ in self.live(version)))
+
     def hiding(self, at: Selector) -> frozenset[DeleteKind]:
         """Return the kind `vectors` if a file has a deletion vector."""
         return frozenset("vectors" for live in self.state(at).files.values() if live.dead)
@@ -137,16 +174,29 @@ class DeltaModel(TableModel):
                 dead = frozenset(spec["dead"]) if "dead" in spec else None
                 files[spec["data"]] = ModelLiveFile(self._written(spec), dead)
         self.labels |= files.keys()
-        self.versions.append(ModelVersion(self.columns, files))
+        arranges = value.get("data-change") is False
+        self.versions.append(ModelVersion(self.columns, files, arranges, self._recorded(value.get("changes"))))
+
+    def _recorded(self, specs: Sequence[Mapping[str, Any]] | None) -> tuple[tuple[str, Columns, Row], ...] | None:
+        """Return the rows of change files with their kinds of change."""
+        if specs is None:
+            return None
+        return tuple(
+            (kind, self.columns, row)
+            for spec in specs
+            for kind, row in zip(spec["change-type"], self._stored(spec["rows"]), strict=True)
+        )
 
     def _earlier(self, label: str) -> ModelLiveFile:
         """Return a file as it was in the last version that contained it."""
         return next(v.files[label] for v in reversed(self.versions) if label in v.files)
 
     def _written(self, spec: Mapping[str, Any]) -> ModelFile:
-        rows = stored_rows(self.columns, spec["rows"])
-        emptied = tuple({i: None if i in self.partitions and v in EMPTY else v for i, v in row.items()} for row in rows)
-        return ModelFile(spec["data"], self.columns, emptied)
+        return ModelFile(spec["data"], self.columns, self._stored(spec["rows"]))
+
+    def _stored(self, content: Sequence[Any]) -> tuple[Row, ...]:
+        rows = stored_rows(self.columns, content)
+        return tuple({i: None if i in self.partitions and v in EMPTY else v for i, v in row.items()} for row in rows)
 
     def partition_of(self, row: Row) -> tuple[Any, ...]:
         """Return the partition values of a row."""

@@ -10,6 +10,8 @@ from typing import Any, Literal, TypeAlias
 from drawn.models.model import (
     Columns,
     DeleteKind,
+    HeldRows,
+    ModelCommit,
     ModelFile,
     Row,
     TableKind,
@@ -99,12 +101,14 @@ class ModelSnapshot:
     Attributes:
         files: The files by label.
         parent: The label of the previous snapshot. None for the first one.
+        operation: The operation in the summary.
     """
 
     sequence: int
     columns: Columns
     files: Mapping[str, ModelEntry]
     parent: str | None = None
+    operation: str = "append"
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +117,14 @@ class Ref:
 
     kind: Literal["branch", "tag"]
     commit: str
+
+
+def _operation(value: Mapping[str, Any]) -> str:
+    """Return the operation of a commit that does not name one: Iceberg, "Snapshots"."""
+    added = [isinstance(spec, dict) and "data" in spec for spec in value.get("add", [])]
+    if all(added) and not value.get("remove"):
+        return "append"
+    return "overwrite" if any(added) else "delete"
 
 
 _KINDS: Mapping[int, TableKind] = {1: "iceberg-1", 2: "iceberg-2", 3: "iceberg-3"}
@@ -130,6 +142,7 @@ class IcebergModel(TableModel):
         self.specs: list[tuple[SpecColumn, ...]] = []
         self._set_spec(table.get("partition-spec", []))
         self.snapshots: dict[str, ModelSnapshot] = {}
+        self.expired: dict[str, ModelSnapshot] = {}
         self.refs: dict[str, Ref] = {}
         self.labels: frozenset[str] = frozenset()
         self._sequence = 0
@@ -152,10 +165,14 @@ class IcebergModel(TableModel):
     def apply(self, operation: Mapping[str, Any]) -> None:
         ((name, value),) = operation.items()
         match name:
-            case "append" | "compact":
+            case "append":
                 self._commit({"add" if k == "files" else k: v for k, v in value.items()})
+            case "compact":
+                options = {"add" if k == "files" else k: v for k, v in value.items()}
+                self._commit({"operation": "replace", **options})
             case "overwrite":
-                self._commit({"add": value["files"], "as": value["as"], "remove": list(self.current.files)})
+                removed = list(self.current.files)
+                self._commit({"add": value["files"], "as": value["as"], "remove": removed, "operation": name})
             case "commit":
                 self._commit(value)
             case "tag" | "branch":
@@ -163,7 +180,7 @@ class IcebergModel(TableModel):
             case "set-ref":
                 self.refs[value["name"]] = Ref(value.get("kind", "branch"), value["at"])
             case "expire":
-                del self.snapshots[value]
+                self.expired[value] = self.snapshots.pop(value)
             case "partition-spec":
                 self._set_spec(value)
             case "upgrade":
@@ -208,6 +225,46 @@ class IcebergModel(TableModel):
                 return self.snapshots[self.refs[str(at.value)].commit]
             case _:
                 return self.current
+
+    def commits(self, end: Selector) -> list[ModelCommit]:
+        label, found = self.label_at(end), list[ModelCommit]()
+        while label in self.snapshots:
+            snapshot = self.snapshots[label]
+            before = None if snapshot.parent is None else (self.snapshots | self.expired)[snapshot.parent]
+            states = before or ModelSnapshot(0, snapshot.columns, {}), snapshot
+            found.append(
+                ModelCommit(
+                    name=label,
+                    parent=snapshot.parent,
+                    operation=snapshot.operation,
+                    before=self._held(states[0]),
+                    after=self._held(states[1]),
+                    uncovers=self._uncovers(*states),
+                )
+            )
+            label = snapshot.parent
+        return found[::-1]
+
+    def label_at(self, at: Selector) -> str | None:
+        """Return the label of the snapshot that a selector means. None before the first commit."""
+        match at.kind:
+            case "snapshot":
+                return str(at.value)
+            case "ref":
+                return self.refs[str(at.value)].commit
+            case _:
+                return self.refs["main"].commit if "main" in self.refs else None
+
+    def _held(self, snapshot: ModelSnapshot) -> HeldRows:
+        files = {e.file.label: e.file for e in snapshot.files.values() if isinstance(e.file, ModelFile)}
+        places = frozenset((file.label, position) for _, file, position, _ in self.live(snapshot))
+        return HeldRows(files, places)
+
+    def _uncovers(self, before: ModelSnapshot, after: ModelSnapshot) -> bool:
+        """Return whether a commit removes a delete file, or the vector of a file that stays without a vector."""
+        gone = [entry.file for label, entry in before.files.items() if label not in after.files]
+        bare = after.files.keys() - {e.file.target for e in after.files.values() if isinstance(e.file, Vector)}
+        return any(f.target in bare if isinstance(f, Vector) else not isinstance(f, ModelFile) for f in gone)
 
     def live(self, snapshot: ModelSnapshot) -> list[tuple[ModelEntry, ModelFile, int, Row]]:
         """Return the rows that no delete applies to, with their file, its entry, and their position."""
@@ -279,17 +336,22 @@ class IcebergModel(TableModel):
                 files[file.label] = ModelEntry(file, number, spec_id, partition)
         self.labels |= {value["as"]}
         parent = None if base is None else base.commit
-        self.snapshots[value["as"]] = ModelSnapshot(sequence, self.columns, files, parent)
+        operation = value.get("operation") or _operation(value)
+        self.snapshots[value["as"]] = ModelSnapshot(sequence, self.columns, files, parent, operation)
         if branch is not None:
             self.refs[branch] = Ref("branch", value["as"])
 
     def _written(
-        self, spec: Mapping[str, Any], files: Mapping[str, ModelEntry]
+        self, spec: Mapping[str, Any] | str, files: Mapping[str, ModelEntry]
     ) -> list[tuple[File, int, tuple[Any, ...]]]:
+        if isinstance(spec, str):
+            earlier = self._entry(spec, files)
+            return [(earlier.file, earlier.spec, earlier.partition)]
         spec_id = spec.get("spec-id", self.spec)
         if "data" in spec:
             rows = stored_rows(self._resolve_columns(spec.get("columns")), spec["rows"])
-            file = ModelFile(spec["data"], self._resolve_columns(spec.get("columns")), rows)
+            row_ids = tuple(spec.get("row-ids", ()))
+            file = ModelFile(spec["data"], self._resolve_columns(spec.get("columns")), rows, row_ids)
             return [(file, spec_id, self._partition(spec, spec_id, file))]
         if "position-deletes" in spec:
             pairs = frozenset((label, position) for label, position in spec["position-deletes"])
@@ -318,7 +380,7 @@ class IcebergModel(TableModel):
         """Return the entry of the file that a commit's deletes refer to: one of its own files, or one in the newest
         snapshot.
         """
-        places = [files, *(s.files for s in reversed(self.snapshots.values()))]
+        places = [files, *(s.files for s in reversed((self.expired | self.snapshots).values()))]
         return next(place[label] for place in places if label in place)
 
     def _partition(self, spec: Mapping[str, Any], spec_id: int, file: ModelFile | None) -> tuple[Any, ...]:

@@ -35,6 +35,71 @@ _DAY_US = 86_400_000_000
 _WIDE = Context(prec=60)
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class ModelFile:
+    """A data file.
+
+    Attributes:
+        columns: The columns at the time of writing.
+        rows: All rows, in order.
+        row_ids: The row ids that the file stores. Empty if it stores none.
+    """
+
+    label: str
+    columns: Columns
+    rows: tuple[Row, ...] = field(repr=False)
+    row_ids: tuple[int | None, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class HeldRows:
+    """The data files of a state, and the places of its visible rows.
+
+    Attributes:
+        files: The data files by label.
+        places: The label of the file, and the position in it, of every row that no delete applies to.
+    """
+
+    files: Mapping[str, ModelFile]
+    places: frozenset[tuple[str, int]]
+
+    def row(self, place: tuple[str, int], columns: Columns) -> Row:
+        """Return a row in some columns."""
+        file = self.files[place[0]]
+        return visible_row(columns, file.columns, file.rows[place[1]])
+
+    def row_id(self, place: tuple[str, int]) -> int | None:
+        """Return the row id that a row's file stores for it."""
+        row_ids = self.files[place[0]].row_ids
+        return row_ids[place[1]] if row_ids else None
+
+    def rows(self, columns: Columns) -> list[Row]:
+        """Return the visible rows in some columns."""
+        return [self.row(place, columns) for place in sorted(self.places)]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelCommit:
+    """A commit of a table, with the rows before and after it.
+
+    Attributes:
+        name: The label of the snapshot, or the version.
+        parent: The label or version before it. None for the first one.
+        operation: The operation in the summary. `replace` if the commit only arranged rows in other files.
+        uncovers: Whether it removed a delete file, so that rows may reappear.
+        recorded: The changes that change files of Delta record: the kind, the columns, and the row of each.
+            None without change files.
+    """
+
+    name: str | int
+    parent: str | int | None
+    operation: str
+    before: HeldRows
+    after: HeldRows
+    uncovers: bool = False
+    recorded: tuple[tuple[str, Columns, Row], ...] | None = None
+
+
 class TableModel:
     """A table of a format.
 
@@ -70,6 +135,10 @@ class TableModel:
         """Return the rows of a read at a point, in the columns of that read."""
         raise AssertionError("of the format")
 
+    def commits(self, end: Selector) -> list[ModelCommit]:
+        """Return the commits that lead to a point, oldest first, as far as the table still has them."""
+        raise AssertionError("of the format")
+
     def hiding(self, at: Selector) -> frozenset[DeleteKind]:
         """Return the kinds of deletes that delete a row at a point."""
         raise AssertionError("of the format")
@@ -101,20 +170,6 @@ class TableModel:
                 return edit_columns(self.columns, value["path"], replace_at(type=self.spelt(value["type"])[0]))
             case _:
                 raise RequestError(f"The model does not know the operation {name!r}")
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class ModelFile:
-    """A data file.
-
-    Attributes:
-        columns: The columns at the time of writing.
-        rows: All rows, in order.
-    """
-
-    label: str
-    columns: Columns
-    rows: tuple[Row, ...] = field(repr=False)
 
 
 def model_of(format: TableFormat, table: Mapping[str, Any]) -> TableModel:

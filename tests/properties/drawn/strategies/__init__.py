@@ -6,8 +6,18 @@
 The strategies draw scenario operations, so that a failing example is a scenario file (see `drawn.repro`).
 """
 
+from drawn.strategies.changes import change_reads, changing_histories, ranges
 from drawn.strategies.histories import OPERATIONS, DrawnHistory, histories
 from drawn.strategies.predicates import predicates
 from drawn.strategies.reads import reads
 
-__all__ = ["OPERATIONS", "DrawnHistory", "histories", "predicates", "reads"]
+__all__ = [
+    "OPERATIONS",
+    "DrawnHistory",
+    "change_reads",
+    "changing_histories",
+    "histories",
+    "predicates",
+    "ranges",
+    "reads",
+]

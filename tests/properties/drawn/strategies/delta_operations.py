@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from drawn.models.delta import EMPTY, DeltaModel, ModelLiveFile
 from drawn.models.model import Columns, identities, scenario_rows, stored_rows, visible_row
 from drawn.strategies.columns import Draw, HistoryOperation, Operation, column_operations, fresh, paths
-from drawn.strategies.values import rows
+from drawn.strategies.values import changed_rows, rows
 from harness.metadata.model import schema as dt
 
 File: TypeAlias = dict[str, Any]
@@ -49,12 +49,23 @@ def remove(draw: Draw, model: DeltaModel) -> Operation:
 
 def rewrite(draw: Draw, model: DeltaModel) -> Operation:
     """Draw new files with the live rows of some files."""
+    content, gone = _rewritten(draw, model)
+    return {"commit": {"add": _grouped(model, content), "remove": gone, "operation": "OPTIMIZE", "data-change": False}}
+
+
+def copy_on_write(draw: Draw, model: DeltaModel) -> Operation:
+    """Draw new files with the live rows of some files, of which some rows are changed or left out."""
+    content, gone = _rewritten(draw, model)
+    changed = [_with_texts(model, row) for row in changed_rows(draw, model.columns, content)]
+    return {"commit": {"add": _grouped(model, changed), "remove": gone, "operation": "UPDATE"}}
+
+
+def _rewritten(draw: Draw, model: DeltaModel) -> tuple[list[list[Any]], list[str]]:
+    """Draw data files. Return their live rows and their labels."""
     entries = draw(st.lists(st.sampled_from(list(model.current.files.values())), min_size=1, max_size=3, unique_by=id))
     chosen = [id(e) for e in entries]
     live = [visible_row(model.columns, e.file.columns, r) for e, _, r in model.live(model.current) if id(e) in chosen]
-    files = _grouped(model, scenario_rows(model.columns, live))
-    gone = [e.file.label for e in entries]
-    return {"commit": {"add": files, "remove": gone, "operation": "OPTIMIZE", "data-change": False}}
+    return scenario_rows(model.columns, live), [e.file.label for e in entries]
 
 
 def checkpoint(draw: Draw, model: DeltaModel) -> Operation:
@@ -164,6 +175,7 @@ OPERATIONS: Final[Mapping[str, HistoryOperation]] = {
     "remove": HistoryOperation(_has_files, remove),
     "overwrite": HistoryOperation(_has_files, lambda draw, model: {"overwrite": _data_files(draw, model)}),
     "rewrite": HistoryOperation(_has_files, rewrite),
+    "copy-on-write": HistoryOperation(_has_files, copy_on_write),
     "checkpoint": HistoryOperation(lambda model: model.version > 0, checkpoint),
     "compact-log": HistoryOperation(lambda model: model.version > max(model.first, 1), compact_log),
     "expire-log": HistoryOperation(

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from drawn.models.model import TableModel, model_of
 from drawn.strategies import delta_operations, iceberg_operations
-from drawn.strategies.columns import Operation
+from drawn.strategies.columns import HistoryOperation, Operation
 from drawn.strategies.settings import tables
 from drawn.strategies.types import Draw, TableKind
 from harness.suite.scenarios.model import Selector, TableFormat
@@ -44,8 +44,10 @@ def histories(
     draw: Draw,
     kind: TableKind,
     *,
+    min_size: int = 1,
     max_size: int = 6,
     only: Collection[str] | None = None,
+    more: Mapping[str, HistoryOperation] | None = None,
     table: Mapping[str, Any] | None = None,
     deleting: bool = False,
 ) -> DrawnHistory:
@@ -54,8 +56,10 @@ def histories(
     Args:
         draw: Hypothesis' function.
         kind: The kind of table.
+        min_size: The minimum number of operations.
         max_size: The maximum number of operations.
         only: The allowed kinds of operations, as in `OPERATIONS`. None for all.
+        more: Further kinds of operations.
         table: The table's settings. None to draw them.
         deleting: If true, every second operation deletes rows, or is the upgrade that deletes require, until a delete
             applies to a row. Near the end, every operation does.
@@ -63,8 +67,8 @@ def histories(
     format_: TableFormat = "delta" if kind == "delta" else "iceberg"
     settings = draw(tables(kind)) if table is None else table
     model = model_of(format_, settings)
-    kinds = {n: o for n, o in OPERATIONS[format_].items() if only is None or n in only}
-    size, owed = draw(st.integers(1, max_size)), deleting
+    kinds = {n: o for n, o in OPERATIONS[format_].items() if only is None or n in only} | dict(more or {})
+    size, owed = draw(st.integers(min_size, max_size)), deleting
     operations: list[Operation] = []
     while len(operations) < size or (owed and len(operations) < max_size):
         names: list[str] = [n for n, o in kinds.items() if o.possible(model)] if operations else ["append"]

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from drawn.models.iceberg import IcebergModel, ModelEntry, Vector
 from drawn.models.model import Columns, ModelFile, identities, scenario_rows, stored_rows, visible_row
 from drawn.strategies.columns import Draw, HistoryOperation, Operation, column_operations, fresh, paths
-from drawn.strategies.values import field_values, rows
+from drawn.strategies.values import changed_rows, field_values, rows
 from harness.metadata.model import schema as dt
 from harness.suite.scenarios.values import format_value
 
@@ -80,6 +80,25 @@ def remove(draw: Draw, model: IcebergModel) -> Operation:
 
 def compact(draw: Draw, model: IcebergModel) -> Operation:
     """Draw new files with live rows of some data files, with the sequence number of the snapshot that was read."""
+    content, gone = _rewritten(draw, model)
+    taken = set(model.labels)
+    options: dict[str, Any] = {"remove": gone, "as": fresh(taken, "s")}
+    if model.version > 1:
+        options["sequence-number"] = model.refs["main"].commit
+    return {"compact": {"files": _grouped(model, content, taken), **options}}
+
+
+def copy_on_write(draw: Draw, model: IcebergModel) -> Operation:
+    """Draw new files with the live rows of some data files, of which some rows are changed or left out."""
+    content, gone = _rewritten(draw, model)
+    taken = set(model.labels)
+    changed = changed_rows(draw, model.columns, content)
+    commit = {"add": _grouped(model, changed, taken), "remove": gone, "operation": "overwrite"}
+    return {"commit": {**commit, "as": fresh(taken, "s"), **_habits(draw)}}
+
+
+def _rewritten(draw: Draw, model: IcebergModel) -> tuple[list[list[Any]], list[str]]:
+    """Draw data files. Return their live rows, and the labels of the files and of their vectors."""
     entries = draw(st.lists(st.sampled_from(_data(model)), min_size=1, max_size=3, unique_by=id))
     chosen = [id(e) for e in entries]
     live = [
@@ -87,14 +106,9 @@ def compact(draw: Draw, model: IcebergModel) -> Operation:
         for entry, file, _, row in model.live(model.current)
         if id(entry) in chosen
     ]
-    taken = set(model.labels)
-    content = scenario_rows(model.columns, live)
     gone = [e.file.label for e in entries]
     gone += [v.label for e in model.current.files.values() if isinstance(v := e.file, Vector) and v.target in gone]
-    options: dict[str, Any] = {"remove": gone, "as": fresh(taken, "s")}
-    if model.version > 1:
-        options["sequence-number"] = model.refs["main"].commit
-    return {"compact": {"files": _grouped(model, content, taken), **options}}
+    return scenario_rows(model.columns, live), gone
 
 
 def side_commit(draw: Draw, model: IcebergModel) -> Operation:
@@ -265,6 +279,7 @@ OPERATIONS: Final[Mapping[str, HistoryOperation]] = {
     "remove": HistoryOperation(lambda model: bool(model.current.files), remove),
     "overwrite": HistoryOperation(lambda model: bool(model.current.files), overwrite),
     "compact": HistoryOperation(_has_data, compact),
+    "copy-on-write": HistoryOperation(_has_data, copy_on_write),
     "side-commit": HistoryOperation(lambda model: bool(model.snapshots), side_commit),
     "mark": HistoryOperation(lambda model: bool(model.snapshots), mark),
     "roll-back": HistoryOperation(

@@ -12,6 +12,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
+from drawn.strategies.types import Draw
 from harness.metadata.model import schema as dt
 
 _DAY_US = 86_400_000_000
@@ -86,6 +87,18 @@ def rows(fields: Sequence[dt.Field], *, max_size: int) -> st.SearchStrategy[list
     """Return a strategy for rows as lists in the order of the fields."""
     row = st.tuples(*[field_values(f) for f in fields]).map(list)
     return st.lists(row, min_size=1, max_size=max_size)
+
+
+def changed_rows(draw: Draw, fields: Sequence[dt.Field], content: Sequence[list[Any]]) -> list[list[Any]]:
+    """Draw which rows an update keeps, leaves out, or gives another value of one column."""
+    changed = []
+    for row in content:
+        place = draw(st.integers(-2, len(fields)))
+        if place < 0:
+            changed.append(row)
+        elif place < len(fields):
+            changed.append([*row[:place], draw(field_values(fields[place])), *row[place + 1 :]])
+    return changed
 
 
 def pool(type_: dt.Type) -> Sequence[Any]:

@@ -1,0 +1,76 @@
+"""The condition that selects all versions of rows, also those that do not match the condition of a trace.
+
+An update may change the values that the condition tests. The other versions of a row with a row id or keys are found by
+a second read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from harness.metadata.filters.predicate import Filter
+from harness.metadata.filters.sqltext import quoted
+from harness.metadata.model.schema import (
+    BooleanType,
+    DateType,
+    DecimalType,
+    Field,
+    IntegerType,
+    StringType,
+    TimestampType,
+    UuidType,
+)
+from harness.metadata.planned_scan import PlannedScan
+from harness.trace.model import ENDINGS, EventKind, FollowedBy, TracedRow
+
+MOST_FOLLOWED = 1_000
+"""The most rows whose other versions are searched."""
+_KEY_TYPES = (BooleanType, IntegerType, DecimalType, StringType, DateType, TimestampType, UuidType)
+"""Types of keys whose literals can be compared in a condition."""
+
+
+def widened(plan: PlannedScan, rows: Sequence[TracedRow], keys: Sequence[Field]) -> str | None:
+    """Return a condition that also selects the other versions of rows, or None if there can be no others.
+
+    Args:
+        plan: The plan with the condition of the trace.
+        rows: The rows that match it.
+        keys: The columns that identify a row without a row id.
+    """
+    condition = plan.filter
+    assert condition is not None
+    births = dict(zip(*(plan.files.column(name).to_pylist() for name in ("path", "first_row_id")), strict=True))
+    ids = [row.row_id for row in rows if row.row_id is not None and _may_have_others(row, births)]
+    values = _keys_to_search(condition, rows, keys)
+    if (not ids and not values) or len(ids) + len(values) > MOST_FOLLOWED:
+        return None
+    by_id = [f"_row_id IN ({', '.join(map(str, ids))})"] if ids else []
+    return " OR ".join([f"({condition.sql})", *by_id, *(_equality(keys, each) for each in values)])
+
+
+def _may_have_others(row: TracedRow, births: dict[str, int | None]) -> bool:
+    """Return whether a row with a row id may have other versions: before its first one, between two, or after its last.
+
+    A row has its oldest version in the file that assigned its row id by its position.
+    """
+    first, kinds = row.versions[0], [event.kind for event in row.events]
+    birth = births.get(first.file)
+    is_born_here = birth is not None and birth + first.position == row.row_id
+    is_ended = kinds[-1] in ENDINGS and kinds[-1] is not EventKind.NEVER
+    return is_ended or EventKind.RESTORED in kinds or (kinds[0] is EventKind.ADDED and not is_born_here)
+
+
+def _keys_to_search(condition: Filter, rows: Sequence[TracedRow], keys: Sequence[Field]) -> list[tuple[str, ...]]:
+    is_whole = {each.id for each in condition.columns} <= {each.id for each in keys}  # all versions of a key match
+    if is_whole or not all(isinstance(each.type, _KEY_TYPES) for each in keys):
+        return []
+    return list(dict.fromkeys(row.versions[0].key for row in rows if row.followed_by is FollowedBy.KEYS))
+
+
+def _equality(keys: Sequence[Field], values: Sequence[str]) -> str:
+    """Return the condition that the keys have these values, which are SQL literals."""
+    parts = (
+        f"{quoted(key.name)} {'IS' if value == 'NULL' else '='} {value}"
+        for key, value in zip(keys, values, strict=True)
+    )
+    return f"({' AND '.join(parts)})"

@@ -1,0 +1,51 @@
+"""The rows of `from`, plus the inserted rows, minus the deleted rows, are the rows of `to`.
+
+Hypothesis draws the history of a table, a range of its commits, and reads of the changes in the range. A model in plain
+Python computes the changes from the rows before and after each commit. The rows of both ends are in the columns of
+`to`.
+"""
+
+from collections import Counter
+
+import pytest
+from drawn.agreement import build_table
+from drawn.change_reads import DrawnChanges
+from drawn.profiles import property_settings
+from drawn.strategies import change_reads, changing_histories, ranges
+from hypothesis import given
+from hypothesis import strategies as st
+from turns import Turns
+
+# A drawn history may drop all columns that an old file contains.
+pytestmark = pytest.mark.filterwarnings("ignore:Data file .* has no column of:harness.errors.HarnessWarning")
+
+TABLES = {"iceberg-1": 10, "iceberg-2": 25, "iceberg-3": 25, "delta": 20}
+"""The number of tables of each kind that plain pytest draws."""
+ENGINES = ("duckdb", "spark")
+
+
+@pytest.mark.smoke
+@pytest.mark.parametrize("kind", TABLES)
+def test_changes_lead_from_one_end_to_the_other(kind, spark, record_property):
+    turns, counts = Turns(), Counter()
+
+    @property_settings(TABLES[kind], fresh=20)
+    @given(changing_histories(kind), st.data())
+    def lead(table, data):
+        counts["tables"] += 1
+        span = data.draw(ranges(table.model))
+        if span is None:
+            return
+        counts.update(["ranges", *span.features(table.model)])
+        with build_table(table) as history:
+            for number in turns:
+                read = data.draw(change_reads(table.model, span.end))
+                changes = DrawnChanges(history, table, span, read)
+                for engine in ENGINES[: 1 if number else None]:
+                    counts[f"read on {engine}"] += 1
+                    changes.check(engine)
+
+    try:
+        lead()
+    finally:
+        record_property("read", f"changes of {kind}: " + ", ".join(f"{n} {name}" for name, n in counts.most_common()))
