@@ -237,7 +237,8 @@ class DeltaWrittenTable(WrittenTable):
             theirs = feed.option("startingVersion", 0).option("endingVersion", last).load(self.handle).toArrow()
             for engine in ENGINES:
                 read = opened.changes(0, last).to_arrow
-                rows = read_with_oracle(self.handle, changes=(0, last)) if engine == "oracle" else read(engine=engine)
+                versions = {"from_": 0, "to": last}
+                rows = read_with_oracle(self.handle, changes=versions) if engine == "oracle" else read(engine=engine)
                 assert_same(theirs, rows, f"changes on {engine}")
                 self.counted["Delta reads of changes"] += 1
 
