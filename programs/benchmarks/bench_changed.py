@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -19,11 +20,10 @@ from harness.writing.delta.builder import DeltaTable
 from harness.writing.iceberg.builder import IcebergTable
 from harness.writing.iceberg.files import IcebergFile
 
+Numbers = TypeVar("Numbers", int, Positions)
 FILES = 100
 ID_TRACED = 7
 """The id of a row in the first file, which the long histories delete."""
-SPREAD = 7919
-"""The column `k` is `id` times this number, modulo the number of rows."""
 
 _SCHEMA = {"id": "long", "k": "long", "v": "double", "s": "string", "d": "date"}
 _SHARE = 100
@@ -31,6 +31,7 @@ _SHARE = 100
 _COMMITS = 10
 """The commits in which all files are changed once."""
 _MERGED_EVERY = 40
+_SPREAD = 7919
 _FIRST_DAY = 18_262  # 2020-01-01
 
 
@@ -68,6 +69,11 @@ def changed(folder: Path, scale: Scale) -> Mapping[str, BenchTable]:
     }
 
 
+def spread(ids: Numbers, rows: int) -> Numbers:
+    """Return the values of `k` for ids in a table with a number of rows."""
+    return ids * _SPREAD % rows
+
+
 def _written(table: IcebergTable, first: int, rows: int, total: int) -> IcebergFile:
     return table.write_data(_rows(np.arange(first, first + rows), total), statistics=[1])
 
@@ -77,7 +83,7 @@ def _rows(ids: Positions, total: int) -> pa.Table:
     return pa.table(
         {
             "id": ids,
-            "k": ids * SPREAD % total,
+            "k": spread(ids, total),
             "v": np.random.default_rng(int(ids[0])).random(len(ids)),
             "s": names.cast(pa.string()),
             "d": pa.array((_FIRST_DAY + ids % 1000).astype(np.int32)).cast(pa.date32()),
@@ -165,12 +171,13 @@ def _commits(place: Path, rows: int, commits: int) -> BenchTable:
         texts = np.random.default_rng(number).integers(97, 123, (rows, 100), dtype=np.uint8).view("S100").ravel()
         data = pa.table({"id": ids, "text": pa.array(texts.astype(str))})
         part = _Part(table.write_data(data, statistics=[1]), int(ids[0]), rows)
-        dead = {each.handle: list(range(0, rows, _SHARE)) for each in parts[-1:]}
-        vectors = table.write_deletion_vectors(dead) if dead else ()
+        dead = np.arange(0, rows, _SHARE)
+        vectors = table.write_deletion_vectors({parts[-1].handle: dead.tolist()}) if parts else ()
         table.commit(add=(part.handle, *vectors), manifests="merge" if number % _MERGED_EVERY == 0 else "keep")
         parts.append(part)
         if number:
-            answer += [rows, rows // _SHARE, int(ids.sum() + (ids - rows)[::_SHARE].sum())]
+            answer += [rows, len(dead), int(ids.sum() + (ids - rows)[dead].sum())]
+    _keep_newest(table)
     return _range(table, 0, parts[:1], parts, answer.tolist())
 
 
@@ -189,7 +196,15 @@ def _long_iceberg(place: Path, parts: Sequence[_Part], commits: int) -> BenchTab
         (vector,) = table.write_deletion_vectors(positions)
         table.commit(add=[vector], remove=[vectors[index]] if index in vectors else [], manifests=manifests)
         vectors[index] = vector
+    _keep_newest(table)
     return _range(table, 0, [], linked, [1])
+
+
+def _keep_newest(table: IcebergTable) -> None:
+    """Remove the older metadata files, which are large in a table with many snapshots."""
+    for file in table.metadata_path.parent.glob("*.metadata.json"):
+        if file != table.metadata_path:
+            file.unlink()
 
 
 def _long_delta(place: Path, parts: Sequence[_Part], commits: int) -> BenchTable:

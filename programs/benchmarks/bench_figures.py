@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import Any
 
-from bench_changed import ID_TRACED, SPREAD
+from bench_changed import ID_TRACED, spread
 from bench_made import BenchTable, Scale
 from bench_planned import DAY, ROWS, date_of
 from bench_rounds import Contender, Figure
@@ -52,7 +52,7 @@ def figures(tables: Tables, scale: Scale) -> Iterator[Figure]:
     yield from planning(tables["planned"], scale)
     yield from _comparing(tables["scanned"])
     yield from _changes(tables["changed"])
-    yield from _traces(tables["changed"])
+    yield from _traces(tables["changed"], scale)
 
 
 def is_large(figure: str, scale: Scale) -> bool:
@@ -289,19 +289,19 @@ def _changes(tables: Mapping[str, BenchTable]) -> Iterator[Figure]:
     )
 
 
-def _traces(tables: Mapping[str, BenchTable]) -> Iterator[Figure]:
+def _traces(tables: Mapping[str, BenchTable], scale: Scale) -> Iterator[Figure]:
     for format, title in _FORMATS.items():
         table = tables[f"{format} long"]
+        conditions = {"id": ID_TRACED, "k": spread(ID_TRACED, scale.changed_rows)}
         for column, kind in (("id", "by a key with statistics"), ("k", "by a key without statistics")):
-            value = ID_TRACED * (1 if column == "id" else SPREAD)
             yield _figure(
                 f"trace/{format}/{column}",
                 "Trace of a row",
-                f"{title}, {len(table.files)} files, many versions, {kind}",
+                f"{title}, {len(table.files)} files, {scale.commits:,} versions, {kind}",
                 table.answer,
                 _floor("query", files=table.files, select=_ROW_SUMS),
                 _harness("read_at", "harness, full read", location=table.location, at=[None], select=_ROW_SUMS),
-                _harness("trace", location=table.location, where=f"{column} = {value}"),
+                _harness("trace", location=table.location, where=f"{column} = {conditions[column]}"),
             )
 
 
