@@ -150,7 +150,7 @@ class _Reader:
     @property
     def span(self) -> ChangeRange:
         request = self.request
-        return ChangeRange(request.from_, request.to, from_inclusive=True, mode=None, keys=request.keys)
+        return ChangeRange(request.from_, request.to, from_inclusive=True, mode=None)
 
     def read(self, condition: Filter) -> _Matches:
         plan = self.source.lifetimes(self.span, None, condition)
