@@ -75,6 +75,8 @@ def trace(source: FormatTable, request: TraceRequest) -> Trace:
     selection = source.select(request.to)
     condition = filter_for(request.where, selection.schema)
     shown = selection.schema.fields if request.columns is None else bind_columns(request.columns, selection.schema)
+    if request.columns is not None and not any(each in selection.schema.fields for each in shown):
+        raise RequestError("Cannot compare rows without a column of the table: name at least one", options=("columns",))
     keys = _keys(request, selection.schema)
     text = request.where if isinstance(request.where, str) else condition.sql
     empty = Trace(table=redact(source.location), format=source.format, condition=text, commits=(), rows=())
@@ -83,7 +85,7 @@ def trace(source: FormatTable, request: TraceRequest) -> Trace:
     source_to_read = replace(source, options=replace(source.options, prune=Prune.OFF)) if request.missing else source
     reader = _Reader(source_to_read, request, shown, keys)
     matching = reader.read(condition)
-    wider = widened(matching.plan, matching.rows, keys)
+    wider = widened(matching.plan, matching.rows, keys, _commits(source, matching.plan, matching.rows))
     whole = matching if wider is None else reader.read(filter_for(wider, selection.schema))
     rows = with_replaced_partitions(whole.rows, _replaced_partitions(source, reader.span, whole.rows))
     commits = _commits(source, whole.plan, rows)
