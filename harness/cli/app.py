@@ -27,7 +27,7 @@ _SECTIONS = {
     "Query and compare": {
         "sql": ("query:sql", "Run a query on tables."),
         "shell": ("shell.command:shell", "Run SQL interactively, or from standard input."),
-        "changes": ("changes:changes", "Show the rows that were inserted, deleted, and updated between two moments."),
+        "changes": ("changes:changes", "Show the rows that were inserted, deleted, and updated."),
         "diff": ("diff:diff", "Compare the rows of two tables, files, snapshots, or engines."),
     },
     "Test": {

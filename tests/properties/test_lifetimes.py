@@ -1,7 +1,7 @@
 """The rows that a plan of lifetimes, and a trace, show at each commit of a range are the rows of the table then.
 
 Hypothesis draws the history of a table and a range of its commits. A model in plain Python has the rows of each commit,
-in the columns of the end of the range.
+in the columns of the end of the range. A filter, in these columns, keeps the rows that it keeps of each commit.
 """
 
 from collections import Counter
@@ -11,8 +11,9 @@ import pytest
 from drawn.agreement import address_of, build_table
 from drawn.change_reads import difference
 from drawn.models.model import HeldRows, arrow_rows
+from drawn.predicates import holds, sql
 from drawn.profiles import property_settings
-from drawn.strategies import changing_histories, histories, ranges
+from drawn.strategies import changing_histories, histories, predicates, ranges
 from drawn.strategies.changes import DrawnRange
 from drawn.strategies.delta_maintenance import MAINTENANCE
 from hypothesis import given
@@ -108,17 +109,23 @@ def test_lifetimes_show_the_rows_of_each_commit(kind, spark, record_property):
                 span = data.draw((delta_ranges if kind == "delta" else ranges)(model))
                 if span is None:
                     return
-                counts.update(["ranges", *span.features(model)])
-                check(history, model, span, ("duckdb", "spark")[: 1 if number else None])
+                where = data.draw(st.one_of(st.none(), predicates(model.columns_at(span.end))))
+                counts.update(["ranges", *span.features(model), *(["filter"] if where is not None else [])])
+                check(history, model, span, where, ("duckdb", "spark")[: 1 if number else None])
                 check_trace(history, model, span, data.draw(st.booleans()))
 
-    def check(history, model, span, engines):
+    def check(history, model, span, where, engines):
         columns = model.columns_at(span.end)
         names = [f.name for f in columns]
+
+        def matches(row):
+            return where is None or holds(where, {f.name: row.get(f.id) for f in columns}) is True
+
         source = open_table(address_of(history))._source
         first = history.commits[span.first] if isinstance(span.first, str) else span.first
         request = ChangeRange(first, history.resolve(span.end).moment, span.is_inclusive, None)
-        plan = source.lifetimes(request, (*names, ADDED, REMOVED, DELETED_BY), None)
+        condition = None if where is None else sql(where)
+        plan = source.lifetimes(request, (*names, ADDED, REMOVED, DELETED_BY), condition)
         ids, states = states_of(span, model)
         assert [commit.id for commit in plan.lifetimes.commits] == [
             history.commits[id_] if isinstance(id_, str) else id_ for id_ in ids
@@ -127,10 +134,11 @@ def test_lifetimes_show_the_rows_of_each_commit(kind, spark, record_property):
             counts[f"read on {engine}"] += 1
             rows = PlannedRows(plan).to_arrow(engine=engine)
             for commit, state in enumerate(states, BEFORE):
-                expected, got = arrow_rows(columns, state.rows(columns)), visible_rows(rows, commit)
+                expected = arrow_rows(columns, filter(matches, state.rows(columns)))
+                got = visible_rows(rows, commit)
                 assert (got.schema.names, got.schema.types) == (expected.schema.names, expected.schema.types)
                 problem = difference(*(Counter(canonical_rows(each, names)) for each in (expected, got)))
-                assert problem is None, f"{engine}, {span}, after commit {commit}: {problem}"
+                assert problem is None, f"{engine}, {span}, where {condition}, after commit {commit}: {problem}"
 
     def check_trace(history, model, span, is_keyed):
         columns = model.columns_at(span.end)
