@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import field, replace
 from functools import cache
 from itertools import count, pairwise
@@ -20,6 +21,7 @@ from harness.metadata.iceberg.change_range import SnapshotRange, resolve_range
 from harness.metadata.iceberg.columns.entries import DataFiles, Extent, FilteredFiles, SkippedDataFiles, concat_files
 from harness.metadata.iceberg.dated_deletes import DatedDeletes, DatedEntry
 from harness.metadata.iceberg.manifests import ManifestEntry, ManifestFile, Status
+from harness.metadata.iceberg.model import IcebergSnapshot
 from harness.metadata.iceberg.scan import (
     IcebergScan,
     OpenedManifests,
@@ -80,17 +82,31 @@ def plan_range(
             because rows have neither keys nor row ids.
         HarnessError: As `harness.metadata.iceberg.scan.plan_scan`.
     """
+    return range_planner(source, request).plan(columns, where)
+
+
+def range_planner(source: IcebergTable, request: ChangeRange) -> RangePlanner:
+    """Return a planner of several reads of one range, which reads the manifest lists and deletes of the range once.
+
+    The arguments and errors are those of `plan_range`.
+    """
     source = replace(source, storage=source.storage.for_read())
-    snapshot_id = None
-    try:
+    with _naming(source, None):
         commits = resolve_range(source.metadata, request)
-        snapshot_id = None if commits.end.snapshot is None else commits.end.snapshot.id
+    with _naming(source, commits.end.snapshot):
         states = States.read(source, commits)
         source = with_specs_of(states.manifests.values(), source)
-        scan = IcebergScan(source, commits.end.schema, source.manifest_cache)
-        return within_roots(_RangePlanner(scan, commits, request, states).plan(columns, where))
+    scan = IcebergScan(source, commits.end.schema, source.manifest_cache)
+    return RangePlanner(scan, commits, request, states)
+
+
+@contextmanager
+def _naming(source: IcebergTable, snapshot: IcebergSnapshot | None) -> Iterator[None]:
+    """Return a context that adds the table and the snapshot to errors."""
+    try:
+        yield
     except HarnessError as error:
-        error.within(table=source.location, snapshot=snapshot_id)
+        error.within(table=source.location, snapshot=None if snapshot is None else snapshot.id)
         raise
 
 
@@ -164,20 +180,30 @@ _DELETE_IDENTITY = ("path", "content_offset", "referenced_data_file", "sequence_
 
 
 @dataclass(slots=True)
-class _RangePlanner:
+class RangePlanner:
+    """A planner of reads of one range, made by `range_planner`."""
+
     scan: IcebergScan
     commits: SnapshotRange
     request: ChangeRange
     states: States
+    _deletes: tuple[DatedEntry, ...] | None = None
 
     def plan(self, columns: tuple[str, ...] | None, where: str | Filter | None) -> PlannedScan:
+        """Plan a read. The arguments and errors are those of `plan_range`."""
+        with _naming(self.scan.source, self.commits.end.snapshot):
+            return within_roots(self._plan(columns, where))
+
+    def _plan(self, columns: tuple[str, ...] | None, where: str | Filter | None) -> PlannedScan:
         scan, source, mode = self.scan, self.scan.source, self.request.mode
         metadata, snapshots = source.metadata, self.commits.snapshots
         row_schema = result_schema(scan.schema, mode, rule="iceberg 8.4")
         selected = self._columns(columns, row_schema)
         condition = None if where is None else scan.filter(where, row_schema)
         keys = self._keys()
-        deletes = () if mode is ChangeMode.APPENDS else self._deletes()
+        if self._deletes is None:
+            self._deletes = () if mode is ChangeMode.APPENDS else self._read_deletes()
+        deletes = self._deletes
         equality_ids = frozenset(id_ for each in deletes for id_ in each.entry.file.equality_ids or ())
         statistics = equality_ids | (frozenset() if condition is None else fields_of(condition.predicate))
         skip_condition = condition if self._may_skip(condition, keys) else None
@@ -332,7 +358,7 @@ class _RangePlanner:
             for number, snapshot in enumerate(self.commits.snapshots)
         )
 
-    def _deletes(self) -> tuple[DatedEntry, ...]:
+    def _read_deletes(self) -> tuple[DatedEntry, ...]:
         """Return every delete that was live in the range, with its spans."""
         states, listing = self.states, _DeleteListing(self.states)
         manifests = [m for m in reversed(tuple(states.manifests.values())) if m.is_deletes]
