@@ -164,6 +164,21 @@ def test_a_range_follows_the_ancestors_of_its_end(tmp_path):
             history.plan(start, end, inclusive=inclusive)
 
 
+def test_snapshots_of_version_1_list_their_manifests(tmp_path):
+    history = History(tmp_path, version=1).commit("+a", "+b", "+c -a")
+
+    def inline(document):
+        for snapshot in document["snapshots"]:
+            paths = [m["manifest_path"] for m in history.table.manifest_list(snapshot["snapshot-id"]).records]
+            snapshot |= {"manifests": paths}
+        for snapshot in document["snapshots"]:
+            del snapshot["manifest-list"]
+
+    assert spans(history.plan(0)) == ["a ..1", "b 0..", "c 1.."]
+    history.table.edit_metadata(inline)
+    assert spans(history.plan(0)) == ["a ..1", "b 0..", "c 1.."]
+
+
 def test_an_empty_table_has_no_changes(tmp_path):
     plan = History(tmp_path).plan()
     assert (spans(plan), plan.lifetimes.commits, plan.snapshot) == ([], (), None)
