@@ -75,16 +75,18 @@ def trace(source: FormatTable, request: TraceRequest) -> Trace:
     selection = source.select(request.to)
     condition = filter_for(request.where, selection.schema)
     shown = selection.schema.fields if request.columns is None else bind_columns(request.columns, selection.schema)
+    if request.columns is not None and not any(each in selection.schema.fields for each in shown):
+        raise RequestError("Cannot compare rows without a column of the table: name at least one", options=("columns",))
     keys = _keys(request, selection.schema)
     text = request.where if isinstance(request.where, str) else condition.sql
     empty = Trace(table=redact(source.location), format=source.format, condition=text, commits=(), rows=())
     if selection.snapshot is None:
         return empty
     source_to_read = replace(source, options=replace(source.options, prune=Prune.OFF)) if request.missing else source
-    span = ChangeRange(request.from_, request.to, from_inclusive=True, mode=None, keys=request.keys)
+    span = ChangeRange(request.from_, request.to, from_inclusive=True, mode=None)
     reader = _Reader(source_to_read.lifetimes_planner(span), shown, keys)
     matching = reader.read(condition)
-    wider = widened(matching.plan, matching.rows, keys)
+    wider = widened(matching.plan, matching.rows, keys, _commits(source, matching.plan, matching.rows))
     whole = matching if wider is None else reader.read(filter_for(wider, selection.schema))
     rows = with_replaced_partitions(whole.rows, _replaced_partitions(reader.plan, whole.rows))
     commits = _commits(source, whole.plan, rows)
