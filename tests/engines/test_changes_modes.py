@@ -193,6 +193,20 @@ def test_unequal_values_of_every_type_are_changes(tmp_path: Path, engine: str) -
         assert read_changes(h.plan(mode, ["id", *CHANGES], rewrites=[0]), engine) == changes(expected)
 
 
+@pytest.mark.parametrize("type_", ["double", "list<float>", "struct<a: double>", "map<string, double>"])
+def test_rewritten_rows_keep_negative_zeros(tmp_path: Path, engine: str, type_: str) -> None:
+    """A row of a rewritten file that has no equal row is returned as it is."""
+    value = {"double": -0.0, "list<float>": [-0.0], "struct<a: double>": {"a": -0.0}}.get(type_, {"a": -0.0})
+    h = History(tmp_path, {"id": "long", "v": type_})
+    h.add([{"id": 1, "v": value}], BEFORE, 0)
+    h.add([{"id": 2, "v": value}], 0)
+    read = read_changes(h.plan("changelog", ["id", "v", *CHANGES], rewrites=[0]), engine)
+    assert sorted((row[0], row[2], "-0.0" in repr(row[1])) for row in read) == [
+        (1, "delete", True),
+        (2, "insert", True),
+    ]
+
+
 def values_and_changes(h: History, engine: str, mode: str, **options: Any) -> list[tuple[Any, ...]]:
     return read_changes(h.plan(mode, ["id", "v", *CHANGES], **options), engine)
 

@@ -141,11 +141,12 @@ def _same(old: dt.Type, new: dt.Type) -> bool:
 def change_reads(draw: Draw, model: TableModel, end: Selector) -> ChangesRead:
     """Draw the options of a read of changes."""
     columns = model.columns_at(end)
-    mode = draw(st.sampled_from(MODES)) if model.format == "iceberg" else "changelog"
+    keyed = [f.name for f in columns if not dt.children(f.type) and not isinstance(f.type, dt.GeometryType)]
+    modes = MODES if model.format == "iceberg" else ("changelog",)
+    mode = draw(st.sampled_from([each for each in modes if keyed or each != "updates"]))
     names = [f.name for f in columns]
     chosen = draw(st.one_of(st.none(), st.lists(st.sampled_from(names), min_size=1, unique=True).map(tuple)))
     where = draw(st.one_of(st.none(), predicates(columns)))
-    keyed = [f.name for f in columns if not dt.children(f.type) and not isinstance(f.type, dt.GeometryType)]
     keys = draw(st.lists(st.sampled_from(keyed), min_size=1, max_size=3, unique=True)) if mode == "updates" else []
     return ChangesRead(mode=mode, columns=chosen, where=where, keys=tuple(keys))
 
