@@ -5,7 +5,6 @@ and `Dialect` holds the few functions whose names differ. Columns have generated
 
 - `c0`, `c1`, … are the columns of the plan that reads the files, in order.
 - `e` is 1 for an insert and 0 for a delete, and `g` is the number of its commit.
-- `o` and `s` are the ordinal and the id of the commit.
 - `w` is true if the row came or left with a file of a commit that also removed or added other files.
 
 Inserts and deletes of equal rows cancel only where necessary: in commits that removed and added data files, and in net
@@ -95,6 +94,9 @@ class Rows(Protocol):
     def where(self, condition: str) -> Self:
         """Keep the rows for which a condition is true."""
 
+    def group(self, keys: Sequence[str], aggregates: Mapping[str, str]) -> Self:
+        """Return a row for each group of rows with equal keys, with the keys and aggregates. Nulls are equal."""
+
     def union(self, other: Self) -> Self:
         """Append rows with the same columns."""
 
@@ -118,6 +120,8 @@ class Dialect:
         function: A lambda function of one parameter, with the places `{name}` and `{body}`.
         repeat: An expression that returns a row for each integer from `{first}` to `{end}`, without the latter.
         text_key: The expression of a text that is compared by its bytes, with the place `{text}`.
+        text_of_key: The text, given its key with the place `{key}`.
+        inner_text_key: As `text_key`, for a text in a nested value.
         extract: Returns the expression of a field, given that of a struct and the name of the field.
         fail: Returns an expression that fails the query with an error.
     """
@@ -130,6 +134,8 @@ class Dialect:
     function: str
     repeat: str
     text_key: str
+    text_of_key: str
+    inner_text_key: str
     extract: Callable[[str, str], str]
     fail: Callable[[HarnessError], str]
 
@@ -159,6 +165,7 @@ DELETE_FACTS: Final = ("kn", "ks", "ka", "kr")
 
 
 _ADDED, _REMOVED, _DELETED_BY = (dt.LIFETIMES[name] for name in ("_added_commit", "_removed_commit", "_deleted_by"))
+_LIFETIMES = (_ADDED, _REMOVED, _DELETED_BY)
 _ROW_ID = dt.METADATA["_row_id"]
 _OF_COMMITS = {"_change_ordinal": "o", "_commit_snapshot_id": "s"}
 _CHANGE_IDS = frozenset(f.id for f in dt.SNAPSHOT_CHANGES.values())
@@ -183,7 +190,7 @@ def base_plan(plan: P, lifetimes: Lifetimes) -> P:
     columns = [f for f in output_columns(plan, lifetimes) if f.id not in _CHANGE_IDS]
     if any(role.compared for role in file_roles(plan, lifetimes)):
         columns += [*plan.schema.fields, *([_ROW_ID] if lifetimes.row_ids else [])]
-    columns += [_ADDED, _REMOVED, _DELETED_BY]
+    columns += _LIFETIMES
     unique = tuple({f.id: f for f in columns}.values())
     return replace(plan, columns=unique, filter=plan.filter if filters_files(plan, lifetimes) else None, enough=None)
 
@@ -228,6 +235,8 @@ def comparison_keys(value: str, type_: dt.Type, dialect: Dialect) -> list[str]:
     """
     if isinstance(type_, dt.FloatType):
         return [value, _negative_zero(value)]
+    if isinstance(type_, dt.StringType | dt.VariantType):
+        return [dialect.text_key.format(text=value)]
     return [_comparison_key(value, type_, dialect, 0)]
 
 
@@ -251,7 +260,7 @@ def _comparison_key(value: str, type_: dt.Type, dialect: Dialect, depth: int) ->
             entry = keys({f"{item}.key": key_field, f"{item}.value": value_field})
             key = f"{dialect.sort_list}({dialect.transformed(f'map_entries({value})', item, entry)})"
         case _:
-            return dialect.text_key.format(text=value)
+            return dialect.inner_text_key.format(text=value)
     return f"CASE WHEN {value} IS NOT NULL THEN {key} END"
 
 
@@ -291,11 +300,14 @@ class Steps:
             files: The rows of `base_plan`, by role.
             commits: The rows of `commits_table`.
         """
-        streamed = [self._events(rows, role, commits) for role, rows in files if not role.compared]
-        compared = [self._events(rows, role, commits) for role, rows in files if role.compared]
-        outputs = [self._output(rows, updated="false") for rows in streamed]
+        streamed = [self._events(rows, role) for role, rows in files if not role.compared]
+        compared = [self._events(rows, role) for role, rows in files if role.compared]
+        outputs = [self._output(rows, commits, updated="false") for rows in streamed]
         if compared:
-            outputs.append(self._compared(reduce(_union, compared)))
+            shown = reduce(_union, compared).join(commits, "g = n")
+            rows = shown.select({**self._kept(*_EVENT), "w": "coalesce(w AND rewrites, false)"})
+            settled, updated = self._settled(rows)
+            outputs.append(self._output(settled, commits, updated=updated))
         return reduce(_union, outputs)
 
     def _label(self, column: dt.Field) -> str:
@@ -305,34 +317,31 @@ class Steps:
         """Return the columns of files, and others by label, unchanged."""
         return {label: label for label in (*(f"c{i}" for i in range(len(self.columns))), *labels)}
 
-    def _events(self, rows: R, role: Role, commits: R) -> R:
-        """Return the inserts and deletes of rows, in commits that show changes."""
+    def _events(self, rows: R, role: Role) -> R:
+        """Return the inserts and deletes of rows, also those in commits that show no changes."""
         added, removed = self._label(_ADDED), self._label(_REMOVED)
         if role.dies:
             died = f"least({removed}, CAST(({self._label(_DELETED_BY)} >> 32) - 1 AS INTEGER))"
             rows = rows.select({**self._kept(), "died": died})
         if not role.dies:
-            events = rows.select({**self._kept(), "e": "1", "g": added, "w": "true"})
-        elif not role.inserts:
+            return rows.select({**self._kept(), "e": "1", "g": added, "w": "true"})
+        if not role.inserts:
             deleted = rows.where(f"died > {added}")
-            events = deleted.select({**self._kept(), "e": "0", "g": "died", "w": f"{removed} <= died"})
-        else:
-            visible = rows.where(f"died IS NULL OR died > {added}")
-            both = visible.select({**self._kept("died"), "e": self.dialect.repeat.format(first="0", end="2")})
-            commit = f"CASE WHEN e = 1 THEN {added} ELSE died END"
-            events = both.select({**self._kept("e"), "g": commit, "w": f"e = 1 OR {removed} <= died"})
-        in_commits = events.join(commits, "g = n")
-        return in_commits.select({**self._kept(*_COMMIT), "w": "coalesce(w AND rewrites, false)"})
+            return deleted.select({**self._kept(), "e": "0", "g": "died", "w": f"{removed} <= died"})
+        visible = rows.where(f"died IS NULL OR died > {added}")
+        both = visible.select({**self._kept("died"), "e": self.dialect.repeat.format(first="0", end="2")})
+        commit = f"CASE WHEN e = 1 THEN {added} ELSE died END"
+        return both.select({**self._kept("e"), "g": commit, "w": f"e = 1 OR {removed} <= died"})
 
-    def _compared(self, rows: R) -> R:
-        """Return the changes that stay after equal rows were compared."""
+    def _settled(self, rows: R) -> tuple[R, str]:
+        """Return the changes that stay after equal rows were compared, and the condition of an update."""
         match self.lifetimes.mode:
             case ChangeMode.NET:
-                return self._output(self._net(rows), updated="false")
+                return self._net(rows), "false"
             case ChangeMode.UPDATES:
-                return self._output(self._paired(self._without_carried_rows(rows)), updated="u")
+                return self._paired(self._without_carried_rows(rows)), "u"
             case _:
-                return self._output(self._without_carried_rows(rows), updated="false")
+                return self._without_carried_rows(rows), "false"
 
     def _without_carried_rows(self, rows: R) -> R:
         """Remove the deletes and inserts of rows that a rewrite of files carried over.
@@ -340,13 +349,17 @@ class Steps:
         As many inserts as deletes of equal rows are removed. If rows have ids, a row whose id is on both sides is
         compared only with the row of the same id.
         """
+        if self._are_equal_rows_alike():
+            rows = self._without_balanced_rows(rows)
+            if not self.lifetimes.row_ids:
+                return rows
         rows, keys = self._with_keys(rows, self.plan.schema.fields, "w")
         group = ["g", "w", *keys]
         if self.lifetimes.row_ids:
             row_id = self._label(_ROW_ID)
             over = f"OVER (PARTITION BY g, w, {row_id})"
             on_both_sides = f"CASE WHEN min(e) {over} < max(e) {over} THEN {row_id} END"
-            rows = rows.select({**self._kept(*_COMMIT, "w"), **{key: key for key in keys}, "i": on_both_sides})
+            rows = rows.select({**self._kept(*_EVENT, "w"), **{key: key for key in keys}, "i": on_both_sides})
             group.append("i")
         over = f"OVER (PARTITION BY {', '.join(group)}"
         counts = {
@@ -354,10 +367,50 @@ class Steps:
             "total": f"count(*) {over})",
             "place": f"row_number() {over} ORDER BY e)",
         }
-        rows = rows.select({**self._kept(*_COMMIT, "w"), **counts})
+        rows = rows.select({**self._kept(*_EVENT, "w"), **counts})
         # The deletes have the first places. The first rows of each side cancel.
         stays = "CASE WHEN e = 0 THEN place > inserts ELSE place > 2 * (total - inserts) END"
-        return rows.where(f"NOT w OR {stays}").select(self._kept(*_COMMIT))
+        return rows.where(f"NOT w OR {stays}").select(self._kept(*_EVENT))
+
+    def _are_equal_rows_alike(self) -> bool:
+        """Return whether equal rows, with equal row ids if they have ids, differ in no column that is needed."""
+        alike = {f.id for f in (*self.plan.schema.fields, *_LIFETIMES, *([_ROW_ID] if self.lifetimes.row_ids else []))}
+        return all(f.id in alike for f in self.columns)
+
+    def _without_balanced_rows(self, rows: R) -> R:
+        """Remove as many inserts as deletes of equal rows, with equal row ids if they have ids, of each rewrite.
+
+        Only a row and the numbers of its inserts and deletes are kept for equal rows. On DuckDB, this takes a third of
+        the time of windows.
+        """
+        rows, _ = self._with_keys(rows, self.plan.schema.fields, "w")
+        groups = ["g", "w", *([self._label(_ROW_ID)] if self.lifetimes.row_ids else [])]
+        values = {label: label for label in groups}
+        aggregates = {"inserts": "count(*) FILTER (WHERE e = 1)", "total": "count(*)"}
+        for f in self.plan.schema.fields:
+            label = self._label(f)
+            keys = self._keys(f)
+            groups += keys
+            match f.type:
+                case _ if list(keys) == [label]:
+                    values[label] = label
+                case dt.FloatType():  # Spark groups -0.0 as 0.0
+                    zero = f"CAST('-0.0' AS {'DOUBLE' if f.type.bits == 64 else 'FLOAT'})"
+                    values[label] = f"CASE WHEN {list(keys)[1]} THEN {zero} ELSE {label} END"
+                case dt.StringType() | dt.VariantType():
+                    values[label] = self.dialect.text_of_key.format(key=next(iter(keys)))
+                case _:
+                    aggregates[label] = f"any_value({label})"
+                    values[label] = label
+        for f in _LIFETIMES:  # no later step needs them
+            values[self._label(f)] = "CAST(NULL AS BIGINT)"
+        sums = rows.group(groups, aggregates).where("NOT w OR 2 * inserts <> total")
+        inserts = "CASE WHEN w THEN greatest(2 * inserts - total, 0) ELSE inserts END"
+        deletes = "CASE WHEN w THEN greatest(total - 2 * inserts, 0) ELSE total - inserts END"
+        copies = self.dialect.repeat.format(first=f"-({deletes})", end=inserts)
+        repeated = sums.select({**values, "copy": copies})
+        kept = {label: label for label in values}
+        return repeated.select({**kept, "e": "CASE WHEN copy < 0 THEN 0 ELSE 1 END"})
 
     def _net(self, rows: R) -> R:
         """Return the changes that stay after equal rows were canceled over the whole range.
@@ -367,7 +420,7 @@ class Steps:
         rows, keys = self._with_keys(rows, self.plan.schema.fields)
         over = f"OVER (PARTITION BY {', '.join(keys)}"
         until = f"{over} ORDER BY g, e ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW)"
-        kept = self._kept(*_COMMIT)
+        kept = self._kept(*_EVENT)
         rows = rows.select({**kept, **{key: key for key in keys}, "level": f"sum(2 * e - 1) {until}"})
         # This order is the first one, also among the rows of one commit.
         ordered = f"{over} ORDER BY g, e, (2 * e - 1) * level"
@@ -378,7 +431,7 @@ class Steps:
 
     def _paired(self, rows: R) -> R:
         """Add the column `u`, which is true for the two changes of an update: by row id, else by the keys."""
-        kept, paired = self._kept(*_COMMIT), "false"
+        kept, paired = self._kept(*_EVENT), "false"
         if self.lifetimes.row_ids:
             row_id = self._label(_ROW_ID)
             over = f"OVER (PARTITION BY g, {row_id})"
@@ -394,7 +447,7 @@ class Steps:
         )
         return rows.select({**kept, "u": f"CASE WHEN u OR inserts = 0 OR inserts = total THEN u ELSE {refused} END"})
 
-    def _output(self, rows: R, *, updated: str) -> R:
+    def _output(self, rows: R, commits: R, *, updated: str) -> R:
         """Return the columns of `output_columns`. `updated` is the condition under which a change is an update."""
         word = (
             f"CASE WHEN {updated} THEN CASE WHEN e = 1 THEN 'update_postimage' ELSE 'update_preimage' END "
@@ -405,20 +458,26 @@ class Steps:
             of_commits[f.name] if f.id in _CHANGE_IDS else self._label(f)
             for f in output_columns(self.plan, self.lifetimes)
         ]
+        in_commits = rows.join(commits, "g = n")
         # Rows without columns are counted.
-        return rows.select({f"c{i}": expression for i, expression in enumerate(columns or ["NULL"])})
+        return in_commits.select({f"c{i}": expression for i, expression in enumerate(columns or ["NULL"])})
+
+    def _keys(self, column: dt.Field) -> dict[str, str]:
+        """Return the expressions by which a column is compared, by label. A label without expression is a column."""
+        label = self._label(column)
+        expressions = comparison_keys(label, column.type, self.dialect)
+        return {
+            label if expression == label else f"k{number}{label}": expression
+            for number, expression in enumerate(expressions)
+        }
 
     def _with_keys(self, rows: R, fields: Sequence[dt.Field], *labels: str) -> tuple[R, list[str]]:
         """Add the columns by which rows are compared, and return their labels. Other columns by label are kept."""
-        keys: dict[str, str] = {}
-        for f in fields:
-            label = self._label(f)
-            for number, expression in enumerate(comparison_keys(label, f.type, self.dialect)):
-                keys[label if expression == label else f"k{number}{label}"] = expression
-        return rows.select({**self._kept(*_COMMIT, *labels), **keys}), list(keys)
+        keys = {label: expression for f in fields for label, expression in self._keys(f).items()}
+        return rows.select({**self._kept(*_EVENT, *labels), **keys}), list(keys)
 
 
-_COMMIT = ("e", "g", "o", "s")
+_EVENT = ("e", "g")
 """The columns of each change besides those of files."""
 
 

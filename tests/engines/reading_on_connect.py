@@ -2,8 +2,8 @@
 
     python reading_on_connect.py REQUEST.json
 
-The request is a list of `{location, columns, where, reader}`. Each answer is a line of JSON with the number of rows if
-DuckDB returns the same rows, or with the error.
+The request is a list of `{location, columns, where, reader, changes}`. Each answer is a line of JSON with the number of
+rows if DuckDB returns the same rows, or with the error.
 """
 
 import json
@@ -46,17 +46,25 @@ def main(requests: list[dict[str, Any]]) -> None:
 def answer(request: dict[str, Any], session: Any) -> dict[str, Any]:
     """Return how many rows both engines return, through `to_spark` and at once."""
     from as_compared import comparable
+    from lifetimes import planned_range
 
     import harness
     from harness.engines.spark import engine
     from harness.engines.spark.connect import PlainPaths, reader_of
     from harness.engines.spark.engine import conform
+    from harness.snapshot import PlannedRows
 
     how = {"columns": request.get("columns"), "where": request.get("where")}
     for name, value in request.get("settings", {}).items():
         session.conf.set(name, value)
     try:
         engine.reader_of = PlainPaths if request.get("reader") == "PlainPaths" else reader_of  # type: ignore[assignment]
+        if "changes" in request:
+            plan = planned_range(request["location"], request["changes"])
+            rows, other = engine.to_arrow(plan, session), PlannedRows(plan).to_arrow()
+            assert rows.schema == other.schema
+            assert comparable(rows) == comparable(other), (comparable(rows), comparable(other))
+            return {"rows": rows.num_rows}
         snapshot = harness.open_table(request["location"]).snapshot()
         rows, other = engine.to_arrow(snapshot.plan(**how), session), snapshot.to_arrow(**how)
         assert rows.schema == other.schema

@@ -23,6 +23,7 @@ import pyarrow as pa
 import pyspark
 import pytest
 from as_compared import agreed, snapshot_of
+from lifetimes import RANGE, make_range
 from pyspark.errors import PySparkException
 
 import harness
@@ -332,6 +333,10 @@ def test_a_real_session_of_spark_connect(tmp_path):
         {"location": str(avro.store.directory)},
         {"location": str(avro.store.directory), "settings": {"spark.sql.session.timeZone": "Asia/Tokyo"}},
     ]
+    changed = make_range(tmp_path, 3)
+    requests += [
+        {"location": changed, "changes": mode, **reader} for mode in RANGE for reader in ({}, {"reader": "PlainPaths"})
+    ]
     (tmp_path / "request.json").write_text(json.dumps(requests), encoding="utf-8")
     answers = [json.loads(line) for line in on_connect(tmp_path / "request.json") if line.startswith("{")]
     assert answers[0] == {"session": "pyspark.sql.connect.session.SparkSession", "reader": "PlannedSource"}
@@ -339,7 +344,8 @@ def test_a_real_session_of_spark_connect(tmp_path):
     assert all(answer.get("rows") for answer in answers[3:8]), answers  # the rows of DuckDB
     assert answers[8]["error"] == "RequestError"
     assert "spark.sql.session.timeZone is Asia/Tokyo, but must be UTC" in answers[8]["message"]
-    assert answers[9] == {"settings": "false"}
+    assert answers[9:15] == [{"rows": len(RANGE[mode])} for mode in RANGE for _ in range(2)]
+    assert answers[15] == {"settings": "false"}
 
 
 def on_connect(request: Path) -> list[str]:

@@ -142,9 +142,12 @@ class WrittenTable:
 
     def theirs(self, source: str) -> pa.Table:
         """Return the rows that the reference reads."""
+        return self.with_texts(self.spark.sql(f"SELECT {self.reading.select} FROM {source}"))
+
+    def with_texts(self, frame: Any) -> pa.Table:
+        """Return the rows of a data frame, in which variants become the JSON text that harness returns."""
         from pyspark.sql.functions import to_json
 
-        frame = self.spark.sql(f"SELECT {self.reading.select} FROM {source}")
         for path in self.reading.texts:
             top, _, rest = path.partition(".")
             if top in frame.columns:

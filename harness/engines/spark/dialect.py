@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from pyspark.sql import DataFrame, functions
@@ -27,6 +27,8 @@ DIALECT = Dialect(
     function="{name} -> {body}",
     repeat="explode(sequence({first}, {end} - 1))",
     text_key="({text} COLLATE UTF8_BINARY)",
+    text_of_key="{key}",
+    inner_text_key="({text} COLLATE UTF8_BINARY)",
     extract=lambda struct, name: f"{struct}.{quote_name(name)}",
     fail=_fail,
 )
@@ -45,6 +47,11 @@ class FrameRows:
     def where(self, condition: str) -> FrameRows:
         """Keep the rows for which a condition is true."""
         return FrameRows(self.frame.where(condition))
+
+    def group(self, keys: Sequence[str], aggregates: Mapping[str, str]) -> FrameRows:
+        """Return a row for each group of rows with equal keys, with the keys and aggregates."""
+        columns = [functions.expr(f"{value} AS {label}") for label, value in aggregates.items()]
+        return FrameRows(self.frame.groupBy(*keys).agg(*columns))
 
     def union(self, other: FrameRows) -> FrameRows:
         """Append rows with the same columns."""
