@@ -126,7 +126,7 @@ class ReaderEngine:
                 "to the table's own files, as untrusted and outside='refuse' require; use duckdb or spark",
                 table=plan.table,
             )
-        if plan.lifetimes is not None or CHANGES["_change_type"] in plan.schema.fields:
+        if CHANGES["_change_type"] in plan.schema.fields:
             raise UnsupportedError(f"Cannot read changes with {self.name}: use duckdb or spark", table=plan.table)
         source = open_table(plan.table)._source
         if plan.snapshot is None and source.current is not None:

@@ -334,3 +334,12 @@ def test_duckdb_and_arrow_streams(tmp_path):
         assert connection.sql("SELECT max(_commit_version) FROM feed").fetchall() == [(3,)]
     assert pa.table(feed).num_rows == 3
     assert feed.plan.files.num_rows == 3
+
+
+def test_an_empty_range_in_sql_has_the_columns_of_its_end(tmp_path):
+    table = create(tmp_path, column_mapping="name")
+    table.append(table.write_data(numbered(1)))
+    table.rename_column("part", "region")
+    opened = harness.open_table(str(table.directory))
+    read = harness.sql("SELECT part FROM changes('t', 1, 1, from_inclusive := false)", {"t": opened})
+    assert (read.columns, read.fetchall()) == (["part"], [])

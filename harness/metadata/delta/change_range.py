@@ -95,13 +95,12 @@ def resolve_lifetimes(request: ChangeRange, history: CommitHistory, *, latest: i
     """
     listing = history.listing
     request = replace(request, to=latest if request.to is None else request.to)
-    end = _last_version(_parse_bound("to", request.to), history, allow_out_of_range=False)
     if request.from_ is None:
-        base = _oldest_base(listing, end)
-        versions = _with_commits(range(base + 1, end + 1), listing)
+        end = _last_version(_parse_bound("to", request.to), history, allow_out_of_range=False)
+        versions = _with_commits(range(_oldest_base(listing, end) + 1, end + 1), listing)
     else:
         versions = resolve_range(request, history)
-        base = versions[0] - 1 if versions else end
+    base = versions.start - 1
     readable = readable_ranges(listing)
     if base >= 0 and not any(base in part for part in readable):
         message = (

@@ -219,7 +219,7 @@ class DeltaTable:
         from harness.metadata.delta.change_range import resolve_range
 
         versions = resolve_range(request, self._commit_history(), allow_out_of_range=allow_out_of_range)
-        end = versions[-1] if versions else self.log.latest
+        end = versions.stop - 1
         snapshot = self.latest if end == self.latest.id else self.read(choose_segment(self.log, end))
         schema = snapshot.columns.schema
         return replace(schema, fields=(*schema.fields, *CHANGES.values()))
