@@ -48,6 +48,7 @@ _ASKS_DUCKDB = (
     "tests/test_result_types.py",
     "tests/delta/test_changes.py",
     "tests/delta/test_delta_scan.py",
+    "tests/delta/test_lifetime_plans.py",
 )
 """Tests whose outcome depends on DuckDB; the others plan, build tables, read by the oracle, or make reports. The
 command's own are in the smoke of other versions."""

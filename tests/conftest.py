@@ -1,4 +1,4 @@
-"""Fixtures that several folders use."""
+"""Fixtures that several folders use, and a summary of what drawn and enumerated histories were."""
 
 import shutil
 import time
@@ -21,3 +21,13 @@ def browser(tmp_path):
     if program is None:
         pytest.skip(f"no browser on PATH: none of {', '.join(BROWSERS)}")
     return Browser(program, tmp_path)
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Print the numbers of histories and reads that tests record as the property `read`."""
+    reports = [r for kind in ("passed", "failed") for r in terminalreporter.getreports(kind)]
+    lines = [text for report in reports for name, text in report.user_properties if name == "read"]
+    if lines:
+        terminalreporter.section("histories and reads")
+    for line in lines:
+        terminalreporter.line(line)

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import changed_tables
+import pyarrow as pa
 import pytest
 from changed_tables import CHANGELOG, FEED, INSERTS_1, NET, S1, S2, S3, S4, UPDATES
 
@@ -148,6 +149,38 @@ def test_changes_export_everywhere(iceberg: harness.Table) -> None:
     assert sorted(changes.to_polars().rows()) == CHANGELOG
     with changes.to_batches(batch_rows=1) as batches:
         assert [batch.num_rows for batch in batches] == [1] * 4
+
+
+class Snapshots:
+    """An engine of another package, which does not know of lifetimes."""
+
+    name, dialect = "snapshots", "duckdb"
+
+    def load(self) -> "Snapshots":
+        return self
+
+    value = "snapshots"
+
+    def version(self) -> str:
+        return "1"
+
+    def to_arrow(self, plan: object) -> pa.Table:
+        return pa.table({"id": [0]})
+
+    def query(self, text: str, plans: object) -> pa.Table:
+        return pa.table({"id": [0]})
+
+
+def test_engines_that_know_only_snapshots_return_no_changes(
+    iceberg: harness.Table, delta: harness.Table, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("harness.engines.registry.registered_engines", lambda: {"snapshots": Snapshots()})
+    assert iceberg.to_arrow(engine="snapshots").to_pylist() == [{"id": 0}]
+    assert delta.changes(1).to_arrow(engine="snapshots").to_pylist() == [{"id": 0}]
+    with pytest.raises(harness.UnsupportedError, match="Cannot read changes with snapshots: use duckdb or spark"):
+        iceberg.changes(S1).to_arrow(engine="snapshots")
+    with pytest.raises(harness.UnsupportedError, match="Cannot read changes with snapshots: use duckdb or spark"):
+        harness.sql(f"FROM changes('t', {S1})", {"t": iceberg}, engine="snapshots")
 
 
 @pytest.mark.harness_spark

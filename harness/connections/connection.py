@@ -102,9 +102,9 @@ def connect(source: TableSource = None, /, **options: Unpack[OpenOptions]) -> Co
 
     Names match regardless of case, also in quotes, as in DuckDB. The catalog's own name may come before a name, and a
     metadata table after it: `sales.orders.snapshots`. After `USE sales`, its tables have names of one part, and `SHOW
-    TABLES` lists them. A location with a slash can be used in place of a name: `FROM 'path/to/orders'`. Your own
-    tables, views, settings, and files can be used too: `CREATE TEMP TABLE mine AS FROM sales.orders`. Tables of a
-    catalog can only be read.
+    TABLES` lists them. A location with a slash can be used in place of a name: `FROM 'path/to/orders'`. As in
+    `harness.sql`, `FROM changes('sales.orders', 3, 5)` reads changes. Your own tables, views, settings, and files can
+    be used too: `CREATE TEMP TABLE mine AS FROM sales.orders`. Tables of a catalog can only be read.
 
     Args:
         source: A catalog or its name, as for `catalog` of `harness.open_table`; or tables by name: locations, which are

@@ -13,9 +13,9 @@ import importlib.util
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from harness.errors import RequestError
+from harness.errors import RequestError, UnsupportedError
 from harness.storage.records import dataclass
 from harness.storage.threads import import_uninterrupted
 
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from harness.metadata.planned_scan import PlannedScan
+
+_T = TypeVar("_T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,6 +52,7 @@ class Engine:
         read: Returns the rows of a plan under options. Options never change the rows, with two exceptions: `limit` is
             the number of rows after which the engine may stop, and `union` lists plans of the same table whose rows are
             appended. Raises the same errors as `to_arrow`.
+        lifetimes: True if the engine executes plans with lifetimes, which read changes.
     """
 
     name: str
@@ -61,6 +64,7 @@ class Engine:
     count: Callable[[PlannedScan], int] | None = None
     options: Callable[[], frozenset[str]] | None = None
     read: Callable[[PlannedScan, Mapping[str, Any]], pa.Table] | None = None
+    lifetimes: bool = False
 
 
 GROUP = "harness.engines"
@@ -113,7 +117,32 @@ def engine_of(members: object, label: str) -> Engine:
     missing = [f.name for f in fields if f.default is dataclasses.MISSING and not hasattr(members, f.name)]
     if missing:
         raise AttributeError(f"{label} has no {' or '.join(missing)}")
-    return Engine(**{f.name: getattr(members, f.name) for f in fields if hasattr(members, f.name)})
+    engine = Engine(**{f.name: getattr(members, f.name) for f in fields if hasattr(members, f.name)})
+    return engine if engine.lifetimes else _without_lifetimes(engine)
+
+
+def _without_lifetimes(engine: Engine) -> Engine:
+    """Return an engine that refuses plans with lifetimes, whose rows it would return as those of a snapshot."""
+
+    def checked(function: Callable[..., _T]) -> Callable[..., _T]:
+        def call(*arguments: Any) -> _T:
+            for argument in arguments:
+                plans = argument.values() if isinstance(argument, Mapping) else (argument,)
+                if any(getattr(plan, "lifetimes", None) is not None for plan in plans):
+                    raise UnsupportedError(
+                        f"Cannot read changes with {engine.name}: use duckdb or spark", options=("engine",)
+                    )
+            return function(*arguments)
+
+        return call
+
+    return dataclasses.replace(
+        engine,
+        to_arrow=checked(engine.to_arrow),
+        query=None if engine.query is None else checked(engine.query),
+        count=None if engine.count is None else checked(engine.count),
+        read=None if engine.read is None else checked(engine.read),
+    )
 
 
 def start_engines(names: Iterable[str]) -> None:

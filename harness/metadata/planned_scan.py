@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from pyroaring import BitMap64
 
     from harness.metadata.deletes.loading import PositionLoader
+    from harness.metadata.filters.predicate import Filter
 
 
 class PlanStatistics(Protocol):
@@ -113,6 +114,10 @@ _SLICE_OF_PATHS = 1 << 16
 """Paths are split in slices of this size, because lists of parts take twice the memory of the texts."""
 _MAY_CLIMB = r"(\.|%(25)*2[eE]){2}"
 """Two dots, percent-encoded or not. `harness.storage.paths.climbs` then decides about such paths."""
+
+
+Planner: TypeAlias = Callable[[tuple[str, ...] | None, "str | Filter | None"], PlannedScan]
+"""A function that plans a read of columns, or of all columns, with the rows that satisfy a condition."""
 
 
 def within_roots(plan: PlannedScan) -> PlannedScan:

@@ -115,7 +115,8 @@ def pin(statement: SqlStatement, is_bound: Callable[[Name], bool]) -> Pinned | N
         edits.append((reference.start, reference.end, new_name(reference.name, moment) + alias))
         edits.append((*_clause(statement, reference, tokens, moment), ""))
     for call in calls:
-        alias = "" if call.node.alias else f" AS {quote(call.node.this.name)}"
+        may_have_alias = not isinstance(call.node.parent, exp.Summarize)
+        alias = f" AS {quote(call.node.this.name)}" if may_have_alias and not call.node.alias else ""
         edits.append((call.start, call.end, new_name(call.name, call) + alias))
     return Pinned(statement.explain + apply_edits(statement.text, edits), moments)
 

@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 
 from harness.engines.registry import Engine
-from harness.errors import EngineError, HarnessError, RequestError, warn
+from harness.errors import EngineError, HarnessError, RequestError, UnsupportedError, warn
 from harness.metadata.filters.parse import text_and_names
 from harness.metadata.model.arrow_values import from_numpy
 from harness.metadata.plan.deletes import EqualityDelete, key_fields
@@ -28,8 +28,9 @@ from harness.storage.paths import PhysicalPath, is_local, redact
 from harness.storage.stores import Storage
 from harness.suite.oracle import scan as oracle
 from harness.suite.oracle import types
+from harness.suite.oracle.entry import read, scan_of
 from harness.suite.oracle.paths import Entry, Files
-from harness.suite.oracle.reading import read, rows_of, scan_of
+from harness.suite.oracle.reading import rows_of
 
 
 def read_with_oracle(
@@ -39,7 +40,7 @@ def read_with_oracle(
     version: int | None = None,
     timestamp_ms: int | None = None,
     ref: str | None = None,
-    changes: tuple[int, int] | None = None,
+    changes: Mapping[str, Any] | None = None,
     columns: Sequence[str] | None = None,
     where: str | None = None,
     path_map: Mapping[str, str] | None = None,
@@ -57,7 +58,7 @@ def read_with_oracle(
         version: A version of a Delta table.
         timestamp_ms: A time in milliseconds since 1970-01-01 UTC, inclusive.
         ref: A branch or tag of an Iceberg table.
-        changes: The first and last version of a Delta table whose changes are read instead of rows.
+        changes: The range whose changes are read instead of rows, as arguments of the oracle's `ChangeRange`.
         columns: Column names in output order. None means all columns of the schema.
         where: A boolean SQL expression.
         path_map: Prefixes of recorded paths, with the prefixes of the current locations.
@@ -78,7 +79,7 @@ def read_with_oracle(
         version=version,
         timestamp_ms=timestamp_ms,
         ref=ref,
-        changes=changes,
+        changes=None if changes is None else oracle.ChangeRange(**changes),
         columns=columns,
         where=None if where is None else _condition(where),
         path_map=path_map or {},
@@ -155,7 +156,14 @@ class _StorageFiles(Files):
 
 
 def _scan(plan: PlannedScan) -> oracle.Scan:
-    """Return a plan as a scan of the oracle."""
+    """Return a plan as a scan of the oracle.
+
+    Raises:
+        UnsupportedError: The plan reads changes of an Iceberg table, which the oracle only reads without a plan.
+    """
+    if plan.lifetimes is not None:
+        message = "Cannot execute a plan of changes with the oracle: use duckdb or spark, or read_with_oracle"
+        raise UnsupportedError(message, table=plan.table)
     rows = plan.files.to_pylist()
     loaded = plan.load_positions(range(len(rows)))
     equality = [_equality_delete(delete, plan) for delete in plan.equality_deletes]

@@ -10,11 +10,13 @@ from __future__ import annotations
 
 import atexit
 import importlib
+import itertools
 import json
 import os
 import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from functools import cache, partial
 from importlib.metadata import version as installed
@@ -39,8 +41,29 @@ _ReadRows: TypeAlias = "Callable[..., Any]"
 _Select: TypeAlias = "Callable[[list[str]], str]"
 """Returns the SQL statement over tables with the given names."""
 _Count: TypeAlias = "Callable[[SimpleNamespace, str | None], int]"
-_ReaderCalls: TypeAlias = "tuple[str, _ReadRows, _Count, tuple[str, ...]]"
-"""An imported engine: the versions of it and its file reader, functions for rows and for a count, and its options."""
+
+
+@dataclass(frozen=True)
+class _ReaderCalls:
+    """An imported engine.
+
+    Attributes:
+        version: The versions of it and its file reader.
+        read: The function for rows.
+        count: The function for a count.
+        options: The options that `read` takes.
+        changes: The function for the changes in a range. None if the engine has no API for them.
+    """
+
+    version: str
+    read: _ReadRows
+    count: _Count
+    options: tuple[str, ...]
+    changes: _ReadRows | None = None
+
+
+_CHANGES = ("_change_type", "_change_ordinal", "_commit_snapshot_id")
+"""The columns that a read of changes of an Iceberg table adds."""
 
 
 def _pyiceberg() -> _ReaderCalls:
@@ -51,13 +74,15 @@ def _pyiceberg() -> _ReaderCalls:
     from pyiceberg.expressions.parser import parse
     from pyiceberg.table import StaticTable
 
+    def parsed(where: str | None) -> Any:
+        try:
+            return AlwaysTrue() if where is None else parse(where)
+        except Exception as error:  # from the parser library that PyIceberg uses
+            raise Unsupported(f"PyIceberg's filters do not support this expression: {where}") from error
+
     def scan(table: SimpleNamespace, where: str | None, limit: int | None = None) -> Any:
         _check_format(table, "iceberg", "PyIceberg")
         opened = StaticTable.from_metadata(table.metadata_path)
-        try:
-            condition = AlwaysTrue() if where is None else parse(where)
-        except Exception as error:  # from the parser library that PyIceberg uses
-            raise Unsupported(f"PyIceberg's filters do not support this expression: {where}") from error
         at, snapshot_id = table.at, None
         if at is not None and at.kind != "snapshot_id":
             snapshot = (
@@ -68,7 +93,7 @@ def _pyiceberg() -> _ReaderCalls:
             snapshot_id = int(snapshot.snapshot_id)
         elif at is not None:
             snapshot_id = int(at.value)
-        return opened.scan(row_filter=condition, snapshot_id=snapshot_id, limit=limit)
+        return opened.scan(row_filter=parsed(where), snapshot_id=snapshot_id, limit=limit)
 
     def read(
         table: SimpleNamespace,
@@ -85,7 +110,39 @@ def _pyiceberg() -> _ReaderCalls:
     def count(table: SimpleNamespace, where: str | None) -> int:
         return int(scan(table, where).count())
 
-    return f"{pyiceberg.__version__}, pyarrow {pa.__version__}", read, count, ("limit", "batch_rows")
+    def changes(
+        table: SimpleNamespace, range: SimpleNamespace, columns: tuple[str, ...] | None, where: str | None
+    ) -> Any:
+        _check_format(table, "iceberg", "PyIceberg")
+        if range.mode != "appends" or columns is None or not set(columns).isdisjoint(_CHANGES):
+            raise Unsupported("PyIceberg only reads appended rows, without their snapshot")
+        opened = StaticTable.from_metadata(table.metadata_path)
+        ids = [_snapshot_id(moment, opened.snapshot_by_name) for moment in (range.from_, range.to)]
+        append_scan = opened.incremental_append_scan(
+            to_snapshot_id_inclusive=ids[1], row_filter=parsed(where), selected_fields=columns
+        )
+        if ids[0] is not None:
+            start = (
+                append_scan.from_snapshot_id_inclusive
+                if range.from_inclusive
+                else append_scan.from_snapshot_id_exclusive
+            )
+            append_scan = start(ids[0])
+        return append_scan.to_arrow().select(list(columns))
+
+    return _ReaderCalls(
+        f"{pyiceberg.__version__}, pyarrow {pa.__version__}", read, count, ("limit", "batch_rows"), changes
+    )
+
+
+def _snapshot_id(moment: int | str | None, find: Callable[[str], Any]) -> int | None:
+    """Return the snapshot id of an end of a range. `find` returns the snapshot of a branch or tag."""
+    if not isinstance(moment, str):
+        return moment
+    snapshot = find(moment)
+    if snapshot is None:
+        raise ValueError(f"There is no branch or tag {moment}")
+    return int(snapshot.snapshot_id)
 
 
 def _pyiceberg_core() -> _ReaderCalls:
@@ -106,7 +163,9 @@ def _pyiceberg_core() -> _ReaderCalls:
             context.register_table(f"t{number}", opened)
         return context.sql(select([f"t{number}" for number in range(len(tables))])).to_arrow_table()
 
-    return f"{installed('pyiceberg-core')}, datafusion {datafusion.__version__}", *_by_sql(query), ("limit", "union")
+    return _ReaderCalls(
+        f"{installed('pyiceberg-core')}, datafusion {datafusion.__version__}", *_by_sql(query), ("limit", "union")
+    )
 
 
 def _deltalake() -> _ReaderCalls:
@@ -124,15 +183,15 @@ def _deltalake() -> _ReaderCalls:
             builder = builder.register(f"t{number}", opened)
         return builder.execute(select([f"t{number}" for number in range(len(tables))]))
 
-    return str(deltalake.__version__), *_by_sql(query), ("limit", "union")
+    return _ReaderCalls(str(deltalake.__version__), *_by_sql(query), ("limit", "union"))
 
 
 def _polars_iceberg() -> _ReaderCalls:
     """Return the calls of Polars with its extra `iceberg`, which has its own planner for Iceberg tables."""
     import polars_iceberg  # noqa: F401  # a missing package fails here
 
-    version, read, count, options = _polars(("iceberg",))
-    return f"{version}, polars-iceberg {installed('polars-iceberg')}", read, count, options
+    calls = _polars(("iceberg",))
+    return replace(calls, version=f"{calls.version}, polars-iceberg {installed('polars-iceberg')}")
 
 
 def _polars(formats: tuple[str, ...] = ("iceberg", "delta")) -> _ReaderCalls:
@@ -171,7 +230,7 @@ def _polars(formats: tuple[str, ...] = ("iceberg", "delta")) -> _ReaderCalls:
     def count(table: SimpleNamespace, where: str | None) -> int:
         return int(scan(table, where).select(pl.len()).collect().item())
 
-    return str(pl.__version__), read, count, ("limit", "union", "batch_rows")
+    return _ReaderCalls(str(pl.__version__), read, count, ("limit", "union", "batch_rows"))
 
 
 def _daft() -> _ReaderCalls:
@@ -219,7 +278,7 @@ def _daft() -> _ReaderCalls:
     def count(table: SimpleNamespace, where: str | None) -> int:
         return int(scan(table, where).count_rows())
 
-    return str(daft.__version__), read, count, ("limit", "union", "batch_rows", "split_bytes")
+    return _ReaderCalls(str(daft.__version__), read, count, ("limit", "union", "batch_rows", "split_bytes"))
 
 
 def _moment(milliseconds: int) -> datetime:
@@ -283,7 +342,7 @@ def _duckdb(format: str, extensions: tuple[str, ...], settings: Mapping[str, str
             raise
 
     version = f"{duckdb.__version__}, extension {installed(f'duckdb-extension-{format}')}"
-    return version, *_by_sql(query), ("limit", "union", "threads")
+    return _ReaderCalls(version, *_by_sql(query), ("limit", "union", "threads"))
 
 
 def _literal(text: str) -> str:
@@ -415,7 +474,7 @@ def _chdb(settings: Mapping[str, str]) -> _ReaderCalls:
         text = _MOMENT.sub(_clickhouse_moment, select(list(map(table_function, tables))))
         return run_query(text, settings_by_name)
 
-    return str(chdb.__version__), *_by_sql(query), ("limit", "union", *_CLICKHOUSE_SETTINGS)
+    return _ReaderCalls(str(chdb.__version__), *_by_sql(query), ("limit", "union", *_CLICKHOUSE_SETTINGS))
 
 
 def _sail() -> _ReaderCalls:
@@ -451,7 +510,7 @@ def _sail() -> _ReaderCalls:
     def count(table: SimpleNamespace, where: str | None) -> int:
         return int(frame(table, where).count())
 
-    return installed("pysail"), read, count, ("limit", "union")
+    return _ReaderCalls(installed("pysail"), read, count, ("limit", "union"))
 
 
 def _clickhouse_text(value: str) -> str:
@@ -482,6 +541,16 @@ _SPLITS = {
 }
 _ICEBERG_SPLITS = {"split_bytes": "split-size", "batch_rows": "batch-size"}
 """Spark's settings and Iceberg's read options, by the names of the protocol."""
+
+
+_ICEBERG_RANGE = ("start-snapshot-id", "end-snapshot-id")
+_NO_DELETES = "Delete files are currently not supported in changelog scans"
+_CATALOG_NUMBERS = itertools.count(1)
+_CHANGE_TYPES = {
+    **{"INSERT": "insert", "DELETE": "delete"},
+    **{"UPDATE_BEFORE": "update_preimage", "UPDATE_AFTER": "update_postimage"},
+}
+"""The types of changes in Iceberg's view for Spark, and in the protocol."""
 
 
 class SparkReference:
@@ -535,6 +604,65 @@ class SparkReference:
         """Return the number of rows."""
         return int(_run(lambda: self._frame(table, None, where, {}).count()))
 
+    def changes(
+        self, table: SimpleNamespace, range: SimpleNamespace, *, columns: tuple[str, ...] | None, where: str | None
+    ) -> Any:
+        """Return the changes: the change data feed of a Delta table, or an incremental read or the view of Iceberg."""
+        if table.format != self._format:
+            raise Unsupported(f"This reader only reads {self._format} tables")
+        names = ("startingVersion", "endingVersion") if self._format == "delta" else _ICEBERG_RANGE
+        if self._format == "iceberg" and (
+            range.from_inclusive or isinstance(range.from_, str) or isinstance(range.to, str)
+        ):
+            raise Unsupported("Iceberg's reads of changes in Spark start after a snapshot and have no branches")
+        ends = zip(names, (range.from_, range.to), strict=True)
+        options = {name: str(value) for name, value in ends if value is not None}
+
+        def rows() -> Any:
+            if self._format == "delta":
+                reader = self._session.read.format("delta").option("readChangeFeed", "true")
+                changed = reader.options(**options).load(table.location)
+            elif range.mode == "appends":
+                changed = self._appends(table, options, columns)
+            else:
+                changed = self._view(table, options, range)
+            changed = _filter(changed, where)
+            return (changed if columns is None else changed.select(*map(_backquoted, columns))).toArrow()
+
+        try:
+            return _run(rows)
+        except SparkRefusal as error:
+            if _NO_DELETES in str(error):
+                raise Unsupported(_NO_DELETES) from error
+            raise
+
+    def _appends(
+        self, table: SimpleNamespace, options: Mapping[str, str], columns: tuple[str, ...] | None
+    ) -> DataFrame:
+        if _ICEBERG_RANGE[0] not in options or columns is None or not set(columns).isdisjoint(_CHANGES):
+            raise Unsupported("Iceberg's incremental read needs a start, and does not show snapshots")
+        return self._session.read.format("iceberg").options(**options).load(table.metadata_path)
+
+    def _view(self, table: SimpleNamespace, options: Mapping[str, str], range: SimpleNamespace) -> DataFrame:
+        """Return the rows of `create_changelog_view`, which needs a catalog: one whose only table is this one."""
+        spark, name = self._session, f"suite{next(_CATALOG_NUMBERS)}"
+        place = Path(table.location)
+        spark.conf.set(f"spark.sql.catalog.{name}", "org.apache.iceberg.spark.SparkCatalog")
+        spark.conf.set(f"spark.sql.catalog.{name}.type", "hadoop")
+        spark.conf.set(f"spark.sql.catalog.{name}.warehouse", str(place.parent.parent))
+        arguments = {
+            "table": f"'{_backquoted(place.parent.name)}.{_backquoted(place.name)}'",
+            "changelog_view": f"'{name}'",
+            "options": f"map({', '.join(repr(text) for option in options.items() for text in option)})",
+            "net_changes": "true" if range.mode == "net" else None,
+            "compute_updates": "true" if range.mode == "updates" else None,
+            "identifier_columns": None if range.keys is None else f"array({', '.join(map(repr, range.keys))})",
+        }
+        named = ", ".join(f"{key} => {value}" for key, value in arguments.items() if value is not None)
+        spark.sql(f"CALL {name}.system.create_changelog_view({named})")
+        kinds = ", ".join(f"'{theirs}', '{ours}'" for theirs, ours in _CHANGE_TYPES.items())
+        return spark.table(name).withColumn("_change_type", _expression(f"map({kinds})[_change_type]"))
+
     def _frame(
         self, table: SimpleNamespace, columns: tuple[str, ...] | None, where: str | None, settings: Mapping[str, int]
     ) -> DataFrame:
@@ -556,6 +684,12 @@ class SparkReference:
     @property
     def _session(self) -> SparkSession:
         return self._session_or_none or _start_session(self._format, tuple(self._settings.items()))
+
+
+def _expression(text: str) -> Any:
+    from pyspark.sql.functions import expr
+
+    return expr(text)
 
 
 def _run(action: Callable[[], object]) -> Any:
@@ -625,11 +759,12 @@ def _start_session(format: str, settings: tuple[tuple[str, str], ...] = ()) -> S
 
 def _spark(format: str, settings: Mapping[str, str]) -> _ReaderCalls:
     reader = SparkReference(format, settings=settings)
-    return (
+    return _ReaderCalls(
         reader.version(),
         reader.read,
         lambda table, where: reader.count(table, where=where),
         ("limit", "union", *_SPLITS),
+        reader.changes,
     )
 
 
@@ -662,8 +797,9 @@ def _open_reader(name: str, *pairs: str) -> _ReaderCalls:
 
 
 if __name__ == "harness_worker":
-    _version, read, count, OPTIONS = _open_reader(*sys.argv[1:])
+    _calls = _open_reader(*sys.argv[1:])
+    read, count, changes, OPTIONS = _calls.read, _calls.count, _calls.changes, _calls.options
 
     def version() -> str:
         """Return the engine's version."""
-        return _version
+        return _calls.version

@@ -102,8 +102,8 @@ class Reader(Protocol):
 
         A reader with an attribute `options` also receives these options as keyword arguments; see
         `docs/suite/reader-protocol.md`. A reader may also have the methods `count(table, *, where)`, which returns the
-        number of rows, and `changes(table, first, last, *, columns)`, which returns the changes of the Delta versions
-        `first` to `last`.
+        number of rows, and `changes(table, range, *, columns, where)`, which returns the changes in a range of
+        snapshots or versions; `range` has the attributes `from_`, `to`, `from_inclusive`, `mode`, and `keys`.
 
         Args:
             table: The table.

@@ -315,11 +315,11 @@ def _rows(reader: Reader | HarnessReader, built: TableCase, expectation: Resolve
         raise UnsupportedError(f"only harness's own engines support reads with {', '.join(sorted(unknown))}")
     table, columns, where = table_at(built, expectation), expectation.columns, expectation.where
     schema = expectation.expected.schema if isinstance(expectation.expected, pa.Table) else None
-    if expectation.at.changes is not None:
-        if not isinstance(reader, Worker) or where is not None:
-            raise UnsupportedError("only harness's own engines support filtered reads of change data")
-        changes: ArrowStream = reader.changes(table, *expectation.at.changes, columns=columns, schema=schema)
-        return changes
+    if (changes := expectation.at.changes) is not None:
+        if not isinstance(reader, Worker):
+            raise UnsupportedError("the reader does not support changes")
+        changed: ArrowStream = reader.changes(table, changes, columns=columns, where=where, schema=schema)
+        return changed
     if isinstance(reader, Worker):
         rows: ArrowStream = reader.read(table, columns=columns, where=where, schema=schema)
         return rows

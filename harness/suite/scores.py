@@ -209,7 +209,7 @@ def read_text(expectation: ResolvedExpectation) -> str:
     columns = "all columns" if expectation.columns is None else f"columns {', '.join(expectation.columns)}"
     at = [f" at {name} {value}" for name, value in expectation.at.arguments().items()]
     if expectation.at.changes is not None:
-        at = [" of the changes {} to {}".format(*expectation.at.changes)]
+        at = [f" of the {expectation.at.changes.text}"]
     where = "".join(f" {name} {value}" for name, value in expectation.plan_arguments().items() if name != "columns")
     opening, catalog = expectation.opening, ""
     if "max_version" in opening:

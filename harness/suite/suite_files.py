@@ -42,6 +42,7 @@ from harness.suite.scenarios.model import (
     BuiltScenario,
     ExpectationKeys,
     ExpectedError,
+    ResolvedChanges,
     ResolvedExpectation,
     ResolvedSelector,
     Scenario,
@@ -193,7 +194,7 @@ def _read(built: BuiltScenario, expectation: ResolvedExpectation, directory: Pat
         **{key.name: getattr(expectation, key.name) for key in fields(ExpectationKeys)},
         "predicate": predicate(expectation.where, schema),
         "at": next((point for point in points if point["value"] is not None), None),
-        "changes": None if at.changes is None else {"from": at.changes[0], "to": at.changes[1]},
+        "changes": None if at.changes is None else at.changes.to_json(),
         "catalog": {name: _json_value(value) for name, value in expectation.opening.items()} or None,
         "rows": rows,
         "error": error,
@@ -297,7 +298,7 @@ def load_case(path: Path) -> SuiteCase:
 
 def _expectation(read: Mapping[str, Any], place: Path) -> ResolvedExpectation:
     at = {} if read["at"] is None else {read["at"]["kind"]: read["at"]["value"]}
-    changes = None if read["changes"] is None else (read["changes"]["from"], read["changes"]["to"])
+    changes = None if read["changes"] is None else ResolvedChanges.from_json(read["changes"])
     keys = {key.name: read.get(key.name) for key in fields(ExpectationKeys)}
     values: dict[str, Any] = {name: tuple(v) if isinstance(v, list) else v for name, v in keys.items()}
     expected: pa.Table | ExpectedError | None = None if read["error"] is None else ExpectedError(read["error"])

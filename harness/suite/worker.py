@@ -8,13 +8,14 @@ and constants below, or `MODULE:ATTRIBUTE`, an object with the members of `harne
     read(table, columns, where)          rows: any object with `__arrow_c_stream__`, or the path of an Arrow IPC stream
                                          or file, which is copied
     count(table, where) -> int           optional; the number of rows, as the engine counts them
-    changes(table, first, last, columns) optional; rows, as `read`
+    changes(table, range, columns, where) optional; rows, as `read`
     capabilities() -> iterable | None    optional; the features that it claims, None: all
     NAME, HOMEPAGE                       optional; the name in reports, and an address
     OPTIONS                              optional; the options of a read that `read` takes as keyword arguments
 
 `table` has the attributes of `harness.suite.reader.TableAt`: format, location, metadata_path, and at, which is None or
-has kind and value. The option `union` is a list of such tables, each with its condition as `where`. An exception called
+has kind and value. The option `union` is a list of such tables, each with its condition as `where`. `range` has the
+attributes from_, to, from_inclusive, mode, and keys. An exception called
 Unsupported or UnsupportedError (of any origin, for example SCRIPT itself), or NotImplementedError, means that the
 engine does not support the read. Any other exception means that the engine refuses the table. ARGUMENTs are in
 `sys.argv[1:]`. `harness.suite.protocol` defines the messages. Output that the engine prints goes to standard error.
@@ -68,7 +69,7 @@ def _hello(engine: dict[str, Any]) -> dict[str, object]:
             "language": "Python",
             "homepage": engine.get("HOMEPAGE", ""),
             "rows": "arrow",
-            "ops": [operation for operation in ("read", "count", "changes") if operation in engine],
+            "ops": [operation for operation in ("read", "count", "changes") if engine.get(operation) is not None],
             "features": None if claimed is None else sorted(claimed),
             "filters": True,
             "options": list(engine.get("OPTIONS", ())),
@@ -106,7 +107,9 @@ def _answer(engine: dict[str, Any], request: dict[str, Any]) -> dict[str, object
         if request["op"] == "count":
             return {"count": int(engine["count"](table, where=request["where"]))}
         if request["op"] == "changes":
-            rows = engine["changes"](table, request["from"], request["to"], columns=columns)
+            names = ("to", "from_inclusive", "mode", "keys")
+            changes = SimpleNamespace(from_=request["from"], **{name: request[name] for name in names})
+            rows = engine["changes"](table, changes, columns=columns, where=request["where"])
         else:
             options = dict(request.get("options", {}))
             if "union" in options:

@@ -30,6 +30,7 @@ from harness.suite.foreign_files import path_below
 from harness.suite.json_rows import read_rows
 from harness.suite.protocol import PROTOCOL, message_fault, predicate
 from harness.suite.reader import TableAt
+from harness.suite.scenarios.model import ResolvedChanges
 from harness.untrusted.bounds import DOCUMENT_BYTES
 from harness.untrusted.children import Child
 
@@ -272,11 +273,17 @@ class Worker:
         return int(answer["count"])
 
     def changes(
-        self, table: TableAt, first: int, last: int, *, columns: tuple[str, ...] | None, schema: pa.Schema | None = None
+        self,
+        table: TableAt,
+        changes: ResolvedChanges,
+        *,
+        columns: tuple[str, ...] | None,
+        where: str | None,
+        schema: pa.Schema | None = None,
     ) -> pa.Table:
-        """Return the changes of the Delta versions `first` to `last`, inclusive. Raises the same errors as `read`."""
-        arguments = {"table": dataclasses.asdict(table), "from": first, "to": last, "columns": columns}
-        return self._rows({"op": "changes", **arguments}, schema)
+        """Return the changes of a table in a range. Raises the same errors as `read`."""
+        arguments = {"table": dataclasses.asdict(table), **changes.to_json(), "columns": columns}
+        return self._rows({"op": "changes", **arguments, **self._filter(where)}, schema)
 
     def close(self) -> None:
         """End the process and remove its files."""

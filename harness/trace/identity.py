@@ -21,7 +21,7 @@ from harness.metadata.model.schema import (
     UuidType,
 )
 from harness.metadata.planned_scan import PlannedScan
-from harness.trace.model import ENDINGS, EventKind, FollowedBy, TracedRow
+from harness.trace.model import ENDINGS, EventKind, FollowedBy, TracedCommit, TracedRow
 
 MOST_FOLLOWED = 1_000
 """The most rows whose other versions are searched."""
@@ -29,18 +29,21 @@ _KEY_TYPES = (BooleanType, IntegerType, DecimalType, StringType, DateType, Times
 """Types of keys whose literals can be compared in a condition."""
 
 
-def widened(plan: PlannedScan, rows: Sequence[TracedRow], keys: Sequence[Field]) -> str | None:
+def widened(
+    plan: PlannedScan, rows: Sequence[TracedRow], keys: Sequence[Field], commits: Sequence[TracedCommit]
+) -> str | None:
     """Return a condition that also selects the other versions of rows, or None if there can be no others.
 
     Args:
         plan: The plan with the condition of the trace.
         rows: The rows that match it.
         keys: The columns that identify a row without a row id.
+        commits: The commits of the range.
     """
     condition = plan.filter
     assert condition is not None
     births = dict(zip(*(plan.files.column(name).to_pylist() for name in ("path", "first_row_id")), strict=True))
-    ids = [row.row_id for row in rows if row.row_id is not None and _may_have_others(row, births)]
+    ids = [row.row_id for row in rows if row.row_id is not None and _may_have_others(row, births, commits)]
     values = _keys_to_search(condition, rows, keys)
     if (not ids and not values) or len(ids) + len(values) > MOST_FOLLOWED:
         return None
@@ -48,16 +51,22 @@ def widened(plan: PlannedScan, rows: Sequence[TracedRow], keys: Sequence[Field])
     return " OR ".join([f"({condition.sql})", *by_id, *(_equality(keys, each) for each in values)])
 
 
-def _may_have_others(row: TracedRow, births: dict[str, int | None]) -> bool:
+def _may_have_others(row: TracedRow, births: dict[str, int | None], commits: Sequence[TracedCommit]) -> bool:
     """Return whether a row with a row id may have other versions: before its first one, between two, or after its last.
 
-    A row has its oldest version in the file that assigned its row id by its position.
+    A row has its oldest version in the file that assigned its row id by its position. A commit that only deletes rows
+    does not update them.
     """
     first, kinds = row.versions[0], [event.kind for event in row.events]
     birth = births.get(first.file)
     is_born_here = birth is not None and birth + first.position == row.row_id
-    is_ended = kinds[-1] in ENDINGS and kinds[-1] is not EventKind.NEVER
+    last = row.events[-1]
+    is_ended = last.kind in ENDINGS and last.kind is not EventKind.NEVER and not _only_deletes(commits[last.commit])
     return is_ended or EventKind.RESTORED in kinds or (kinds[0] is EventKind.ADDED and not is_born_here)
+
+
+def _only_deletes(commit: TracedCommit) -> bool:
+    return commit.operation is not None and commit.operation.lower() == "delete"
 
 
 def _keys_to_search(condition: Filter, rows: Sequence[TracedRow], keys: Sequence[Field]) -> list[tuple[str, ...]]:

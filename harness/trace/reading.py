@@ -19,7 +19,7 @@ from harness.metadata.model.schema import Field, Schema
 from harness.metadata.model.times import When
 from harness.metadata.plan.lifetimes import BEFORE, ChangeRange
 from harness.metadata.plan.read_options import Prune
-from harness.metadata.planned_scan import PlannedScan
+from harness.metadata.planned_scan import PlannedScan, Planner
 from harness.metadata.tables.history import commit_facts
 from harness.storage.paths import redact
 from harness.storage.records import dataclass
@@ -75,17 +75,20 @@ def trace(source: FormatTable, request: TraceRequest) -> Trace:
     selection = source.select(request.to)
     condition = filter_for(request.where, selection.schema)
     shown = selection.schema.fields if request.columns is None else bind_columns(request.columns, selection.schema)
+    if request.columns is not None and not any(each in selection.schema.fields for each in shown):
+        raise RequestError("Cannot compare rows without a column of the table: name at least one", options=("columns",))
     keys = _keys(request, selection.schema)
     text = request.where if isinstance(request.where, str) else condition.sql
     empty = Trace(table=redact(source.location), format=source.format, condition=text, commits=(), rows=())
     if selection.snapshot is None:
         return empty
     source_to_read = replace(source, options=replace(source.options, prune=Prune.OFF)) if request.missing else source
-    reader = _Reader(source_to_read, request, shown, keys)
+    span = ChangeRange(request.from_, request.to, from_inclusive=True, mode=None)
+    reader = _Reader(source_to_read.lifetimes_planner(span), shown, keys)
     matching = reader.read(condition)
-    wider = widened(matching.plan, matching.rows, keys)
+    wider = widened(matching.plan, matching.rows, keys, _commits(source, matching.plan, matching.rows))
     whole = matching if wider is None else reader.read(filter_for(wider, selection.schema))
-    rows = with_replaced_partitions(whole.rows, _replaced_partitions(source, reader.span, whole.rows))
+    rows = with_replaced_partitions(whole.rows, _replaced_partitions(reader.plan, whole.rows))
     commits = _commits(source, whole.plan, rows)
     wording = Wording(
         point="version" if source.format == "delta" else "snapshot",
@@ -140,20 +143,14 @@ class _Matches:
 
 @dataclass(frozen=True, slots=True)
 class _Reader:
-    """The reads of a trace: the table and request, the columns to show, and the columns that identify rows."""
+    """The reads of a trace: the function that plans them, the columns to show, and the columns that identify rows."""
 
-    source: FormatTable
-    request: TraceRequest
+    plan: Planner
     shown: tuple[Field, ...]
     keys: tuple[Field, ...]
 
-    @property
-    def span(self) -> ChangeRange:
-        request = self.request
-        return ChangeRange(request.from_, request.to, from_inclusive=True, mode=None, keys=request.keys)
-
     def read(self, condition: Filter) -> _Matches:
-        plan = self.source.lifetimes(self.span, None, condition)
+        plan = self.plan(None, condition)
         columns = columns_to_read(plan, (*self.shown, *self.keys, *condition.columns))
         table, plan, lost = _read(replace(plan, columns=columns))
         versions = versions_of(plan, table, self.shown, self.keys)
@@ -195,9 +192,7 @@ def _rows(plan: PlannedScan) -> pa.Table:
     return find_engine("duckdb").to_arrow(replace(plan, enough=MOST_VERSIONS + 1))
 
 
-def _replaced_partitions(
-    source: FormatTable, span: ChangeRange, rows: Iterable[TracedRow]
-) -> Callable[[int, str], bool]:
+def _replaced_partitions(planned: Planner, rows: Iterable[TracedRow]) -> Callable[[int, str], bool]:
     """Return a function that returns whether a commit removed all files of a partition.
 
     The files are planned once more without the condition, because a condition hides files of a partition. That is only
@@ -210,7 +205,7 @@ def _replaced_partitions(
     )
     ends: dict[str, list[tuple[int, int | None]]] = {}
     if is_needed:
-        plan = source.lifetimes(span, (), None)
+        plan = planned((), None)
         assert plan.lifetimes is not None
         names = [str(partition) for partition in plan.partitions]
         for place, file in zip(plan.files.column("partition").to_pylist(), plan.lifetimes.files, strict=True):

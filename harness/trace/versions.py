@@ -63,7 +63,8 @@ def versions_of(plan: PlannedScan, rows: pa.Table, shown: Sequence[Field], keys:
     """
     key_literals = list(zip(*(_literals(rows.column(each.name), each.type) for each in keys), strict=True))
     names = [each.name for each in shown]
-    texts, match = row_texts(rows.select(names)), canonical_rows(rows, names)
+    compared = [each.name for each in shown if each in plan.schema.fields]
+    texts, match = row_texts(rows.select(names)), canonical_rows(rows, compared)
     facts = {name: rows.column(name).to_pylist() for name in (*PLACE, *LIFETIMES)}
     row_ids = rows.column("_row_id").to_pylist() if "_row_id" in rows.column_names else [None] * rows.num_rows
     files = plan.files.select(["sequence_number", "partition", "positions"]).to_pylist()

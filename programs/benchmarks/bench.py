@@ -22,6 +22,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import bench_reports
+from bench_changed import changed
 from bench_figures import ON_SPARK, figures, is_large, planning, spark_figures
 from bench_made import FULL, SMALL, BenchTable, Scale, cached_table
 from bench_planned import planned
@@ -39,7 +40,7 @@ BUILD = ROOT / "build/bench"
 PEERS = ROOT / ".nox/bench"
 OTHERS = BUILD / "others.jsonl"
 """Runs that do not belong to the history: at another scale, of some figures, or without peers."""
-MAKERS = {"scanned": scanned, "small": small, "many": many, "planned": planned}
+MAKERS = {"scanned": scanned, "small": small, "many": many, "planned": planned, "changed": changed}
 
 
 def main(words: Sequence[str] | None = None) -> int:
@@ -119,7 +120,7 @@ def _figures(scale: Scale, *, large: bool) -> Iterator[Figure]:
         print(f"tables: {name}", flush=True)
         tables[name] = cached_table(maker, scale, BUILD)
     yield from figures(tables, scale)
-    yield from spark_figures(tables["scanned"])
+    yield from spark_figures(tables)
     if large:
         print("tables: large", flush=True)
         largest = replace(scale, name=f"large {scale.name}", planned_files=(scale.large_files,))

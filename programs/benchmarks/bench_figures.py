@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import Any
 
+from bench_changed import ID_TRACED, spread
 from bench_made import BenchTable, Scale
 from bench_planned import DAY, ROWS, date_of
 from bench_rounds import Contender, Figure
@@ -22,6 +23,17 @@ _SCANNED = {
     "delta vectors": "Delta, deletion vectors",
 }
 
+_CHANGED = {
+    "appends": "100 files, a commit each",
+    "position": "position deletes in 100 files",
+    "vectors": "deletion vectors of 100 files",
+    "equality": "equality deletes of rows in 100 files",
+    "rewritten": "100 files rewritten with updates and deletes",
+}
+_ROW_SUMS = "count(*), sum(k), sum(id), max(v), max(s), max(d)"
+"""All columns of the tables whose changes are read."""
+_MEMORY = "256MB"
+
 ON_SPARK = "spark/"
 """The prefix of the names of Spark figures."""
 
@@ -39,6 +51,8 @@ def figures(tables: Tables, scale: Scale) -> Iterator[Figure]:
     yield from _arrow(tables["scanned"])
     yield from planning(tables["planned"], scale)
     yield from _comparing(tables["scanned"])
+    yield from _changes(tables["changed"])
+    yield from _traces(tables["changed"], scale)
 
 
 def is_large(figure: str, scale: Scale) -> bool:
@@ -237,8 +251,78 @@ def _comparing(tables: Mapping[str, BenchTable]) -> Iterator[Figure]:
         yield _figure(f"compare/{name}", "Comparing two tables", title, [1], floor, ours)
 
 
-def spark_figures(tables: Mapping[str, BenchTable]) -> Iterator[Figure]:
+def _changes(tables: Mapping[str, BenchTable]) -> Iterator[Figure]:
+    group = "Changes of a range"
+    for name, title in _CHANGED.items():
+        table = tables[name]
+        appends = _pyiceberg("appends", metadata=table.metadata, start=table.start)
+        yield _figure(
+            f"changes/{name}",
+            group,
+            title,
+            table.answer,
+            _floor("both_ends", "plain DuckDB, both ends", ends=[table.earlier_files, table.files], select=_ROW_SUMS),
+            _harness(
+                "read_at", "harness, both ends", location=table.location, at=[table.start, None], select=_ROW_SUMS
+            ),
+            _harness("changes", location=table.location, start=table.start, maxima=["k", "v", "s", "d"]),
+            *((appends,) if name == "appends" else ()),
+        )
+    table = tables["commits"]
+    ends, select = [table.earlier_files, table.files], "count(*), sum(id), max(text)"
+    yield _figure(
+        "changes/commits",
+        group,
+        f"{len(table.files):,} commits that append a file and delete rows",
+        table.answer,
+        _floor("both_ends", "plain DuckDB, both ends", ends=ends, select=select),
+        _harness("read_at", "harness, both ends", location=table.location, at=[table.start, None], select=select),
+        _harness("changes", location=table.location, start=table.start, maxima=["text"]),
+        _harness("changes_as_batches", "harness, as batches", location=table.location, start=table.start),
+        _harness(
+            "changes_to_file",
+            f"harness, to Parquet in {_MEMORY}",
+            location=table.location,
+            start=table.start,
+            memory=_MEMORY,
+        ),
+    )
+
+
+def _traces(tables: Mapping[str, BenchTable], scale: Scale) -> Iterator[Figure]:
+    for format, title in _FORMATS.items():
+        table = tables[f"{format} long"]
+        conditions = {"id": ID_TRACED, "k": spread(ID_TRACED, scale.changed_rows)}
+        for column, kind in (("id", "by a key with statistics"), ("k", "by a key without statistics")):
+            yield _figure(
+                f"trace/{format}/{column}",
+                "Trace of a row",
+                f"{title}, {len(table.files)} files, {scale.commits:,} versions, {kind}",
+                table.answer,
+                _floor("query", files=table.files, select=_ROW_SUMS),
+                _harness("read_at", "harness, full read", location=table.location, at=[None], select=_ROW_SUMS),
+                _harness("trace", location=table.location, where=f"{column} = {conditions[column]}"),
+            )
+
+
+def spark_figures(tables: Tables) -> Iterator[Figure]:
     """Yield the figures on Spark, each with harness and the format's own jar."""
+    for name, title in _CHANGED.items():
+        table = tables["changed"][name]
+        ends = {"location": table.location, "start": table.start}
+        yield _figure(
+            f"{ON_SPARK}changes/{name}",
+            "Changes of a range, on Spark",
+            title,
+            table.answer,
+            _peer("Iceberg's jar, both ends", "spark_iceberg", "both_ends", **ends, select=_ROW_SUMS.split(", ")),
+            _peer("harness", "spark_iceberg", "changes", **ends),
+            _peer("Iceberg's view", "spark_iceberg", "changelog_view", **ends),
+        )
+    yield from _spark_scans(tables["scanned"])
+
+
+def _spark_scans(tables: Mapping[str, BenchTable]) -> Iterator[Figure]:
     select = SUMS.split(", ")
     for name, title in _SCANNED.items():
         table, format = tables[name], name.split()[0]

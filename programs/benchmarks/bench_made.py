@@ -24,6 +24,8 @@ class Scale:
         rows: The rows of the tables that are scanned, over all `data_files`. The files differ in rows and row group
             sizes.
         shares: Shares of deleted rows, 0 to 1, for the cost by share; scattered over the file, and in clusters.
+        changed_rows: The rows of the tables whose changes are read, over 100 data files.
+        commits: The commits of tables with many commits.
         many_files: The number of data files with 100 rows each.
         planned_files: The numbers of data files of tables that are only planned.
         large_files: The number of files of another planned table, which is made on request, because that takes minutes.
@@ -38,6 +40,8 @@ class Scale:
     rows: int
     data_files: int
     shares: tuple[float, ...]
+    changed_rows: int
+    commits: int
     many_files: int
     planned_files: tuple[int, ...]
     large_files: int
@@ -52,6 +56,8 @@ FULL = Scale(
     rows=20_000_000,
     data_files=10,
     shares=(0.0001, 0.001, 0.01, 0.1),
+    changed_rows=10_000_000,
+    commits=1_000,
     many_files=10_000,
     planned_files=(1_000, 10_000, 100_000),
     large_files=1_000_000,
@@ -65,6 +71,8 @@ SMALL = Scale(
     rows=200_000,
     data_files=4,
     shares=(0.01,),
+    changed_rows=100_000,
+    commits=120,
     many_files=200,
     planned_files=(1_000,),
     large_files=3_000,
@@ -84,12 +92,16 @@ class BenchTable:
         location: The directory.
         metadata: The Iceberg metadata file.
         files: The files that the floor reads: data files, or metadata files.
+        earlier_files: The data files at the beginning of a range of changes.
+        start: The snapshot or version at the beginning of a range of changes.
         answer: The expected answer of every reader.
     """
 
     location: str
     metadata: str | None = None
     files: list[str] = field(default_factory=list)
+    earlier_files: list[str] = field(default_factory=list)
+    start: int = 0
     answer: list[int] = field(default_factory=list)
 
 

@@ -177,22 +177,22 @@ def _with_deletes(
             positions = {handle: gone.tolist() for handle, gone in zip(handles, dead, strict=True)}
             deletes = table.write_deletion_vectors(positions)
         case "position":
-            deletes = tuple(_position_deletes(table, handle, gone) for handle, gone in zip(handles, dead, strict=True))
+            deletes = tuple(position_deletes(table, handle, gone) for handle, gone in zip(handles, dead, strict=True))
         case _:
             keys = [gone + file.first for file, gone in zip(files, dead, strict=True)]
-            deletes = tuple(_equality_deletes(table, i, part) for i, part in enumerate(keys))
+            deletes = tuple(equality_deletes(table, i, part) for i, part in enumerate(keys))
     table.commit(add=deletes)
     return _iceberg(table, files, plain, dead)
 
 
-def _position_deletes(table: IcebergTable, handle: IcebergFile, positions: Positions) -> IcebergFile:
+def position_deletes(table: IcebergTable, handle: IcebergFile, positions: Positions) -> IcebergFile:
     rows = pa.table({"file_path": pa.repeat(handle.path, len(positions)), "pos": positions})
     recorded = f"{table.location}/data/{handle.file.stem}-deletes.parquet"
     facts = write_file(table.file_of(recorded), position_columns(None), rows, IcebergFileOptions())
     return IcebergFile(table.file_of(recorded), 0, {**base_data_file(1, recorded, {}), **facts})
 
 
-def _equality_deletes(table: IcebergTable, number: int, keys: Positions) -> IcebergFile:
+def equality_deletes(table: IcebergTable, number: int, keys: Positions) -> IcebergFile:
     ids, fields = equality_columns(table.schema, ["id"], ())
     recorded = f"{table.location}/data/{number:05d}-keys.parquet"
     facts = write_file(table.file_of(recorded), fields, pa.table({"id": keys}), IcebergFileOptions())

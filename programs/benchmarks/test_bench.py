@@ -42,7 +42,17 @@ GONE = FailedMeasurement(versions="y 2", reason="no such file")
 RECORD = Record(run=RUN, group="Scans", figure="scan/a", title="a", outcomes={"plain": FIGURE, "harness": GONE})
 
 
-TINY = replace(SMALL, rows=6_000, data_files=2, many_files=3, planned_files=(200,), small_tables=5, rounds=1)
+TINY = replace(
+    SMALL,
+    rows=6_000,
+    changed_rows=20_000,
+    data_files=2,
+    commits=110,
+    many_files=3,
+    planned_files=(200,),
+    small_tables=5,
+    rounds=1,
+)
 
 
 def test_harness_answers_every_figure_rightly_on_tiny_tables(tmp_path, monkeypatch):
@@ -58,7 +68,7 @@ def test_harness_answers_every_figure_rightly_on_tiny_tables(tmp_path, monkeypat
                 if contender.peer == "harness" and answer not in (None, figure.expected):
                     wrong.append((figure.figure, contender.name, answer, figure.expected))
     assert wrong == []
-    names = [figure.figure for figure in [*all_figures, *spark_figures(tables["scanned"])]]
+    names = [figure.figure for figure in [*all_figures, *spark_figures(tables)]]
     assert len(set(names)) == len(names)
 
 

@@ -141,6 +141,16 @@ def test_out_of_range_may_be_empty(tmp_path, bounds):
     assert read.column_names == ["id", "part", "_change_type", "_commit_version", "_commit_timestamp"]
 
 
+@pytest.mark.parametrize("bounds", [(1, 1), (moment(11_000), moment(12_000))], ids=["version", "times"])
+def test_an_empty_range_has_the_columns_of_its_end(tmp_path, bounds):
+    """delta C11"""
+    table = history(tmp_path)
+    table.add_column("later", "long")
+    read = harness.open_table(str(table.directory)).changes(*bounds, from_inclusive=False).to_arrow()
+    assert (read.num_rows, read.column_names[:2]) == (0, ["id", "part"])
+    assert "later" not in read.column_names
+
+
 @pytest.mark.parametrize("clock", ["files", "in-commit"])
 @pytest.mark.parametrize(
     ("bounds", "expected"),
@@ -324,3 +334,12 @@ def test_duckdb_and_arrow_streams(tmp_path):
         assert connection.sql("SELECT max(_commit_version) FROM feed").fetchall() == [(3,)]
     assert pa.table(feed).num_rows == 3
     assert feed.plan.files.num_rows == 3
+
+
+def test_an_empty_range_in_sql_has_the_columns_of_its_end(tmp_path):
+    table = create(tmp_path, column_mapping="name")
+    table.append(table.write_data(numbered(1)))
+    table.rename_column("part", "region")
+    opened = harness.open_table(str(table.directory))
+    read = harness.sql("SELECT part FROM changes('t', 1, 1, from_inclusive := false)", {"t": opened})
+    assert (read.columns, read.fetchall()) == (["part"], [])

@@ -126,7 +126,7 @@ def spans(plan: PlannedScan) -> list[str]:
         words = [f"{_name(row['path'])} {span_text(span)}"]
         if row["positions"] is not None:
             source: Any = plan.position_deletes.source(row["positions"])
-            words += [f"{_name(_path(plan, each))} {span_text(each.span)}" for each in source.deletes]
+            words += sorted(f"{_name(_path(plan, each))} {span_text(each.span)}" for each in source.deletes)
             words += [f"{_name(plan.position_deletes.files[index].path)}?" for index in source.suspects]
         words += sorted(
             f"{_name(plan.equality_deletes[index].path)} {span_text(lifetimes.equality_deletes[index])}"

@@ -78,6 +78,7 @@ def test_spans_of_version_2(tmp_path, history, start, expected, rewrites):
         pytest.param(["+a", "+v~a0", "+w~a0,a1 -v"], 1, ["a .. v ..0 w 0.."], id="the replaced vector is before"),
         pytest.param(["+a", "+v~a0", "-v"], 0, ["a ..1 v 0..1", "a 1.."], id="a vector removed"),
         pytest.param(["+a", "+v~a0", "-v", "+w~a1"], 0, ["a ..1 v 0..1", "a 1.. w 2.."], id="a vector after a gap"),
+        pytest.param(["+a", "+v~a0,a1", "+w~a0 -v"], 0, ["a ..1 v 0..1", "a 1.. w 1.."], id="a vector with fewer rows"),
         pytest.param(["+a +v~a0", "+b -a -v"], 0, ["a ..0 v ..0", "b 0.."], id="a vector removed with its file"),
         pytest.param(["+a +b", "+v~a0 +w~b1", "+x~a0,a1 -v"], 1, ["a .. v ..0 x 0.."], id="other vectors stay"),
         pytest.param(["+a", "+v~a0", "-v +w~a0 replace"], 1, [], id="a replaced vector without new rows"),
@@ -164,6 +165,21 @@ def test_a_range_follows_the_ancestors_of_its_end(tmp_path):
             history.plan(start, end, inclusive=inclusive)
 
 
+def test_snapshots_of_version_1_list_their_manifests(tmp_path):
+    history = History(tmp_path, version=1).commit("+a", "+b", "+c -a")
+
+    def inline(document):
+        for snapshot in document["snapshots"]:
+            paths = [m["manifest_path"] for m in history.table.manifest_list(snapshot["snapshot-id"]).records]
+            snapshot |= {"manifests": paths}
+        for snapshot in document["snapshots"]:
+            del snapshot["manifest-list"]
+
+    assert spans(history.plan(0)) == ["a ..1", "b 0..", "c 1.."]
+    history.table.edit_metadata(inline)
+    assert spans(history.plan(0)) == ["a ..1", "b 0..", "c 1.."]
+
+
 def test_an_empty_table_has_no_changes(tmp_path):
     plan = History(tmp_path).plan()
     assert (spans(plan), plan.lifetimes.commits, plan.snapshot) == ([], (), None)
@@ -238,7 +254,7 @@ def test_positions_of_dated_deletes(tmp_path, history, deletes):
     [
         pytest.param(2, ["+a", "+p=a0,a1", "+q=a0 -p"], id="position deletes"),
         pytest.param(2, ["+a", "+p=a0,a1", "-p replace"], id="position deletes dropped by a replace"),
-        pytest.param(3, ["+a", "+v~a0,a1", "+w~a1 -v"], id="vectors"),
+        pytest.param(3, ["+a", "+v~a0,a1", "+w~a1,a2 -v"], id="vectors"),
         pytest.param(3, ["+a", "+v~a0,a1", "-v replace"], id="vector dropped by a replace"),
     ],
 )

@@ -5,7 +5,7 @@ refuse.
 import dataclasses
 import re
 from collections import Counter
-from collections.abc import Callable, Mapping, Set
+from collections.abc import Mapping, Set
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -36,7 +36,6 @@ class ReferenceImplementation:
     Attributes:
         reader: A `SparkReference` of `harness.suite.other_readers`.
         declines: The exception of the reader if it cannot express a read.
-        feed: A function that reads the changes of a table between two versions. None if there is none.
         not_asked: Metadata columns of harness that the reference lacks, or has in another form.
         differences: Known differences by `scenario` for all reads of a scenario, or by `scenario#n` for the nth read.
     """
@@ -46,7 +45,6 @@ class ReferenceImplementation:
     declines: type[Exception]
     differences: Mapping[str, str]
     not_asked: Set[str] = frozenset()
-    feed: Callable[[str, tuple[int, int]], Any] | None = None
 
     def check(self, scenario: Scenario, place: Path, counted: Counter[str]) -> None:
         """Check that every read that the reference supports agrees, except for the listed reads, which must differ."""
@@ -100,9 +98,7 @@ class ReferenceImplementation:
         return score_read(dataclasses.replace(expectation, open=None), result, Strictness.FOREIGN, self.name)
 
     def _rows(self, built: BuiltScenario, expectation: ResolvedExpectation) -> pa.Table:
-        if (changes := expectation.at.changes) is not None:
-            if self.feed is None:
-                raise self.declines("It has no change data feed")
-            frame = self.feed(str(built.location), changes)
-            return (frame if expectation.columns is None else frame.select(*expectation.columns)).toArrow()
-        return self.reader.read(table_at(built, expectation), columns=expectation.columns, where=expectation.where)
+        table, arguments = table_at(built, expectation), {"columns": expectation.columns, "where": expectation.where}
+        if expectation.at.changes is not None:
+            return self.reader.changes(table, expectation.at.changes, **arguments)
+        return self.reader.read(table, **arguments)

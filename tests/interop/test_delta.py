@@ -58,14 +58,8 @@ def delta(delta_spark: Any) -> ReferenceImplementation:
     """The suite's reader of Delta Lake, in a separate session."""
     from harness.suite import other_readers as readers
 
-    session = delta_spark.newSession()
-
-    def feed(location: str, versions: tuple[int, int]) -> Any:
-        options = {"readChangeFeed": "true", "startingVersion": versions[0], "endingVersion": versions[1]}
-        return session.read.format("delta").options(**options).load(location)
-
-    reader = readers.SparkReference("delta", session)
-    return ReferenceImplementation("Delta", reader, readers.Unsupported, DIFFERENCES, NOT_ASKED, feed)
+    reader = readers.SparkReference("delta", delta_spark.newSession())
+    return ReferenceImplementation("Delta", reader, readers.Unsupported, DIFFERENCES, NOT_ASKED)
 
 
 @pytest.mark.parametrize("scenario", of_scenarios(SCENARIOS))

@@ -8,6 +8,7 @@ from drawn.strategies import DrawnHistory, histories
 from drawn_statements import histories as statements
 from hypothesis import given
 from hypothesis import strategies as st
+from iceberg_changes import compare_changes
 from iceberg_histories import HISTORIES, READINGS
 from interop_jobs import check_reads_and_writes, registered, rows_of_a_job_in_a_session_of
 from interop_runs import drawn, of_scenarios, params
@@ -19,6 +20,8 @@ from harness.suite.scenarios.loading import find
 
 pytestmark = pytest.mark.interop
 BEFORE_A_MERGE = (
+    "copy-on-write-v2",
+    "copy-on-write-v3",
     "merge-on-read-v2",
     "merge-on-read-v3",
     "partitioned-deletes",
@@ -54,7 +57,9 @@ SLICES = (
 @pytest.mark.parametrize("name", params(HISTORIES, BEFORE_A_MERGE))
 def test_iceberg_writes_and_harness_reads(name, iceberg_spark, warehouse, counted):
     location = warehouse / "they_write" / name.replace("-", "_")
-    IcebergWrittenTable(iceberg_spark, location, counted, READINGS.get(name)).run(HISTORIES[name])
+    table = IcebergWrittenTable(iceberg_spark, location, counted, READINGS.get(name))
+    table.run(HISTORIES[name])
+    compare_changes(table)
 
 
 @pytest.mark.nightly
@@ -62,8 +67,11 @@ def test_iceberg_writes_and_harness_reads(name, iceberg_spark, warehouse, counte
 @given(steps=statements("iceberg"))
 def test_iceberg_writes_drawn_histories(steps, iceberg_spark, warehouse, counted):
     counted["Iceberg histories drawn"] += 1
-    location = warehouse / "drawn" / f"drawn_{counted['Iceberg histories drawn']}"
-    IcebergWrittenTable(iceberg_spark, location, counted).run(steps)
+    table = IcebergWrittenTable(
+        iceberg_spark, warehouse / "drawn" / f"drawn_{counted['Iceberg histories drawn']}", counted
+    )
+    table.run(steps)
+    compare_changes(table)
 
 
 @pytest.fixture(scope="module")

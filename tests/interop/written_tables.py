@@ -142,9 +142,12 @@ class WrittenTable:
 
     def theirs(self, source: str) -> pa.Table:
         """Return the rows that the reference reads."""
+        return self.with_texts(self.spark.sql(f"SELECT {self.reading.select} FROM {source}"))
+
+    def with_texts(self, frame: Any) -> pa.Table:
+        """Return the rows of a data frame, in which variants become the JSON text that harness returns."""
         from pyspark.sql.functions import to_json
 
-        frame = self.spark.sql(f"SELECT {self.reading.select} FROM {source}")
         for path in self.reading.texts:
             top, _, rest = path.partition(".")
             if top in frame.columns:
@@ -237,7 +240,8 @@ class DeltaWrittenTable(WrittenTable):
             theirs = feed.option("startingVersion", 0).option("endingVersion", last).load(self.handle).toArrow()
             for engine in ENGINES:
                 read = opened.changes(0, last).to_arrow
-                rows = read_with_oracle(self.handle, changes=(0, last)) if engine == "oracle" else read(engine=engine)
+                versions = {"from_": 0, "to": last}
+                rows = read_with_oracle(self.handle, changes=versions) if engine == "oracle" else read(engine=engine)
                 assert_same(theirs, rows, f"changes on {engine}")
                 self.counted["Delta reads of changes"] += 1
 

@@ -48,4 +48,41 @@ def test_changes_lead_from_one_end_to_the_other(kind, spark, record_property):
     try:
         lead()
     finally:
-        record_property("read", f"changes of {kind}: " + ", ".join(f"{n} {name}" for name, n in counts.most_common()))
+        features = ", ".join(f"{name}: {counts[name]}" for name in sorted(counts) if name not in ("tables", "ranges"))
+        record_property("read", f"{kind}: {counts['tables']} tables, changes of {counts['ranges']} ranges, {features}")
+
+
+FLOORS = {
+    "iceberg": {
+        "changed columns": 0.03,
+        "compaction": 0.05,
+        "copy-on-write": 0.05,
+        "equality deletes": 0.1,
+        "position deletes": 0.1,
+        "removed deletes": 0.02,
+        "vectors": 0.1,
+    },
+    "delta": {"change files": 0.1, "changed columns": 0.02, "compaction": 0.05, "copy-on-write": 0.05, "vectors": 0.3},
+}
+"""The minimum share of the drawn ranges that have a feature."""
+
+
+@pytest.mark.parametrize("format_", FLOORS)
+def test_enough_drawn_ranges_have_every_feature(format_):
+    """The test above would pass with ranges without deletes, but would show little."""
+    counts = Counter()
+
+    for kind in TABLES:
+        if not kind.startswith(format_):
+            continue
+
+        @property_settings(50)
+        @given(changing_histories(kind), st.data())
+        def count(table, data):
+            span = data.draw(ranges(table.model))
+            if span is not None:
+                counts.update(["ranges", *span.features(table.model)])
+
+        count()
+
+    assert [name for name, part in FLOORS[format_].items() if counts[name] < part * counts["ranges"]] == []

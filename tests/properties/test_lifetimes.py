@@ -1,4 +1,4 @@
-"""The rows that a plan of lifetimes shows at each commit of its range are the rows of the table at that commit.
+"""The rows that a plan of lifetimes, and a trace, show at each commit of a range are the rows of the table then.
 
 Hypothesis draws the history of a table and a range of its commits. A model in plain Python has the rows of each commit,
 in the columns of the end of the range. A filter, in these columns, keeps the rows that it keeps of each commit.
@@ -26,6 +26,7 @@ from harness.metadata.plan.lifetimes import BEFORE, ChangeRange, deleting_commit
 from harness.snapshot import PlannedRows
 from harness.suite.scenarios.model import Selector
 from harness.table import open_table
+from harness.trace.model import ENDINGS
 
 # A drawn history may drop all columns that an old file contains.
 pytestmark = pytest.mark.filterwarnings("ignore:Data file .* has no column of:harness.errors.HarnessWarning")
@@ -83,6 +84,17 @@ def visible_rows(rows: pa.Table, number: int) -> pa.Table:
     return rows.filter(pa.array(is_visible, pa.bool_())).drop_columns([ADDED, REMOVED, DELETED_BY])
 
 
+def traced_rows(trace, number):
+    """Return the values of the rows of a trace that are visible after the commit with a number."""
+    last_events = [[event for event in row.events if event.commit <= number][-1:] for row in trace.rows]
+    return Counter(
+        row.versions[event.version].match
+        for row, events in zip(trace.rows, last_events, strict=True)
+        for event in events
+        if event.kind not in ENDINGS
+    )
+
+
 @pytest.mark.smoke
 @pytest.mark.parametrize("kind", TABLES)
 def test_lifetimes_show_the_rows_of_each_commit(kind, spark, record_property):
@@ -100,6 +112,7 @@ def test_lifetimes_show_the_rows_of_each_commit(kind, spark, record_property):
                 where = data.draw(st.one_of(st.none(), predicates(model.columns_at(span.end))))
                 counts.update(["ranges", *span.features(model), *(["filter"] if where is not None else [])])
                 check(history, model, span, where, ("duckdb", "spark")[: 1 if number else None])
+                check_trace(history, model, span, data.draw(st.booleans()))
 
     def check(history, model, span, where, engines):
         columns = model.columns_at(span.end)
@@ -126,6 +139,26 @@ def test_lifetimes_show_the_rows_of_each_commit(kind, spark, record_property):
                 assert (got.schema.names, got.schema.types) == (expected.schema.names, expected.schema.types)
                 problem = difference(*(Counter(canonical_rows(each, names)) for each in (expected, got)))
                 assert problem is None, f"{engine}, {span}, where {condition}, after commit {commit}: {problem}"
+
+    def check_trace(history, model, span, is_keyed):
+        columns = model.columns_at(span.end)
+        names = [f.name for f in columns]
+        if not names or not span.commits:
+            return
+        ids, states = states_of(span, model)
+        first = history.commits[ids[0]] if isinstance(ids[0], str) else ids[0]
+        trace = open_table(address_of(history)).trace(
+            "1 = 1", from_=first, to=history.resolve(span.end).moment, keys=names[:1] if is_keyed else None
+        )
+        counts["traces"] += 1
+        assert trace.gaps == ()
+        for commit, state in enumerate(states, BEFORE):
+            expected = Counter(canonical_rows(arrow_rows(columns, state.rows(columns)), names))
+            problem = difference(expected, traced_rows(trace, commit))
+            assert problem is None, f"trace, {span}, after commit {commit}: {problem}"
+        for row in trace.rows:
+            assert row.is_visible == (row.events[-1].kind not in ENDINGS)
+            assert [event.commit for event in row.events] == sorted(event.commit for event in row.events)
 
     try:
         show()

@@ -102,6 +102,14 @@ def test_rows_in_the_dialect_of_spark(tables: Tables) -> None:
     assert harness.sql(query, tables, dialect="spark").fetchall() == CHANGELOG[:1]
 
 
+@pytest.mark.parametrize("query", ["DESCRIBE FROM changes('i', 'first')", "SUMMARIZE changes('i', 'first')"])
+def test_a_call_can_be_described(tables: Tables, query: str) -> None:
+    columns = [("id", "BIGINT"), ("n", "BIGINT"), ("_change_type", "VARCHAR")]
+    assert [row[:2] for row in harness.sql(query, tables).fetchall()][:3] == columns
+    with harness.connect(tables) as connection:
+        assert [row[:2] for row in connection.execute(query).fetchall()][:3] == columns
+
+
 def test_a_table_may_be_named_by_its_location(tables: Tables) -> None:
     query = f"SELECT count(*) FROM changes('{tables['d']}', 1)"
     assert harness.sql(query).fetchall() == [(6,)]

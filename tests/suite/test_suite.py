@@ -25,7 +25,7 @@ from harness.suite.protocol import ERROR_CLASSES, error_class
 from harness.suite.result_files import score_results
 from harness.suite.results import Outcome
 from harness.suite.runner import EngineUnderTest, run, table_at
-from harness.suite.scenarios.building import expected_table
+from harness.suite.scenarios.building import build, expected_table
 from harness.suite.scenarios.loading import find, parse
 from harness.suite.scenarios.verifying import build_intact_copy
 from harness.suite.suite_files import load_case, schema, write_suite
@@ -70,6 +70,7 @@ def suite(tmp_path_factory) -> Path:
         "delta/change-feed/vacuumed-refused",
         "delta/deletion-vectors/unknown-storage-refused",
         "delta/time-travel/by-version",
+        "iceberg/changes/updates-by-stored-row-id",
     )
     return written(tmp_path_factory.mktemp("suite"), *names)
 
@@ -135,12 +136,19 @@ def test_a_suite_lists_cases_and_intact_copies(suite):
     )
     broken = (_BROKEN, *refused, "delta/deletion-vectors/unknown-storage-refused")
     assert intact_copies == {f"{name}/intact": name for name in broken}
-    assert index["count"] == 8 == len(index["cases"]) - len(intact_copies)
+    assert index["count"] == 9 == len(index["cases"]) - len(intact_copies)
     assert index["directory"] == str(suite)
     named = {feature for each in index["cases"] for feature in each["features"]}
     assert named == index["features"].keys()
     assert (suite / "README.md").read_text("utf-8") == README
     assert json.loads((suite / "schema.json").read_text("utf-8")) == schema()
+
+
+@pytest.mark.parametrize("name", ["iceberg/changes/updates-by-stored-row-id", "delta/change-feed/vacuumed-refused"])
+def test_a_case_has_the_ranges_of_changes(name, suite, tmp_path):
+    (scenario,) = find(name)
+    expected = [each.at for each in build(scenario, tmp_path).expectations]
+    assert [each.at for each in load_case(suite / name / "case.json").expectations] == expected
 
 
 def test_a_suite_has_the_same_bytes_and_times_each_time(tmp_path):
@@ -371,7 +379,7 @@ def test_right_results_are_right_and_empty_ones_are_not(suite, tmp_path, capfd):
     assert main(["scenarios", "score", str(suite), str(tmp_path / "right")]) == DONE
     printed = capfd.readouterr().out
     assert re.search(r"^mine 1\.2 +0 ", printed, re.MULTILINE)
-    assert "8 PASS" in printed
+    assert "9 PASS" in printed
     report = tmp_path / "report.json"
     assert main(["scenarios", "score", str(suite), str(tmp_path / "empty"), "--output", str(report)]) == DIFFERENT
     found = json.loads(report.read_text("utf-8"))

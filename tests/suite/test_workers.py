@@ -11,6 +11,7 @@ from harness.errors import EngineError, RequestError, UnsupportedError
 from harness.suite import readers
 from harness.suite.reader import At, TableAt
 from harness.suite.readers import SERVER, OtherReader, ReaderOptions, interpreter_of, open_engine, split_settings
+from harness.suite.scenarios.model import ResolvedChanges
 from harness.suite.workers import BROKEN_PROTOCOL, CRASHED, NOT_INSTALLED, TIMED_OUT, Worker
 
 pytestmark = pytest.mark.slow
@@ -81,6 +82,20 @@ def read(table, columns, where):
     rows = worker.read(at, columns=("a",), where="a > 1")
     assert worker.name == "mine"
     assert rows.to_pylist() == [{"said": f"iceberg snapshot_id {2**62 + 1} ('a',) a > 1"}]
+
+
+def test_a_script_gets_the_range_of_changes(script):
+    worker = script("""
+import pyarrow as pa
+def version(): return "2"
+def read(table, columns, where): raise NotImplementedError
+def changes(table, range, columns, where):
+    parts = (range.from_, range.to, range.from_inclusive, range.mode, range.keys, columns, where)
+    return pa.table({"said": [str(parts)]})
+""")
+    changes = ResolvedChanges(from_=2**62 + 1, to="main", mode="updates", keys=("id",))
+    rows = worker.changes(TableAt(format="iceberg", location="/x"), changes, columns=("a",), where="a > 1")
+    assert rows.to_pylist() == [{"said": f"({2**62 + 1}, 'main', False, 'updates', ['id'], ('a',), 'a > 1')"}]
 
 
 def says(text, code):

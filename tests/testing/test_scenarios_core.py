@@ -28,7 +28,13 @@ from harness.suite.scenarios.delta.history import DeltaHistory
 from harness.suite.scenarios.evidence import collect_evidence
 from harness.suite.scenarios.iceberg.history import IcebergHistory
 from harness.suite.scenarios.loading import from_mapping, load, parse
-from harness.suite.scenarios.model import ExpectedError, ResolvedExpectation, ResolvedSelector, Selector
+from harness.suite.scenarios.model import (
+    ExpectedError,
+    ResolvedChanges,
+    ResolvedExpectation,
+    ResolvedSelector,
+    Selector,
+)
 from harness.suite.scenarios.values import expand_rows, parse_value
 from harness.suite.scenarios.verifying import verify
 
@@ -247,7 +253,8 @@ def test_selectors_resolve_labels_to_versions_and_times(tmp_path: Path) -> None:
     )
     assert history.resolve(Selector("snapshot", "first")) == ResolvedSelector(version=1)
     assert history.resolve(Selector("timestamp", "first")) == ResolvedSelector(timestamp_ms=5000)
-    assert history.resolve(Selector("changes", (1, 2))) == ResolvedSelector(changes=(1, 2))
+    versions = ResolvedChanges(from_=1, to=2, from_inclusive=True)
+    assert history.resolve(Selector("changes", (1, 2))) == ResolvedSelector(changes=versions)
     assert rows(history, "timestamp=5000") == [(1, "x")]
 
 
@@ -325,6 +332,26 @@ def test_selectors_become_ids(tmp_path):
     assert history.resolve(Selector("ref", "main")).arguments() == {"ref": "main"}
     with pytest.raises(RequestError, match="Iceberg tables have snapshot, ref, timestamp"):
         history.resolve(Selector("version", 1))
+    written = {"from": "first", "to": {"ref": "main"}, "from-inclusive": True, "mode": "net", "keys": ["id"]}
+    changes = ResolvedChanges(from_=snapshot["snapshot-id"], to="main", from_inclusive=True, mode="net", keys=("id",))
+    assert history.resolve(Selector("changes", written)) == ResolvedSelector(changes=changes)
+    assert history.resolve(Selector("changes", {"from": 7})) == ResolvedSelector(changes=ResolvedChanges(from_=7))
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ((1, 2), "expected a mapping"),
+        ({"from": "nosuch"}, "nosuch"),
+        ({"from": True}, "expected a label, a snapshot id, or a mapping, got True"),
+        ({"from": {"snapshot": 1}}, "Missing key 'ref'"),
+        ({"mode": "all"}, "expected appends or changelog or net or updates, got 'all'"),
+        ({"until": "first"}, "Unknown key 'until'"),
+    ],
+)
+def test_invalid_ranges_of_changes_are_errors(tmp_path, changes, message):
+    with pytest.raises(RequestError, match=message):
+        _history(tmp_path).resolve(Selector("changes", changes))
 
 
 @pytest.mark.parametrize(

@@ -313,12 +313,12 @@ def test_a_restored_row_of_delta_is_the_same_row(delta):
 
 def test_columns_limit_what_is_compared(iceberg):
     table = iceberg()
-    old, new = table.write_data(rows_of(1)), table.write_data(rows_of(1, note="changed"))
+    old, new = table.write_data(rows_of(9, 1)), table.write_data(rows_of(1, note="changed"))
     table.append(old)
     table.commit(add=[new], remove=[old])
-    trace = opened(table).trace("id = 1", columns=["customer"])
+    trace = opened(table).trace("id = 1", columns=["customer", "_pos"])
     assert [[event[0] for event in row] for row in lives(trace)] == [[ADDED, CARRIED]]
-    assert dict(trace.rows[0].texts) == {"customer": "1"}
+    assert dict(trace.rows[0].texts) == {"customer": "1", "_pos": "0"}
 
 
 @pytest.mark.parametrize("type_text", ["double", "list<long>", "map<string, long>", "struct<a: long>", "binary"])
@@ -344,6 +344,7 @@ def test_values_of_every_kind_are_followed(iceberg, type_text):
         ({"where": "id ="}, RequestError, "parse"),
         ({"where": "id = 1", "keys": ["nope"]}, UnknownColumnError, "nope"),
         ({"where": "id = 1", "columns": ["nope"]}, UnknownColumnError, "nope"),
+        ({"where": "id = 1", "columns": ["_file"]}, RequestError, "column"),
         ({"where": "id = 1", "from_": 5}, SnapshotNotFoundError, "5"),
         ({"where": "id = 1", "to": "nope"}, SnapshotNotFoundError, "nope"),
     ],

@@ -19,7 +19,7 @@ from harness.storage.records import dataclass
 
 
 def resolve_range(request: ChangeRange, history: CommitHistory, *, allow_out_of_range: bool = False) -> range:
-    """Return the requested versions, each with a commit. The range is empty if no version is in it.
+    """Return the requested versions, each with a commit. An empty range stops after the version of its schema.
 
     A time at which the range begins selects the first commit at or after it, or after it if the range excludes `from_`.
     A time at which the range ends selects the last commit at or before it.
@@ -53,13 +53,13 @@ def resolve_range(request: ChangeRange, history: CommitHistory, *, allow_out_of_
     is_after_latest = start > listing.latest and not _excludes(request, start - 1, listing.latest)
     if is_after_latest or end < 0:
         if allow_out_of_range:
-            return range(0)
+            return range(listing.latest + 1, listing.latest + 1)
         if is_after_latest:
             raise _range_error(f"the range starts after the latest version, {listing.latest}", listing)
     if start > end:
         # Both times are between two consecutive commits, or the range begins after its own end.
         if are_times or _excludes(request, start - 1, end):
-            return range(0)
+            return range(end + 1, end + 1)
         raise _range_error(f"the range starts at version {start}, after its end at version {end}", listing)
     return _with_commits(range(start, end + 1), listing)
 
@@ -95,13 +95,12 @@ def resolve_lifetimes(request: ChangeRange, history: CommitHistory, *, latest: i
     """
     listing = history.listing
     request = replace(request, to=latest if request.to is None else request.to)
-    end = _last_version(_parse_bound("to", request.to), history, allow_out_of_range=False)
     if request.from_ is None:
-        base = _oldest_base(listing, end)
-        versions = _with_commits(range(base + 1, end + 1), listing)
+        end = _last_version(_parse_bound("to", request.to), history, allow_out_of_range=False)
+        versions = _with_commits(range(_oldest_base(listing, end) + 1, end + 1), listing)
     else:
         versions = resolve_range(request, history)
-        base = versions[0] - 1 if versions else end
+    base = versions.start - 1
     readable = readable_ranges(listing)
     if base >= 0 and not any(base in part for part in readable):
         message = (

@@ -131,7 +131,7 @@ class _ChangeFeed:
         skipped = _skipped_files(all_files, indexes, decisions, partitions)
         return PlannedScan(
             table=self.source.location,
-            snapshot=self.versions[-1] if self.versions else self.history.listing.latest,
+            snapshot=self.versions.stop - 1,
             schema=schema,
             columns=selected_columns,
             filter=condition,
@@ -175,7 +175,7 @@ class _ChangeFeed:
 
     def _final_schema(self) -> DeltaSchema:
         """Return the schema of the last version. Refuse earlier versions that cannot be shown in this schema."""
-        first = self._state(self.versions[0] if self.versions else self.history.listing.latest)
+        first = self._state(self.versions[0] if self.versions else self.versions.stop - 1)
         later = ((commit.version, commit.protocol, commit.metadata) for commit in self._commits[1:])
         changes = ((first.version, first.protocol, first.metadata), *later)
         schemas: list[VersionSchema] = []

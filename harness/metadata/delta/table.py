@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import field, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
 import pyarrow.compute as pc
@@ -36,7 +37,7 @@ from harness.metadata.filters.predicate import Filter
 from harness.metadata.model.schema import CHANGES, Schema, check_nesting, describe_field
 from harness.metadata.model.times import When, parse_moment, timestamp_ms
 from harness.metadata.plan.read_options import ReadOptions
-from harness.metadata.planned_scan import PlannedScan
+from harness.metadata.planned_scan import PlannedScan, Planner
 from harness.storage.gate import IRREGULAR
 from harness.storage.paths import PathMap, PhysicalPath, redact
 from harness.storage.records import dataclass
@@ -209,12 +210,16 @@ class DeltaTable:
 
         return plan_lifetimes(self, self._commit_history(), request, columns=columns, where=where)
 
+    def lifetimes_planner(self, request: ChangeRange) -> Planner:
+        """Return a function that plans reads as `lifetimes`."""
+        return partial(self.lifetimes, request)
+
     def changes_schema(self, request: ChangeRange, *, allow_out_of_range: bool = False) -> Schema:
         """Return the columns of a read of changes. Raises the errors of `resolve_range` and `read`."""
         from harness.metadata.delta.change_range import resolve_range
 
         versions = resolve_range(request, self._commit_history(), allow_out_of_range=allow_out_of_range)
-        end = versions[-1] if versions else self.log.latest
+        end = versions.stop - 1
         snapshot = self.latest if end == self.latest.id else self.read(choose_segment(self.log, end))
         schema = snapshot.columns.schema
         return replace(schema, fields=(*schema.fields, *CHANGES.values()))

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import field, replace
 from functools import cache
 from itertools import count, pairwise
@@ -18,8 +19,9 @@ from harness.metadata.filters.predicate import Filter, fields_of
 from harness.metadata.filters.sqltext import bind_columns
 from harness.metadata.iceberg.change_range import SnapshotRange, resolve_range
 from harness.metadata.iceberg.columns.entries import DataFiles, Extent, FilteredFiles, SkippedDataFiles, concat_files
-from harness.metadata.iceberg.dated_deletes import ALWAYS, DatedDeletes, DatedEntry
+from harness.metadata.iceberg.dated_deletes import DatedDeletes, DatedEntry
 from harness.metadata.iceberg.manifests import ManifestEntry, ManifestFile, Status
+from harness.metadata.iceberg.model import IcebergSnapshot
 from harness.metadata.iceberg.scan import (
     IcebergScan,
     OpenedManifests,
@@ -29,9 +31,9 @@ from harness.metadata.iceberg.scan import (
     skipped_files,
     with_specs_of,
 )
-from harness.metadata.iceberg.states import EXPIRED, States
+from harness.metadata.iceberg.states import ALWAYS, EXPIRED, States
 from harness.metadata.iceberg.values import Partitions, read_schema_first
-from harness.metadata.model.arrow_values import Indices, array_of, from_numpy, scalar_of, to_numpy
+from harness.metadata.model.arrow_values import Indices, first_repeated, from_numpy, scalar_of, to_numpy
 from harness.metadata.model.schema import (
     METADATA,
     Field,
@@ -80,17 +82,31 @@ def plan_range(
             because rows have neither keys nor row ids.
         HarnessError: As `harness.metadata.iceberg.scan.plan_scan`.
     """
+    return range_planner(source, request).plan(columns, where)
+
+
+def range_planner(source: IcebergTable, request: ChangeRange) -> RangePlanner:
+    """Return a planner of several reads of one range, which reads the manifest lists and deletes of the range once.
+
+    The arguments and errors are those of `plan_range`.
+    """
     source = replace(source, storage=source.storage.for_read())
-    snapshot_id = None
-    try:
+    with _naming(source, None):
         commits = resolve_range(source.metadata, request)
-        snapshot_id = None if commits.end.snapshot is None else commits.end.snapshot.id
+    with _naming(source, commits.end.snapshot):
         states = States.read(source, commits)
         source = with_specs_of(states.manifests.values(), source)
-        scan = IcebergScan(source, commits.end.schema, source.manifest_cache)
-        return within_roots(_RangePlanner(scan, commits, request, states).plan(columns, where))
+    scan = IcebergScan(source, commits.end.schema, source.manifest_cache)
+    return RangePlanner(scan, commits, request, states)
+
+
+@contextmanager
+def _naming(source: IcebergTable, snapshot: IcebergSnapshot | None) -> Iterator[None]:
+    """Return a context that adds the table and the snapshot to errors."""
+    try:
+        yield
     except HarnessError as error:
-        error.within(table=source.location, snapshot=snapshot_id)
+        error.within(table=source.location, snapshot=None if snapshot is None else snapshot.id)
         raise
 
 
@@ -108,7 +124,7 @@ class _LiveFiles:
     """
 
     files: DataFiles
-    spans: Sequence[Sequence[Span]]
+    spans: Sequence[tuple[Span, ...]]
     skipped: SkippedDataFiles
     manifests: int
     manifests_skipped: int
@@ -164,20 +180,30 @@ _DELETE_IDENTITY = ("path", "content_offset", "referenced_data_file", "sequence_
 
 
 @dataclass(slots=True)
-class _RangePlanner:
+class RangePlanner:
+    """A planner of reads of one range, made by `range_planner`."""
+
     scan: IcebergScan
     commits: SnapshotRange
     request: ChangeRange
     states: States
+    _deletes: tuple[DatedEntry, ...] | None = None
 
     def plan(self, columns: tuple[str, ...] | None, where: str | Filter | None) -> PlannedScan:
+        """Plan a read. The arguments and errors are those of `plan_range`."""
+        with _naming(self.scan.source, self.commits.end.snapshot):
+            return within_roots(self._plan(columns, where))
+
+    def _plan(self, columns: tuple[str, ...] | None, where: str | Filter | None) -> PlannedScan:
         scan, source, mode = self.scan, self.scan.source, self.request.mode
         metadata, snapshots = source.metadata, self.commits.snapshots
         row_schema = result_schema(scan.schema, mode, rule="iceberg 8.4")
         selected = self._columns(columns, row_schema)
         condition = None if where is None else scan.filter(where, row_schema)
         keys = self._keys()
-        deletes = () if mode is ChangeMode.APPENDS else self._deletes()
+        if self._deletes is None:
+            self._deletes = () if mode is ChangeMode.APPENDS else self._read_deletes()
+        deletes = self._deletes
         equality_ids = frozenset(id_ for each in deletes for id_ in each.entry.file.equality_ids or ())
         statistics = equality_ids | (frozenset() if condition is None else fields_of(condition.predicate))
         skip_condition = condition if self._may_skip(condition, keys) else None
@@ -332,7 +358,7 @@ class _RangePlanner:
             for number, snapshot in enumerate(self.commits.snapshots)
         )
 
-    def _deletes(self) -> tuple[DatedEntry, ...]:
+    def _read_deletes(self) -> tuple[DatedEntry, ...]:
         """Return every delete that was live in the range, with its spans."""
         states, listing = self.states, _DeleteListing(self.states)
         manifests = [m for m in reversed(tuple(states.manifests.values())) if m.is_deletes]
@@ -382,17 +408,17 @@ class _RangePlanner:
             for manifest, end, size in zip(incomplete, np.cumsum(sizes).tolist(), sizes, strict=True):
                 live[manifest.path] = live[manifest.path][is_live[end - size : end]]
         spans = states.spans(live)
-        if not scan.source.options.allow_duplicate_files:
-            _refuse_duplicates(joined.files, codes, spans)
         newest = np.zeros(len(codes), dtype=np.int64)
         newest[codes] = np.arange(len(codes))  # manifests are in order, and the last entry of a file counts
         places = np.sort(newest[np.array(sorted(spans), dtype=np.int64)])
         files = joined.files.take(places)
         spans_of_files = [spans[code] for code in codes[places].tolist()]
+        if not scan.source.options.allow_duplicate_files:
+            _refuse_duplicates(joined.files, files, spans_of_files)
         if self.request.mode is ChangeMode.APPENDS:
             is_append = [snapshot.operation == "append" for snapshot in self.commits.snapshots]
             spans_of_files = [
-                [Span(span.added) for span in of_file if span.added != BEFORE and is_append[span.added]]
+                tuple(Span(span.added) for span in of_file if span.added != BEFORE and is_append[span.added])
                 for of_file in spans_of_files
             ]
         return _LiveFiles(
@@ -448,27 +474,26 @@ def _codes(table: pa.Table) -> Indices:
     return codes
 
 
-def _refuse_duplicates(files: DataFiles, codes: Indices, spans: Mapping[int, Sequence[Span]]) -> None:
+def _refuse_duplicates(entries: DataFiles, files: DataFiles, spans: Sequence[tuple[Span, ...]]) -> None:
     """Raise InvalidTableError if a file is live twice in one state (iceberg 2.13).
 
     Args:
-        files: The entries of all manifests.
-        codes: The code of the file of each entry.
-        spans: The spans of each file, by code.
+        entries: The entries of all manifests.
+        files: The files, each once.
+        spans: The spans of each file.
     """
     paths = files.table.column("path")
-    first_entries = dict(zip(codes[::-1].tolist(), range(len(codes) - 1, -1, -1), strict=True))
+    if first_repeated(paths) is None and all(len(of_file) == 1 for of_file in spans):
+        return
     by_path: defaultdict[str, list[Span]] = defaultdict(list)
-    for code, path in zip(
-        spans, paths.take(array_of([first_entries[c] for c in spans], pa.int64())).to_pylist(), strict=True
-    ):
-        by_path[path] += spans[code]
+    for path, of_file in zip(paths.to_pylist(), spans, strict=True):
+        by_path[path] += of_file
     for path, of_path in by_path.items():
         ordered = sorted(of_path, key=lambda span: span.added)
         if any(overlap(*pair) for pair in pairwise(ordered)):
-            places = pc.indices_nonzero(pc.equal(paths, scalar_of(path, pa.string()))).to_pylist()
-            listed_in = files.table.column("manifest").take(array_of([places[0], places[-1]], pa.int64())).to_pylist()
-            raise duplicate_data_file(path, *(files.manifests[number] for number in listed_in))
+            is_listed = pc.equal(entries.table.column("path"), scalar_of(path, pa.string()))
+            listed_in = entries.table.column("manifest").filter(is_listed).to_pylist()
+            raise duplicate_data_file(path, *(entries.manifests[listed_in[place]] for place in (0, -1)))
 
 
 def _rewriting(spans: Iterable[Span]) -> frozenset[int]:

@@ -7,7 +7,6 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import field, replace
 from typing import TYPE_CHECKING, TypeGuard
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -29,8 +28,9 @@ from harness.metadata.iceberg.planned_deletes import (
     planned_delete_file,
 )
 from harness.metadata.iceberg.scan import apply_path_map, live_among, warn_of_stray_deletes
+from harness.metadata.iceberg.states import ALWAYS
 from harness.metadata.iceberg.values import Partitions
-from harness.metadata.model.arrow_values import array_of, to_numpy
+from harness.metadata.model.arrow_values import Mask, array_of, to_numpy
 from harness.metadata.plan.deletes import (
     DatedDelete,
     DatedPositions,
@@ -38,13 +38,11 @@ from harness.metadata.plan.deletes import (
     PositionDeleteFile,
     PositionDeletes,
 )
-from harness.metadata.plan.lifetimes import BEFORE, Span, overlap
+from harness.metadata.plan.lifetimes import Span, overlap
 from harness.storage.records import dataclass
 
 if TYPE_CHECKING:
     from harness.metadata.iceberg.table import IcebergTable
-
-ALWAYS = Span(BEFORE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +106,9 @@ class DatedDeletes:
     _dated: dict[int, DatedEntry] = field(init=False)
     _vectors: dict[str, list[DatedEntry]] = field(init=False)
     _delete_files: dict[int, tuple[int, PositionDeleteFile]] = field(default_factory=dict)
+    # by the identity of a tuple, because files with the same deletes share one tuple, which may be long
     _overlapping: dict[tuple[int, Span], tuple[int, ...]] = field(default_factory=dict)
+    _changed: dict[int, bool] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         source, metadata = self.source, self.source.metadata
@@ -142,7 +142,7 @@ class DatedDeletes:
         if self.deletes:
             warn_of_stray_deletes(self.index, self.files, self.all_paths, spellings)
 
-    def pieces(self, spans: Sequence[Sequence[Span]], *, has_events: Callable[[int], bool] | None) -> Iterator[Piece]:
+    def pieces(self, spans: Sequence[tuple[Span, ...]], *, has_events: Callable[[int], bool] | None) -> Iterator[Piece]:
         """Yield the data files with their deletes, once for each span.
 
         If a commit makes deleted rows visible again, the span of the data file ends there, and another one begins.
@@ -154,18 +154,35 @@ class DatedDeletes:
         """
         codes, sets = equality_deletes(self.files, self.index, self.partitions)
         hits = self.sets.narrowed(self.files, [sets[code] for code in codes.tolist()]) if any(sets) else None
-        may_have_positions = may_have_delete_files(self.files, self.index, self.partitions)
-        if self._vectors:
-            targets = array_of(sorted(self._vectors), pa.string())
-            may_have_positions |= to_numpy(pc.is_in(self.files.table.column("path"), value_set=targets))
-        places = np.flatnonzero(may_have_positions).tolist()
-        entries = dict(zip(places, self.files.entries(places), strict=True))
-        for place, of_file in enumerate(spans):
-            for span in of_file:
-                equality = self._overlapping_deletes(() if hits is None else hits[place], span)
+        places: Sequence[int] = range(len(self.files))
+        may_have_positions = self._may_have_positions()
+        if has_events is not None:
+            changes_positions = any(
+                each.span != ALWAYS and each.entry.file.content is Content.POSITION_DELETES for each in self.deletes
+            )
+            places = [
+                place
+                for place in places
+                if spans[place] != (ALWAYS,)
+                or (changes_positions and may_have_positions[place])
+                or (hits is not None and self._has_changes(hits[place]))
+            ]
+        with_positions = [place for place in places if may_have_positions[place]]
+        entries = dict(zip(with_positions, self.files.entries(with_positions), strict=True))
+        for place in places:
+            for span in spans[place]:
+                equality = () if hits is None else self._overlapping_deletes(hits[place], span)
                 for piece in self._split(place, entries.get(place), span, equality):
                     if has_events is None or _has_events(piece, self._equality_spans(piece.equality), has_events):
                         yield piece
+
+    def _may_have_positions(self) -> Mask:
+        """Return which data files may have vectors or position delete files."""
+        mask = may_have_delete_files(self.files, self.index, self.partitions)
+        if self._vectors:
+            targets = array_of(sorted(self._vectors), pa.string())
+            mask |= to_numpy(pc.is_in(self.files.table.column("path"), value_set=targets))
+        return mask
 
     def position_deletes(self, pieces: Iterable[Piece]) -> tuple[PositionDeletes, pa.Array]:
         """Return the position deletes of a plan, and the column `FILES.positions` of its files."""
@@ -180,6 +197,12 @@ class DatedDeletes:
 
     def _equality_spans(self, places: Iterable[int]) -> tuple[Span, ...]:
         return tuple(self._dated[id(self.index.equality_deletes[place])].span for place in places)
+
+    def _has_changes(self, places: tuple[int, ...]) -> bool:
+        """Return whether a commit added or removed one of some equality deletes."""
+        if id(places) not in self._changed:
+            self._changed[id(places)] = any(span != ALWAYS for span in self._equality_spans(places))
+        return self._changed[id(places)]
 
     def _overlapping_deletes(self, places: tuple[int, ...], span: Span) -> tuple[int, ...]:
         """Return the equality deletes that were live in some state of a span. Equal results are the same object."""
@@ -222,10 +245,14 @@ class DatedDeletes:
         """Yield the commits in a span of a data file that may have made rows visible again.
 
         These are the commits that removed a delete without a replacement. Vectors replace vectors and position delete
-        files, and these replace each other; the loader of the positions checks it. A commit of operation `replace`
-        replaces all deletes that it removes.
+        files, and these replace each other; the loader of the positions checks it. A vector with fewer rows than the
+        vector before it is no replacement. A commit of operation `replace` replaces all deletes that it removes.
         """
-        vector_starts = {each.span.added for each in vectors}
+        vector_starts = {
+            each.span.added
+            for before, each in zip([None, *vectors], vectors, strict=False)
+            if before is None or before.span.removed != each.span.added or not _has_fewer_rows(each, before)
+        }
         starts = vector_starts | {each.span.added for each in files}
         covered = _union(each.span for each in vectors)
         ends = [each.span.removed for each in vectors if each.span.removed not in vector_starts]
@@ -290,6 +317,11 @@ def _by_target(vectors: Iterable[DatedEntry]) -> dict[str, list[DatedEntry]]:
             vectors_by_target([of_file[-1].entry, vector.entry])
         of_file.append(vector)
     return dict(by_target)
+
+
+def _has_fewer_rows(vector: DatedEntry, other: DatedEntry) -> bool:
+    count, other_count = vector.entry.file.record_count, other.entry.file.record_count
+    return count is not None and other_count is not None and count < other_count
 
 
 def _union(spans: Iterable[Span]) -> list[Span]:

@@ -24,6 +24,9 @@ from harness.storage.records import dataclass
 if TYPE_CHECKING:
     from harness.metadata.iceberg.table import IcebergTable
 
+ALWAYS = Span(BEFORE)
+"""The span of a file that no commit of the range changed."""
+_NO_CODES = np.zeros(0, dtype=np.int64)
 EXPIRED = RecordedPath("")
 """Stands for the manifests of an expired state before the range: it lists the files that were live then."""
 
@@ -83,7 +86,7 @@ class States:
         """Return whether an entry of an incomplete manifest shows a file of the expired state (iceberg 8.2)."""
         return status == Status.EXISTING or (snapshot_id == self.first) == (status == Status.DELETED)
 
-    def spans(self, live: Mapping[str, Indices]) -> dict[int, list[Span]]:
+    def spans(self, live: Mapping[str, Indices]) -> dict[int, tuple[Span, ...]]:
         """Return the spans of each file that was live in the range, by the code of the file.
 
         Args:
@@ -92,8 +95,14 @@ class States:
         """
         starts: defaultdict[int, list[int]] = defaultdict(list)
         spans: defaultdict[int, list[Span]] = defaultdict(list)
+        unchanged = [live[path] for path in self.before if path in live and path not in self.changed]
+        stays, numbers = np.unique(np.concatenate([_NO_CODES, *unchanged]), return_counts=True)
+        is_single = ~np.isin(stays, np.concatenate([_NO_CODES, *(live[p] for p in self.changed if p in live)]))
+        is_single &= numbers == 1
+        for code, number in zip(stays[~is_single].tolist(), numbers[~is_single].tolist(), strict=True):
+            starts[code] += [BEFORE] * number
         for path in self.before:
-            for code in live[path].tolist() if path in live else ():
+            for code in live[path].tolist() if path in live and path in self.changed else ():
                 starts[code].append(BEFORE)
         for commit, (new, gone) in enumerate(self.changes):
             signed = [(live[path], sign) for paths, sign in ((new, 1), (gone, -1)) for path in paths if path in live]
@@ -109,4 +118,5 @@ class States:
                 starts[code] += [commit] * number
         for code, commits in starts.items():
             spans[code] += [Span(commit) for commit in commits]
-        return {code: sorted(of_code, key=lambda span: span.added) for code, of_code in spans.items() if of_code}
+        ordered = {c: tuple(sorted(of_code, key=lambda span: span.added)) for c, of_code in spans.items() if of_code}
+        return {**dict.fromkeys(stays[is_single].tolist(), (ALWAYS,)), **ordered}

@@ -36,7 +36,7 @@ from harness.metadata.model.schema import SNAPSHOT_CHANGES, Schema, describe_fie
 from harness.metadata.model.times import When
 from harness.metadata.plan.lifetimes import ChangeRange
 from harness.metadata.plan.read_options import ReadOptions
-from harness.metadata.planned_scan import PlannedScan
+from harness.metadata.planned_scan import PlannedScan, Planner
 from harness.storage.limits import contained
 from harness.storage.paths import PathMap, PhysicalPath, RecordedPath, both_paths, is_local, join, redact
 from harness.storage.records import dataclass
@@ -306,6 +306,12 @@ class IcebergTable:
     ) -> PlannedScan:
         """Plan a read of each row once, with its lifetime in a range. The mode of the request must be None."""
         return self.changes(request, columns, where)
+
+    def lifetimes_planner(self, request: ChangeRange) -> Planner:
+        """Return a function that plans reads as `lifetimes`, and reads the metadata of the range once."""
+        from harness.metadata.iceberg.changes import range_planner
+
+        return range_planner(self, request).plan
 
     def snapshots(self) -> list[dict[str, Any]]:
         """Return the table's snapshots in the order of the metadata, as plain values."""

@@ -13,11 +13,12 @@ The modules, in reading order:
     scan            the request and the scan          avro            Avro, byte by byte
     files           data files: Parquet, ORC, Avro    variants        variants, plain and shredded
     columns         a table's columns in one file     bitmaps         deletion vectors
-    reading         the rows of a scan, and the entry point `read`
+    reading         the rows of a scan                entry           the entry point `read`
 
     iceberg_metadata   metadata files, schemas, specs, snapshots
     iceberg_manifests  manifests, inheritance, partition tuples
     iceberg            the current metadata, moved tables, the scope of deletes, the scan
+    iceberg_changes    the rows that the snapshots of a range inserted and deleted
 
     delta_log       commits, checkpoints, replay      delta_schema    protocol, schema, partition values
     delta           versions and times, vectors, row tracking, the scan

@@ -99,8 +99,8 @@ class DeltaRead:
         if len(selectors) > 1:
             raise errors.RequestError("Cannot select by several of version, snapshot_id and timestamp_ms")
         version = request.version if request.snapshot_id is None else request.snapshot_id
-        if request.changes is not None:
-            version = min(max(request.changes[1], 0), latest.version)
+        if request.changes is not None and request.changes.to is not None:
+            version = min(max(request.changes.to, 0), latest.version)
         if request.timestamp_ms is not None:
             version = self._version_at(request.timestamp_ms)
         return latest if version is None else self.log.load(version)

@@ -22,11 +22,11 @@ from harness.suite.oracle.types import CHANGES, Field, Schema, children
 _MERGED = ("numTargetRowsInserted", "numTargetRowsUpdated", "numTargetRowsDeleted")
 
 
-def scan_changes(request: Request, files: Files) -> Scan:
+def scan_delta_changes(request: Request, files: Files) -> Scan:
     """Return the scan of a read of changes, with all changed files."""
     table = DeltaRead(request, files)
     fields = (*table.columns.schema.fields, *CHANGES.values())
-    columns, _, used = resolve_columns(request, Schema(fields=fields), lambda field: field)
+    columns, condition, used = resolve_columns(request, Schema(fields=fields), lambda field: field)
     if used - {"_file", "_pos"}:
         names = ", ".join(sorted(used))
         raise errors.UnknownColumnError(f"Unknown columns of changes: {names}", field=names, rule="delta C12")
@@ -44,7 +44,7 @@ def scan_changes(request: Request, files: Files) -> Scan:
         format="delta",
         snapshot=table.state.version,
         columns=columns,
-        filter=None,
+        filter=condition,
         data=tuple(data),
         files=files,
         lookup=table.columns.lookup,
@@ -54,7 +54,11 @@ def scan_changes(request: Request, files: Files) -> Scan:
 def _versions(table: DeltaRead) -> range:
     """Return the requested versions, whose commits must all exist (delta C1, C2)."""
     assert table.request.changes is not None
-    (first, last), end = table.request.changes, table.state.version
+    wanted, end = table.request.changes, table.state.version
+    if wanted.mode != "changelog" or wanted.keys is not None:
+        raise errors.RequestError("Cannot read changes: a change data feed has no modes and no keys", rule="delta C1")
+    first, last = wanted.from_ or 0, end if wanted.to is None else wanted.to
+    first += wanted.from_inclusive is False
     if not 0 <= first <= min(last, end):
         message = f"Cannot read changes of versions {first} to {last}: the latest is {table.latest.version}"
         raise errors.RequestError(message, cause="ChangeFeedError", rule="delta C2")

@@ -16,10 +16,16 @@ from harness.suite.oracle.bitmaps import puffin_vector
 from harness.suite.oracle.documents import mapping, optional_value, parse_json, required_value
 from harness.suite.oracle.files import position_deletes
 from harness.suite.oracle.iceberg_manifests import DATA, EQUALITY_DELETES, LiveFile, live_files, partition_key
-from harness.suite.oracle.iceberg_metadata import MetadataValues, partition_fields, read_metadata, select_snapshot
+from harness.suite.oracle.iceberg_metadata import (
+    ListedSnapshot,
+    MetadataValues,
+    partition_fields,
+    read_metadata,
+    select_snapshot,
+)
 from harness.suite.oracle.paths import Files, PathPrefixes, directory_of, is_local, join, local_path
-from harness.suite.oracle.scan import EqualityDelete, Request, Scan, resolve_columns
-from harness.suite.oracle.types import METADATA, UNKNOWN, Field, FloatType, MappedName, StructType, children
+from harness.suite.oracle.scan import DataFile, EqualityDelete, Filter, Request, Scan, resolve_columns
+from harness.suite.oracle.types import METADATA, UNKNOWN, Field, FloatType, MappedName, Schema, StructType, children
 
 _SUFFIX = r"(?:\.(?:gz|gzip|zst|zstd))?\.metadata\.json(?:\.(?:gz|gzip|zst|zstd))?"
 _SUFFIXES = (".metadata.json", ".gz.metadata.json", ".metadata.json.gz", ".gzip.metadata.json", ".zstd.metadata.json")
@@ -270,8 +276,65 @@ def _vector_positions(vector: LiveFile, data: LiveFile, paths: PathPrefixes) -> 
     return positions
 
 
-def scan_iceberg(request: Request, files: Files) -> Scan:
-    """Return the scan of a read, with all live data files."""
+@dataclass(frozen=True)
+class IcebergRead:
+    """A table at the requested snapshot, whose metadata has the schema of the read as the current one.
+
+    Attributes:
+        snapshot: The requested snapshot. None if the table has no rows.
+    """
+
+    request: Request
+    files: Files
+    metadata: MetadataValues
+    snapshot: ListedSnapshot | None
+    paths: PathPrefixes
+    name_mapping: tuple[MappedName, ...] | None
+
+    def columns(self, schema: Schema) -> tuple[tuple[Field, ...], Filter | None, set[str]]:
+        """Return the columns of the request, see `resolve_columns`."""
+        return resolve_columns(self.request, schema, self._with_table_type)
+
+    def data_files(self, live: Sequence[LiveFile]) -> tuple[DataFile, ...]:
+        """Return the data files among the live files of a snapshot, each with the deletes that apply to it."""
+        _check_files(live, self.metadata)
+        deletes = [file for file in live if file.content != DATA]
+        targets = [(file, _applicable_deletes(file, deletes)) for file in live if file.content == DATA]
+        hitting = {id(delete): delete for _, matches in targets for delete in matches.equality}
+        keys = {key: _equality_delete(delete, self.metadata) for key, delete in hitting.items()}
+        positions = _PositionReader(targets, self.paths)
+        return tuple(
+            replace(
+                file,
+                equality=tuple(keys[id(delete)] for delete in matches.equality),
+                positions=partial(positions.deleted_positions, file, matches),
+            )
+            for file, matches in targets
+        )
+
+    def scan(self, columns: tuple[Field, ...], condition: Filter | None, data: tuple[DataFile, ...]) -> Scan:
+        """Return the scan of data files."""
+        return Scan(
+            table=self.request.location,
+            format="iceberg",
+            snapshot=None if self.snapshot is None else self.snapshot.id,
+            columns=columns,
+            filter=condition,
+            data=data,
+            files=self.files,
+            name_mapping=self.name_mapping,
+        )
+
+    def _with_table_type(self, column: Field) -> Field:
+        """Return a metadata column with its type in this table, which only `_partition` depends on (iceberg 5.17)."""
+        if column.id != METADATA["_partition"].id:
+            return column
+        fields = partition_fields(self.metadata)
+        return replace(column, type=StructType(fields) if fields else UNKNOWN)
+
+
+def open_iceberg(request: Request, files: Files) -> IcebergRead:
+    """Return the table at the requested snapshot."""
     path = _current_metadata_file(request.location, files)
     try:
         metadata = read_metadata(files.read(path), file=path)
@@ -279,44 +342,17 @@ def scan_iceberg(request: Request, files: Files) -> Scan:
         name_mapping = _name_mapping(metadata)
     except errors.HarnessError as error:
         raise error.within(file=path) from error.__cause__
-    columns, condition, used = resolve_columns(
-        request, metadata.current_schema, lambda field: _with_table_type(field, metadata)
-    )
+    return IcebergRead(request, files, metadata, snapshot, path_map(metadata, files, request.path_map), name_mapping)
+
+
+def scan_iceberg(request: Request, files: Files) -> Scan:
+    """Return the scan of a read, with all live data files."""
+    table = open_iceberg(request, files)
+    columns, condition, used = table.columns(table.metadata.current_schema)
     if "_row_commit_version" in used:
         raise errors.UnknownColumnError("Only Delta tables have _row_commit_version", field="_row_commit_version")
-    paths = path_map(metadata, files, request.path_map)
-    live = () if snapshot is None else live_files(metadata, snapshot, paths)
-    _check_files(live, metadata)
-    deletes = [file for file in live if file.content != DATA]
-    targets = [(file, _applicable_deletes(file, deletes)) for file in live if file.content == DATA]
-    hitting = {id(delete): delete for _, matches in targets for delete in matches.equality}
-    keys = {key: _equality_delete(delete, metadata) for key, delete in hitting.items()}
-    positions = _PositionReader(targets, paths)
-    return Scan(
-        table=request.location,
-        format="iceberg",
-        snapshot=None if snapshot is None else snapshot.id,
-        columns=columns,
-        filter=condition,
-        data=tuple(
-            replace(
-                file,
-                equality=tuple(keys[id(delete)] for delete in matches.equality),
-                positions=partial(positions.deleted_positions, file, matches),
-            )
-            for file, matches in targets
-        ),
-        files=files,
-        name_mapping=name_mapping,
-    )
-
-
-def _with_table_type(column: Field, metadata: MetadataValues) -> Field:
-    """Return a metadata column with its type in this table, which only `_partition` depends on (iceberg 5.17)."""
-    if column.id != METADATA["_partition"].id:
-        return column
-    fields = partition_fields(metadata)
-    return replace(column, type=StructType(fields) if fields else UNKNOWN)
+    live = () if table.snapshot is None else live_files(table.metadata, table.snapshot, table.paths)
+    return table.scan(columns, condition, table.data_files(live))
 
 
 def _name_mapping(metadata: MetadataValues) -> tuple[MappedName, ...] | None:

@@ -47,13 +47,21 @@ class _Manifest:
     path: str
     spec_id: int | None
     is_deletes: bool = False
+    snapshot_id: int | None = None
     sequence_number: int = 0
     first_row_id: int | None = None
 
 
-def live_files(metadata: MetadataValues, snapshot: ListedSnapshot, paths: PathPrefixes) -> tuple[LiveFile, ...]:
-    """Return all live data and delete files of the snapshot, in manifest order."""
-    return tuple(file for m in _manifests(snapshot, paths) for file in _ManifestReader(metadata, m, paths).live())
+def live_files(
+    metadata: MetadataValues, snapshot: ListedSnapshot, paths: PathPrefixes, *, before: bool = False
+) -> tuple[LiveFile, ...]:
+    """Return all live data and delete files of the snapshot, in manifest order.
+
+    With `before`, return the files that were live before the snapshot, for a parent that is not in the table any more:
+    the files that the snapshot did not add, and the files that it deleted (iceberg 8.2).
+    """
+    after = snapshot.id if before else None
+    return tuple(file for m in _manifests(snapshot, paths) for file in _ManifestReader(metadata, m, paths).live(after))
 
 
 def read_avro(data: bytes, *, file: str) -> tuple[dict[str, str], tuple[RawColumn, ...], list[_Record]]:
@@ -112,6 +120,7 @@ def _manifests(snapshot: ListedSnapshot, paths: PathPrefixes) -> Iterator[_Manif
             path=path,
             spec_id=spec_id,
             is_deletes=content == 1,
+            snapshot_id=_get(row, 503, "added_snapshot_id"),
             sequence_number=_get(row, 515, "sequence_number") or 0,
             first_row_id=_get(row, 520, "first_row_id"),
         )
@@ -129,22 +138,26 @@ class _ManifestReader:
         self.spec = self._spec()
         self.next_row_id = None if manifest.is_deletes else manifest.first_row_id
 
-    def live(self) -> Iterator[LiveFile]:
-        """Yield the files whose entries are not deleted."""
+    def live(self, before: int | None) -> Iterator[LiveFile]:
+        """Yield the files whose entries are not deleted, or those that were live before the snapshot `before`."""
         for entry in self.records:
             status, record = _get(entry, 0, "status"), _get(entry, 2, "data_file")
             if status not in (_EXISTING, _ADDED, _DELETED) or record is None:
                 raise self._corrupt(f"an entry has status {status!r}", "iceberg 2.6")
-            if status != _DELETED:
+            is_live, snapshot_id = status != _DELETED, _get(entry, 1, "snapshot_id")
+            if before is not None and before == (self.manifest.snapshot_id if snapshot_id is None else snapshot_id):
+                is_live = status != _ADDED
+            if is_live:
                 path = _get(record, 100, "file_path")
                 if path is None:
                     raise self._corrupt("an entry has no path", "iceberg 2.7")
                 try:
-                    yield self._file(path, record, self._sequence_number(_get(entry, 3, "sequence_number"), status))
+                    number = self._sequence_number(_get(entry, 3, "sequence_number"), status)
+                    yield self._file(path, record, number, inherits_row_id=status != _DELETED)
                 except errors.HarnessError as error:
                     raise error.within(file=path) from error.__cause__
 
-    def _file(self, path: str, record: _Record, sequence_number: int) -> LiveFile:
+    def _file(self, path: str, record: _Record, sequence_number: int, *, inherits_row_id: bool) -> LiveFile:
         content, count = _get(record, 134, "content"), _get(record, 103, "record_count")
         if content is None and self.header.get("content") == "deletes" and not self.manifest.is_deletes:
             raise self._corrupt(
@@ -156,6 +169,7 @@ class _ManifestReader:
                 "Cannot read an encrypted file", cause="EncryptedTable", rule="iceberg 2.19"
             )
         partition = self._partition(_get(record, 102, "partition") or {})
+        first_row_id = _get(record, 142, "first_row_id")
         identities = [f for f in self.spec.fields if f.transform == "identity" and f.source is not None]
         return LiveFile(
             manifest=self.manifest.path,
@@ -169,7 +183,7 @@ class _ManifestReader:
             constants={f.source or 0: partition.get(f.id) for f in identities},  # iceberg 5.2
             record_count=count,
             sequence_number=sequence_number,
-            first_row_id=self._first_row_id(_get(record, 142, "first_row_id"), count),
+            first_row_id=self._first_row_id(first_row_id, count) if inherits_row_id else first_row_id,
             equality_ids=tuple(_get(record, 135, "equality_ids") or ()),
             referenced=_get(record, 143, "referenced_data_file"),
             offset=_get(record, 144, "content_offset"),

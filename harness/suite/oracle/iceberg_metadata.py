@@ -54,6 +54,8 @@ class ListedSnapshot:
     """The parts of a snapshot that a read needs."""
 
     id: int
+    parent_id: int | None
+    operation: str | None
     manifest_list: str | None
     manifests: tuple[str, ...]
     schema_id: int | None
@@ -231,6 +233,8 @@ def _snapshots(document: Document) -> dict[int, ListedSnapshot]:
             raise errors.InvalidTableError(message, rule="iceberg 1.26")
         snapshots[id_] = ListedSnapshot(
             id=id_,
+            parent_id=optional_value(item, "parent-snapshot-id", int),
+            operation=(optional_value(item, "summary", dict) or {}).get("operation"),
             manifest_list=manifest_list,
             manifests=tuple(inline or ()),
             schema_id=optional_value(item, "schema-id", int),
@@ -269,7 +273,9 @@ _GEO = re.compile(
 
 def schema_of(document: Document) -> Schema:
     """Parse a schema. Its id is 0 if it has none (iceberg 1.18, 1.23)."""
-    schema = Schema(id=optional_value(document, "schema-id", int) or 0, fields=_fields(document))
+    identifiers = optional_value(document, "identifier-field-ids", list) or ()
+    id_ = optional_value(document, "schema-id", int) or 0
+    schema = Schema(id=id_, fields=_fields(document), identifier_ids=tuple(identifiers))
     ids: set[int] = set()
     for path, field in walk(schema.fields):
         if field.id in ids or field.id > _MAX_ID:

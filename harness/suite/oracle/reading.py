@@ -1,6 +1,4 @@
-"""The oracle's entry point `read`, and the rows of a scan.
-
-    read(Request(location="warehouse/orders", columns=["region"]))
+"""The rows of a scan.
 
 For each row of a data file, the reader checks in this order: the position in the unfiltered file against deleted
 positions, equality deletes, and the filter. Then it converts the requested columns.
@@ -19,12 +17,9 @@ import pyarrow as pa
 from harness import errors
 from harness.suite.oracle import types as dt
 from harness.suite.oracle.columns import FileColumns, ValueReader, refuse_opaque
-from harness.suite.oracle.delta import scan_delta
-from harness.suite.oracle.delta_changes import scan_changes
 from harness.suite.oracle.files import check_row_count, open_file, row_count_error
-from harness.suite.oracle.iceberg import scan_iceberg
-from harness.suite.oracle.paths import Files, join, path_text
-from harness.suite.oracle.scan import DataFile, EqualityDelete, Filter, Request, Scan
+from harness.suite.oracle.paths import path_text
+from harness.suite.oracle.scan import DataFile, EqualityDelete, Filter, Scan
 from harness.suite.oracle.types import METADATA, Field, Row, arrow_array, value_at, walk
 
 _METADATA_IDS = frozenset(f.id for f in METADATA.values())
@@ -37,49 +32,10 @@ EqualityKeys: TypeAlias = dict[int, frozenset[EqualityKey]]
 """The keys of the equality delete files that were read, by `id()` of the delete."""
 
 
-def read(request: Request, files: Files | None = None) -> pa.Table:
-    """Return the rows of a table, in the Arrow types of `types.arrow_type`. `files` of None means local files.
-
-    Raises:
-        HarnessError: The table or the request is invalid, or has a feature that the oracle does not support.
-    """
-    try:
-        return rows_of(scan_of(request, files or Files()))
-    except errors.HarnessError as error:
-        raise error.within(table=request.location) from error.__cause__
-
-
-def scan_of(request: Request, files: Files) -> Scan:
-    """Return the scan of a request. Raises the same errors as `read`."""
-    is_delta = files.is_directory(join(request.location, "_delta_log"))
-    if not is_delta and request.version is not None:
-        raise errors.RequestError("Cannot select a version: Iceberg tables have snapshot ids")
-    names = [entry.name for entry in files.entries(join(request.location, "metadata"))] if is_delta else []
-    if any(name == "version-hint.text" or name.endswith(".metadata.json") for name in names):
-        raise errors.AmbiguousTableError("There is both a Delta log and Iceberg metadata", rule="delta U1")
-    if request.changes is not None:
-        if not is_delta:
-            raise errors.UnsupportedError("Cannot read changes: Iceberg tables have no change data feed")
-        return scan_changes(request, files)
-    return scan_delta(request, files) if is_delta else scan_iceberg(request, files)
-
-
 def rows_of(scan: Scan) -> pa.Table:
     """Return all rows of a scan. Raise HarnessError if a file cannot be read or the filter fails on a row."""
     try:
-        columns = _columns_to_read(scan)
-        places = [next(i for i, f in enumerate(columns) if f.id == column.id) for column in scan.columns]
-        rows: list[list[object]] = []
-        keys: EqualityKeys = {}
-        deleted = [set[int]() if file.positions is None else set(file.positions()) for file in scan.data]
-        for file, positions in zip(scan.data, deleted, strict=True):
-            try:
-                rows += ([row[place] for place in places] for row in _live_rows(scan, file, columns, positions, keys))
-            except errors.HarnessError as error:
-                raise error.within(file=path_text(file.path, file.physical)) from error.__cause__
-            except (ValueError, ArithmeticError) as error:
-                message, name = f"Cannot read a value: {error}; rewrite the file", path_text(file.path, file.physical)
-                raise errors.SchemaMismatchError(message, cause="IncompatibleType", file=name) from error
+        rows = values_of(scan)
         if not scan.columns:
             return pa.table({"rows": pa.nulls(len(rows))}).select([])
         arrays = [arrow_array([row[i] for row in rows], f.type) for i, f in enumerate(scan.columns)]
@@ -88,6 +44,24 @@ def rows_of(scan: Scan) -> pa.Table:
         raise error.within(table=scan.table, snapshot=scan.snapshot, format=scan.format) from error.__cause__
     except (pa.ArrowException, OverflowError) as error:
         raise errors.EngineError(f"The oracle failed: {error}", table=scan.table) from error
+
+
+def values_of(scan: Scan) -> list[list[Any]]:
+    """Return the values of all rows of a scan."""
+    columns = _columns_to_read(scan)
+    places = [next(i for i, f in enumerate(columns) if f.id == column.id) for column in scan.columns]
+    rows: list[list[Any]] = []
+    keys: EqualityKeys = {}
+    deleted = [set[int]() if file.positions is None else set(file.positions()) for file in scan.data]
+    for file, positions in zip(scan.data, deleted, strict=True):
+        try:
+            rows += ([row[place] for place in places] for row in _live_rows(scan, file, columns, positions, keys))
+        except errors.HarnessError as error:
+            raise error.within(file=path_text(file.path, file.physical)) from error.__cause__
+        except (ValueError, ArithmeticError) as error:
+            message, name = f"Cannot read a value: {error}; rewrite the file", path_text(file.path, file.physical)
+            raise errors.SchemaMismatchError(message, cause="IncompatibleType", file=name) from error
+    return rows
 
 
 def _columns_to_read(scan: Scan) -> tuple[Field, ...]:

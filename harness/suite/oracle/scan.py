@@ -35,6 +35,27 @@ Condition: TypeAlias = Callable[[Callable[[str], Field]], Filter]
 
 
 @dataclass(frozen=True, kw_only=True)
+class ChangeRange:
+    """A range of commits whose changes are read.
+
+    Attributes:
+        from_: The first version of a Delta table. For Iceberg a snapshot id or the name of a branch or tag; None for
+            the oldest snapshot that the table still has, whose own changes are included.
+        to: The last version, snapshot id, branch, or tag, inclusive. None for the current snapshot.
+        from_inclusive: Whether the changes of the commit `from_` are included. None for the habit of the format: they
+            are for Delta, and are not for Iceberg.
+        mode: `appends`, `changelog`, `net`, or `updates` for Iceberg. Delta tables have only one feed.
+        keys: The columns that pair updates. None for the identifier fields of the schema.
+    """
+
+    from_: Any
+    to: Any
+    from_inclusive: bool | None = None
+    mode: str = "changelog"
+    keys: Sequence[str] | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
 class Request:
     """A read of a table.
 
@@ -44,7 +65,7 @@ class Request:
         version: A version of a Delta table.
         timestamp_ms: A time in milliseconds since 1970, inclusive.
         ref: A branch or tag of an Iceberg table.
-        changes: The first and last version of a read of changes. None reads rows.
+        changes: The range of a read of changes. None reads rows.
         columns: Column names in output order. None means all columns of the schema.
         where: A condition. None means every row.
         path_map: Prefixes of recorded paths, with the prefixes of the current locations.
@@ -59,7 +80,7 @@ class Request:
     version: int | None = None
     timestamp_ms: int | None = None
     ref: str | None = None
-    changes: tuple[int, int] | None = None
+    changes: ChangeRange | None = None
     columns: Sequence[str] | None = None
     where: Condition | None = None
     path_map: Mapping[str, str] = field(default_factory=dict)

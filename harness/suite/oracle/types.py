@@ -178,10 +178,16 @@ class Field:
 
 @dataclass(frozen=True, kw_only=True)
 class Schema:
-    """A table's columns at one point of its history. `id` is Iceberg's schema id."""
+    """A table's columns at one point of its history.
+
+    Attributes:
+        id: Iceberg's schema id.
+        identifier_ids: The ids of the fields that identify a row of an Iceberg table.
+    """
 
     fields: tuple[Field, ...]
     id: int = 0
+    identifier_ids: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -249,6 +255,12 @@ _FEED: dict[str, tuple[int, ColumnType]] = {
 }
 CHANGES = {name: Field(id=field_id, name=name, type=type_) for name, (field_id, type_) in _FEED.items()}
 """The columns that a change data feed adds. Change files store them by name (delta C10)."""
+SNAPSHOT_CHANGES = {
+    "_change_type": CHANGES["_change_type"],
+    "_change_ordinal": Field(id=2147483542, name="_change_ordinal", type=IntegerType(32)),
+    "_commit_snapshot_id": Field(id=2147483541, name="_commit_snapshot_id", type=IntegerType(64)),
+}
+"""The columns that changes of an Iceberg table add ("Reserved Field IDs", iceberg 8.4)."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -180,7 +180,7 @@ def plan_read(address: str, expectation: ResolvedExpectation, **opening: Any) ->
     """
     table, at = open_table(address, **opening, **expectation.opening), expectation.at
     if at.changes is not None:
-        return table.changes(*at.changes, columns=expectation.columns)._plan
+        return table.changes(**at.changes.arguments(), **expectation.plan_arguments())._plan
     return table.snapshot(at.moment)._planned(**expectation.plan_arguments())
 
 

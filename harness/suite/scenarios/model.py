@@ -29,7 +29,7 @@ class Selector:
     """
 
     kind: str = "current"
-    value: str | int | tuple[int, ...] | None = None
+    value: str | int | tuple[int, ...] | Mapping[str, object] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,19 +184,65 @@ class Scenario:
     expectations: tuple[Expectation, ...]
 
 
+CHANGE_MODES = ("appends", "changelog", "net", "updates")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ResolvedSelector:
-    """A selector with labels replaced by ids. At most one field is not None.
+class ResolvedChanges:
+    """The range of a read of changes, see `harness.Table.changes`.
 
     Attributes:
-        changes: The first and last version of a read of changes, see `Table.changes`.
+        from_: The snapshot id or version where the range begins, or the name of a branch or tag. None for the oldest
+            snapshot, inclusive.
+        to: The snapshot id or version where the range ends, or the name of a branch or tag. None for the current one.
+        from_inclusive: Whether the changes of the commit `from_` are in the range. The changes of `to` are.
+        mode: One of `CHANGE_MODES`.
+        keys: The columns that identify a row when updates are paired. None for the identifier fields.
     """
+
+    from_: int | str | None = None
+    to: int | str | None = None
+    from_inclusive: bool = False
+    mode: str = "changelog"
+    keys: tuple[str, ...] | None = None
+
+    def arguments(self) -> dict[str, Any]:
+        """Return the range as arguments of `harness.Table.changes`."""
+        moments = {"from_": self.from_, "to": self.to}
+        arguments = {name: f"ref={at}" if isinstance(at, str) else at for name, at in moments.items()}
+        return {**arguments, "from_inclusive": self.from_inclusive, "mode": self.mode, "keys": self.keys}
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the range as in requests of the reader protocol and in files of the suite."""
+        keys = None if self.keys is None else list(self.keys)
+        ends = {"from": self.from_, "to": self.to, "from_inclusive": self.from_inclusive}
+        return {**ends, "mode": self.mode, "keys": keys}
+
+    @classmethod
+    def from_json(cls, document: Mapping[str, Any]) -> ResolvedChanges:
+        """Return the range of a document from `to_json`."""
+        keys = None if document["keys"] is None else tuple(document["keys"])
+        mode, is_inclusive = document["mode"], document["from_inclusive"]
+        return cls(from_=document["from"], to=document["to"], from_inclusive=is_inclusive, mode=mode, keys=keys)
+
+    @property
+    def text(self) -> str:
+        """A description, for example `changes after 3 up to 5, net`."""
+        start = "" if self.from_ is None else f" {'from' if self.from_inclusive else 'after'} {self.from_}"
+        end = "" if self.to is None else f" up to {self.to}"
+        keys = "" if self.keys is None else f" by {', '.join(self.keys)}"
+        return f"changes{start}{end}{'' if self.mode == 'changelog' else f', {self.mode}'}{keys}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResolvedSelector:
+    """A selector with labels replaced by ids. At most one field is not None."""
 
     snapshot_id: int | None = None
     version: int | None = None
     timestamp_ms: int | None = None
     ref: str | None = None
-    changes: tuple[int, int] | None = None
+    changes: ResolvedChanges | None = None
 
     def arguments(self) -> dict[str, int | str]:
         """Return the selector as a mapping with one key. It is empty for the current snapshot and for changes."""
@@ -391,11 +437,37 @@ def _snapshot(history: ScenarioHistory, value: str | int) -> ResolvedSelector:
     return ResolvedSelector(**point)
 
 
-def _changes(history: ScenarioHistory, value: Sequence[object]) -> ResolvedSelector:
-    if len(value) != 2:
-        raise RequestError(f"Invalid changes {list(value)}: expected the first and the last version")
-    first, last = (checked(int, each, "changes") for each in value)
-    return ResolvedSelector(changes=(first, last))
+def _changes(history: ScenarioHistory, value: Sequence[object] | Mapping[str, object]) -> ResolvedSelector:
+    if history.format == "delta":
+        versions = checked(tuple, value, "changes")
+        if len(versions) != 2:
+            raise RequestError(f"Invalid changes {list(versions)}: expected the first and the last version")
+        first, last = (checked(int, each, "changes") for each in versions)
+        return ResolvedSelector(changes=ResolvedChanges(from_=first, to=last, from_inclusive=True))
+    arguments = Arguments(value, "changes")
+    moments = {name: _moment(history, arguments.any(name)) for name in ("from", "to") if arguments.has(name)}
+    keys = arguments.texts("keys", None)
+    changes = ResolvedChanges(
+        from_=moments.get("from"),
+        to=moments.get("to"),
+        from_inclusive=arguments.typed(bool, "from-inclusive", False),
+        mode=arguments.choice("mode", CHANGE_MODES, "changelog"),
+        keys=None if keys is None else tuple(keys),
+    )
+    arguments.finish()
+    return ResolvedSelector(changes=changes)
+
+
+def _moment(history: ScenarioHistory, value: object) -> int | str:
+    """Return a snapshot id for a label or an id, or the name in `{ref: NAME}`."""
+    if isinstance(value, Mapping):
+        arguments = Arguments(value, "changes")
+        name = arguments.text("ref")
+        arguments.finish()
+        return name
+    if isinstance(value, bool) or not isinstance(value, str | int):
+        raise RequestError(f"Invalid 'changes': expected a label, a snapshot id, or a mapping, got {value!r}")
+    return _commit_id(history, value, "changes")
 
 
 SELECTORS: Mapping[str, SelectorKind] = {
@@ -421,10 +493,11 @@ SELECTORS: Mapping[str, SelectorKind] = {
         ),
     ),
     "changes": SelectorKind(
-        "Delta: `[first, last]`, the versions whose changes are read; see `Table.changes`",
-        (list,),
+        "the range whose changes are read, see `Table.changes`. Delta: `[first, last]`, the versions. Iceberg: "
+        "`{from, to, from-inclusive, mode, keys}`; `from` and `to` are the label of a commit, a snapshot's id, or "
+        "`{ref: NAME}`",
+        (list, dict),
         _changes,
-        ("delta",),
     ),
 }
 """The keys of `at`."""

@@ -55,6 +55,18 @@ def twice(files: Sequence[str], select: str) -> Callable[[], None]:
     return read
 
 
+def both_ends(ends: Sequence[Sequence[str]], select: str) -> Callable[[], None]:
+    """Scan the files of both ends of a range of changes."""
+    connection = duckdb.connect()
+    texts = [f"SELECT {select} FROM read_parquet({files!r})" for files in ends]
+
+    def read() -> None:
+        for text in texts:
+            connection.sql(text).fetchall()
+
+    return read
+
+
 def manifests(files: Sequence[str]) -> Callable[[], None]:
     """Read and decompress the blocks of manifests without decoding them."""
     import fastavro

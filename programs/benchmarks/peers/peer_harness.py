@@ -79,6 +79,67 @@ def compare(left: str, right: str, keys: Sequence[str] = ()) -> Callable[[], lis
     return read
 
 
+def read_at(location: str, at: Sequence[int | None], select: str) -> Callable[[], None]:
+    """Read the rows of several snapshots or versions, for example of both ends of a range of changes."""
+
+    def read() -> None:
+        table = harness.open_table(location)
+        for point in at:
+            harness.sql(f"SELECT {select} FROM t", {"t": table.snapshot(point)}).fetchall()
+
+    return read
+
+
+_COUNTS = "count(*) FILTER (_change_type = 'insert'), count(*) FILTER (_change_type = 'delete'), sum(id)"
+
+
+def changes(location: str, start: int, maxima: Sequence[str]) -> Callable[[], list[int]]:
+    """Read the changes of a range, with other columns of the table."""
+    select = f"{_COUNTS}, {', '.join(f'max({column})' for column in maxima)}"
+
+    def read() -> list[int]:
+        rows = harness.open_table(location).changes(start).to_duckdb()
+        return [int(value) for value in rows.aggregate(select).fetchall()[0][:3]]
+
+    return read
+
+
+def changes_as_batches(location: str, start: int) -> Callable[[], list[int]]:
+    """Read all columns of the changes of a range as batches without keeping them."""
+    import pyarrow.compute as pc
+
+    def read() -> list[int]:
+        inserts = rows = ids = 0
+        with harness.open_table(location).changes(start).to_batches() as batches:
+            for batch in batches:
+                inserts += pc.sum(pc.equal(batch["_change_type"], "insert")).as_py() or 0
+                ids += pc.sum(batch["id"]).as_py() or 0
+                rows += batch.num_rows
+        return [inserts, rows - inserts, ids]
+
+    return read
+
+
+def changes_to_file(location: str, start: int, memory: str) -> Callable[[], list[int]]:
+    """Write the changes of a range to a Parquet file, in a DuckDB instance with little memory."""
+    import tempfile
+
+    import duckdb
+
+    def write() -> list[int]:
+        with tempfile.TemporaryDirectory() as folder, duckdb.connect(config={"memory_limit": memory}) as connection:
+            file = f"{folder}/changes.parquet"
+            harness.open_table(location).changes(start).to_duckdb(connection).write_parquet(file)
+            return [int(value) for value in connection.read_parquet(file).aggregate(_COUNTS).fetchall()[0]]
+
+    return write
+
+
+def trace(location: str, where: str) -> Callable[[], list[int]]:
+    """Follow the rows that match a condition. The answer is their number."""
+    return lambda: [len(harness.open_table(location).trace(where=where).rows)]
+
+
 def command(words: Sequence[str]) -> Callable[[], list[int] | None]:
     """Run the command `harness`. The answer is the numbers on the second line of its CSV output, if there is one."""
 

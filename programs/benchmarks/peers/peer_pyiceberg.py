@@ -22,6 +22,18 @@ def sums(metadata: str) -> Callable[[], list[int]]:
     return read
 
 
+def appends(metadata: str, start: int) -> Callable[[], list[int]]:
+    """Return the answer for the changes of a range of appends. PyIceberg reads no other changes."""
+
+    def read() -> list[int]:
+        import pyarrow.compute as pc
+
+        rows = StaticTable.from_metadata(metadata).incremental_append_scan(from_snapshot_id_exclusive=start).to_arrow()
+        return [rows.num_rows, 0, pc.sum(rows["id"]).as_py()]
+
+    return read
+
+
 def arrow(metadata: str, columns: Sequence[str]) -> Callable[[], list[int]]:
     return lambda: [StaticTable.from_metadata(metadata).scan(selected_fields=tuple(columns)).to_arrow().num_rows]
 

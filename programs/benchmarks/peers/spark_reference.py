@@ -43,6 +43,39 @@ class SparkReference:
     def jar(self, location: str, select: Sequence[str]) -> Callable[[], list[int]]:
         return lambda: _answer(self._session.read.format(self._format).load(location), select)
 
+    def both_ends(self, location: str, start: int, select: Sequence[str]) -> Callable[[], None]:
+        """Read the rows of both ends of a range of changes by the jar."""
+
+        def read() -> None:
+            for options in ({"versionAsOf": start}, {}):
+                self._session.read.format(self._format).options(**options).load(location).selectExpr(*select).collect()
+
+        return read
+
+    def changes(self, location: str, start: int) -> Callable[[], list[int]]:
+        """Read the changes of a range by harness."""
+        import harness
+
+        return lambda: _counts(harness.open_table(location).changes(start).to_spark(self._session), "insert", "delete")
+
+    def changelog_view(self, location: str, start: int) -> Callable[[], list[int]]:
+        """Read the changes of a range by Iceberg's view, for which a catalog must have the table."""
+        place = Path(location)
+        catalog = {"type": "hadoop", "warehouse": str(place.parent.parent), "cache-enabled": "false"}
+        self._session.conf.set("spark.sql.catalog.made", "org.apache.iceberg.spark.SparkCatalog")
+        for name, value in catalog.items():
+            self._session.conf.set(f"spark.sql.catalog.made.{name}", value)
+        table = f"`{place.parent.name}`.`{place.name}`"
+
+        def read() -> list[int]:
+            self._session.sql(
+                f"CALL made.system.create_changelog_view(table => '{table}', changelog_view => 'changes', "
+                f"options => map('start-snapshot-id', '{start}'))"
+            )
+            return _counts(self._session.table("changes"), "INSERT", "DELETE")
+
+        return read
+
     def other_processes(self) -> list[int]:
         """Return the JVM. It has started and run a query when this is called, before the first turn."""
         return [int(self._session._jvm.java.lang.ProcessHandle.current().pid())]
@@ -56,6 +89,12 @@ class SparkReference:
         session = builder.getOrCreate()
         session.range(10).count()
         return session
+
+
+def _counts(changes: DataFrame, insert: str, delete: str) -> list[int]:
+    """Return the answer for changes, and read the other columns."""
+    counts = (f"count(*) FILTER (WHERE _change_type = '{kind}')" for kind in (insert, delete))
+    return _answer(changes, [*counts, "sum(id)", "max(k)", "max(v)", "max(s)", "max(d)"])[:3]
 
 
 def _answer(rows: DataFrame, select: Sequence[str]) -> list[int]:

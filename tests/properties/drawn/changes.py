@@ -111,9 +111,10 @@ def appends(commits: Sequence[ModelCommit], columns: Columns) -> list[RowChange]
     ]
 
 
-def net(changes: Sequence[RowChange], columns: Columns) -> list[RowChange]:
+def net(commits: Sequence[ModelCommit], columns: Columns) -> list[RowChange]:
     """Return the changes that remain when an insert and a later delete of equal rows cancel, and the reverse."""
     stacks: dict[str, list[RowChange]] = defaultdict(list)
+    changes = [c for i, commit in enumerate(shown(commits)) for c in _commit_changes(commit, i, columns)]
     for change in sorted(changes, key=lambda c: (c.ordinal, c.kind)):
         stack = stacks[row_text(columns, change.row)]
         if stack and stack[-1].kind != change.kind:
@@ -123,31 +124,36 @@ def net(changes: Sequence[RowChange], columns: Columns) -> list[RowChange]:
     return [change for stack in stacks.values() for change in stack]
 
 
-def updates(changes: Sequence[RowChange], keys: Columns) -> list[RowChange] | None:
+OPEN = "open"
+"""The kind of a change that may or may not be part of an update."""
+
+
+def updates(changes: Sequence[RowChange], keys: Columns) -> list[RowChange]:
     """Return the changes with a deleted and an inserted row of one commit as an update if they are the same row.
 
-    These have the same row id, or else the same keys.
-
-    Returns:
-        The changes. None if a commit deleted or inserted several rows with the same keys, so that the pairs are open.
+    These have the same row id, or else the same keys. If a commit deleted and inserted rows with the same keys, and
+    several of one kind, their changes are `OPEN`.
     """
     by_id: dict[tuple[int, int], list[RowChange]] = defaultdict(list)
     for change in changes:
         if change.row_id is not None:
             by_id[change.ordinal, change.row_id].append(change)
-    pairs = [pair for pair in by_id.values() if {c.kind for c in pair} == {"delete", "insert"}]
+    pairs = [pair for pair in by_id.values() if [c.kind for c in pair] in (["delete", "insert"], ["insert", "delete"])]
     paired = {id(change) for pair in pairs for change in pair}
     groups: dict[tuple[int, str], list[RowChange]] = defaultdict(list)
     for change in changes:
         if id(change) not in paired:
             groups[change.ordinal, row_text(keys, change.row)].append(change)
+    made: list[RowChange] = []
     for group in groups.values():
-        if len(group) > len({change.kind for change in group}):
-            return None
-    pairs += [group for group in groups.values() if len(group) == 2]
+        if len({change.kind for change in group}) == 1:
+            made += group
+        elif len(group) == 2:
+            pairs.append(group)
+        else:
+            made += (replace(change, kind=OPEN) for change in group)
     kinds = {"delete": "update_preimage", "insert": "update_postimage"}
-    single = [change for group in groups.values() if len(group) == 1 for change in group]
-    return [*single, *(replace(change, kind=kinds[change.kind]) for pair in pairs for change in pair)]
+    return [*made, *(replace(change, kind=kinds[change.kind]) for pair in pairs for change in pair)]
 
 
 def matching(changes: Iterable[RowChange], columns: Columns, where: Predicate | None) -> list[RowChange]:

@@ -1,4 +1,4 @@
-"""Options of the enumerated tests: the length of words and the engines; and a summary of the reads."""
+"""Options of the enumerated tests: the length of words and the engines."""
 
 from collections.abc import Sequence
 
@@ -20,12 +20,3 @@ def pytest_itemcollected(item: pytest.Item) -> None:
 def engines(request: pytest.FixtureRequest) -> Sequence[str]:
     """Return the readers: the engines of the test run, and the oracle."""
     return tuple(dict.fromkeys((*engines_of(request.config), "oracle")))
-
-
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    reports = [r for kind in ("passed", "failed") for r in terminalreporter.getreports(kind)]
-    lines = [text for report in reports for name, text in report.user_properties if name == "read"]
-    if lines:
-        terminalreporter.section("enumerated histories and pairs")
-    for line in lines:
-        terminalreporter.line(line)

@@ -21,7 +21,13 @@ Live: TypeAlias = tuple[str, int, Row]
 SCHEMA = {"k": "int", "p": "string", "v": "int"}
 TABLES: dict[str, dict[str, Any]] = {
     **{f"iceberg-{v}": {"schema": SCHEMA, "format-version": v, "metadata-names": "uuid"} for v in (1, 2, 3)},
-    "delta": {"schema": SCHEMA, "partition-columns": ["p"], "column-mapping": "name", "features": ["deletionVectors"]},
+    "delta": {
+        "schema": SCHEMA,
+        "partition-columns": ["p"],
+        "column-mapping": "name",
+        "features": ["deletionVectors"],
+        "configuration": {"delta.enableChangeDataFeed": "true"},
+    },
 }
 KEY, PART = 0, 1  # The positions of these columns, which never change.
 CHECKPOINTS: dict[str, dict[str, Any]] = {

@@ -16,6 +16,7 @@ from scenario_text import dump
 
 from harness.engines.registry import find_engine
 from harness.metadata.plan.scan_plan import ScanPlan
+from harness.metadata.planned_scan import PlannedScan
 from harness.queries.sql import sql
 from harness.suite.oracle_engine import read_with_oracle
 from harness.suite.scenarios.model import ResolvedSelector, Scenario
@@ -23,6 +24,10 @@ from harness.table import Table, open_table
 
 ROOT = Path(__file__).parents[3]
 Rows: TypeAlias = Sequence[tuple[Any, ...]]
+_TYPES = {name: pa.string() for name in ("p", "_change_type")} | {
+    name: pa.int64() for name in ("_commit_snapshot_id", "_commit_version")
+}
+"""The types of columns. All others are integers of 32 bits."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,13 +53,38 @@ class CheckedRead:
     counted: bool = False
     earlier: bool = False
 
+    def plan(self, table: Table) -> PlannedScan:
+        """Plan the read."""
+        return table.snapshot(self.at.moment).plan(self.asked, self.where)
+
     def problem(self, got: pa.Table, rows: Rows) -> str | None:
         """Return the difference between the result and the expected rows, or None."""
-        types = [pa.string() if name == "p" else pa.int32() for name in self.names]
+        types = [_TYPES.get(name, pa.int32()) for name in self.names]
         found = got.select(got.column_names[: len(types)])
         if found.column_names != list(self.names) or found.schema.types != types:
             return f"columns {found.schema.to_string()!r}, expected {', '.join(self.names)}"
         return difference(rows, self.rows)
+
+
+@dataclass(frozen=True, kw_only=True)
+class CheckedChanges(CheckedRead):
+    """A read of changes and its expected result.
+
+    Attributes:
+        begin: The snapshot or version at which the range begins. None for the oldest snapshot.
+        inclusive: Whether the changes of `begin` are in the range.
+        mode: The mode.
+        earlier: Always true, because the oracle reads no changes.
+    """
+
+    begin: int | None
+    inclusive: bool
+    mode: str = "changelog"
+    earlier: bool = True
+
+    def plan(self, table: Table) -> PlannedScan:
+        options = {"from_inclusive": self.inclusive, "mode": self.mode, "columns": self.names}
+        return table.changes(self.begin, self.at.moment, **options).plan
 
 
 @dataclass(frozen=True)
@@ -112,11 +142,11 @@ class TableReading:
             try:
                 if table is None or table[0] != read.address:
                     table = read.address, open_table(read.address)
-                snapshot = table[1].snapshot(read.at.moment)
                 if read.counted:
+                    snapshot = table[1].snapshot(read.at.moment)
                     found += self._counted(read, sql("SELECT count(*) FROM t", {"t": snapshot}).fetchall())
                     continue
-                plan = snapshot.plan(read.asked, read.where)
+                plan = read.plan(table[1])
                 if self._is_new(read, plan):
                     found += self._by("duckdb", read, plan)
                     groups.setdefault(plan_signature(plan), []).append((read, plan))

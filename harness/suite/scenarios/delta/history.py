@@ -113,7 +113,8 @@ class DeltaHistory(ScenarioHistory):
     def schema_at(self, selector: ResolvedSelector) -> Schema:
         """Return the schema of a read at the selector. Reads of changes also have the columns of the feed."""
         if selector.changes is not None:
-            schema = self.writes.schema_at(min(selector.changes[1], self.table.version))
+            last = self.table.version if selector.changes.to is None else int(selector.changes.to)
+            schema = self.writes.schema_at(min(last, self.table.version))
             return replace(schema, fields=(*schema.fields, *CHANGES.values()))
         version = self.table.version if selector.version is None else selector.version
         if selector.timestamp_ms is not None:

@@ -382,6 +382,7 @@ _TABLE: dict[str, tuple[str, Proof]] = {
     },
     "branch": ("there is a branch beside main", _ref("branch")),
     "tag": ("there is a tag", _ref("tag")),
+    "changes": ("changes are read", proved_by_plan(lambda plan: plan.lifetimes is not None)),
     "time-travel": (
         "a snapshot other than the current one is read",
         lambda e: any(plan.snapshot not in (None, e.metadata.get("current-snapshot-id")) for plan in e.plans),

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.errors import RequestError
-from harness.metadata.model.schema import METADATA, Field, Schema, StructType, UnknownType
+from harness.metadata.model.schema import METADATA, SNAPSHOT_CHANGES, Field, Schema, StructType, UnknownType
 from harness.suite.scenarios.arguments import Arguments, checked, look_up, take_all
 from harness.suite.scenarios.iceberg import edits
 from harness.suite.scenarios.iceberg.writes import IcebergWrites
@@ -114,19 +114,27 @@ class IcebergHistory(ScenarioHistory):
     def schema_at(self, selector: ResolvedSelector) -> Schema:
         """Return the schema of a read at the selector: the schema of the snapshot, or for a branch the table's.
 
+        Reads of changes have the schema of their end, and the columns of changes.
+
         Spec: Iceberg, "Point in Time Reads (Time Travel)".
         """
         document = self.table.document
-        snapshot_id = selector.snapshot_id
+        snapshot_id, ref = selector.snapshot_id, selector.ref
+        if selector.changes is not None:
+            to = selector.changes.to
+            snapshot_id, ref = (None, to) if isinstance(to, str) else (to, None)
         refs = document.doc.get("refs", {})
-        if selector.ref is not None and refs.get(selector.ref, {}).get("type") == "tag":
-            snapshot_id = refs[selector.ref]["snapshot-id"]
+        if ref is not None and refs.get(ref, {}).get("type") == "tag":
+            snapshot_id = refs[ref]["snapshot-id"]
         if selector.timestamp_ms is not None:
             log = [e for e in document.doc.get("snapshot-log", []) if e["timestamp-ms"] <= selector.timestamp_ms]
             snapshot_id = max(log, key=lambda e: e["timestamp-ms"])["snapshot-id"] if log else None
         snapshots = {s["snapshot-id"]: s for s in document.doc.get("snapshots", [])}
         schema_id = snapshots.get(snapshot_id, {}).get("schema-id", document.doc.get("current-schema-id"))
-        return next((s for s in document.schemas if s.id == schema_id), document.schemas[-1])
+        schema = next((s for s in document.schemas if s.id == schema_id), document.schemas[-1])
+        if selector.changes is None:
+            return schema
+        return replace(schema, fields=(*schema.fields, *SNAPSHOT_CHANGES.values()))
 
     def metadata_field(self, name: str) -> Field | None:
         """Return a metadata column with its type in this table, or None if it is unknown."""

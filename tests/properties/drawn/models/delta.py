@@ -101,7 +101,7 @@ class DeltaModel(TableModel):
                 pass
             case "column-mapping" | "configuration":
                 self.mapped = self.mapped or name == "column-mapping"
-                self.versions.append(self.current)
+                self.versions.append(ModelVersion(self.columns, self.current.files))
             case _:
                 self.columns = self.changed(name, value)
                 self.versions.append(ModelVersion(self.columns, self.current.files))

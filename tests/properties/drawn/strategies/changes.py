@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -40,6 +41,14 @@ class DrawnRange:
     is_inclusive: bool
     end: Selector
     commits: tuple[ModelCommit, ...]
+
+    def __str__(self) -> str:
+        begin = f"{self.first} {'inclusive' if self.is_inclusive else 'exclusive'}"
+        return f"from {begin} to {self.end.kind} {self.end.value}"
+
+    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
+        """Print the range in Hypothesis' reports, without the rows of its commits."""
+        printer.text(str(self))
 
     def features(self, model: TableModel) -> list[str]:
         """Return the names of what the range contains."""
@@ -82,7 +91,7 @@ def ranges(draw: Draw, model: TableModel) -> DrawnRange | None:
     end = draw(st.sampled_from([Selector(), *points[::-1]]))
     commits = model.commits(end)
     if isinstance(model, DeltaModel):
-        commits = _readable(model, commits)
+        commits = readable(model, commits)
     if not commits:
         return None
     count = draw(st.sampled_from(range(len(commits), -1, -1)))
@@ -98,7 +107,7 @@ def ranges(draw: Draw, model: TableModel) -> DrawnRange | None:
     return DrawnRange(first=first, is_inclusive=is_inclusive, end=end, commits=chosen)
 
 
-def _readable(model: DeltaModel, commits: Sequence[ModelCommit]) -> list[ModelCommit]:
+def readable(model: DeltaModel, commits: Sequence[ModelCommit]) -> list[ModelCommit]:
     """Return the last commits whose files exist and whose columns can be shown in the columns of the last version.
 
     Spec: rules delta C2 and C11.
@@ -127,10 +136,10 @@ def _same(old: dt.Type, new: dt.Type) -> bool:
 
 
 @st.composite
-def change_reads(draw: Draw, model: TableModel, end: Selector, modes: Sequence[Mode] = MODES) -> ChangesRead:
+def change_reads(draw: Draw, model: TableModel, end: Selector) -> ChangesRead:
     """Draw the options of a read of changes."""
     columns = model.columns_at(end)
-    mode = draw(st.sampled_from(modes))
+    mode = draw(st.sampled_from(MODES)) if model.format == "iceberg" else "changelog"
     names = [f.name for f in columns]
     chosen = draw(st.one_of(st.none(), st.lists(st.sampled_from(names), min_size=1, unique=True).map(tuple)))
     where = draw(st.one_of(st.none(), predicates(columns)))
@@ -139,31 +148,47 @@ def change_reads(draw: Draw, model: TableModel, end: Selector, modes: Sequence[M
     return ChangesRead(mode=mode, columns=chosen, where=where, keys=tuple(keys))
 
 
-_COMMITS: Mapping[str, Sequence[str]] = {
+_DELETES: Mapping[str, Sequence[Sequence[str]]] = {
+    "iceberg": (("delete-positions", "delete-by-vectors"), ("delete-equal",), ("upsert",)),
+    "delta": (("delete-rows",), ("merge",)),
+}
+_REWRITES: Mapping[str, Sequence[str]] = {
+    "iceberg": ("compact", "copy-on-write", "overwrite"),
+    "delta": ("rewrite", "copy-on-write", "overwrite"),
+}
+_OTHERS: Mapping[str, Sequence[str]] = {
     "iceberg": (
-        *("append", "delete-positions", "delete-equal", "upsert", "delete-by-vectors", "remove", "overwrite"),
-        *("compact", "copy-on-write", "roll-back", "add-column", "partition"),
+        *("remove", "partition", "rename-column", "drop-column", "widen-column", "roll-back", "expire"),
+        *("mark", "side-commit", "upgrade"),
     ),
     "delta": (
-        *("append", "delete-rows", "merge", "remove", "overwrite", "rewrite", "copy-on-write", "checkpoint"),
-        *("compact-log", "add-column", "move-column", "map-columns"),
+        *("remove", "move-column", "checkpoint", "map-columns", "compact-log", "expire-log", "vacuum"),
+        "drop-column",
     ),
 }
-"""The operations that change rows, and some between them that a range of changes may contain."""
+"""The other operations besides appends and new columns. A feed cannot be read across a renamed or widened column."""
 
 
 @st.composite
 def changing_histories(draw: Draw, kind: TableKind) -> DrawnHistory:
-    """Draw histories for reads of changes. Two thirds consist of operations that change rows."""
+    """Draw histories for reads of changes: of a few kinds of operations, so that they meet often."""
     format_ = "delta" if kind == "delta" else "iceberg"
-    only = draw(st.sampled_from([_COMMITS[format_], _COMMITS[format_], None]))
-    if only is not None and kind == "iceberg-1":
-        only = (*only, "upgrade")
+    deletes = draw(st.lists(st.sampled_from(_DELETES[format_]), min_size=1, unique=True))
+    rewrites = draw(st.lists(st.sampled_from(_REWRITES[format_]), min_size=1, unique=True))
+    others = draw(st.lists(st.sampled_from(_OTHERS[format_]), max_size=4, unique=True))
+    only = [
+        "append",
+        "add-column",
+        *itertools.chain(*deletes),
+        *rewrites,
+        *others,
+        *(["upgrade"] if kind == "iceberg-1" else []),
+    ]
     options: dict[str, Any] = {"min_size": 3, "max_size": 9, "only": only, "deleting": True}
     if kind == "delta":
         return draw(feeds(**options))
-    more = MAINTENANCE if draw(st.booleans()) else None
-    return draw(histories(kind, more=more, **options))
+    names = draw(st.lists(st.sampled_from(list(MAINTENANCE)), max_size=3, unique=True))
+    return draw(histories(kind, more={name: MAINTENANCE[name] for name in names}, **options))
 
 
 @st.composite
@@ -180,7 +205,7 @@ def feeds(draw: Draw, **options: Any) -> DrawnHistory:
         recorded, plain = _as_commit(model, operation), copy.copy(model)
         plain.versions = list(model.versions)
         plain.apply(operation)
-        if recorded is not None and draw(st.integers(0, 2)) == 2:
+        if recorded is not None and draw(st.booleans()):
             operation = _with_change_files(draw, plain, recorded, labels)
         model.apply(operation)
         operations.append(operation)
