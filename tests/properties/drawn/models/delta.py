@@ -67,6 +67,7 @@ class DeltaModel(TableModel):
         self.checkpoints: frozenset[int] = frozenset()
         self.first = 0
         self.vacuumed: frozenset[str] = frozenset()
+        self.last_vacuum = 0
 
     @property
     def version(self) -> int:
@@ -95,6 +96,7 @@ class DeltaModel(TableModel):
                 self.checkpoints |= {self.version}
             case "vacuum":
                 self.vacuumed |= self.labels - self.current.files.keys()
+                self.last_vacuum = self.version
             case "expire-log":
                 self.first = max(self.first, value)
             case "compact" | "checksum" | "move-table":

@@ -117,7 +117,8 @@ def readable(model: DeltaModel, commits: Sequence[ModelCommit]) -> list[ModelCom
     for commit in reversed(commits):
         held = {*commit.before.files, *commit.after.files}
         before_first = int(commit.name) - 1 < model.first
-        if model.vacuumed & held or before_first or not _shows(model.versions[int(commit.name)].columns, end):
+        lost = commit.recorded is not None and int(commit.name) <= model.last_vacuum  # a vacuum removes change files
+        if model.vacuumed & held or lost or before_first or not _shows(model.versions[int(commit.name)].columns, end):
             break
         readable.append(commit)
     return readable[::-1]
