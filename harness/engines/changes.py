@@ -449,7 +449,9 @@ class Steps:
         refused = (
             f"CASE WHEN total = 2 THEN true ELSE {self.dialect.fail(duplicate_keys_error(self.lifetimes.keys))} END"
         )
-        return rows.select({**kept, "u": f"CASE WHEN u OR inserts = 0 OR inserts = total THEN u ELSE {refused} END"})
+        paired = f"CASE WHEN u OR inserts = 0 OR inserts = total THEN u ELSE {refused} END"
+        # The condition, which is always true, evaluates the error even if no column depends on `u`.
+        return rows.select({**kept, "u": paired}).where("u IS NOT NULL")
 
     def _output(self, rows: R, commits: R, *, updated: str) -> R:
         """Return the columns of `output_columns`. `updated` is the condition under which a change is an update."""

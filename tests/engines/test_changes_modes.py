@@ -240,6 +240,8 @@ def test_keys_that_do_not_identify_rows(tmp_path: Path, engine: str, old: Any, n
     h = History(tmp_path, SCHEMA)
     h.add(rows(*((id, f"old{n}") for n, id in enumerate(old)), (3, "c")), BEFORE, 0)
     h.add(rows(*((id, f"new{n}") for n, id in enumerate(new)), (3, "c")), 0)
+    with pytest.raises(RequestError, match="Cannot pair updates by id"):
+        PlannedRows(h.plan("updates", ["v"], keys=["id"], rewrites=[0])).to_arrow(engine=engine)
     with pytest.raises(RequestError) as caught:
         PlannedRows(h.plan("updates", ["id", *CHANGES], keys=["id"], rewrites=[0])).to_arrow(engine=engine)
     assert caught.value.cause == "DuplicateKeys"
