@@ -13,7 +13,7 @@ changes. Rows of all other files stream through the steps one by one.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import reduce
 from typing import Final, Protocol, Self, TypeVar
@@ -37,11 +37,13 @@ class Role:
         inserts: True if the commit that added the file shows changes.
         dies: True if the file was removed, or a delete may apply to its rows.
         compared: True if changes of the file may cancel or be paired with changes of other files.
+        stores_ids: False if the file has no column of row ids. Then its rows have new ids, which no other row has.
     """
 
     inserts: bool
     dies: bool
     compared: bool
+    stores_ids: bool = True
 
 
 def file_roles(plan: ScanPlan, lifetimes: Lifetimes) -> list[Role]:
@@ -306,9 +308,15 @@ class Steps:
         if compared:
             shown = reduce(_union, compared).join(commits, "g = n")
             rows = shown.select({**self._kept(*_EVENT), "w": "coalesce(w AND rewrites, false)"})
-            settled, updated = self._settled(rows)
+            settled, updated = self._knowing_ids(role for role, _ in files)._settled(rows)
             outputs.append(self._output(settled, commits, updated=updated))
         return reduce(_union, outputs)
+
+    def _knowing_ids(self, roles: Iterable[Role]) -> Steps:
+        """Return the steps without row ids if no row can have the id of a row that was removed."""
+        if any(role.compared and role.inserts and role.stores_ids for role in roles):
+            return self
+        return replace(self, lifetimes=replace(self.lifetimes, row_ids=False))
 
     def _label(self, column: dt.Field) -> str:
         return next(f"c{i}" for i, f in enumerate(self.columns) if f.id == column.id)
@@ -377,7 +385,9 @@ class Steps:
 
         Nested floats prevent it: aggregates of nested values on DuckDB 2.0, such as any_value, turn -0.0 into 0.0.
         """
-        alike = {f.id for f in (*self.plan.schema.fields, *_LIFETIMES, *([_ROW_ID] if self.lifetimes.row_ids else []))}
+        alike = {f.id for f in (*self.plan.schema.fields, *_LIFETIMES)}
+        if self.lifetimes.row_ids or _ROW_ID.id not in {f.id for f in output_columns(self.plan, self.lifetimes)}:
+            alike.add(_ROW_ID.id)
         inner = dt.walk(tuple(child for f in self.plan.schema.fields for child in dt.children(f.type)))
         return all(f.id in alike for f in self.columns) and not any(isinstance(f.type, dt.FloatType) for _, f in inner)
 
@@ -406,8 +416,9 @@ class Steps:
                 case _:
                     aggregates[label] = f"any_value({label})"
                     values[label] = label
-        for f in _LIFETIMES:  # no later step needs them
-            values[self._label(f)] = "CAST(NULL AS BIGINT)"
+        for i, f in enumerate(self.columns):  # no later step needs the other columns
+            if f.id in {_ROW_ID.id, *(each.id for each in _LIFETIMES)}:
+                values.setdefault(f"c{i}", "CAST(NULL AS BIGINT)")
         sums = rows.group(groups, aggregates).where("NOT w OR 2 * inserts <> total")
         inserts = "CASE WHEN w THEN greatest(2 * inserts - total, 0) ELSE inserts END"
         deletes = "CASE WHEN w THEN greatest(total - 2 * inserts, 0) ELSE total - inserts END"
