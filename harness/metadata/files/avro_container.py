@@ -18,6 +18,7 @@ from harness.errors import CorruptFileError, EncryptedTableError, UnsupportedErr
 from harness.metadata.files.avro_schema import Cause, Node, parse_schema
 from harness.metadata.files.avro_values import (
     DAMAGE,
+    AvroColumn,
     FieldError,
     ReadStep,
     Tally,
@@ -182,6 +183,27 @@ def decode_error(error: Exception, *, file: str | None = None) -> CorruptFileErr
 
 
 @dataclass(frozen=True, slots=True)
+class DecodedRecords:
+    """Records that were decoded before, for files that repeat records of other files byte for byte.
+
+    Attributes:
+        by_schema: By the text of the schema and the bytes of a record's first value, which is the path of a manifest:
+            all bytes of the record, and the record.
+    """
+
+    by_schema: dict[bytes, dict[bytes, tuple[bytes, Any]]] = field(default_factory=dict)
+
+
+def _first_value(block: bytes, position: int) -> bytes:
+    """Return the bytes of a text at a position. If there is no text, the bytes have no meaning."""
+    try:
+        length, start = decode_long(block, position)
+    except DAMAGE:  # reading the record raises a better error
+        return b""
+    return block[position : start + max(length, 0)]
+
+
+@dataclass(frozen=True, slots=True)
 class Container:
     """An opened Avro file.
 
@@ -215,10 +237,19 @@ class Container:
         except UnicodeDecodeError:
             return None
 
-    def records(self, requested: Sequence[RequestedField]) -> Iterator[list[Any]]:
-        """Yield the records of a manifest list in order, as values of the requested fields.
+    def records(
+        self,
+        requested: Sequence[RequestedField],
+        build: Callable[[list[Any]], Any] = list,
+        decoded: DecodedRecords | None = None,
+    ) -> Iterator[Any]:
+        """Yield the records of a manifest list in order.
 
-        Missing fields are None.
+        Args:
+            requested: The fields to decode.
+            build: Returns a record from the values of the requested fields, which are None if the field is missing.
+            decoded: Records that were built before from the same fields. New records are added. None if
+                no file repeats records of another one.
 
         Raises:
             CorruptFileError: The file is damaged or truncated, or a field cannot be decoded. No record of a damaged
@@ -232,11 +263,35 @@ class Container:
         column = column_of(self.schema, Tally(self.limits, self.file))
         for count, block in self.record_blocks():
             try:
-                self.read_block(column.read, count, block)
-                rows = [pick(row) for row in column.take()]
+                if decoded is None:
+                    self.read_block(column.read, count, block)
+                    records = [build(pick(row)) for row in column.take()]
+                else:
+                    records = []
+                    self.read_block(self._step(column, lambda row: build(pick(row)), decoded, records), count, block)
             except DAMAGE as error:
                 raise decode_error(error, file=self.file) from error
-            yield from rows
+            yield from records
+
+    def _step(
+        self, column: AvroColumn, build: Callable[[Any], Any], decoded: DecodedRecords, records: list[Any]
+    ) -> ReadStep:
+        """Return a function that reads a record, or finds it in `decoded`, and appends it to `records`."""
+        by_start = decoded.by_schema.setdefault(self.metadata["avro.schema"], {})
+
+        def read(block: bytes, position: int) -> int:
+            start = _first_value(block, position)
+            raw, record = by_start.get(start, (None, None))
+            if raw is not None and block.startswith(raw, position):
+                records.append(record)
+                return position + len(raw)
+            end = column.read(block, position)
+            (row,) = column.take()
+            records.append(build(row))
+            by_start[start] = block[position:end], records[-1]
+            return end
+
+        return read
 
     def record_blocks(self) -> Iterator[tuple[int, bytes]]:
         """Yield the blocks of a manifest or manifest list, in which each record takes at least one byte.

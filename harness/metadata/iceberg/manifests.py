@@ -18,6 +18,7 @@ from harness.metadata.files.avro_container import (
     LONG,
     TEXT,
     Container,
+    DecodedRecords,
     RequestedField,
     decode_error,
     open_container,
@@ -119,13 +120,16 @@ _WANTED = (
 )
 
 
-def parse_manifest_list(data: bytes, *, file: str, limits: Limits = DEFAULT) -> tuple[ManifestFile, ...]:
+def parse_manifest_list(
+    data: bytes, *, file: str, limits: Limits = DEFAULT, decoded: DecodedRecords | None = None
+) -> tuple[ManifestFile, ...]:
     """Return the manifests of a snapshot, in the order of the list.
 
     Args:
         data: The bytes of the manifest list.
         file: The path of the list, for messages.
         limits: Bounds on the decoded items.
+        decoded: The entries of other lists of the table, which are not decoded again. New entries are added.
 
     Raises:
         CorruptFileError: The bytes are damaged, or a manifest has no path or spec id (iceberg 2.2).
@@ -134,7 +138,7 @@ def parse_manifest_list(data: bytes, *, file: str, limits: Limits = DEFAULT) -> 
     """
     container = open_container(data, file=file, limits=limits)
     try:
-        return tuple(_manifest_file(row, file) for row in container.records(_WANTED))
+        return tuple(container.records(_WANTED, lambda row: _manifest_file(row, file), decoded))
     except DAMAGE as error:  # a field has the wrong type
         raise decode_error(error, file=file) from error
 
