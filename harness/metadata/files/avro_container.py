@@ -12,13 +12,12 @@ import lzma
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import field
-from typing import Any
+from typing import Any, TypeVar
 
 from harness.errors import CorruptFileError, EncryptedTableError, UnsupportedError
 from harness.metadata.files.avro_schema import Cause, Node, parse_schema
 from harness.metadata.files.avro_values import (
     DAMAGE,
-    AvroColumn,
     FieldError,
     ReadStep,
     Tally,
@@ -111,6 +110,9 @@ def corrupt_error(reason: str, file: str | None, cause: Cause, column: str | Non
     return CorruptFileError(f"Cannot decode Avro file: {reason}; restore it", cause=cause, file=file, field=column)
 
 
+T = TypeVar("T")
+
+
 @dataclass(frozen=True, slots=True)
 class RequestedField:
     """A field to decode.
@@ -183,27 +185,6 @@ def decode_error(error: Exception, *, file: str | None = None) -> CorruptFileErr
 
 
 @dataclass(frozen=True, slots=True)
-class DecodedRecords:
-    """Records that were decoded before, for files that repeat records of other files byte for byte.
-
-    Attributes:
-        by_schema: By the text of the schema and the bytes of a record's first value, which is the path of a manifest:
-            all bytes of the record, and the record.
-    """
-
-    by_schema: dict[bytes, dict[bytes, tuple[bytes, Any]]] = field(default_factory=dict)
-
-
-def _first_value(block: bytes, position: int) -> bytes:
-    """Return the bytes of a text at a position. If there is no text, the bytes have no meaning."""
-    try:
-        length, start = decode_long(block, position)
-    except DAMAGE:  # reading the record raises a better error
-        return b""
-    return block[position : start + max(length, 0)]
-
-
-@dataclass(frozen=True, slots=True)
 class Container:
     """An opened Avro file.
 
@@ -237,61 +218,56 @@ class Container:
         except UnicodeDecodeError:
             return None
 
-    def records(
-        self,
-        requested: Sequence[RequestedField],
-        build: Callable[[list[Any]], Any] = list,
-        decoded: DecodedRecords | None = None,
-    ) -> Iterator[Any]:
-        """Yield the records of a manifest list in order.
-
-        Args:
-            requested: The fields to decode.
-            build: Returns a record from the values of the requested fields, which are None if the field is missing.
-            decoded: Records that were built before from the same fields. New records are added. None if
-                no file repeats records of another one.
+    def records(self, requested: Sequence[RequestedField]) -> list[list[Any]]:
+        """Return the records of a manifest list in order, as values of the requested fields. Missing fields are None.
 
         Raises:
-            CorruptFileError: The file is damaged or truncated, or a field cannot be decoded. No record of a damaged
-                block is returned.
+            CorruptFileError: The file is damaged or truncated, or a field cannot be decoded.
             LimitError: The file exceeds the limits.
         """
+        return self.made_records(requested, list, {})
+
+    def made_records(
+        self, requested: Sequence[RequestedField], make: Callable[[list[Any]], T], known: dict[bytes, tuple[bytes, T]]
+    ) -> list[T]:
+        """Return what `make` returns for each record, as `records`. A record that is known is not decoded again.
+
+        Args:
+            requested: The fields.
+            make: A function of the values of a record.
+            known: Records of files with the same schema, as their bytes and what `make` returned, by the bytes of their
+                first field. Further records are added.
+
+        Raises:
+            CorruptFileError: The file is damaged or truncated, or a field cannot be decoded.
+            LimitError: The file exceeds the limits.
+        """
+        rows: list[T] = []
         try:
             pick = _value_picker(self.schema, requested)
+            column = column_of(self.schema, Tally(self.limits, self.file))
+            starts_with_text = [child.kind for child in self.schema.children[:1]] == ["string"]
+
+            def read(block: bytes, start: int) -> int:
+                key = b""
+                if starts_with_text:
+                    length, position = decode_long(block, start)
+                    key = block[start : position + length]
+                    if key in known and block.startswith(known[key][0], start):
+                        rows.append(known[key][1])
+                        return start + len(known[key][0])
+                end = column.read(block, start)
+                made = make(pick(column.take()[0]))
+                rows.append(made)
+                if key:
+                    known[key] = block[start:end], made
+                return end
+
+            for count, block in self.record_blocks():
+                self.read_block(read, count, block)
         except DAMAGE as error:
             raise decode_error(error, file=self.file) from error
-        column = column_of(self.schema, Tally(self.limits, self.file))
-        for count, block in self.record_blocks():
-            try:
-                if decoded is None:
-                    self.read_block(column.read, count, block)
-                    records = [build(pick(row)) for row in column.take()]
-                else:
-                    records = []
-                    self.read_block(self._step(column, lambda row: build(pick(row)), decoded, records), count, block)
-            except DAMAGE as error:
-                raise decode_error(error, file=self.file) from error
-            yield from records
-
-    def _step(
-        self, column: AvroColumn, build: Callable[[Any], Any], decoded: DecodedRecords, records: list[Any]
-    ) -> ReadStep:
-        """Return a function that reads a record, or finds it in `decoded`, and appends it to `records`."""
-        by_start = decoded.by_schema.setdefault(self.metadata["avro.schema"], {})
-
-        def read(block: bytes, position: int) -> int:
-            start = _first_value(block, position)
-            raw, record = by_start.get(start, (None, None))
-            if raw is not None and block.startswith(raw, position):
-                records.append(record)
-                return position + len(raw)
-            end = column.read(block, position)
-            (row,) = column.take()
-            records.append(build(row))
-            by_start[start] = block[position:end], records[-1]
-            return end
-
-        return read
+        return rows
 
     def record_blocks(self) -> Iterator[tuple[int, bytes]]:
         """Yield the blocks of a manifest or manifest list, in which each record takes at least one byte.

@@ -14,7 +14,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from harness.errors import CorruptFileError, HarnessError, InvalidTableError
-from harness.metadata.files.avro_container import DecodedRecords
 from harness.metadata.filters.predicate import Filter, fields_of, filter_for, opposite
 from harness.metadata.filters.skipping import ColumnBounds
 from harness.metadata.filters.sqltext import bind_columns
@@ -25,9 +24,9 @@ from harness.metadata.iceberg.delete_scope import DeleteIndex, DeleteScope, sing
 from harness.metadata.iceberg.manifests import (
     ManifestEntry,
     ManifestFile,
+    ManifestListParser,
     ManifestReader,
     open_manifest,
-    parse_manifest_list,
 )
 from harness.metadata.iceberg.model import IcebergSnapshot
 from harness.metadata.iceberg.planned_deletes import DeleteSets, equality_deletes, key_columns, position_deletes
@@ -107,7 +106,7 @@ def manifests_of_each(source: IcebergTable, snapshots: Sequence[IcebergSnapshot]
     """Yield the manifests of each snapshot, as `manifests_of`. In an object store, manifest lists are read ahead."""
     paths = [snapshot.manifest_list for snapshot in snapshots if snapshot.manifest_list is not None]
     waits = any(not is_local(source.path_map.physical(path)) for path in paths[:1])
-    decoded = DecodedRecords() if len(paths) > 1 else None  # a list repeats entries of the list before it
+    parser = ManifestListParser(source.storage.limits)
     with read_ahead(lambda path: source.read(path, "manifest list"), paths if waits else ()) as read:
         for snapshot in snapshots:
             path = snapshot.manifest_list
@@ -116,7 +115,7 @@ def manifests_of_each(source: IcebergTable, snapshots: Sequence[IcebergSnapshot]
                 continue
             data = read(path)
             with contained(file=path):
-                manifests = list(parse_manifest_list(data, file=path, limits=source.storage.limits, decoded=decoded))
+                manifests = list(parser.parse(data, file=path))
             yield manifests
 
 
