@@ -93,7 +93,7 @@ def _missing(report: MissingReport) -> dict[str, Any]:
 def _file(file: CandidateFile) -> dict[str, Any]:
     return {
         "path": file.path,
-        "verdict": file.verdict.value,
+        "decision": file.decision.value,
         "sentence": file.sentence,
         "partition": file.partition,
         "bounds": dict(file.bounds),

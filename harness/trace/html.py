@@ -12,7 +12,7 @@ from harness.errors import counted, html_text
 from harness.metadata.model.drawing import BarKind
 from harness.metadata.model.text_tables import cut_text
 from harness.metadata.plan.lifetimes import BEFORE
-from harness.trace.model import EventKind, FileVerdict, MissingReport, RowVersion, Trace, TracedRow
+from harness.trace.model import EventKind, FileDecision, MissingReport, RowVersion, Trace, TracedRow
 from harness.trace.sentences import short_names
 from harness.trace.text import event_text, summary, title, when
 
@@ -172,9 +172,9 @@ def _missing(report: MissingReport) -> Iterator[str]:
     yield '<div class="scroll" tabindex="0"><table><thead><tr><th scope="col">a read</th><th scope="col">why</th>'
     yield "</tr></thead><tbody>"
     for file in report.files[:_MOST_FILES]:
-        is_wrong = file.verdict is not FileVerdict.READ and (file.visible or file.deleted)
-        verdict = f"{'× ' if is_wrong else ''}{file.verdict.value}"
-        yield f"<tr><td>{html_text(verdict)}</td><td>{html_text(file.sentence)}</td></tr>"
+        is_wrong = file.decision is not FileDecision.READ and (file.visible or file.deleted)
+        decision = f"{'× ' if is_wrong else ''}{file.decision.value}"
+        yield f"<tr><td>{html_text(decision)}</td><td>{html_text(file.sentence)}</td></tr>"
     yield "</tbody></table></div>"
     if len(report.files) > _MOST_FILES:
         yield f"<p>{counted(len(report.files) - _MOST_FILES, 'more file')}; the JSON document has all files.</p>"

@@ -77,7 +77,7 @@ def without_lost_files(plan: PlannedScan) -> tuple[PlannedScan, tuple[LostFile, 
 
 @dataclass(slots=True)
 class _Existence:
-    """Whether the files of a plan exist. The storage is asked once for each file."""
+    """The existence of the files of a plan. Each file is looked up once."""
 
     plan: PlannedScan
     answers: dict[str, bool] = field(default_factory=dict)

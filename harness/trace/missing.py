@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from harness.errors import counted
-from harness.trace.model import SKIPPED, CandidateFile, FileVerdict, MissingReport, RowVersion
+from harness.trace.model import SKIPPED, CandidateFile, FileDecision, MissingReport, RowVersion
 from harness.trace.sentences import Wording
 
 _MOST_ROWS = 3
@@ -19,7 +19,7 @@ def missing_report(
     """Return the report on live files.
 
     Args:
-        files: The live files, with what a read does with them and the false facts, but without rows and sentences.
+        files: The live files, with the decisions on them and the false facts, but without rows and sentences.
         versions: The versions of matching rows in all files, including skipped files.
         wording: The words for commits and files.
         condition: The condition as SQL.
@@ -43,17 +43,17 @@ def _file_sentence(
     file: CandidateFile, versions: Sequence[RowVersion], deleted: Sequence[RowVersion], wording: Wording
 ) -> str:
     name, facts = wording.file(file.path), _facts(file)
-    if file.verdict is FileVerdict.LOST:
+    if file.decision is FileDecision.LOST:
         return f"{name} cannot be read: it or one of its delete files no longer exists."
-    if file.verdict in SKIPPED and not versions:
-        return f"{name} is {file.verdict.value}{facts}. It has no matching row."
-    if file.verdict in SKIPPED:
+    if file.decision in SKIPPED and not versions:
+        return f"{name} is {file.decision.value}{facts}. It has no matching row."
+    if file.decision in SKIPPED:
         wrong = "; ".join(
             f"the row at position {each.position} has {each.column} = {each.value}, but {each.recorded}"
             for each in file.false
         )
         wrong = wrong or f"the row at position {versions[0].position} matches"
-        return f"{name} is {file.verdict.value}{facts}, which is wrong: {wrong}."
+        return f"{name} is {file.decision.value}{facts}, which is wrong: {wrong}."
     if not versions:
         return f"{name} is read. It has no matching row."
     phrases = [_matching(file.visible, "visible")] if file.visible else []
@@ -69,7 +69,7 @@ def _matching(number: int, state: str) -> str:
 
 
 def _facts(file: CandidateFile) -> str:
-    if file.verdict is FileVerdict.BY_STATISTICS:
+    if file.decision is FileDecision.BY_STATISTICS:
         texts: Mapping[str, str] = file.bounds
         return f" ({', '.join(f'{name} {text}' for name, text in texts.items())})" if texts else ""
     return "" if file.partition is None else f" {file.partition}"
@@ -77,14 +77,14 @@ def _facts(file: CandidateFile) -> str:
 
 def _interest(file: CandidateFile) -> int:
     """Return the order of files in a report: wrongly skipped files, files with rows, then the rest."""
-    is_skipped, has_rows = file.verdict in SKIPPED, bool(file.visible or file.deleted)
+    is_skipped, has_rows = file.decision in SKIPPED, bool(file.visible or file.deleted)
     if is_skipped:
         return 0 if has_rows else 3
     return 1 if has_rows else 2
 
 
 def _sentence(files: Sequence[CandidateFile], condition: str) -> str:
-    hidden = [file for file in files if file.verdict in SKIPPED]
+    hidden = [file for file in files if file.decision in SKIPPED]
     wrong = sum(file.visible for file in hidden)
     visible = sum(file.visible for file in files) - wrong
     deleted = sum(file.deleted for file in files)
@@ -95,7 +95,7 @@ def _sentence(files: Sequence[CandidateFile], condition: str) -> str:
         return f"Nothing is missing: a read finds {_live(visible)} {condition}."
     if not files:
         return f"No live row matches {condition}: the table has no files."
-    lost = sum(file.verdict is FileVerdict.LOST for file in files)
+    lost = sum(file.decision is FileDecision.LOST for file in files)
     number, limit = len(files) - lost, " that can be read" if lost else ""
     holders = f"live file{limit} holds" if number == 1 else f"{number:,} live files{limit} hold"
     if deleted:

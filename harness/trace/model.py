@@ -104,17 +104,17 @@ class RowVersion:
 
     @property
     def ended_by_delete(self) -> bool:
-        """Whether a delete ended the version, and not the removal of its file."""
+        """True if a delete ended the version, and not the removal of its file."""
         return self.delete is not None and self.ended == self.delete.commit
 
     @property
     def was_visible(self) -> bool:
-        """Whether a read of any commit in the range returns the version."""
+        """True if a read of some commit in the range returns the version."""
         return self.ended is None or self.ended > self.added
 
 
 class EventKind(enum.Enum):
-    """What happened to a row."""
+    """The kinds of events in the life of a row."""
 
     PRESENT = "present before the range"
     ADDED = "added"
@@ -133,10 +133,10 @@ ENDINGS = frozenset({EventKind.DELETED, EventKind.REMOVED, EventKind.REPLACED, E
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowEvent:
-    """One thing that happened to a row.
+    """An event in the life of a row.
 
     Attributes:
-        kind: What happened.
+        kind: The kind of event.
         commit: The number of the commit, or `BEFORE`.
         version: The index in `TracedRow.versions` of the version that began or ended.
         candidates: For an event that connects to one of several equal rows, but it is not recorded to which: the number
@@ -166,7 +166,7 @@ class TracedRow:
     Attributes:
         followed_by: How the versions were recognized as one row.
         versions: The versions of the row, oldest first.
-        events: What happened to the row, oldest first.
+        events: The events of the row, oldest first.
         sentence: The state of the row at the end of the range and its reason, as a sentence.
     """
 
@@ -177,7 +177,7 @@ class TracedRow:
 
     @property
     def is_visible(self) -> bool:
-        """Whether a read at the end of the range returns the row."""
+        """True if a read at the end of the range returns the row."""
         return self.events[-1].kind not in ENDINGS
 
     @property
@@ -191,8 +191,8 @@ class TracedRow:
         return self.versions[-1].texts
 
 
-class FileVerdict(enum.Enum):
-    """What a read of the table does with a live file."""
+class FileDecision(enum.Enum):
+    """The ways in which a read of the table treats a live file."""
 
     BY_PARTITION = "skipped by its partition"
     BY_STATISTICS = "skipped by its column statistics"
@@ -201,8 +201,8 @@ class FileVerdict(enum.Enum):
     LOST = "not readable"
 
 
-SKIPPED = frozenset({FileVerdict.BY_PARTITION, FileVerdict.BY_STATISTICS, FileVerdict.BY_MANIFEST})
-"""The verdicts on files that a read does not open."""
+SKIPPED = frozenset({FileDecision.BY_PARTITION, FileDecision.BY_STATISTICS, FileDecision.BY_MANIFEST})
+"""The decisions on files that a read does not open."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -228,7 +228,7 @@ class CandidateFile:
 
     Attributes:
         path: The recorded path.
-        verdict: What a read of the table does with the file.
+        decision: How a read of the table treats the file.
         partition: The partition as text, or None if the table is not partitioned.
         bounds: The recorded bounds of the columns in the condition, as text, by column.
         visible: The number of visible rows in the file that match. A read of the table misses them if the file is
@@ -239,7 +239,7 @@ class CandidateFile:
     """
 
     path: str
-    verdict: FileVerdict
+    decision: FileDecision
     partition: str | None = None
     bounds: Mapping[str, str] = field(default_factory=dict, hash=False)
     visible: int = 0
@@ -262,8 +262,8 @@ class MissingReport:
 
     @property
     def hides_rows(self) -> bool:
-        """Whether wrong metadata makes reads skip a file with visible matching rows."""
-        return any(file.visible and file.verdict in SKIPPED for file in self.files)
+        """True if wrong metadata makes reads skip a file with visible matching rows."""
+        return any(file.visible and file.decision in SKIPPED for file in self.files)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -279,7 +279,7 @@ class Trace:
         commits: The commits of the range, oldest first.
         rows: The rows that matched at some time in the range.
         gaps: A sentence for each part of the history that could not be read.
-        missing: Why no live row matches, if it was asked for.
+        missing: Why no live row matches. None if the trace was made without this report.
     """
 
     table: str

@@ -23,13 +23,13 @@ from harness.metadata.planned_scan import PlannedScan, Planner
 from harness.metadata.tables.history import commit_facts
 from harness.storage.paths import redact
 from harness.storage.records import dataclass
+from harness.trace.decisions import candidate_files
 from harness.trace.identity import widened
 from harness.trace.linking import follow, with_replaced_partitions
 from harness.trace.lost import LostFile, lost_sentences, without_lost_files
 from harness.trace.missing import missing_report
 from harness.trace.model import EventKind, RowVersion, Trace, TracedCommit, TracedRow
 from harness.trace.sentences import Wording, short_names
-from harness.trace.verdicts import candidate_files
 from harness.trace.versions import columns_to_read, versions_of
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ class TraceRequest:
         to: The last commit of the range. None for the current state.
         columns: The columns to read and compare. None for all columns.
         keys: The columns that identify a row without a row id. None for the identifier fields of the table, if any.
-        missing: Whether to explain why no live row matches. If so, no file is skipped.
+        missing: True to explain why no live row matches. Then no file is skipped.
     """
 
     where: str | Filter

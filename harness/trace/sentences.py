@@ -197,11 +197,11 @@ def _key_text(keys: Sequence[tuple[str, str | None]]) -> str:
 
 def _changed(old: RowVersion, new: RowVersion) -> str:
     names = [name for name, text in new.texts.items() if old.texts.get(name) != text]
-    changes = [f"{name} {_shown(old.texts.get(name))} → {_shown(new.texts[name])}" for name in names]
+    changes = [f"{name} {_text(old.texts.get(name))} → {_text(new.texts[name])}" for name in names]
     return f", {', '.join(changes)}" if changes else ""
 
 
-def _shown(text: str | None) -> str:
+def _text(text: str | None) -> str:
     return "NULL" if text is None else text
 
 

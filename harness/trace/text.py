@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from harness.errors import counted, visible
 from harness.metadata.model.text_tables import Column, fold, table_lines
 from harness.metadata.model.times import show_ms
-from harness.trace.model import ENDINGS, FileVerdict, MissingReport, RowEvent, Trace, TracedRow
+from harness.trace.model import ENDINGS, FileDecision, MissingReport, RowEvent, Trace, TracedRow
 
 MOST_ROWS, MOST_FILES = 50, 50
 """The most rows and live files that a text shows."""
@@ -93,7 +93,7 @@ def _missing(report: MissingReport) -> Iterator[str]:
     yield visible(report.sentence)
     yield from (_INDENT + visible(file.sentence) for file in report.files[:MOST_FILES])
     hidden = report.files[MOST_FILES:]
-    for verdict in FileVerdict:
-        count = sum(file.verdict is verdict for file in hidden)
+    for decision in FileDecision:
+        count = sum(file.decision is decision for file in hidden)
         if count:
-            yield f"{_INDENT}{counted(count, 'more file')}: {verdict.value}"
+            yield f"{_INDENT}{counted(count, 'more file')}: {decision.value}"

@@ -193,6 +193,20 @@ def test_unequal_values_of_every_type_are_changes(tmp_path: Path, engine: str) -
         assert read_changes(h.plan(mode, ["id", *CHANGES], rewrites=[0]), engine) == changes(expected)
 
 
+@pytest.mark.parametrize("type_", ["double", "list<float>", "struct<a: double>", "map<string, double>"])
+def test_rewritten_rows_keep_negative_zeros(tmp_path: Path, engine: str, type_: str) -> None:
+    """A row of a rewritten file that has no equal row is returned as it is."""
+    value = {"double": -0.0, "list<float>": [-0.0], "struct<a: double>": {"a": -0.0}}.get(type_, {"a": -0.0})
+    h = History(tmp_path, {"id": "long", "v": type_})
+    h.add([{"id": 1, "v": value}], BEFORE, 0)
+    h.add([{"id": 2, "v": value}], 0)
+    read = read_changes(h.plan("changelog", ["id", "v", *CHANGES], rewrites=[0]), engine)
+    assert sorted((row[0], row[2], "-0.0" in repr(row[1])) for row in read) == [
+        (1, "delete", True),
+        (2, "insert", True),
+    ]
+
+
 def values_and_changes(h: History, engine: str, mode: str, **options: Any) -> list[tuple[Any, ...]]:
     return read_changes(h.plan(mode, ["id", "v", *CHANGES], **options), engine)
 
@@ -226,6 +240,8 @@ def test_keys_that_do_not_identify_rows(tmp_path: Path, engine: str, old: Any, n
     h = History(tmp_path, SCHEMA)
     h.add(rows(*((id, f"old{n}") for n, id in enumerate(old)), (3, "c")), BEFORE, 0)
     h.add(rows(*((id, f"new{n}") for n, id in enumerate(new)), (3, "c")), 0)
+    with pytest.raises(RequestError, match="Cannot pair updates by id"):
+        PlannedRows(h.plan("updates", ["v"], keys=["id"], rewrites=[0])).to_arrow(engine=engine)
     with pytest.raises(RequestError) as caught:
         PlannedRows(h.plan("updates", ["id", *CHANGES], keys=["id"], rewrites=[0])).to_arrow(engine=engine)
     assert caught.value.cause == "DuplicateKeys"

@@ -8,12 +8,13 @@ import pytest
 import harness
 from harness.errors import CorruptFileError, EncryptedTableError, HarnessError, InvalidTableError, UnsupportedError
 from harness.metadata.filters.predicate import Comparison, Op
-from harness.metadata.iceberg.manifests import FieldSummary, ManifestFile, open_manifest
+from harness.metadata.iceberg.manifests import FieldSummary, ManifestFile, ManifestListParser, open_manifest
 from harness.metadata.iceberg.model import PartitionField, PartitionSpec
 from harness.metadata.iceberg.skipping import projected
 from harness.metadata.iceberg.summaries import ManifestFilter
 from harness.metadata.iceberg.transforms import Identity
 from harness.metadata.model import schema as dt
+from harness.storage.limits import DEFAULT
 from harness.writing.iceberg.builder import IcebergTable
 
 
@@ -28,6 +29,22 @@ def refused(table):
     with pytest.raises(HarnessError) as caught:
         harness.open_table(table.location).snapshot().plan()
     return type(caught.value), caught.value.cause, caught.value.field, caught.value.rule
+
+
+def test_entries_that_manifest_lists_repeat_are_decoded_once(table):
+    table.append(table.write_data([{"id": 2}]))
+    table.upgrade(3)  # the lists get another schema, and the carried entries get row ids
+    for number in (3, 4):
+        table.append(table.write_data([{"id": number}]))
+    table.edit_manifest_list(lambda document: document.records[-1].update(existing_rows_count=7))
+    parser = ManifestListParser(DEFAULT)
+    lists = [table.file_of(snapshot["manifest-list"]).read_bytes() for snapshot in table.snapshots]
+    parsed = [parser.parse(data, file="f") for data in lists]
+    assert parsed == [ManifestListParser(DEFAULT).parse(data, file="f") for data in lists]
+    one, two, three, four = ({manifest.path: manifest for manifest in each} for each in parsed)
+    (first,), (_, second) = one, reversed(two)
+    assert [two[first] is one[first], three[first] is two[first], four[second] is three[second]] == [True, False, True]
+    assert (three[first].existing_rows_count, four[first].existing_rows_count) == (0, 7)
 
 
 @pytest.mark.parametrize(

@@ -6,12 +6,12 @@ from datetime import UTC, date, datetime
 import pytest
 
 import harness
-from harness.trace.model import EventKind, FileVerdict
+from harness.trace.model import EventKind, FileDecision
 from harness.writing.delta.builder import DeltaTable
 from harness.writing.iceberg.builder import IcebergTable
 
-READ, BY_STATISTICS = FileVerdict.READ, FileVerdict.BY_STATISTICS
-BY_PARTITION, BY_MANIFEST = FileVerdict.BY_PARTITION, FileVerdict.BY_MANIFEST
+READ, BY_STATISTICS = FileDecision.READ, FileDecision.BY_STATISTICS
+BY_PARTITION, BY_MANIFEST = FileDecision.BY_PARTITION, FileDecision.BY_MANIFEST
 
 
 @pytest.fixture
@@ -37,9 +37,9 @@ def bound(column_id, value):
     return change
 
 
-def verdicts(trace):
+def decisions(trace):
     """Return what a read does with each file, and its numbers of visible and deleted matching rows."""
-    return {file.path.rpartition("/")[2]: (file.verdict, file.visible, file.deleted) for file in trace.missing.files}
+    return {file.path.rpartition("/")[2]: (file.decision, file.visible, file.deleted) for file in trace.missing.files}
 
 
 def test_each_live_file_has_a_verdict(iceberg):
@@ -53,7 +53,7 @@ def test_each_live_file_has_a_verdict(iceberg):
     iceberg.append(manifest)
     iceberg.commit(add=[iceberg.write_position_deletes([(deleted, 1)])], remove=[ended])
     trace = harness.open_table(iceberg.metadata_path).trace("id = 5 AND day = 'mon'", missing=True)
-    assert verdicts(trace) == {
+    assert decisions(trace) == {
         "read.parquet": (READ, 0, 0),
         "deleted.parquet": (READ, 0, 1),
         "bounds.parquet": (BY_STATISTICS, 0, 0),
@@ -77,7 +77,7 @@ def test_a_false_bound_is_found_by_reading_the_skipped_file(iceberg):
     table = harness.open_table(iceberg.metadata_path)
     assert table.count(where="id = 42") == 0  # what other readers see, and what the trace explains
     trace = table.trace("id = 42", missing=True)
-    assert (verdicts(trace), trace.missing.hides_rows) == ({"false.parquet": (BY_STATISTICS, 1, 0)}, True)
+    assert (decisions(trace), trace.missing.hides_rows) == ({"false.parquet": (BY_STATISTICS, 1, 0)}, True)
     ((false,),) = [candidate.false for candidate in trace.missing.files]
     assert (false.column, false.value, false.position) == ("id", "42", 2)
     assert "upper bound is 10" in false.recorded
@@ -104,7 +104,7 @@ def test_a_deleted_row_in_a_wrongly_skipped_file_hides_nothing(iceberg):
     iceberg.edit_manifest(file, bound(1, 10))
     iceberg.commit(add=[iceberg.write_position_deletes([(file, 1)])])
     trace = harness.open_table(iceberg.metadata_path).trace("id = 42", missing=True)
-    assert (verdicts(trace), trace.missing.hides_rows) == ({"false.parquet": (BY_STATISTICS, 0, 1)}, False)
+    assert (decisions(trace), trace.missing.hides_rows) == ({"false.parquet": (BY_STATISTICS, 0, 1)}, False)
 
 
 @pytest.mark.parametrize(
@@ -138,11 +138,11 @@ def test_a_live_file_that_does_not_exist_is_not_said_to_have_no_row(iceberg):
     iceberg.append(gone, iceberg.write_data(rows_of("mon", 1, 2), path="data/read.parquet"))
     iceberg.file_of(gone.path).unlink()
     trace = harness.open_table(iceberg.metadata_path).trace("id = 1 AND day = 'mon'", missing=True)
-    assert verdicts(trace) == {"gone.parquet": (FileVerdict.LOST, 0, 0), "read.parquet": (READ, 1, 0)}
+    assert decisions(trace) == {"gone.parquet": (FileDecision.LOST, 0, 0), "read.parquet": (READ, 1, 0)}
     assert len(trace.gaps) == 1
 
 
 def test_nothing_is_missing_if_a_live_row_matches(iceberg):
     iceberg.append(iceberg.write_data(rows_of("mon", 1), path="data/a.parquet"))
     trace = harness.open_table(iceberg.metadata_path).trace("id = 1", missing=True)
-    assert (verdicts(trace), trace.missing.hides_rows) == ({"a.parquet": (READ, 1, 0)}, False)
+    assert (decisions(trace), trace.missing.hides_rows) == ({"a.parquet": (READ, 1, 0)}, False)

@@ -56,7 +56,7 @@ def test_the_document(table, trace):
         "added": third,
     }
     (file,) = document["missing"]["files"]
-    assert (file["verdict"], file["visible"], file["deleted"], file["false"]) == ("read", 2, 1, [])
+    assert (file["decision"], file["visible"], file["deleted"], file["false"]) == ("read", 2, 1, [])
 
 
 def test_the_text_has_a_sentence_and_a_line_for_each_event(trace):

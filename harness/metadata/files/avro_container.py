@@ -12,7 +12,7 @@ import lzma
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import field
-from typing import Any
+from typing import Any, TypeVar
 
 from harness.errors import CorruptFileError, EncryptedTableError, UnsupportedError
 from harness.metadata.files.avro_schema import Cause, Node, parse_schema
@@ -108,6 +108,9 @@ def _metadata(data: bytes) -> tuple[dict[str, bytes], int]:
 def corrupt_error(reason: str, file: str | None, cause: Cause, column: str | None = None) -> CorruptFileError:
     """Return the error for an Avro file that cannot be decoded."""
     return CorruptFileError(f"Cannot decode Avro file: {reason}; restore it", cause=cause, file=file, field=column)
+
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,28 +218,56 @@ class Container:
         except UnicodeDecodeError:
             return None
 
-    def records(self, requested: Sequence[RequestedField]) -> Iterator[list[Any]]:
-        """Yield the records of a manifest list in order, as values of the requested fields.
-
-        Missing fields are None.
+    def records(self, requested: Sequence[RequestedField]) -> list[list[Any]]:
+        """Return the records of a manifest list in order, as values of the requested fields. Missing fields are None.
 
         Raises:
-            CorruptFileError: The file is damaged or truncated, or a field cannot be decoded. No record of a damaged
-                block is returned.
+            CorruptFileError: The file is damaged or truncated, or a field cannot be decoded.
             LimitError: The file exceeds the limits.
         """
+        return self.made_records(requested, list, {})
+
+    def made_records(
+        self, requested: Sequence[RequestedField], make: Callable[[list[Any]], T], known: dict[bytes, tuple[bytes, T]]
+    ) -> list[T]:
+        """Return what `make` returns for each record, as `records`. A record that is known is not decoded again.
+
+        Args:
+            requested: The fields.
+            make: A function of the values of a record.
+            known: Records of files with the same schema, as their bytes and what `make` returned, by the bytes of their
+                first field. Further records are added.
+
+        Raises:
+            CorruptFileError: The file is damaged or truncated, or a field cannot be decoded.
+            LimitError: The file exceeds the limits.
+        """
+        rows: list[T] = []
         try:
             pick = _value_picker(self.schema, requested)
+            column = column_of(self.schema, Tally(self.limits, self.file))
+            starts_with_text = [child.kind for child in self.schema.children[:1]] == ["string"]
+
+            def read(block: bytes, start: int) -> int:
+                key = b""
+                if starts_with_text:
+                    length, position = decode_long(block, start)
+                    key = block[start : position + length]
+                    if key in known and block.startswith(known[key][0], start):
+                        rows.append(known[key][1])
+                        return start + len(known[key][0])
+                end = column.read(block, start)
+                made = make(pick(column.take()[0]))
+                rows.append(made)
+                if key:
+                    known[key] = block[start:end], made
+                return end
+
+            for count, block in self.record_blocks():
+                self.read_block(read, count, block)
         except DAMAGE as error:
             raise decode_error(error, file=self.file) from error
-        column = column_of(self.schema, Tally(self.limits, self.file))
-        for count, block in self.record_blocks():
-            try:
-                self.read_block(column.read, count, block)
-                rows = [pick(row) for row in column.take()]
-            except DAMAGE as error:
-                raise decode_error(error, file=self.file) from error
-            yield from rows
+        return rows
 
     def record_blocks(self) -> Iterator[tuple[int, bytes]]:
         """Yield the blocks of a manifest or manifest list, in which each record takes at least one byte.

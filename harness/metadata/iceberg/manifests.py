@@ -19,11 +19,10 @@ from harness.metadata.files.avro_container import (
     TEXT,
     Container,
     RequestedField,
-    decode_error,
     open_container,
 )
 from harness.metadata.files.avro_schema import Node
-from harness.metadata.files.avro_values import DAMAGE, Tally, column_of
+from harness.metadata.files.avro_values import Tally, column_of
 from harness.metadata.iceberg.model import PartitionSpec, parse_header_spec
 from harness.metadata.iceberg.transforms import Void
 from harness.metadata.iceberg.values import partition_types, partition_value
@@ -132,11 +131,24 @@ def parse_manifest_list(data: bytes, *, file: str, limits: Limits = DEFAULT) -> 
         EncryptedTableError: The list or one of its manifests is encrypted (iceberg 2.19).
         LimitError: The list exceeds `limits`.
     """
-    container = open_container(data, file=file, limits=limits)
-    try:
-        return tuple(_manifest_file(row, file) for row in container.records(_WANTED))
-    except DAMAGE as error:  # a field has the wrong type
-        raise decode_error(error, file=file) from error
+    return ManifestListParser(limits).parse(data, file=file)
+
+
+@dataclass(slots=True)
+class ManifestListParser:
+    """A parser of the manifest lists of many snapshots, which decodes an entry that they repeat only once."""
+
+    limits: Limits
+    _schema: bytes = b""
+    _known: dict[bytes, tuple[bytes, ManifestFile]] = field(default_factory=dict)
+
+    def parse(self, data: bytes, *, file: str) -> tuple[ManifestFile, ...]:
+        """Return the manifests of a snapshot, as `parse_manifest_list`."""
+        container = open_container(data, file=file, limits=self.limits)
+        schema = container.metadata["avro.schema"]
+        if schema != self._schema:
+            self._schema, self._known = schema, {}
+        return tuple(container.made_records(_WANTED, lambda row: _manifest_file(row, file), self._known))
 
 
 def _manifest_file(row: list[Any], file: str) -> ManifestFile:

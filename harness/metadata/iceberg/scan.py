@@ -24,9 +24,9 @@ from harness.metadata.iceberg.delete_scope import DeleteIndex, DeleteScope, sing
 from harness.metadata.iceberg.manifests import (
     ManifestEntry,
     ManifestFile,
+    ManifestListParser,
     ManifestReader,
     open_manifest,
-    parse_manifest_list,
 )
 from harness.metadata.iceberg.model import IcebergSnapshot
 from harness.metadata.iceberg.planned_deletes import DeleteSets, equality_deletes, key_columns, position_deletes
@@ -106,6 +106,7 @@ def manifests_of_each(source: IcebergTable, snapshots: Sequence[IcebergSnapshot]
     """Yield the manifests of each snapshot, as `manifests_of`. In an object store, manifest lists are read ahead."""
     paths = [snapshot.manifest_list for snapshot in snapshots if snapshot.manifest_list is not None]
     waits = any(not is_local(source.path_map.physical(path)) for path in paths[:1])
+    parser = ManifestListParser(source.storage.limits)
     with read_ahead(lambda path: source.read(path, "manifest list"), paths if waits else ()) as read:
         for snapshot in snapshots:
             path = snapshot.manifest_list
@@ -114,7 +115,7 @@ def manifests_of_each(source: IcebergTable, snapshots: Sequence[IcebergSnapshot]
                 continue
             data = read(path)
             with contained(file=path):
-                manifests = list(parse_manifest_list(data, file=path, limits=source.storage.limits))
+                manifests = list(parser.parse(data, file=path))
             yield manifests
 
 

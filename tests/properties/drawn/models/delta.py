@@ -53,7 +53,12 @@ class ModelVersion:
 
 
 class DeltaModel(TableModel):
-    """A Delta table."""
+    """A Delta table.
+
+    Attributes:
+        vacuumed: The labels of the data files that were deleted from the directory.
+        vacuumed_feed: The last version whose change files were deleted from it.
+    """
 
     def __init__(self, table: Mapping[str, Any]) -> None:
         super().__init__()
@@ -67,6 +72,7 @@ class DeltaModel(TableModel):
         self.checkpoints: frozenset[int] = frozenset()
         self.first = 0
         self.vacuumed: frozenset[str] = frozenset()
+        self.vacuumed_feed = 0
 
     @property
     def version(self) -> int:
@@ -95,6 +101,7 @@ class DeltaModel(TableModel):
                 self.checkpoints |= {self.version}
             case "vacuum":
                 self.vacuumed |= self.labels - self.current.files.keys()
+                self.vacuumed_feed = self.version
             case "expire-log":
                 self.first = max(self.first, value)
             case "compact" | "checksum" | "move-table":

@@ -14,6 +14,7 @@ from drawn.changes import Mode
 from drawn.models.delta import DeltaModel
 from drawn.models.model import Columns, ModelCommit, TableKind, TableModel, model_of, scenario_rows
 from drawn.predicates import Predicate
+from drawn.strategies import delta_maintenance
 from drawn.strategies.columns import Operation, fresh
 from drawn.strategies.histories import DrawnHistory, histories
 from drawn.strategies.iceberg_maintenance import MAINTENANCE
@@ -115,9 +116,10 @@ def readable(model: DeltaModel, commits: Sequence[ModelCommit]) -> list[ModelCom
     readable: list[ModelCommit] = []
     end = model.versions[int(commits[-1].name)].columns if commits else ()
     for commit in reversed(commits):
-        held = {*commit.before.files, *commit.after.files}
-        before_first = int(commit.name) - 1 < model.first
-        if model.vacuumed & held or before_first or not _shows(model.versions[int(commit.name)].columns, end):
+        version = int(commit.name)
+        is_vacuumed = bool(model.vacuumed & {*commit.before.files, *commit.after.files})
+        is_vacuumed |= commit.recorded is not None and version <= model.vacuumed_feed
+        if is_vacuumed or version <= model.first or not _shows(model.versions[version].columns, end):
             break
         readable.append(commit)
     return readable[::-1]
@@ -139,11 +141,12 @@ def _same(old: dt.Type, new: dt.Type) -> bool:
 def change_reads(draw: Draw, model: TableModel, end: Selector) -> ChangesRead:
     """Draw the options of a read of changes."""
     columns = model.columns_at(end)
-    mode = draw(st.sampled_from(MODES)) if model.format == "iceberg" else "changelog"
+    keyed = [f.name for f in columns if not dt.children(f.type) and not isinstance(f.type, dt.GeometryType)]
+    modes = MODES if model.format == "iceberg" else ("changelog",)
+    mode = draw(st.sampled_from([each for each in modes if keyed or each != "updates"]))
     names = [f.name for f in columns]
     chosen = draw(st.one_of(st.none(), st.lists(st.sampled_from(names), min_size=1, unique=True).map(tuple)))
     where = draw(st.one_of(st.none(), predicates(columns)))
-    keyed = [f.name for f in columns if not dt.children(f.type) and not isinstance(f.type, dt.GeometryType)]
     keys = draw(st.lists(st.sampled_from(keyed), min_size=1, max_size=3, unique=True)) if mode == "updates" else []
     return ChangesRead(mode=mode, columns=chosen, where=where, keys=tuple(keys))
 
@@ -186,7 +189,7 @@ def changing_histories(draw: Draw, kind: TableKind) -> DrawnHistory:
     ]
     options: dict[str, Any] = {"min_size": 3, "max_size": 9, "only": only, "deleting": True}
     if kind == "delta":
-        return draw(feeds(**options))
+        return draw(feeds(more=delta_maintenance.MAINTENANCE if draw(st.booleans()) else None, **options))
     names = draw(st.lists(st.sampled_from(list(MAINTENANCE)), max_size=3, unique=True))
     return draw(histories(kind, more={name: MAINTENANCE[name] for name in names}, **options))
 

@@ -1,4 +1,4 @@
-"""What a read of a table does with each live file, and the recorded facts that rows of skipped files contradict."""
+"""How a read of a table treats each live file, and the recorded facts that rows of skipped files contradict."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ import pyarrow.compute as pc
 from harness.metadata.filters.predicate import Filter
 from harness.metadata.filters.skipping import ColumnBounds, bound_type
 from harness.metadata.model.schema import DateType, Field, TimestampType, TimeType, UuidType, value_text
-from harness.trace.model import SKIPPED, CandidateFile, FalseStatistic, FileVerdict
+from harness.trace.model import SKIPPED, CandidateFile, FalseStatistic, FileDecision
 from harness.trace.versions import row_texts
 
 if TYPE_CHECKING:
     from harness.snapshot import FormatTable
 
-_VERDICTS = {"partition": FileVerdict.BY_PARTITION, "statistics": FileVerdict.BY_STATISTICS}
+_DECISIONS = {"partition": FileDecision.BY_PARTITION, "statistics": FileDecision.BY_STATISTICS}
 
 
 def candidate_files(
     source: FormatTable, selection: Any, condition: Filter, rows: pa.Table, lost: Collection[str]
 ) -> list[CandidateFile]:
-    """Return the live files of a snapshot with what a read with a condition does with them.
+    """Return the live files of a snapshot, and how a read with a condition treats them.
 
     Args:
         source: The table.
@@ -36,7 +36,7 @@ def candidate_files(
     everything = source.plan(selection, (), None)
     pruned = source.plan(selection, (), condition)
     is_read = set(pruned.files.column("path").to_pylist())
-    reasons = {each["path"]: _VERDICTS[each["reason"]] for each in pruned.skipped.to_pylist()}
+    reasons = {each["path"]: _DECISIONS[each["reason"]] for each in pruned.skipped.to_pylist()}
     columns = [each for each in condition.columns if each in everything.schema.fields]
     bounds = {} if everything.statistics is None else everything.statistics.bounds(columns)
     places = _places(rows)
@@ -44,10 +44,10 @@ def candidate_files(
     listed = everything.files.select(["path", "partition"]).to_pylist()
     for number, file in enumerate(listed):
         path, partition = file["path"], everything.partitions[file["partition"]]
-        verdict = FileVerdict.READ if path in is_read else reasons.get(path, FileVerdict.BY_MANIFEST)
-        verdict = FileVerdict.LOST if path in lost else verdict
+        decision = FileDecision.READ if path in is_read else reasons.get(path, FileDecision.BY_MANIFEST)
+        decision = FileDecision.LOST if path in lost else decision
         false: list[FalseStatistic] = []
-        if verdict in SKIPPED and path in places:
+        if decision in SKIPPED and path in places:
             matching = rows.take(pa.array(places[path], pa.int64()))
             for column in columns:
                 if column.id in bounds:
@@ -55,7 +55,7 @@ def candidate_files(
         files.append(
             CandidateFile(
                 path=path,
-                verdict=verdict,
+                decision=decision,
                 partition=str(partition) if partition.values else None,
                 bounds={each.name: _range(each, bounds[each.id], number) for each in columns if each.id in bounds},
                 false=tuple(false),
