@@ -90,7 +90,8 @@ def _may_have_others(row: TracedRow, births: dict[str, int | None], commits: Seq
     birth = births.get(first.file)
     is_born_here = birth is not None and birth + first.position == row.row_id
     last = row.events[-1]
-    is_ended = last.kind in ENDINGS and last.kind is not EventKind.NEVER and not _only_deletes(commits[last.commit])
+    was_visible = last.kind not in (EventKind.HIDDEN, EventKind.NEVER)
+    is_ended = last.kind in ENDINGS and was_visible and not _only_deletes(commits[last.commit])
     return is_ended or EventKind.RESTORED in kinds or (kinds[0] is EventKind.ADDED and not is_born_here)
 
 

@@ -100,6 +100,11 @@ def trace(source: FormatTable, request: TraceRequest) -> Trace:
         commits=commits,
         names=short_names([*matching.paths(), *whole.paths()]),
         unread=frozenset(each.span.added for each in whole.lost),
+        unread_before=frozenset(
+            each.span.removed
+            for each in whole.lost
+            if each.span.removed is not None and (each.data_file is None or each.hides_all)
+        ),
     )
     missing = None
     if request.missing:
