@@ -91,7 +91,7 @@ _PART_ROWS: Final = 250_000
 _MOST_PARTS: Final = 8
 
 
-def _parts(changing: Sequence[Set[int]], compared: Sequence[bool], rows: Sequence[int]) -> list[int]:
+def _parts(changing: Sequence[Set[int]], compared: Sequence[bool], rows: Sequence[int | None]) -> list[int]:
     """Return the number of the part of each compared file, and 0 for other files.
 
     Files of different parts do not change in the same commit. Parts are compared one after another, so that not all
@@ -100,7 +100,7 @@ def _parts(changing: Sequence[Set[int]], compared: Sequence[bool], rows: Sequenc
     Args:
         changing: The commits in which rows of each file change.
         compared: Whether each file is compared.
-        rows: The number of rows of each file.
+        rows: The number of rows of each file, None if unknown.
     """
     leaders: dict[int, int] = {}
 
@@ -115,7 +115,7 @@ def _parts(changing: Sequence[Set[int]], compared: Sequence[bool], rows: Sequenc
             leaders[leader(commit)] = leader(min(changing[number]))
     sizes: defaultdict[int, int] = defaultdict(int)
     for number in members:
-        sizes[leader(min(changing[number]))] += rows[number]
+        sizes[leader(min(changing[number]))] += rows[number] or 0
     least = max(_PART_ROWS, sum(sizes.values()) // _MOST_PARTS)
     numbers: dict[int, int] = {}
     part = size = 0
