@@ -14,7 +14,7 @@ changes. Rows of all other files stream through the steps one by one.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import replace
 from functools import reduce
 from typing import Final, Protocol, Self, TypeVar
@@ -40,12 +40,14 @@ class Role:
         compared: True if changes of the file may cancel or be paired with changes of other files.
         part: The number of the part of the compared files that has the file. Changes of different parts are never
             compared.
+        stores_ids: False if the file has no column of row ids. Then its rows have new ids, which no other row has.
     """
 
     inserts: bool
     dies: bool
     compared: bool
     part: int = 0
+    stores_ids: bool = True
 
 
 def file_roles(plan: ScanPlan, lifetimes: Lifetimes) -> list[Role]:
@@ -89,7 +91,7 @@ _PART_ROWS: Final = 250_000
 _MOST_PARTS: Final = 8
 
 
-def _parts(changing: Sequence[Set[int]], compared: Sequence[bool], rows: Sequence[int]) -> list[int]:
+def _parts(changing: Sequence[Set[int]], compared: Sequence[bool], rows: Sequence[int | None]) -> list[int]:
     """Return the number of the part of each compared file, and 0 for other files.
 
     Files of different parts do not change in the same commit. Parts are compared one after another, so that not all
@@ -98,7 +100,7 @@ def _parts(changing: Sequence[Set[int]], compared: Sequence[bool], rows: Sequenc
     Args:
         changing: The commits in which rows of each file change.
         compared: Whether each file is compared.
-        rows: The number of rows of each file.
+        rows: The number of rows of each file, None if unknown.
     """
     leaders: dict[int, int] = {}
 
@@ -113,7 +115,7 @@ def _parts(changing: Sequence[Set[int]], compared: Sequence[bool], rows: Sequenc
             leaders[leader(commit)] = leader(min(changing[number]))
     sizes: defaultdict[int, int] = defaultdict(int)
     for number in members:
-        sizes[leader(min(changing[number]))] += rows[number]
+        sizes[leader(min(changing[number]))] += rows[number] or 0
     least = max(_PART_ROWS, sum(sizes.values()) // _MOST_PARTS)
     numbers: dict[int, int] = {}
     part = size = 0
@@ -363,9 +365,15 @@ class Steps:
         for compared in parts.values():
             shown = reduce(_union, compared).join(commits, "g = n")
             rows = shown.select({**self._kept(*_EVENT), "w": "coalesce(w AND rewrites, false)"})
-            settled, updated = self._settled(rows)
+            settled, updated = self._knowing_ids(role for role, _ in files)._settled(rows)
             outputs.append(self._output(settled, commits, updated=updated))
         return reduce(_union, outputs)
+
+    def _knowing_ids(self, roles: Iterable[Role]) -> Steps:
+        """Return the steps without row ids if no row can have the id of a row that was removed."""
+        if any(role.compared and role.inserts and role.stores_ids for role in roles):
+            return self
+        return replace(self, lifetimes=replace(self.lifetimes, row_ids=False))
 
     def _label(self, column: dt.Field) -> str:
         return next(f"c{i}" for i, f in enumerate(self.columns) if f.id == column.id)
@@ -434,7 +442,9 @@ class Steps:
 
         Nested floats prevent it: aggregates of nested values on DuckDB 2.0, such as any_value, turn -0.0 into 0.0.
         """
-        alike = {f.id for f in (*self.plan.schema.fields, *_LIFETIMES, *([_ROW_ID] if self.lifetimes.row_ids else []))}
+        alike = {f.id for f in (*self.plan.schema.fields, *_LIFETIMES)}
+        if self.lifetimes.row_ids or _ROW_ID.id not in {f.id for f in output_columns(self.plan, self.lifetimes)}:
+            alike.add(_ROW_ID.id)
         inner = dt.walk(tuple(child for f in self.plan.schema.fields for child in dt.children(f.type)))
         return all(f.id in alike for f in self.columns) and not any(isinstance(f.type, dt.FloatType) for _, f in inner)
 
@@ -463,8 +473,9 @@ class Steps:
                 case _:
                     aggregates[label] = f"any_value({label})"
                     values[label] = label
-        for f in _LIFETIMES:  # no later step needs them
-            values[self._label(f)] = "CAST(NULL AS BIGINT)"
+        for i, f in enumerate(self.columns):  # no later step needs the other columns
+            if f.id in {_ROW_ID.id, *(each.id for each in _LIFETIMES)}:
+                values.setdefault(f"c{i}", "CAST(NULL AS BIGINT)")
         sums = rows.group(groups, aggregates).where("NOT w OR 2 * inserts <> total")
         inserts = "CASE WHEN w THEN greatest(2 * inserts - total, 0) ELSE inserts END"
         deletes = "CASE WHEN w THEN greatest(total - 2 * inserts, 0) ELSE total - inserts END"
