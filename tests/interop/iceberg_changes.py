@@ -73,8 +73,9 @@ def _ranges(java: Any) -> Iterator[_Range]:
         while (parent := snapshots[ancestors[0]].parentId()) in snapshots:
             ancestors.insert(0, parent)
         end, at = ancestors[-1], None if name == "main" else f"ref={name}"
+        readable = current | ({None} if parent is None else set())  # the rows before all snapshots, unless some expired
         for start in (None, *([] if parent is None else [parent]), *ancestors[:-1]):
-            yield _Range(start, end, at, {start, end} <= {*current, None})
+            yield _Range(start, end, at, {start, end} <= readable)
         for start, each in itertools.pairwise(ancestors[:-1]) if name == "main" else ():
             if each in current:
                 yield _Range(start, each, each, start in current)
@@ -109,7 +110,7 @@ def _engines(part: _Range) -> tuple[str, ...]:
 
 
 def _view(written: IcebergWrittenTable, part: _Range, mode: str) -> pa.Table | str:
-    """Return the rows of the view, or the message of an error that is a known limit of the view."""
+    """Return the rows of the view, or the message of an error that is a limit of the view."""
     options = {"end-snapshot-id": part.end} | ({} if part.start is None else {"start-snapshot-id": part.start})
     listed = ", ".join(f"'{name}', '{value}'" for name, value in options.items())
     table = written.table.removeprefix("ice.")
