@@ -13,7 +13,8 @@ changes. Rows of all other files stream through the steps one by one.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import replace
 from functools import reduce
 from typing import Final, Protocol, Self, TypeVar
@@ -37,11 +38,16 @@ class Role:
         inserts: True if the commit that added the file shows changes.
         dies: True if the file was removed, or a delete may apply to its rows.
         compared: True if changes of the file may cancel or be paired with changes of other files.
+        part: The number of the part of the compared files that has the file. Changes of different parts are never
+            compared.
+        stores_ids: False if the file has no column of row ids. Then its rows have new ids, which no other row has.
     """
 
     inserts: bool
     dies: bool
     compared: bool
+    part: int = 0
+    stores_ids: bool = True
 
 
 def file_roles(plan: ScanPlan, lifetimes: Lifetimes) -> list[Role]:
@@ -64,14 +70,64 @@ def file_roles(plan: ScanPlan, lifetimes: Lifetimes) -> list[Role]:
         case ChangeMode.UPDATES:
             pairing = set[int]().union(*inserting) & set[int]().union(*ending)
             compared = [not pairing.isdisjoint(added | ended) for added, ended in zip(inserting, ending, strict=True)]
+    changing = moving if lifetimes.mode is ChangeMode.CHANGELOG else list(map(set.union, inserting, ending))
+    if lifetimes.mode is ChangeMode.NET:  # rows of all commits are compared
+        parts = [0] * len(compared)
+    else:
+        parts = _parts(changing, compared, plan.files.column("record_count").to_pylist())
     return [
         Role(
             inserts=any(lifetimes.commits[number].ordinal is not None for number in added),
             dies=bool(ended),
             compared=is_compared,
+            part=part,
         )
-        for added, ended, is_compared in zip(inserting, ending, compared, strict=True)
+        for added, ended, is_compared, part in zip(inserting, ending, compared, parts, strict=True)
     ]
+
+
+_PART_ROWS: Final = 250_000
+"""The rows that a part has at least, because each part makes the query longer."""
+_MOST_PARTS: Final = 8
+
+
+def _parts(changing: Sequence[Set[int]], compared: Sequence[bool], rows: Sequence[int | None]) -> list[int]:
+    """Return the number of the part of each compared file, and 0 for other files.
+
+    Files of different parts do not change in the same commit. Parts are compared one after another, so that not all
+    rows are in memory at once.
+
+    Args:
+        changing: The commits in which rows of each file change.
+        compared: Whether each file is compared.
+        rows: The number of rows of each file, None if unknown.
+    """
+    leaders: dict[int, int] = {}
+
+    def leader(commit: int) -> int:
+        while leaders.setdefault(commit, commit) != commit:
+            commit = leaders[commit]
+        return commit
+
+    members = [number for number, is_compared in enumerate(compared) if is_compared]
+    for number in members:
+        for commit in changing[number]:
+            leaders[leader(commit)] = leader(min(changing[number]))
+    sizes: defaultdict[int, int] = defaultdict(int)
+    for number in members:
+        sizes[leader(min(changing[number]))] += rows[number] or 0
+    least = max(_PART_ROWS, sum(sizes.values()) // _MOST_PARTS)
+    numbers: dict[int, int] = {}
+    part = size = 0
+    for commit in sorted(sizes):
+        numbers[commit] = part
+        size += sizes[commit]
+        if size >= least:
+            part, size = part + 1, 0
+    parts = [0] * len(compared)
+    for number in members:
+        parts[number] = numbers[leader(min(changing[number]))]
+    return parts
 
 
 def _deleting_commits(plan: ScanPlan, lifetimes: Lifetimes) -> list[set[int]]:
@@ -301,14 +357,23 @@ class Steps:
             commits: The rows of `commits_table`.
         """
         streamed = [self._events(rows, role) for role, rows in files if not role.compared]
-        compared = [self._events(rows, role) for role, rows in files if role.compared]
         outputs = [self._output(rows, commits, updated="false") for rows in streamed]
-        if compared:
+        parts: dict[int, list[R]] = {}
+        for role, rows in files:
+            if role.compared:
+                parts.setdefault(role.part, []).append(self._events(rows, role))
+        for compared in parts.values():
             shown = reduce(_union, compared).join(commits, "g = n")
             rows = shown.select({**self._kept(*_EVENT), "w": "coalesce(w AND rewrites, false)"})
-            settled, updated = self._settled(rows)
+            settled, updated = self._knowing_ids(role for role, _ in files)._settled(rows)
             outputs.append(self._output(settled, commits, updated=updated))
         return reduce(_union, outputs)
+
+    def _knowing_ids(self, roles: Iterable[Role]) -> Steps:
+        """Return the steps without row ids if no row can have the id of a row that was removed."""
+        if any(role.compared and role.inserts and role.stores_ids for role in roles):
+            return self
+        return replace(self, lifetimes=replace(self.lifetimes, row_ids=False))
 
     def _label(self, column: dt.Field) -> str:
         return next(f"c{i}" for i, f in enumerate(self.columns) if f.id == column.id)
@@ -377,7 +442,9 @@ class Steps:
 
         Nested floats prevent it: aggregates of nested values on DuckDB 2.0, such as any_value, turn -0.0 into 0.0.
         """
-        alike = {f.id for f in (*self.plan.schema.fields, *_LIFETIMES, *([_ROW_ID] if self.lifetimes.row_ids else []))}
+        alike = {f.id for f in (*self.plan.schema.fields, *_LIFETIMES)}
+        if self.lifetimes.row_ids or _ROW_ID.id not in {f.id for f in output_columns(self.plan, self.lifetimes)}:
+            alike.add(_ROW_ID.id)
         inner = dt.walk(tuple(child for f in self.plan.schema.fields for child in dt.children(f.type)))
         return all(f.id in alike for f in self.columns) and not any(isinstance(f.type, dt.FloatType) for _, f in inner)
 
@@ -406,8 +473,9 @@ class Steps:
                 case _:
                     aggregates[label] = f"any_value({label})"
                     values[label] = label
-        for f in _LIFETIMES:  # no later step needs them
-            values[self._label(f)] = "CAST(NULL AS BIGINT)"
+        for i, f in enumerate(self.columns):  # no later step needs the other columns
+            if f.id in {_ROW_ID.id, *(each.id for each in _LIFETIMES)}:
+                values.setdefault(f"c{i}", "CAST(NULL AS BIGINT)")
         sums = rows.group(groups, aggregates).where("NOT w OR 2 * inserts <> total")
         inserts = "CASE WHEN w THEN greatest(2 * inserts - total, 0) ELSE inserts END"
         deletes = "CASE WHEN w THEN greatest(total - 2 * inserts, 0) ELSE total - inserts END"

@@ -285,11 +285,16 @@ def readable_arms(
                 group=group,
                 scope=by_set[sets[first].as_py()],
                 deleted=deleted if first in deleted else None,
-                role=None if roles is None else roles[first],
+                role=None if roles is None else replace(roles[first], stores_ids=_stores_row_ids(plan, group)),
                 dated=first in dated,
             )
         )
     return arms, files, faults
+
+
+def _stores_row_ids(plan: PlannedScan, group: FileGroup) -> bool:
+    """Return whether the files of a group may have a column of row ids. Those of a Delta table may."""
+    return plan.lookup.is_delta or find_stored(dt.METADATA["_row_id"].id, group.form.schema) is not None
 
 
 def with_positions(files: pa.Table) -> list[int]:

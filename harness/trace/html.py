@@ -26,6 +26,7 @@ _TOP, _LANE = 22, 34
 _VISIBLE, _HIDDEN = BarKind.ADDED.color, BarKind.SKIPPED.color
 _MARKS = {
     EventKind.DELETED: ("×", BarKind.DELETED.color),
+    EventKind.HIDDEN: ("×", BarKind.DELETED.color),
     EventKind.NEVER: ("×", BarKind.DELETED.color),
     EventKind.REMOVED: ("■", BarKind.DELETED.color),
     EventKind.REPLACED: ("■", BarKind.DELETED.color),

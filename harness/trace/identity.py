@@ -21,18 +21,51 @@ from harness.metadata.model.schema import (
     UuidType,
 )
 from harness.metadata.planned_scan import PlannedScan
+from harness.storage.records import dataclass
 from harness.trace.model import ENDINGS, EventKind, FollowedBy, TracedCommit, TracedRow
 
-MOST_FOLLOWED = 1_000
+MOST_FOLLOWED = 500
 """The most rows whose other versions are searched."""
 _KEY_TYPES = (BooleanType, IntegerType, DecimalType, StringType, DateType, TimestampType, UuidType)
 """Types of keys whose literals can be compared in a condition."""
 
 
-def widened(
+@dataclass(frozen=True, slots=True)
+class OtherVersions:
+    """The rows that may have versions that do not match the condition of a trace.
+
+    Attributes:
+        row_ids: Their row ids.
+        keys: The keys of rows without row ids, as SQL literals.
+    """
+
+    row_ids: tuple[int, ...]
+    keys: tuple[tuple[str, ...], ...]
+
+    @property
+    def are_too_many(self) -> bool:
+        """True if there are more than `MOST_FOLLOWED` rows."""
+        return len(self.row_ids) + len(self.keys) > MOST_FOLLOWED
+
+    def condition(self, condition: Filter, columns: Sequence[Field]) -> str | None:
+        """Return a condition that also selects all versions of these rows, or None if there are no such rows.
+
+        Args:
+            condition: The condition of the trace.
+            columns: The key columns.
+        """
+        if self.are_too_many or not (self.row_ids or self.keys):
+            return None
+        parts = [f"({condition.sql})"]
+        if self.row_ids:
+            parts.append(f"_row_id IN ({', '.join(map(str, self.row_ids))})")
+        return " OR ".join([*parts, *(_equality(columns, each) for each in self.keys)])
+
+
+def other_versions(
     plan: PlannedScan, rows: Sequence[TracedRow], keys: Sequence[Field], commits: Sequence[TracedCommit]
-) -> str | None:
-    """Return a condition that also selects the other versions of rows, or None if there can be no others.
+) -> OtherVersions:
+    """Return the rows that may have versions that do not match the condition of a plan.
 
     Args:
         plan: The plan with the condition of the trace.
@@ -44,11 +77,7 @@ def widened(
     assert condition is not None
     births = dict(zip(*(plan.files.column(name).to_pylist() for name in ("path", "first_row_id")), strict=True))
     ids = [row.row_id for row in rows if row.row_id is not None and _may_have_others(row, births, commits)]
-    values = _keys_to_search(condition, rows, keys)
-    if (not ids and not values) or len(ids) + len(values) > MOST_FOLLOWED:
-        return None
-    by_id = [f"_row_id IN ({', '.join(map(str, ids))})"] if ids else []
-    return " OR ".join([f"({condition.sql})", *by_id, *(_equality(keys, each) for each in values)])
+    return OtherVersions(tuple(ids), tuple(_keys_to_search(condition, rows, keys)))
 
 
 def _may_have_others(row: TracedRow, births: dict[str, int | None], commits: Sequence[TracedCommit]) -> bool:
@@ -61,7 +90,8 @@ def _may_have_others(row: TracedRow, births: dict[str, int | None], commits: Seq
     birth = births.get(first.file)
     is_born_here = birth is not None and birth + first.position == row.row_id
     last = row.events[-1]
-    is_ended = last.kind in ENDINGS and last.kind is not EventKind.NEVER and not _only_deletes(commits[last.commit])
+    was_visible = last.kind not in (EventKind.HIDDEN, EventKind.NEVER)
+    is_ended = last.kind in ENDINGS and was_visible and not _only_deletes(commits[last.commit])
     return is_ended or EventKind.RESTORED in kinds or (kinds[0] is EventKind.ADDED and not is_born_here)
 
 

@@ -126,7 +126,8 @@ class _Linker:
             if version.was_visible:
                 starts.setdefault(version.added, []).append(version)
             else:
-                self._new_chain(version).begin(version, EventKind.NEVER)
+                kind = EventKind.HIDDEN if version.added == BEFORE else EventKind.NEVER
+                self._new_chain(version).begin(version, kind)
         ends = {v.ended for each in starts.values() for v in each if v.ended is not None}
         for commit in sorted(starts.keys() | ends):
             self._step(self.live.pop(commit, []), starts.get(commit, []))

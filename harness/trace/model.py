@@ -124,10 +124,11 @@ class EventKind(enum.Enum):
     DELETED = "deleted"
     REMOVED = "removed with its file"
     REPLACED = "removed with its partition"
+    HIDDEN = "hidden before the range"
     NEVER = "never visible"
 
 
-ENDINGS = frozenset({EventKind.DELETED, EventKind.REMOVED, EventKind.REPLACED, EventKind.NEVER})
+ENDINGS = frozenset({EventKind.DELETED, EventKind.REMOVED, EventKind.REPLACED, EventKind.HIDDEN, EventKind.NEVER})
 """The kinds of events after which a row is not visible."""
 
 

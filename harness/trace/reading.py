@@ -24,7 +24,7 @@ from harness.metadata.tables.history import commit_facts
 from harness.storage.paths import redact
 from harness.storage.records import dataclass
 from harness.trace.decisions import candidate_files
-from harness.trace.identity import widened
+from harness.trace.identity import MOST_FOLLOWED, other_versions
 from harness.trace.linking import follow, with_replaced_partitions
 from harness.trace.lost import LostFile, lost_sentences, without_lost_files
 from harness.trace.missing import missing_report
@@ -37,6 +37,10 @@ if TYPE_CHECKING:
 
 MOST_VERSIONS = 10_000
 """The most versions of rows that a trace reads. A trace is for a few rows."""
+_TOO_MANY = (
+    f"More than {MOST_FOLLOWED:,} rows match, so their versions that do not match are not shown. Use a condition that "
+    "fewer rows match."
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,7 +90,8 @@ def trace(source: FormatTable, request: TraceRequest) -> Trace:
     span = ChangeRange(request.from_, request.to, from_inclusive=True, mode=None)
     reader = _Reader(source_to_read.lifetimes_planner(span), shown, keys)
     matching = reader.read(condition)
-    wider = widened(matching.plan, matching.rows, keys, _commits(source, matching.plan, matching.rows))
+    others = other_versions(matching.plan, matching.rows, keys, _commits(source, matching.plan, matching.rows))
+    wider = others.condition(condition, keys)
     whole = matching if wider is None else reader.read(filter_for(wider, selection.schema))
     rows = with_replaced_partitions(whole.rows, _replaced_partitions(reader.plan, whole.rows))
     commits = _commits(source, whole.plan, rows)
@@ -95,6 +100,11 @@ def trace(source: FormatTable, request: TraceRequest) -> Trace:
         commits=commits,
         names=short_names([*matching.paths(), *whole.paths()]),
         unread=frozenset(each.span.added for each in whole.lost),
+        unread_before=frozenset(
+            each.span.removed
+            for each in whole.lost
+            if each.span.removed is not None and (each.data_file is None or each.hides_all)
+        ),
     )
     missing = None
     if request.missing:
@@ -105,7 +115,11 @@ def trace(source: FormatTable, request: TraceRequest) -> Trace:
         missing=missing,
         commits=commits,
         rows=tuple(wording.worded(row) for row in rows),
-        gaps=(*_expired(source, request, commits), *lost_sentences(whole.lost, wording)),
+        gaps=(
+            *_expired(source, request, commits),
+            *lost_sentences(whole.lost, wording),
+            *([_TOO_MANY] if others.are_too_many else []),
+        ),
     )
 
 

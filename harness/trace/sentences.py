@@ -46,12 +46,14 @@ class Wording:
         commits: The commits of the range.
         names: Short names of files by recorded path.
         unread: The commits that added data files that could not be read.
+        unread_before: The commits that removed data files that could not be read.
     """
 
     point: str
     commits: Sequence[TracedCommit]
     names: Mapping[str, str]
     unread: frozenset[int] = frozenset()
+    unread_before: frozenset[int] = frozenset()
 
     def commit(self, number: int) -> str:
         """Return the name of a commit, for example `snapshot 5`."""
@@ -107,8 +109,7 @@ class Wording:
                 if event.kind is EventKind.UPDATED and not event.candidates:
                     text += _changed(row.versions[event.version - 1], version)
                 return f"{text}{_candidates(row, event, 'ended')}"
-            case EventKind.DELETED | EventKind.NEVER:
-                assert version.delete is not None or event.kind is EventKind.NEVER
+            case EventKind.DELETED | EventKind.HIDDEN | EventKind.NEVER:
                 return f"{self._reason(version)}{_candidates(row, event, 'was added')}"
             case EventKind.REMOVED:
                 return f"{self.file(version.file)} was removed{_candidates(row, event, 'was added')}"
@@ -128,7 +129,7 @@ class Wording:
         version = row.versions[event.version]
         commit, operation = self.commit(event.commit), self.operation(event.commit)
         match event.kind:
-            case EventKind.NEVER if event.commit == BEFORE:
+            case EventKind.HIDDEN:
                 return f"Hidden since {commit}: {self._reason(version)}."
             case EventKind.NEVER:
                 return f"Never visible: {commit} added {self.place(version)}, and {self._reason(version)}."
@@ -167,6 +168,9 @@ class Wording:
             verb = "carried it" if event.kind is EventKind.CARRIED else "updated it"
             clauses.append(f"{self.commit(event.commit)} {verb} to {self.place(row.versions[event.version])}")
         text = clauses[0] if len(clauses) == 1 else f"{', '.join(clauses[:-1])}, and {clauses[-1]}"
+        if first.kind is EventKind.ADDED and first.commit in self.unread_before:
+            text += ", and files that it removed no longer exist"
+            return f"Visible since {self.commit(first.commit)} or earlier: {text}."
         return f"Visible since {self.commit(first.commit)}: {text}."
 
     def _beginning(self, row: TracedRow, event: RowEvent) -> str:

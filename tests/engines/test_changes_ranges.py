@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from lifetimes import ENGINES, RANGE, make_range, planned_range, read_changes
 from reading import in_order
@@ -10,6 +11,7 @@ import harness
 from harness.metadata.plan.scan_plan import ScanPlan
 from harness.snapshot import PlannedRows
 from harness.writing.iceberg.builder import IcebergTable
+from harness.writing.iceberg.files import IcebergFile
 
 
 @pytest.mark.parametrize("engine", ENGINES)
@@ -37,3 +39,35 @@ def test_changes_of_many_commits_stream(tmp_path: Path) -> None:
     query = PlannedRows(plan).to_duckdb().explain()
     assert "WINDOW" not in query.upper()
     assert "GROUP_BY" not in query.upper().replace(" ", "_")
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("mode", ["changelog", "updates"])
+def test_rewrites_of_many_rows_are_compared_in_parts(tmp_path: Path, engine: str, mode: str) -> None:
+    """Commits that rewrite other files are compared apart, and a commit that rewrites a new file again is not."""
+    table = IcebergTable.create(tmp_path / "t", {"id": "long", "v": "long"})
+    size = 150_000
+
+    def write(first: int, *, last: int = 0, changed: int | None = None) -> IcebergFile:
+        ids = range(first + 1, first + size - last)
+        return table.write_data(pa.table({"id": ids, "v": [int(id == changed) for id in ids]}))
+
+    a, b, c = (write(first) for first in (0, size, 2 * size))
+    start = table.append(a, b, c)
+    moved, without = table.write_data(pa.table({"id": [size - 1], "v": [0]})), write(0, last=1)
+    second_a, second_b = write(0, last=1, changed=7), write(size, changed=size + 7)
+    table.commit(add=[without], remove=[a])
+    table.commit(add=[second_b, moved], remove=[b])
+    table.commit(add=[second_a], remove=[without])
+    columns = ["id", "v", "_change_type", "_change_ordinal"]
+    keys = ["id"] if mode == "updates" else None
+    changes = harness.open_table(table.location).changes(start, mode=mode, keys=keys, columns=columns)
+    old, new = ("delete", "insert") if mode == "changelog" else ("update_preimage", "update_postimage")
+    assert in_order(tuple(row.values()) for row in changes.to_arrow(engine=engine).to_pylist()) == in_order(
+        [
+            (size - 1, 0, "delete", 0),
+            (size - 1, 0, "insert", 1),
+            *((size + 7, value, word, 1) for value, word in ((0, old), (1, new))),
+            *((7, value, word, 2) for value, word in ((0, old), (1, new))),
+        ]
+    )

@@ -19,6 +19,7 @@ FAKE = SimpleNamespace(
     start=lambda: STARTED.append("fake"),
     to_arrow=lambda plan: pa.schema([arrow_field(f) for f in plan.columns]).empty_table(),
     query=lambda text, plans: pa.table({"text": [text], "plans": [len(plans)]}),
+    lifetimes=True,
 )
 
 

@@ -7,7 +7,8 @@ from harness.trace.linking import follow, with_replaced_partitions
 from harness.trace.model import DeleteKind, EventKind, FollowedBy, RowDelete, RowVersion
 
 ADDED, CARRIED, UPDATED, RESTORED = EventKind.ADDED, EventKind.CARRIED, EventKind.UPDATED, EventKind.RESTORED
-DELETED, REMOVED, PRESENT, NEVER = EventKind.DELETED, EventKind.REMOVED, EventKind.PRESENT, EventKind.NEVER
+DELETED, REMOVED, PRESENT = EventKind.DELETED, EventKind.REMOVED, EventKind.PRESENT
+HIDDEN, NEVER = EventKind.HIDDEN, EventKind.NEVER
 
 
 def version(file, position, value, added, removed=None, *, deleted=None, row_id=None, key=None, partition=None):
@@ -113,7 +114,7 @@ def test_a_deleted_row_is_not_repeated_if_its_file_is_listed_twice():
 
 def test_rows_from_before_the_range():
     versions = [version("a", 0, "x", BEFORE), version("b", 0, "y", BEFORE, deleted=BEFORE)]
-    assert lives(versions) == [[(PRESENT, BEFORE, "a", 0)], [(NEVER, BEFORE, "b", 0)]]
+    assert lives(versions) == [[(PRESENT, BEFORE, "a", 0)], [(HIDDEN, BEFORE, "b", 0)]]
 
 
 def test_a_row_that_came_with_its_delete_was_never_visible():

@@ -20,7 +20,7 @@ from harness.suite.oracle.iceberg_metadata import ListedSnapshot, select_snapsho
 from harness.suite.oracle.paths import Files
 from harness.suite.oracle.reading import values_of
 from harness.suite.oracle.scan import ChangeRange, DataFile, Request, Scan
-from harness.suite.oracle.types import METADATA, SNAPSHOT_CHANGES, Field, Schema, find_field
+from harness.suite.oracle.types import METADATA, SNAPSHOT_CHANGES, Field, Schema, children, find_field
 
 INSERT, DELETE = "insert", "delete"
 _IDENTITY = tuple(METADATA[name] for name in ("_file", "_pos", "_row_id"))
@@ -67,6 +67,9 @@ def scan_iceberg_changes(request: Request, files: Files) -> Scan:
     assert request.changes is not None
     table = open_iceberg(_at(request, request.changes.to), files)
     fields = table.metadata.current_schema.fields
+    if reserved := [f.name for f in fields if f.name.lower() in SNAPSHOT_CHANGES]:
+        message = f"Cannot read changes: the table has a column named {reserved[0]!r}"
+        raise errors.InvalidTableError(message, cause="ReservedColumn", field=reserved[0], rule="iceberg 8.4")
     columns, condition, used = table.columns(Schema(fields=(*fields, *SNAPSHOT_CHANGES.values())))
     if used - _METADATA:
         names = ", ".join(sorted(used - _METADATA))
@@ -163,15 +166,21 @@ class _StateReader:
 
     def _keys(self) -> list[Field]:
         """Return the columns that pair updates."""
-        schema = self.table.metadata.current_schema
-        if self.wanted.keys is None:
-            if self.wanted.mode == "updates" and self.table.metadata.version < 3 and not schema.identifier_ids:
-                raise errors.RequestError("Cannot pair updates: the table has no row ids and no identifier fields")
-            return [f for f in schema.fields if f.id in schema.identifier_ids]
-        keys = [find_field(name, schema.fields) for name in self.wanted.keys]
-        if None in keys:
-            raise errors.UnknownColumnError(f"Unknown column in keys: {', '.join(self.wanted.keys)}")
-        return [f for f in keys if f is not None]
+        schema, wanted = self.table.metadata.current_schema, self.wanted
+        if wanted.mode != "updates":
+            return []
+        if wanted.keys is None:
+            keys = [next((f for f in schema.fields if f.id == id_), None) for id_ in schema.identifier_ids]
+        else:
+            keys = [find_field(name, schema.fields) for name in wanted.keys]
+        chosen = [f for f in keys if f is not None]
+        if len(chosen) < len(keys) and wanted.keys is not None:
+            raise errors.UnknownColumnError(f"Unknown column in keys: {', '.join(wanted.keys)}")
+        if len(chosen) < len(keys) or any(children(f.type) for f in chosen):
+            raise errors.RequestError("Cannot pair updates: a key is not a single value of a row", cause="InvalidKey")
+        if not chosen and self.table.metadata.version < 3:
+            raise errors.RequestError("Cannot pair updates: there are no row ids and no keys", cause="NoKeys")
+        return chosen
 
 
 def _text(value: object) -> str:
