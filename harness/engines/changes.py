@@ -19,11 +19,13 @@ from dataclasses import replace
 from functools import reduce
 from typing import Final, Protocol, Self, TypeVar
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from harness.errors import HarnessError, RequestError
 from harness.metadata.model import schema as dt
-from harness.metadata.model.arrow_values import array_of, to_numpy
+from harness.metadata.model.arrow_values import array_of, from_numpy, to_numpy
 from harness.metadata.plan.deletes import DatedPositions
 from harness.metadata.plan.lifetimes import BEFORE, ChangeMode, Lifetimes
 from harness.metadata.plan.scan_plan import P, ScanPlan
@@ -40,14 +42,14 @@ class Role:
         compared: True if changes of the file may cancel or be paired with changes of other files.
         part: The number of the part of the compared files that has the file. Changes of different parts are never
             compared.
-        stores_ids: False if the file has no column of row ids. Then its rows have new ids, which no other row has.
+        old_ids: True if rows of the file may have the ids of rows in other files. Otherwise their ids are new.
     """
 
     inserts: bool
     dies: bool
     compared: bool
     part: int = 0
-    stores_ids: bool = True
+    old_ids: bool = True
 
 
 def file_roles(plan: ScanPlan, lifetimes: Lifetimes) -> list[Role]:
@@ -128,6 +130,26 @@ def _parts(changing: Sequence[Set[int]], compared: Sequence[bool], rows: Sequenc
     for number in members:
         parts[number] = numbers[leader(min(changing[number]))]
     return parts
+
+
+def files_with_shared_ids(plan: ScanPlan) -> list[bool]:
+    """Return whether each file of a plan has rows that inherit the same row ids as rows of another file.
+
+    A file whose recorded row count or first id is unknown counts as one of them.
+    """
+    first, count = (plan.files.column(name) for name in ("first_row_id", "record_count"))
+    shared = np.asarray(pc.or_(first.is_null(), count.is_null()))
+    (places,) = np.nonzero(~shared)
+    starts = to_numpy(first.take(from_numpy(places)))
+    ends = starts + to_numpy(count.take(from_numpy(places)))
+    order = np.argsort(starts, kind="stable")
+    latest = np.maximum.accumulate(ends[order])
+    overlaps = starts[order][1:] < latest[:-1]
+    shared[places[order[1:][overlaps]]] = True
+    earliest = np.minimum.accumulate(starts[order][::-1])[::-1]
+    shared[places[order[:-1][ends[order][:-1] > earliest[1:]]]] = True
+    listed: list[bool] = shared.tolist()
+    return listed
 
 
 def _deleting_commits(plan: ScanPlan, lifetimes: Lifetimes) -> list[set[int]]:
@@ -371,7 +393,7 @@ class Steps:
 
     def _knowing_ids(self, roles: Iterable[Role]) -> Steps:
         """Return the steps without row ids if no row can have the id of a row that was removed."""
-        if any(role.compared and role.inserts and role.stores_ids for role in roles):
+        if any(role.compared and role.inserts and role.old_ids for role in roles):
             return self
         return replace(self, lifetimes=replace(self.lifetimes, row_ids=False))
 
