@@ -386,7 +386,7 @@ class Steps:
                 parts.setdefault(role.part, []).append(self._events(rows, role))
         for compared in parts.values():
             shown = reduce(_union, compared).join(commits, "g = n")
-            rows = shown.select({**self._kept(*_EVENT), "w": "coalesce(w AND rewrites, false)"})
+            rows = shown.select({**self._pass_through(*_EVENT), "w": "coalesce(w AND rewrites, false)"})
             settled, updated = self._knowing_ids(role for role, _ in files)._settled(rows)
             outputs.append(self._output(settled, commits, updated=updated))
         return reduce(_union, outputs)
@@ -400,7 +400,7 @@ class Steps:
     def _label(self, column: dt.Field) -> str:
         return next(f"c{i}" for i, f in enumerate(self.columns) if f.id == column.id)
 
-    def _kept(self, *labels: str) -> dict[str, str]:
+    def _pass_through(self, *labels: str) -> dict[str, str]:
         """Return the columns of files, and others by label, unchanged."""
         return {label: label for label in (*(f"c{i}" for i in range(len(self.columns))), *labels)}
 
@@ -409,16 +409,16 @@ class Steps:
         added, removed = self._label(_ADDED), self._label(_REMOVED)
         if role.dies:
             died = f"least({removed}, CAST(({self._label(_DELETED_BY)} >> 32) - 1 AS INTEGER))"
-            rows = rows.select({**self._kept(), "died": died})
+            rows = rows.select({**self._pass_through(), "died": died})
         if not role.dies:
-            return rows.select({**self._kept(), "e": "1", "g": added, "w": "true"})
+            return rows.select({**self._pass_through(), "e": "1", "g": added, "w": "true"})
         if not role.inserts:
             deleted = rows.where(f"died > {added}")
-            return deleted.select({**self._kept(), "e": "0", "g": "died", "w": f"{removed} <= died"})
+            return deleted.select({**self._pass_through(), "e": "0", "g": "died", "w": f"{removed} <= died"})
         visible = rows.where(f"died IS NULL OR died > {added}")
-        both = visible.select({**self._kept("died"), "e": self.dialect.repeat.format(first="0", end="2")})
+        both = visible.select({**self._pass_through("died"), "e": self.dialect.repeat.format(first="0", end="2")})
         commit = f"CASE WHEN e = 1 THEN {added} ELSE died END"
-        return both.select({**self._kept("e"), "g": commit, "w": f"e = 1 OR {removed} <= died"})
+        return both.select({**self._pass_through("e"), "g": commit, "w": f"e = 1 OR {removed} <= died"})
 
     def _settled(self, rows: R) -> tuple[R, str]:
         """Return the changes that stay after equal rows were compared, and the condition of an update."""
@@ -446,7 +446,7 @@ class Steps:
             row_id = self._label(_ROW_ID)
             over = f"OVER (PARTITION BY g, w, {row_id})"
             on_both_sides = f"CASE WHEN min(e) {over} < max(e) {over} THEN {row_id} END"
-            rows = rows.select({**self._kept(*_EVENT, "w"), **{key: key for key in keys}, "i": on_both_sides})
+            rows = rows.select({**self._pass_through(*_EVENT, "w"), **{key: key for key in keys}, "i": on_both_sides})
             group.append("i")
         over = f"OVER (PARTITION BY {', '.join(group)}"
         counts = {
@@ -454,10 +454,10 @@ class Steps:
             "total": f"count(*) {over})",
             "place": f"row_number() {over} ORDER BY e)",
         }
-        rows = rows.select({**self._kept(*_EVENT, "w"), **counts})
+        rows = rows.select({**self._pass_through(*_EVENT, "w"), **counts})
         # The deletes have the first places. The first rows of each side cancel.
         stays = "CASE WHEN e = 0 THEN place > inserts ELSE place > 2 * (total - inserts) END"
-        return rows.where(f"NOT w OR {stays}").select(self._kept(*_EVENT))
+        return rows.where(f"NOT w OR {stays}").select(self._pass_through(*_EVENT))
 
     def _are_equal_rows_alike(self) -> bool:
         """Return whether equal rows, with equal row ids if they have ids, differ in no column that is needed.
@@ -514,7 +514,7 @@ class Steps:
         rows, keys = self._with_keys(rows, self.plan.schema.fields)
         over = f"OVER (PARTITION BY {', '.join(keys)}"
         until = f"{over} ORDER BY g, e ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW)"
-        kept = self._kept(*_EVENT)
+        kept = self._pass_through(*_EVENT)
         rows = rows.select({**kept, **{key: key for key in keys}, "level": f"sum(2 * e - 1) {until}"})
         # This order is the first one, also among the rows of one commit.
         ordered = f"{over} ORDER BY g, e, (2 * e - 1) * level"
@@ -525,7 +525,7 @@ class Steps:
 
     def _paired(self, rows: R) -> R:
         """Add the column `u`, which is true for the two changes of an update: by row id, else by the keys."""
-        kept, paired = self._kept(*_EVENT), "false"
+        kept, paired = self._pass_through(*_EVENT), "false"
         if self.lifetimes.row_ids:
             row_id = self._label(_ROW_ID)
             over = f"OVER (PARTITION BY g, {row_id})"
@@ -570,7 +570,7 @@ class Steps:
     def _with_keys(self, rows: R, fields: Sequence[dt.Field], *labels: str) -> tuple[R, list[str]]:
         """Add the columns by which rows are compared, and return their labels. Other columns by label are kept."""
         keys = {label: expression for f in fields for label, expression in self._keys(f).items()}
-        return rows.select({**self._kept(*_EVENT, *labels), **keys}), list(keys)
+        return rows.select({**self._pass_through(*_EVENT, *labels), **keys}), list(keys)
 
 
 _EVENT = ("e", "g")
