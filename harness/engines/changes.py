@@ -19,11 +19,13 @@ from dataclasses import replace
 from functools import reduce
 from typing import Final, Protocol, Self, TypeVar
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from harness.errors import HarnessError, RequestError
 from harness.metadata.model import schema as dt
-from harness.metadata.model.arrow_values import array_of, to_numpy
+from harness.metadata.model.arrow_values import array_of, from_numpy, to_numpy
 from harness.metadata.plan.deletes import DatedPositions
 from harness.metadata.plan.lifetimes import BEFORE, ChangeMode, Lifetimes
 from harness.metadata.plan.scan_plan import P, ScanPlan
@@ -40,14 +42,14 @@ class Role:
         compared: True if changes of the file may cancel or be paired with changes of other files.
         part: The number of the part of the compared files that has the file. Changes of different parts are never
             compared.
-        stores_ids: False if the file has no column of row ids. Then its rows have new ids, which no other row has.
+        old_ids: True if rows of the file may have the ids of rows in other files. Otherwise their ids are new.
     """
 
     inserts: bool
     dies: bool
     compared: bool
     part: int = 0
-    stores_ids: bool = True
+    old_ids: bool = True
 
 
 def file_roles(plan: ScanPlan, lifetimes: Lifetimes) -> list[Role]:
@@ -128,6 +130,26 @@ def _parts(changing: Sequence[Set[int]], compared: Sequence[bool], rows: Sequenc
     for number in members:
         parts[number] = numbers[leader(min(changing[number]))]
     return parts
+
+
+def files_with_shared_ids(plan: ScanPlan) -> list[bool]:
+    """Return whether each file of a plan has rows that inherit the same row ids as rows of another file.
+
+    A file whose recorded row count or first id is unknown counts as one of them.
+    """
+    first, count = (plan.files.column(name) for name in ("first_row_id", "record_count"))
+    shared = np.asarray(pc.or_(first.is_null(), count.is_null()))
+    (places,) = np.nonzero(~shared)
+    starts = to_numpy(first.take(from_numpy(places)))
+    ends = starts + to_numpy(count.take(from_numpy(places)))
+    order = np.argsort(starts, kind="stable")
+    latest = np.maximum.accumulate(ends[order])
+    overlaps = starts[order][1:] < latest[:-1]
+    shared[places[order[1:][overlaps]]] = True
+    earliest = np.minimum.accumulate(starts[order][::-1])[::-1]
+    shared[places[order[:-1][ends[order][:-1] > earliest[1:]]]] = True
+    listed: list[bool] = shared.tolist()
+    return listed
 
 
 def _deleting_commits(plan: ScanPlan, lifetimes: Lifetimes) -> list[set[int]]:
@@ -364,21 +386,21 @@ class Steps:
                 parts.setdefault(role.part, []).append(self._events(rows, role))
         for compared in parts.values():
             shown = reduce(_union, compared).join(commits, "g = n")
-            rows = shown.select({**self._kept(*_EVENT), "w": "coalesce(w AND rewrites, false)"})
+            rows = shown.select({**self._pass_through(*_EVENT), "w": "coalesce(w AND rewrites, false)"})
             settled, updated = self._knowing_ids(role for role, _ in files)._settled(rows)
             outputs.append(self._output(settled, commits, updated=updated))
         return reduce(_union, outputs)
 
     def _knowing_ids(self, roles: Iterable[Role]) -> Steps:
         """Return the steps without row ids if no row can have the id of a row that was removed."""
-        if any(role.compared and role.inserts and role.stores_ids for role in roles):
+        if any(role.compared and role.inserts and role.old_ids for role in roles):
             return self
         return replace(self, lifetimes=replace(self.lifetimes, row_ids=False))
 
     def _label(self, column: dt.Field) -> str:
         return next(f"c{i}" for i, f in enumerate(self.columns) if f.id == column.id)
 
-    def _kept(self, *labels: str) -> dict[str, str]:
+    def _pass_through(self, *labels: str) -> dict[str, str]:
         """Return the columns of files, and others by label, unchanged."""
         return {label: label for label in (*(f"c{i}" for i in range(len(self.columns))), *labels)}
 
@@ -387,16 +409,16 @@ class Steps:
         added, removed = self._label(_ADDED), self._label(_REMOVED)
         if role.dies:
             died = f"least({removed}, CAST(({self._label(_DELETED_BY)} >> 32) - 1 AS INTEGER))"
-            rows = rows.select({**self._kept(), "died": died})
+            rows = rows.select({**self._pass_through(), "died": died})
         if not role.dies:
-            return rows.select({**self._kept(), "e": "1", "g": added, "w": "true"})
+            return rows.select({**self._pass_through(), "e": "1", "g": added, "w": "true"})
         if not role.inserts:
             deleted = rows.where(f"died > {added}")
-            return deleted.select({**self._kept(), "e": "0", "g": "died", "w": f"{removed} <= died"})
+            return deleted.select({**self._pass_through(), "e": "0", "g": "died", "w": f"{removed} <= died"})
         visible = rows.where(f"died IS NULL OR died > {added}")
-        both = visible.select({**self._kept("died"), "e": self.dialect.repeat.format(first="0", end="2")})
+        both = visible.select({**self._pass_through("died"), "e": self.dialect.repeat.format(first="0", end="2")})
         commit = f"CASE WHEN e = 1 THEN {added} ELSE died END"
-        return both.select({**self._kept("e"), "g": commit, "w": f"e = 1 OR {removed} <= died"})
+        return both.select({**self._pass_through("e"), "g": commit, "w": f"e = 1 OR {removed} <= died"})
 
     def _settled(self, rows: R) -> tuple[R, str]:
         """Return the changes that stay after equal rows were compared, and the condition of an update."""
@@ -424,7 +446,7 @@ class Steps:
             row_id = self._label(_ROW_ID)
             over = f"OVER (PARTITION BY g, w, {row_id})"
             on_both_sides = f"CASE WHEN min(e) {over} < max(e) {over} THEN {row_id} END"
-            rows = rows.select({**self._kept(*_EVENT, "w"), **{key: key for key in keys}, "i": on_both_sides})
+            rows = rows.select({**self._pass_through(*_EVENT, "w"), **{key: key for key in keys}, "i": on_both_sides})
             group.append("i")
         over = f"OVER (PARTITION BY {', '.join(group)}"
         counts = {
@@ -432,10 +454,10 @@ class Steps:
             "total": f"count(*) {over})",
             "place": f"row_number() {over} ORDER BY e)",
         }
-        rows = rows.select({**self._kept(*_EVENT, "w"), **counts})
+        rows = rows.select({**self._pass_through(*_EVENT, "w"), **counts})
         # The deletes have the first places. The first rows of each side cancel.
         stays = "CASE WHEN e = 0 THEN place > inserts ELSE place > 2 * (total - inserts) END"
-        return rows.where(f"NOT w OR {stays}").select(self._kept(*_EVENT))
+        return rows.where(f"NOT w OR {stays}").select(self._pass_through(*_EVENT))
 
     def _are_equal_rows_alike(self) -> bool:
         """Return whether equal rows, with equal row ids if they have ids, differ in no column that is needed.
@@ -492,7 +514,7 @@ class Steps:
         rows, keys = self._with_keys(rows, self.plan.schema.fields)
         over = f"OVER (PARTITION BY {', '.join(keys)}"
         until = f"{over} ORDER BY g, e ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW)"
-        kept = self._kept(*_EVENT)
+        kept = self._pass_through(*_EVENT)
         rows = rows.select({**kept, **{key: key for key in keys}, "level": f"sum(2 * e - 1) {until}"})
         # This order is the first one, also among the rows of one commit.
         ordered = f"{over} ORDER BY g, e, (2 * e - 1) * level"
@@ -503,7 +525,7 @@ class Steps:
 
     def _paired(self, rows: R) -> R:
         """Add the column `u`, which is true for the two changes of an update: by row id, else by the keys."""
-        kept, paired = self._kept(*_EVENT), "false"
+        kept, paired = self._pass_through(*_EVENT), "false"
         if self.lifetimes.row_ids:
             row_id = self._label(_ROW_ID)
             over = f"OVER (PARTITION BY g, {row_id})"
@@ -548,7 +570,7 @@ class Steps:
     def _with_keys(self, rows: R, fields: Sequence[dt.Field], *labels: str) -> tuple[R, list[str]]:
         """Add the columns by which rows are compared, and return their labels. Other columns by label are kept."""
         keys = {label: expression for f in fields for label, expression in self._keys(f).items()}
-        return rows.select({**self._kept(*_EVENT, *labels), **keys}), list(keys)
+        return rows.select({**self._pass_through(*_EVENT, *labels), **keys}), list(keys)
 
 
 _EVENT = ("e", "g")

@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 from pyroaring import BitMap64
 
-from harness.engines.changes import Role, file_roles
+from harness.engines.changes import Role, file_roles, files_with_shared_ids
 from harness.engines.column_values import (
     ColumnValue,
     Constant,
@@ -271,6 +271,7 @@ def readable_arms(
     fields = tuple(f for f in columns if f.id not in _METADATA_IDS) + roots
     by_set, sets = scopes(plan), plan.files.column("delete_set")
     roles = None if plan.lifetimes is None else file_roles(plan, plan.lifetimes)
+    shared = [] if plan.lifetimes is None else files_with_shared_ids(plan)
     arms = []
     readable = np.delete(np.arange(len(files)), list(faults))
     for group in inspector.groups(files, fields, readable):
@@ -285,16 +286,23 @@ def readable_arms(
                 group=group,
                 scope=by_set[sets[first].as_py()],
                 deleted=deleted if first in deleted else None,
-                role=None if roles is None else replace(roles[first], stores_ids=_stores_row_ids(plan, group)),
+                role=None if roles is None else replace(roles[first], old_ids=_may_have_old_ids(plan, group, shared)),
                 dated=first in dated,
             )
         )
     return arms, files, faults
 
 
-def _stores_row_ids(plan: PlannedScan, group: FileGroup) -> bool:
-    """Return whether the files of a group may have a column of row ids. Those of a Delta table may."""
-    return plan.lookup.is_delta or find_stored(dt.METADATA["_row_id"].id, group.form.schema) is not None
+def _may_have_old_ids(plan: PlannedScan, group: FileGroup, shared: Sequence[bool]) -> bool:
+    """Return whether rows of a group of files may have the row ids of rows in other files.
+
+    Args:
+        plan: A plan with lifetimes.
+        group: The group.
+        shared: The result of `files_with_shared_ids`.
+    """
+    stores_ids = plan.lookup.is_delta or find_stored(dt.METADATA["_row_id"].id, group.form.schema) is not None
+    return stores_ids or any(shared[number] for number in group.members.tolist())
 
 
 def with_positions(files: pa.Table) -> list[int]:

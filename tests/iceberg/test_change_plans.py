@@ -5,6 +5,7 @@ Histories and spans are texts, see `histories`. `a 0..2 p 1..` means: data file 
 """
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -79,6 +80,7 @@ def test_spans_of_version_2(tmp_path, history, start, expected, rewrites):
         pytest.param(["+a", "+v~a0", "-v"], 0, ["a ..1 v 0..1", "a 1.."], id="a vector removed"),
         pytest.param(["+a", "+v~a0", "-v", "+w~a1"], 0, ["a ..1 v 0..1", "a 1.. w 2.."], id="a vector after a gap"),
         pytest.param(["+a", "+v~a0,a1", "+w~a0 -v"], 0, ["a ..1 v 0..1", "a 1.. w 1.."], id="a vector with fewer rows"),
+        pytest.param(["+a", "+v~a0", "+w~a1 -v"], 0, ["a ..1 v 0..1", "a 1.. w 1.."], id="a vector with other rows"),
         pytest.param(["+a +v~a0", "+b -a -v"], 0, ["a ..0 v ..0", "b 0.."], id="a vector removed with its file"),
         pytest.param(["+a +b", "+v~a0 +w~b1", "+x~a0,a1 -v"], 1, ["a .. v ..0 x 0.."], id="other vectors stay"),
         pytest.param(["+a", "+v~a0", "-v +w~a0 replace"], 1, [], id="a replaced vector without new rows"),
@@ -254,7 +256,7 @@ def test_positions_of_dated_deletes(tmp_path, history, deletes):
     [
         pytest.param(2, ["+a", "+p=a0,a1", "+q=a0 -p"], id="position deletes"),
         pytest.param(2, ["+a", "+p=a0,a1", "-p replace"], id="position deletes dropped by a replace"),
-        pytest.param(3, ["+a", "+v~a0,a1", "+w~a1,a2 -v"], id="vectors"),
+        pytest.param(3, ["+a", "+v~a0,a1", "+w~a1,a2,a3 -v"], id="vectors"),
         pytest.param(3, ["+a", "+v~a0,a1", "-v replace"], id="vector dropped by a replace"),
     ],
 )
@@ -345,8 +347,11 @@ def test_row_ids_of_files_from_before_an_upgrade(tmp_path):
     history = History(tmp_path).commit("+a +b")
     history.table.upgrade(3)
     history.commit("+c -a", "-b")
-    assert not history.plan(0).lifetimes.row_ids  # `a` was gone before files got row ids
-    assert history.plan(1).lifetimes.row_ids
+    plan = history.plan(0)
+    first_ids = {Path(row["path"]).stem: row["first_row_id"] for row in plan.files.to_pylist()}
+    assert first_ids["a"] is None  # it was gone before files got row ids
+    assert first_ids["c"] is not None
+    assert plan.lifetimes.row_ids
 
 
 def test_columns_of_changes(tmp_path):

@@ -35,6 +35,12 @@ def test_changes_on_spark(kind, spark, record_property):
     lead(kind, "spark", SPARK_TABLES[kind], record_property)
 
 
+@pytest.mark.oracle
+@pytest.mark.parametrize("kind", TABLES)
+def test_changes_by_the_oracle(kind, record_property):
+    lead(kind, "oracle", TABLES[kind], record_property)
+
+
 def lead(kind, engine, number, record_property):
     """Draw tables, and compare an engine's changes in a range of each table with the model."""
     counts = Counter()
@@ -48,7 +54,7 @@ def lead(kind, engine, number, record_property):
             return
         counts.update(["ranges", *span.features(table.model)])
         with build_table(table) as history:
-            for _ in range(2 if engine == "duckdb" else 1):
+            for _ in range(1 if engine == "spark" else 2):
                 read = data.draw(change_reads(table.model, span.end))
                 counts["reads"] += 1
                 DrawnChanges(history, table, span, read).check(engine)

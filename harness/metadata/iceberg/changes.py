@@ -209,7 +209,9 @@ class RangePlanner:
         skip_condition = condition if self._may_skip(condition, keys) else None
         with_unchanged = mode is None or any(each.span != ALWAYS for each in deletes)
         live = self._live_files(statistics, skip_condition, with_unchanged=with_unchanged)
-        row_ids = metadata.format_version >= 3 and not live.files.table.column("first_row_id").null_count
+        first_ids = live.files.table.column("first_row_id")
+        # Files from before an upgrade to version 3 may have no row ids yet.
+        row_ids = metadata.format_version >= 3 and (not len(first_ids) or first_ids.null_count < len(first_ids))
         if mode is ChangeMode.UPDATES and not keys and not row_ids:
             raise RequestError(
                 "Cannot pair updates: the rows have no row ids, and the schema has no identifier fields. Pass keys= "

@@ -245,13 +245,13 @@ class DatedDeletes:
         """Yield the commits in a span of a data file that may have made rows visible again.
 
         These are the commits that removed a delete without a replacement. Vectors replace vectors and position delete
-        files, and these replace each other; the loader of the positions checks it. A vector with fewer rows than the
-        vector before it is no replacement. A commit of operation `replace` replaces all deletes that it removes.
+        files, and these replace each other; the loader of the positions checks it. A vector without more rows than
+        the vector before it is no replacement. A commit of operation `replace` replaces all deletes that it removes.
         """
         vector_starts = {
             each.span.added
             for before, each in zip([None, *vectors], vectors, strict=False)
-            if before is None or before.span.removed != each.span.added or not _has_fewer_rows(each, before)
+            if before is None or before.span.removed != each.span.added or _has_more_rows(each, before)
         }
         starts = vector_starts | {each.span.added for each in files}
         covered = _union(each.span for each in vectors)
@@ -319,9 +319,9 @@ def _by_target(vectors: Iterable[DatedEntry]) -> dict[str, list[DatedEntry]]:
     return dict(by_target)
 
 
-def _has_fewer_rows(vector: DatedEntry, other: DatedEntry) -> bool:
+def _has_more_rows(vector: DatedEntry, other: DatedEntry) -> bool:
     count, other_count = vector.entry.file.record_count, other.entry.file.record_count
-    return count is not None and other_count is not None and count < other_count
+    return count is None or other_count is None or count > other_count
 
 
 def _union(spans: Iterable[Span]) -> list[Span]:

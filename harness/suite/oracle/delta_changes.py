@@ -58,11 +58,10 @@ def _versions(table: DeltaRead) -> range:
     if wanted.mode != "changelog" or wanted.keys is not None:
         raise errors.RequestError("Cannot read changes: a change data feed has no modes and no keys", rule="delta C1")
     first, last = wanted.from_ or 0, end if wanted.to is None else wanted.to
-    first += wanted.from_inclusive is False
     if not 0 <= first <= min(last, end):
         message = f"Cannot read changes of versions {first} to {last}: the latest is {table.latest.version}"
         raise errors.RequestError(message, cause="ChangeFeedError", rule="delta C2")
-    versions = range(first, end + 1)
+    versions = range(first + (wanted.from_inclusive is False), end + 1)
     if missing := [version for version in versions if version not in table.log.commits]:
         message = f"Cannot read changes: there are no commits of versions {missing}"
         raise errors.InvalidTableError(message, cause="LogGap", rule="delta C2")
@@ -71,6 +70,8 @@ def _versions(table: DeltaRead) -> range:
 
 def _commits(table: DeltaRead, versions: range) -> Iterator[tuple[ReplayedState, list[Action]]]:
     """Yield the actions of each version, with a state that has only the files that this version added (delta C3)."""
+    if not versions:
+        return
     state = table.log.load(versions[0])
     for version in versions:
         actions = table.log.actions(version)

@@ -235,20 +235,22 @@ def _with_updates(left: list[_Row], came: list[_Row]) -> list[tuple[str, list[_R
     identities: tuple[Callable[[_Row], Hashable], ...] = (lambda row: row.row_id, lambda row: row.key)
     for identity in identities:
         before, after = (_by_identity(rows, identity) for rows in (left, came))
-        pairs += [(before[each], after[each]) for each in before if each in after]
+        for each in before.keys() & after.keys() - {None}:
+            if len(before[each]) == len(after[each]) == 1:
+                pairs.append((before[each][0], after[each][0]))
+            elif identity is identities[1]:
+                raise errors.RequestError("Cannot pair updates: keys do not identify rows", cause="DuplicateKeys")
         left = [row for row in left if row not in (old for old, _ in pairs)]
         came = [row for row in came if row not in (new for _, new in pairs)]
     updates = [("update_preimage", [old for old, _ in pairs]), ("update_postimage", [new for _, new in pairs])]
     return [(DELETE, left), (INSERT, came), *updates]
 
 
-def _by_identity(rows: list[_Row], identity: Callable[[_Row], Hashable]) -> dict[Hashable, _Row]:
-    """Return rows by identity. Raise RequestError if several rows have the same."""
-    by_identity: dict[Hashable, _Row] = {}
+def _by_identity(rows: list[_Row], identity: Callable[[_Row], Hashable]) -> dict[Hashable, list[_Row]]:
+    """Return the rows of each identity."""
+    by_identity: dict[Hashable, list[_Row]] = {}
     for row in rows:
-        if identity(row) is not None and by_identity.setdefault(identity(row), row) is not row:
-            message = "Cannot pair updates: a snapshot deleted or inserted several rows of the same key"
-            raise errors.RequestError(message, file=row.file.path)
+        by_identity.setdefault(identity(row), []).append(row)
     return by_identity
 
 

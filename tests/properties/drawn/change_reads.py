@@ -19,6 +19,7 @@ from drawn.strategies.histories import DrawnHistory
 from harness.diff.canonical import canonical_rows
 from harness.errors import HarnessError
 from harness.metadata.model.schema import CHANGES, SNAPSHOT_CHANGES
+from harness.suite.oracle_engine import read_with_oracle
 from harness.suite.scenarios.model import ScenarioHistory
 from harness.table import open_table
 
@@ -65,15 +66,12 @@ class DrawnChanges:
         options: dict[str, Any] = {"from_inclusive": span.is_inclusive, "mode": read.mode}
         if read.keys:
             options["keys"] = read.keys
-        where = None if read.where is None else sql(read.where)
-        selected = table.changes(
-            self._moment(span.first),
-            self.history.resolve(span.end).moment,
-            where=where,
-            columns=self._names(),
-            **options,
-        )
-        return selected.to_arrow(engine=engine)
+        shown: dict[str, Any] = {"columns": self._names(), "where": None if read.where is None else sql(read.where)}
+        first, end = self._moment(span.first), self.history.resolve(span.end)
+        if engine == "oracle":
+            last = end.ref or end.snapshot_id or end.version
+            return read_with_oracle(address_of(self.history), changes={"from_": first, "to": last, **options}, **shown)
+        return table.changes(first, end.moment, **shown, **options).to_arrow(engine=engine)
 
     def by_model(self) -> list[RowChange]:
         """Return the changes that the model computes, without regard to the filter."""
