@@ -200,6 +200,7 @@ class Dialect:
         text_key: The expression of a text that is compared by its bytes, with the place `{text}`.
         text_of_key: The text, given its key with the place `{key}`.
         inner_text_key: As `text_key`, for a text in a nested value.
+        negative_zero: The condition that a number is -0.0, with the place `{number}`. It may be null for other numbers.
         extract: Returns the expression of a field, given that of a struct and the name of the field.
         fail: Returns an expression that fails the query with an error.
     """
@@ -214,6 +215,7 @@ class Dialect:
     text_key: str
     text_of_key: str
     inner_text_key: str
+    negative_zero: str
     extract: Callable[[str, str], str]
     fail: Callable[[HarnessError], str]
 
@@ -312,7 +314,7 @@ def comparison_keys(value: str, type_: dt.Type, dialect: Dialect) -> list[str]:
     collation. NaN equals NaN, and null equals null.
     """
     if isinstance(type_, dt.FloatType):
-        return [value, _negative_zero(value)]
+        return [value, dialect.negative_zero.format(number=value)]
     if isinstance(type_, dt.StringType | dt.VariantType):
         return [dialect.text_key.format(text=value)]
     return [_comparison_key(value, type_, dialect, 0)]
@@ -329,7 +331,7 @@ def _comparison_key(value: str, type_: dt.Type, dialect: Dialect, depth: int) ->
 
     match type_:
         case dt.FloatType():
-            key = f"{dialect.pack}({value}, {_negative_zero(value)})"
+            key = f"{dialect.pack}({value}, {dialect.negative_zero.format(number=value)})"
         case dt.StructType(fields=fields):
             key = keys({dialect.extract(value, f.name): f for f in fields})
         case dt.ListType(element=element):
@@ -340,11 +342,6 @@ def _comparison_key(value: str, type_: dt.Type, dialect: Dialect, depth: int) ->
         case _:
             return dialect.inner_text_key.format(text=value)
     return f"CASE WHEN {value} IS NOT NULL THEN {key} END"
-
-
-def _negative_zero(value: str) -> str:
-    # Spark's atan2 and hash functions do not see the sign of zero, and it has no signbit.
-    return f"CASE WHEN {value} = 0 THEN power({value}, -1) < 0 END"
 
 
 def _needs_key(type_: dt.Type) -> bool:

@@ -20,6 +20,7 @@ DIALECT = Dialect(
     text_key="({text} COLLATE C)",
     text_of_key="CAST({key} AS VARCHAR)",
     inner_text_key="encode({text})",
+    negative_zero="({number} = 0 AND signbit({number}))",
     extract=lambda struct, name: f"struct_extract({struct}, {sqltext.text(name)})",
     fail=lambda error: f"error({sqltext.text(error.message)})",
 )
