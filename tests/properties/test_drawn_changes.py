@@ -18,9 +18,9 @@ from hypothesis import strategies as st
 # A drawn history may drop all columns that an old file contains.
 pytestmark = pytest.mark.filterwarnings("ignore:Data file .* has no column of:harness.errors.HarnessWarning")
 
-TABLES = {"iceberg-1": 15, "iceberg-2": 50, "iceberg-3": 50, "delta": 30}
+TABLES = {"iceberg-1": 8, "iceberg-2": 20, "iceberg-3": 20, "delta": 15}
 """The number of tables of each kind that plain pytest draws."""
-SPARK_TABLES = {"iceberg-2": 6, "iceberg-3": 6, "delta": 3}
+SPARK_TABLES = {"iceberg-2": 2, "iceberg-3": 2, "delta": 1}
 """The number of tables of each kind that plain pytest draws for Spark, which is slow."""
 
 
@@ -45,7 +45,7 @@ def lead(kind, engine, number, record_property):
     """Draw tables, and compare an engine's changes in a range of each table with the model."""
     counts = Counter()
 
-    @property_settings(number, fresh=10)
+    @property_settings(number, fresh=15)
     @given(changing_histories(kind), st.data())
     def check(table, data):
         counts["tables"] += 1
