@@ -9,13 +9,12 @@ from __future__ import annotations
 import enum
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 import pyarrow as pa
 from pyroaring import BitMap64
 
-from harness.engines.changes import Role, file_roles, files_with_shared_ids
 from harness.engines.column_values import (
     ColumnValue,
     Constant,
@@ -46,6 +45,9 @@ from harness.metadata.plan.projection import (
 )
 from harness.metadata.planned_scan import PlannedScan
 from harness.storage.records import dataclass
+
+if TYPE_CHECKING:
+    from harness.engines.change_roles import Role
 
 DELETED = dt.METADATA["_deleted"].id
 """The id of the metadata column `_deleted`, which is true in deleted rows. If a plan has it, no rows are dropped."""
@@ -85,6 +87,8 @@ def data_files(plan: PlannedScan, deleted: Collection[int], *, exact: bool) -> S
     joined = np.array([scope + 2 if isinstance(scope, int) else int(scope is DeletePool.ALL) for scope in scopes(plan)])
     split = joined[to_numpy(files.column("delete_set"))] * 2 + has_deleted
     if plan.lifetimes is not None:
+        from harness.engines.change_roles import file_roles
+
         roles = file_roles(plan, plan.lifetimes)
         numbers = {role: number for number, role in enumerate(dict.fromkeys(roles))}
         split = split * len(numbers) + np.array([numbers[role] for role in roles])
@@ -270,8 +274,12 @@ def readable_arms(
     roots = key_roots(plan)
     fields = tuple(f for f in columns if f.id not in _METADATA_IDS) + roots
     by_set, sets = scopes(plan), plan.files.column("delete_set")
-    roles = None if plan.lifetimes is None else file_roles(plan, plan.lifetimes)
-    shared = [] if plan.lifetimes is None else files_with_shared_ids(plan)
+    roles: list[Role] | None = None
+    shared: list[bool] = []
+    if plan.lifetimes is not None:
+        from harness.engines.change_roles import file_roles, files_with_shared_ids
+
+        roles, shared = file_roles(plan, plan.lifetimes), files_with_shared_ids(plan)
     arms = []
     readable = np.delete(np.arange(len(files)), list(faults))
     for group in inspector.groups(files, fields, readable):

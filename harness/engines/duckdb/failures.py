@@ -9,7 +9,6 @@ from pathlib import Path
 
 import duckdb
 
-from harness.engines.changes import duplicate_keys_error
 from harness.engines.data_files import FileName, columnless_rows, corrupt_file
 from harness.engines.duckdb.instance import (
     DuckDBFiles,
@@ -61,8 +60,12 @@ def engine_error(error: Exception, plan: PlannedScan) -> HarnessError:
         return StorageError(f"Cannot read a file: {reason}", table=plan.table)
     if (setting := forbidding_setting(reason)) is not None:
         return forbidden_error(setting, table=plan.table, file=None)
-    if plan.lifetimes is not None and (duplicates := duplicate_keys_error(plan.lifetimes.keys)).message in reason:
-        return duplicates.within(table=plan.table)
+    if plan.lifetimes is not None:
+        from harness.engines.changes import duplicate_keys_error
+
+        duplicates = duplicate_keys_error(plan.lifetimes.keys)
+        if duplicates.message in reason:
+            return duplicates.within(table=plan.table)
     if not _DAMAGE.search(reason):
         return EngineError(f"DuckDB failed: {reason}", table=plan.table)
     match = _NAMED.search(reason)

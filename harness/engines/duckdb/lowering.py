@@ -24,16 +24,14 @@ from __future__ import annotations
 import enum
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import duckdb
 import numpy as np
 import pyarrow as pa
 from pyroaring import BitMap64
 
-from harness.engines.changes import Role, Steps, base_plan, commits_table, filters_files, output_columns
 from harness.engines.duckdb.columns import FileTable, SqlTranslation
-from harness.engines.duckdb.dialect import DIALECT, SqlRows
 from harness.engines.duckdb.scans import AntiJoins, FirstDelete, RelationScan, Scanner
 from harness.engines.union_arms import (
     DELETED,
@@ -54,6 +52,9 @@ from harness.metadata.model.schema import Field
 from harness.metadata.plan.lifetimes import Lifetimes
 from harness.metadata.planned_scan import PlannedScan
 from harness.storage.records import dataclass
+
+if TYPE_CHECKING:
+    from harness.engines.change_roles import Role
 
 # A positional join processes all its rows in order on one thread. So the files are distributed over runs, each with its
 # own join: enough runs to keep the threads busy, but no more, because each run costs 1 to 2 ms to bind and plan.
@@ -199,6 +200,9 @@ def _lower_changes(
     connection: duckdb.DuckDBPyConnection,
     register: Callable[[pa.Table], str],
 ) -> LoweredQuery:
+    from harness.engines.changes import Steps, base_plan, commits_table, filters_files, output_columns
+    from harness.engines.duckdb.dialect import DIALECT, SqlRows
+
     base = base_plan(plan, lifetimes)
     outputs = output_columns(plan, lifetimes)
     columns, arms = _arms(base, connection, register, QueryUse.STREAM)

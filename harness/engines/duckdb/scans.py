@@ -16,10 +16,8 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 
-from harness.engines.changes import DELETE_FACTS, first_delete
 from harness.engines.data_files import FileName, geometries, variants
 from harness.engines.duckdb.columns import DuckDBColumn, FileTable, SqlTranslation, duckdb_column, with_oldest_values
-from harness.engines.duckdb.dialect import DIALECT
 from harness.engines.duckdb.instance import IS_DUCKDB_1, DuckDBFiles, is_internal
 from harness.engines.file_groups import FileGroup, Inspector, LocalFileOpener, ScanFiles
 from harness.engines.footers import failing_on
@@ -412,6 +410,9 @@ class AntiJoins:
         """
         if scope is None:
             return []
+        from harness.engines.changes import DELETE_FACTS, first_delete
+        from harness.engines.duckdb.dialect import DIALECT
+
         deletes = []
         facts = ", ".join(f"{sqltext.text(fact)}: {fact}" for fact in DELETE_FACTS)
         for place, (relation, columns, scoped) in enumerate(self._pools(roots, DELETE_FACTS)):

@@ -17,7 +17,8 @@ import pyspark.errors.utils
 from pyspark.sql import Column, DataFrame, SparkSession, functions
 from pyspark.sql.types import StructField, StructType
 
-from harness.engines.changes import Role, Steps, base_plan, commits_table, file_roles, filters_files, output_columns
+from harness.engines.change_roles import Role, file_roles
+from harness.engines.changes import Steps, base_plan, commits_table, filters_files, output_columns
 from harness.engines.column_values import ColumnValue, constant
 from harness.engines.file_groups import Faults, Inspector, LocalFileOpener, ScanFiles
 from harness.engines.spark.arrow_worker import worker_error
