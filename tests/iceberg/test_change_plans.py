@@ -81,6 +81,7 @@ def test_spans_of_version_2(tmp_path, history, start, expected, rewrites):
         pytest.param(["+a", "+v~a0", "-v", "+w~a1"], 0, ["a ..1 v 0..1", "a 1.. w 2.."], id="a vector after a gap"),
         pytest.param(["+a", "+v~a0,a1", "+w~a0 -v"], 0, ["a ..1 v 0..1", "a 1.. w 1.."], id="a vector with fewer rows"),
         pytest.param(["+a", "+v~a0", "+w~a1 -v"], 0, ["a ..1 v 0..1", "a 1.. w 1.."], id="a vector with other rows"),
+        pytest.param(["+a", "+v~a0", "+w~a0 -v"], 0, ["a .. v 0..1 w 1.."], id="a vector with the same rows"),
         pytest.param(["+a +v~a0", "+b -a -v"], 0, ["a ..0 v ..0", "b 0.."], id="a vector removed with its file"),
         pytest.param(["+a +b", "+v~a0 +w~b1", "+x~a0,a1 -v"], 1, ["a .. v ..0 x 0.."], id="other vectors stay"),
         pytest.param(["+a", "+v~a0", "-v +w~a0 replace"], 1, [], id="a replaced vector without new rows"),

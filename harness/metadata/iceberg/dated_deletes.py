@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, TypeGuard
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from harness.errors import HarnessError
 from harness.metadata.iceberg.columns.entries import DataFiles
 from harness.metadata.iceberg.delete_scope import (
     DeleteIndex,
@@ -42,6 +43,8 @@ from harness.metadata.plan.lifetimes import Span, overlap
 from harness.storage.records import dataclass
 
 if TYPE_CHECKING:
+    from pyroaring import BitMap64
+
     from harness.metadata.iceberg.table import IcebergTable
 
 
@@ -229,7 +232,7 @@ class DatedDeletes:
                 [each for entry in of_file if overlap(span, (each := self._dated[id(entry)]).span)]
                 for of_file in (candidates.applied, candidates.suspects)
             )
-        ends = sorted(set(self._reappearances(span, vectors, files, self._equality_spans(equality))))
+        ends = sorted(set(self._reappearances(span, data, vectors, files, self._equality_spans(equality))))
         for start, end in zip([span.added, *ends], [*ends, span.removed], strict=True):
             piece = Span(start, end)
             yield Piece(
@@ -240,18 +243,23 @@ class DatedDeletes:
             )
 
     def _reappearances(
-        self, span: Span, vectors: Sequence[DatedEntry], files: Sequence[DatedEntry], equality: Iterable[Span]
+        self,
+        span: Span,
+        data: ManifestEntry | None,
+        vectors: Sequence[DatedEntry],
+        files: Sequence[DatedEntry],
+        equality: Iterable[Span],
     ) -> Iterator[int]:
         """Yield the commits in a span of a data file that may have made rows visible again.
 
         These are the commits that removed a delete without a replacement. Vectors replace vectors and position delete
-        files, and these replace each other; the loader of the positions checks it. A vector without more rows than
-        the vector before it is no replacement. A commit of operation `replace` replaces all deletes that it removes.
+        files, and these replace each other; the loader of the positions checks it. A vector that restores rows is no
+        replacement. A commit of operation `replace` replaces all deletes that it removes.
         """
         vector_starts = {
             each.span.added
             for before, each in zip([None, *vectors], vectors, strict=False)
-            if before is None or before.span.removed != each.span.added or _has_more_rows(each, before)
+            if before is None or before.span.removed != each.span.added or not self._restores_rows(before, each, data)
         }
         starts = vector_starts | {each.span.added for each in files}
         covered = _union(each.span for each in vectors)
@@ -266,6 +274,29 @@ class DatedDeletes:
         for end in (*ends, *(each.removed for each in equality)):
             if _is_inside(end, span) and end not in self.replaces:
                 yield end
+
+    def _restores_rows(self, before: DatedEntry, after: DatedEntry, data: ManifestEntry | None) -> bool:
+        """Return whether a new deletion vector of a data file does not hide all rows that the vector before it hides.
+
+        The vectors are only read if the new one has no more rows. In other cases, the loader of deleted positions
+        refuses a vector that restores rows.
+        """
+        count, other_count = after.entry.file.record_count, before.entry.file.record_count
+        if data is None or after.span.added in self.replaces or count is None or count > (other_count or 0):
+            return False
+        try:
+            old, new = (self._read_vector(each.entry, data) for each in (before, after))
+        except HarnessError:
+            return True  # this is never wrong, and reading the file raises the error
+        return not old <= new
+
+    def _read_vector(self, entry: ManifestEntry, data: ManifestEntry) -> BitMap64:
+        from harness.metadata.deletes.puffin import open_puffin, read_deletion_vector
+
+        vector = vector_of(entry, self.source.path_map.physical(entry.file.path))
+        self.source.storage.check(vector.physical, entry.file.path)
+        puffin = open_puffin(self.source.storage, vector.physical, file=entry.file.path)
+        return read_deletion_vector(puffin, vector, target=data.file.path, data_record_count=data.file.record_count)
 
     def _positions(
         self,
@@ -317,11 +348,6 @@ def _by_target(vectors: Iterable[DatedEntry]) -> dict[str, list[DatedEntry]]:
             vectors_by_target([of_file[-1].entry, vector.entry])
         of_file.append(vector)
     return dict(by_target)
-
-
-def _has_more_rows(vector: DatedEntry, other: DatedEntry) -> bool:
-    count, other_count = vector.entry.file.record_count, other.entry.file.record_count
-    return count is None or other_count is None or count > other_count
 
 
 def _union(spans: Iterable[Span]) -> list[Span]:
