@@ -43,6 +43,11 @@ from tests.iceberg.histories import History, spans
             ["+a", "+p=a0", "+q=a0,a1 -p"], 0, ["a .. p 0..1 q 1.."], [], id="position deletes replace position deletes"
         ),
         pytest.param(
+            ["+a", "+p=a0,a1", "+q=a0 -p"], 0, ["a ..1 p 0..1", "a 1.. q 1.."], [1], id="fewer position deletes"
+        ),
+        pytest.param(["+a", "+p=a0", "+q=a1 -p"], 0, ["a ..1 p 0..1", "a 1.. q 1.."], [1], id="other position deletes"),
+        pytest.param(["+a", "+p=a0", "+q=a0", "-p"], 0, ["a .. p 0..2 q 1.."], [], id="repeated position deletes"),
+        pytest.param(
             ["+a", "+e:1", "-e +p=a1 replace"], 0, ["a .. p 1.. e 0..1"], [], id="a replace replaces any delete"
         ),
         pytest.param(["+a", "+e:1", "-e"], 0, ["a ..1 e 0..1", "a 1.."], [1], id="equality deletes removed"),
@@ -100,6 +105,13 @@ def test_a_vector_ends_the_position_delete_files_of_its_file(tmp_path):
     history.commit("+v~a0,a1", "+w~a0,a1,a2 -v")
     assert spans(history.plan(0)) == ["a .. p 0..1 v 1..2 w 2..", "b .. p 0.."]
     assert spans(history.plan(2)) == ["a .. v ..0 w 0.."]
+
+
+def test_a_vector_may_bring_back_rows_of_older_position_delete_files(tmp_path):
+    history = History(tmp_path).commit("+a", "+p=a0")
+    history.table.upgrade(3)
+    history.commit("+v~a1")
+    assert spans(history.plan(1)) == ["a ..0 p ..", "a 0.. v 0.."]
 
 
 @pytest.mark.parametrize(
@@ -255,7 +267,7 @@ def test_positions_of_dated_deletes(tmp_path, history, deletes):
 @pytest.mark.parametrize(
     ("version", "history"),
     [
-        pytest.param(2, ["+a", "+p=a0,a1", "+q=a0 -p"], id="position deletes"),
+        pytest.param(2, ["+a", "+p=a0,a1", "+q=a1,a2,a3 -p"], id="position deletes"),
         pytest.param(2, ["+a", "+p=a0,a1", "-p replace"], id="position deletes dropped by a replace"),
         pytest.param(3, ["+a", "+v~a0,a1", "+w~a1,a2,a3 -v"], id="vectors"),
         pytest.param(3, ["+a", "+v~a0,a1", "-v replace"], id="vector dropped by a replace"),

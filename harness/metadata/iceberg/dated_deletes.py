@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from typing import TYPE_CHECKING, TypeGuard
 
 import pyarrow as pa
 import pyarrow.compute as pc
+from pyroaring import BitMap64
 
 from harness.errors import HarnessError
 from harness.metadata.iceberg.columns.entries import DataFiles
@@ -43,8 +44,6 @@ from harness.metadata.plan.lifetimes import Span, overlap
 from harness.storage.records import dataclass
 
 if TYPE_CHECKING:
-    from pyroaring import BitMap64
-
     from harness.metadata.iceberg.table import IcebergTable
 
 
@@ -111,6 +110,7 @@ class DatedDeletes:
     _delete_files: dict[int, tuple[int, PositionDeleteFile]] = field(default_factory=dict)
     # by the identity of a tuple, because files with the same deletes share one tuple, which may be long
     _overlapping: dict[tuple[int, Span], tuple[int, ...]] = field(default_factory=dict)
+    _read: dict[int, Mapping[str, BitMap64]] = field(default_factory=dict)
     _changed: dict[int, bool] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -252,51 +252,70 @@ class DatedDeletes:
     ) -> Iterator[int]:
         """Yield the commits in a span of a data file that may have made rows visible again.
 
-        These are the commits that removed a delete without a replacement. Vectors replace vectors and position delete
-        files, and these replace each other; the loader of the positions checks it. A vector that restores rows is no
-        replacement. A commit of operation `replace` replaces all deletes that it removes.
+        These are the commits that removed a delete without a replacement. A commit of operation `replace` replaces all
+        deletes that it removes.
         """
-        vector_starts = {
-            each.span.added
-            for before, each in zip([None, *vectors], vectors, strict=False)
-            if before is None or before.span.removed != each.span.added or not self._restores_rows(before, each, data)
-        }
-        starts = vector_starts | {each.span.added for each in files}
         covered = _union(each.span for each in vectors)
-        ends = [each.span.removed for each in vectors if each.span.removed not in vector_starts]
-        ends += [
-            end
-            for each in files
-            if (end := each.span.removed) is not None
-            and end not in starts
-            and not any(other.added < end and (other.removed is None or end <= other.removed) for other in covered)
-        ]
-        for end in (*ends, *(each.removed for each in equality)):
-            if _is_inside(end, span) and end not in self.replaces:
+        parts = [(each, each.span) for each in vectors]
+        parts += [(each, part) for each in files for part in _without(each.span, covered)]
+        for end in {part.removed for _, part in parts}:
+            if _is_inside(end, span) and end not in self.replaces and self._restores_rows(data, parts, end):
                 yield end
+        for each in equality:
+            if _is_inside(each.removed, span) and each.removed not in self.replaces:
+                yield each.removed
 
-    def _restores_rows(self, before: DatedEntry, after: DatedEntry, data: ManifestEntry | None) -> bool:
-        """Return whether a new deletion vector of a data file does not hide all rows that the vector before it hides.
+    def _restores_rows(
+        self, data: ManifestEntry | None, deletes: Sequence[tuple[DatedEntry, Span]], commit: int
+    ) -> bool:
+        """Return whether a commit made rows of a data file visible again by removing or replacing position deletes.
 
-        The vectors are only read if the new one has no more rows. In other cases, the loader of deleted positions
-        refuses a vector that restores rows.
+        If the commit added more deleted rows than it removed, it is assumed to replace all of them, and the loader of
+        the positions checks it. Otherwise the deletes are read. If that fails, the result is True: it is never wrong
+        to begin a new span, and reading the file raises the error.
+
+        Args:
+            data: The data file.
+            deletes: The position deletes of the data file, with the spans in which they count.
+            commit: The number of the commit.
         """
-        count, other_count = after.entry.file.record_count, before.entry.file.record_count
-        if data is None or after.span.added in self.replaces or count is None or count > (other_count or 0):
+        removed = [each for each, span in deletes if span.removed == commit]
+        added = [each for each, span in deletes if span.added == commit]
+        counts = [[each.entry.file.record_count or 0 for each in entries] for entries in (removed, added)]
+        if sum(counts[1]) > sum(counts[0]):
             return False
+        rest = [each for each, span in deletes if overlap(span, Span(commit, commit + 1))]
+        if data is None or self.source.path_map.explicit_count:
+            return True
         try:
-            old, new = (self._read_vector(each.entry, data) for each in (before, after))
+            old, new = (
+                BitMap64.union(BitMap64(), *(self._rows(each, data) for each in entries)) for entries in (removed, rest)
+            )
         except HarnessError:
-            return True  # this is never wrong, and reading the file raises the error
+            return True
         return not old <= new
 
-    def _read_vector(self, entry: ManifestEntry, data: ManifestEntry) -> BitMap64:
+    def _rows(self, delete: DatedEntry, data: ManifestEntry) -> BitMap64:
+        """Return the rows of a data file that a position delete file or vector deletes."""
+        from harness.metadata.deletes.position_files import read_positions
         from harness.metadata.deletes.puffin import open_puffin, read_deletion_vector
 
-        vector = vector_of(entry, self.source.path_map.physical(entry.file.path))
-        self.source.storage.check(vector.physical, entry.file.path)
-        puffin = open_puffin(self.source.storage, vector.physical, file=entry.file.path)
-        return read_deletion_vector(puffin, vector, target=data.file.path, data_record_count=data.file.record_count)
+        file, storage = delete.entry.file, self.source.storage
+        physical = self.source.path_map.physical(file.path)
+        storage.check(physical, file.path)
+        if _is_vector(delete.entry):
+            puffin, vector = open_puffin(storage, physical, file=file.path), vector_of(delete.entry, physical)
+            return read_deletion_vector(puffin, vector, target=data.file.path, data_record_count=data.file.record_count)
+        if delete.code not in self._read:
+            self._read[delete.code] = read_positions(
+                storage,
+                path=file.path,
+                physical=physical,
+                format=file.format,
+                record_count=file.record_count,
+                data_files=frozenset(self.files.table.column("path").to_pylist()),
+            )
+        return self._read[delete.code].get(data.file.path, BitMap64())
 
     def _positions(
         self,
