@@ -57,7 +57,8 @@ class Dialect:
 
     Attributes:
         filter_list: Returns the elements of a list that fulfill a condition.
-        transform_list: Applies an expression to the elements of a list.
+        transform_list: The expression that applies a function to the elements of a list, with the places `{items}` and
+            `{function}`. The results of equal lists are in the same order.
         least_item: Returns the least element of a list.
         sort_list: Sorts a list.
         pack: Returns a struct of expressions. Their names do not matter.
@@ -91,7 +92,7 @@ class Dialect:
 
     def transformed(self, items: str, name: str, body: str) -> str:
         """Return the list of the values of an expression of `name` for each item."""
-        return f"{self.transform_list}({items}, {self.function.format(name=name, body=body)})"
+        return self.transform_list.format(items=items, function=self.function.format(name=name, body=body))
 
 
 def first_delete(deletes: str, dialect: Dialect) -> str:

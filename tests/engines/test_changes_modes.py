@@ -207,6 +207,26 @@ def test_rewritten_rows_keep_negative_zeros(tmp_path: Path, engine: str, type_: 
     ]
 
 
+@pytest.mark.parametrize(
+    ("type_", "value"),
+    [
+        ("list<double>", [None]),
+        ("list<string>", [None]),
+        ("map<string, double>", {"a": None}),
+        ("map<string, string>", {"a": None}),
+        ("list<list<double>>", [[None], []]),
+        ("list<struct<a: double>>", [{"a": None}, None]),
+    ],
+)
+def test_nested_nulls_alone_are_compared(tmp_path: Path, engine: str, type_: str, value: Any) -> None:
+    """A column of a file may hold no value but nulls in lists and maps."""
+    h = History(tmp_path, {"id": "long", "v": type_})
+    h.add([{"id": 1, "v": value}, {"id": 2, "v": value}], BEFORE, 0)
+    h.add([{"id": 2, "v": value}, {"id": 3, "v": value}], 0)
+    read = read_changes(h.plan("changelog", ["id", "_change_type"], rewrites=[0]), engine)
+    assert sorted(read) == [(1, "delete"), (3, "insert")]
+
+
 def values_and_changes(h: History, engine: str, mode: str, **options: Any) -> list[tuple[Any, ...]]:
     return read_changes(h.plan(mode, ["id", "v", *CHANGES], **options), engine)
 

@@ -10,7 +10,7 @@ from harness.storage.records import dataclass
 
 DIALECT = Dialect(
     filter_list="list_filter",
-    transform_list="list_transform",
+    transform_list="list_transform({items}, {function})",
     least_item="list_min",
     sort_list="list_sort",
     pack="row",

@@ -20,7 +20,8 @@ def _fail(error: HarnessError) -> str:
 
 DIALECT = Dialect(
     filter_list="filter",
-    transform_list="transform",
+    # Spark 4.3 reads even a null element, which fails if the file's dictionary is empty. `reverse` copies the elements.
+    transform_list="transform(reverse({items}), {function})",
     least_item="array_min",
     sort_list="array_sort",
     pack="struct",
