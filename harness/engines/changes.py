@@ -67,6 +67,7 @@ class Dialect:
         text_key: The expression of a text that is compared by its bytes, with the place `{text}`.
         text_of_key: The text, given its key with the place `{key}`.
         inner_text_key: As `text_key`, for a text in a nested value.
+        number_key: The expression of a float that is compared without the sign of zero, with the place `{number}`.
         negative_zero: The condition that a number is -0.0, with the place `{number}`. It may be null for other numbers.
         extract: Returns the expression of a field, given that of a struct and the name of the field.
         fail: Returns an expression that fails the query with an error.
@@ -82,6 +83,7 @@ class Dialect:
     text_key: str
     text_of_key: str
     inner_text_key: str
+    number_key: str
     negative_zero: str
     extract: Callable[[str, str], str]
     fail: Callable[[HarnessError], str]
@@ -181,7 +183,7 @@ def comparison_keys(value: str, type_: dt.Type, dialect: Dialect) -> list[str]:
     collation. NaN equals NaN, and null equals null.
     """
     if isinstance(type_, dt.FloatType):
-        return [value, dialect.negative_zero.format(number=value)]
+        return [dialect.number_key.format(number=value), dialect.negative_zero.format(number=value)]
     if isinstance(type_, dt.StringType | dt.VariantType):
         return [dialect.text_key.format(text=value)]
     return [_comparison_key(value, type_, dialect, 0)]
@@ -353,7 +355,8 @@ class Steps:
                     values[label] = label
                 case dt.FloatType():  # Spark groups -0.0 as 0.0
                     zero = f"CAST('-0.0' AS {'DOUBLE' if f.type.bits == 64 else 'FLOAT'})"
-                    values[label] = f"CASE WHEN {list(keys)[1]} THEN {zero} ELSE {label} END"
+                    number, is_negative = keys
+                    values[label] = f"CASE WHEN {is_negative} THEN {zero} ELSE {number} END"
                 case dt.StringType() | dt.VariantType():
                     values[label] = self.dialect.text_of_key.format(key=next(iter(keys)))
                 case _:

@@ -20,6 +20,8 @@ DIALECT = Dialect(
     text_key="({text} COLLATE C)",
     text_of_key="CAST({key} AS VARCHAR)",
     inner_text_key="encode({text})",
+    # DuckDB 1.5 returns keys of windows, and columns that equal a key, with 0.0 instead of -0.0
+    number_key="({number} + 0)",
     negative_zero="({number} = 0 AND signbit({number}))",
     extract=lambda struct, name: f"struct_extract({struct}, {sqltext.text(name)})",
     fail=lambda error: f"error({sqltext.text(error.message)})",

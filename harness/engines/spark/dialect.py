@@ -30,6 +30,7 @@ DIALECT = Dialect(
     text_key="({text} COLLATE UTF8_BINARY)",
     text_of_key="{key}",
     inner_text_key="({text} COLLATE UTF8_BINARY)",
+    number_key="{number}",
     # Spark's atan2 and hash functions do not see the sign of zero, and it has no signbit.
     negative_zero="CASE WHEN {number} = 0 THEN power({number}, -1) < 0 END",
     extract=lambda struct, name: f"{struct}.{quote_name(name)}",
