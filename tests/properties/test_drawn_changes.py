@@ -71,8 +71,8 @@ def lead(kind, engine, number, record_property):
 FLOORS = {
     "iceberg": {
         "changed columns": 0.03,
-        "compaction": 0.05,
-        "copy-on-write": 0.05,
+        "compaction": 0.02,
+        "copy-on-write": 0.02,
         "equality deletes": 0.1,
         "position deletes": 0.1,
         "removed deletes": 0.01,
