@@ -20,7 +20,7 @@ from fuzz_mutants import Mutant
 from fuzz_subjects import Changes, Image, SubjectRead, placed
 
 from harness.suite.scenarios.loading import fixtures_directory, load
-from harness.suite.scenarios.model import Expectation, ExpectedError, Scenario, Selector
+from harness.suite.scenarios.model import Expectation, ExpectedError, ResolvedChanges, Scenario, Selector
 
 sys.path.append(str(Path(__file__).parents[2] / "tests"))
 
@@ -62,6 +62,8 @@ def load_again(place: Path) -> tuple[str, SubjectRead, Changes]:
     """Return the subject, read, and changes of a finding that was written."""
     document = json.loads((place / "finding.json").read_text("utf-8"))
     read = {name: tuple(value) if isinstance(value, list) else value for name, value in document["read"].items()}
+    if read["changes"] is not None:
+        read["changes"] = ResolvedChanges(**read["changes"])
     changes = {name: None if text is None else bytes.fromhex(text) for name, text in document["changes"].items()}
     return document["subject"], SubjectRead(**read), changes
 
@@ -74,7 +76,7 @@ def scenario_of(finding: FuzzFinding) -> Scenario:
         {"delete": name} if data is None else {"write": name, "bytes": data.hex()}
         for name, data in finding.changes.items()
     ]
-    at = Selector() if read.changes is None else Selector("changes", read.changes)
+    at = Selector() if read.changes is None else Selector("changes", _range(read.changes, original.format))
     for name, value in read.at.items():
         at = Selector("snapshot" if name == "snapshot_id" else name, value)  # type: ignore[arg-type]
     expectation = Expectation(at=at, columns=read.columns, where=read.where, error=ExpectedError("HarnessError"))
@@ -87,6 +89,16 @@ def scenario_of(finding: FuzzFinding) -> Scenario:
         history=(*original.history, *({"break": change} for change in broken)),
         expectations=(expectation,),
     )
+
+
+def _range(changes: ResolvedChanges, table_format: str) -> Any:
+    """Return a range as a scenario writes it."""
+    if table_format == "delta":
+        return (changes.from_, changes.to)
+    ends = {"from": changes.from_, "to": changes.to}
+    written = {name: {"ref": at} if isinstance(at, str) else at for name, at in ends.items() if at is not None}
+    keys = {} if changes.keys is None else {"keys": list(changes.keys)}
+    return {**written, "from-inclusive": changes.from_inclusive, "mode": changes.mode, **keys}
 
 
 def _readme(finding: FuzzFinding, place: Path) -> str:

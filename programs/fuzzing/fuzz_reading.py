@@ -1,5 +1,6 @@
 """Outcomes of reads, and the readers: DuckDB and Spark with harness's plan, and the oracle with its own."""
 
+import dataclasses
 import traceback
 from collections import Counter
 from collections.abc import Callable
@@ -74,7 +75,7 @@ def by_duckdb(
     def run_read() -> pa.Table:
         table = open_table(address, prune=prune, untrusted=untrusted, catalog=catalog)
         if read.changes is not None:
-            return table.changes(*read.changes, columns=read.columns).to_arrow()
+            return table.changes(**read.changes.arguments(), columns=read.columns).to_arrow()
         plan = table.snapshot(ResolvedSelector(**read.at).moment).plan(read.columns, read.where)
         rows = find_engine("duckdb").to_arrow(plan)
         plan.explain()
@@ -108,7 +109,8 @@ def checked(address: str) -> Refusal | Leak | None:
 
 def by_oracle(address: str, read: SubjectRead, **options: Any) -> Outcome:
     """Return the oracle's outcome, with its own plan. `options` are those of `read_with_oracle`."""
-    arguments = {"changes": read.changes, "columns": read.columns, "where": read.where}
+    changes = None if read.changes is None else dataclasses.asdict(read.changes)
+    arguments = {"changes": changes, "columns": read.columns, "where": read.where}
     return outcome_of(lambda: read_with_oracle(address, **read.at, **arguments, **options))
 
 
@@ -118,7 +120,7 @@ def by_spark(address: str, read: SubjectRead) -> Outcome:
     def run_read() -> pa.Table:
         table = open_table(address)
         if read.changes is not None:
-            return table.changes(*read.changes, columns=read.columns).to_arrow(engine="spark")
+            return table.changes(**read.changes.arguments(), columns=read.columns).to_arrow(engine="spark")
         return table.snapshot(ResolvedSelector(**read.at).moment).to_arrow(
             columns=read.columns, where=read.where, engine="spark"
         )

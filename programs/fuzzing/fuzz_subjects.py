@@ -17,7 +17,7 @@ from typing import Any
 
 from harness.suite.scenarios.building import build
 from harness.suite.scenarios.loading import fixtures_directory, load
-from harness.suite.scenarios.model import BuiltScenario, Scenario
+from harness.suite.scenarios.model import BuiltScenario, ResolvedChanges, Scenario
 
 ROOT = Path(__file__).parents[2]
 CORPUS = Path(os.environ.get("HARNESS_CORPUS") or ROOT.parent / "shared" / "corpus")
@@ -36,12 +36,12 @@ _ticks = itertools.count(1)
 
 @dataclass(frozen=True, slots=True)
 class SubjectRead:
-    """One read of a subject. `at` has the arguments of `ResolvedSelector`, and `changes` those of `Table.changes`."""
+    """One read of a subject. `at` has arguments of `ResolvedSelector`; `changes` is the range of a read of changes."""
 
     at: Mapping[str, Any] = field(default_factory=dict)
     columns: tuple[str, ...] | None = None
     where: str | None = None
-    changes: tuple[int, int] | None = None
+    changes: ResolvedChanges | None = None
 
     def __str__(self) -> str:
         parts = [f"{name}={value!r}" for name, value in self.at.items()]

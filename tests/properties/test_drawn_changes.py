@@ -71,8 +71,8 @@ def lead(kind, engine, number, record_property):
 FLOORS = {
     "iceberg": {
         "changed columns": 0.03,
-        "compaction": 0.02,
-        "copy-on-write": 0.02,
+        "compaction": 0.005,
+        "copy-on-write": 0.005,
         "equality deletes": 0.1,
         "position deletes": 0.1,
         "removed deletes": 0.01,
@@ -92,7 +92,7 @@ def test_enough_drawn_ranges_have_every_feature(format_):
         if not kind.startswith(format_):
             continue
 
-        @property_settings(50, fresh=6)
+        @property_settings(100, fresh=3)
         @given(changing_histories(kind), st.data())
         def count(table, data):
             span = data.draw(ranges(table.model))
