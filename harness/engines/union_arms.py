@@ -69,7 +69,9 @@ Scope: TypeAlias = int | DeletePool | None
 """The equality deletes of a file. An int is an index into `ScanPlan.delete_sets`; None means that there are none."""
 
 
-def data_files(plan: PlannedScan, deleted: Collection[int], *, exact: bool) -> ScanFiles:
+def data_files(
+    plan: PlannedScan, deleted: Collection[int], *, exact: bool, roles: Sequence[Role] | None = None
+) -> ScanFiles:
     """Return the data files of a plan. Their numbers are their ordinals in the plan.
 
     Args:
@@ -77,6 +79,7 @@ def data_files(plan: PlannedScan, deleted: Collection[int], *, exact: bool) -> S
         deleted: The ordinals of files that have deleted positions.
         exact: If True, all files must have their recorded row counts. Files with deleted positions always must, and so
             must Avro and ORC files: a file that was cut between two Avro blocks looks complete.
+        roles: The roles of the files in a plan with lifetimes, else None.
     """
     files = plan.files
     path, physical, formats = (files.column(name).to_pylist() for name in ("path", "physical", "format"))
@@ -86,10 +89,7 @@ def data_files(plan: PlannedScan, deleted: Collection[int], *, exact: bool) -> S
     is_exact[[number for number, format_ in enumerate(formats) if format_ != "parquet"]] = True
     joined = np.array([scope + 2 if isinstance(scope, int) else int(scope is DeletePool.ALL) for scope in scopes(plan)])
     split = joined[to_numpy(files.column("delete_set"))] * 2 + has_deleted
-    if plan.lifetimes is not None:
-        from harness.engines.change_roles import file_roles
-
-        roles = file_roles(plan, plan.lifetimes)
+    if roles is not None:
         numbers = {role: number for number, role in enumerate(dict.fromkeys(roles))}
         split = split * len(numbers) + np.array([numbers[role] for role in roles])
     return ScanFiles(
@@ -268,18 +268,18 @@ def readable_arms(
     deleted = deleted_positions(plan, marked) if plan.lifetimes is None else {}
     dated = frozenset(marked) if plan.lifetimes is not None else frozenset()
     exact = any(f.id == dt.METADATA["_row_id"].id for f in columns)
-    files = data_files(plan, deleted or dated, exact=exact)
-    inspector.opener.prefetch(files, deletes)
-    faults = inspector.opener.faults(files)
-    roots = key_roots(plan)
-    fields = tuple(f for f in columns if f.id not in _METADATA_IDS) + roots
-    by_set, sets = scopes(plan), plan.files.column("delete_set")
     roles: list[Role] | None = None
     shared: list[bool] = []
     if plan.lifetimes is not None:
         from harness.engines.change_roles import file_roles, files_with_shared_ids
 
         roles, shared = file_roles(plan, plan.lifetimes), files_with_shared_ids(plan)
+    files = data_files(plan, deleted or dated, exact=exact, roles=roles)
+    inspector.opener.prefetch(files, deletes)
+    faults = inspector.opener.faults(files)
+    roots = key_roots(plan)
+    fields = tuple(f for f in columns if f.id not in _METADATA_IDS) + roots
+    by_set, sets = scopes(plan), plan.files.column("delete_set")
     arms = []
     readable = np.delete(np.arange(len(files)), list(faults))
     for group in inspector.groups(files, fields, readable):
