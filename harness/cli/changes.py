@@ -6,7 +6,7 @@ from typing import Annotated
 
 from harness.cli import results, terminal, untrusted
 from harness.cli.formats import MAX_ROWS, MaxRows, RowsOutput, number_of_rows
-from harness.cli.options import ColumnsOption, Location, OpeningOptions, Where, names
+from harness.cli.options import ColumnsOption, EndOption, Location, OpeningOptions, Where, names
 from harness.cli.parameters import Option
 from harness.metadata.model.times import parse_moment
 from harness.metadata.plan.lifetimes import ChangeMode
@@ -23,10 +23,7 @@ def changes(
             "snapshot of an Iceberg table. Delta tables require it.",
         ),
     ] = None,
-    to: Annotated[
-        str | None,
-        Option("--to", metavar="WHEN", help="The end of the range, which is included. By default the current state."),
-    ] = None,
+    to: EndOption = None,
     from_inclusive: Annotated[
         bool | None,
         Option(

@@ -59,6 +59,10 @@ Verbose: TypeAlias = Annotated[
     bool,
     _opening("-v", "--verbose", help="Log each request to a store and each skipped file to standard error."),
 ]
+EndOption: TypeAlias = Annotated[
+    str | None,
+    Option("--to", metavar="WHEN", help="The end of the range, which is included. By default the current state."),
+]
 ColumnsOption: TypeAlias = Annotated[str | None, Option(metavar="A,B", help="Read only these columns.")]
 NamedTables: TypeAlias = Annotated[
     list[str] | None,

@@ -8,7 +8,7 @@ import click
 
 from harness.cli import DIFFERENT, results, terminal, untrusted
 from harness.cli.document import PictureFormat, PictureOutput, plain
-from harness.cli.options import ColumnsOption, Location, OpeningOptions, names
+from harness.cli.options import ColumnsOption, EndOption, Location, OpeningOptions, names
 from harness.cli.parameters import Option
 from harness.errors import json_text
 from harness.metadata.model.times import parse_moment
@@ -26,10 +26,7 @@ def trace(
             "in the metadata.",
         ),
     ] = None,
-    to: Annotated[
-        str | None,
-        Option("--to", metavar="WHEN", help="The end of the range, which is included. By default the current state."),
-    ] = None,
+    to: EndOption = None,
     columns: ColumnsOption = None,
     keys: Annotated[
         str | None,
