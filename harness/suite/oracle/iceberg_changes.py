@@ -121,7 +121,7 @@ def _changes(table: IcebergRead, wanted: ChangeRange) -> list[_Change]:
     for snapshot in _range(table, wanted):
         if snapshot.operation == "replace":
             continue
-        left, came = _differences(read.before(snapshot), read.after(snapshot))
+        left, came = _differences(read.before(snapshot), read.after(snapshot), keep_moved=wanted.mode == "net")
         if wanted.mode == "appends":
             left, came = [], came if snapshot.operation == "append" else []
         kinds = [(DELETE, left), (INSERT, came)]
@@ -197,14 +197,17 @@ def _text(value: object) -> str:
             return repr(value)
 
 
-def _differences(before: _State, after: _State) -> tuple[list[_Row], list[_Row]]:
+def _differences(before: _State, after: _State, *, keep_moved: bool) -> tuple[list[_Row], list[_Row]]:
     """Return the rows that a snapshot deleted and inserted, without those that it only moved to other files.
 
+    Net changes keep moved rows: their delete undoes the insert before it, as in Iceberg's own changelog view.
     A row moved if it left with a removed file and an equal row came with an added file. If the row ids of both sides
     match, they must be rows of the same id.
     """
     left = [row for place, row in before.rows.items() if place not in after.rows]
     came = [row for place, row in after.rows.items() if place not in before.rows]
+    if keep_moved:
+        return left, came
     removed = [row for row in left if row.file.path not in after.files]
     added = [row for row in came if row.file.path not in before.files]
     shared = {row.row_id for row in removed} & {row.row_id for row in added} - {None}
