@@ -1,0 +1,5 @@
+"""Plans that the server of an Iceberg REST catalog makes.
+
+`protocol` requests a plan, `tasks` parses it, and `planning` turns it into a `ScanPlan`. `expressions` writes and reads
+Iceberg's JSON for conditions.
+"""

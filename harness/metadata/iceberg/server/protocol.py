@@ -1,0 +1,135 @@
+"""The calls of the Iceberg REST specification that plan a scan on the server.
+
+    planTableScan ──▶ completed ─▶ file scan tasks, and plan tasks ──▶ fetchScanTasks, one call for each plan task
+        └──▶ submitted ──▶ fetchPlanningResult, again and again until it is completed
+
+cancelPlanning ends a plan whose tasks are no longer needed. A plan may come with credentials for its files, which
+loadCredentials renews.
+
+Spec: Iceberg, open-api/rest-catalog-open-api.yaml.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Mapping
+from dataclasses import field
+from typing import Any, Protocol
+
+from harness.storage.records import dataclass
+
+
+class Call(enum.Enum):
+    """A call of the server. The value is its method and its path below that of the table, as the server lists it."""
+
+    PLAN = "POST /plan"
+    RESULT = "GET /plan/{plan-id}"
+    CANCEL = "DELETE /plan/{plan-id}"
+    TASKS = "POST /tasks"
+    CREDENTIALS = "GET /credentials"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """A server's answer to a call.
+
+    Attributes:
+        status: The HTTP status.
+        document: The parsed JSON object. Empty if the answer has no content.
+        retry_after_s: The number of seconds after which the server asks to try again, or None.
+    """
+
+    status: int
+    document: Mapping[str, Any]
+    retry_after_s: float | None = None
+
+
+class Transport(Protocol):
+    """A connection to the server of a catalog, for the calls about one table. Several threads may use it at once."""
+
+    @property
+    def catalog(self) -> str:
+        """The name of the catalog, for messages."""
+
+    @property
+    def calls(self) -> frozenset[Call]:
+        """The calls that the server offers, as its configuration lists them."""
+
+    def send(self, call: Call, *, plan_id: str | None = None, body: Mapping[str, Any] | None = None) -> Answer:
+        """Send a request, and return the answer, also if its status is an error.
+
+        Args:
+            call: The call.
+            plan_id: The plan, for the calls whose path has it. For `CREDENTIALS` it is a parameter.
+            body: The JSON object to send, for `PLAN` and `TASKS`.
+
+        Raises:
+            StorageError: There is no answer, it is too large, it is not a JSON object, or it redirects to another host.
+        """
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScanRequest:
+    """A request for a plan: of one snapshot, or of the files that a range of snapshots appended.
+
+    Attributes:
+        snapshot_id: The snapshot. None for a range.
+        start_snapshot_id: The snapshot before the range, which is not in it. None for one snapshot.
+        end_snapshot_id: The last snapshot of the range. None for one snapshot.
+        select: Full names of the columns that are read. None for all.
+        filter: A condition in Iceberg's JSON, see `expressions`. None for all rows.
+        stats_fields: Full names of the columns whose statistics the files must have. None for no statistics.
+        use_snapshot_schema: True if names are those of the snapshot's schema. False for the table's current schema.
+    """
+
+    snapshot_id: int | None = None
+    start_snapshot_id: int | None = None
+    end_snapshot_id: int | None = None
+    select: tuple[str, ...] | None = None
+    filter: Any = field(default=None, hash=False)
+    stats_fields: tuple[str, ...] | None = None
+    use_snapshot_schema: bool = False
+
+    def document(self) -> dict[str, Any]:
+        """Return the JSON object of the request."""
+        values: dict[str, Any] = {
+            "snapshot-id": self.snapshot_id,
+            "start-snapshot-id": self.start_snapshot_id,
+            "end-snapshot-id": self.end_snapshot_id,
+            "select": None if self.select is None else list(self.select),
+            "filter": self.filter,
+            "stats-fields": None if self.stats_fields is None else list(self.stats_fields),
+        }
+        present = {key: value for key, value in values.items() if value is not None}
+        return {**present, "case-sensitive": True, "use-snapshot-schema": self.use_snapshot_schema}
+
+
+@dataclass(frozen=True, slots=True)
+class Credential:
+    """Credentials that a server lends for the files whose paths start with a prefix.
+
+    Attributes:
+        prefix: The start of the paths.
+        config: Properties, as in the answers about tables.
+    """
+
+    prefix: str
+    config: Mapping[str, Any] = field(repr=False, hash=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanAnswer:
+    """A completed plan, as the server sent it.
+
+    Attributes:
+        plan_id: The id of the plan, or None if the server keeps none.
+        pages: The answers with tasks, each with `file-scan-tasks` and `delete-files`. Their order does not depend on
+            which answer came first.
+        credentials: The credentials for the files, those of later answers last.
+        requests: The number of requests.
+    """
+
+    plan_id: str | None
+    pages: tuple[Mapping[str, Any], ...] = field(repr=False, hash=False)
+    credentials: tuple[Credential, ...] = ()
+    requests: int = 1
