@@ -133,3 +133,18 @@ class PlanAnswer:
     pages: tuple[Mapping[str, Any], ...] = field(repr=False, hash=False)
     credentials: tuple[Credential, ...] = ()
     requests: int = 1
+
+
+def renew_credentials(transport: Transport, plan_id: str | None, *, table: str | None = None) -> tuple[Credential, ...]:
+    """Request new credentials for the files of a plan.
+
+    Args:
+        transport: The connection to the server.
+        plan_id: The id of the plan. None for the credentials of the table.
+        table: The name of the table, for messages.
+
+    Raises:
+        UnsupportedError: The server does not offer the call.
+        StorageError: The server refuses the request, or its answer is invalid.
+    """
+    raise NotImplementedError
