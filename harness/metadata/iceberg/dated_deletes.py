@@ -326,9 +326,9 @@ class DatedDeletes:
     ) -> DatedPositions | None:
         """Return the position deletes of a data file in a span, or None if it has none."""
         vectors = [each for each in vectors if overlap(span, each.span)]
-        path_map = self.source.path_map
+        physical = self.source.path_map.physical
         deletes = [
-            DatedDelete(vector_of(each.entry.file, path_map.physical(each.entry.file.path)), each.span) for each in vectors
+            DatedDelete(vector_of(each.entry.file, physical(each.entry.file.path)), each.span) for each in vectors
         ]
         covered = _union(each.span for each in vectors)
         deletes += [
