@@ -16,8 +16,8 @@ import pyarrow as pa
 from harness.errors import HarnessError, InvalidTableError, StorageError, UnsupportedError
 from harness.metadata.filters.predicate import Filter
 from harness.metadata.filters.sqltext import bind_columns
-from harness.metadata.iceberg.delete_scope import DeleteScope, check_entry, vector_of
-from harness.metadata.iceberg.manifests import Content, DataFile, ManifestEntry, Status
+from harness.metadata.iceberg.delete_scope import DeleteScope, vector_of
+from harness.metadata.iceberg.manifests import Content, DataFile
 from harness.metadata.iceberg.planned_deletes import key_columns
 from harness.metadata.iceberg.scan import IcebergScan, physical_paths
 from harness.metadata.iceberg.server.expressions import expression_of
@@ -68,8 +68,9 @@ def plan_on_server(
     Raises:
         RequestError: A column is unknown, or `where` cannot be parsed or is for another schema.
         StorageError: The server does not answer, refuses, fails, or its plan is invalid.
-        InvalidTableError: A data file is in the plan twice (iceberg 2.13), or as for `check_entry` and `key_columns`.
-        CorruptDeleteError: A delete does not belong to the data file to which the plan applies it.
+        InvalidTableError: A data file is in the plan twice (iceberg 2.13), or as for `key_columns`.
+        CorruptDeleteError: A position delete or vector has another partition than its data file, or as for
+            `parse_plan`.
         UnsupportedError: The table uses a feature that harness does not support, or `_last_updated_sequence_number` is
             read.
         OutsideTableError: A file may not be read.
@@ -89,7 +90,7 @@ def plan_on_server(
             answer = request_plan(server.transport, request, table=server.name)
             plan = parse_plan(answer, source.metadata, schema, catalog=server.transport.catalog, table=server.name)
             paths = [each.path for each in (*(task.file for task in plan.tasks), *plan.deletes)]
-            storage = server.storage(answer, paths)
+            storage = replace(server.storage(answer, paths), roots=source.storage.roots)
         deletes = _TaskDeletes.of(plan, source, schema, server.transport.catalog)
         files = _files_table(plan, source, deletes)
         equality_deletes, position_deletes = deletes.equality_deletes(), deletes.position_deletes()
@@ -194,7 +195,7 @@ class _TaskDeletes:
         equality_sets: The number of each set of equality deletes.
         files: The number of each position delete file, by its index in `deletes`.
         file_sets: The number of each set of position delete files.
-        vectors: The number of each deletion vector, and the data file that it is for, by its index in `deletes`.
+        vectors: The number of each deletion vector, by its index in `deletes`.
     """
 
     deletes: Sequence[DataFile]
@@ -208,12 +209,17 @@ class _TaskDeletes:
     equality_sets: dict[tuple[int, ...], int] = field(default_factory=dict)
     files: dict[int, int] = field(default_factory=dict)
     file_sets: dict[PositionFiles, int] = field(default_factory=dict)
-    vectors: dict[int, tuple[int, str]] = field(default_factory=dict)
+    vectors: dict[int, int] = field(default_factory=dict)
     _scopes: set[tuple[int, int]] = field(default_factory=set)
 
     @staticmethod
     def of(plan: ServerPlan, source: IcebergTable, schema: Schema, catalog: str) -> _TaskDeletes:
-        """Return the deletes of a plan. Raises the errors of `check_entry`, and InvalidTableError for a file twice."""
+        """Return the deletes of a plan.
+
+        Raises:
+            InvalidTableError: A data file is in the plan twice.
+            StorageError: A delete is in the plan that applies to no data file. It may be missing at one.
+        """
         metadata, paths = source.metadata, [task.file.path for task in plan.tasks]
         live, used = frozenset(paths), {place for task in plan.tasks for place in task.deletes}
         if len(live) < len(paths) and not source.options.allow_duplicate_files:
@@ -238,7 +244,6 @@ class _TaskDeletes:
             catalog=catalog,
         )
         for place, delete in enumerate(plan.deletes):
-            check_entry(_entry(delete, catalog), metadata.format_version)
             if place not in used:
                 raise deletes._error("lists a delete that it applies to no data file", delete, "4.1")
         return deletes
@@ -263,29 +268,16 @@ class _TaskDeletes:
                 continue
             is_vector = delete.format == "puffin"
             self.scope.check_target(delete, task.file, rule="iceberg 4.3" if is_vector else "iceberg 4.4")
-            if not is_vector:
-                files.append(place)
-            elif vector is None:
-                vector = self._vector(place, task.file)
+            if is_vector:
+                vector = self.vectors.setdefault(place, len(self.vectors))
             else:
-                raise self._error(f"applies two deletion vectors to {task.file.path}, expected one", delete, "4.21")
+                files.append(place)
         set_number = self.equality_sets.setdefault(tuple(sorted(equality)), len(self.equality_sets))
         # Position delete files do not count for a data file with a vector (iceberg 4.5).
         if vector is not None or not files:
             return _Sources(set_number, vector=vector)
         applied = PositionFiles(tuple(self.files.setdefault(place, len(self.files)) for place in files))
         return _Sources(set_number, files=self.file_sets.setdefault(applied, len(self.file_sets)))
-
-    def _vector(self, place: int, data: DataFile) -> int:
-        """Return the number of a deletion vector, after checking that it is for a data file and for no other."""
-        delete, target = self.deletes[place], self._target(self.deletes[place])
-        number, path = self.vectors.setdefault(place, (len(self.vectors), data.path))
-        if target not in (None, data.path):
-            raise self._error(f"applies the deletion vector of {target} to {data.path}", delete, "4.3")
-        if path != data.path:
-            reason = f"applies the deletion vector at offset {delete.content_offset} to {path} and to {data.path}"
-            raise self._error(f"{reason}, expected one data file", delete, "4.3")
-        return number
 
     def _target(self, delete: DataFile) -> RecordedPath | None:
         """Return the data file that a delete names, as the plan spells it."""
@@ -348,12 +340,3 @@ class _TaskDeletes:
     def _error(self, reason: str, delete: DataFile, rule: str) -> StorageError:
         message = f"Catalog {self.catalog} returned an invalid plan: it {reason}; {CLIENT}"
         return StorageError(message, cause="CatalogAnswer", file=delete.path, rule=f"iceberg {rule}")
-
-
-def _entry(delete: DataFile, catalog: str) -> ManifestEntry:
-    """Return a delete of a plan as an entry that `check_entry` can check.
-
-    A plan need not name the data file of a deletion vector, because the task does.
-    """
-    file = replace(delete, referenced_data_file=delete.referenced_data_file or RecordedPath(""))
-    return ManifestEntry(Status.EXISTING, None, 0, None, file, manifest=f"plan of catalog {catalog}")
