@@ -312,6 +312,12 @@ class Table:
         return self._source.format
 
     @property
+    def planning(self) -> str:
+        """Who plans the reads: `server` if the catalog's server does, else `client`."""
+        source = self._source
+        return "server" if source.format == "iceberg" and source.server is not None else "client"
+
+    @property
     def schema(self) -> Schema:
         """The current schema."""
         return self._source.schema
