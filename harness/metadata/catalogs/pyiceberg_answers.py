@@ -192,7 +192,7 @@ def _get(catalog: Any, url: str, params: Mapping[str, str], absent: type[Excepti
 
 
 def renewing_token(catalog: Any, send: Callable[[], Any]) -> Any:
-    """Return the response to a request to a REST catalog. If the token has expired, renew it and send the request again."""
+    """Return the response to a request to a REST catalog. An expired token is renewed once."""
     response = send()
     if response.status_code in (401, 419):
         catalog._refresh_token()
