@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from harness.errors import RequestError, StorageError, TableNotFoundError
-from harness.metadata.iceberg.server.protocol import Call
+from harness.metadata.iceberg.server.protocol import Call, Credential
 from harness.testing import IcebergTable, LakeCatalog, PlanFault
 
 pytest_plugins = ["pytester"]
@@ -498,6 +498,31 @@ def test_credentials_expire(server, orders, key, expiry):
     (lent,) = ask(server, "GET", f"{ORDERS}/credentials")[1]["storage-credentials"]
     assert lent["config"].keys() == {key, expiry}
     assert before + 60_000 <= int(lent["config"][expiry]) <= int(time.time() * 1000) + 60_000
+
+
+def test_the_catalog_has_the_credentials_of_tables_and_of_plans(server, orders):
+    server.add("sales.orders", orders)
+    server.credentials, server.lend, server.lifetime_ms = {"s3://b": {"s3.access-key-id": "k"}}, {"table"}, 60_000
+    located = server.catalog().locate(("sales", "orders"))
+    assert located.storage_options == {"s3://b": {"key": "k"}}
+    assert located.expires_ms is not None
+    assert located.renew().storage_options == located.storage_options
+    planned = located.server.located([Credential("s3://c/t", {"s3.access-key-id": "p"})], ["s3://c/t/a", "s3://b/x"])
+    assert planned.storage_options == {"s3://c": {"key": "p"}}
+    assert planned.expires_ms is None
+
+
+@pytest.mark.parametrize("key", ["metadata", "metadata-location", "config"])
+def test_the_catalog_refuses_incomplete_answers(orders, key):
+    class Server(LakeCatalog):
+        def answer(self, *request: Any) -> Any:
+            status, headers, document = super().answer(*request)
+            return status, headers, {**document, key: None}
+
+    with Server() as server:
+        server.add("sales.orders", orders)
+        with pytest.raises(StorageError, match=f"returned an invalid answer: {key} is None"):
+            server.catalog().locate(("sales", "orders"))
 
 
 def test_requests_are_answered_at_the_same_time(server, orders):
