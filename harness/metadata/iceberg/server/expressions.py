@@ -44,7 +44,7 @@ Expression: TypeAlias = Any
 
 MOST_LITERALS = 10_000
 """The largest number of literals in an expression. Further parts of a condition are left out."""
-MOST_LEVELS = 200
+MOST_LEVELS = 100
 """The largest number of nested expressions that are read. Writing balances ANDs and ORs, so it needs few levels."""
 
 _NAMES = {Op.EQ: "eq", Op.NE: "not-eq", Op.LT: "lt", Op.LE: "lt-eq", Op.GT: "gt", Op.GE: "gt-eq"}
