@@ -44,7 +44,7 @@ Expression: TypeAlias = Any
 
 MOST_LITERALS = 10_000
 """The largest number of literals in an expression. Further parts of a condition are left out."""
-MOST_LEVELS = 200
+MOST_LEVELS = 100
 """The largest number of nested expressions that are read. Writing balances ANDs and ORs, so it needs few levels."""
 
 _NAMES = {Op.EQ: "eq", Op.NE: "not-eq", Op.LT: "lt", Op.LE: "lt-eq", Op.GT: "gt", Op.GE: "gt-eq"}
@@ -235,6 +235,7 @@ def _float_comparison(name: str, type_: dt.FloatType, op: Op, value: Any) -> Exp
 def _set(name: str, type_: dt.Type, values: Sequence[Any], *, negated: bool) -> Expression:
     """Return IN or NOT IN, or True if it cannot be written."""
     numbers = [value for value in values if value == value]
+    has_nan = len(numbers) < len(values)
     if not all(_is_writable(value, type_) for value in numbers):
         return True
     if isinstance(type_, dt.FloatType) and not negated and 0.0 in numbers:
@@ -242,10 +243,8 @@ def _set(name: str, type_: dt.Type, values: Sequence[Any], *, negated: bool) -> 
     members = [single_value(value, type_) for value in numbers]
     if negated:
         return {"type": "not-in", "term": name, "values": members} if members else True
-    parts = [_unary("is-nan", name)] if len(numbers) < len(values) and isinstance(type_, dt.FloatType) else []
-    if members:
-        parts.append({"type": "in", "term": name, "values": members})
-    return _balanced("or", parts)
+    parts = [{"type": "in", "term": name, "values": members}] if members else []
+    return _balanced("or", [*parts, _unary("is-nan", name)] if has_nan else parts)
 
 
 def _is_writable(value: Any, type_: dt.Type) -> bool:

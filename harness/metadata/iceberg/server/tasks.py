@@ -87,6 +87,8 @@ def parse_plan(
     try:
         for page in answer.pages:
             parser.add_page(page)
+    except RecursionError as error:
+        raise parser.error("a value is nested too deeply").within(table=table) from error
     except HarnessError as error:
         error.within(table=table)
         raise
