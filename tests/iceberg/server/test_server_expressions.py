@@ -1,5 +1,6 @@
 """The JSON of conditions: its exact form, what is left out, and what is refused. A property checks its meaning."""
 
+import contextlib
 import json
 import math
 from decimal import Decimal
@@ -221,6 +222,16 @@ def test_refused_conditions(condition: Any, problem: str) -> None:
     with pytest.raises(StorageError, match=problem) as caught:
         parse_expression(condition, SCHEMA)
     assert caught.value.cause == "CatalogAnswer"
+
+
+@pytest.mark.parametrize("value", [None, True, 5, 1.5, "", [], [[]], {}, {"type": []}, {"type": "literal"}])
+@pytest.mark.parametrize("key", ["type", "term", "value", "values", "left", "child", "transform"])
+def test_strange_values_are_read_or_refused(key: str, value: Any) -> None:
+    transform = {"type": "transform", "transform": "day", "term": "id"}
+    conditions = [IS_FIVE, leaf("in", "id", values=[5]), both("and", True, True), {"type": "not", "child": True}]
+    for condition in [*({**each, key: value} for each in conditions), {**IS_FIVE, "term": {**transform, key: value}}]:
+        with contextlib.suppress(StorageError):
+            parse_expression(condition, SCHEMA)
 
 
 @pytest.mark.parametrize("side", ["left", "right"])
