@@ -241,6 +241,10 @@ def _set(name: str, type_: dt.Type, values: Sequence[Any], *, negated: bool) -> 
     if isinstance(type_, dt.FloatType) and not negated and 0.0 in numbers:
         numbers = [-0.0, 0.0, *(value for value in numbers if value != 0)]
     members = [single_value(value, type_) for value in numbers]
+    if isinstance(type_, dt.TimestampType) and type_.unit == "ns":
+        # Java 1.12 loses the unit of these values in IN when it skips partitions, and reads them as microseconds.
+        tests = [_literal("not-eq" if negated else "eq", name, member) for member in members]
+        return _balanced("and" if negated else "or", tests)
     if negated:
         return {"type": "not-in", "term": name, "values": members} if members else True
     parts = [{"type": "in", "term": name, "values": members}] if members else []
