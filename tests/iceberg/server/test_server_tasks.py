@@ -269,6 +269,8 @@ def test_refused_delete_files(change: dict[str, Any], problem: str) -> None:
         pytest.param(["0"], "got the index '0'", id="text"),
         pytest.param([2**70], "got the index 11805916", id="huge"),
         pytest.param({"0": 0}, "expected a list", id="object"),
+        pytest.param({}, "expected a list", id="empty object"),
+        pytest.param(0, "expected a list", id="number"),
     ],
 )
 def test_refused_references(references: Any, problem: str) -> None:

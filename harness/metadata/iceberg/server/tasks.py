@@ -132,7 +132,7 @@ class _PlanParser:
             file = self._file(document, is_data=True)
             references = task.get("delete-file-references")
             deletes: tuple[int, ...] = ()
-            if references:
+            if references is not None:
                 deletes = self._referenced(references, places, size, file.path)
                 for place in deletes:
                     if place in vectors:
