@@ -1,5 +1,6 @@
 """The JSON of conditions: its exact form, what is left out, and what is refused. A property checks its meaning."""
 
+import contextlib
 import json
 import math
 from decimal import Decimal
@@ -45,7 +46,8 @@ EXTRA = field(12, "extra", dt.VariantType())
 DOTTED = field(13, "a.b", dt.IntegerType(32))
 B = field(15, "b", dt.IntegerType(32))
 A = field(14, "a", dt.StructType((B,)))
-SCHEMA = dt.Schema(fields=(ID, X, NOTE, AT, PRICE, HOME, TAGS, KEY, DATA, EXTRA, DOTTED, A))
+NANOS = field(16, "nanos", dt.TimestampType("ns"))
+SCHEMA = dt.Schema(fields=(ID, X, NOTE, AT, PRICE, HOME, TAGS, KEY, DATA, EXTRA, DOTTED, A, NANOS))
 
 
 def leaf(type_: str, term: str, **more: Any) -> dict[str, Any]:
@@ -58,6 +60,7 @@ def both(type_: str, left: Any, right: Any) -> dict[str, Any]:
 
 FIVE = Comparison(ID, Op.EQ, 5)
 IS_FIVE = leaf("eq", "id", value=5)
+ZERO, ONE = "1970-01-01T00:00:00.000000000", "1970-01-01T00:00:00.000000001"
 NEVER = both("and", leaf("is-null", "id"), leaf("not-null", "id"))
 
 
@@ -72,6 +75,14 @@ NEVER = both("and", leaf("is-null", "id"), leaf("not-null", "id"))
         pytest.param(Comparison(ID, Op.GE, 5), leaf("gt-eq", "id", value=5), id="gt-eq"),
         pytest.param(In(ID, (5, 6)), leaf("in", "id", values=[5, 6]), id="in"),
         pytest.param(In(ID, (5, 6), negated=True), leaf("not-in", "id", values=[5, 6]), id="not-in"),
+        pytest.param(
+            In(NANOS, (0, 1)), both("or", leaf("eq", "nanos", value=ZERO), leaf("eq", "nanos", value=ONE)), id="in, ns"
+        ),
+        pytest.param(
+            In(NANOS, (0, 1), negated=True),
+            both("and", leaf("not-eq", "nanos", value=ZERO), leaf("not-eq", "nanos", value=ONE)),
+            id="not-in, ns",
+        ),
         pytest.param(IsNull(ID), leaf("is-null", "id"), id="is-null"),
         pytest.param(IsNull(ID, negated=True), leaf("not-null", "id"), id="not-null"),
         pytest.param(IsNan(X), leaf("is-nan", "x"), id="is-nan"),
@@ -221,6 +232,16 @@ def test_refused_conditions(condition: Any, problem: str) -> None:
     with pytest.raises(StorageError, match=problem) as caught:
         parse_expression(condition, SCHEMA)
     assert caught.value.cause == "CatalogAnswer"
+
+
+@pytest.mark.parametrize("value", [None, True, 5, 1.5, "", [], [[]], {}, {"type": []}, {"type": "literal"}])
+@pytest.mark.parametrize("key", ["type", "term", "value", "values", "left", "child", "transform"])
+def test_strange_values_are_read_or_refused(key: str, value: Any) -> None:
+    transform = {"type": "transform", "transform": "day", "term": "id"}
+    conditions = [IS_FIVE, leaf("in", "id", values=[5]), both("and", True, True), {"type": "not", "child": True}]
+    for condition in [*({**each, key: value} for each in conditions), {**IS_FIVE, "term": {**transform, key: value}}]:
+        with contextlib.suppress(StorageError):
+            parse_expression(condition, SCHEMA)
 
 
 @pytest.mark.parametrize("side", ["left", "right"])
