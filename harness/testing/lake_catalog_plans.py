@@ -53,6 +53,7 @@ class ServerScan:
         statistics: Ids of the fields whose statistics are asked for.
         snapshots: The snapshot to read; or the snapshots whose appended files are read, if `is_range`.
         is_range: True for a scan of appended files.
+        encodes_bounds: True if answers have bounds as the bytes in manifests instead of values.
     """
 
     source: IcebergTable
@@ -61,6 +62,7 @@ class ServerScan:
     statistics: frozenset[int]
     snapshots: tuple[IcebergSnapshot, ...]
     is_range: bool = False
+    encodes_bounds: bool = False
 
     @property
     def schemas(self) -> tuple[Schema, ...]:
@@ -217,6 +219,8 @@ class Page:
         tasks = []
         for task in self.tasks:
             file = file_document(task.file, metadata, schemas, statistics=scan.statistics)
+            if scan.encodes_bounds:
+                file |= _encoded_bounds(task.file, file)
             document: dict[str, Any] = {"data-file": file}
             if task.deletes:
                 document["delete-file-references"] = [numbers[_key(delete)] for delete in task.deletes]
@@ -225,6 +229,13 @@ class Page:
             tasks.append(document)
         deletes = [file_document(delete, metadata, schemas) for delete in self.deletes]
         return {"delete-files": deletes, "file-scan-tasks": tasks} if deletes else {"file-scan-tasks": tasks}
+
+
+def _encoded_bounds(file: DataFile, document: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the bounds in the description of a file as their bytes in the manifest, in hexadecimal digits."""
+    bounds = {"lower-bounds": file.lower_bounds or {}, "upper-bounds": file.upper_bounds or {}}
+    ids = {key: document[key]["keys"] for key in bounds if key in document}
+    return {key: {"keys": ids[key], "values": [bounds[key][id_].hex().upper() for id_ in ids[key]]} for key in ids}
 
 
 def _key(delete: DataFile) -> tuple[Any, ...]:

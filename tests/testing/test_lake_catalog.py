@@ -280,6 +280,10 @@ def test_a_plan_describes_each_file(server, tmp_path):
         "lower-bounds": {"keys": [1, 2], "values": [34, "2024-02-03"]},
         "upper-bounds": {"keys": [1, 2], "values": [34, "2024-02-28"]},
     }
+    server.encodes_bounds = True
+    (encoded,) = plan(server, table, stats_fields=["id", "d"])["file-scan-tasks"]
+    # A long has 8 bytes and a date 4, both little-endian; 2024-02-03 is day 19756.
+    assert encoded["data-file"]["lower-bounds"] == {"keys": [1, 2], "values": ["2200000000000000", "2C4D0000"]}
     assert answer == {
         "status": "completed",
         "plan-id": "plan-1",
