@@ -63,6 +63,7 @@ class ServerScan:
     snapshots: tuple[IcebergSnapshot, ...]
     is_range: bool = False
     encodes_bounds: bool = False
+    _residuals: dict[int, tuple[Mapping[int, Any], Any]] = field(default_factory=dict, repr=False)
 
     @property
     def schemas(self) -> tuple[Schema, ...]:
@@ -129,9 +130,12 @@ class ServerScan:
         if self.filter is None:
             return PlannedTask(file=file, deletes=deletes)
         spec = self.source.metadata.specs[file.spec_id]
-        return PlannedTask(
-            file=file, deletes=deletes, residual=residual_of(self.filter, spec, file.partition, self.schema)
-        )
+        # Files of one partition share the mapping, which the cache keeps alive.
+        _, residual = self._residuals.get(id(file.partition), (None, None))
+        if residual is None:
+            residual = residual_of(self.filter, spec, file.partition, self.schema)
+            self._residuals[id(file.partition)] = file.partition, residual
+        return PlannedTask(file=file, deletes=deletes, residual=residual)
 
 
 def residual_of(expression: Any, spec: PartitionSpec, values: Mapping[int, Any], schema: Schema) -> Any:
