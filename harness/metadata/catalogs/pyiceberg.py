@@ -9,7 +9,7 @@ import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from harness.errors import (
@@ -17,8 +17,8 @@ from harness.errors import (
     RequestError,
     StorageError,
     TableNotFoundError,
+    first_words,
     raise_from,
-    without_secrets,
 )
 from harness.metadata.catalogs.catalog import Name, TableLocation, missing_table_error, name_text
 from harness.metadata.catalogs.pyiceberg_answers import (
@@ -45,7 +45,6 @@ _WRONG = {"ValueError", "MissingSchema", "InvalidSchema", "InvalidURL", "Argumen
 _WRONG |= {"BadRequestError", "ProfileNotFound", "NoSuchModuleError"}
 # Error codes of AWS services that refuse a request. The AWS client uses the same class for all of them.
 _CODES = re.compile(r"\((?:Expired|Invalid|Unrecognized|AccessDenied|AuthFailure|Signature|MissingAuth)\w*\)")
-_SHOWN_WORDS = 200
 _SECRET = re.compile(r"(?<=://)[^\s/@]*@|(?<=[?&])[^\s'\"<>]*")
 
 
@@ -122,8 +121,7 @@ def _error_text(error: Exception, secrets: Iterable[str]) -> str:
         first = inner
     why = first.strerror if isinstance(first, OSError) else None
     text = " ".join((why or str(error)).split()) or type(error).__name__
-    text = without_secrets(_SECRET.sub("", text), secrets)
-    return text if len(text) <= _SHOWN_WORDS else text[:_SHOWN_WORDS] + "…"
+    return first_words(_SECRET.sub("", text), secrets)
 
 
 _SHOWN = 3
@@ -150,8 +148,7 @@ class PyIcebergCatalog:
 
         Only REST clients mix the server's properties with the user's properties.
         """
-        is_rest = "RestCatalog" in {kind.__name__ for kind in type(client).__mro__}
-        return cls(client.name, client, {} if is_rest else client.properties)
+        return cls(client.name, client, {} if _is_rest(client) else client.properties)
 
     def namespaces(self, parent: Name = ()) -> tuple[Name, ...]:
         """Return the namespaces directly in `parent`, or none if it does not exist."""
@@ -168,7 +165,7 @@ class PyIcebergCatalog:
         return tuple(sorted(self._list_names(f"tables of {name_text(namespace)}", ask))) if namespace else ()
 
     def _list_names(self, what: str, ask: Callable[[], set[Name]]) -> set[Name]:
-        with translate_errors(self.name, self._uri, what, self._secrets):
+        with translate_errors(self.name, self.uri, what, self.secrets):
             try:
                 return ask()
             except Exception as error:
@@ -185,13 +182,18 @@ class PyIcebergCatalog:
                 cause="NoSuchTable",
             )
         try:
-            with translate_errors(self.name, self._uri, f"where {name_text(name)} is", self._secrets):
+            with translate_errors(self.name, self.uri, f"where {name_text(name)} is", self.secrets):
                 answer = load_answer(self.client, name)
         except HarnessError as error:
             if error.__cause__ is not None and type(error.__cause__).__name__ in _ABSENT:
                 raise missing_table_error(self, name) from error.__cause__
             raise
-        return self.located(name, answer)
+        located = self.located(name, answer)
+        if not _is_rest(self.client):
+            return located
+        from harness.metadata.catalogs.pyiceberg_planning import table_server
+
+        return replace(located, server=table_server(self, name, answer))
 
     def located(
         self, name: Name, answer: Answer, lent: Sequence[Credential] = (), paths: Iterable[str] = ()
@@ -208,12 +210,13 @@ class PyIcebergCatalog:
         )
 
     @property
-    def _uri(self) -> str | None:
+    def uri(self) -> str | None:
+        """The address of the catalog, or None if it has none."""
         uri = self.client.properties.get("uri")
         return uri if isinstance(uri, str) else None
 
     @property
-    def _secrets(self) -> tuple[str, ...]:
+    def secrets(self) -> tuple[str, ...]:
         """The credentials of the catalog, and the token that it issued for them."""
         manager = getattr(getattr(getattr(self.client, "_session", None), "auth", None), "auth_manager", None)
         token = getattr(manager, "_token", None)
@@ -235,6 +238,10 @@ class PyIcebergCatalog:
         else:
             return set()
         return {(*namespace, name) for name, parameters in records if record_format(parameters) == "delta"}
+
+
+def _is_rest(client: object) -> bool:
+    return "RestCatalog" in {kind.__name__ for kind in type(client).__mro__}
 
 
 ADVICE = "pip install 'lakeharness[catalog]'"
