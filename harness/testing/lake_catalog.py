@@ -18,7 +18,7 @@ import json
 import threading
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import count
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
@@ -41,7 +41,8 @@ from harness.writing.iceberg.builder import IcebergTable
 ServedTable: TypeAlias = IcebergTable | LakeTable | str | Path
 """A table that a `LakeCatalog` can have: a built one, or the location of a directory or a metadata file."""
 
-_HIDDEN = "/hidden/by/the/catalog"
+_HIDDEN = "metadata/hidden"
+"""The start of the names of metadata files that do not exist, within a table's location."""
 _TABLE = "/v1/{prefix}/namespaces/{namespace}/tables/{table}"
 _ENDPOINTS = (
     "GET /v1/{prefix}/namespaces",
@@ -93,6 +94,8 @@ class LakeCatalog(JsonServer):
         lifetime_ms: The time after which credentials expire, in milliseconds. None: they do not.
         hides_metadata: If True, the paths of the metadata file and the manifest lists in answers do not exist, so that
             a client can only plan on the server.
+        encodes_bounds: If True, bounds of columns are the bytes in manifests, as hexadecimal digits, as in Iceberg's
+            Java library, whose client reads nothing else. If False, they are values, as the specification says.
         faults: The bugs of the server, as members of `PlanFault` or their values.
         failures: Answers to return to planning calls before all others, in order.
         planted: The faults that changed an answer so far.
@@ -111,6 +114,7 @@ class LakeCatalog(JsonServer):
         lend: Iterable[Literal["table", "plan", "tasks"]] = ("plan",),
         lifetime_ms: int | None = None,
         hides_metadata: bool = False,
+        encodes_bounds: bool = False,
         faults: Iterable[PlanFault | str] = (),
     ) -> None:
         self.faults: Sequence[PlanFault | str] = [parse_fault(fault) for fault in faults]
@@ -119,7 +123,7 @@ class LakeCatalog(JsonServer):
         self.calls = frozenset(Call)
         self.polls, self.page, self.delay_ms = polls, page, delay_ms
         self.credentials, self.lend, self.lifetime_ms = dict(credentials or {}), frozenset(lend), lifetime_ms
-        self.hides_metadata = hides_metadata
+        self.hides_metadata, self.encodes_bounds = hides_metadata, encodes_bounds
         self.failures: list[HttpAnswer] = []
         self.planted: set[PlanFault] = set()
         self.plan_requests: list[dict[str, Any]] = []
@@ -253,7 +257,7 @@ class LakeCatalog(JsonServer):
             case _:
                 return error_answer(406, "UnsupportedOperationException", f"no call {method} /{'/'.join(rest)}")
 
-    def opened(self, name: Name) -> OpenedTable:
+    def _opened(self, name: Name) -> OpenedTable:
         """Return the current state of a table."""
         table, options = self._tables[name]
         match table:
@@ -270,7 +274,7 @@ class LakeCatalog(JsonServer):
 
     def _loaded(self, name: Name, query: Mapping[str, str]) -> dict[str, Any]:
         """Return the answer of `loadTable`."""
-        source = self.opened(name)
+        source = self._opened(name)
         path = source.metadata_path
         metadata = json.loads(decompress(source.storage.read(path), file=path, limits=source.storage.limits))
         if query.get("snapshots") == "refs":
@@ -278,10 +282,10 @@ class LakeCatalog(JsonServer):
             metadata["snapshots"] = [each for each in metadata.get("snapshots", ()) if each["snapshot-id"] in ids]
         if self.hides_metadata:
             for snapshot in metadata.get("snapshots", ()):
-                snapshot["manifest-list"] = _HIDDEN
+                snapshot["manifest-list"] = f"{metadata['location']}/{_HIDDEN}.avro"
         config = {} if self.mode is None else {MODE: self.mode}
         lent = self._lent_with("table")
-        location = _HIDDEN if self.hides_metadata else path
+        location = f"{metadata['location']}/{_HIDDEN}.metadata.json" if self.hides_metadata else path
         return {"metadata-location": location, "metadata": metadata, "config": config, **lent}
 
     def _plan(self, name: Name, body: dict[str, Any]) -> HttpAnswer:
@@ -289,7 +293,8 @@ class LakeCatalog(JsonServer):
         with self._lock:
             self.plan_requests.append(body)
             plan_id = f"plan-{next(self._numbers)}"
-        plan = _Plan(table=name, scan=scan_of(self.opened(name), body), polls=self.polls)
+        scan = replace(scan_of(self._opened(name), body), encodes_bounds=self.encodes_bounds)
+        plan = _Plan(table=name, scan=scan, polls=self.polls)
         self._plans[plan_id] = plan
         if plan.polls:
             return 200, {}, {"status": "submitted", "plan-id": plan_id}
