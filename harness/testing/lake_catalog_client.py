@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any, TypeVar
 from urllib.parse import quote
 
@@ -15,8 +14,8 @@ from harness.metadata.catalogs.catalog import (
     TableServer,
     missing_table_error,
 )
-from harness.metadata.catalogs.pyiceberg import PyIcebergCatalog, table_location
 from harness.metadata.catalogs.pyiceberg_answers import Answer
+from harness.metadata.catalogs.server_properties import table_location
 from harness.metadata.catalogs.unity_rest import RefusedError, Server
 from harness.metadata.iceberg.server import protocol
 from harness.metadata.iceberg.server.protocol import Call, Credential
@@ -65,13 +64,6 @@ class RestTransport:
         return protocol.Answer(status=status, document=document, retry_after_s=after or None)
 
 
-@dataclass(frozen=True, slots=True)
-class _Properties:
-    """The properties of a catalog, in the place of a client of PyIceberg."""
-
-    properties: Mapping[str, Any]
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RestCatalog:
     """An Iceberg REST catalog as a `harness.metadata.catalogs.catalog.Catalog`.
@@ -111,21 +103,22 @@ class RestCatalog:
         defaults, overrides = (self._part(config, key, dict) for key in ("defaults", "overrides"))
         endpoints, of_table = self._part(config, "endpoints", list), self._part(answer, "config", dict)
         properties = {**defaults, **overrides}
-        metadata_location = self._part(answer, "metadata-location", str)
+        credentials = self._part(answer, "storage-credentials", list) if "storage-credentials" in answer else ()
+        vended = {self._part(each, "prefix", str): self._part(each, "config", dict) for each in credentials}
         recorded_location = self._part(self._part(answer, "metadata", dict), "location", str)
+        parts = Answer(
+            format="iceberg",
+            metadata_location=self._part(answer, "metadata-location", str),
+            properties=of_table,
+            places=(recorded_location, *vended),
+            vended=vended,
+        )
 
-        def located(credentials: Sequence[Credential], paths: Sequence[str]) -> TableLocation:
-            vended = {each.prefix: each.config for each in credentials}
-            parts = Answer(
-                format="iceberg",
-                metadata_location=metadata_location,
-                properties=of_table,
-                places=(recorded_location, *vended, *paths),
-                vended=vended,
+        def located(lent: Sequence[Credential], paths: Sequence[str]) -> TableLocation:
+            location = table_location(
+                self, name, parts, properties=properties, user_properties={}, lent=lent, paths=paths
             )
-            location = table_location(PyIcebergCatalog(self.name, _Properties(properties)), name, parts)
-            renew = None if location.renew is None else partial(self.locate, name)
-            return replace(location, renew=renew, server=server)
+            return replace(location, server=server)
 
         server = TableServer(
             transport=RestTransport(
@@ -135,8 +128,7 @@ class RestCatalog:
             metadata=lambda: json.dumps(self._part(self._ask(path, {}) or {}, "metadata", dict)).encode(),
             located=located,
         )
-        lent = self._part(answer, "storage-credentials", list) if "storage-credentials" in answer else ()
-        return located([Credential(self._part(e, "prefix", str), self._part(e, "config", dict)) for e in lent], ())
+        return located((), ())
 
     def _names(self, path: str, query: Mapping[str, str], key: str) -> tuple[Name, ...]:
         answer = self._ask(path, query)
