@@ -17,14 +17,14 @@ from __future__ import annotations
 import json
 import threading
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 from urllib.parse import unquote
 
-from harness.errors import HarnessError
+from harness.errors import HarnessError, RequestError
 from harness.metadata.catalogs.catalog import Catalog, Name, name_text, parse_name
 from harness.metadata.catalogs.unity_rest import Server
 from harness.metadata.iceberg.metadata import decompress
@@ -35,19 +35,13 @@ from harness.testing.json_server import HttpAnswer, JsonServer
 from harness.testing.lake import LakeTable
 from harness.testing.lake_catalog_client import MODE, SEPARATOR, RestCatalog, endpoint_of
 from harness.testing.lake_catalog_plans import BadRequest, Page, ServerScan, scan_of
-from harness.testing.plan_faults import PlanFault, plant, plant_in_page
+from harness.testing.plan_faults import PlanFault, parse_fault, plant, plant_in_page
 from harness.writing.iceberg.builder import IcebergTable
 
 ServedTable: TypeAlias = IcebergTable | LakeTable | str | Path
 """A table that a `LakeCatalog` can have: a built one, or the location of a directory or a metadata file."""
 
 _HIDDEN = "/hidden/by/the/catalog"
-_EXPIRY = {
-    "s3": "s3.session-token-expires-at-ms",
-    "gcs": "gcs.oauth2.token-expires-at",
-    "adls": "adls.sas-token-expires-at-ms",
-}
-"""The properties with the time at which credentials expire, by the first part of the names of their properties."""
 _TABLE = "/v1/{prefix}/namespaces/{namespace}/tables/{table}"
 _ENDPOINTS = (
     "GET /v1/{prefix}/namespaces",
@@ -82,7 +76,7 @@ class _Plan:
 class LakeCatalog(JsonServer):
     """An Iceberg REST catalog on a free port of the loopback interface, which runs during a `with` block.
 
-    The arguments are attributes, which may be changed while the server runs.
+    All arguments are also attributes, which may be changed while the server runs.
 
     Attributes:
         token: The bearer token that requests must carry, or None.
@@ -99,7 +93,7 @@ class LakeCatalog(JsonServer):
         lifetime_ms: The time after which credentials expire, in milliseconds. None: they do not.
         hides_metadata: If True, the paths of the metadata file and the manifest lists in answers do not exist, so that
             a client can only plan on the server.
-        faults: The bugs of the server.
+        faults: The bugs of the server, as members of `PlanFault` or their values.
         failures: Answers to return to planning calls before all others, in order.
         planted: The faults that changed an answer so far.
         plan_requests: The bodies of the requests for plans so far.
@@ -119,13 +113,13 @@ class LakeCatalog(JsonServer):
         hides_metadata: bool = False,
         faults: Iterable[PlanFault | str] = (),
     ) -> None:
+        self.faults: Sequence[PlanFault | str] = [parse_fault(fault) for fault in faults]
         super().__init__()
         self.token, self.mode = token, mode
         self.calls = frozenset(Call)
         self.polls, self.page, self.delay_ms = polls, page, delay_ms
         self.credentials, self.lend, self.lifetime_ms = dict(credentials or {}), frozenset(lend), lifetime_ms
         self.hides_metadata = hides_metadata
-        self.faults = [PlanFault(fault) for fault in faults]
         self.failures: list[HttpAnswer] = []
         self.planted: set[PlanFault] = set()
         self.plan_requests: list[dict[str, Any]] = []
@@ -270,7 +264,8 @@ class LakeCatalog(JsonServer):
             case _:
                 location = str(table)
         source = open_table(location, **options)._source
-        assert isinstance(source, OpenedTable)
+        if not isinstance(source, OpenedTable):
+            raise RequestError(f"Cannot serve {name_text(name)}: it is a {source.format} table, expected Iceberg")
         return source
 
     def _loaded(self, name: Name, query: Mapping[str, str]) -> dict[str, Any]:
@@ -285,7 +280,7 @@ class LakeCatalog(JsonServer):
             for snapshot in metadata.get("snapshots", ()):
                 snapshot["manifest-list"] = _HIDDEN
         config = {} if self.mode is None else {MODE: self.mode}
-        lent = self._lent() if "table" in self.lend else {}
+        lent = self._lent_with("table")
         location = _HIDDEN if self.hides_metadata else path
         return {"metadata-location": location, "metadata": metadata, "config": config, **lent}
 
@@ -328,7 +323,7 @@ class LakeCatalog(JsonServer):
         plan = self._plan_of(name, plan_id)
         if plan is None or plan.is_cancelled or plan_task not in plan.tasks:
             return error_answer(404, "NoSuchPlanTaskException", f"Plan task does not exist: {plan_task}")
-        lent = self._lent() if "tasks" in self.lend else {}
+        lent = self._lent_with("tasks")
         first, end = map(int, pages.split("-"))
         return 200, {}, {**self._part(plan_id, plan, first, end), **lent}
 
@@ -340,17 +335,18 @@ class LakeCatalog(JsonServer):
         """Return the files, the plan tasks, and the credentials of a completed plan."""
         if plan.pages is None:
             plan.pages = self._pages(plan.scan)
-        lent = self._lent() if "plan" in self.lend else {}
+        lent = self._lent_with("plan")
         return {**self._part(plan_id, plan, 0, len(plan.pages)), **lent}
 
     def _pages(self, scan: ServerScan) -> list[Page]:
+        faults = [parse_fault(fault) for fault in self.faults]
         tasks = scan.tasks()
-        for fault in self.faults:
+        for fault in faults:
             before, tasks = tasks, plant(fault, tasks, scan)
             self._note(fault, is_planted=tasks != before)
         size = self.page or max(len(tasks), 1)
         pages = [Page.of_tasks(tasks[first : first + size]) for first in range(0, max(len(tasks), 1), size)]
-        for fault in self.faults:
+        for fault in faults:
             before_pages, pages = pages, [plant_in_page(fault, page, number) for number, page in enumerate(pages)]
             self._note(fault, is_planted=pages != before_pages)
         return pages
@@ -368,19 +364,30 @@ class LakeCatalog(JsonServer):
         plan.tasks.update(names)
         return {**({"plan-tasks": names} if names else {}), **plan.pages[first].document(plan.scan)}
 
+    def _lent_with(self, answer: Literal["table", "plan", "tasks"]) -> dict[str, Any]:
+        """Return the part of an answer that has credentials."""
+        return self._lent() if answer in self.lend and self.credentials else {}
+
     def _lent(self) -> dict[str, Any]:
         """Return the credentials as an answer has them."""
         end = None if self.lifetime_ms is None else str(int(time.time() * 1000) + self.lifetime_ms)
         entries = []
         for prefix, config in self.credentials.items():
-            families = {key.partition(".")[0] for key in config} & _EXPIRY.keys()
-            expiry = {} if end is None else {_EXPIRY[family]: end for family in families}
+            expiry = {} if end is None else {name: end for key in config if (name := _expiry(key)) is not None}
             entries.append({"prefix": prefix, "config": {**config, **expiry}})
         return {"storage-credentials": entries}
 
 
 def _namespace(text: str) -> Name:
     return tuple(text.split(SEPARATOR)) if text else ()
+
+
+def _expiry(key: str) -> str | None:
+    """Return the property with the time at which the credential in a property expires, or None if it is none."""
+    family = key.partition(".")[0]
+    account = key.removeprefix("adls.sas-token")
+    names = {"s3": "s3.session-token-expires-at-ms", "gcs": "gcs.oauth2.token-expires-at"}
+    return f"adls.sas-token-expires-at-ms{account}" if account != key else names.get(family)
 
 
 def _object(body: Any) -> dict[str, Any]:
