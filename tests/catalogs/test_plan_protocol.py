@@ -267,7 +267,7 @@ STATUSES = [
     (500, "InternalServerError", StorageError, "CatalogFailed"),
     (501, "", UnsupportedError, "ServerPlanning"),
     (503, "SlowDownException", StorageError, "CatalogBusy"),
-    (302, "", StorageError, "CatalogFailed"),
+    (302, "", StorageError, "CatalogMoved"),
 ]
 
 
