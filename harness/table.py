@@ -100,9 +100,9 @@ class OpenOptions(TableOptions, total=False):
     """Options for tables that are not on the local disk.
 
     They apply to the scheme, host, and bucket of the location or, if the location is local, of the targets of
-    `path_map`. Options for another store are nested under its URI: `{"s3://other": {"key": …}}`. For S3, Azure, and
-    Google Cloud, `docs/how-to/object-stores.md` lists the accepted names; options for other file systems are passed to
-    fsspec.
+    `path_map`. Options for another store are nested under its URI: `{"s3://other": {"key": …}}`. Under a URI with a
+    path, they apply to the files whose paths start with it. For S3, Azure, and Google Cloud,
+    `docs/how-to/object-stores.md` lists the accepted names; options for other file systems are passed to fsspec.
     """
     outside: str
     """How to treat an absolute path outside the table's directories but in the same store.
