@@ -41,7 +41,8 @@ from harness.writing.iceberg.builder import IcebergTable
 ServedTable: TypeAlias = IcebergTable | LakeTable | str | Path
 """A table that a `LakeCatalog` can have: a built one, or the location of a directory or a metadata file."""
 
-_HIDDEN = "/hidden/by/the/catalog"
+_HIDDEN = "metadata/hidden"
+"""The start of the names of metadata files that do not exist, within a table's location."""
 _TABLE = "/v1/{prefix}/namespaces/{namespace}/tables/{table}"
 _ENDPOINTS = (
     "GET /v1/{prefix}/namespaces",
@@ -253,7 +254,7 @@ class LakeCatalog(JsonServer):
             case _:
                 return error_answer(406, "UnsupportedOperationException", f"no call {method} /{'/'.join(rest)}")
 
-    def opened(self, name: Name) -> OpenedTable:
+    def _opened(self, name: Name) -> OpenedTable:
         """Return the current state of a table."""
         table, options = self._tables[name]
         match table:
@@ -270,7 +271,7 @@ class LakeCatalog(JsonServer):
 
     def _loaded(self, name: Name, query: Mapping[str, str]) -> dict[str, Any]:
         """Return the answer of `loadTable`."""
-        source = self.opened(name)
+        source = self._opened(name)
         path = source.metadata_path
         metadata = json.loads(decompress(source.storage.read(path), file=path, limits=source.storage.limits))
         if query.get("snapshots") == "refs":
@@ -278,10 +279,10 @@ class LakeCatalog(JsonServer):
             metadata["snapshots"] = [each for each in metadata.get("snapshots", ()) if each["snapshot-id"] in ids]
         if self.hides_metadata:
             for snapshot in metadata.get("snapshots", ()):
-                snapshot["manifest-list"] = _HIDDEN
+                snapshot["manifest-list"] = f"{metadata['location']}/{_HIDDEN}.avro"
         config = {} if self.mode is None else {MODE: self.mode}
         lent = self._lent_with("table")
-        location = _HIDDEN if self.hides_metadata else path
+        location = f"{metadata['location']}/{_HIDDEN}.metadata.json" if self.hides_metadata else path
         return {"metadata-location": location, "metadata": metadata, "config": config, **lent}
 
     def _plan(self, name: Name, body: dict[str, Any]) -> HttpAnswer:
@@ -289,7 +290,7 @@ class LakeCatalog(JsonServer):
         with self._lock:
             self.plan_requests.append(body)
             plan_id = f"plan-{next(self._numbers)}"
-        plan = _Plan(table=name, scan=scan_of(self.opened(name), body), polls=self.polls)
+        plan = _Plan(table=name, scan=scan_of(self._opened(name), body), polls=self.polls)
         self._plans[plan_id] = plan
         if plan.polls:
             return 200, {}, {"status": "submitted", "plan-id": plan_id}
