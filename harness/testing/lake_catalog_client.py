@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any, TypeVar
 from urllib.parse import quote
 
@@ -15,8 +14,8 @@ from harness.metadata.catalogs.catalog import (
     TableServer,
     missing_table_error,
 )
-from harness.metadata.catalogs.pyiceberg import PyIcebergCatalog, table_location
 from harness.metadata.catalogs.pyiceberg_answers import Answer
+from harness.metadata.catalogs.server_properties import table_location
 from harness.metadata.catalogs.unity_rest import RefusedError, Server
 from harness.metadata.iceberg.server import protocol
 from harness.metadata.iceberg.server.protocol import Call, Credential
@@ -25,13 +24,6 @@ T = TypeVar("T")
 MODE = "scan-planning-mode"
 SEPARATOR = "\x1f"
 """The separator of the parts of a namespace in paths."""
-_TABLE = "/v1/{prefix}/namespaces/{namespace}/tables/{table}"
-
-
-def endpoint_of(call: Call) -> str:
-    """Return a call as the configuration of a server lists it."""
-    method, path = call.value.split(" ")
-    return f"{method} {_TABLE}{path}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,13 +55,6 @@ class RestTransport:
             self.server.failure("redirects to another address; set `uri` to the new one", "CatalogMoved")
         document = self.server.parse(content) if content else {}
         return protocol.Answer(status=status, document=document, retry_after_s=after or None)
-
-
-@dataclass(frozen=True, slots=True)
-class _Properties:
-    """The properties of a catalog, in the place of a client of PyIceberg."""
-
-    properties: Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,29 +99,30 @@ class RestCatalog:
         metadata_location = self._part(answer, "metadata-location", str)
         recorded_location = self._part(self._part(answer, "metadata", dict), "location", str)
 
+        lent = self._part(answer, "storage-credentials", list) if "storage-credentials" in answer else ()
+        vended = {self._part(each, "prefix", str): self._part(each, "config", dict) for each in lent}
+        parts = Answer(
+            format="iceberg",
+            metadata_location=metadata_location,
+            properties=of_table,
+            places=(recorded_location, *vended),
+            vended=vended,
+        )
+
         def located(credentials: Sequence[Credential], paths: Sequence[str]) -> TableLocation:
-            vended = {each.prefix: each.config for each in credentials}
-            parts = Answer(
-                format="iceberg",
-                metadata_location=metadata_location,
-                properties=of_table,
-                places=(recorded_location, *vended, *paths),
-                vended=vended,
+            return table_location(
+                self, name, parts, properties=properties, user_properties={}, lent=credentials, paths=paths
             )
-            location = table_location(PyIcebergCatalog(self.name, _Properties(properties)), name, parts)
-            renew = None if location.renew is None else partial(self.locate, name)
-            return replace(location, renew=renew, server=server)
 
         server = TableServer(
             transport=RestTransport(
-                server=self.server, calls=frozenset(call for call in Call if endpoint_of(call) in endpoints), table=path
+                server=self.server, calls=frozenset(call for call in Call if call.endpoint in endpoints), table=path
             ),
             mode={**properties, **of_table}.get(MODE),
             metadata=lambda: json.dumps(self._part(self._ask(path, {}) or {}, "metadata", dict)).encode(),
             located=located,
         )
-        lent = self._part(answer, "storage-credentials", list) if "storage-credentials" in answer else ()
-        return located([Credential(self._part(e, "prefix", str), self._part(e, "config", dict)) for e in lent], ())
+        return replace(located((), ()), server=server)
 
     def _names(self, path: str, query: Mapping[str, str], key: str) -> tuple[Name, ...]:
         answer = self._ask(path, query)

@@ -508,8 +508,7 @@ def test_the_catalog_has_the_credentials_of_tables_and_of_plans(server, orders):
     assert located.expires_ms is not None
     assert located.renew().storage_options == located.storage_options
     planned = located.server.located([Credential("s3://c/t", {"s3.access-key-id": "p"})], ["s3://c/t/a", "s3://b/x"])
-    assert planned.storage_options == {"s3://c": {"key": "p"}}
-    assert planned.expires_ms is None
+    assert planned.storage_options == {"s3://b": {"key": "k"}, "s3://c/t": {"key": "p"}}
 
 
 @pytest.mark.parametrize("key", ["metadata", "metadata-location", "config"])
