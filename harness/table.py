@@ -167,7 +167,8 @@ def open_table(location: object, **options: Unpack[OpenOptions]) -> Table:
         from harness.metadata.catalogs.planning import chosen_server, plan_server
 
         server = chosen_server(located, str(location), planning)
-    roots, store_options = tuple(map(str, options.get("allowed_roots", ()))), dict(options.get("storage_options") or {})
+    roots = tuple(map(str, options.get("allowed_roots", ())))
+    caller_options = store_options = dict(options.get("storage_options") or {})
     name, renewal, format_hint = None, None, options.get("format_hint")
     max_version, ratified = options.get("max_version"), options.get("ratified")
     published_only, untrusted = options.get("published_only", False), options.get("untrusted", False)
@@ -176,8 +177,11 @@ def open_table(location: object, **options: Unpack[OpenOptions]) -> Table:
 
         name, format_hint = located.qualified, format_hint or located.format
         location = located.metadata_location or located.location
-        renewal = renewal_of(located, store_options, roots)
-        store_options = located.store_options(store_options, roots)
+        if server is None:
+            renewal = renewal_of(located, caller_options, roots)
+            store_options = located.store_options(caller_options, roots)
+        else:  # only the files of plans are read, each with the storage of its plan
+            store_options = {}
         if max_version is None and not published_only:
             max_version, ratified = located.options.get("max_version"), located.options.get("ratified", ratified)
     else:
@@ -214,13 +218,12 @@ def open_table(location: object, **options: Unpack[OpenOptions]) -> Table:
     with contained(table=str(location)):
         plans = None
         if located is not None and server is not None:
-            caller_options = dict(options.get("storage_options") or {})
             plans = plan_server(
                 located,
                 server,
-                lambda answer: open_with(
-                    options=answer.store_options(caller_options, roots),
-                    renewal=renewal_of(answer, caller_options, roots),
+                lambda answer, paths: open_with(
+                    options=answer.store_options(caller_options, roots, paths),
+                    renewal=renewal_of(answer, caller_options, roots, paths),
                 ),
             )
         path = PhysicalPath(str(location))

@@ -6,6 +6,7 @@ If a store rejects credentials because they have expired, the error has the caus
 
 from __future__ import annotations
 
+import itertools
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import field
@@ -38,6 +39,7 @@ class Renewal:
         ask: Requests new options.
         table: The table that is read with the options, for messages.
         generation: The number of renewals.
+        number: A number that no other instance of this process has.
     """
 
     options: Mapping[str, object] = field(repr=False)
@@ -45,6 +47,7 @@ class Renewal:
     ask: Callable[[], ExpiringOptions] = field(repr=False)
     table: str | None = None
     generation: int = 0
+    number: int = field(default_factory=itertools.count().__next__, init=False)
     _due_ms: int | None = None
     _lock: Lock = field(default_factory=Lock, repr=False)
 

@@ -18,7 +18,7 @@ import json
 import threading
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import count
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
@@ -94,6 +94,8 @@ class LakeCatalog(JsonServer):
         lifetime_ms: The time after which credentials expire, in milliseconds. None: they do not.
         hides_metadata: If True, the paths of the metadata file and the manifest lists in answers do not exist, so that
             a client can only plan on the server.
+        encodes_bounds: If True, bounds of columns are the bytes in manifests, as hexadecimal digits, as in Iceberg's
+            Java library, whose client reads nothing else. If False, they are values, as the specification says.
         faults: The bugs of the server, as members of `PlanFault` or their values.
         failures: Answers to return to planning calls before all others, in order.
         planted: The faults that changed an answer so far.
@@ -112,6 +114,7 @@ class LakeCatalog(JsonServer):
         lend: Iterable[Literal["table", "plan", "tasks"]] = ("plan",),
         lifetime_ms: int | None = None,
         hides_metadata: bool = False,
+        encodes_bounds: bool = False,
         faults: Iterable[PlanFault | str] = (),
     ) -> None:
         self.faults: Sequence[PlanFault | str] = [parse_fault(fault) for fault in faults]
@@ -120,7 +123,7 @@ class LakeCatalog(JsonServer):
         self.calls = frozenset(Call)
         self.polls, self.page, self.delay_ms = polls, page, delay_ms
         self.credentials, self.lend, self.lifetime_ms = dict(credentials or {}), frozenset(lend), lifetime_ms
-        self.hides_metadata = hides_metadata
+        self.hides_metadata, self.encodes_bounds = hides_metadata, encodes_bounds
         self.failures: list[HttpAnswer] = []
         self.planted: set[PlanFault] = set()
         self.plan_requests: list[dict[str, Any]] = []
@@ -290,7 +293,8 @@ class LakeCatalog(JsonServer):
         with self._lock:
             self.plan_requests.append(body)
             plan_id = f"plan-{next(self._numbers)}"
-        plan = _Plan(table=name, scan=scan_of(self._opened(name), body), polls=self.polls)
+        scan = replace(scan_of(self._opened(name), body), encodes_bounds=self.encodes_bounds)
+        plan = _Plan(table=name, scan=scan, polls=self.polls)
         self._plans[plan_id] = plan
         if plan.polls:
             return 200, {}, {"status": "submitted", "plan-id": plan_id}

@@ -96,23 +96,22 @@ class RestCatalog:
         defaults, overrides = (self._part(config, key, dict) for key in ("defaults", "overrides"))
         endpoints, of_table = self._part(config, "endpoints", list), self._part(answer, "config", dict)
         properties = {**defaults, **overrides}
-        metadata_location = self._part(answer, "metadata-location", str)
+        credentials = self._part(answer, "storage-credentials", list) if "storage-credentials" in answer else ()
+        vended = {self._part(each, "prefix", str): self._part(each, "config", dict) for each in credentials}
         recorded_location = self._part(self._part(answer, "metadata", dict), "location", str)
-
-        lent = self._part(answer, "storage-credentials", list) if "storage-credentials" in answer else ()
-        vended = {self._part(each, "prefix", str): self._part(each, "config", dict) for each in lent}
         parts = Answer(
             format="iceberg",
-            metadata_location=metadata_location,
+            metadata_location=self._part(answer, "metadata-location", str),
             properties=of_table,
             places=(recorded_location, *vended),
             vended=vended,
         )
 
-        def located(credentials: Sequence[Credential], paths: Sequence[str]) -> TableLocation:
-            return table_location(
-                self, name, parts, properties=properties, user_properties={}, lent=credentials, paths=paths
+        def located(lent: Sequence[Credential], paths: Sequence[str]) -> TableLocation:
+            location = table_location(
+                self, name, parts, properties=properties, user_properties={}, lent=lent, paths=paths
             )
+            return replace(location, server=server)
 
         server = TableServer(
             transport=RestTransport(
@@ -122,7 +121,7 @@ class RestCatalog:
             metadata=lambda: json.dumps(self._part(self._ask(path, {}) or {}, "metadata", dict)).encode(),
             located=located,
         )
-        return replace(located((), ()), server=server)
+        return located((), ())
 
     def _names(self, path: str, query: Mapping[str, str], key: str) -> tuple[Name, ...]:
         answer = self._ask(path, query)

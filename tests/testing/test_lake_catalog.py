@@ -14,6 +14,7 @@ import pytest
 from harness.errors import RequestError, StorageError, TableNotFoundError
 from harness.metadata.iceberg.server.protocol import Call, Credential
 from harness.testing import IcebergTable, LakeCatalog, PlanFault
+from harness.writing.iceberg.builder import FIRST_SNAPSHOT_ID
 
 pytest_plugins = ["pytester"]
 
@@ -180,6 +181,13 @@ def test_names(server, orders):
         ("POST", f"{ORDERS}/plan", {"snapshot-id": 5}, 400, "BadRequestException"),
         ("POST", f"{ORDERS}/plan", {"start-snapshot-id": 5}, 400, "BadRequestException"),
         ("POST", f"{ORDERS}/plan", {"snapshot-id": 1, "end-snapshot-id": 5}, 400, "BadRequestException"),
+        (
+            "POST",
+            f"{ORDERS}/plan",
+            {"start-snapshot-id": 5, "end-snapshot-id": FIRST_SNAPSHOT_ID},
+            400,
+            "BadRequestException",
+        ),
         ("POST", f"{ORDERS}/plan", {"select": ["ID"]}, 400, "BadRequestException"),
         ("POST", f"{ORDERS}/plan", {"stats-fields": ["none"]}, 400, "BadRequestException"),
         ("POST", f"{ORDERS}/plan", {"filter": {**LATE, "term": "none"}}, 400, "BadRequestException"),
@@ -280,6 +288,10 @@ def test_a_plan_describes_each_file(server, tmp_path):
         "lower-bounds": {"keys": [1, 2], "values": [34, "2024-02-03"]},
         "upper-bounds": {"keys": [1, 2], "values": [34, "2024-02-28"]},
     }
+    server.encodes_bounds = True
+    (encoded,) = plan(server, table, stats_fields=["id", "d"])["file-scan-tasks"]
+    # A long has 8 bytes and a date 4, both little-endian; 2024-02-03 is day 19756.
+    assert encoded["data-file"]["lower-bounds"] == {"keys": [1, 2], "values": ["2200000000000000", "2C4D0000"]}
     assert answer == {
         "status": "completed",
         "plan-id": "plan-1",
@@ -361,6 +373,13 @@ def test_residuals_of_transforms_and_nulls(server, tmp_path):
 def test_names_in_requests_may_have_any_letter_case(server, orders):
     request = {"filter": {**LATE, "term": "ID"}, "select": ["Region"], "stats_fields": ["ID"], "case_sensitive": False}
     assert [residual for _, _, residual in tasks_of(server, orders, **request)] == [LATE] * 3
+
+
+def test_a_partition_spec_may_be_in_a_manifest_only(server, orders):
+    orders.set_partition_spec([])
+    orders.edit_metadata(lambda document: document["partition-specs"].pop(0))
+    eu = plan(server, orders, filter=REGION)["file-scan-tasks"][0]
+    assert (eu["data-file"]["spec-id"], eu["data-file"]["partition"], eu["residual-filter"]) == (0, ["eu"], True)
 
 
 def test_a_plan_may_be_of_an_older_snapshot(server, orders):
@@ -509,6 +528,7 @@ def test_the_catalog_has_the_credentials_of_tables_and_of_plans(server, orders):
     assert located.renew().storage_options == located.storage_options
     planned = located.server.located([Credential("s3://c/t", {"s3.access-key-id": "p"})], ["s3://c/t/a", "s3://b/x"])
     assert planned.storage_options == {"s3://b": {"key": "k"}, "s3://c/t": {"key": "p"}}
+    assert planned.expires_ms == located.expires_ms  # that of the table's own credentials, which stay in use
 
 
 @pytest.mark.parametrize("key", ["metadata", "metadata-location", "config"])

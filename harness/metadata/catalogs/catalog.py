@@ -169,6 +169,11 @@ class TableLocation:
         """The name with the catalog's name before it, as text."""
         return name_text((self.catalog, *self.name))
 
+    @property
+    def store(self) -> str:
+        """The store of the table, to which plain `storage_options` apply."""
+        return canonical_path(self.metadata_location or self.location).store
+
     def store_options(
         self, caller_options: Mapping[str, object], roots: Iterable[str], paths: Collection[str] | None = None
     ) -> dict[str, object]:
@@ -183,20 +188,19 @@ class TableLocation:
             RequestError: The server named the address of a store but did not provide the credentials for it, or an
                 option of the store is invalid.
         """
-        home = canonical_path(self.metadata_location or self.location).store
-        stores = {home, *(canonical_path(root).store for root in roots)}
+        stores = {self.store, *(canonical_path(root).store for root in roots)}
         allowed = {
             key: value
             for key, value in self.storage_options.items()
             if "://" not in key or canonical_path(key).store in stores
         }
-        merged = overridden(allowed, caller_options, home)
+        merged = overridden(allowed, caller_options, self.store)
         for place, endpoint in self.endpoints.items():
             from harness.storage import object_client
             from harness.storage.option_names import CREDENTIALS
 
             effective, from_caller = (
-                object_client.explicit_options(place, options_at(place, options, {home}))
+                object_client.explicit_options(place, options_at(place, options, {self.store}))
                 for options in (merged, caller_options)
             )
             is_lent = endpoint.has_credentials and CREDENTIALS.isdisjoint(from_caller)
@@ -234,14 +238,18 @@ def renewal_of(
     """
     from harness.storage.renewal import Renewal
 
-    def lease(answer: TableLocation) -> ExpiringOptions:
-        return answer.store_options(caller_options, roots, paths), answer.expires_ms
-
     renew = located.renew
     if renew is None or located.expires_ms is None:
         return None
-    options = located.store_options(caller_options, roots, paths)
-    return Renewal(options, located.expires_ms, lambda: lease(renew()), located.qualified)
+
+    def ask() -> ExpiringOptions:
+        nonlocal renew
+        assert renew is not None
+        answer = renew()
+        renew = answer.renew or renew
+        return answer.store_options(caller_options, roots, paths), answer.expires_ms
+
+    return Renewal(located.store_options(caller_options, roots, paths), located.expires_ms, ask, located.qualified)
 
 
 @runtime_checkable

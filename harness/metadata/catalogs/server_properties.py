@@ -19,7 +19,7 @@ from harness.storage import object_client
 from harness.storage.gate import metadata_root
 from harness.storage.object_options import has_credentials
 from harness.storage.paths import canonical_path
-from harness.storage.scoped_options import owner_of
+from harness.storage.scoped_options import options_at, owner_of
 
 if TYPE_CHECKING:
     from harness.metadata.catalogs.catalog import Catalog
@@ -108,7 +108,7 @@ def expires_ms(properties: Mapping[str, object]) -> int | None:
     return min((int(time) for time in times if time.isdecimal()), default=None)
 
 
-def _prefix_of(path: str, prefixes: Iterable[str]) -> str | None:
+def prefix_of(path: str, prefixes: Iterable[str]) -> str | None:
     """Return the longest prefix of a path, or None. A prefix without `://` is the start of a scheme, like `s3`."""
     prefixes = tuple(prefixes)
     schemes = [each for each in prefixes if "://" not in each and path.startswith(each)]
@@ -122,7 +122,7 @@ def _credential_family(key: str) -> str | None:
 
 def _vended(path: str, vended: Mapping[str, Mapping[str, Any]]) -> Mapping[str, Any]:
     """Return the properties of the longest prefix of a path, or none."""
-    prefix = _prefix_of(path, vended)
+    prefix = prefix_of(path, vended)
     return {} if prefix is None else vended[prefix]
 
 
@@ -247,7 +247,7 @@ def table_location(
         bases = {"/".join(path.split("/", 3)[:3]) for path in paths}
         stores = {_store(base): base for base in bases if _family(_store(base)) is not None} | stores
         own, scoped = (
-            {key: place for key, place in places.items() if _prefix_of(key, vended) is None} for places in (own, scoped)
+            {key: place for key, place in places.items() if prefix_of(key, vended) is None} for places in (own, scoped)
         )
         scoped |= _by_prefix(vended, stores)
     others = {store: options for store, place in whole.items() if (options := sources.options(place))}
@@ -267,6 +267,14 @@ def table_location(
     )
 
 
+def is_lent(located: TableLocation, path: str) -> bool:
+    """Return whether a location has credentials for a path, or the path is in no object store."""
+    if _family(_store(path)) is None:
+        return True
+    options = options_at(path, located.storage_options, {located.store})
+    return has_credentials(object_client.explicit_options(path, options))
+
+
 def _by_prefix(vended: Mapping[str, Mapping[str, Any]], stores: Mapping[str, str]) -> dict[str, _Place]:
     """Return what the server lends for prefixes, under the URIs of the prefixes.
 
@@ -281,6 +289,6 @@ def _by_prefix(vended: Mapping[str, Mapping[str, Any]], stores: Mapping[str, str
                 places[prefix] = _Place(prefix, vended[prefix])
             continue
         for store, path in stores.items():
-            if _prefix_of(path, (prefix,)) is not None:
+            if prefix_of(path, (prefix,)) is not None:
                 places[store] = _Place(path, vended[prefix])
     return places
