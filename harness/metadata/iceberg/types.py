@@ -30,7 +30,7 @@ _UUID = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 _DATE = re.compile(r"([+-]?[0-9]{4,9})-([0-9]{2})-([0-9]{2})")
 _TIME = re.compile(r"([0-9]{2}):([0-9]{2})(?::([0-9]{2})(?:\.([0-9]{1,9}))?)?")
 _DAYS_IN_MONTH = (31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
-_PER_SECOND = {"ms": 10**3, "us": 10**6, "ns": 10**9}
+PER_SECOND = {"ms": 10**3, "us": 10**6, "ns": 10**9}
 
 
 def parse_default(json: Json, type_: dt.Type) -> dt.CellValue:
@@ -72,14 +72,19 @@ def parse_default(json: Json, type_: dt.Type) -> dt.CellValue:
             return list(zip(keys, values, strict=True))
         case _:
             try:
-                return _primitive(json.value, type_)
+                return parse_primitive(json.value, type_)
             except ValueError as error:
                 message = f"Invalid default: got {short_repr(json.value)}, expected {error} for type {type_}"
                 raise json.error(message) from error
 
 
-def _primitive(value: Any, type_: dt.Type) -> dt.CellValue:
-    """Return `value` as an internal value. Raises ValueError with a text that describes the expected value."""
+def parse_primitive(value: Any, type_: dt.Type) -> dt.CellValue:
+    """Return the internal value of a JSON value of a primitive type, other than null.
+
+    Raises:
+        ValueError: The value does not have the type, or its values have no JSON form. The text describes what was
+            expected.
+    """
     match type_:
         case dt.BooleanType():
             return _instance_of(bool, value, "true or false")
@@ -95,9 +100,9 @@ def _primitive(value: Any, type_: dt.Type) -> dt.CellValue:
         case dt.DateType():
             return _in_range(_days(_text(value)), 32)
         case dt.TimeType(unit=unit):
-            return _time(_text(value), _PER_SECOND[unit])
+            return _time(_text(value), PER_SECOND[unit])
         case dt.TimestampType(unit=unit, utc=utc):
-            zone, per_second = "+00:00" if utc else "", _PER_SECOND[unit]
+            zone, per_second = "+00:00" if utc else "", PER_SECOND[unit]
             date, separator, time = _text(value).removesuffix(zone).partition("T")
             if not separator or not value.endswith(zone):
                 raise ValueError(f"a timestamp such as 2024-12-31T23:59:59.999{zone}")
