@@ -6,7 +6,8 @@
     table.append(table.write_data([{"id": 1, "region": "eu"}]))
 
 `plugin` defines the pytest fixtures, `lake` the tables that they make, and `same_rows` their assertion. `jobs` runs
-Spark jobs on tables that a test names. Names are imported on first use.
+Spark jobs on tables that a test names. `lake_catalog` is a REST catalog that plans scans. Names are imported on first
+use.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from harness.testing.jobs.job import SparkJob
     from harness.testing.jobs.tables import Write
     from harness.testing.lake import LakeTable
+    from harness.testing.lake_catalog import LakeCatalog
     from harness.testing.literals import SameRows, TableLiteral, literal
     from harness.testing.plugin import AssertSameRows, MakeLakeTable
     from harness.testing.same_rows import assert_same_rows
@@ -36,6 +38,7 @@ __all__ = [
     "HarnessSession",
     "IcebergFile",
     "IcebergTable",
+    "LakeCatalog",
     "LakeTable",
     "MakeLakeTable",
     "SameRows",
@@ -57,6 +60,7 @@ _LAZY = {
     "DeltaTable": "writing.delta.builder",
     "HarnessSession": "testing.session",
     "IcebergTable": "writing.iceberg.builder",
+    "LakeCatalog": "testing.lake_catalog",
     "LakeTable": "testing.lake",
     "MakeLakeTable": "testing.plugin",
     "SameRows": "testing.literals",

@@ -10,17 +10,15 @@ It returns whatever it was configured with and checks nothing, so that tests can
 
 from __future__ import annotations
 
-import json
-import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from types import TracebackType
 from typing import Any, TypeAlias
-from urllib.parse import parse_qsl, unquote, urlsplit
+from urllib.parse import unquote
 
-HttpAnswer: TypeAlias = tuple[int, Any]
+from harness.testing.json_server import HttpAnswer, JsonServer
+
+UnityAnswer: TypeAlias = tuple[int, Any]
 """The status, and the body, which is sent as JSON unless it is bytes."""
 
 ROOT = "/api/2.1/unity-catalog/"
@@ -59,8 +57,8 @@ class ServedTable:
         return sorted(result, key=lambda commit: -commit["version"])
 
 
-class UnityServer:
-    """A server on a free port of the loopback interface, which runs during a `with` block.
+class UnityServer(JsonServer):
+    """A Unity Catalog server on a free port of the loopback interface, which runs during a `with` block.
 
     Attributes:
         token: The token that requests must carry, or None.
@@ -70,22 +68,14 @@ class UnityServer:
         tables: The tables by name.
         credentials: The credentials that are vended, in the form of specification 1.0, and their expiry time.
         failures: Answers to return before all others, in order.
-        requests: The requests received, as method and path.
     """
 
     def __init__(self, *, token: str | None = None, older: bool = False, oldest: bool = False, page: int = 100) -> None:
+        super().__init__()
         self.token, self.older, self.oldest, self.page = token, older or oldest, oldest, page
         self.tables: dict[tuple[str, ...], ServedTable] = {}
         self.credentials: tuple[dict[str, str], int] = ({}, 0)
-        self.failures: list[HttpAnswer] = []
-        self.requests: list[str] = []
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(self))
-        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.01,), daemon=True)
-
-    @property
-    def uri(self) -> str:
-        """The server's address."""
-        return f"http://127.0.0.1:{self._server.server_address[1]}"
+        self.failures: list[UnityAnswer] = []
 
     def add(self, name: str, location: str | Path, *, managed: bool = True, **more: Any) -> ServedTable:
         """Add a table under a name with three parts.
@@ -101,25 +91,16 @@ class UnityServer:
         self.tables[tuple(name.split("."))] = entry
         return entry
 
-    def __enter__(self) -> UnityServer:
-        self._thread.start()
-        return self
+    def answer(
+        self, method: str, path: str, query: Mapping[str, str], headers: Mapping[str, str], body: Any
+    ) -> HttpAnswer:
+        """Return the answer to a request. A redirection leads to another path of this server."""
+        call = unquote(path.removeprefix(ROOT))
+        self.requests.append(f"{method} {call}")
+        status, content = self._answer(method, call, query, body, headers.get("authorization"))
+        return status, {"Location": f"{self.uri}/elsewhere"} if 300 <= status < 400 else {}, content
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        self._server.shutdown()
-        self._server.server_close()
-        self._thread.join()
-
-    def answer(self, method: str, path: str, query: Mapping[str, str], body: Any, token: str | None) -> HttpAnswer:
-        """Return the answer to a request.
-
-        Args:
-            method: The HTTP method.
-            path: The decoded path, below the root of all calls.
-            query: The query parameters.
-            body: The parsed body.
-            token: The `Authorization` header.
-        """
+    def _answer(self, method: str, path: str, query: Mapping[str, str], body: Any, token: str | None) -> UnityAnswer:
         if self.failures:
             return self.failures.pop(0)
         if self.token is not None and token != f"Bearer {self.token}":
@@ -142,7 +123,7 @@ class UnityServer:
             case _:
                 return _error(404, "ENDPOINT_NOT_FOUND", f"no call {method} {path}")
 
-    def _answer_delta_api(self, path: list[str]) -> HttpAnswer:
+    def _answer_delta_api(self, path: list[str]) -> UnityAnswer:
         match path:
             case ["config"]:
                 load = "GET /v1/catalogs/{catalog}/schemas/{schema}/tables/{table}"
@@ -162,7 +143,7 @@ class UnityServer:
             case _:
                 return _error(404, "NotFoundException", "no such call")
 
-    def _answer_list(self, kind: str, query: Mapping[str, str]) -> HttpAnswer:
+    def _answer_list(self, kind: str, query: Mapping[str, str]) -> UnityAnswer:
         depth = ("catalogs", "schemas", "tables").index(kind)
         inside = tuple(query[key] for key in ("catalog_name", "schema_name")[:depth])
         result = sorted({name[depth] for name in self.tables if name[:depth] == inside})
@@ -173,7 +154,7 @@ class UnityServer:
         token = str(after) if after < len(result) else None
         return 200, {kind: [{"name": name} for name in result[first:after]], "next_page_token": token}
 
-    def _answer_table(self, name: str) -> HttpAnswer:
+    def _answer_table(self, name: str) -> UnityAnswer:
         entry = self.tables.get(tuple(name.split(".")))
         if entry is None:
             return _error(404, "TABLE_DOES_NOT_EXIST", f"{name} does not exist")
@@ -187,34 +168,5 @@ class UnityServer:
         }
 
 
-def _error(status: int, kind: str, words: str) -> HttpAnswer:
+def _error(status: int, kind: str, words: str) -> UnityAnswer:
     return status, {"error": {"type": kind, "message": words, "code": status}}
-
-
-def _handler(server: UnityServer) -> type[BaseHTTPRequestHandler]:
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            self._reply("GET")
-
-        def do_POST(self) -> None:
-            self._reply("POST")
-
-        def log_message(self, *_: object) -> None:
-            return None
-
-        def _reply(self, method: str) -> None:
-            parts = urlsplit(self.path)
-            body = json.loads(self.rfile.read(int(self.headers.get("Content-Length", 0))) or b"null")
-            path = unquote(parts.path.removeprefix(ROOT))
-            server.requests.append(f"{method} {path}")
-            query = dict(parse_qsl(parts.query))
-            status, content = server.answer(method, path, query, body, self.headers.get("Authorization"))
-            data = content if isinstance(content, bytes) else json.dumps(content).encode()
-            self.send_response(status)
-            if 300 <= status < 400:
-                self.send_header("Location", f"{server.uri}/elsewhere")
-            self.send_header("Content-Length", str(len(data)))
-            self.end_headers()
-            self.wfile.write(data)
-
-    return Handler

@@ -110,8 +110,12 @@ class Catalogs:
             ratified=list(ratified.values()),
         )
         body = {"table_id": _NAME, "start_version": 0}
-        calls = _CALLS[self._dialect]
-        return {f"catalog:{call}": _sent(*server.answer(*call.split(" "), {}, body, None)) for call in calls}
+        answers: dict[str, bytes] = {}
+        for call in _CALLS[self._dialect]:
+            method, path = call.split(" ")
+            status, _, content = server.answer(method, ROOT + path, {}, {}, body)
+            answers[f"catalog:{call}"] = _sent(status, content)
+        return answers
 
     def _loaded(self) -> dict[str, Any]:
         """Return the answer of an Iceberg catalog: the path and content of the table's metadata file."""

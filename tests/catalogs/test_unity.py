@@ -20,7 +20,7 @@ from harness.errors import (
 )
 from harness.metadata.catalogs.catalog import Catalog, walk
 from harness.metadata.catalogs.unity import UnityCatalog, open_unity, parse_credentials
-from harness.testing.unity_server import UnityServer
+from harness.testing.unity_server import ROOT, UnityServer
 from harness.writing.delta.builder import DeltaTable
 
 TOKEN = "dapi-0123456789abcdef"
@@ -144,8 +144,8 @@ def test_an_answer_about_commits_that_does_not_fit(server, entry, error, words):
     [
         ({"metadata": {}}, "an invalid answer about main.sales.orders: location is None, expected str"),
         ({"commits": []}, "an invalid answer about .*: metadata is None, expected dict"),
-        ([1], "did not answer with a JSON object; check that `uri` is the address of a Unity Catalog"),
-        (b"<html>", "did not answer with a JSON object; check that `uri` is the address of a Unity Catalog"),
+        ([1], "did not answer with a JSON object; check that `uri` is the address of a catalog"),
+        (b"<html>", "did not answer with a JSON object; check that `uri` is the address of a catalog"),
     ],
 )
 def test_an_invalid_answer(newer, answer, words):
@@ -241,8 +241,9 @@ def test_a_repeated_page_of_commits(orders):
         ratified = older.tables["main", "sales", "orders"].commits("_")[::-1]
         again = (200, {"commits": ratified, "latest_table_version": 9})
         catalog = unity(older)
-        table = older.answer("GET", "tables/main.sales.orders", {}, None, f"Bearer {TOKEN}")
-        older.failures = [(404, {}), table, *[again] * 20]
+        headers = {"authorization": f"Bearer {TOKEN}"}
+        status, _, table = older.answer("GET", f"{ROOT}tables/main.sales.orders", {}, headers, None)
+        older.failures = [(404, {}), (status, table), *[again] * 20]
         with pytest.raises(StorageError, match="its commits from version 5 on end at 4"):
             catalog.locate(("main", "sales", "orders"))
         assert len(older.failures) == 18

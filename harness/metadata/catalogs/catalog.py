@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar, runtime_checkable
 
@@ -12,6 +12,7 @@ from harness.storage.paths import canonical_path, redact
 from harness.storage.records import dataclass
 
 if TYPE_CHECKING:
+    from harness.metadata.iceberg.server.protocol import Credential, Transport
     from harness.storage.renewal import ExpiringOptions, Renewal
 
 
@@ -102,6 +103,25 @@ class Endpoint:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class TableServer:
+    """The server of an Iceberg REST catalog, for one table.
+
+    Attributes:
+        transport: The connection to the server.
+        mode: Who plans scans of the table, as the server says for the table or else for the catalog: `client`,
+            `server`, or None.
+        metadata: Returns the metadata of the table as JSON, with all of its snapshots, as the server sends it.
+        located: Returns the location of the table with the credentials of a plan instead of those of the table. The
+            second argument is the paths of the plan's files.
+    """
+
+    transport: Transport
+    mode: str | None
+    metadata: Callable[[], bytes] = field(repr=False)
+    located: Callable[[Sequence[Credential], Sequence[str]], TableLocation] = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TableLocation:
     """A catalog's answer about a table.
 
@@ -122,6 +142,7 @@ class TableLocation:
             unknown.
         renew: Requests new `storage_options` and `expires_ms` from the catalog.
         options: Further arguments of `harness.open_table`.
+        server: The server of the catalog, which may plan scans. None: the catalog has no server for Iceberg tables.
     """
 
     catalog: str
@@ -136,6 +157,7 @@ class TableLocation:
     expires_ms: int | None = None
     renew: Callable[[], TableLocation] | None = field(default=None, repr=False, compare=False)
     options: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    server: TableServer | None = field(default=None, repr=False, compare=False)
 
     def __repr__(self) -> str:
         return f"TableLocation({self.qualified!r}, {redact(self.metadata_location or self.location)!r})"

@@ -94,7 +94,7 @@ class Server:
         """
         for seconds in (*_WAITS, None):
             start = time.monotonic()
-            status, content, after = self._send(method, path, query or {}, body)
+            status, content, after = self.send(method, path, query or {}, body)
             call = (self.name, method, path, status, len(content), (time.monotonic() - start) * 1000)
             LOG.debug("%s: %s %s: HTTP %d, %d bytes, %.0f ms", *call)
             if status not in _BUSY or seconds is None:
@@ -103,7 +103,7 @@ class Server:
             LOG.info("%s is busy (HTTP %d); retrying in %g s", self.name, status, wait)
             self.wait(wait)
         if status == 200:
-            return self._parsed(content)
+            return self.parse(content)
         kind, text = _parse_error(content)
         text = self._without_token(text)
         match status:
@@ -130,8 +130,15 @@ class Server:
                     f"failed with HTTP {status}: {words}; try again, or ask its administrator", "CatalogFailed"
                 )
 
-    def _send(self, method: str, path: str, query: Mapping[str, str], body: object) -> tuple[int, bytes, float]:
-        """Return the status, the content, and the seconds that the server requests to wait."""
+    def send(self, method: str, path: str, query: Mapping[str, str], body: object) -> tuple[int, bytes, float]:
+        """Send a request once. Redirections are not followed.
+
+        Returns:
+            The status, the content, and the seconds that the server requests to wait.
+
+        Raises:
+            StorageError: The server does not answer.
+        """
         from urllib.error import HTTPError
         from urllib.request import HTTPRedirectHandler, Request, build_opener
 
@@ -164,7 +171,12 @@ class Server:
             self.failure(f"does not answer ({words}); check `uri`, and that the server runs", "CatalogDown", error)
         return status, content, float(after) if after.isdecimal() else 0.0
 
-    def _parsed(self, content: bytes) -> dict[str, object]:
+    def parse(self, content: bytes) -> dict[str, object]:
+        """Return the JSON object in the content of an answer.
+
+        Raises:
+            StorageError: The content is too large, has too many values, or is not a JSON object.
+        """
         if len(content) > LARGEST_ANSWER:
             self.failure(f"returned an answer of more than {LARGEST_ANSWER >> 20} MiB", "CatalogAnswer")
         try:
@@ -176,7 +188,7 @@ class Server:
             document = None
         if not isinstance(document, dict):
             self.failure(
-                "did not answer with a JSON object; check that `uri` is the address of a Unity Catalog", "CatalogAnswer"
+                "did not answer with a JSON object; check that `uri` is the address of a catalog", "CatalogAnswer"
             )
         return document
 

@@ -12,11 +12,12 @@ Spec: Iceberg, open-api/rest-catalog-open-api.yaml.
 from __future__ import annotations
 
 import enum
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
 from typing import Any, Protocol
 
 from harness.storage.records import dataclass
+from harness.storage.stores import Storage
 
 
 class Call(enum.Enum):
@@ -133,3 +134,16 @@ class PlanAnswer:
     pages: tuple[Mapping[str, Any], ...] = field(repr=False, hash=False)
     credentials: tuple[Credential, ...] = ()
     requests: int = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanServer:
+    """A server that plans the scans of one table.
+
+    Attributes:
+        transport: The connection to the server.
+        storage: Returns the storage for the files of a plan, given the plan's credentials and the paths of its files.
+    """
+
+    transport: Transport
+    storage: Callable[[PlanAnswer, Sequence[str]], Storage] = field(repr=False)
