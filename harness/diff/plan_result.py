@@ -173,24 +173,24 @@ class PlanComparison:
 
     def to_text(self) -> str:
         """Return the report for a terminal or a log, see `harness.diff.reports.plans`."""
-        from harness.diff.reports import plans
+        from harness.diff.reports.plans import to_text
 
-        return plans.to_text(self)
+        return to_text(self)
 
     def to_json(self) -> str:
         """Return the report as a JSON document, see `harness.diff.reports.plans`."""
-        from harness.diff.reports import plans
+        from harness.diff.reports.plans import to_json
 
-        return plans.to_json(self)
+        return to_json(self)
 
     def to_junit(self) -> str:
         """Return the report as JUnit XML for CI servers, see `harness.diff.reports.plans`."""
-        from harness.diff.reports import plans
+        from harness.diff.reports.plans import to_junit
 
-        return plans.to_junit(self)
+        return to_junit(self)
 
     def to_html(self) -> str:
         """Return the report as one HTML file that needs no network, see `harness.diff.reports.plans`."""
-        from harness.diff.reports import plans
+        from harness.diff.reports.plans import to_html
 
-        return plans.to_html(self)
+        return to_html(self)
