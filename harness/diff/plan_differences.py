@@ -233,6 +233,10 @@ class _FilePairs:
             yield from self._number(a.path, kinds.STATISTICS, "record count", a.record_count, b.record_count)
         if a.size != b.size:
             yield from self._number(a.path, kinds.SIZE, "size", a.size, b.size)
+        for name, file in zip(context.names, (left, right), strict=True):
+            if file.problem is not None:
+                text = f"{name} has statistics that cannot be read: {file.problem}"
+                yield PlanDifference(kind=kinds.STATISTICS, file=a.path, text=text)
         if left.statistics and right.statistics:
             yield from self._statistics(left, right)
 

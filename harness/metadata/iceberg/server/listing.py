@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 import pyarrow as pa
 
+from harness.errors import StorageError
 from harness.metadata.filters.predicate import Filter
 from harness.metadata.iceberg.columns.entries import BOUNDS, COUNTS, DataFiles
 from harness.metadata.iceberg.delete_scope import DeleteIndex, path_bounds
@@ -27,6 +28,7 @@ from harness.metadata.iceberg.scan import (
     manifests_of,
     with_specs_of,
 )
+from harness.metadata.iceberg.server.tasks import ServerPlan, task_statistics
 from harness.metadata.iceberg.time_travel import IcebergSelection
 from harness.metadata.iceberg.values import Partitions, decode_bound, read_schema_first
 from harness.metadata.model.schema import Schema, Type, children
@@ -94,6 +96,7 @@ class ListedFile:
             states none, so that the whole filter applies.
         sequence_number: The data sequence number, or None if the plan has none.
         statistics: The statistics that the plan states.
+        problem: The reason why the statistics cannot be decoded, or None.
     """
 
     file: DataFile
@@ -102,6 +105,7 @@ class ListedFile:
     residual: Any = field(default=None, hash=False)
     sequence_number: int | None = None
     statistics: Statistics = field(default_factory=dict, repr=False, hash=False)
+    problem: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -239,6 +243,39 @@ def _may_name(delete: DataFile, path: str) -> bool:
     bounds = path_bounds(delete)
     # Writers truncate upper bounds without rounding up.
     return bounds is None or (bounds[0] <= path and (path <= bounds[1] or path.startswith(bounds[1])))
+
+
+def server_listing(plan: ServerPlan, schema: Schema) -> FileListing:
+    """List the files of a plan that a server made.
+
+    Args:
+        plan: The plan, as `parse_tasks` returns it.
+        schema: The schema of the read.
+    """
+    types = statistics_types(schema)
+    fields = [f for _, f in schema.walk() if f.id in types]
+    deletes = tuple(map(ListedDelete.from_file, plan.deletes))
+    files = []
+    for task in plan.tasks:
+        statistics: Statistics = {}
+        problem = None
+        if task.statistics:
+            try:
+                decoded = task_statistics(task, fields)
+                statistics = {name: getattr(decoded, name) for name in (*COUNTS, *BOUNDS)}
+            except StorageError as error:
+                problem = error.message
+        files.append(
+            ListedFile(
+                file=task.file,
+                deletes=tuple(deletes[place] for place in task.deletes),
+                residual=task.residual,
+                sequence_number=task.sequence_number,
+                statistics=statistics,
+                problem=problem,
+            )
+        )
+    return FileListing(files=tuple(files), deletes=deletes)
 
 
 def plan_listing(plan: ScanPlan) -> FileListing:

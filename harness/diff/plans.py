@@ -1,0 +1,481 @@
+"""The function `compare_plans`: whether the plan of a server is that of the table.
+
+    harness.compare_plans("prod.sales.orders", where="region = 'eu'")
+
+Plans are compared as lists of files (`harness.diff.plan_differences`). Rows are only read if the lists differ, and then
+only those of files that differ:
+
+- A file that one plan lacks is a difference if one of its rows matches the filter.
+- A residual that is not equivalent to the filter is evaluated, together with the filter, on the rows of its files.
+- The rows of all other files that differ are read with both plans, and compared.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter, defaultdict
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Unpack
+
+import pyarrow.compute as pc
+
+from harness.diff.compare import compare
+from harness.diff.plan_differences import ListingContext, ListingDifferences, compare_listings
+from harness.diff.plan_result import PlanComparison, PlanDifference, PlanDifferenceKind, PlanSide
+from harness.diff.result import ComparisonResult
+from harness.engines.registry import find_engine
+from harness.errors import HarnessError, RequestError, StorageError, UnsupportedError, counted
+from harness.metadata.filters.predicate import Constant, Filter, Predicate, fields_of, filter_for, is_decided
+from harness.metadata.filters.sqltext import quoted
+from harness.metadata.iceberg.server.expressions import parse_expression
+from harness.metadata.iceberg.server.listing import (
+    FileListing,
+    ListedFile,
+    client_listing,
+    plan_listing,
+    server_listing,
+    statistics_types,
+)
+from harness.metadata.iceberg.server.planning import scan_request
+from harness.metadata.iceberg.server.protocol import ScanRequest, request_plan
+from harness.metadata.iceberg.server.residuals import normal_form, predicate_sql, residual_of
+from harness.metadata.iceberg.server.tasks import parse_tasks
+from harness.metadata.iceberg.table import IcebergTable
+from harness.metadata.iceberg.time_travel import IcebergSelection
+from harness.metadata.iceberg.values import Partitions, read_schema_first
+from harness.metadata.model.arguments import validate_call
+from harness.metadata.model.arrow_values import array_of
+from harness.metadata.model.schema import METADATA
+from harness.metadata.model.times import When
+from harness.metadata.plan.scan_plan import ScanPlan, no_skipped_files
+from harness.metadata.planned_scan import PlannedScan, with_storage, within_roots
+from harness.snapshot import PlannedRows
+from harness.storage.paths import redact
+from harness.storage.threads import phase
+from harness.table import OpenOptions, Table, open_table
+
+SERVER, CLIENT, SAVED = "server", "client", "saved"
+MOST_FILES = 100
+_FILE = METADATA["_file"].name
+_PHRASES = {SERVER: "the server's plan", CLIENT: "the client's plan", SAVED: "the saved plan"}
+
+
+@validate_call
+def compare_plans(
+    table: object,
+    *,
+    plans: Sequence[str | ScanPlan] = (SERVER, CLIENT),
+    at: When = None,
+    columns: Sequence[str] | None = None,
+    where: str | None = None,
+    engine: str = "duckdb",
+    rows: bool = True,
+    max_files: int = MOST_FILES,
+    **options: Unpack[OpenOptions],
+) -> PlanComparison:
+    """Compare two plans of one snapshot of an Iceberg table file by file, and the rows of the files that differ.
+
+        comparison = harness.compare_plans("prod.sales.orders", where="region = 'eu'")
+        assert comparison.equal, comparison
+
+    `docs/reference/comparing.md` defines what counts as a difference.
+
+    Args:
+        table: The table's name in a catalog, or its location, as for `open_table`.
+        plans: The left and the right plan. `server` is the plan of the catalog's server, `client` is our own plan from
+            the metadata files, and a `ScanPlan` is a plan that was made before, for the same snapshot and filter.
+        at: The snapshot, as for `harness.compare`. None: the current one.
+        columns: The columns of the rows to compare. None: all columns.
+        where: A boolean SQL expression in DuckDB's dialect: the filter of both plans. None: all rows.
+        engine: The engine that reads rows for the comparison: `duckdb`, `spark`, or `oracle`.
+        rows: If False, no data file is read. Then a file that one plan lacks counts as a difference although none of
+            its rows may match the filter, and so does a residual that is written in another way than the filter.
+        max_files: The most files to show. All differences are counted.
+        options: The options of `open_table`, except `planning`.
+
+    Returns:
+        The comparison, with counts of all differences.
+
+    Raises:
+        RequestError: An argument is invalid, the table is no Iceberg table, or a saved plan is for another snapshot or
+            filter.
+        UnsupportedError: The catalog has no server that plans reads.
+        HarnessError: The table cannot be opened. If a plan cannot be made, the error is an outcome of the comparison.
+    """
+    if len(plans) != 2 or isinstance(plans, str):
+        raise RequestError(f"Invalid plans {plans!r}: expected two, for the left and the right side", options=("plans",))
+    unknown = next((each for each in plans if not isinstance(each, ScanPlan) and each not in (SERVER, CLIENT)), None)
+    if unknown is not None:
+        message = f"Invalid plan {unknown!r}: expected '{SERVER}', '{CLIENT}', or a ScanPlan"
+        raise RequestError(message, options=("plans",))
+    find_engine(engine)
+    client = _opened(table, CLIENT, options)
+    server = _opened(table, SERVER, options) if SERVER in plans else None
+    selection = (server or client)[0].select(at)
+    source, name = client
+    condition = None if where is None else filter_for(where, selection.schema)
+    selected = None if columns is None else tuple(columns)
+    request = None
+    if server is not None and selection.snapshot is not None:
+        request = scan_request(server[0], selection, columns=selected, condition=condition)
+    scan = _Scan(
+        client=source,
+        server=None if server is None else server[0],
+        selection=selection,
+        columns=selected,
+        condition=condition,
+        request=request,
+    )
+    sides = tuple(_side(plan, scan) for plan in plans)
+    comparison = PlanComparison(
+        table=name,
+        snapshot=None if selection.snapshot is None else selection.snapshot.id,
+        where=where,
+        left=sides[0].info,
+        right=sides[1].info,
+        rows_read=rows,
+    )
+    if any(side.listing is None for side in sides):
+        return comparison
+    return _PlanComparer(scan, sides, engine=engine, reads_rows=rows).run(comparison, max_files)
+
+
+def _opened(table: object, planning: str, options: OpenOptions) -> tuple[IcebergTable, str]:
+    """Return the Iceberg table whose reads a server or harness plans, and its name for reports."""
+    if isinstance(table, Table):
+        raise RequestError("Cannot compare plans of an opened table: pass its name or location")
+    opened = open_table(table, **{**options, "planning": planning})  # type: ignore[typeddict-item]
+    source = opened._source
+    if not isinstance(source, IcebergTable):
+        raise RequestError(f"Cannot compare plans of {redact(source.location)}: it is not an Iceberg table")
+    return source, opened.name or redact(source.location)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Scan:
+    """The read that is planned twice.
+
+    Attributes:
+        client: The table, as opened with its metadata files.
+        server: The table, as opened with the server of its catalog. None if no plan of a server is compared.
+        selection: The snapshot and schema.
+        columns: The columns of the rows to compare, or None for all.
+        condition: The filter, or None for all rows.
+        request: The request for the plan of the server, or None.
+    """
+
+    client: IcebergTable
+    server: IcebergTable | None
+    selection: IcebergSelection
+    columns: tuple[str, ...] | None
+    condition: Filter | None
+    request: ScanRequest | None
+
+    def requested(self) -> Predicate:
+        """Return the condition that the server was asked for, which may be weaker than the filter."""
+        if self.request is None or self.request.filter is None:
+            return Constant(True)
+        return parse_expression(self.request.filter, self.selection.schema)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Side:
+    """A plan to compare.
+
+    Attributes:
+        info: The description for reports.
+        listing: The files of the plan, or None if it could not be made.
+        plan: Returns the plan to read rows with. It raises an error if harness refuses to read the plan.
+    """
+
+    info: PlanSide
+    listing: FileListing | None
+    plan: Callable[[], PlannedScan] = field(repr=False)
+
+    @property
+    def phrase(self) -> str:
+        """The plan in sentences."""
+        return _PHRASES[self.info.name]
+
+
+def _side(plan: str | ScanPlan, scan: _Scan) -> _Side:
+    name = plan if isinstance(plan, str) else SAVED
+    read: Callable[[], PlannedScan]
+    try:
+        with phase(f"making the {name} plan"):
+            if isinstance(plan, ScanPlan):
+                _check_saved(plan, scan)
+                listing, read = plan_listing(plan), lambda: _saved(plan, scan)
+            elif plan == CLIENT:
+                listing = client_listing(scan.client, scan.selection, scan.condition)
+                read = lambda: scan.client.plan(scan.selection, scan.columns, scan.condition)  # noqa: E731
+            else:
+                assert scan.server is not None
+                server = scan.server
+                listing = _server_files(server, scan)
+                read = lambda: server.plan(scan.selection, scan.columns, scan.condition)  # noqa: E731
+    except HarnessError as error:
+        if isinstance(error, RequestError):
+            raise
+        return _Side(info=PlanSide(name=name, error=error), listing=None, plan=lambda: _fail(error))
+    deletes = len(set(listing.deletes))
+    return _Side(info=PlanSide(name=name, files=len(listing.files), deletes=deletes), listing=listing, plan=read)
+
+
+def _fail(error: HarnessError) -> PlannedScan:
+    raise error
+
+
+def _check_saved(plan: ScanPlan, scan: _Scan) -> None:
+    """Raise RequestError if a saved plan is for another read."""
+    snapshot = scan.selection.snapshot
+    number = None if snapshot is None else snapshot.id
+    filters = [None if each is None else each.sql for each in (plan.filter, scan.condition)]
+    if plan.format != "iceberg" or plan.snapshot != number:
+        raise RequestError(f"Cannot compare a plan of snapshot {plan.snapshot} with one of snapshot {number}")
+    if filters[0] != filters[1]:
+        raise RequestError(f"Cannot compare a plan with the filter {filters[0]} with one with the filter {filters[1]}")
+
+
+def _saved(plan: ScanPlan, scan: _Scan) -> PlannedScan:
+    like = scan.client.plan(scan.selection, scan.columns, scan.condition)
+    read = with_storage(replace(plan, columns=like.columns), scan.client.storage.for_read())
+    return within_roots(read)
+
+
+def _server_files(source: IcebergTable, scan: _Scan) -> FileListing:
+    """Request a plan with the statistics of all columns, and return its files, also if harness would not read it."""
+    if scan.request is None or source.server is None:
+        return FileListing(files=())
+    schema, server = scan.selection.schema, source.server
+    types = statistics_types(schema)
+    names = tuple(".".join(path) for path, f in schema.walk() if f.id in types)
+    answer = request_plan(server.transport, replace(scan.request, stats_fields=names), table=server.name)
+    plan = parse_tasks(answer, source.metadata, schema, catalog=server.transport.catalog, table=server.name)
+    return server_listing(plan, schema)
+
+
+_AffectedRows = Mapping[str, tuple[int, int]]
+"""By data file: the number of rows for which only a residual is true, and for which only the filter is true."""
+
+
+@dataclass(slots=True)
+class _PlanComparer:
+    """A comparison of two plans that could be made.
+
+    Attributes:
+        scan: The read.
+        sides: Both plans.
+        engine: The engine for the comparison of rows.
+        reads_rows: False if no data file may be read.
+        notes: Sentences for the report.
+    """
+
+    scan: _Scan
+    sides: tuple[_Side, ...]
+    engine: str
+    reads_rows: bool
+    notes: list[str] = field(default_factory=list)
+    _partitions: Partitions = field(init=False)
+
+    def __post_init__(self) -> None:
+        metadata, schema = self.scan.client.metadata, self.scan.selection.schema
+        self._partitions = Partitions(metadata.specs, read_schema_first(metadata.schemas, schema))
+
+    def run(self, comparison: PlanComparison, max_files: int) -> PlanComparison:
+        """Return the comparison with the differences."""
+        left, right = (side.listing for side in self.sides)
+        assert left is not None and right is not None
+        with phase("comparing files"):
+            found = compare_listings(left, right, self._context())
+        self.notes += found.notes
+        differences = [*found.differences, *self._unshared_files(found)]
+        with_other_rows = {each.file for each in differences if each.kind.counts and each.kind not in _SAME_ROWS}
+        differences += self._residual_differences()
+        rows = self._compare_rows(with_other_rows) if self.reads_rows and with_other_rows else None
+        counts = Counter(each.kind for each in differences)
+        differences.sort(key=lambda each: not each.kind.counts)
+        shown = set(list(dict.fromkeys(each.file for each in differences))[:max_files])
+        shown_differences = tuple(each for each in differences if each.file in shown)
+        return replace(
+            comparison,
+            differences=shown_differences,
+            counts={kind: counts[kind] for kind in PlanDifferenceKind if counts[kind]},
+            files=len({each.file for each in differences if each.kind.counts}),
+            truncated=len(shown_differences) < len(differences),
+            notes=tuple(self.notes),
+            rows=rows,
+        )
+
+    def _context(self) -> ListingContext:
+        schema, schemas = self.scan.selection.schema, self._partitions.schemas
+        columns = {id_: ".".join(path) for each in reversed(schemas) for id_, (path, _) in each.by_id().items()}
+        partitions = self._partitions
+        return ListingContext(
+            names=(self.sides[0].phrase, self.sides[1].phrase),
+            columns=columns,
+            types=statistics_types(schema),
+            partition_key=lambda file: partitions.key_of(file.spec_id, file.partition),
+            partition_text=lambda file: str(
+                partitions.all()[partitions.index_of(file.spec_id, file.partition)]
+            ),
+        )
+
+    def _unshared_files(self, found: ListingDifferences) -> Iterator[PlanDifference]:
+        """Yield the differences of files that only one plan lists."""
+        for number, files in ((0, found.only_left), (1, found.only_right)):
+            this, other = self.sides[number], self.sides[1 - number]
+            assert other.listing is not None
+            skipped = other.listing.skipped
+            for file in files:
+                if file.file.path in skipped:
+                    yield self._skipped_file(file.file.path, this, other)
+            unknown = [file.file.path for file in files if file.file.path not in skipped]
+            numbers = self._matching_rows(this, unknown) if self.reads_rows and unknown else {}
+            for path in unknown:
+                rows = numbers.get(path)
+                if rows == 0 and this.info.name != SERVER:  # the file is live
+                    yield self._skipped_file(path, this, other)
+                else:
+                    yield self._unshared_file(path, rows, number)
+
+    def _skipped_file(self, path: str, this: _Side, other: _Side) -> PlanDifference:
+        text = f"{this.phrase} lists the file, {other.phrase} does not, and none of its rows match the filter"
+        return PlanDifference(kind=PlanDifferenceKind.SKIPPED_FILE, file=path, text=text)
+
+    def _unshared_file(self, path: str, rows: int | None, number: int) -> PlanDifference:
+        left, right = (side.phrase for side in self.sides)
+        matching = "rows" if self.scan.condition is None else "matching rows"
+        size = "" if rows is None else f", which has {rows:,} {matching if rows != 1 else matching[:-1]}"
+        if number == 0:
+            text, kind = f"{left} lists the file{size}, {right} does not", PlanDifferenceKind.ADDED_FILE
+        else:
+            text, kind = f"{left} lacks the file{size}", PlanDifferenceKind.MISSING_FILE
+        return PlanDifference(kind=kind, file=path, text=text, rows=rows)
+
+    def _matching_rows(self, side: _Side, paths: Sequence[str]) -> Mapping[str, int | None]:
+        """Return the number of rows that match the filter in each file of a plan, or nothing if it cannot be read."""
+        try:
+            plan = replace(_restricted(side.plan(), paths), columns=(METADATA["_file"],))
+            return {**dict.fromkeys(paths, 0), **{path: count for path, count in _counts_by_file(plan, ("true",))}}
+        except HarnessError as error:
+            self.notes.append(f"rows of files that only {side.phrase} lists are not counted: {error}")
+            return {}
+
+    def _compare_rows(self, paths: Iterable[str]) -> ComparisonResult:
+        """Compare the rows of some files, as both plans read them."""
+        sides = []
+        for side in self.sides:
+            try:
+                sides.append(PlannedRows(_restricted(side.plan(), paths)))
+            except HarnessError as error:
+                sides.append(error)
+        names = [side.phrase for side in self.sides]
+        return compare(*sides, engines=self.engine, names=names)
+
+    def _residual_differences(self) -> Iterator[PlanDifference]:
+        """Yield the residuals that are not equivalent to the filter in their file."""
+        for side in self.sides:
+            assert side.listing is not None
+            groups = self._unequal_residuals(side)
+            equivalent = 0
+            for residual, paths in groups:
+                affected = self._affected_rows(residual, paths) if self.reads_rows else None
+                for path in paths:
+                    difference = self._residual_difference(residual, path, affected, side)
+                    if difference is None:
+                        equivalent += 1
+                    else:
+                        yield difference
+            if equivalent:
+                self.notes.append(
+                    f"{side.phrase} states residuals that differ from the filter, but not for the rows of "
+                    f"{counted(equivalent, 'file')}"
+                )
+
+    def _unequal_residuals(self, side: _Side) -> Iterator[tuple[Predicate, list[str]]]:
+        """Yield the residuals that are written in another way than the filter, each with its data files.
+
+        Raises:
+            StorageError: A residual is not a condition.
+        """
+        assert side.listing is not None
+        requested, schema = self.scan.requested(), self.scan.selection.schema
+        form = normal_form(requested)
+        by_text: dict[str, list[ListedFile]] = defaultdict(list)
+        for file in side.listing.files:
+            if file.residual is not None:
+                text = "true" if file.residual is True else json.dumps(file.residual, sort_keys=True)
+                by_text[text].append(file)
+        for text, files in by_text.items():
+            residual = parse_expression(json.loads(text), schema)
+            if normal_form(residual) == form:
+                continue
+            if not is_decided(residual):
+                self.notes.append(f"{side.phrase} states residuals that cannot be evaluated: {text}")
+                continue
+            is_equal: dict[Hashable, bool] = {}
+            unequal = []
+            for file in files:
+                spec, values = self.scan.client.metadata.specs.get(file.file.spec_id), file.file.partition
+                if spec is not None:
+                    key = self._partitions.key_of(file.file.spec_id, values)
+                    if key not in is_equal:
+                        forms = (normal_form(residual_of(each, spec, values, schema)) for each in (residual, requested))
+                        is_equal[key] = next(forms) == next(forms)
+                    if is_equal[key]:
+                        continue
+                unequal.append(file.file.path)
+            if unequal:
+                yield residual, unequal
+
+    def _affected_rows(self, residual: Predicate, paths: Sequence[str]) -> _AffectedRows:
+        """Read files with our own plan, without a filter, and return the rows for which a residual is wrong."""
+        scan, requested = self.scan, self.scan.requested()
+        schema = scan.selection.schema
+        by_id = schema.by_id()
+        names = dict.fromkeys(by_id[id_][0][0] for each in (residual, requested) for id_ in sorted(fields_of(each)))
+        plan = _restricted(scan.client.plan(scan.selection, (*names, _FILE), None), paths)
+        first, second = (predicate_sql(each, schema) for each in (residual, requested))
+        conditions = (f"{first} IS TRUE AND {second} IS NOT TRUE", f"{second} IS TRUE AND {first} IS NOT TRUE")
+        return {path: (wider, narrower) for path, wider, narrower in _counts_by_file(plan, conditions)}
+
+    def _residual_difference(
+        self, residual: Predicate, path: str, affected: _AffectedRows | None, side: _Side
+    ) -> PlanDifference | None:
+        """Return the difference of a residual in one file, or None if no row of the file shows it."""
+        is_dropped = isinstance(residual, Constant) and residual.value is True
+        kinds = PlanDifferenceKind
+        what = f"the residual {predicate_sql(residual, self.scan.selection.schema)}"
+        if affected is None:
+            kind = kinds.DROPPED_RESIDUAL if is_dropped else kinds.OTHER_RESIDUAL
+            return PlanDifference(kind=kind, file=path, text=f"{side.phrase} has {what}, which is not the filter")
+        wider, narrower = affected.get(path, (0, 0))
+        if wider:
+            kind = kinds.DROPPED_RESIDUAL if is_dropped else kinds.WIDER_RESIDUAL
+            reason = f"a reader that trusts it returns {counted(wider, 'row')} that the filter excludes"
+            return PlanDifference(kind=kind, file=path, text=f"{side.phrase} has {what}: {reason}", rows=wider)
+        if narrower:
+            reason = f"a reader that applies it loses {counted(narrower, 'row')} that match the filter"
+            text = f"{side.phrase} has {what}: {reason}"
+            return PlanDifference(kind=kinds.NARROWER_RESIDUAL, file=path, text=text, rows=narrower)
+        return None
+
+
+_SAME_ROWS = frozenset({PlanDifferenceKind.STATISTICS})
+"""Kinds of differences that do not change rows."""
+
+
+def _restricted(plan: PlannedScan, paths: Iterable[str]) -> PlannedScan:
+    """Return a plan of only some of its files, by recorded path."""
+    is_selected = pc.is_in(plan.files.column("path"), value_set=array_of(sorted(paths), plan.files.schema.field("path").type))
+    return replace(plan, files=plan.files.filter(is_selected), skipped=no_skipped_files(), statistics=None)
+
+
+def _counts_by_file(plan: PlannedScan, conditions: Sequence[str]) -> list[tuple[Any, ...]]:
+    """Return the recorded path of each file with rows, and the number of its rows that satisfy each condition."""
+    relation = PlannedRows(plan).to_duckdb()
+    counts = (f"count(*) FILTER (WHERE {condition})" for condition in conditions)
+    rows: list[tuple[Any, ...]] = relation.aggregate(", ".join((quoted(_FILE), *counts)), quoted(_FILE)).fetchall()
+    return rows
