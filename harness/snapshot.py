@@ -640,7 +640,8 @@ def point_text(table: FormatTable, point: Point | None, name: str | None) -> str
     """Return a table's name or location, and a point of its history, for people to read."""
     kind = "version" if table.format == "delta" else "snapshot"
     title = redact(table.location) if name is None else name
-    return f"{title!r}, format={table.format!r}, {kind}={None if point is None else point.id}"
+    planning = ", planning='server'" if table.format == "iceberg" and table.server is not None else ""
+    return f"{title!r}, format={table.format!r}, {kind}={None if point is None else point.id}{planning}"
 
 
 def short_table_name(location: str, name: str | None = None) -> str:

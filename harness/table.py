@@ -12,6 +12,7 @@ metadata only.
 
 from __future__ import annotations
 
+import functools
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import field
@@ -64,6 +65,7 @@ if TYPE_CHECKING:
     from harness.check.running import CheckReport
     from harness.engines.registry import Batches
     from harness.metadata.catalogs.catalog import Catalog, TableLocation
+    from harness.metadata.iceberg.server.protocol import PlanServer
     from harness.metadata.model.text_tables import Listing
     from harness.metadata.tables.history import History
     from harness.metadata.tables.reading import MetadataTable
@@ -109,6 +111,14 @@ class OpenOptions(TableOptions, total=False):
     `OutsideTableError`. A path that leaves the table's directory by `..`, or that is in another store, is always
     refused.
     """
+    planning: str
+    """Who plans reads of a table that is named in an Iceberg REST catalog.
+
+    `client`: harness reads the table's metadata files. `server`: the catalog's server sends the metadata, and for each
+    read the data files and the deletes that apply to them. Nothing but these files is read, so that no credentials for
+    metadata files are needed; whatever needs the metadata files raises `UnsupportedError`. `auto`, the default: the
+    server if the catalog sets `scan-planning-mode` to `server` for the table, else harness.
+    """
     untrusted: bool
     """Whether somebody you do not trust may have written the table.
 
@@ -151,7 +161,12 @@ def open_table(location: object, **options: Unpack[OpenOptions]) -> Table:
         RequestError: An option has an invalid value, or does not apply to the table's format.
         OutsideTableError: The metadata file, or a file that it names, is in a directory that the table may not read.
     """
-    located = _resolve_location(location, options.get("catalog"))
+    located, planning = _resolve_location(location, options.get("catalog")), options.get("planning", "auto")
+    server = None
+    if located is not None or planning != "auto":
+        from harness.metadata.catalogs.planning import chosen_server, plan_server
+
+        server = chosen_server(located, str(location), planning)
     roots, store_options = tuple(map(str, options.get("allowed_roots", ()))), dict(options.get("storage_options") or {})
     name, renewal, format_hint = None, None, options.get("format_hint")
     max_version, ratified = options.get("max_version"), options.get("ratified")
@@ -184,20 +199,32 @@ def open_table(location: object, **options: Unpack[OpenOptions]) -> Table:
         cache=None if untrusted else Cache(),
     )
     outside = options.get("outside", Outside.WARN.value)
-    storage = open_storage(
+    open_with = functools.partial(
+        open_storage,
         str(location),
-        options=store_options,
         limits=options.get("limits") or DEFAULT,
         targets=tuple(path_map.values()),
         allowed_roots=roots,
         outside=outside,
         untrusted=untrusted,
-        renewal=renewal,
     )
+    storage = open_with(options=store_options, renewal=renewal)
     if located is not None and located.within is not None:
         check_within(located.within, str(location), allowed_roots=roots, outside=outside, untrusted=untrusted)
     with contained(table=str(location)):
-        return Table(load_table(PhysicalPath(str(location)), storage, read_options, format_hint=format_hint), name)
+        plans = None
+        if located is not None and server is not None:
+            caller_options = dict(options.get("storage_options") or {})
+            plans = plan_server(
+                located,
+                server,
+                lambda answer: open_with(
+                    options=answer.store_options(caller_options, roots),
+                    renewal=renewal_of(answer, caller_options, roots),
+                ),
+            )
+        path = PhysicalPath(str(location))
+        return Table(load_table(path, storage, read_options, format_hint=format_hint, server=plans), name)
 
 
 def _resolve_location(location: object, catalog: Catalog | str | None) -> TableLocation | None:
@@ -283,6 +310,12 @@ class Table:
     def format(self) -> str:
         """The table format, `iceberg` or `delta`."""
         return self._source.format
+
+    @property
+    def planning(self) -> str:
+        """Who plans the reads: `server` if the catalog's server does, else `client`."""
+        source = self._source
+        return "server" if source.format == "iceberg" and source.server is not None else "client"
 
     @property
     def schema(self) -> Schema:
@@ -846,7 +879,12 @@ def check_within(
 
 
 def load_table(
-    location: PhysicalPath, storage: Storage, options: ReadOptions, *, format_hint: str | None
+    location: PhysicalPath,
+    storage: Storage,
+    options: ReadOptions,
+    *,
+    format_hint: str | None,
+    server: PlanServer | None = None,
 ) -> FormatTable:
     """Return the table at a location.
 
@@ -855,6 +893,7 @@ def load_table(
         storage: The storage of the table.
         options: The read options.
         format_hint: `iceberg` or `delta`. None to detect the format from the files at the location.
+        server: The server that plans reads of the table, which is then an Iceberg table. None if harness plans them.
 
     Returns:
         The table with its current metadata.
@@ -867,7 +906,8 @@ def load_table(
     if format_hint is not None and format_hint not in _FORMATS:
         expected = f"expected one of {', '.join(_FORMATS)}"
         raise RequestError(f"Invalid option format_hint={format_hint!r}: {expected}", options=("format_hint",))
-    table_format, log = (format_hint, None) if format_hint is not None else detect_format(location, storage)
+    hint = "iceberg" if server is not None else format_hint
+    table_format, log = (hint, None) if hint is not None else detect_format(location, storage)
     for name, other in _FORMAT_OF_OPTION.items():
         value = getattr(options, name)
         if other != table_format and value is not None and value is not False:
@@ -881,7 +921,10 @@ def load_table(
         else:
             from harness.metadata.iceberg import table as iceberg
 
-            table = iceberg.load(location, storage, options)
+            if server is None:
+                table = iceberg.load(location, storage, options)
+            else:
+                table = iceberg.load_from_server(location, server, storage, options)
     except TableNotFoundError as error:
         if error.cause != "MetadataNotFound" or format_hint is not None or storage.exists(location):
             raise

@@ -66,7 +66,7 @@ def scope(files: SnapshotFiles) -> Iterator[Breach]:
             if entry.file.format == "puffin":
                 rules.check_vector(entry, target)
             else:
-                rules.check_target(entry, target)
+                rules.check_target(entry.file, target.file)
         except HarnessError as error:
             yield _entry_decoding_breach(files, entry, error)
 
@@ -91,7 +91,7 @@ def vectors(files: SnapshotFiles) -> Iterator[Breach]:
                 if entry.file.size not in (None, puffin.size):
                     recorded, actual = f"{entry.file.size:,} bytes", f"{puffin.size:,} bytes"
                     yield files.breach(entry, "file_size_in_bytes", recorded, actual)
-            vector, target = vector_of(entry, puffin.physical), entry.file.referenced_data_file
+            vector, target = vector_of(entry.file, puffin.physical), entry.file.referenced_data_file
             count = None if target is None else rows.get(target)
             read_deletion_vector(puffin, vector, target=target, data_record_count=count)
         except HarnessError as error:

@@ -150,6 +150,8 @@ def check(
         return run.report(time.perf_counter() - started)
     run.format = table.format
     run.check_selection()
+    if table._source.format == "iceberg":
+        table._source.need_metadata_files("check the table")
     checked_before: set[FileStatement] = set()
     sample = partial(_sample, number=sample_files) if level is Level.DATA else None
     with warnings.catch_warnings(), phase("checking metadata", unit="things") as advance:

@@ -86,6 +86,7 @@ def _brief(table: Table) -> tuple[dict[str, object], ScanPlan | None]:
     content = {
         "format": table.format,
         "location": redact(table.location),
+        **({"planning": table.planning} if table.planning == "server" else {}),
         kind: "none" if last is None else last["id"],
         **counted,
         "columns": len(table.schema.fields),

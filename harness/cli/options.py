@@ -17,6 +17,7 @@ from harness.cli import terminal
 from harness.cli.parameters import Argument, Option
 from harness.errors import TableNotFoundError
 from harness.metadata.catalogs.catalog import parse_name
+from harness.metadata.catalogs.planning import Planning
 from harness.metadata.model.times import parse_moment
 from harness.metadata.plan.read_options import Prune, Ratified
 from harness.storage import limits
@@ -73,6 +74,13 @@ NamedTables: TypeAlias = Annotated[
     ),
 ]
 Where: TypeAlias = Annotated[str | None, Option(metavar="SQL", help="Read only rows that match this condition.")]
+PlanningOption: TypeAlias = Annotated[
+    Planning,
+    _opening(
+        help="Who plans the reads of a table in an Iceberg REST catalog: client (harness, from the table's metadata "
+        "files), server (the catalog's server; no metadata file is read), or auto (as the catalog says)."
+    ),
+]
 Untrusted: TypeAlias = Annotated[
     bool,
     _opening(
@@ -133,8 +141,8 @@ SETTINGS = (
 )
 """The names that `--set` accepts."""
 _SAME_NAMES = (
-    "at", "catalog", "columns", "dialect", "engine", "keys", "last", "level", "mode", "sample_rows", "to", "untrusted",
-    "verbose", "where",
+    "at", "catalog", "columns", "dialect", "engine", "keys", "last", "level", "mode", "planning", "sample_rows", "to",
+    "untrusted", "verbose", "where",
 )  # fmt: skip
 OPTIONS = {
     **{name: f"--{name.replace('_', '-')}" for name in _SAME_NAMES},
@@ -258,6 +266,7 @@ class OpeningOptions:
         list[str] | None,
         _opening("--allow-root", metavar="DIR", help="Also let tables read files below this path or URI. Repeatable."),
     ] = None
+    planning: PlanningOption = Planning.AUTO
     verbose: Verbose = False
     untrusted: Untrusted = False
     set_: Set = None
@@ -293,6 +302,7 @@ class OpeningOptions:
         return {
             "storage_options": storage_options(self.storage_option) or None,
             "allowed_roots": self.allowed_roots or (),
+            "planning": self.planning.value,
             "untrusted": self.untrusted,
             **Settings.parse(self.set_, untrusted=self.untrusted).opening,
         }

@@ -445,7 +445,8 @@ def _classes(plan: PlannedScan) -> Indices:
     """Return the class of each file, as a number smaller than the number of files."""
     deletes = plan.equality_deletes
     numbers, partitions = (to_numpy(plan.files.column(name)) for name in ("sequence_number", "partition"))
-    age = np.searchsorted(sorted({d.sequence_number for d in deletes}), numbers, side="right")
+    delete_numbers = sorted({d.sequence_number for d in deletes if d.sequence_number is not None})
+    age = np.searchsorted(delete_numbers, numbers, side="right")
     alone = np.isin(partitions, [d.partition for d in deletes if d.partition is not None])
     return np.unique(np.stack([age, np.where(alone, partitions, -1)]), axis=1, return_inverse=True)[1].ravel()
 
@@ -515,10 +516,12 @@ def joins_by_set(plan: PlannedScan) -> bool:
 
     The shared join compares sequence numbers. It is used for many sets, for example if a stream commits deletes every
     minute: with one join per set, each delete file would be read once per set. It is always used in a plan with
-    lifetimes, to compare the spans of files and deletes.
+    lifetimes, to compare the spans of files and deletes, and never in a plan without sequence numbers.
     """
     if plan.lifetimes is not None:
         return False
+    if plan.files.column("sequence_number").null_count:
+        return True
     work = sum(map(len, plan.delete_sets))
     return len(plan.delete_sets) <= 64 and work <= 2 * len(plan.equality_deletes) + 16
 

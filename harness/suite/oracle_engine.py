@@ -199,8 +199,13 @@ def _scan(plan: PlannedScan) -> oracle.Scan:
 
 
 def _applies_to(plan: PlannedScan, index: int, row: Mapping[str, Any]) -> bool:
-    """Return whether an equality delete of a file's delete set applies to the file (iceberg 4.6)."""
+    """Return whether an equality delete of a file's delete set applies to the file (iceberg 4.6).
+
+    In a plan of a server, which has no sequence numbers, all deletes of the set do.
+    """
     delete, sequence_number = plan.equality_deletes[index], row["sequence_number"]
+    if delete.sequence_number is None:
+        return True
     is_later = sequence_number is not None and sequence_number < delete.sequence_number
     return is_later and delete.partition in (None, row["partition"])
 

@@ -232,16 +232,44 @@ class PositionLoader:
     def _read_puffin_vectors(
         self, physical: PhysicalPath, vectors: Mapping[_VectorKey, StoredVector], rows: Mapping[int, _FileRow]
     ) -> dict[_VectorKey, BitMap64]:
-        from harness.metadata.deletes.puffin import open_puffin, read_deletion_vector
+        from harness.metadata.deletes.puffin import open_puffin, read_deletion_vector, vector_targets
 
         path = next(iter(vectors.values())).path  # other vectors may spell the path differently
         puffin = open_puffin(self.storage, physical, file=both_paths(path, physical))
+        if any(rows[key[0]]["sequence_number"] is None for key in vectors):  # a server made the plan
+            targets = vector_targets(puffin)
+            for key, vector in vectors.items():
+                self._check_target(vector, rows[key[0]]["path"], targets.get((vector.offset, vector.length)))
         return {
             key: read_deletion_vector(
                 puffin, vector, target=rows[key[0]]["path"], data_record_count=rows[key[0]]["record_count"]
             )
             for key, vector in vectors.items()
         }
+
+    def _check_target(self, vector: StoredVector, path: str, target: str | None) -> None:
+        """Raise CorruptDeleteError if the footer names another data file for a vector than the plan.
+
+        Args:
+            vector: The vector.
+            path: The data file in the plan.
+            target: The data file in the footer. None if the footer has no vector at this place.
+        """
+        if target == path:
+            return
+        rules = self.plan.rules
+        assert isinstance(rules, IcebergRules)  # vectors of Delta are in files without a footer
+        spellings = PathSpellings(rules.path_map, rules.location, self.plan.table, self.storage.untrusted)
+        if target is not None and spellings.equivalent_path(RecordedPath(target), {path}) == path:
+            return
+        actual = "its file has no vector there" if target is None else f"its file records it for {target}"
+        raise CorruptDeleteError(
+            f"The plan of the server applies the deletion vector at offset {vector.offset} to {path}, but {actual}. "
+            "Open the table with planning='client'",
+            cause="CorruptDeletionVector",
+            file=vector.path,
+            rule="iceberg 4.17",
+        )
 
     def _read_bin_vectors(
         self, physical: PhysicalPath, vectors: Mapping[_VectorKey, StoredVector], rows: Mapping[int, _FileRow]
@@ -324,7 +352,7 @@ class _DeleteFiles:
         if applies(index, delete, path):
             return
         row = self.plan.files.slice(self.data.ordinals[path], 1).to_pylist()[0]
-        if delete.sequence_number < row["sequence_number"]:
+        if delete.sequence_number is not None and delete.sequence_number < row["sequence_number"]:
             return
         if delete.target is not None and delete.target != path:
             message = f"Position delete file is for data file {delete.target} but has rows for {path}. Rewrite it"
@@ -332,6 +360,12 @@ class _DeleteFiles:
         delete_partition, file_partition = (
             self.plan.partitions[partition] for partition in (delete.partition, row["partition"])
         )
+        if delete.sequence_number is None and delete.partition == row["partition"]:
+            message = (
+                f"Position delete file has rows for {path}, but the plan of the server does not apply it to that file. "
+                "Open the table with planning='client'"
+            )
+            raise CorruptDeleteError(message, file=delete.path, rule="iceberg 4.4")
         raise partition_mismatch(
             (delete.path, delete_partition.spec_id, delete_partition.values),
             (path, row["spec_id"], file_partition.values),

@@ -1,22 +1,25 @@
 """Puffin files with deletion vectors of Iceberg.
 
 A vector is found by the offset and size in its manifest entry, not in the list of blobs, because blobs of outdated
-vectors stay in their file (iceberg 4.17). So reading rows needs no footer. A position beyond the end of a data file is
-an error, because the number of positions must be exact (iceberg 4.19).
+vectors stay in their file (iceberg 4.17). So reading rows needs no footer, unless a server made the plan: a server need
+not say which data file a vector is for, and only the footer shows that it confused two vectors. A position beyond the
+end of a data file is an error, because the number of positions must be exact (iceberg 4.19).
 
 Spec: Iceberg, "Deletion Vectors"; Puffin, "File structure" and "deletion-vector-v1".
 """
 
 from __future__ import annotations
 
+import json
 import struct
 import zlib
 from dataclasses import field
 
 from pyroaring import BitMap64
 
-from harness.errors import CorruptDeleteError, CorruptFileError, HarnessError
+from harness.errors import CorruptDeleteError, CorruptFileError, HarnessError, UnsupportedError
 from harness.metadata.files import roaring
+from harness.metadata.files.documents import check_document
 from harness.metadata.plan.deletes import StoredVector
 from harness.storage.limits import DEFAULT, Limits
 from harness.storage.paths import PhysicalPath
@@ -24,6 +27,7 @@ from harness.storage.records import dataclass
 from harness.storage.stores import Storage
 
 _MAGIC = b"PFA1"
+_VECTOR_TYPE = "deletion-vector-v1"
 _VECTOR_MAGIC = b"\xd1\xd3\x39\x64"
 _TRAILER_BYTES = 12  # payload size, flags, magic
 _WHOLE_FILE_BYTES = 1 << 18  # smaller files are read whole, in one request instead of one per part
@@ -122,6 +126,31 @@ def read_deletion_vector(
         error.within(file=puffin.file)
         raise
     return positions
+
+
+def vector_targets(puffin: PuffinFile) -> dict[tuple[int, int], str]:
+    """Return the data file of each deletion vector in a file, by offset and size, as the footer names it.
+
+    Raises:
+        CorruptFileError: The footer is not a list of blobs.
+        UnsupportedError: The footer is compressed.
+    """
+    payload = puffin.footer()[1]
+    if payload is None:
+        message = "Cannot tell which data file a deletion vector is for: the footer of its file is compressed"
+        raise UnsupportedError(message, cause="UnsupportedCodec", file=puffin.file, rule="iceberg 4.17")
+    try:
+        check_document(payload, file=puffin.file, limits=puffin.storage.limits)
+        blobs = [blob for blob in json.loads(payload)["blobs"] if blob["type"] == _VECTOR_TYPE]
+        return {(blob["offset"], blob["length"]): str(blob["properties"]["referenced-data-file"]) for blob in blobs}
+    except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
+        raise CorruptFileError(
+            "Cannot read the footer of a Puffin file: it does not list blobs with their offsets and data files. "
+            "Restore the file",
+            cause="CorruptDeletionVector",
+            file=puffin.file,
+            rule="iceberg 4.17",
+        ) from error
 
 
 def decode_deletion_vector(blob: bytes, *, limits: Limits = DEFAULT) -> BitMap64:

@@ -304,7 +304,7 @@ class DatedDeletes:
         physical = self.source.path_map.physical(file.path)
         storage.check(physical, file.path)
         if _is_vector(delete.entry):
-            puffin, vector = open_puffin(storage, physical, file=file.path), vector_of(delete.entry, physical)
+            puffin, vector = open_puffin(storage, physical, file=file.path), vector_of(delete.entry.file, physical)
             return read_deletion_vector(puffin, vector, target=data.file.path, data_record_count=data.file.record_count)
         if delete.code not in self._read:
             self._read[delete.code] = read_positions(
@@ -326,9 +326,9 @@ class DatedDeletes:
     ) -> DatedPositions | None:
         """Return the position deletes of a data file in a span, or None if it has none."""
         vectors = [each for each in vectors if overlap(span, each.span)]
-        path_map = self.source.path_map
+        physical = self.source.path_map.physical
         deletes = [
-            DatedDelete(vector_of(each.entry, path_map.physical(each.entry.file.path)), each.span) for each in vectors
+            DatedDelete(vector_of(each.entry.file, physical(each.entry.file.path)), each.span) for each in vectors
         ]
         covered = _union(each.span for each in vectors)
         deletes += [

@@ -68,16 +68,16 @@ class DeleteScope:
     lenient: bool = False
     trusted: bool = True
 
-    def equality_delete_partition(self, delete: ManifestEntry) -> Hashable | None:
+    def equality_delete_partition(self, delete: DataFile) -> Hashable | None:
         """Return the partition that an equality delete applies to, or None for all partitions (iceberg 4.2, 4.6).
 
         An equality delete of an unpartitioned spec applies to all partitions.
         """
-        spec = self.specs.get(delete.file.spec_id)
+        spec = self.specs.get(delete.spec_id)
         if spec is None:
-            message = f"Delete file has partition spec {delete.file.spec_id}, expected one of {sorted(self.specs)}"
-            raise InvalidTableError(message, cause="MissingSpec", file=delete.file.path, rule="iceberg 2.22")
-        return None if spec.is_unpartitioned else self.partition_of(delete.file)
+            message = f"Delete file has partition spec {delete.spec_id}, expected one of {sorted(self.specs)}"
+            raise InvalidTableError(message, cause="MissingSpec", file=delete.path, rule="iceberg 2.22")
+        return None if spec.is_unpartitioned else self.partition_of(delete)
 
     def target(self, file: DataFile, live: Container[str]) -> str | None:
         """Return the only data file that a position delete file can list, or None for several (iceberg 4.4, 4.14)."""
@@ -90,14 +90,11 @@ class DeleteScope:
         # the delete file show which.
         return bounds[0] if bounds is not None and bounds[0] == bounds[1] and bounds[0] in live else None
 
-    def check_target(self, delete: ManifestEntry, data: ManifestEntry, *, rule: str = "iceberg 4.4") -> None:
+    def check_target(self, delete: DataFile, data: DataFile, *, rule: str = "iceberg 4.4") -> None:
         """Raise CorruptDeleteError if a delete for a single data file has another partition than that file."""
-        if not self.lenient and self.partition_of(delete.file) != self.partition_of(data.file):
-            partition_deletes, other = delete.file, data.file
+        if not self.lenient and self.partition_of(delete) != self.partition_of(data):
             raise partition_mismatch(
-                (partition_deletes.path, partition_deletes.spec_id, partition_deletes.partition),
-                (other.path, other.spec_id, other.partition),
-                rule,
+                (delete.path, delete.spec_id, delete.partition), (data.path, data.spec_id, data.partition), rule
             )
 
     def check_vector(self, vector: ManifestEntry, data: ManifestEntry) -> None:
@@ -108,7 +105,7 @@ class DeleteScope:
                 f" {data.sequence_number}, the number of its data file. Rewrite the vector"
             )
             raise CorruptDeleteError(message, cause="CorruptDeletionVector", file=vector.file.path, rule="iceberg 4.3")
-        self.check_target(vector, data, rule="iceberg 4.3")
+        self.check_target(vector.file, data.file, rule="iceberg 4.3")
 
 
 def first_position_delete(numbers: Sequence[int], number: int) -> int:
@@ -242,7 +239,7 @@ class DeleteIndex:
         return DeleteIndex(
             equality,
             EqualityDeletes.build(
-                (scope.equality_delete_partition(entry), entry.sequence_number) for entry in equality
+                (scope.equality_delete_partition(entry.file), entry.sequence_number) for entry in equality
             ),
             scope,
             vectors_by_target(entry for entry in positions if entry.file.format == "puffin"),
@@ -260,7 +257,7 @@ class DeleteIndex:
         path, number = data.file.path, data.sequence_number
         targeting = self._targeted.get(path, _NONE).since(number)
         for entry in targeting:
-            self.scope.check_target(entry, data)
+            self.scope.check_target(entry.file, data.file)
         partition, lenient = self.scope.partition_of(data.file), self.scope.lenient
         foreign_deletes = tuple(self._deletes_of_other_partitions(data, partition))
         applied = (*targeting, *self._scoped.get(partition, _NONE).since(number), *(foreign_deletes if lenient else ()))
@@ -352,14 +349,14 @@ def _check_vector_entry(entry: ManifestEntry, format_version: int) -> None:
         reason = (
             f"its entry has no {' and no '.join(missing)}" if missing else f"the table has version {format_version}"
         )
-        raise _invalid_vector(entry, reason, missing[0] if missing else "format-version")
+        raise _invalid_vector(file, reason, missing[0] if missing else "format-version")
 
 
-def _invalid_vector(entry: ManifestEntry, reason: str, field: str) -> CorruptDeleteError:
+def _invalid_vector(file: DataFile, reason: str, field: str) -> CorruptDeleteError:
     return CorruptDeleteError(
         f"Invalid deletion vector: {reason}, expected a complete entry in a table of version 3 or later",
         cause="CorruptDeletionVector",
-        file=entry.file.path,
+        file=file.path,
         field=field,
         rule="iceberg 4.17",
     )
@@ -481,20 +478,19 @@ class EqualityDeletes:
         return self.cached_sets[key]
 
 
-def vector_of(entry: ManifestEntry, physical: PhysicalPath) -> StoredVector:
-    """Return the deletion vector of an entry.
+def vector_of(file: DataFile, physical: PhysicalPath) -> StoredVector:
+    """Return the deletion vector that a manifest entry describes.
 
     Args:
-        entry: The manifest entry.
+        file: The file of the entry.
         physical: The physical path of the file that holds the vector.
 
     Raises:
         CorruptDeleteError: The entry does not record where in the file the vector is (4.17).
     """
-    file = entry.file
     if file.content_offset is None or file.content_size is None:
         missing = "content_offset" if file.content_offset is None else "content_size_in_bytes"
-        raise _invalid_vector(entry, f"its entry has no {missing}", missing)
+        raise _invalid_vector(file, f"its entry has no {missing}", missing)
     return StoredVector(
         path=file.path,
         physical=physical,

@@ -65,7 +65,7 @@ def position_deletes(
             numbers[place] = len(vectors) + sets.setdefault(source, len(sets))
     planned_deletes = PositionDeletes(
         files=tuple(planned_delete_file(entry, partitions, path_map) for _, entry in delete_files.values()),
-        vectors=vectors_table([vector_of(entry, path_map.physical(entry.file.path)) for entry in vectors]),
+        vectors=vectors_table([vector_of(entry.file, path_map.physical(entry.file.path)) for entry in vectors]),
         sets=tuple(sets),
     )
     return planned_deletes, from_numpy(numbers, missing=numbers < 0)

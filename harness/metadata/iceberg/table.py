@@ -31,6 +31,7 @@ from harness.metadata.iceberg.manifests import ManifestFile
 from harness.metadata.iceberg.metadata import decompress, default_prefixes, parse_metadata
 from harness.metadata.iceberg.model import BlobMetadata, IcebergSnapshot, PartitionField, SortField, TableMetadata
 from harness.metadata.iceberg.scan import plan_scan
+from harness.metadata.iceberg.server.protocol import PlanServer
 from harness.metadata.iceberg.time_travel import IcebergSelection, select
 from harness.metadata.model.schema import SNAPSHOT_CHANGES, Schema, describe_field
 from harness.metadata.model.times import When
@@ -239,11 +240,13 @@ class IcebergTable:
 
     Attributes:
         location: The location that the user passed.
-        metadata_path: Physical path of the metadata file that was read.
+        metadata_path: Physical path of the metadata file.
         metadata: The content of that file.
         storage: The storage that reads the table's files.
         options: The user's options, with the table's own move added to the path map.
         warnings: One sentence for each oddity that is harmless to a reader.
+        server: The server that plans reads of the table, for which no metadata file is read. None: harness plans them
+            from the metadata files.
         format: `iceberg`.
     """
 
@@ -253,6 +256,7 @@ class IcebergTable:
     storage: Storage = field(repr=False)
     options: ReadOptions = field(repr=False)
     warnings: tuple[str, ...] = ()
+    server: PlanServer | None = field(default=None, repr=False, compare=False)
     format: Literal["iceberg"] = field(default="iceberg", init=False)
 
     @property
@@ -279,19 +283,28 @@ class IcebergTable:
     def newest(self) -> int | None:
         """Read the metadata that is current now, and return the id of its current snapshot, or None if it has none.
 
-        Raises the errors of `load`.
+        Raises the errors of `load` or `load_from_server`.
         """
-        newest = load(self.location, self.storage, ReadOptions(allow_version_guess=True)).current
+        options = ReadOptions(allow_version_guess=True)
+        if self.server is None:
+            newest = load(self.location, self.storage, options).current
+        else:
+            newest = load_from_server(self.location, self.server, self.storage, options).current
         return None if newest is None else newest.id
 
     def plan(
         self, selection: IcebergSelection, columns: tuple[str, ...] | None, where: str | Filter | None
     ) -> PlannedScan:
-        """Plan a read, see `harness.metadata.iceberg.scan.plan_scan`."""
+        """Plan a read, see `harness.metadata.iceberg.scan.plan_scan` and `…server.planning.plan_on_server`."""
+        if self.server is not None:
+            from harness.metadata.iceberg.server.planning import plan_on_server  # most tables have no server
+
+            return plan_on_server(self, self.server, selection, columns=columns, where=where)
         return plan_scan(self, selection, columns=columns, where=where)
 
     def changes(self, request: ChangeRange, columns: tuple[str, ...] | None, where: str | Filter | None) -> PlannedScan:
         """Plan a read of the changes in a range of snapshots, see `harness.metadata.iceberg.changes.plan_range`."""
+        self.need_metadata_files("read these changes")
         from harness.metadata.iceberg.changes import plan_range  # other reads do not need it
 
         return plan_range(self, request, columns=columns, where=where)
@@ -309,6 +322,7 @@ class IcebergTable:
 
     def lifetimes_planner(self, request: ChangeRange) -> Planner:
         """Return a function that plans reads as `lifetimes`, and reads the metadata of the range once."""
+        self.need_metadata_files("follow rows")
         from harness.metadata.iceberg.changes import range_planner
 
         return range_planner(self, request).plan
@@ -436,6 +450,19 @@ class IcebergTable:
     def _manifest(self, manifest: ManifestFile) -> bytes:
         return self.read(manifest.path, "manifest")
 
+    def need_metadata_files(self, action: str) -> None:
+        """Raise UnsupportedError if only the metadata files allow an action, and a server plans the reads.
+
+        Args:
+            action: What cannot be done, for the message.
+        """
+        if self.server is not None:
+            message = (
+                f"Cannot {action}: the server of catalog {self.server.transport.catalog} plans the reads of this "
+                "table, and this needs its metadata files. Open the table with planning='client'"
+            )
+            raise UnsupportedError(message, cause="ServerPlanning", table=self.location, options=("planning",))
+
     def read(self, recorded: RecordedPath, what: str) -> bytes:
         """Return the bytes of one of the table's metadata files.
 
@@ -449,8 +476,10 @@ class IcebergTable:
             MissingFileError: The file does not exist. The error names the recorded and the physical path (iceberg
                 1.12).
             OutsideTableError: The file may not be read.
+            UnsupportedError: A server plans the reads of the table.
             StorageError: The storage fails.
         """
+        self.need_metadata_files(f"read a {what}")
         physical = self.path_map.physical(recorded)
         self.storage.check(physical, recorded)
         try:
@@ -492,6 +521,40 @@ def load(location: PhysicalPath, storage: Storage, options: ReadOptions) -> Iceb
         storage=storage,
         options=replace(options, path_map=path_map),
         warnings=warnings + metadata.warnings,
+    )
+
+
+def load_from_server(
+    location: PhysicalPath, server: PlanServer, storage: Storage, options: ReadOptions
+) -> IcebergTable:
+    """Open a table whose catalog sends its metadata and plans its reads. No metadata file is read.
+
+    Args:
+        location: The metadata file or the directory of the table, as the catalog names it.
+        server: The server of the catalog.
+        storage: The storage of the table. The table's storage may also read the directory of the metadata file.
+        options: The user's options. The table counts as not moved, except by the prefixes of the path map.
+
+    Raises:
+        HarnessError: The server does not answer, or as `parse_metadata` raises.
+    """
+    try:
+        with contained(file=location):
+            metadata = parse_metadata(server.metadata(), file=location, limits=storage.limits)
+        if _ANY.fullmatch(location.rpartition("/")[2]):
+            storage = storage.including_table(location, location)
+    except HarnessError as error:
+        error.within(table=location)
+        raise
+    path_map = replace(options.path_map, explicit_count=len(options.path_map.prefixes))
+    return IcebergTable(
+        location=location,
+        metadata_path=location,
+        metadata=metadata,
+        storage=storage,
+        options=replace(options, path_map=path_map),
+        warnings=metadata.warnings,
+        server=server,
     )
 
 

@@ -32,7 +32,8 @@ class EqualityDelete:
         format: As in `FILES`.
         keys: The top-level column of each key, in ascending order of the key's field id. If the key is inside a struct,
             the struct contains only that key. Types are the newest ones. Columns are identified by id, not by name.
-        sequence_number: The delete applies to data files with a smaller data sequence number.
+        sequence_number: The delete applies to data files with a smaller data sequence number. None in a plan that a
+            server made, where only the delete sets decide.
         partition: Index into `ScanPlan.partitions`; None if the delete applies to all partitions.
         record_count: Number of rows, None if unknown.
     """
@@ -41,7 +42,7 @@ class EqualityDelete:
     physical: PhysicalPath
     format: str
     keys: tuple[Field, ...]
-    sequence_number: int
+    sequence_number: int | None
     partition: int | None
     record_count: int | None = None
 
@@ -64,7 +65,7 @@ class PositionDeleteFile:
         physical: As in `FILES`.
         format: As in `FILES`.
         sequence_number: Data sequence number. Together with the partition, it decides which data files the rows may
-            list (iceberg 4.4).
+            list (iceberg 4.4). None in a plan that a server made.
         partition: Index of the partition tuple in `ScanPlan.partitions`.
         target: Recorded path of the only data file that the delete file is for; None if it may list several.
         record_count: Number of rows, None if unknown.
@@ -73,7 +74,7 @@ class PositionDeleteFile:
     path: str
     physical: PhysicalPath
     format: str
-    sequence_number: int
+    sequence_number: int | None
     partition: int
     target: str | None = None
     record_count: int | None = None

@@ -157,12 +157,22 @@ def _check(plan: ScanPlan) -> None:
     is_delta = isinstance(plan.rules, DeltaRules)
     if is_delta and (deletes.files or plan.equality_deletes or not plan.lookup.is_delta):
         raise ValueError("a plan of a Delta table has deletes or a lookup of Iceberg")
-    if not is_delta and plan.files.column("sequence_number").null_count:
-        raise ValueError("a data file of an Iceberg table has no sequence number")
+    if not is_delta:
+        _check_sequence_numbers(plan)
     if plan.filter is not None:
         from harness.metadata.filters.parse import text_and_names  # imports sqlglot
 
         text_and_names(plan.filter.sql)
+
+
+def _check_sequence_numbers(plan: ScanPlan) -> None:
+    """Raise ValueError if only some files of an Iceberg plan have sequence numbers. A server sends none at all."""
+    of_files = plan.files.column("sequence_number").is_valid().unique().to_pylist()
+    numbers = [d.sequence_number for d in plan.equality_deletes]
+    numbers += [d.sequence_number for d in plan.position_deletes.files]
+    has_number = {*of_files, *(number is not None for number in numbers)}
+    if len(has_number) > 1 or (plan.lifetimes is not None and numbers and False in has_number):
+        raise ValueError("a data file or delete of an Iceberg table has no sequence number")
 
 
 def _check_lifetimes(plan: ScanPlan) -> None:

@@ -46,7 +46,7 @@ FILES = pa.schema(
         pa.field("size", pa.int64()),  # bytes, as recorded: informative only, real tables record wrong sizes
         pa.field("spec_id", pa.int32(), nullable=False),
         pa.field("partition", pa.int32(), nullable=False),  # index into ScanPlan.partitions
-        pa.field("sequence_number", pa.int64()),  # data sequence number; Delta: null
+        pa.field("sequence_number", pa.int64()),  # data sequence number; null: Delta, or a server made the plan
         pa.field("first_row_id", pa.int64()),  # null: rows have no ids
         # Delta: `_row_commit_version` if no column of the file holds it; null: none
         pa.field("commit_version", pa.int64()),

@@ -387,7 +387,7 @@ def _deleted_positions(entry: ManifestEntry, source: IcebergTable) -> list[tuple
         return list(positions_by_path.items())
     name = both_paths(file.path, physical)
     puffin = open_puffin(source.storage, physical, file=name)
-    vector, target = vector_of(entry, physical), file.referenced_data_file
+    vector, target = vector_of(file, physical), file.referenced_data_file
     return [(str(target), read_deletion_vector(puffin, vector, target=target, data_record_count=None))]
 
 

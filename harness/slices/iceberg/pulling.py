@@ -210,7 +210,7 @@ class _IcebergSlice:
         for entry in entries:
             data_file = entry.file.referenced_data_file
             if data_file is not None and data_file in self.targets:
-                vector = vector_of(entry, physical)
+                vector = vector_of(entry.file, physical)
                 result = read_deletion_vector(puffin, vector, target=data_file, data_record_count=None)
                 if positions := self._translate_positions(data_file, result):
                     deletes.append((entry, self.targets[data_file], positions))

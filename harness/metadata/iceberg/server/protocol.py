@@ -141,9 +141,13 @@ class PlanServer:
     """A server that plans the scans of one table.
 
     Attributes:
+        name: The full name of the table, for messages.
         transport: The connection to the server.
+        metadata: Returns the current metadata of the table as JSON, with all of its snapshots.
         storage: Returns the storage for the files of a plan, given the plan's credentials and the paths of its files.
     """
 
+    name: str
     transport: Transport
+    metadata: Callable[[], bytes] = field(repr=False)
     storage: Callable[[PlanAnswer, Sequence[str]], Storage] = field(repr=False)
