@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from harness.testing.lake import LakeTable
     from harness.testing.lake_catalog import LakeCatalog
     from harness.testing.literals import SameRows, TableLiteral, literal
+    from harness.testing.plan_faults import PlanFault
     from harness.testing.plugin import AssertSameRows, MakeLakeTable
     from harness.testing.same_rows import assert_same_rows
     from harness.testing.session import HarnessSession
@@ -41,6 +42,7 @@ __all__ = [
     "LakeCatalog",
     "LakeTable",
     "MakeLakeTable",
+    "PlanFault",
     "SameRows",
     "SparkJob",
     "SparkJobTest",
@@ -63,6 +65,7 @@ _LAZY = {
     "LakeCatalog": "testing.lake_catalog",
     "LakeTable": "testing.lake",
     "MakeLakeTable": "testing.plugin",
+    "PlanFault": "testing.plan_faults",
     "SameRows": "testing.literals",
     "SparkJob": "testing.jobs.job",
     "SparkJobTest": "testing.spark_job",

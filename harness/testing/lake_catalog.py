@@ -16,11 +16,12 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Mapping
-from dataclasses import dataclass
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, Literal, TypeAlias
 from urllib.parse import unquote
 
 from harness.errors import HarnessError
@@ -34,11 +35,19 @@ from harness.testing.json_server import HttpAnswer, JsonServer
 from harness.testing.lake import LakeTable
 from harness.testing.lake_catalog_client import MODE, SEPARATOR, RestCatalog, endpoint_of
 from harness.testing.lake_catalog_plans import BadRequest, Page, ServerScan, scan_of
+from harness.testing.plan_faults import PlanFault, plant, plant_in_page
 from harness.writing.iceberg.builder import IcebergTable
 
 ServedTable: TypeAlias = IcebergTable | LakeTable | str | Path
 """A table that a `LakeCatalog` can have: a built one, or the location of a directory or a metadata file."""
 
+_HIDDEN = "/hidden/by/the/catalog"
+_EXPIRY = {
+    "s3": "s3.session-token-expires-at-ms",
+    "gcs": "gcs.oauth2.token-expires-at",
+    "adls": "adls.sas-token-expires-at-ms",
+}
+"""The properties with the time at which credentials expire, by the first part of the names of their properties."""
 _TABLE = "/v1/{prefix}/namespaces/{namespace}/tables/{table}"
 _ENDPOINTS = (
     "GET /v1/{prefix}/namespaces",
@@ -49,42 +58,86 @@ _ENDPOINTS = (
 )
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, kw_only=True)
 class _Plan:
     """A plan that the server holds.
 
     Attributes:
+        table: The name of the table.
         scan: The request.
-        pages: The parts of the plan.
-        polls: The number of times that the server still answers that it has not completed the plan.
-        is_cancelled: True once a client cancelled it.
+        polls: The number of times that the server still answers that the plan is not complete.
+        pages: The parts of the plan, once it is complete.
+        tasks: The plan tasks that answers named.
+        is_cancelled: True once a client has cancelled it.
     """
 
+    table: Name
     scan: ServerScan
-    pages: list[Page]
-    polls: int = 0
+    polls: int
+    pages: list[Page] | None = None
+    tasks: set[str] = field(default_factory=set)
     is_cancelled: bool = False
 
 
 class LakeCatalog(JsonServer):
     """An Iceberg REST catalog on a free port of the loopback interface, which runs during a `with` block.
 
+    The arguments are attributes, which may be changed while the server runs.
+
     Attributes:
-        token: The token that requests must carry, or None.
+        token: The bearer token that requests must carry, or None.
         mode: The `scan-planning-mode` of all tables: `server`, `client`, or None for none.
         calls: The planning calls that the server offers.
-        plan_requests: The bodies of the requests for plans.
+        polls: The number of times that a client has to ask again before a plan is complete. 0: plans are complete at
+            once.
+        page: The number of data files in an answer. Further files are in plan tasks, which may lead to further plan
+            tasks. None: all files are in one answer.
+        delay_ms: The time before each answer to a planning call, in milliseconds.
+        credentials: Properties by path prefix, such as `{"s3://bucket/orders": {"s3.access-key-id": "…"}}`.
+        lend: The answers with credentials: `table` (loadTable), `plan` (planTableScan and fetchPlanningResult), and
+            `tasks` (fetchScanTasks). loadCredentials always has them.
+        lifetime_ms: The time after which credentials expire, in milliseconds. None: they do not.
+        hides_metadata: If True, the paths of the metadata file and the manifest lists in answers do not exist, so that
+            a client can only plan on the server.
+        faults: The bugs of the server.
+        failures: Answers to return to planning calls before all others, in order.
+        planted: The faults that changed an answer so far.
+        plan_requests: The bodies of the requests for plans so far.
     """
 
-    def __init__(self, *, token: str | None = None, mode: str | None = "server") -> None:
+    def __init__(
+        self,
+        *,
+        token: str | None = None,
+        mode: Literal["server", "client"] | None = "server",
+        polls: int = 0,
+        page: int | None = None,
+        delay_ms: int = 0,
+        credentials: Mapping[str, Mapping[str, str]] | None = None,
+        lend: Iterable[Literal["table", "plan", "tasks"]] = ("plan",),
+        lifetime_ms: int | None = None,
+        hides_metadata: bool = False,
+        faults: Iterable[PlanFault | str] = (),
+    ) -> None:
         super().__init__()
         self.token, self.mode = token, mode
         self.calls = frozenset(Call)
+        self.polls, self.page, self.delay_ms = polls, page, delay_ms
+        self.credentials, self.lend, self.lifetime_ms = dict(credentials or {}), frozenset(lend), lifetime_ms
+        self.hides_metadata = hides_metadata
+        self.faults = [PlanFault(fault) for fault in faults]
+        self.failures: list[HttpAnswer] = []
+        self.planted: set[PlanFault] = set()
         self.plan_requests: list[dict[str, Any]] = []
         self._tables: dict[Name, tuple[ServedTable, Mapping[str, Any]]] = {}
         self._plans: dict[str, _Plan] = {}
         self._numbers = count(1)
         self._lock = threading.Lock()
+        self._is_ending = threading.Event()
+
+    def __exit__(self, *error: Any) -> None:
+        self._is_ending.set()
+        super().__exit__(*error)
 
     def add(self, name: str, table: ServedTable, **options: Any) -> None:
         """Add a table, or replace the table of that name. Each request is answered from its current state.
@@ -180,10 +233,31 @@ class LakeCatalog(JsonServer):
                 return 204, {}, None
             case "GET", []:
                 return 200, {}, self._loaded(name, query)
-            case "POST", ["plan"] if Call.PLAN in self.calls:
-                return self._plan(name, body)
             case _:
-                return error_answer(406, "UnsupportedOperationException", f"there is no call {method} {rest}")
+                return self._answer_about_plan(name, method, rest, query, body)
+
+    def _answer_about_plan(
+        self, name: Name, method: str, rest: list[str], query: Mapping[str, str], body: Any
+    ) -> HttpAnswer:
+        self._is_ending.wait(self.delay_ms / 1000)
+        with self._lock:
+            if self.failures:
+                return self.failures.pop(0)
+        match method, rest:
+            case "POST", ["plan"] if Call.PLAN in self.calls:
+                return self._plan(name, _object(body))
+            case "GET", ["plan", plan_id] if Call.RESULT in self.calls:
+                return self._result(name, plan_id)
+            case "DELETE", ["plan", plan_id] if Call.CANCEL in self.calls:
+                return self._cancel(name, plan_id)
+            case "POST", ["tasks"] if Call.TASKS in self.calls:
+                return self._tasks(name, _object(body).get("plan-task"))
+            case "GET", ["credentials"] if Call.CREDENTIALS in self.calls:
+                if "planId" in query and self._plan_of(name, query["planId"]) is None:
+                    return _no_plan(query["planId"])
+                return 200, {}, self._lent()
+            case _:
+                return error_answer(406, "UnsupportedOperationException", f"no call {method} /{'/'.join(rest)}")
 
     def opened(self, name: Name) -> OpenedTable:
         """Return the current state of a table."""
@@ -207,24 +281,116 @@ class LakeCatalog(JsonServer):
         if query.get("snapshots") == "refs":
             ids = {ref.snapshot_id for ref in source.metadata.refs.values()}
             metadata["snapshots"] = [each for each in metadata.get("snapshots", ()) if each["snapshot-id"] in ids]
+        if self.hides_metadata:
+            for snapshot in metadata.get("snapshots", ()):
+                snapshot["manifest-list"] = _HIDDEN
         config = {} if self.mode is None else {MODE: self.mode}
-        return {"metadata-location": path, "metadata": metadata, "config": config}
+        lent = self._lent() if "table" in self.lend else {}
+        location = _HIDDEN if self.hides_metadata else path
+        return {"metadata-location": location, "metadata": metadata, "config": config, **lent}
 
-    def _plan(self, name: Name, body: Any) -> HttpAnswer:
+    def _plan(self, name: Name, body: dict[str, Any]) -> HttpAnswer:
         """Return the answer of `planTableScan`."""
-        if not isinstance(body, dict):
-            raise BadRequest("the body is not a JSON object")
         with self._lock:
             self.plan_requests.append(body)
             plan_id = f"plan-{next(self._numbers)}"
-        scan = scan_of(self.opened(name), body)
-        plan = _Plan(scan, [Page.of_tasks(scan.tasks())])
+        plan = _Plan(table=name, scan=scan_of(self.opened(name), body), polls=self.polls)
         self._plans[plan_id] = plan
-        return 200, {}, {"status": "completed", "plan-id": plan_id, **plan.pages[0].document(scan)}
+        if plan.polls:
+            return 200, {}, {"status": "submitted", "plan-id": plan_id}
+        return 200, {}, {"status": "completed", "plan-id": plan_id, **self._completed(plan_id, plan)}
+
+    def _result(self, name: Name, plan_id: str) -> HttpAnswer:
+        """Return the answer of `fetchPlanningResult`."""
+        with self._lock:
+            plan = self._plan_of(name, plan_id)
+            if plan is None:
+                return _no_plan(plan_id)
+            plan.polls -= 1
+            if plan.is_cancelled or plan.polls > 0:
+                return 200, {}, {"status": "cancelled" if plan.is_cancelled else "submitted"}
+        try:
+            return 200, {}, {"status": "completed", **self._completed(plan_id, plan)}
+        except HarnessError as error:
+            return 200, {}, {"status": "failed", **error_answer(500, "InternalServerError", str(error))[2]}
+
+    def _cancel(self, name: Name, plan_id: str) -> HttpAnswer:
+        """Return the answer of `cancelPlanning`."""
+        plan = self._plan_of(name, plan_id)
+        if plan is None:
+            return _no_plan(plan_id)
+        plan.is_cancelled = True
+        return 204, {}, None
+
+    def _tasks(self, name: Name, plan_task: object) -> HttpAnswer:
+        """Return the answer of `fetchScanTasks`."""
+        plan_id, _, pages = str(plan_task).partition(":")
+        plan = self._plan_of(name, plan_id)
+        if plan is None or plan.is_cancelled or plan_task not in plan.tasks:
+            return error_answer(404, "NoSuchPlanTaskException", f"Plan task does not exist: {plan_task}")
+        lent = self._lent() if "tasks" in self.lend else {}
+        first, end = map(int, pages.split("-"))
+        return 200, {}, {**self._part(plan_id, plan, first, end), **lent}
+
+    def _plan_of(self, name: Name, plan_id: str) -> _Plan | None:
+        plan = self._plans.get(plan_id)
+        return None if plan is None or plan.table != name else plan
+
+    def _completed(self, plan_id: str, plan: _Plan) -> dict[str, Any]:
+        """Return the files, the plan tasks, and the credentials of a completed plan."""
+        if plan.pages is None:
+            plan.pages = self._pages(plan.scan)
+        lent = self._lent() if "plan" in self.lend else {}
+        return {**self._part(plan_id, plan, 0, len(plan.pages)), **lent}
+
+    def _pages(self, scan: ServerScan) -> list[Page]:
+        tasks = scan.tasks()
+        for fault in self.faults:
+            before, tasks = tasks, plant(fault, tasks, scan)
+            self._note(fault, is_planted=tasks != before)
+        size = self.page or max(len(tasks), 1)
+        pages = [Page.of_tasks(tasks[first : first + size]) for first in range(0, max(len(tasks), 1), size)]
+        for fault in self.faults:
+            before_pages, pages = pages, [plant_in_page(fault, page, number) for number, page in enumerate(pages)]
+            self._note(fault, is_planted=pages != before_pages)
+        return pages
+
+    def _note(self, fault: PlanFault, *, is_planted: bool) -> None:
+        if is_planted:
+            self.planted.add(fault)
+
+    def _part(self, plan_id: str, plan: _Plan, first: int, end: int) -> dict[str, Any]:
+        """Return the first of some pages of a plan, and plan tasks for the others, of which each has about half."""
+        assert plan.pages is not None
+        middle = (first + 1 + end) // 2
+        rest = [pages for pages in ((first + 1, middle), (middle, end)) if pages[0] < pages[1]]
+        names = [f"{plan_id}:{start}-{stop}" for start, stop in rest]
+        plan.tasks.update(names)
+        return {**({"plan-tasks": names} if names else {}), **plan.pages[first].document(plan.scan)}
+
+    def _lent(self) -> dict[str, Any]:
+        """Return the credentials as an answer has them."""
+        end = None if self.lifetime_ms is None else str(int(time.time() * 1000) + self.lifetime_ms)
+        entries = []
+        for prefix, config in self.credentials.items():
+            families = {key.partition(".")[0] for key in config} & _EXPIRY.keys()
+            expiry = {} if end is None else {_EXPIRY[family]: end for family in families}
+            entries.append({"prefix": prefix, "config": {**config, **expiry}})
+        return {"storage-credentials": entries}
 
 
 def _namespace(text: str) -> Name:
     return tuple(text.split(SEPARATOR)) if text else ()
+
+
+def _object(body: Any) -> dict[str, Any]:
+    if not isinstance(body, dict):
+        raise BadRequest("the body is not a JSON object")
+    return body
+
+
+def _no_plan(plan_id: str) -> HttpAnswer:
+    return error_answer(404, "NoSuchPlanIdException", f"Plan does not exist: {plan_id}")
 
 
 def _no_namespace(namespace: Name) -> HttpAnswer:

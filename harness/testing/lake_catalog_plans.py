@@ -6,13 +6,19 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from harness.metadata.filters.predicate import Filter, Predicate, fields_of
+from harness.errors import StorageError
+from harness.metadata.filters.predicate import Filter, fields_of
+from harness.metadata.filters.skipping import exact_facts, may_match
 from harness.metadata.iceberg.change_range import resolve_range
 from harness.metadata.iceberg.manifests import DataFile, ManifestEntry, ManifestFile, Status
-from harness.metadata.iceberg.model import IcebergSnapshot
+from harness.metadata.iceberg.model import IcebergSnapshot, PartitionSpec
 from harness.metadata.iceberg.scan import IcebergScan, manifests_of, manifests_of_each, with_specs_of
+from harness.metadata.iceberg.server.expressions import parse_expression
+from harness.metadata.iceberg.server.tasks import file_document
+from harness.metadata.iceberg.skipping import projected
 from harness.metadata.iceberg.table import IcebergTable
 from harness.metadata.iceberg.time_travel import IcebergSelection
+from harness.metadata.iceberg.values import read_schema_first
 from harness.metadata.model.schema import METADATA, Schema
 from harness.metadata.plan.deletes import StoredVector
 from harness.metadata.plan.lifetimes import ChangeRange
@@ -28,12 +34,12 @@ class PlannedTask:
     Attributes:
         file: The file, with all statistics that its manifest records.
         deletes: The delete files and deletion vectors that apply to it.
-        residual: The condition that its rows must still satisfy. None if the request has no filter.
+        residual: The condition that its rows must still satisfy, in Iceberg's JSON. None if the request has no filter.
     """
 
     file: DataFile
     deletes: tuple[DataFile, ...] = ()
-    residual: Predicate | None = None
+    residual: Any = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,7 +49,7 @@ class ServerScan:
     Attributes:
         source: The table, with the partition specs of all manifests that the scan reads.
         schema: The schema whose names the request uses.
-        condition: The filter, or None for all rows.
+        filter: The filter in Iceberg's JSON, or None for all rows.
         statistics: Ids of the fields whose statistics are asked for.
         snapshots: The snapshot to read; or the snapshots whose appended files are read, if `is_range`.
         is_range: True for a scan of appended files.
@@ -51,20 +57,53 @@ class ServerScan:
 
     source: IcebergTable
     schema: Schema
-    condition: Filter | None
+    filter: Any
     statistics: frozenset[int]
     snapshots: tuple[IcebergSnapshot, ...]
     is_range: bool = False
+
+    @property
+    def schemas(self) -> tuple[Schema, ...]:
+        """All schemas of the table, that of the request first."""
+        return read_schema_first(self.source.metadata.schemas, self.schema)
 
     def tasks(self) -> list[PlannedTask]:
         """Return the data files of the scan in the order of the manifests."""
         return list(self._appended_files() if self.is_range else self._live_files())
 
+    def removed_file(self) -> PlannedTask | None:
+        """Return a data file that an ancestor of the snapshot had, and that may match the filter, or None."""
+        live: set[str] = set()
+        for snapshot in self._lineage():
+            manifests = [m for m in manifests_of(self.source, snapshot) if not m.is_deletes]
+            files = [entry.file for entry in self._scan(manifests).delete_entries(manifests)]
+            if not live:
+                live.update(file.path for file in files)
+            for file in files:
+                task = self._task(file, ())
+                if file.path not in live and task.residual is not False:
+                    return task
+        return None
+
+    def _lineage(self) -> Iterator[IcebergSnapshot]:
+        """Yield the last snapshot of the scan and its ancestors."""
+        if self.snapshots:
+            whole = ChangeRange(None, self.snapshots[-1].id, from_inclusive=False, mode=None)
+            yield from reversed(resolve_range(self.source.metadata, whole).snapshots)
+
+    def _scan(self, manifests: Sequence[ManifestFile]) -> IcebergScan:
+        return IcebergScan(with_specs_of(manifests, self.source), self.schema, None)
+
+    def _condition(self) -> Filter | None:
+        if self.filter is None:
+            return None
+        return Filter(sql="true", predicate=parse_expression(self.filter, self.schema), columns=())
+
     def _live_files(self) -> Iterator[PlannedTask]:
         for snapshot in self.snapshots:
             manifests = manifests_of(self.source, snapshot)
-            scan = IcebergScan(with_specs_of(manifests, self.source), self.schema, None)
-            plan = scan.plan(snapshot, manifests, None, self.condition)
+            scan = self._scan(manifests)
+            plan = scan.plan(snapshot, manifests, None, self._condition())
             deletes = _deletes_of_files(plan, scan.delete_entries([m for m in manifests if m.is_deletes]))
             paths = plan.files.column("path").to_pylist()
             entries = _entries(scan, [m for m in manifests if not m.is_deletes], paths)
@@ -73,19 +112,59 @@ class ServerScan:
 
     def _appended_files(self) -> Iterator[PlannedTask]:
         """Yield the files that the append snapshots of a range added. No delete applies to them."""
+        condition = self._condition()
+        fields = frozenset() if condition is None else fields_of(condition.predicate)
         appends = [snapshot for snapshot in self.snapshots if snapshot.operation == APPEND]
         for snapshot, manifests in zip(appends, manifests_of_each(self.source, appends), strict=True):
             own = [m for m in manifests if not m.is_deletes and m.added_snapshot_id == snapshot.id]
-            scan = IcebergScan(with_specs_of(own, self.source), self.schema, None)
-            fields = frozenset() if self.condition is None else fields_of(self.condition.predicate)
-            paths = scan.open(own, self.condition, fields).files.files.table.column("path").to_pylist()
+            scan = self._scan(own)
+            paths = scan.open(own, condition, fields).files.files.table.column("path").to_pylist()
             for entry in _entries(scan, own, paths).values():
                 if entry.status is Status.ADDED:
                     yield self._task(entry.file, ())
 
     def _task(self, file: DataFile, deletes: tuple[DataFile, ...]) -> PlannedTask:
-        residual = None if self.condition is None else self.condition.predicate
-        return PlannedTask(file=file, deletes=deletes, residual=residual)
+        if self.filter is None:
+            return PlannedTask(file=file, deletes=deletes)
+        spec = self.source.metadata.specs[file.spec_id]
+        return PlannedTask(
+            file=file, deletes=deletes, residual=residual_of(self.filter, spec, file.partition, self.schema)
+        )
+
+
+def residual_of(expression: Any, spec: PartitionSpec, values: Mapping[int, Any], schema: Schema) -> Any:
+    """Return what is left of a condition for the rows of a partition: parts that the partition decides are constants.
+
+    Args:
+        expression: The condition in Iceberg's JSON.
+        spec: The partition spec.
+        values: The internal values of the partition by field id.
+        schema: The schema of the condition.
+    """
+    match expression:
+        case {"type": "and" | "or" as kind, "left": left, "right": right}:
+            parts = [residual_of(part, spec, values, schema) for part in (left, right)]
+            decisive = kind == "or"
+            if decisive in parts:
+                return decisive
+            open_ = [part for part in parts if not isinstance(part, bool)]
+            if len(open_) == 2:
+                return {"type": kind, "left": parts[0], "right": parts[1]}
+            return open_[0] if open_ else not decisive
+        case {"type": "not", "child": child}:
+            part = residual_of(child, spec, values, schema)
+            return not part if isinstance(part, bool) else {"type": "not", "child": part}
+        case _:
+            opposite = {"type": "not", "child": expression}
+            if not _may_hold(expression, spec, values, schema):
+                return False
+            return expression if _may_hold(opposite, spec, values, schema) else True
+
+
+def _may_hold(expression: Any, spec: PartitionSpec, values: Mapping[int, Any], schema: Schema) -> bool:
+    """Return whether a row of a partition may satisfy a condition."""
+    on_partition = projected(parse_expression(expression, schema), spec, schema)
+    return bool(may_match(on_partition, exact_facts([values]), 1)[0])
 
 
 def _entries(scan: IcebergScan, manifests: Sequence[ManifestFile], paths: Sequence[str]) -> dict[str, ManifestEntry]:
@@ -133,45 +212,23 @@ class Page:
 
     def document(self, scan: ServerScan) -> dict[str, Any]:
         """Return the part of the answer that lists files."""
+        metadata, schemas = scan.source.metadata, scan.schemas
         numbers = {_key(delete): number for number, delete in enumerate(self.deletes)}
         tasks = []
         for task in self.tasks:
-            document: dict[str, Any] = {"data-file": _file_document(task.file, scan)}
+            file = file_document(task.file, metadata, schemas, statistics=scan.statistics)
+            document: dict[str, Any] = {"data-file": file}
             if task.deletes:
                 document["delete-file-references"] = [numbers[_key(delete)] for delete in task.deletes]
+            if task.residual is not None:
+                document["residual-filter"] = task.residual
             tasks.append(document)
-        answer: dict[str, Any] = {"file-scan-tasks": tasks}
-        if self.deletes:
-            answer["delete-files"] = [_file_document(delete, scan) for delete in self.deletes]
-        return answer
+        deletes = [file_document(delete, metadata, schemas) for delete in self.deletes]
+        return {"delete-files": deletes, "file-scan-tasks": tasks} if deletes else {"file-scan-tasks": tasks}
 
 
 def _key(delete: DataFile) -> tuple[Any, ...]:
     return delete.path, delete.content_offset, delete.content_size, delete.equality_ids
-
-
-_CONTENT = ("data", "position-deletes", "equality-deletes")
-
-
-def _file_document(file: DataFile, scan: ServerScan) -> dict[str, Any]:
-    fields = scan.source.metadata.specs[file.spec_id].fields
-    values: dict[str, Any] = {
-        "spec-id": file.spec_id,
-        "content": _CONTENT[file.content],
-        "file-path": file.path,
-        "file-format": file.format,
-        "partition": [file.partition.get(each.field_id) for each in fields],
-        "file-size-in-bytes": file.size,
-        "record-count": file.record_count,
-        "split-offsets": None if file.split_offsets is None else list(file.split_offsets),
-        "sort-order-id": file.sort_order_id,
-        "first-row-id": file.first_row_id,
-        "equality-ids": None if file.equality_ids is None else list(file.equality_ids),
-        "referenced-data-file": file.referenced_data_file,
-        "content-offset": file.content_offset,
-        "content-size-in-bytes": file.content_size,
-    }
-    return {key: value for key, value in values.items() if value is not None}
 
 
 class BadRequest(Exception):
@@ -201,27 +258,58 @@ def scan_of(source: IcebergTable, request: Mapping[str, Any]) -> ServerScan:
     snapshots: tuple[IcebergSnapshot, ...] = () if snapshot is None else (snapshot,)
     if end is not None:
         snapshots = resolve_range(metadata, ChangeRange(start, end, from_inclusive=False, mode=None)).snapshots
-    statistics = _field_ids(selection.schema, request, "stats-fields")
-    _field_ids(selection.schema, request, "select")
+    names = _Names.of_schema(selection.schema, is_sensitive=request.get("case-sensitive", True))
+    filter_ = names.resolve_terms(request.get("filter"))
+    if filter_ is not None:
+        try:
+            parse_expression(filter_, selection.schema)
+        except StorageError as error:
+            raise BadRequest(error.message) from error
+    names.ids(request, "select")
     return ServerScan(
         source=replace(source, storage=source.storage.for_read()),
         schema=selection.schema,
-        condition=None,
-        statistics=statistics,
+        filter=filter_,
+        statistics=names.ids(request, "stats-fields"),
         snapshots=snapshots,
         is_range=end is not None,
     )
 
 
-def _field_ids(schema: Schema, request: Mapping[str, Any], key: str) -> frozenset[int]:
-    """Return the ids of the fields that a list in the request names."""
-    is_sensitive = request.get("case-sensitive", True)
-    ids = {name: field_.id for name, field_ in METADATA.items()}
-    ids |= {".".join(path): field_.id for path, field_ in schema.walk()}
-    if not is_sensitive:
-        ids = {name.lower(): id_ for name, id_ in ids.items()}
-    names = [name if is_sensitive else name.lower() for name in request.get(key) or ()]
-    unknown = next((name for name in names if name not in ids), None)
-    if unknown is not None:
-        raise BadRequest(f"{key} names {unknown!r}, which is not a field of the schema")
-    return frozenset(ids[name] for name in names)
+@dataclass(frozen=True, slots=True)
+class _Names:
+    """The names of fields in requests.
+
+    Attributes:
+        fields: The id and the full name of each field, by the name in requests.
+        is_sensitive: False if letter case does not matter. The names in requests are then in lower case.
+    """
+
+    fields: Mapping[str, tuple[int, str]]
+    is_sensitive: bool
+
+    @staticmethod
+    def of_schema(schema: Schema, *, is_sensitive: bool) -> _Names:
+        ids = {name: column.id for name, column in METADATA.items()}
+        ids |= {".".join(path): column.id for path, column in schema.walk()}
+        return _Names({name if is_sensitive else name.lower(): (id_, name) for name, id_ in ids.items()}, is_sensitive)
+
+    def find(self, name: str) -> tuple[int, str]:
+        """Return the id and the full name of a field. Raises BadRequest if there is none."""
+        found = self.fields.get(name if self.is_sensitive else name.lower())
+        if found is None:
+            raise BadRequest(f"there is no field {name!r}")
+        return found
+
+    def ids(self, request: Mapping[str, Any], key: str) -> frozenset[int]:
+        """Return the ids of the fields that a list in a request names."""
+        return frozenset(self.find(name)[0] for name in request.get(key) or ())
+
+    def resolve_terms(self, expression: Any) -> Any:
+        """Return a condition with the full names of its fields in the letter case of the schema."""
+        if not isinstance(expression, dict):
+            return expression
+        return {
+            key: self.find(part)[1] if key == "term" and isinstance(part, str) else self.resolve_terms(part)
+            for key, part in expression.items()
+        }
