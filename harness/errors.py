@@ -91,6 +91,7 @@ _SIGNATURE = re.compile(
 _TOKEN = re.compile(r"\b(bearer|basic)\s+(?=\S*\d)[\w.~+/=-]{8,}|\beyJ[\w-]{8,}\.[\w-]+(?:\.[\w-]*)?", re.IGNORECASE)
 """The value of an `Authorization` header that a server repeats in its answer, or a JSON web token."""
 _MIN_SECRET_LENGTH = 4
+_FIRST_WORDS_LENGTH = 200
 _CONTEXT_FIELDS = ("message", "table", "file", "field")
 _PACKAGE = __file__.removesuffix("errors.py")
 _MAX_CONTEXT_LENGTH, _CUT_LENGTH = 4096, 300
@@ -241,6 +242,17 @@ def without_secrets(text: str, secrets: Iterable[str] = ()) -> str:
     if "://" in text:
         text = PASSWORD.sub("", _URL_QUERY.sub("", text))
     return _TOKEN.sub(lambda match: f"{match[1]} …" if match[1] else "…", _SIGNATURE.sub("", text))
+
+
+def first_words(text: str, secrets: Iterable[str] = ()) -> str:
+    """Return up to 200 characters of another program's message on one line, without parts that may be secret.
+
+    Args:
+        text: The message.
+        secrets: Further secrets, as for `without_secrets`.
+    """
+    line = without_secrets(" ".join(text.split()), secrets)
+    return line if len(line) <= _FIRST_WORDS_LENGTH else line[:_FIRST_WORDS_LENGTH] + "…"
 
 
 def raise_from(error: HarnessError, cause: BaseException, secrets: Iterable[str] = ()) -> NoReturn:

@@ -7,6 +7,7 @@ errors into errors that name the file. FileNotFoundError and PermissionError kee
 from __future__ import annotations
 
 import logging
+import math
 import random
 import time
 from collections.abc import Callable, Hashable
@@ -380,7 +381,7 @@ def _with_retries(
                 "%s %s: %s, %.0f ms", action, redact(path), type(error).__name__, (time.monotonic() - start) * 1000
             )
             reason = transient_reason(error)
-            wait_s = max(0.1 * 2 ** (attempt - 1) * random.uniform(0.5, 1), _retry_after(error))
+            wait_s = max(backoff_s(attempt), _retry_after(error))
             if attempt > MOST_RETRIES or reason is None or time.monotonic() + wait_s > end:
                 raise
         else:
@@ -390,6 +391,11 @@ def _with_retries(
         TRAFFIC.count_retry()
         LOG.info("%s %s: %s, retry in %.1f s, %d of %d", action, redact(path), reason, wait_s, attempt, MOST_RETRIES)
         time.sleep(wait_s)
+
+
+def backoff_s(attempt: int) -> float:
+    """Return the seconds to wait after a number of requests: up to 0.1 s after the first, and up to twice more each."""
+    return math.ldexp(0.1, attempt - 1) * random.uniform(0.5, 1)
 
 
 def transient_reason(error: BaseException) -> str | None:

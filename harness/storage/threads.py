@@ -87,12 +87,13 @@ _AT_ONCE = 32
 
 
 @contextmanager
-def read_ahead(read: Callable[[T], R], items: Sequence[T]) -> Iterator[Callable[[T], R]]:
+def read_ahead(read: Callable[[T], R], items: Sequence[T], *, at_once: int = _AT_ONCE) -> Iterator[Callable[[T], R]]:
     """Yield a function like `read` that reads the next items in other threads before they are needed.
 
     Args:
         read: The function for an item. It mostly waits for a store.
         items: The items to read ahead, in the order of the calls. Other items are read when they are requested.
+        at_once: The maximum number of items that are read ahead.
     """
     if len(items) < 2:
         yield read
@@ -102,10 +103,10 @@ def read_ahead(read: Callable[[T], R], items: Sequence[T]) -> Iterator[Callable[
 
     rest = iter(items)
     ahead: deque[tuple[T, Future[R]]] = deque()
-    pool = ThreadPoolExecutor(min(_AT_ONCE, len(items)))
+    pool = ThreadPoolExecutor(min(at_once, len(items)))
 
     def following(item: T) -> R:
-        for coming in itertools.islice(rest, _AT_ONCE - len(ahead)):
+        for coming in itertools.islice(rest, at_once - len(ahead)):
             ahead.append((coming, pool.submit(read, coming)))
         return ahead.popleft()[1].result() if ahead and ahead[0][0] is item else read(item)
 

@@ -18,8 +18,8 @@ from harness.errors import (
     StorageError,
     TableNotFoundError,
     UnsupportedError,
+    first_words,
     raise_from,
-    without_secrets,
 )
 from harness.metadata.catalogs.catalog import Endpoint, Name, TableLocation, missing_table_error, name_text
 from harness.metadata.catalogs.pyiceberg_answers import (
@@ -162,7 +162,6 @@ _WRONG = {"ValueError", "MissingSchema", "InvalidSchema", "InvalidURL", "Argumen
 _WRONG |= {"BadRequestError", "ProfileNotFound", "NoSuchModuleError"}
 # Error codes of AWS services that refuse a request. The AWS client uses the same class for all of them.
 _CODES = re.compile(r"\((?:Expired|Invalid|Unrecognized|AccessDenied|AuthFailure|Signature|MissingAuth)\w*\)")
-_SHOWN_WORDS = 200
 _SECRET = re.compile(r"(?<=://)[^\s/@]*@|(?<=[?&])[^\s'\"<>]*")
 
 
@@ -239,8 +238,7 @@ def _error_text(error: Exception, secrets: Iterable[str]) -> str:
         first = inner
     why = first.strerror if isinstance(first, OSError) else None
     text = " ".join((why or str(error)).split()) or type(error).__name__
-    text = without_secrets(_SECRET.sub("", text), secrets)
-    return text if len(text) <= _SHOWN_WORDS else text[:_SHOWN_WORDS] + "…"
+    return first_words(_SECRET.sub("", text), secrets)
 
 
 _SHOWN = 3
