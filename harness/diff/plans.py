@@ -14,10 +14,11 @@ from __future__ import annotations
 
 import json
 from collections import Counter, defaultdict
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Unpack
 
+import pyarrow as pa
 import pyarrow.compute as pc
 
 from harness.diff.compare import compare
@@ -25,9 +26,9 @@ from harness.diff.plan_differences import ListingContext, ListingDifferences, co
 from harness.diff.plan_result import PlanComparison, PlanDifference, PlanDifferenceKind, PlanSide
 from harness.diff.result import ComparisonResult
 from harness.engines.registry import find_engine
-from harness.errors import HarnessError, RequestError, StorageError, UnsupportedError, counted
+from harness.errors import HarnessError, RequestError, StorageError, counted
 from harness.metadata.filters.predicate import Constant, Filter, Predicate, fields_of, filter_for, is_decided
-from harness.metadata.filters.sqltext import quoted
+from harness.metadata.filters.sqltext import bind_columns, quoted
 from harness.metadata.iceberg.server.expressions import parse_expression
 from harness.metadata.iceberg.server.listing import (
     FileListing,
@@ -104,7 +105,9 @@ def compare_plans(
         HarnessError: The table cannot be opened. If a plan cannot be made, the error is an outcome of the comparison.
     """
     if len(plans) != 2 or isinstance(plans, str):
-        raise RequestError(f"Invalid plans {plans!r}: expected two, for the left and the right side", options=("plans",))
+        raise RequestError(
+            f"Invalid plans {plans!r}: expected two, for the left and the right side", options=("plans",)
+        )
     unknown = next((each for each in plans if not isinstance(each, ScanPlan) and each not in (SERVER, CLIENT)), None)
     if unknown is not None:
         message = f"Invalid plan {unknown!r}: expected '{SERVER}', '{CLIENT}', or a ScanPlan"
@@ -118,7 +121,9 @@ def compare_plans(
     selected = None if columns is None else tuple(columns)
     request = None
     if server is not None and selection.snapshot is not None:
-        request = scan_request(server[0], selection, columns=selected, condition=condition)
+        fields = selection.schema.fields if selected is None else bind_columns(selected, selection.schema)
+        used = (*fields, *(() if condition is None else condition.columns))
+        request = scan_request(server[0], selection, used, condition)
     scan = _Scan(
         client=source,
         server=None if server is None else server[0],
@@ -136,7 +141,7 @@ def compare_plans(
         right=sides[1].info,
         rows_read=rows,
     )
-    if any(side.listing is None for side in sides):
+    if any(side.info.error is not None for side in sides):
         return comparison
     return _PlanComparer(scan, sides, engine=engine, reads_rows=rows).run(comparison, max_files)
 
@@ -145,7 +150,8 @@ def _opened(table: object, planning: str, options: OpenOptions) -> tuple[Iceberg
     """Return the Iceberg table whose reads a server or harness plans, and its name for reports."""
     if isinstance(table, Table):
         raise RequestError("Cannot compare plans of an opened table: pass its name or location")
-    opened = open_table(table, **{**options, "planning": planning})  # type: ignore[typeddict-item]
+    with_planning: OpenOptions = {**options, "planning": planning}
+    opened = open_table(table, **with_planning)
     source = opened._source
     if not isinstance(source, IcebergTable):
         raise RequestError(f"Cannot compare plans of {redact(source.location)}: it is not an Iceberg table")
@@ -185,46 +191,47 @@ class _Side:
 
     Attributes:
         info: The description for reports.
-        listing: The files of the plan, or None if it could not be made.
-        plan: Returns the plan to read rows with. It raises an error if harness refuses to read the plan.
+        source: `server`, `client`, or the saved plan.
+        listing: The files of the plan. Empty if it could not be made.
     """
 
     info: PlanSide
-    listing: FileListing | None
-    plan: Callable[[], PlannedScan] = field(repr=False)
+    source: str | ScanPlan
+    listing: FileListing
 
     @property
     def phrase(self) -> str:
         """The plan in sentences."""
         return _PHRASES[self.info.name]
 
+    def read_plan(self, scan: _Scan) -> PlannedScan:
+        """Return the plan for reading rows. Raises an error if harness refuses to read it."""
+        if isinstance(self.source, ScanPlan):
+            like = scan.client.plan(scan.selection, scan.columns, scan.condition)
+            saved = replace(self.source, columns=like.columns)
+            return within_roots(with_storage(saved, scan.client.storage.for_read()))
+        source = scan.client if self.source == CLIENT else scan.server
+        assert source is not None
+        return source.plan(scan.selection, scan.columns, scan.condition)
+
 
 def _side(plan: str | ScanPlan, scan: _Scan) -> _Side:
     name = plan if isinstance(plan, str) else SAVED
-    read: Callable[[], PlannedScan]
     try:
         with phase(f"making the {name} plan"):
             if isinstance(plan, ScanPlan):
                 _check_saved(plan, scan)
-                listing, read = plan_listing(plan), lambda: _saved(plan, scan)
+                listing = plan_listing(plan)
             elif plan == CLIENT:
                 listing = client_listing(scan.client, scan.selection, scan.condition)
-                read = lambda: scan.client.plan(scan.selection, scan.columns, scan.condition)  # noqa: E731
             else:
-                assert scan.server is not None
-                server = scan.server
-                listing = _server_files(server, scan)
-                read = lambda: server.plan(scan.selection, scan.columns, scan.condition)  # noqa: E731
+                listing = _server_files(scan)
+    except RequestError:
+        raise
     except HarnessError as error:
-        if isinstance(error, RequestError):
-            raise
-        return _Side(info=PlanSide(name=name, error=error), listing=None, plan=lambda: _fail(error))
-    deletes = len(set(listing.deletes))
-    return _Side(info=PlanSide(name=name, files=len(listing.files), deletes=deletes), listing=listing, plan=read)
-
-
-def _fail(error: HarnessError) -> PlannedScan:
-    raise error
+        return _Side(info=PlanSide(name=name, error=error), source=plan, listing=FileListing(files=()))
+    info = PlanSide(name=name, files=len(listing.files), deletes=len(set(listing.deletes)))
+    return _Side(info=info, source=plan, listing=listing)
 
 
 def _check_saved(plan: ScanPlan, scan: _Scan) -> None:
@@ -238,17 +245,11 @@ def _check_saved(plan: ScanPlan, scan: _Scan) -> None:
         raise RequestError(f"Cannot compare a plan with the filter {filters[0]} with one with the filter {filters[1]}")
 
 
-def _saved(plan: ScanPlan, scan: _Scan) -> PlannedScan:
-    like = scan.client.plan(scan.selection, scan.columns, scan.condition)
-    read = with_storage(replace(plan, columns=like.columns), scan.client.storage.for_read())
-    return within_roots(read)
-
-
-def _server_files(source: IcebergTable, scan: _Scan) -> FileListing:
+def _server_files(scan: _Scan) -> FileListing:
     """Request a plan with the statistics of all columns, and return its files, also if harness would not read it."""
-    if scan.request is None or source.server is None:
+    if scan.request is None or scan.server is None or scan.server.server is None:
         return FileListing(files=())
-    schema, server = scan.selection.schema, source.server
+    schema, source, server = scan.selection.schema, scan.server, scan.server.server
     types = statistics_types(schema)
     names = tuple(".".join(path) for path, f in schema.walk() if f.id in types)
     answer = request_plan(server.transport, replace(scan.request, stats_fields=names), table=server.name)
@@ -285,10 +286,8 @@ class _PlanComparer:
 
     def run(self, comparison: PlanComparison, max_files: int) -> PlanComparison:
         """Return the comparison with the differences."""
-        left, right = (side.listing for side in self.sides)
-        assert left is not None and right is not None
         with phase("comparing files"):
-            found = compare_listings(left, right, self._context())
+            found = compare_listings(self.sides[0].listing, self.sides[1].listing, self._context())
         self.notes += found.notes
         differences = [*found.differences, *self._unshared_files(found)]
         with_other_rows = {each.file for each in differences if each.kind.counts and each.kind not in _SAME_ROWS}
@@ -317,16 +316,13 @@ class _PlanComparer:
             columns=columns,
             types=statistics_types(schema),
             partition_key=lambda file: partitions.key_of(file.spec_id, file.partition),
-            partition_text=lambda file: str(
-                partitions.all()[partitions.index_of(file.spec_id, file.partition)]
-            ),
+            partition_text=lambda file: str(partitions.all()[partitions.index_of(file.spec_id, file.partition)]),
         )
 
     def _unshared_files(self, found: ListingDifferences) -> Iterator[PlanDifference]:
         """Yield the differences of files that only one plan lists."""
         for number, files in ((0, found.only_left), (1, found.only_right)):
             this, other = self.sides[number], self.sides[1 - number]
-            assert other.listing is not None
             skipped = other.listing.skipped
             for file in files:
                 if file.file.path in skipped:
@@ -357,18 +353,18 @@ class _PlanComparer:
     def _matching_rows(self, side: _Side, paths: Sequence[str]) -> Mapping[str, int | None]:
         """Return the number of rows that match the filter in each file of a plan, or nothing if it cannot be read."""
         try:
-            plan = replace(_restricted(side.plan(), paths), columns=(METADATA["_file"],))
-            return {**dict.fromkeys(paths, 0), **{path: count for path, count in _counts_by_file(plan, ("true",))}}
+            plan = replace(_restricted(side.read_plan(self.scan), paths), columns=(METADATA["_file"],))
+            return {**dict.fromkeys(paths, 0), **dict(_counts_by_file(plan, ("true",)))}
         except HarnessError as error:
             self.notes.append(f"rows of files that only {side.phrase} lists are not counted: {error}")
             return {}
 
     def _compare_rows(self, paths: Iterable[str]) -> ComparisonResult:
         """Compare the rows of some files, as both plans read them."""
-        sides = []
+        sides: list[PlannedRows | HarnessError] = []
         for side in self.sides:
             try:
-                sides.append(PlannedRows(_restricted(side.plan(), paths)))
+                sides.append(PlannedRows(_restricted(side.read_plan(self.scan), paths)))
             except HarnessError as error:
                 sides.append(error)
         names = [side.phrase for side in self.sides]
@@ -377,11 +373,23 @@ class _PlanComparer:
     def _residual_differences(self) -> Iterator[PlanDifference]:
         """Yield the residuals that are not equivalent to the filter in their file."""
         for side in self.sides:
-            assert side.listing is not None
-            groups = self._unequal_residuals(side)
             equivalent = 0
-            for residual, paths in groups:
-                affected = self._affected_rows(residual, paths) if self.reads_rows else None
+            for text, files in self._files_by_residual(side).items():
+                try:
+                    residual = parse_expression(json.loads(text), self.scan.selection.schema)
+                except StorageError as error:
+                    kind, problem = (
+                        PlanDifferenceKind.OTHER_RESIDUAL,
+                        f"has a residual that is invalid: {error.message}",
+                    )
+                    for file in files:
+                        yield PlanDifference(kind=kind, file=file.file.path, text=f"{side.phrase} {problem}")
+                    continue
+                paths = self._files_with_other_residual(residual, files)
+                if paths and not is_decided(residual):
+                    self.notes.append(f"{side.phrase} has a residual that cannot be evaluated: {text}")
+                    continue
+                affected = self._affected_rows(residual, paths) if paths and self.reads_rows else None
                 for path in paths:
                     difference = self._residual_difference(residual, path, affected, side)
                     if difference is None:
@@ -390,45 +398,35 @@ class _PlanComparer:
                         yield difference
             if equivalent:
                 self.notes.append(
-                    f"{side.phrase} states residuals that differ from the filter, but not for the rows of "
+                    f"{side.phrase} has residuals that differ from the filter, but not for the rows of "
                     f"{counted(equivalent, 'file')}"
                 )
 
-    def _unequal_residuals(self, side: _Side) -> Iterator[tuple[Predicate, list[str]]]:
-        """Yield the residuals that are written in another way than the filter, each with its data files.
-
-        Raises:
-            StorageError: A residual is not a condition.
-        """
-        assert side.listing is not None
-        requested, schema = self.scan.requested(), self.scan.selection.schema
-        form = normal_form(requested)
+    def _files_by_residual(self, side: _Side) -> Mapping[str, list[ListedFile]]:
+        """Return the files of a plan by the JSON text of their residual, if they have one."""
         by_text: dict[str, list[ListedFile]] = defaultdict(list)
         for file in side.listing.files:
             if file.residual is not None:
                 text = "true" if file.residual is True else json.dumps(file.residual, sort_keys=True)
                 by_text[text].append(file)
-        for text, files in by_text.items():
-            residual = parse_expression(json.loads(text), schema)
-            if normal_form(residual) == form:
-                continue
-            if not is_decided(residual):
-                self.notes.append(f"{side.phrase} states residuals that cannot be evaluated: {text}")
-                continue
-            is_equal: dict[Hashable, bool] = {}
-            unequal = []
-            for file in files:
-                spec, values = self.scan.client.metadata.specs.get(file.file.spec_id), file.file.partition
-                if spec is not None:
-                    key = self._partitions.key_of(file.file.spec_id, values)
-                    if key not in is_equal:
-                        forms = (normal_form(residual_of(each, spec, values, schema)) for each in (residual, requested))
-                        is_equal[key] = next(forms) == next(forms)
-                    if is_equal[key]:
-                        continue
+        return by_text
+
+    def _files_with_other_residual(self, residual: Predicate, files: Sequence[ListedFile]) -> list[str]:
+        """Return the files in whose partition a residual is not written like the filter."""
+        requested, schema = self.scan.requested(), self.scan.selection.schema
+        if normal_form(residual) == normal_form(requested):
+            return []
+        specs, is_equal = self.scan.client.metadata.specs, dict[Hashable, bool]()
+        unequal: list[str] = []
+        for file in files:
+            spec, values = specs.get(file.file.spec_id), file.file.partition
+            key = self._partitions.key_of(file.file.spec_id, values)
+            if key not in is_equal:
+                residuals = [residual_of(p, spec, values, schema) if spec else p for p in (residual, requested)]
+                is_equal[key] = normal_form(residuals[0]) == normal_form(residuals[1])
+            if not is_equal[key]:
                 unequal.append(file.file.path)
-            if unequal:
-                yield residual, unequal
+        return unequal
 
     def _affected_rows(self, residual: Predicate, paths: Sequence[str]) -> _AffectedRows:
         """Read files with our own plan, without a filter, and return the rows for which a residual is wrong."""
@@ -469,7 +467,7 @@ _SAME_ROWS = frozenset({PlanDifferenceKind.STATISTICS})
 
 def _restricted(plan: PlannedScan, paths: Iterable[str]) -> PlannedScan:
     """Return a plan of only some of its files, by recorded path."""
-    is_selected = pc.is_in(plan.files.column("path"), value_set=array_of(sorted(paths), plan.files.schema.field("path").type))
+    is_selected = pc.is_in(plan.files.column("path"), value_set=array_of(sorted(paths), pa.string()))
     return replace(plan, files=plan.files.filter(is_selected), skipped=no_skipped_files(), statistics=None)
 
 

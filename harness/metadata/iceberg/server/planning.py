@@ -86,7 +86,7 @@ def plan_on_server(
             raise UnsupportedError(message, cause="ServerPlanning", field=_NUMBER.name)
         plan, storage = ServerPlan(tasks=(), deletes=()), source.storage
         if snapshot is not None:
-            request = _request(source, selection, used, condition)
+            request = scan_request(source, selection, used, condition)
             answer = request_plan(server.transport, request, table=server.name)
             plan = parse_plan(answer, source.metadata, schema, catalog=server.transport.catalog, table=server.name)
             paths = [each.path for each in (*(task.file for task in plan.tasks), *plan.deletes)]
@@ -117,7 +117,7 @@ def plan_on_server(
         raise
 
 
-def _request(
+def scan_request(
     source: IcebergTable, selection: IcebergSelection, used: Sequence[Field], condition: Filter | None
 ) -> ScanRequest:
     """Return the request for a plan of one snapshot.
