@@ -156,8 +156,8 @@ class PlanAnswer:
 
     Attributes:
         plan_id: The id of the plan, or None if the server keeps none.
-        pages: The answers with tasks, each with `file-scan-tasks` and `delete-files`. Their order does not depend on
-            which answer came first.
+        pages: The answers with files, each with the lists `file-scan-tasks` and `delete-files`, in the order of the
+            server: the answers to the plan tasks of an answer follow it. The order does not depend on time.
         credentials: The credentials for the files, those of later answers last. Of several with the same prefix, only
             the last is listed.
         requests: The number of requests.
@@ -219,20 +219,14 @@ def request_plan(transport: Transport, request: ScanRequest, *, table: str, cloc
         StorageError: The server refuses the request, fails, or does not complete the plan within 10 minutes
             (`LONGEST_PLANNING_S`), or its answer is invalid.
     """
-    server = _Server(transport, table, clock)
-    plan = _Plan(server)
+    plan = _Plan(_Server(transport, table, clock))
     with phase("planning on the server", None, "answers") as advance:
         try:
             plan.fetch_tasks(plan.request(request, advance), advance)
         except BaseException:
             plan.cancel()
             raise
-    return PlanAnswer(
-        plan_id=plan.plan_id,
-        pages=tuple(plan.pages),
-        credentials=tuple(plan.credentials.values()),
-        requests=server.requests,
-    )
+    return plan.answer()
 
 
 def renew_credentials(
@@ -354,20 +348,32 @@ class _Status(enum.Enum):
     FAILED = "failed"
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Part:
+    """An answer with tasks.
+
+    Attributes:
+        page: The files and deletes.
+        credentials: The credentials.
+        tasks: The plan tasks, which lead to further answers.
+    """
+
+    page: Mapping[str, Any]
+    credentials: tuple[Credential, ...]
+    tasks: tuple[str, ...]
+
+
 class _Plan:
     """A plan, while its tasks are fetched.
 
     Attributes:
         plan_id: The id, or None if the server did not send one.
-        pages: The answers with files so far.
-        credentials: The credentials so far, by prefix.
     """
 
     def __init__(self, server: _Server) -> None:
         self.plan_id: str | None = None
-        self.pages: list[Mapping[str, Any]] = []
-        self.credentials: dict[str, Credential] = {}
         self._server, self._is_held = server, False
+        self._parts: dict[str | None, _Part] = {}  # by plan task; None is the answer that completed the plan
         self._tasks: set[str] = set()
         self._files = self._bytes = 0
 
@@ -419,38 +425,33 @@ class _Plan:
 
     def fetch_tasks(self, first: Answer, advance: Callable[[int], None]) -> None:
         """Store the tasks of the answer that completes the plan, and fetch all others."""
-        tasks: Sequence[str] = self._add(first)
+        tasks: Sequence[str] = self._add(None, first)
         while tasks:
             following: list[str] = []
             with read_ahead(self._fetch, tasks, at_once=_AT_ONCE) as fetch, self._server.abandoned_on_error():
                 for task in tasks:
-                    following += self._add(fetch(task), is_first=False)
+                    following += self._add(task, fetch(task))
                     advance(1)
             tasks = following
 
     def _fetch(self, task: str) -> Answer:
         return self._server.ask(Call.TASKS, body={"plan-task": task})
 
-    def _add(self, answer: Answer, *, is_first: bool = True) -> tuple[str, ...]:
-        """Store the files and credentials of an answer, and return its plan tasks."""
+    def _add(self, task: str | None, answer: Answer) -> tuple[str, ...]:
+        """Store the answer to a plan task, and return its own plan tasks."""
         with self._server.parsing(answer) as document:
-            if not is_first and not document.has(_FILES) and not document.has("plan-tasks"):
+            if task is not None and not document.has(_FILES) and not document.has("plan-tasks"):
                 raise document.error(f"Missing required field '{_FILES}' or 'plan-tasks'")
-            tasks = document.texts("plan-tasks")
-            page = {key: [each.object() for each in document.elements(key)] for key in (_FILES, _DELETES)}
-            for credential in _credentials(document):
-                self.credentials.pop(credential.prefix, None)
-                self.credentials[credential.prefix] = credential
-        if any(page.values()):
-            self.pages.append(page)
-        self._count(tasks, sum(map(len, page.values())), answer.size)
-        return tasks
-
-    def _count(self, tasks: Sequence[str], files: int, size: int) -> None:
-        """Raise StorageError if a plan task occurs twice, or if the plan is too large."""
-        number = len(self._tasks) + len(tasks)
-        self._tasks.update(tasks)
-        self._files, self._bytes = self._files + files, self._bytes + size
+            part = _Part(
+                page={key: [each.object() for each in document.elements(key)] for key in (_FILES, _DELETES)},
+                credentials=tuple(_credentials(document)),
+                tasks=document.texts("plan-tasks"),
+            )
+        self._parts[task] = part
+        number = len(self._tasks) + len(part.tasks)
+        self._tasks.update(part.tasks)
+        self._files += sum(map(len, part.page.values()))
+        self._bytes += answer.size
         if len(self._tasks) < number:
             raise self._server.failure("sent an endless plan: it names a plan task twice", "CatalogAnswer")
         for count, most, noun in (
@@ -461,6 +462,27 @@ class _Plan:
             if count > most:
                 problem = f"sent a plan of more than {noun}; read fewer files with a filter"
                 raise self._server.failure(problem, "CatalogAnswer")
+        return part.tasks
+
+    def answer(self) -> PlanAnswer:
+        """Return the whole plan. The answers to the plan tasks of an answer follow it."""
+        pages: list[Mapping[str, Any]] = []
+        credentials: dict[str, Credential] = {}
+        tasks: list[str | None] = [None]
+        while tasks:
+            part = self._parts[tasks.pop()]
+            tasks += reversed(part.tasks)
+            if any(part.page.values()):
+                pages.append(part.page)
+            for credential in part.credentials:
+                credentials.pop(credential.prefix, None)
+                credentials[credential.prefix] = credential
+        return PlanAnswer(
+            plan_id=self.plan_id,
+            pages=tuple(pages),
+            credentials=tuple(credentials.values()),
+            requests=self._server.requests,
+        )
 
     def cancel(self) -> None:
         """Cancel the plan if the server holds it. An error is only logged."""
