@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from harness.diff.plan_result import PlanDifference, PlanDifferenceKind
+from harness.errors import visible
 from harness.metadata.iceberg.manifests import Content, DataFile
 from harness.metadata.iceberg.server.listing import FileListing, ListedDelete, ListedFile
 from harness.metadata.model.schema import Type, value_text
@@ -40,6 +41,7 @@ class ListingContext:
 
     Attributes:
         names: The names of the left and the right plan in sentences, such as `the server's plan`.
+        location: The location of the table, as recorded in its metadata.
         columns: The names of columns by field id.
         types: The types of the columns with statistics by field id.
         partition_key: Returns a key that is equal for files of one partition only.
@@ -47,10 +49,22 @@ class ListingContext:
     """
 
     names: tuple[str, str]
+    location: str
     columns: Mapping[int, str]
     types: Mapping[int, Type]
     partition_key: Callable[[DataFile], Hashable]
     partition_text: Callable[[DataFile], str]
+
+    def short(self, path: str) -> str:
+        """Return a recorded path for people to read: relative to the table if it is inside."""
+        return path.removeprefix(f"{self.location.rstrip('/')}/")
+
+    def difference(
+        self, kind: PlanDifferenceKind, path: str, text: str, *, delete: str | None = None, rows: int | None = None
+    ) -> PlanDifference:
+        """Return a difference of a file, which `text` describes."""
+        sentence = visible(f"{self.short(path)}: {text}")
+        return PlanDifference(kind=kind, file=path, sentence=sentence, delete=delete, rows=rows)
 
     def column(self, field_id: int) -> str:
         """Return the name of a column, or its field id if no schema has it."""
@@ -77,13 +91,13 @@ class ListingDifferences:
 def compare_listings(left: FileListing, right: FileListing, context: ListingContext) -> ListingDifferences:
     """Return the differences between two lists of files."""
     lefts, rights = ({file.file.path: file for file in reversed(each.files)} for each in (left, right))
-    targets = {
+    targets: dict[tuple[str, int | None], str] = {
         (delete.path, delete.offset): delete.target
         for delete in (*left.deletes, *right.deletes)
         if delete.is_vector and delete.target is not None
     }
     pairs = _FilePairs(context, targets)
-    differences = list(_repeated_files(left, right, context.names))
+    differences = list(_repeated_files(left, right, context))
     for path, file in lefts.items():
         other = rights.get(path)
         if other is not None:
@@ -92,18 +106,19 @@ def compare_listings(left: FileListing, right: FileListing, context: ListingCont
         differences=tuple(differences),
         only_left=tuple(file for path, file in lefts.items() if path not in rights),
         only_right=tuple(file for path, file in rights.items() if path not in lefts),
-        notes=(*_absent_properties(left, right, context.names), *_unused_deletes(left, right, context.names)),
+        notes=(*_absent_properties(left, right, context.names), *_unused_deletes(left, right, context)),
     )
 
 
-def _repeated_files(left: FileListing, right: FileListing, names: tuple[str, str]) -> Iterator[PlanDifference]:
+def _repeated_files(left: FileListing, right: FileListing, context: ListingContext) -> Iterator[PlanDifference]:
     counts = [Counter(file.file.path for file in each.files) for each in (left, right)]
+    names = context.names
     for this, other, name in ((counts[0], counts[1], names[0]), (counts[1], counts[0], names[1])):
         for path, count in this.items():
             if count > max(1, other[path]):
                 times = "twice" if count == 2 else f"{count:,} times"
                 text = f"{name} lists the file {times}"
-                yield PlanDifference(kind=PlanDifferenceKind.REPEATED_FILE, file=path, text=text)
+                yield context.difference(PlanDifferenceKind.REPEATED_FILE, path, text)
 
 
 _PROPERTIES: tuple[tuple[str, Callable[[ListedFile], Any]], ...] = (
@@ -122,15 +137,17 @@ def _absent_properties(left: FileListing, right: FileListing, names: tuple[str, 
             yield f"{names[has_values.index(False)]} has no {words}, so they are not compared"
 
 
-def _unused_deletes(left: FileListing, right: FileListing, names: tuple[str, str]) -> Iterator[str]:
+def _unused_deletes(left: FileListing, right: FileListing, context: ListingContext) -> Iterator[str]:
     """Yield a sentence for a plan that lists deletes which apply to none of its files, unlike in the other plan."""
     lefts, rights = ({_identity(d) for file in each.files for d in file.deletes} for each in (left, right))
+    names = context.names
     for listing, this, other, name in ((left, lefts, rights, names[0]), (right, rights, lefts, names[1])):
         unused = {_identity(delete): delete for delete in listing.deletes}
         paths = sorted({delete.path for key, delete in unused.items() if key not in this and key in other})
         if paths:
             more = f" and {len(paths) - 3:,} more" if len(paths) > 3 else ""
-            yield f"{name} lists deletes that apply to none of its files: {', '.join(paths[:3])}{more}"
+            short = ", ".join(map(context.short, paths[:3]))
+            yield f"{name} lists deletes that it applies to no file: {short}{more}"
 
 
 def _identity(delete: ListedDelete) -> Hashable:
@@ -175,12 +192,12 @@ class _FilePairs:
             if _identity(delete) not in optional[1]:
                 text = f"{names[0]} has {self._describe(delete, path)}, which {names[1]} lacks"
                 kind = PlanDifferenceKind.ADDED_DELETE
-                yield PlanDifference(kind=kind, file=path, text=text, delete=delete.path)
+                yield self.context.difference(kind, path, text, delete=delete.path)
         for delete in only_right:
             if _identity(delete) not in optional[0]:
                 text = f"{names[0]} lacks {self._describe(delete, path)}"
                 kind = PlanDifferenceKind.MISSING_DELETE
-                yield PlanDifference(kind=kind, file=path, text=text, delete=delete.path)
+                yield self.context.difference(kind, path, text, delete=delete.path)
 
     def _numbers(self, path: str, left: ListedDelete, right: ListedDelete) -> Iterator[PlanDifference]:
         """Yield a difference if a delete that both plans have differs in its sequence number or target."""
@@ -191,27 +208,29 @@ class _FilePairs:
                 f" {names[1]} has {right.sequence_number}"
             )
             kind = PlanDifferenceKind.SEQUENCE_NUMBER
-            yield PlanDifference(kind=kind, file=path, text=text, delete=left.path)
-        if None not in (left.target, right.target) and left.target != right.target:
+            yield self.context.difference(kind, path, text, delete=left.path)
+        if left.target is not None and right.target is not None and left.target != right.target:
             what = f"the data file of {self._describe(left, path)}"
-            text = f"{names[0]} has {left.target} as {what}, {names[1]} has {right.target}"
-            yield PlanDifference(kind=PlanDifferenceKind.OTHER_DELETE, file=path, text=text, delete=left.path)
+            targets = [self.context.short(target) for target in (left.target, right.target)]
+            text = f"{names[0]} has {targets[0]} as {what}, {names[1]} has {targets[1]}"
+            yield self.context.difference(PlanDifferenceKind.DIFFERENT_DELETE, path, text, delete=left.path)
 
     def _other_delete(self, path: str, left: ListedDelete, right: ListedDelete) -> PlanDifference:
         names = self.context.names
         text = f"{names[0]} has {self._describe(left, path)}, {names[1]} has {self._describe(right, path)}"
-        return PlanDifference(kind=PlanDifferenceKind.OTHER_DELETE, file=path, text=text, delete=left.path)
+        return self.context.difference(PlanDifferenceKind.DIFFERENT_DELETE, path, text, delete=left.path)
 
     def _describe(self, delete: ListedDelete, path: str) -> str:
         """Return a noun phrase for a delete of the data file at `path`."""
+        short = self.context.short(delete.path)
         if delete.content is Content.EQUALITY_DELETES:
             keys = ", ".join(map(self.context.column, delete.equality_ids))
-            return f"the equality delete {delete.path} (keys {keys})"
+            return f"the equality delete {short} (keys {keys})"
         if not delete.is_vector:
-            return f"the position delete file {delete.path}"
+            return f"the position delete file {short}"
         target = self.targets.get((delete.path, delete.offset))
-        owner = "" if target in (None, path) else f", which is for {target}"
-        return f"the deletion vector at offset {delete.offset} of {delete.path} ({delete.length} bytes{owner})"
+        owner = "" if target is None or target == path else f", which is for {self.context.short(target)}"
+        return f"the deletion vector at offset {delete.offset} of {short} ({delete.length} bytes{owner})"
 
     def _attributes(self, left: ListedFile, right: ListedFile) -> Iterator[PlanDifference]:
         a, b = left.file, right.file
@@ -236,7 +255,7 @@ class _FilePairs:
         for name, file in zip(context.names, (left, right), strict=True):
             if file.problem is not None:
                 text = f"{name} has statistics that cannot be read: {file.problem}"
-                yield PlanDifference(kind=kinds.STATISTICS, file=a.path, text=text)
+                yield context.difference(kinds.STATISTICS, a.path, text)
         if left.statistics and right.statistics:
             yield from self._statistics(left, right)
 
@@ -263,7 +282,7 @@ class _FilePairs:
 
     def _unequal(self, path: str, kind: PlanDifferenceKind, what: str, left: str, right: str) -> PlanDifference:
         names = self.context.names
-        return PlanDifference(kind=kind, file=path, text=f"{names[0]} has the {what} {left}, {names[1]} has {right}")
+        return self.context.difference(kind, path, f"{names[0]} has the {what} {left}, {names[1]} has {right}")
 
 
 def _paired(lefts: Iterable[ListedDelete], rights: Iterable[ListedDelete]) -> list[tuple[ListedDelete, ListedDelete]]:

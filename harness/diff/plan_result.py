@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from harness.diff.result import ComparisonOutcome, ComparisonResult, ReportProvenance
-from harness.errors import HarnessError, UnsupportedError, counted, visible
+from harness.errors import HarnessError, UnsupportedError, counted
 
 
 class PlanDifferenceKind(enum.Enum):
@@ -17,21 +17,21 @@ class PlanDifferenceKind(enum.Enum):
 
     MISSING_FILE = "missing file"
     ADDED_FILE = "added file"
-    REPEATED_FILE = "file listed twice"
+    REPEATED_FILE = "repeated file"
     MISSING_DELETE = "missing delete"
     ADDED_DELETE = "added delete"
-    OTHER_DELETE = "another delete"
-    SEQUENCE_NUMBER = "another sequence number"
+    DIFFERENT_DELETE = "different delete"
+    SEQUENCE_NUMBER = "different sequence number"
     DROPPED_RESIDUAL = "dropped residual"
     WIDER_RESIDUAL = "wider residual"
     NARROWER_RESIDUAL = "narrower residual"
-    OTHER_RESIDUAL = "another residual"  # no rows were read, so it may be equivalent
-    PARTITION = "another partition"
-    FORMAT = "another file format"
-    FIRST_ROW_ID = "another first row id"
-    STATISTICS = "other statistics"
-    SKIPPED_FILE = "file without matching rows"  # reported, but not counted as a difference
-    SIZE = "another size"  # reported, but not counted as a difference
+    DIFFERENT_RESIDUAL = "different residual"  # it is invalid, or no rows were read and it may be equivalent
+    PARTITION = "different partition"
+    FORMAT = "different file format"
+    FIRST_ROW_ID = "different first row id"
+    STATISTICS = "different statistic"
+    SKIPPED_FILE = "skipped file"  # reported, but not counted as a difference
+    SIZE = "different size"  # reported, but not counted as a difference
 
     @property
     def counts(self) -> bool:
@@ -46,7 +46,7 @@ class PlanDifference:
     Attributes:
         kind: The kind of difference.
         file: The recorded path of the data file.
-        text: The difference as a clause whose subject is the left plan or, for a residual, the plan that states it.
+        sentence: The difference in one line, without a period at the end. Paths inside the table are relative to it.
         delete: The recorded path of the delete file that differs, otherwise None.
         rows: For a file that one plan lacks, the number of its rows that match the filter. For a residual, the number
             of rows for which it and the filter differ. None for other kinds, or if no rows were read.
@@ -54,14 +54,9 @@ class PlanDifference:
 
     kind: PlanDifferenceKind
     file: str
-    text: str
+    sentence: str
     delete: str | None = None
     rows: int | None = None
-
-    @property
-    def sentence(self) -> str:
-        """The difference in one line, without a period at the end."""
-        return visible(f"{self.file}: {self.text}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,12 +68,14 @@ class PlanSide:
         files: The number of data files that it lists, or None if it could not be made.
         deletes: The number of delete files and deletion vectors that it lists.
         error: The error, if the plan could not be made.
+        refusal: The error with which harness refuses to read the plan, if it does. This is a difference, too.
     """
 
     name: str
     files: int | None = None
     deletes: int | None = None
     error: HarnessError | None = field(default=None, compare=False)
+    refusal: HarnessError | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,7 +122,8 @@ class PlanComparison:
             incomparable = len(errors) > 1 or isinstance(errors[0], UnsupportedError)
             return ComparisonOutcome.FAILED if incomparable else ComparisonOutcome.DIFFERENT_OUTCOME
         rows_differ = self.rows is not None and not self.rows.equal
-        is_different = rows_differ or any(number for kind, number in self.counts.items() if kind.counts)
+        is_refused = any(side.refusal is not None for side in (self.left, self.right))
+        is_different = rows_differ or is_refused or self.files > 0
         return ComparisonOutcome.DIFFERENT if is_different else ComparisonOutcome.EQUAL
 
     @property
@@ -145,9 +143,12 @@ class PlanComparison:
             case ComparisonOutcome.EQUAL:
                 return f"no difference in {counted(self.right.files or 0, 'file')}"
             case ComparisonOutcome.DIFFERENT:
-                parts = [f"{number:,} {kind.value}" for kind, number in self.counts.items() if kind.counts and number]
-                words = f"{counted(self.files, 'file')} differ{'s' if self.files == 1 else ''}: {', '.join(parts)}"
-                return words if self.rows is None else f"{words}; rows: {self.rows.sentence}"
+                counts = [counted(number, kind.value) for kind, number in self.counts.items() if kind.counts]
+                parts = [f"{counted(self.files, 'file')} differ{'s' if self.files == 1 else ''}: {', '.join(counts)}"]
+                sides = (self.left, self.right)
+                refused = [f"harness refuses the {each.name} plan" for each in sides if each.refusal is not None]
+                rows = [] if self.rows is None else [f"rows: {self.rows.sentence}"]
+                return "; ".join((*(parts if self.files else ()), *refused, *rows))
             case _:
                 failed = [side for side in (self.left, self.right) if side.error is not None]
                 if len(failed) > 1:

@@ -28,7 +28,7 @@ from harness.diff.result import ComparisonResult
 from harness.engines.registry import find_engine
 from harness.errors import HarnessError, RequestError, StorageError, counted
 from harness.metadata.filters.predicate import Constant, Filter, Predicate, fields_of, filter_for, is_decided
-from harness.metadata.filters.sqltext import bind_columns, quoted
+from harness.metadata.filters.sqltext import quoted
 from harness.metadata.iceberg.server.expressions import parse_expression
 from harness.metadata.iceberg.server.listing import (
     FileListing,
@@ -38,9 +38,10 @@ from harness.metadata.iceberg.server.listing import (
     server_listing,
     statistics_types,
 )
-from harness.metadata.iceberg.server.planning import scan_request
+from harness.metadata.iceberg.server.planning import plan_of_answer, scan_request
 from harness.metadata.iceberg.server.protocol import ScanRequest, request_plan
 from harness.metadata.iceberg.server.residuals import normal_form, predicate_sql, residual_of
+from harness.metadata.iceberg.server.stated import stated_plan
 from harness.metadata.iceberg.server.tasks import parse_tasks
 from harness.metadata.iceberg.table import IcebergTable
 from harness.metadata.iceberg.time_travel import IcebergSelection
@@ -118,19 +119,12 @@ def compare_plans(
     selection = (server or client)[0].select(at)
     source, name = client
     condition = None if where is None else filter_for(where, selection.schema)
-    selected = None if columns is None else tuple(columns)
-    request = None
-    if server is not None and selection.snapshot is not None:
-        fields = selection.schema.fields if selected is None else bind_columns(selected, selection.schema)
-        used = (*fields, *(() if condition is None else condition.columns))
-        request = scan_request(server[0], selection, used, condition)
     scan = _Scan(
         client=source,
         server=None if server is None else server[0],
         selection=selection,
-        columns=selected,
+        columns=None if columns is None else tuple(columns),
         condition=condition,
-        request=request,
     )
     sides = tuple(_side(plan, scan) for plan in plans)
     comparison = PlanComparison(
@@ -168,7 +162,6 @@ class _Scan:
         selection: The snapshot and schema.
         columns: The columns of the rows to compare, or None for all.
         condition: The filter, or None for all rows.
-        request: The request for the plan of the server, or None.
     """
 
     client: IcebergTable
@@ -176,13 +169,20 @@ class _Scan:
     selection: IcebergSelection
     columns: tuple[str, ...] | None
     condition: Filter | None
-    request: ScanRequest | None
+
+    def request(self) -> ScanRequest | None:
+        """Return the request for the plan of the server, with the statistics of all columns. None: no snapshot."""
+        request = scan_request(self.client, self.selection, columns=self.columns, condition=self.condition)
+        types = statistics_types(self.selection.schema)
+        names = tuple(".".join(path) for path, f in self.selection.schema.walk() if f.id in types)
+        return None if request is None else replace(request, stats_fields=names)
 
     def requested(self) -> Predicate:
-        """Return the condition that the server was asked for, which may be weaker than the filter."""
-        if self.request is None or self.request.filter is None:
+        """Return the condition that a server is asked for, which may be weaker than the filter."""
+        request = self.request()
+        if request is None or request.filter is None:
             return Constant(True)
-        return parse_expression(self.request.filter, self.selection.schema)
+        return parse_expression(request.filter, self.selection.schema)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -191,47 +191,66 @@ class _Side:
 
     Attributes:
         info: The description for reports.
-        source: `server`, `client`, or the saved plan.
         listing: The files of the plan. Empty if it could not be made.
+        plan: The plan for reading rows. None if harness refuses to read it, or if it could not be made.
     """
 
     info: PlanSide
-    source: str | ScanPlan
     listing: FileListing
+    plan: PlannedScan | None = None
 
     @property
     def phrase(self) -> str:
         """The plan in sentences."""
         return _PHRASES[self.info.name]
 
-    def read_plan(self, scan: _Scan) -> PlannedScan:
-        """Return the plan for reading rows. Raises an error if harness refuses to read it."""
-        if isinstance(self.source, ScanPlan):
-            like = scan.client.plan(scan.selection, scan.columns, scan.condition)
-            saved = replace(self.source, columns=like.columns)
-            return within_roots(with_storage(saved, scan.client.storage.for_read()))
-        source = scan.client if self.source == CLIENT else scan.server
-        assert source is not None
-        return source.plan(scan.selection, scan.columns, scan.condition)
 
-
-def _side(plan: str | ScanPlan, scan: _Scan) -> _Side:
-    name = plan if isinstance(plan, str) else SAVED
+def _side(source: str | ScanPlan, scan: _Scan) -> _Side:
+    name = source if isinstance(source, str) else SAVED
+    plan: PlannedScan | None = None
+    refusal: HarnessError | None = None
     try:
         with phase(f"making the {name} plan"):
-            if isinstance(plan, ScanPlan):
-                _check_saved(plan, scan)
-                listing = plan_listing(plan)
-            elif plan == CLIENT:
+            if isinstance(source, ScanPlan):
+                _check_saved(source, scan)
+                listing = plan_listing(source)
+                like = scan.client.plan(scan.selection, scan.columns, scan.condition)
+                plan = within_roots(with_storage(replace(source, columns=like.columns), like.storage))
+            elif source == CLIENT:
                 listing = client_listing(scan.client, scan.selection, scan.condition)
+                plan = scan.client.plan(scan.selection, scan.columns, scan.condition)
             else:
-                listing = _server_files(scan)
+                listing, plan, refusal = _server_plan(scan)
     except RequestError:
         raise
     except HarnessError as error:
-        return _Side(info=PlanSide(name=name, error=error), source=plan, listing=FileListing(files=()))
-    info = PlanSide(name=name, files=len(listing.files), deletes=len(set(listing.deletes)))
-    return _Side(info=info, source=plan, listing=listing)
+        return _Side(info=PlanSide(name=name, error=error), listing=FileListing(files=()))
+    deletes = len(set(listing.deletes))
+    return _Side(
+        info=PlanSide(name=name, files=len(listing.files), deletes=deletes, refusal=refusal),
+        listing=listing,
+        plan=plan,
+    )
+
+
+def _server_plan(scan: _Scan) -> tuple[FileListing, PlannedScan | None, HarnessError | None]:
+    """Return the files of the server's plan, and the plan or the error with which harness refuses to read it."""
+    source, selection = scan.server, scan.selection
+    assert source is not None
+    server = source.server
+    assert server is not None
+    request = scan.request()
+    answer = None if request is None else request_plan(server.transport, request, table=server.name)
+    listing = FileListing(files=())
+    if answer is not None:
+        catalog, schema = server.transport.catalog, selection.schema
+        tasks = parse_tasks(answer, source.metadata, schema, catalog=catalog, table=server.name)
+        listing = server_listing(tasks, schema)
+    columns, condition = scan.columns, scan.condition
+    try:
+        return listing, plan_of_answer(source, server, selection, answer, columns=columns, condition=condition), None
+    except HarnessError as error:
+        return listing, None, error
 
 
 def _check_saved(plan: ScanPlan, scan: _Scan) -> None:
@@ -243,18 +262,6 @@ def _check_saved(plan: ScanPlan, scan: _Scan) -> None:
         raise RequestError(f"Cannot compare a plan of snapshot {plan.snapshot} with one of snapshot {number}")
     if filters[0] != filters[1]:
         raise RequestError(f"Cannot compare a plan with the filter {filters[0]} with one with the filter {filters[1]}")
-
-
-def _server_files(scan: _Scan) -> FileListing:
-    """Request a plan with the statistics of all columns, and return its files, also if harness would not read it."""
-    if scan.request is None or scan.server is None or scan.server.server is None:
-        return FileListing(files=())
-    schema, source, server = scan.selection.schema, scan.server, scan.server.server
-    types = statistics_types(schema)
-    names = tuple(".".join(path) for path, f in schema.walk() if f.id in types)
-    answer = request_plan(server.transport, replace(scan.request, stats_fields=names), table=server.name)
-    plan = parse_tasks(answer, source.metadata, schema, catalog=server.transport.catalog, table=server.name)
-    return server_listing(plan, schema)
 
 
 _AffectedRows = Mapping[str, tuple[int, int]]
@@ -271,6 +278,7 @@ class _PlanComparer:
         engine: The engine for the comparison of rows.
         reads_rows: False if no data file may be read.
         notes: Sentences for the report.
+        refusals: For each side, the error with which harness refuses to read its plan.
     """
 
     scan: _Scan
@@ -278,16 +286,29 @@ class _PlanComparer:
     engine: str
     reads_rows: bool
     notes: list[str] = field(default_factory=list)
+    refusals: list[HarnessError | None] = field(init=False)
     _partitions: Partitions = field(init=False)
+    _context: ListingContext = field(init=False)
 
     def __post_init__(self) -> None:
+        self.refusals = [side.info.refusal for side in self.sides]
         metadata, schema = self.scan.client.metadata, self.scan.selection.schema
-        self._partitions = Partitions(metadata.specs, read_schema_first(metadata.schemas, schema))
+        partitions = Partitions(metadata.specs, read_schema_first(metadata.schemas, schema))
+        by_id = [each.by_id() for each in reversed(partitions.schemas)]
+        self._partitions = partitions
+        self._context = ListingContext(
+            names=(self.sides[0].phrase, self.sides[1].phrase),
+            location=metadata.location,
+            columns={id_: ".".join(path) for fields in by_id for id_, (path, _) in fields.items()},
+            types=statistics_types(schema),
+            partition_key=lambda file: partitions.key_of(file.spec_id, file.partition),
+            partition_text=lambda file: str(partitions.all()[partitions.index_of(file.spec_id, file.partition)]),
+        )
 
     def run(self, comparison: PlanComparison, max_files: int) -> PlanComparison:
         """Return the comparison with the differences."""
         with phase("comparing files"):
-            found = compare_listings(self.sides[0].listing, self.sides[1].listing, self._context())
+            found = compare_listings(self.sides[0].listing, self.sides[1].listing, self._context)
         self.notes += found.notes
         differences = [*found.differences, *self._unshared_files(found)]
         with_other_rows = {each.file for each in differences if each.kind.counts and each.kind not in _SAME_ROWS}
@@ -297,26 +318,19 @@ class _PlanComparer:
         differences.sort(key=lambda each: not each.kind.counts)
         shown = set(list(dict.fromkeys(each.file for each in differences))[:max_files])
         shown_differences = tuple(each for each in differences if each.file in shown)
+        left, right = (
+            replace(side.info, refusal=refusal) for side, refusal in zip(self.sides, self.refusals, strict=True)
+        )
         return replace(
             comparison,
+            left=left,
+            right=right,
             differences=shown_differences,
             counts={kind: counts[kind] for kind in PlanDifferenceKind if counts[kind]},
             files=len({each.file for each in differences if each.kind.counts}),
             truncated=len(shown_differences) < len(differences),
             notes=tuple(self.notes),
             rows=rows,
-        )
-
-    def _context(self) -> ListingContext:
-        schema, schemas = self.scan.selection.schema, self._partitions.schemas
-        columns = {id_: ".".join(path) for each in reversed(schemas) for id_, (path, _) in each.by_id().items()}
-        partitions = self._partitions
-        return ListingContext(
-            names=(self.sides[0].phrase, self.sides[1].phrase),
-            columns=columns,
-            types=statistics_types(schema),
-            partition_key=lambda file: partitions.key_of(file.spec_id, file.partition),
-            partition_text=lambda file: str(partitions.all()[partitions.index_of(file.spec_id, file.partition)]),
         )
 
     def _unshared_files(self, found: ListingDifferences) -> Iterator[PlanDifference]:
@@ -338,7 +352,7 @@ class _PlanComparer:
 
     def _skipped_file(self, path: str, this: _Side, other: _Side) -> PlanDifference:
         text = f"{this.phrase} lists the file, {other.phrase} does not, and none of its rows match the filter"
-        return PlanDifference(kind=PlanDifferenceKind.SKIPPED_FILE, file=path, text=text)
+        return self._context.difference(PlanDifferenceKind.SKIPPED_FILE, path, text)
 
     def _unshared_file(self, path: str, rows: int | None, number: int) -> PlanDifference:
         left, right = (side.phrase for side in self.sides)
@@ -348,27 +362,56 @@ class _PlanComparer:
             text, kind = f"{left} lists the file{size}, {right} does not", PlanDifferenceKind.ADDED_FILE
         else:
             text, kind = f"{left} lacks the file{size}", PlanDifferenceKind.MISSING_FILE
-        return PlanDifference(kind=kind, file=path, text=text, rows=rows)
+        return self._context.difference(kind, path, text, rows=rows)
 
     def _matching_rows(self, side: _Side, paths: Sequence[str]) -> Mapping[str, int | None]:
         """Return the number of rows that match the filter in each file of a plan, or nothing if it cannot be read."""
         try:
-            plan = replace(_restricted(side.read_plan(self.scan), paths), columns=(METADATA["_file"],))
+            plan = replace(self._plan_of(side, paths), columns=(METADATA["_file"],))
             return {**dict.fromkeys(paths, 0), **dict(_counts_by_file(plan, ("true",)))}
         except HarnessError as error:
-            self.notes.append(f"rows of files that only {side.phrase} lists are not counted: {error}")
+            self.notes.append(f"the rows of files that only {side.phrase} lists are not counted: {error}")
             return {}
 
+    def _plan_of(self, side: _Side, paths: Iterable[str], *, as_stated: bool = False) -> PlannedScan:
+        """Return the plan of some files of a side.
+
+        If harness refuses to read the plan, or `as_stated` is True, the plan is read as it is stated.
+
+        Raises:
+            HarnessError: The plan cannot be read as it is stated, either.
+        """
+        paths = frozenset(paths)
+        if side.plan is not None and not as_stated:
+            return _restricted(side.plan, paths)
+        files = [file for file in side.listing.files if file.file.path in paths]
+        like = self.scan.client.plan(self.scan.selection, self.scan.columns, self.scan.condition)
+        return stated_plan(files, like, self._partitions, self.scan.client.path_map)
+
     def _compare_rows(self, paths: Iterable[str]) -> ComparisonResult:
-        """Compare the rows of some files, as both plans read them."""
+        """Compare the rows of some files, as both plans read them.
+
+        If harness refuses to read a plan, which may only be noticed when its deletes are read, its rows are those that
+        a reader returns that follows the plan as it is stated.
+        """
+        result = self._compared_rows(paths, [False, False])
+        errors = [result.left.error, result.right.error]
+        pairs = zip(errors, self.sides, strict=True)
+        is_refused = [error is not None and side.info.name == SERVER for error, side in pairs]
+        if not any(is_refused):
+            return result
+        for place, error in enumerate(errors):
+            self.refusals[place] = self.refusals[place] or (error if is_refused[place] else None)
+        return self._compared_rows(paths, is_refused)
+
+    def _compared_rows(self, paths: Iterable[str], as_stated: Sequence[bool]) -> ComparisonResult:
         sides: list[PlannedRows | HarnessError] = []
-        for side in self.sides:
+        for side, is_stated in zip(self.sides, as_stated, strict=True):
             try:
-                sides.append(PlannedRows(_restricted(side.read_plan(self.scan), paths)))
+                sides.append(PlannedRows(self._plan_of(side, paths, as_stated=is_stated)))
             except HarnessError as error:
                 sides.append(error)
-        names = [side.phrase for side in self.sides]
-        return compare(*sides, engines=self.engine, names=names)
+        return compare(*sides, engines=self.engine, names=[side.phrase for side in self.sides])
 
     def _residual_differences(self) -> Iterator[PlanDifference]:
         """Yield the residuals that are not equivalent to the filter in their file."""
@@ -379,11 +422,11 @@ class _PlanComparer:
                     residual = parse_expression(json.loads(text), self.scan.selection.schema)
                 except StorageError as error:
                     kind, problem = (
-                        PlanDifferenceKind.OTHER_RESIDUAL,
+                        PlanDifferenceKind.DIFFERENT_RESIDUAL,
                         f"has a residual that is invalid: {error.message}",
                     )
                     for file in files:
-                        yield PlanDifference(kind=kind, file=file.file.path, text=f"{side.phrase} {problem}")
+                        yield self._context.difference(kind, file.file.path, f"{side.phrase} {problem}")
                     continue
                 paths = self._files_with_other_residual(residual, files)
                 if paths and not is_decided(residual):
@@ -447,17 +490,17 @@ class _PlanComparer:
         kinds = PlanDifferenceKind
         what = f"the residual {predicate_sql(residual, self.scan.selection.schema)}"
         if affected is None:
-            kind = kinds.DROPPED_RESIDUAL if is_dropped else kinds.OTHER_RESIDUAL
-            return PlanDifference(kind=kind, file=path, text=f"{side.phrase} has {what}, which is not the filter")
+            kind = kinds.DROPPED_RESIDUAL if is_dropped else kinds.DIFFERENT_RESIDUAL
+            return self._context.difference(kind, path, f"{side.phrase} has {what}, which is not the filter")
         wider, narrower = affected.get(path, (0, 0))
         if wider:
             kind = kinds.DROPPED_RESIDUAL if is_dropped else kinds.WIDER_RESIDUAL
             reason = f"a reader that trusts it returns {counted(wider, 'row')} that the filter excludes"
-            return PlanDifference(kind=kind, file=path, text=f"{side.phrase} has {what}: {reason}", rows=wider)
+            return self._context.difference(kind, path, f"{side.phrase} has {what}: {reason}", rows=wider)
         if narrower:
             reason = f"a reader that applies it loses {counted(narrower, 'row')} that match the filter"
             text = f"{side.phrase} has {what}: {reason}"
-            return PlanDifference(kind=kinds.NARROWER_RESIDUAL, file=path, text=text, rows=narrower)
+            return self._context.difference(kinds.NARROWER_RESIDUAL, path, text, rows=narrower)
         return None
 
 

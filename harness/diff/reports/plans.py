@@ -47,6 +47,11 @@ def to_text(comparison: PlanComparison, width: int | None = None) -> str:
             for word, side in (("left", comparison.left), ("right", comparison.right))
             if side.error is not None
         ],
+        [
+            f"harness refuses the {side.name} plan: {type(side.refusal).__name__}: {visible(str(side.refusal))}"
+            for side in (comparison.left, comparison.right)
+            if side.refusal is not None
+        ],
         *([*_kind_lines(comparison, kind)] for kind in PlanDifferenceKind if kind.counts),
         [*_rest_lines(comparison)],
         [*_uncounted_lines(comparison)],
@@ -98,7 +103,9 @@ def _uncounted_lines(comparison: PlanComparison) -> Iterator[str]:
 
 def _row_lines(comparison: PlanComparison, width: int | None) -> Iterator[str]:
     if comparison.rows is not None:
-        yield "rows of the files that differ"
+        is_refused = comparison.left.refusal is not None or comparison.right.refusal is not None
+        how = ", for a reader that follows the refused plan" if is_refused else ""
+        yield f"rows of the files that differ{how}"
         text = rows_text(comparison.rows) if width is None else rows_text(comparison.rows, width)
         yield from (f"  {line}" for line in text.splitlines())
 
@@ -125,7 +132,7 @@ def to_json(comparison: PlanComparison) -> str:
                 "file": difference.file,
                 "delete": difference.delete,
                 "rows": difference.rows,
-                "text": difference.text,
+                "sentence": difference.sentence,
             }
             for difference in comparison.differences
         ],
@@ -143,6 +150,7 @@ def _side(side: PlanSide) -> dict[str, object]:
         "files": side.files,
         "deletes": side.deletes,
         "error": documents.error_document(side.error),
+        "refusal": documents.error_document(side.refusal),
     }
 
 
@@ -154,7 +162,8 @@ def to_junit(comparison: PlanComparison) -> str:
     """
     is_made = comparison.left.error is None and comparison.right.error is None
     rows = None if comparison.rows is None or comparison.rows.equal else comparison.rows.sentence
-    plans = comparison.sentence if any(k.counts and n for k, n in comparison.counts.items()) else None
+    is_refused = comparison.left.refusal is not None or comparison.right.refusal is not None
+    plans = comparison.sentence if comparison.files or is_refused else None
     cases = [
         _case("outcome", None if is_made else comparison.sentence, comparison),
         _case("plans", plans, comparison),

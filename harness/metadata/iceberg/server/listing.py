@@ -34,6 +34,7 @@ from harness.metadata.iceberg.values import Partitions, decode_bound, read_schem
 from harness.metadata.model.schema import Schema, Type, children
 from harness.metadata.plan.deletes import EqualityDelete, PathSpellings, PositionFiles, StoredVector, key_fields
 from harness.metadata.plan.scan_plan import KEPT, ScanPlan
+from harness.storage.paths import RecordedPath
 from harness.storage.records import dataclass
 
 if TYPE_CHECKING:
@@ -50,20 +51,24 @@ class ListedDelete:
     Attributes:
         content: The kind of the file.
         path: The recorded path of the file.
+        format: The format of the file, in lower case.
         equality_ids: The field ids of the keys of an equality delete, ascending. Empty for other deletes.
         offset: The offset of a deletion vector in its file. None for other deletes.
         length: The size of a deletion vector in bytes. None for other deletes.
         target: The recorded path of the only data file that the delete is for, or None if it is not recorded.
         sequence_number: The data sequence number, or None if the plan has none.
+        record_count: The number of rows or positions, or None if it is not recorded.
     """
 
     content: Content
-    path: str
+    path: RecordedPath
+    format: str
     equality_ids: tuple[int, ...] = ()
     offset: int | None = None
     length: int | None = None
     target: str | None = None
     sequence_number: int | None = None
+    record_count: int | None = None
 
     @property
     def is_vector(self) -> bool:
@@ -76,11 +81,13 @@ class ListedDelete:
         return ListedDelete(
             content=file.content,
             path=file.path,
+            format=file.format,
             equality_ids=tuple(sorted(file.equality_ids or ())),
             offset=file.content_offset,
             length=file.content_size,
             target=file.referenced_data_file,
             sequence_number=sequence_number,
+            record_count=file.record_count,
         )
 
 
@@ -284,9 +291,11 @@ def plan_listing(plan: ScanPlan) -> FileListing:
     position_files = [
         ListedDelete(
             content=Content.POSITION_DELETES,
-            path=delete.path,
+            path=RecordedPath(delete.path),
+            format=delete.format,
             target=delete.target,
             sequence_number=delete.sequence_number,
+            record_count=delete.record_count,
         )
         for delete in plan.position_deletes.files
     ]
@@ -304,7 +313,7 @@ def plan_listing(plan: ScanPlan) -> FileListing:
         partition = plan.partitions[row["partition"]]
         file = DataFile(
             content=Content.DATA,
-            path=row["path"],
+            path=RecordedPath(row["path"]),
             format=row["format"],
             spec_id=row["spec_id"],
             partition=partition.values,
@@ -321,9 +330,11 @@ def plan_listing(plan: ScanPlan) -> FileListing:
 def _equality_delete(delete: EqualityDelete) -> ListedDelete:
     return ListedDelete(
         content=Content.EQUALITY_DELETES,
-        path=delete.path,
+        path=RecordedPath(delete.path),
+        format=delete.format,
         equality_ids=tuple(sorted(key_fields(key)[-1].id for key in delete.keys)),
         sequence_number=delete.sequence_number,
+        record_count=delete.record_count,
     )
 
 
@@ -331,8 +342,10 @@ def _vector(vector: StoredVector, target: str) -> ListedDelete:
     """Return the deletion vector of a data file. Its sequence number is not in a `ScanPlan`."""
     return ListedDelete(
         content=Content.POSITION_DELETES,
-        path=vector.path,
+        path=RecordedPath(vector.path),
+        format=vector.format,
         offset=vector.offset,
         length=vector.length,
         target=target,
+        record_count=vector.record_count,
     )

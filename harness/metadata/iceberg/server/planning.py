@@ -21,12 +21,12 @@ from harness.metadata.iceberg.manifests import Content, DataFile
 from harness.metadata.iceberg.planned_deletes import key_columns
 from harness.metadata.iceberg.scan import IcebergScan, physical_paths
 from harness.metadata.iceberg.server.expressions import expression_of
-from harness.metadata.iceberg.server.protocol import PlanServer, ScanRequest, request_plan
+from harness.metadata.iceberg.server.protocol import PlanAnswer, PlanServer, ScanRequest, request_plan
 from harness.metadata.iceberg.server.tasks import FileTask, ServerPlan, parse_plan
 from harness.metadata.iceberg.time_travel import IcebergSelection
 from harness.metadata.iceberg.values import Partitions, read_schema_first
 from harness.metadata.model.arrow_values import array_of, first_repeated
-from harness.metadata.model.schema import METADATA, Field, Schema
+from harness.metadata.model.schema import METADATA, Schema
 from harness.metadata.plan.deletes import (
     EqualityDelete,
     PathSpellings,
@@ -75,23 +75,47 @@ def plan_on_server(
             read.
         OutsideTableError: A file may not be read.
     """
-    snapshot, schema = selection.snapshot, selection.schema
+    try:
+        condition = (
+            None if where is None else IcebergScan(source, selection.schema, None).filter(where, selection.schema)
+        )
+        request = scan_request(source, selection, columns=columns, condition=condition)
+        answer = None if request is None else request_plan(server.transport, request, table=server.name)
+    except HarnessError as error:
+        error.within(table=source.location, snapshot=None if selection.snapshot is None else selection.snapshot.id)
+        raise
+    return plan_of_answer(source, server, selection, answer, columns=columns, condition=condition)
+
+
+def plan_of_answer(
+    source: IcebergTable,
+    server: PlanServer,
+    selection: IcebergSelection,
+    answer: PlanAnswer | None,
+    *,
+    columns: tuple[str, ...] | None,
+    condition: Filter | None,
+) -> PlannedScan:
+    """Return the plan that a server made. Arguments and errors are as for `plan_on_server`.
+
+    Args:
+        source: The table.
+        server: The server of its catalog.
+        selection: The snapshot and the schema to read.
+        answer: The answer to the request of `scan_request`, or None for a table without snapshots.
+        columns: Column names in the order of the result; None for all columns of the schema.
+        condition: The filter; None for all rows.
+    """
+    snapshot, schema, catalog = selection.snapshot, selection.schema, server.transport.catalog
     try:
         scan = IcebergScan(source, schema, None)
         selected = schema.fields if columns is None else bind_columns(columns, schema)
-        condition = None if where is None else scan.filter(where, schema)
-        used = (*selected, *(() if condition is None else condition.columns))
-        if _NUMBER in used:
-            message = f"Cannot read {_NUMBER.name}: plans of a server have no sequence numbers; {CLIENT}"
-            raise UnsupportedError(message, cause="ServerPlanning", field=_NUMBER.name)
         plan, storage = ServerPlan(tasks=(), deletes=()), source.storage
-        if snapshot is not None:
-            request = scan_request(source, selection, used, condition)
-            answer = request_plan(server.transport, request, table=server.name)
-            plan = parse_plan(answer, source.metadata, schema, catalog=server.transport.catalog, table=server.name)
+        if answer is not None:
+            plan = parse_plan(answer, source.metadata, schema, catalog=catalog, table=server.name)
             paths = [each.path for each in (*(task.file for task in plan.tasks), *plan.deletes)]
             storage = replace(server.storage(answer, paths), roots=source.storage.roots)
-        deletes = _TaskDeletes.of(plan, source, schema, server.transport.catalog)
+        deletes = _TaskDeletes.of(plan, source, schema, catalog)
         files = _files_table(plan, source, deletes)
         equality_deletes, position_deletes = deletes.equality_deletes(), deletes.position_deletes()
         return within_roots(
@@ -108,7 +132,7 @@ def plan_on_server(
                 delete_sets=tuple(deletes.equality_sets) or ((),),
                 position_deletes=position_deletes,
                 counts=Counts(files=len(plan.tasks)),
-                trusted=(f"the plan of catalog {server.transport.catalog}",),
+                trusted=(f"the plan of catalog {catalog}",),
                 storage=storage.for_read(),
             )
         )
@@ -118,25 +142,41 @@ def plan_on_server(
 
 
 def scan_request(
-    source: IcebergTable, selection: IcebergSelection, used: Sequence[Field], condition: Filter | None
-) -> ScanRequest:
-    """Return the request for a plan of one snapshot.
+    source: IcebergTable, selection: IcebergSelection, *, columns: tuple[str, ...] | None, condition: Filter | None
+) -> ScanRequest | None:
+    """Return the request for a plan of one snapshot, or None if the table has no snapshot.
 
     Some servers look names up in the schema of the snapshot, others in that of the table. So only columns that are the
     same in both schemas are named.
+
+    Args:
+        source: The table.
+        selection: The snapshot and the schema to read.
+        columns: Column names; None for all columns of the schema.
+        condition: The filter; None for all rows.
+
+    Raises:
+        RequestError: A column is unknown.
+        UnsupportedError: `_last_updated_sequence_number` is read.
     """
     snapshot, schema = selection.snapshot, selection.schema
-    assert snapshot is not None
+    selected = schema.fields if columns is None else bind_columns(columns, schema)
+    used = (*selected, *(() if condition is None else condition.columns))
+    if _NUMBER in used:
+        message = f"Cannot read {_NUMBER.name}: plans of a server have no sequence numbers; {CLIENT}"
+        raise UnsupportedError(message, cause="ServerPlanning", field=_NUMBER.name)
+    if snapshot is None:
+        return None
     schemas = source.metadata.schemas
     own = schemas.get(schema.id if snapshot.schema_id is None else snapshot.schema_id, schema)
     current = source.metadata.current_schema
     shared = replace(schema, fields=tuple(f for f in schema.fields if f in own.fields and f in current.fields))
-    columns = {f.name: f for f in used if f.id not in {each.id for each in METADATA.values()}}
-    has_all = len(columns) == len(schema.fields) or not all(f in shared.fields for f in columns.values())
+    needed = {f.name: f for f in used if f.id not in {each.id for each in METADATA.values()}}
+    has_all = len(needed) == len(schema.fields) or not all(f in shared.fields for f in needed.values())
     can_skip = condition is not None and source.options.prune.by_statistics
     return ScanRequest(
         snapshot_id=snapshot.id,
-        select=None if has_all or not columns else tuple(columns),
+        select=None if has_all or not needed else tuple(needed),
         filter=expression_of(condition.predicate, shared) if condition is not None and can_skip else None,
         use_snapshot_schema=snapshot.schema_id == schema.id,
     )
