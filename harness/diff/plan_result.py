@@ -11,6 +11,9 @@ from typing import Any
 from harness.diff.result import ComparisonOutcome, ComparisonResult, ReportProvenance
 from harness.errors import HarnessError, UnsupportedError, counted
 
+SERVER, CLIENT, SAVED = "server", "client", "saved"
+"""The kinds of plans: of the catalog's server, of harness from the metadata files, and a plan that was made before."""
+
 
 class PlanDifferenceKind(enum.Enum):
     """The kinds of difference between two plans. The values are the words used in reports."""

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter, defaultdict
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Unpack
 
@@ -23,7 +23,15 @@ import pyarrow.compute as pc
 
 from harness.diff.compare import compare
 from harness.diff.plan_differences import ListingContext, ListingDifferences, compare_listings
-from harness.diff.plan_result import PlanComparison, PlanDifference, PlanDifferenceKind, PlanSide
+from harness.diff.plan_result import (
+    CLIENT,
+    SAVED,
+    SERVER,
+    PlanComparison,
+    PlanDifference,
+    PlanDifferenceKind,
+    PlanSide,
+)
 from harness.diff.result import ComparisonResult
 from harness.engines.registry import find_engine
 from harness.errors import HarnessError, RequestError, StorageError, counted
@@ -57,7 +65,6 @@ from harness.storage.paths import redact
 from harness.storage.threads import phase
 from harness.table import OpenOptions, Table, open_table
 
-SERVER, CLIENT, SAVED = "server", "client", "saved"
 MOST_FILES = 100
 _FILE = METADATA["_file"].name
 _PHRASES = {SERVER: "the server's plan", CLIENT: "the client's plan", SAVED: "the saved plan"}
@@ -105,6 +112,28 @@ def compare_plans(
         UnsupportedError: The catalog has no server that plans reads.
         HarnessError: The table cannot be opened. If a plan cannot be made, the error is an outcome of the comparison.
     """
+    if isinstance(table, Table):
+        raise RequestError("Cannot compare plans of an opened table: pass its name or location")
+    if "planning" in options:
+        raise RequestError("Cannot pass planning to compare_plans: plans= says who plans", options=("planning",))
+
+    def open_planned(planning: str) -> Table:
+        with_planning: OpenOptions = {**options, "planning": planning}
+        return open_table(table, **with_planning)
+
+    request = PlanRequest(
+        plans=_checked_plans(plans),
+        at=at,
+        columns=None if columns is None else tuple(columns),
+        where=where,
+        engine=engine,
+        rows=rows,
+        max_files=max_files,
+    )
+    return compare_opened_plans(open_planned, request)
+
+
+def _checked_plans(plans: Sequence[str | ScanPlan]) -> tuple[str | ScanPlan, str | ScanPlan]:
     if len(plans) != 2 or isinstance(plans, str):
         raise RequestError(
             f"Invalid plans {plans!r}: expected two, for the left and the right side", options=("plans",)
@@ -113,43 +142,60 @@ def compare_plans(
     if unknown is not None:
         message = f"Invalid plan {unknown!r}: expected '{SERVER}', '{CLIENT}', or a ScanPlan"
         raise RequestError(message, options=("plans",))
-    find_engine(engine)
-    client = _opened(table, CLIENT, options)
-    server = _opened(table, SERVER, options) if SERVER in plans else None
-    selection = (server or client)[0].select(at)
-    source, name = client
-    condition = None if where is None else filter_for(where, selection.schema)
+    return plans[0], plans[1]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanRequest:
+    """The arguments of `compare_plans` that do not depend on how the table is opened."""
+
+    plans: tuple[str | ScanPlan, str | ScanPlan]
+    at: When = None
+    columns: tuple[str, ...] | None = None
+    where: str | None = None
+    engine: str = "duckdb"
+    rows: bool = True
+    max_files: int = MOST_FILES
+
+
+def compare_opened_plans(open_planned: Callable[[str], Table], request: PlanRequest) -> PlanComparison:
+    """Compare two plans as `compare_plans` does.
+
+    Args:
+        open_planned: Opens the table, given a value of the option `planning`.
+        request: The plans, and how they are compared.
+    """
+    find_engine(request.engine)
+    client, name = _iceberg_table(open_planned(CLIENT))
+    server = _iceberg_table(open_planned(SERVER))[0] if SERVER in request.plans else None
+    selection = (server or client).select(request.at)
     scan = _Scan(
-        client=source,
-        server=None if server is None else server[0],
+        client=client,
+        server=server,
         selection=selection,
-        columns=None if columns is None else tuple(columns),
-        condition=condition,
+        columns=request.columns,
+        condition=None if request.where is None else filter_for(request.where, selection.schema),
     )
-    sides = tuple(_side(plan, scan) for plan in plans)
+    sides = tuple(_side(plan, scan) for plan in request.plans)
     comparison = PlanComparison(
         table=name,
         snapshot=None if selection.snapshot is None else selection.snapshot.id,
-        where=where,
+        where=request.where,
         left=sides[0].info,
         right=sides[1].info,
-        rows_read=rows,
+        rows_read=request.rows,
     )
     if any(side.info.error is not None for side in sides):
         return comparison
-    return _PlanComparer(scan, sides, engine=engine, reads_rows=rows).run(comparison, max_files)
+    return _PlanComparer(scan, sides, request).run(comparison)
 
 
-def _opened(table: object, planning: str, options: OpenOptions) -> tuple[IcebergTable, str]:
-    """Return the Iceberg table whose reads a server or harness plans, and its name for reports."""
-    if isinstance(table, Table):
-        raise RequestError("Cannot compare plans of an opened table: pass its name or location")
-    with_planning: OpenOptions = {**options, "planning": planning}
-    opened = open_table(table, **with_planning)
-    source = opened._source
+def _iceberg_table(table: Table) -> tuple[IcebergTable, str]:
+    """Return the source of an Iceberg table, and its name for reports. Raise RequestError for another table."""
+    source = table._source
     if not isinstance(source, IcebergTable):
         raise RequestError(f"Cannot compare plans of {redact(source.location)}: it is not an Iceberg table")
-    return source, opened.name or redact(source.location)
+    return source, table.name or redact(source.location)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -275,16 +321,14 @@ class _PlanComparer:
     Attributes:
         scan: The read.
         sides: Both plans.
-        engine: The engine for the comparison of rows.
-        reads_rows: False if no data file may be read.
+        request: The request.
         notes: Sentences for the report.
         refusals: For each side, the error with which harness refuses to read its plan.
     """
 
     scan: _Scan
     sides: tuple[_Side, ...]
-    engine: str
-    reads_rows: bool
+    request: PlanRequest
     notes: list[str] = field(default_factory=list)
     refusals: list[HarnessError | None] = field(init=False)
     _partitions: Partitions = field(init=False)
@@ -305,7 +349,7 @@ class _PlanComparer:
             partition_text=lambda file: str(partitions.all()[partitions.index_of(file.spec_id, file.partition)]),
         )
 
-    def run(self, comparison: PlanComparison, max_files: int) -> PlanComparison:
+    def run(self, comparison: PlanComparison) -> PlanComparison:
         """Return the comparison with the differences."""
         with phase("comparing files"):
             found = compare_listings(self.sides[0].listing, self.sides[1].listing, self._context)
@@ -313,10 +357,10 @@ class _PlanComparer:
         differences = [*found.differences, *self._unshared_files(found)]
         with_other_rows = {each.file for each in differences if each.kind.counts and each.kind not in _SAME_ROWS}
         differences += self._residual_differences()
-        rows = self._compare_rows(with_other_rows) if self.reads_rows and with_other_rows else None
+        rows = self._compare_rows(with_other_rows) if self.request.rows and with_other_rows else None
         counts = Counter(each.kind for each in differences)
         differences.sort(key=lambda each: not each.kind.counts)
-        shown = set(list(dict.fromkeys(each.file for each in differences))[:max_files])
+        shown = set(list(dict.fromkeys(each.file for each in differences))[: self.request.max_files])
         shown_differences = tuple(each for each in differences if each.file in shown)
         left, right = (
             replace(side.info, refusal=refusal) for side, refusal in zip(self.sides, self.refusals, strict=True)
@@ -342,7 +386,7 @@ class _PlanComparer:
                 if file.file.path in skipped:
                     yield self._skipped_file(file.file.path, this, other)
             unknown = [file.file.path for file in files if file.file.path not in skipped]
-            numbers = self._matching_rows(this, unknown) if self.reads_rows and unknown else {}
+            numbers = self._matching_rows(this, unknown) if self.request.rows and unknown else {}
             for path in unknown:
                 rows = numbers.get(path)
                 if rows == 0 and this.info.name != SERVER:  # the file is live
@@ -411,7 +455,7 @@ class _PlanComparer:
                 sides.append(PlannedRows(self._plan_of(side, paths, as_stated=is_stated)))
             except HarnessError as error:
                 sides.append(error)
-        return compare(*sides, engines=self.engine, names=[side.phrase for side in self.sides])
+        return compare(*sides, engines=self.request.engine, names=[side.phrase for side in self.sides])
 
     def _residual_differences(self) -> Iterator[PlanDifference]:
         """Yield the residuals that are not equivalent to the filter in their file."""
@@ -432,7 +476,7 @@ class _PlanComparer:
                 if paths and not is_decided(residual):
                     self.notes.append(f"{side.phrase} has a residual that cannot be evaluated: {text}")
                     continue
-                affected = self._affected_rows(residual, paths) if paths and self.reads_rows else None
+                affected = self._affected_rows(residual, paths) if paths and self.request.rows else None
                 for path in paths:
                     difference = self._residual_difference(residual, path, affected, side)
                     if difference is None:
