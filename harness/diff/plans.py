@@ -37,6 +37,7 @@ from harness.engines.registry import find_engine
 from harness.errors import HarnessError, RequestError, StorageError, counted
 from harness.metadata.filters.predicate import Constant, Filter, Predicate, fields_of, filter_for, is_decided
 from harness.metadata.filters.sqltext import quoted
+from harness.metadata.iceberg.manifests import DataFile
 from harness.metadata.iceberg.server.expressions import parse_expression
 from harness.metadata.iceberg.server.listing import (
     FileListing,
@@ -346,8 +347,12 @@ class _PlanComparer:
             columns={id_: ".".join(path) for fields in by_id for id_, (path, _) in fields.items()},
             types=statistics_types(schema),
             partition_key=lambda file: partitions.key_of(file.spec_id, file.partition),
-            partition_text=lambda file: str(partitions.all()[partitions.index_of(file.spec_id, file.partition)]),
+            partition_text=self._partition_text,
         )
+
+    def _partition_text(self, file: DataFile) -> str:
+        number = self._partitions.index_of(file.spec_id, file.partition)
+        return str(self._partitions.all()[number])
 
     def run(self, comparison: PlanComparison) -> PlanComparison:
         """Return the comparison with the differences."""
