@@ -26,7 +26,7 @@ from harness.diff.result import (
     Spread,
 )
 from harness.engines.registry import Batches
-from harness.metadata.catalogs.catalog import Endpoint
+from harness.metadata.catalogs.catalog import Endpoint, TableServer
 from harness.metadata.filters.predicate import (
     And,
     Comparison,
@@ -40,6 +40,7 @@ from harness.metadata.filters.predicate import (
     StartsWith,
     Undecided,
 )
+from harness.metadata.iceberg.server.protocol import Answer, Call, Credential, Transport
 from harness.metadata.model.file_schema import MappedName, NameMapping
 from harness.metadata.model.schema import (
     BinaryType,
@@ -105,11 +106,13 @@ from harness.trace.model import (
 
 __all__ = [
     "And",
+    "Answer",
     "BatchArguments",
     "Batches",
     "BinaryType",
     "BooleanType",
     "Breach",
+    "Call",
     "CandidateFile",
     "ChangeMode",
     "ChangedRows",
@@ -121,6 +124,7 @@ __all__ = [
     "ComparisonOutcome",
     "Constant",
     "Counts",
+    "Credential",
     "DateType",
     "DatedDelete",
     "DatedPositions",
@@ -196,11 +200,13 @@ __all__ = [
     "StringType",
     "StructType",
     "TableOptions",
+    "TableServer",
     "TimeType",
     "TimestampType",
     "Trace",
     "TracedCommit",
     "TracedRow",
+    "Transport",
     "Undecided",
     "UnknownType",
     "UnsignedType",

@@ -423,5 +423,9 @@ def _http_status(error: BaseException) -> int | None:
 def _retry_after(error: BaseException) -> float:
     """Return the number of seconds that the store asks the client to wait, or 0 if the response has no number."""
     headers = getattr(error, "headers", None) or getattr(getattr(error, "response", None), "headers", None) or {}
-    text = str(headers.get("Retry-After", "")) if hasattr(headers, "get") else ""
-    return float(text) if text.isascii() and text.isdecimal() else 0.0
+    return retry_after_s(str(headers.get("Retry-After", ""))) if hasattr(headers, "get") else 0.0
+
+
+def retry_after_s(header: str) -> float:
+    """Return the seconds in the header `Retry-After`, or 0 if it has no number. Dates are ignored."""
+    return float(header) if header.isascii() and header.isdecimal() else 0.0

@@ -7,10 +7,10 @@ import logging
 import os
 import re
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
 
 from harness.errors import (
     HarnessError,
@@ -33,6 +33,9 @@ from harness.storage import object_client
 from harness.storage.gate import metadata_root
 from harness.storage.object_options import has_credentials
 from harness.storage.paths import canonical_path, is_local, local_path, secret_texts
+
+if TYPE_CHECKING:
+    from harness.metadata.iceberg.server.protocol import Credential
 
 _ADLS = "connection-string account-name account-key account-host sas-token tenant-id client-id client-secret token anon"
 _OPTION_NAMES = {
@@ -265,8 +268,7 @@ class PyIcebergCatalog:
 
         Only REST clients mix the server's properties with the user's properties.
         """
-        is_rest = "RestCatalog" in {kind.__name__ for kind in type(client).__mro__}
-        return cls(client.name, client, {} if is_rest else client.properties)
+        return cls(client.name, client, {} if _is_rest(client) else client.properties)
 
     def namespaces(self, parent: Name = ()) -> tuple[Name, ...]:
         """Return the namespaces directly in `parent`, or none if it does not exist."""
@@ -283,7 +285,7 @@ class PyIcebergCatalog:
         return tuple(sorted(self._list_names(f"tables of {name_text(namespace)}", ask))) if namespace else ()
 
     def _list_names(self, what: str, ask: Callable[[], set[Name]]) -> set[Name]:
-        with translate_errors(self.name, self._uri, what, self._secrets):
+        with translate_errors(self.name, self.uri, what, self.secrets):
             try:
                 return ask()
             except Exception as error:
@@ -300,21 +302,42 @@ class PyIcebergCatalog:
                 cause="NoSuchTable",
             )
         try:
-            with translate_errors(self.name, self._uri, f"where {name_text(name)} is", self._secrets):
+            with translate_errors(self.name, self.uri, f"where {name_text(name)} is", self.secrets):
                 answer = load_answer(self.client, name)
         except HarnessError as error:
             if error.__cause__ is not None and type(error.__cause__).__name__ in _ABSENT:
                 raise missing_table_error(self, name) from error.__cause__
             raise
+        located = self.located(name, answer)
+        if not _is_rest(self.client):
+            return located
+        from harness.metadata.catalogs.pyiceberg_planning import table_server
+
+        return replace(located, server=table_server(self, name, answer))
+
+    def located(
+        self, name: Name, answer: Answer, lent: Sequence[Credential] = (), paths: Iterable[str] = ()
+    ) -> TableLocation:
+        """Return the location of a table from an answer about it.
+
+        Args:
+            name: The name of the table.
+            answer: The answer.
+            lent: The credentials of a plan, which are used instead of those in the answer.
+            paths: The paths of the plan's files.
+        """
+        if lent:
+            answer = replace(answer, vended={each.prefix: each.config for each in lent})
         return table_location(self, name, answer)
 
     @property
-    def _uri(self) -> str | None:
+    def uri(self) -> str | None:
+        """The address of the catalog, or None if it has none."""
         uri = self.client.properties.get("uri")
         return uri if isinstance(uri, str) else None
 
     @property
-    def _secrets(self) -> tuple[str, ...]:
+    def secrets(self) -> tuple[str, ...]:
         """The credentials of the catalog, and the token that it issued for them."""
         manager = getattr(getattr(getattr(self.client, "_session", None), "auth", None), "auth_manager", None)
         token = getattr(manager, "_token", None)
@@ -336,6 +359,10 @@ class PyIcebergCatalog:
         else:
             return set()
         return {(*namespace, name) for name, parameters in records if record_format(parameters) == "delta"}
+
+
+def _is_rest(client: object) -> bool:
+    return "RestCatalog" in {kind.__name__ for kind in type(client).__mro__}
 
 
 def _credential_family(key: str) -> str | None:

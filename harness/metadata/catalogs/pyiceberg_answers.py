@@ -6,7 +6,7 @@ catalogs return the location of the metadata file.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
@@ -59,13 +59,11 @@ def load_answer(catalog: Any, name: Name) -> Answer:
 
 def _rest_answer(catalog: Any, name: Name) -> Answer:
     """Return the raw answer of `loadTable`. PyIceberg would refuse metadata that it does not support."""
-    from pyiceberg.catalog.rest import Endpoints
     from pyiceberg.exceptions import NoSuchTableError
 
-    place = catalog._split_identifier_for_path(name)
     try:
-        # Old snapshots are in the metadata file, which is read in any case.
-        document = _get(catalog, catalog.url(Endpoints.load_table, **place), {"snapshots": "refs"}, NoSuchTableError)
+        # Old snapshots are in the metadata file, which is usually read in any case.
+        document = _load_table(catalog, name, "refs")
     except NoSuchTableError:
         _refuse_view(catalog, name)
         raise
@@ -85,6 +83,23 @@ def _rest_answer(catalog: Any, name: Name) -> Answer:
         places=_places(metadata.get("location"), recorded, *vended),
         vended=vended,
     )
+
+
+def load_metadata(catalog: Any, name: Name) -> Mapping[str, Any]:
+    """Return the metadata of a table, with all of its snapshots, from the answer of a REST catalog.
+
+    Raises:
+        Exception: An error of the client.
+    """
+    return _object(_load_table(catalog, name, "all"), "metadata")
+
+
+def _load_table(catalog: Any, name: Name, snapshots: str) -> dict[str, Any]:
+    from pyiceberg.catalog.rest import Endpoints
+    from pyiceberg.exceptions import NoSuchTableError
+
+    url = catalog.url(Endpoints.load_table, **catalog._split_identifier_for_path(name))
+    return _get(catalog, url, {"snapshots": snapshots}, NoSuchTableError)
 
 
 def list_namespaces(catalog: Any, parent: Name) -> set[Name]:
@@ -162,13 +177,10 @@ def _refuse_view(catalog: Any, name: Name) -> None:
 
 
 def _get(catalog: Any, url: str, params: Mapping[str, str], absent: type[Exception]) -> dict[str, Any]:
-    """Return the JSON object at a URL of a REST catalog. An expired token is renewed once."""
+    """Return the JSON object at a URL of a REST catalog."""
     from pyiceberg.catalog.rest.response import _handle_non_200_response
 
-    response = catalog._session.get(url, params=params)
-    if response.status_code in (401, 419):
-        catalog._refresh_token()
-        response = catalog._session.get(url, params=params)
+    response = renewing_token(catalog, lambda: catalog._session.get(url, params=params))
     try:
         response.raise_for_status()
     except Exception as error:  # an error of requests, which has no type annotations
@@ -177,6 +189,15 @@ def _get(catalog: Any, url: str, params: Mapping[str, str], absent: type[Excepti
     if not isinstance(document, dict):
         raise StorageError("The catalog's answer is not a JSON object")
     return document
+
+
+def renewing_token(catalog: Any, send: Callable[[], Any]) -> Any:
+    """Return the response to a request to a REST catalog. An expired token is renewed once."""
+    response = send()
+    if response.status_code in (401, 419):
+        catalog._refresh_token()
+        response = send()
+    return response
 
 
 def record_format(parameters: Mapping[str, str]) -> str | None:

@@ -23,9 +23,11 @@ from harness.storage.paths import redact
 
 _LOG = logging.getLogger("harness.catalogs")
 
+PLANNING_MODE = "scan-planning-mode"
+"""The property that states who plans scans, `client` or `server`."""
 _SETTABLE = re.compile(
     r"prefix|warehouse|namespace-separator|view-endpoints-supported|rest-page-size"
-    r"|header\.x-iceberg-access-delegation|client\.region|(?:s3|gcs|adls)\..+",
+    r"|scan-planning-mode|header\.x-iceberg-access-delegation|client\.region|(?:s3|gcs|adls)\..+",
     re.IGNORECASE,
 )
 """Properties that a server may set. Store properties are passed to the store by `harness.metadata.catalogs.pyiceberg`.
@@ -67,7 +69,7 @@ def rest_client(name: str, properties: Mapping[str, object]) -> Any:
             # This runs first for a new session, so that no request, not even for a token, is sent without these hooks.
             super()._config_headers(session)
             session.stream = True
-            session.hooks["response"] += [partial(_refuse_redirection, name), partial(_read, name)]
+            session.hooks["response"] += [partial(_refuse_redirection, name), partial(read_response, name)]
 
     return GuardedRestCatalog(name, **properties)
 
@@ -126,12 +128,16 @@ def _refuse_redirection(catalog: str, response: Any, **_: object) -> None:
         )
 
 
-def _read(catalog: str, response: Any, **_: object) -> None:
+def read_response(catalog: str, response: Any, **_: object) -> None:
     """Read the content of a response with a bound on its size. Later, requests uses the stored content.
+
+    If the content is stored already, do nothing.
 
     Raises:
         StorageError: The content is too large after decompression, or has too many values.
     """
+    if isinstance(response._content, bytes):
+        return
     content = bytearray()
     for part in response.iter_content(_PART):
         content += part

@@ -48,13 +48,19 @@ _FILES, _DELETES, _CREDENTIALS = "file-scan-tasks", "delete-files", "storage-cre
 
 
 class Call(enum.Enum):
-    """A call of the server. The value is its method and its path below that of the table, as the server lists it."""
+    """A call of the server. The value is its method and its path below that of the table."""
 
     PLAN = "POST /plan"
     RESULT = "GET /plan/{plan-id}"
     CANCEL = "DELETE /plan/{plan-id}"
     TASKS = "POST /tasks"
     CREDENTIALS = "GET /credentials"
+
+    @property
+    def endpoint(self) -> str:
+        """The call as the configuration of a server lists it."""
+        method, path = self.value.split(" ")
+        return f"{method} /v1/{{prefix}}/namespaces/{{namespace}}/tables/{{table}}{path}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
