@@ -15,7 +15,7 @@ from harness.diff.plan_result import PlanComparison
 from harness.diff.result import Batch, ComparisonResult
 from harness.diff.sources import RowSource
 from harness.engines.registry import start_engines
-from harness.metadata.catalogs.planning import Planning
+from harness.metadata.plan.read_options import Planning
 
 if TYPE_CHECKING:
     from harness.snapshot import Snapshot
