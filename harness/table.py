@@ -100,9 +100,9 @@ class OpenOptions(TableOptions, total=False):
     """Options for tables that are not on the local disk.
 
     They apply to the scheme, host, and bucket of the location or, if the location is local, of the targets of
-    `path_map`. Options for another store are nested under its URI: `{"s3://other": {"key": …}}`. For S3, Azure, and
-    Google Cloud, `docs/how-to/object-stores.md` lists the accepted names; options for other file systems are passed to
-    fsspec.
+    `path_map`. Options for another store are nested under its URI: `{"s3://other": {"key": …}}`. Under a URI with a
+    path, they apply to the files whose paths start with it. For S3, Azure, and Google Cloud,
+    `docs/how-to/object-stores.md` lists the accepted names; options for other file systems are passed to fsspec.
     """
     outside: str
     """How to treat an absolute path outside the table's directories but in the same store.
@@ -167,7 +167,8 @@ def open_table(location: object, **options: Unpack[OpenOptions]) -> Table:
         from harness.metadata.catalogs.planning import chosen_server, plan_server
 
         server = chosen_server(located, str(location), planning)
-    roots, store_options = tuple(map(str, options.get("allowed_roots", ()))), dict(options.get("storage_options") or {})
+    roots = tuple(map(str, options.get("allowed_roots", ())))
+    caller_options = store_options = dict(options.get("storage_options") or {})
     name, renewal, format_hint = None, None, options.get("format_hint")
     max_version, ratified = options.get("max_version"), options.get("ratified")
     published_only, untrusted = options.get("published_only", False), options.get("untrusted", False)
@@ -176,8 +177,11 @@ def open_table(location: object, **options: Unpack[OpenOptions]) -> Table:
 
         name, format_hint = located.qualified, format_hint or located.format
         location = located.metadata_location or located.location
-        renewal = renewal_of(located, store_options, roots)
-        store_options = located.store_options(store_options, roots)
+        if server is None:
+            renewal = renewal_of(located, caller_options, roots)
+            store_options = located.store_options(caller_options, roots)
+        else:  # only the files of plans are read, each with the storage of its plan
+            store_options = {}
         if max_version is None and not published_only:
             max_version, ratified = located.options.get("max_version"), located.options.get("ratified", ratified)
     else:
@@ -214,13 +218,12 @@ def open_table(location: object, **options: Unpack[OpenOptions]) -> Table:
     with contained(table=str(location)):
         plans = None
         if located is not None and server is not None:
-            caller_options = dict(options.get("storage_options") or {})
             plans = plan_server(
                 located,
                 server,
-                lambda answer: open_with(
-                    options=answer.store_options(caller_options, roots),
-                    renewal=renewal_of(answer, caller_options, roots),
+                lambda answer, paths: open_with(
+                    options=answer.store_options(caller_options, roots, paths),
+                    renewal=renewal_of(answer, caller_options, roots, paths),
                 ),
             )
         path = PhysicalPath(str(location))

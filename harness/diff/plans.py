@@ -47,7 +47,7 @@ from harness.metadata.iceberg.server.listing import (
     server_listing,
     statistics_types,
 )
-from harness.metadata.iceberg.server.planning import plan_of_answer, scan_request
+from harness.metadata.iceberg.server.planning import plan_of_answer, scan_request, used_columns
 from harness.metadata.iceberg.server.protocol import ScanRequest, request_plan
 from harness.metadata.iceberg.server.residuals import normal_form, predicate_sql, residual_of
 from harness.metadata.iceberg.server.stated import stated_plan
@@ -219,10 +219,13 @@ class _Scan:
 
     def request(self) -> ScanRequest | None:
         """Return the request for the plan of the server, with the statistics of all columns. None: no snapshot."""
-        request = scan_request(self.client, self.selection, columns=self.columns, condition=self.condition)
-        types = statistics_types(self.selection.schema)
-        names = tuple(".".join(path) for path, f in self.selection.schema.walk() if f.id in types)
-        return None if request is None else replace(request, stats_fields=names)
+        if self.selection.snapshot is None:
+            return None
+        schema = self.selection.schema
+        used = used_columns(schema, self.columns, self.condition)
+        request = scan_request(self.client, self.selection, used, self.condition)
+        types = statistics_types(schema)
+        return replace(request, stats_fields=tuple(".".join(path) for path, f in schema.walk() if f.id in types))
 
     def requested(self) -> Predicate:
         """Return the condition that a server is asked for, which may be weaker than the filter."""

@@ -16,8 +16,9 @@ from harness.errors import CorruptFileError, HarnessError, RequestError, Storage
 from harness.storage import gate
 from harness.storage.gate import Roots, check_name, is_possible_name, metadata_root, open_regular, refusal
 from harness.storage.limits import DEFAULT, Limits, contained
-from harness.storage.paths import SCHEME, PhysicalPath, canonical_path, is_local, local_path, secret_texts
+from harness.storage.paths import SCHEME, PhysicalPath, is_local, local_path, secret_texts
 from harness.storage.records import dataclass
+from harness.storage.scoped_options import options_at, owner_of
 from harness.storage.threads import Lock
 
 if TYPE_CHECKING:
@@ -188,7 +189,8 @@ class Storage:
 
     Attributes:
         options: Options for remote locations, under the names in `harness.storage.option_names` for object stores, or
-            fsspec's names for others. A key that is a URI, for example `s3://bucket`, holds the options of that store.
+            fsspec's names for others. A key that is a URI, for example `s3://bucket`, holds the options of the paths
+            that start with it, see `harness.storage.scoped_options`.
         limits: Limits for decoders of the files.
         stores: The stores (scheme, host, and bucket, see `harness.storage.paths`) to which the plain options apply.
             None means all.
@@ -203,15 +205,14 @@ class Storage:
     roots: Roots | None = None
     untrusted: bool = False
     renewal: Renewal | None = field(default=None, repr=False, compare=False)
-    _clients: dict[tuple[str, int], Client] = field(default_factory=dict, repr=False, compare=False)
+    _clients: dict[tuple[str, str | None, int], Client] = field(default_factory=dict, repr=False, compare=False)
     _ends: FileEnds = field(default_factory=FileEnds, repr=False, compare=False)
 
     def __getstate__(self) -> dict[str, object]:
         """Return the state without caches and clients. Another process creates its own."""
         roots = None if self.roots is None else self.roots.without_cache()
-        state = {**self.__dict__, "roots": roots, "_clients": {}, "_ends": FileEnds()}
-        # A renewal has its own connection to the catalog. Another process gets the currently valid options.
-        return state if self.renewal is None else {**state, "options": self.renewal.current(), "renewal": None}
+        options = self.options if self.renewal is None else self.renewal.current()
+        return {**self.__dict__, "options": options, "roots": roots, "_clients": {}, "_ends": FileEnds()}
 
     def for_read(self) -> Storage:
         """Return the same storage for one read of a table, see `Roots.for_read`."""
@@ -255,12 +256,12 @@ class Storage:
                 return clients.local_client()
             end = path.find("/", match.end() + len("://"))
             base = path if end < 0 else path[:end]
-            options = self.options if self.renewal is None else self.renewal.current()
-            key = base, 0 if self.renewal is None else self.renewal.generation
+            options, generation = (self.options, 0) if self.renewal is None else self.renewal.versioned()
+            key = base, owner_of(path, options), generation
             if key not in self._clients:
                 clients.check_scheme(match[0])
                 self.check(path)
-                client = clients.open_client(base, self._options_for(options, canonical_path(base).store))
+                client = clients.open_client(base, options_at(path, options, self.stores))
                 self._clients.setdefault(key, client)  # two threads that start together must share one client
             self.check(path)
         except HarnessError as error:
@@ -270,28 +271,34 @@ class Storage:
                 f"Cannot open {match[0] if match else 'file'}:// locations: {error}", file=path
             ) from error
         except Exception as error:  # errors of a client library
-            secrets = secret_texts(self.options)
+            secrets = secret_texts(self._last_options)
             raise_from(refusal(error, path, secrets), error, secrets)
         return self._clients[key]
 
     def store_options(self, location: str) -> dict[str, str]:
         """Return the options for the object store of a location, by canonical name.
 
+        The options of a store differ between locations if they were set by prefix.
+
         Raises RequestError if an option is wrong.
         """
         from harness.storage import object_client
 
         options = self.options if self.renewal is None else self.renewal.current()
-        return object_client.bucket_options(location, self._options_for(options, canonical_path(location).store))
+        return object_client.bucket_options(location, options_at(location, options, self.stores))
 
-    def _options_for(self, options: Mapping[str, Any], store: str) -> dict[str, object]:
-        """Return the options that apply to one store, out of all given options."""
-        owner = next((key for key in options if "://" in key and canonical_path(key).store == store), None)
-        if owner is not None:
-            return dict(options[owner])
-        if self.stores is None or store in self.stores:
-            return {key: value for key, value in options.items() if "://" not in key}
-        return {}
+    def owner(self, location: str) -> str | None:
+        """Return the URI whose options apply to a location, or None if the plain options do."""
+        return owner_of(location, self._last_options)
+
+    def lending(self, options: Mapping[str, Any], renewal: Renewal | None) -> Storage:
+        """Return the same storage with other options, and without what was read with these."""
+        return replace(self, options=options, renewal=renewal, _clients={}, _ends=FileEnds())
+
+    @property
+    def _last_options(self) -> Mapping[str, Any]:
+        """The options that were valid last, for messages without their secrets."""
+        return self.options if self.renewal is None else self.renewal.options
 
     def read_whole(self, path: PhysicalPath, size: int | None) -> bytes:
         """Return the bytes of a file, and refuse a truncated file.
@@ -342,7 +349,7 @@ class Storage:
                 return stream.read(-1 if length is None else length)
         check_name(local)
         client = self.client(local)
-        with _storage_errors(path, self.options):
+        with _storage_errors(path, self._last_options):
             return self._ends.read(client, local, offset, length, expected)
 
     def end(self, path: PhysicalPath, length: int) -> bytes:
@@ -359,7 +366,7 @@ class Storage:
             return gate.read_end(local, length, follow=self._follow)
         check_name(local)
         client = self.client(local)
-        with _storage_errors(path, self.options):
+        with _storage_errors(path, self._last_options):
             return self._ends.fetch(client, local, length)
 
     def reads_ends(self, path: PhysicalPath) -> bool:
@@ -408,7 +415,7 @@ class Storage:
             mode = gate.mode_of(local)
             return mode is not None and (stat.S_ISREG(mode) if kind == "file" else stat.S_ISDIR(mode))
         client = self.client(local)
-        with _storage_errors(path, self.options):
+        with _storage_errors(path, self._last_options):
             return client.is_directory(local) if kind == "directory" else client.is_file(local)
 
     def size(self, path: PhysicalPath) -> int:
@@ -428,7 +435,7 @@ class Storage:
                 status = os.stat(self._resolve_link(local))
                 return FileStatus(status.st_size, status.st_mtime_ns // 1_000_000)
         client = self.client(local)
-        with _storage_errors(path, self.options):
+        with _storage_errors(path, self._last_options):
             return client.status(local)
 
     def version(self, path: PhysicalPath) -> FileVersion | None:
@@ -449,7 +456,7 @@ class Storage:
                 return None  # changed a moment ago, so the time might not change with the next version
             return _local_version(status)
         client = self.client(local)
-        with _storage_errors(path, self.options):
+        with _storage_errors(path, self._last_options):
             return client.version(local)
 
     def fault(self, path: PhysicalPath) -> str | None:
@@ -500,7 +507,7 @@ class Storage:
             with _storage_errors(directory):
                 return list(local(path)) if os.path.isdir(path) else []
         client = self.client(path)
-        with _storage_errors(directory, self.options):
+        with _storage_errors(directory, self._last_options):
             try:
                 return list(remote(client, path))
             except (FileNotFoundError, NotADirectoryError):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import threading
 from collections.abc import Mapping
@@ -61,17 +62,25 @@ def _handler(server: JsonServer) -> type[BaseHTTPRequestHandler]:
     class Handler(BaseHTTPRequestHandler):
         def _answer(self) -> None:
             parts = urlsplit(self.path)
-            body = json.loads(self.rfile.read(int(self.headers.get("Content-Length", 0))) or b"null")
+            sent = self.rfile.read(int(self.headers.get("Content-Length", 0)))
             query = dict(parse_qsl(parts.query))
             received = {name.lower(): value for name, value in self.headers.items()}
-            status, headers, content = server.answer(self.command, parts.path, query, received, body)
+            try:
+                body = json.loads(sent or b"null")
+            except ValueError:
+                self._send(400, {}, None)
+            else:
+                self._send(*server.answer(self.command, parts.path, query, received, body))
+
+        def _send(self, status: int, headers: Mapping[str, str], content: Any) -> None:
             data = content if isinstance(content, bytes) else b"" if content is None else json.dumps(content).encode()
-            self.send_response(status)
-            for name, value in {"Content-Type": "application/json", "Content-Length": len(data), **headers}.items():
-                self.send_header(name, str(value))
-            self.end_headers()
-            if self.command != "HEAD":
-                self.wfile.write(data)
+            with contextlib.suppress(ConnectionError):  # the client does not wait for the answer
+                self.send_response(status)
+                for name, value in {"Content-Type": "application/json", "Content-Length": len(data), **headers}.items():
+                    self.send_header(name, str(value))
+                self.end_headers()
+                if self.command != "HEAD":
+                    self.wfile.write(data)
 
         do_GET = do_POST = do_DELETE = do_HEAD = _answer
 

@@ -17,14 +17,14 @@ from __future__ import annotations
 import json
 import threading
 import time
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import count
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 from urllib.parse import unquote
 
-from harness.errors import HarnessError
+from harness.errors import HarnessError, RequestError
 from harness.metadata.catalogs.catalog import Catalog, Name, name_text, parse_name
 from harness.metadata.catalogs.unity_rest import Server
 from harness.metadata.iceberg.metadata import decompress
@@ -35,19 +35,14 @@ from harness.testing.json_server import HttpAnswer, JsonServer
 from harness.testing.lake import LakeTable
 from harness.testing.lake_catalog_client import MODE, SEPARATOR, RestCatalog, endpoint_of
 from harness.testing.lake_catalog_plans import BadRequest, Page, ServerScan, scan_of
-from harness.testing.plan_faults import PlanFault, plant, plant_in_page
+from harness.testing.plan_faults import PlanFault, parse_fault, plant, plant_in_page
 from harness.writing.iceberg.builder import IcebergTable
 
 ServedTable: TypeAlias = IcebergTable | LakeTable | str | Path
 """A table that a `LakeCatalog` can have: a built one, or the location of a directory or a metadata file."""
 
-_HIDDEN = "/hidden/by/the/catalog"
-_EXPIRY = {
-    "s3": "s3.session-token-expires-at-ms",
-    "gcs": "gcs.oauth2.token-expires-at",
-    "adls": "adls.sas-token-expires-at-ms",
-}
-"""The properties with the time at which credentials expire, by the first part of the names of their properties."""
+_HIDDEN = "metadata/hidden"
+"""The start of the names of metadata files that do not exist, within a table's location."""
 _TABLE = "/v1/{prefix}/namespaces/{namespace}/tables/{table}"
 _ENDPOINTS = (
     "GET /v1/{prefix}/namespaces",
@@ -82,7 +77,7 @@ class _Plan:
 class LakeCatalog(JsonServer):
     """An Iceberg REST catalog on a free port of the loopback interface, which runs during a `with` block.
 
-    The arguments are attributes, which may be changed while the server runs.
+    All arguments are also attributes, which may be changed while the server runs.
 
     Attributes:
         token: The bearer token that requests must carry, or None.
@@ -99,7 +94,9 @@ class LakeCatalog(JsonServer):
         lifetime_ms: The time after which credentials expire, in milliseconds. None: they do not.
         hides_metadata: If True, the paths of the metadata file and the manifest lists in answers do not exist, so that
             a client can only plan on the server.
-        faults: The bugs of the server.
+        encodes_bounds: If True, bounds of columns are the bytes in manifests, as hexadecimal digits, as in Iceberg's
+            Java library, whose client reads nothing else. If False, they are values, as the specification says.
+        faults: The bugs of the server, as members of `PlanFault` or their values.
         failures: Answers to return to planning calls before all others, in order.
         planted: The faults that changed an answer so far.
         plan_requests: The bodies of the requests for plans so far.
@@ -117,15 +114,16 @@ class LakeCatalog(JsonServer):
         lend: Iterable[Literal["table", "plan", "tasks"]] = ("plan",),
         lifetime_ms: int | None = None,
         hides_metadata: bool = False,
+        encodes_bounds: bool = False,
         faults: Iterable[PlanFault | str] = (),
     ) -> None:
+        self.faults: Sequence[PlanFault | str] = [parse_fault(fault) for fault in faults]
         super().__init__()
         self.token, self.mode = token, mode
         self.calls = frozenset(Call)
         self.polls, self.page, self.delay_ms = polls, page, delay_ms
         self.credentials, self.lend, self.lifetime_ms = dict(credentials or {}), frozenset(lend), lifetime_ms
-        self.hides_metadata = hides_metadata
-        self.faults = [PlanFault(fault) for fault in faults]
+        self.hides_metadata, self.encodes_bounds = hides_metadata, encodes_bounds
         self.failures: list[HttpAnswer] = []
         self.planted: set[PlanFault] = set()
         self.plan_requests: list[dict[str, Any]] = []
@@ -259,7 +257,7 @@ class LakeCatalog(JsonServer):
             case _:
                 return error_answer(406, "UnsupportedOperationException", f"no call {method} /{'/'.join(rest)}")
 
-    def opened(self, name: Name) -> OpenedTable:
+    def _opened(self, name: Name) -> OpenedTable:
         """Return the current state of a table."""
         table, options = self._tables[name]
         match table:
@@ -270,12 +268,13 @@ class LakeCatalog(JsonServer):
             case _:
                 location = str(table)
         source = open_table(location, **options)._source
-        assert isinstance(source, OpenedTable)
+        if not isinstance(source, OpenedTable):
+            raise RequestError(f"Cannot serve {name_text(name)}: it is a {source.format} table, expected Iceberg")
         return source
 
     def _loaded(self, name: Name, query: Mapping[str, str]) -> dict[str, Any]:
         """Return the answer of `loadTable`."""
-        source = self.opened(name)
+        source = self._opened(name)
         path = source.metadata_path
         metadata = json.loads(decompress(source.storage.read(path), file=path, limits=source.storage.limits))
         if query.get("snapshots") == "refs":
@@ -283,10 +282,10 @@ class LakeCatalog(JsonServer):
             metadata["snapshots"] = [each for each in metadata.get("snapshots", ()) if each["snapshot-id"] in ids]
         if self.hides_metadata:
             for snapshot in metadata.get("snapshots", ()):
-                snapshot["manifest-list"] = _HIDDEN
+                snapshot["manifest-list"] = f"{metadata['location']}/{_HIDDEN}.avro"
         config = {} if self.mode is None else {MODE: self.mode}
-        lent = self._lent() if "table" in self.lend else {}
-        location = _HIDDEN if self.hides_metadata else path
+        lent = self._lent_with("table")
+        location = f"{metadata['location']}/{_HIDDEN}.metadata.json" if self.hides_metadata else path
         return {"metadata-location": location, "metadata": metadata, "config": config, **lent}
 
     def _plan(self, name: Name, body: dict[str, Any]) -> HttpAnswer:
@@ -294,7 +293,8 @@ class LakeCatalog(JsonServer):
         with self._lock:
             self.plan_requests.append(body)
             plan_id = f"plan-{next(self._numbers)}"
-        plan = _Plan(table=name, scan=scan_of(self.opened(name), body), polls=self.polls)
+        scan = replace(scan_of(self._opened(name), body), encodes_bounds=self.encodes_bounds)
+        plan = _Plan(table=name, scan=scan, polls=self.polls)
         self._plans[plan_id] = plan
         if plan.polls:
             return 200, {}, {"status": "submitted", "plan-id": plan_id}
@@ -328,7 +328,7 @@ class LakeCatalog(JsonServer):
         plan = self._plan_of(name, plan_id)
         if plan is None or plan.is_cancelled or plan_task not in plan.tasks:
             return error_answer(404, "NoSuchPlanTaskException", f"Plan task does not exist: {plan_task}")
-        lent = self._lent() if "tasks" in self.lend else {}
+        lent = self._lent_with("tasks")
         first, end = map(int, pages.split("-"))
         return 200, {}, {**self._part(plan_id, plan, first, end), **lent}
 
@@ -340,17 +340,18 @@ class LakeCatalog(JsonServer):
         """Return the files, the plan tasks, and the credentials of a completed plan."""
         if plan.pages is None:
             plan.pages = self._pages(plan.scan)
-        lent = self._lent() if "plan" in self.lend else {}
+        lent = self._lent_with("plan")
         return {**self._part(plan_id, plan, 0, len(plan.pages)), **lent}
 
     def _pages(self, scan: ServerScan) -> list[Page]:
+        faults = [parse_fault(fault) for fault in self.faults]
         tasks = scan.tasks()
-        for fault in self.faults:
+        for fault in faults:
             before, tasks = tasks, plant(fault, tasks, scan)
             self._note(fault, is_planted=tasks != before)
         size = self.page or max(len(tasks), 1)
         pages = [Page.of_tasks(tasks[first : first + size]) for first in range(0, max(len(tasks), 1), size)]
-        for fault in self.faults:
+        for fault in faults:
             before_pages, pages = pages, [plant_in_page(fault, page, number) for number, page in enumerate(pages)]
             self._note(fault, is_planted=pages != before_pages)
         return pages
@@ -368,19 +369,30 @@ class LakeCatalog(JsonServer):
         plan.tasks.update(names)
         return {**({"plan-tasks": names} if names else {}), **plan.pages[first].document(plan.scan)}
 
+    def _lent_with(self, answer: Literal["table", "plan", "tasks"]) -> dict[str, Any]:
+        """Return the part of an answer that has credentials."""
+        return self._lent() if answer in self.lend and self.credentials else {}
+
     def _lent(self) -> dict[str, Any]:
         """Return the credentials as an answer has them."""
         end = None if self.lifetime_ms is None else str(int(time.time() * 1000) + self.lifetime_ms)
         entries = []
         for prefix, config in self.credentials.items():
-            families = {key.partition(".")[0] for key in config} & _EXPIRY.keys()
-            expiry = {} if end is None else {_EXPIRY[family]: end for family in families}
+            expiry = {} if end is None else {name: end for key in config if (name := _expiry(key)) is not None}
             entries.append({"prefix": prefix, "config": {**config, **expiry}})
         return {"storage-credentials": entries}
 
 
 def _namespace(text: str) -> Name:
     return tuple(text.split(SEPARATOR)) if text else ()
+
+
+def _expiry(key: str) -> str | None:
+    """Return the property with the time at which the credential in a property expires, or None if it is none."""
+    family = key.partition(".")[0]
+    account = key.removeprefix("adls.sas-token")
+    names = {"s3": "s3.session-token-expires-at-ms", "gcs": "gcs.oauth2.token-expires-at"}
+    return f"adls.sas-token-expires-at-ms{account}" if account != key else names.get(family)
 
 
 def _object(body: Any) -> dict[str, Any]:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar
 from urllib.parse import quote
 
 from harness.metadata.catalogs.catalog import (
@@ -14,9 +14,13 @@ from harness.metadata.catalogs.catalog import (
     TableServer,
     missing_table_error,
 )
+from harness.metadata.catalogs.pyiceberg_answers import Answer
+from harness.metadata.catalogs.server_properties import table_location
 from harness.metadata.catalogs.unity_rest import RefusedError, Server
-from harness.metadata.iceberg.server.protocol import Answer, Call, Credential
+from harness.metadata.iceberg.server import protocol
+from harness.metadata.iceberg.server.protocol import Call, Credential
 
+T = TypeVar("T")
 MODE = "scan-planning-mode"
 SEPARATOR = "\x1f"
 """The separator of the parts of a namespace in paths."""
@@ -48,7 +52,7 @@ class RestTransport:
         """The name of the catalog."""
         return self.server.name
 
-    def send(self, call: Call, *, plan_id: str | None = None, body: Mapping[str, Any] | None = None) -> Answer:
+    def send(self, call: Call, *, plan_id: str | None = None, body: Mapping[str, Any] | None = None) -> protocol.Answer:
         """Send a request, and return the answer, also if its status is an error."""
         method, path = call.value.split(" ")
         path = path.replace("{plan-id}", _quoted(plan_id or ""))
@@ -57,7 +61,7 @@ class RestTransport:
         if 300 <= status < 400:
             self.server.failure("redirects to another address; set `uri` to the new one", "CatalogMoved")
         document = self.server.parse(content) if content else {}
-        return Answer(status=status, document=document, retry_after_s=after or None)
+        return protocol.Answer(status=status, document=document, retry_after_s=after or None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,42 +95,61 @@ class RestCatalog:
         """Return the location of a table, and the server that plans its scans."""
         if len(name) < 2:
             raise missing_table_error(self, name)
-        config: dict[str, Any] = self.server.ask("v1/config")
+        config = self._ask("v1/config", {}) or {}
         path = f"v1/namespaces/{_quoted(SEPARATOR.join(name[:-1]))}/tables/{_quoted(name[-1])}"
-        try:
-            answer: dict[str, Any] = self.server.ask(path, {"snapshots": "refs"})
-        except RefusedError as refused:
-            raise missing_table_error(self, name) from refused
-        modes: dict[str, Any] = {**config.get("defaults", {}), **config.get("overrides", {}), **answer["config"]}
-        endpoints: Any = config.get("endpoints", ())
-        calls = frozenset(call for call in Call if endpoint_of(call) in endpoints)
+        answer = self._ask(path, {"snapshots": "refs"})
+        if answer is None:
+            raise missing_table_error(self, name)
+        defaults, overrides = (self._part(config, key, dict) for key in ("defaults", "overrides"))
+        endpoints, of_table = self._part(config, "endpoints", list), self._part(answer, "config", dict)
+        properties = {**defaults, **overrides}
+        credentials = self._part(answer, "storage-credentials", list) if "storage-credentials" in answer else ()
+        vended = {self._part(each, "prefix", str): self._part(each, "config", dict) for each in credentials}
+        recorded_location = self._part(self._part(answer, "metadata", dict), "location", str)
+        parts = Answer(
+            format="iceberg",
+            metadata_location=self._part(answer, "metadata-location", str),
+            properties=of_table,
+            places=(recorded_location, *vended),
+            vended=vended,
+        )
 
-        def located(credentials: Sequence[Credential] = (), paths: Sequence[str] = ()) -> TableLocation:
-            return TableLocation(
-                catalog=self.name,
-                name=name,
-                location=answer["metadata"]["location"],
-                metadata_location=answer["metadata-location"],
-                format="iceberg",
-                server=server,
+        def located(lent: Sequence[Credential], paths: Sequence[str]) -> TableLocation:
+            location = table_location(
+                self, name, parts, properties=properties, user_properties={}, lent=lent, paths=paths
             )
+            return replace(location, server=server)
 
         server = TableServer(
-            transport=RestTransport(server=self.server, calls=calls, table=path),
-            mode=modes.get(MODE),
-            metadata=lambda: json.dumps(self.server.ask(path)["metadata"]).encode(),
+            transport=RestTransport(
+                server=self.server, calls=frozenset(call for call in Call if endpoint_of(call) in endpoints), table=path
+            ),
+            mode={**properties, **of_table}.get(MODE),
+            metadata=lambda: json.dumps(self._part(self._ask(path, {}) or {}, "metadata", dict)).encode(),
             located=located,
         )
-        return located()
+        return located((), ())
 
     def _names(self, path: str, query: Mapping[str, str], key: str) -> tuple[Name, ...]:
-        try:
-            answer: dict[str, Any] = self.server.ask(path, query)
-        except RefusedError:
-            return ()
-        items = answer[key]
+        answer = self._ask(path, query)
+        items = [] if answer is None else self._part(answer, key, list)
         names = ((*each["namespace"], each["name"]) if isinstance(each, dict) else tuple(each) for each in items)
         return tuple(sorted(names))
+
+    def _ask(self, path: str, query: Mapping[str, str]) -> dict[str, Any] | None:
+        """Return the answer to a request, or None if what it asks for does not exist."""
+        try:
+            return self.server.ask(path, query)
+        except RefusedError as refused:
+            if refused.status == 404:
+                return None
+            self.server.failure(f"rejected the request: {refused.message or refused.kind}", "CatalogFailed", refused)
+
+    def _part(self, answer: Mapping[str, Any], key: str, kind: type[T]) -> T:
+        value = answer.get(key) if isinstance(answer, dict) else None
+        if not isinstance(value, kind):
+            self.server.failure(f"returned an invalid answer: {key} is {value!r:.80}", "CatalogAnswer")
+        return value
 
 
 def _quoted(part: str) -> str:

@@ -6,12 +6,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from harness.errors import StorageError
+from harness.errors import RequestError, StorageError
 from harness.metadata.filters.predicate import Filter, fields_of
 from harness.metadata.filters.skipping import exact_facts, may_match
 from harness.metadata.iceberg.change_range import resolve_range
 from harness.metadata.iceberg.manifests import DataFile, ManifestEntry, ManifestFile, Status
-from harness.metadata.iceberg.model import IcebergSnapshot, PartitionSpec
+from harness.metadata.iceberg.model import IcebergSnapshot, PartitionSpec, TableMetadata
 from harness.metadata.iceberg.scan import IcebergScan, manifests_of, manifests_of_each, with_specs_of
 from harness.metadata.iceberg.server.expressions import parse_expression
 from harness.metadata.iceberg.server.tasks import file_document
@@ -47,12 +47,13 @@ class ServerScan:
     """A request for a plan, in terms of the table.
 
     Attributes:
-        source: The table, with the partition specs of all manifests that the scan reads.
+        source: The table.
         schema: The schema whose names the request uses.
         filter: The filter in Iceberg's JSON, or None for all rows.
         statistics: Ids of the fields whose statistics are asked for.
         snapshots: The snapshot to read; or the snapshots whose appended files are read, if `is_range`.
         is_range: True for a scan of appended files.
+        encodes_bounds: True if answers have bounds as the bytes in manifests instead of values.
     """
 
     source: IcebergTable
@@ -61,6 +62,15 @@ class ServerScan:
     statistics: frozenset[int]
     snapshots: tuple[IcebergSnapshot, ...]
     is_range: bool = False
+    encodes_bounds: bool = False
+    _specs: dict[int, PartitionSpec] = field(default_factory=dict, repr=False)
+    _residuals: dict[int, tuple[Mapping[int, Any], Any]] = field(default_factory=dict, repr=False)
+
+    @property
+    def metadata(self) -> TableMetadata:
+        """The metadata of the table, with the partition specs that only the headers of manifests have."""
+        metadata = self.source.metadata
+        return replace(metadata, specs={**self._specs, **metadata.specs})
 
     @property
     def schemas(self) -> tuple[Schema, ...]:
@@ -92,7 +102,9 @@ class ServerScan:
             yield from reversed(resolve_range(self.source.metadata, whole).snapshots)
 
     def _scan(self, manifests: Sequence[ManifestFile]) -> IcebergScan:
-        return IcebergScan(with_specs_of(manifests, self.source), self.schema, None)
+        source = with_specs_of(manifests, self.source)
+        self._specs.update(source.metadata.specs)
+        return IcebergScan(source, self.schema, None)
 
     def _condition(self) -> Filter | None:
         if self.filter is None:
@@ -126,10 +138,13 @@ class ServerScan:
     def _task(self, file: DataFile, deletes: tuple[DataFile, ...]) -> PlannedTask:
         if self.filter is None:
             return PlannedTask(file=file, deletes=deletes)
-        spec = self.source.metadata.specs[file.spec_id]
-        return PlannedTask(
-            file=file, deletes=deletes, residual=residual_of(self.filter, spec, file.partition, self.schema)
-        )
+        spec = self._specs[file.spec_id]
+        # Files of one partition share the mapping, which the cache keeps alive.
+        _, residual = self._residuals.get(id(file.partition), (None, None))
+        if residual is None:
+            residual = residual_of(self.filter, spec, file.partition, self.schema)
+            self._residuals[id(file.partition)] = file.partition, residual
+        return PlannedTask(file=file, deletes=deletes, residual=residual)
 
 
 def residual_of(expression: Any, spec: PartitionSpec, values: Mapping[int, Any], schema: Schema) -> Any:
@@ -212,11 +227,13 @@ class Page:
 
     def document(self, scan: ServerScan) -> dict[str, Any]:
         """Return the part of the answer that lists files."""
-        metadata, schemas = scan.source.metadata, scan.schemas
+        metadata, schemas = scan.metadata, scan.schemas
         numbers = {_key(delete): number for number, delete in enumerate(self.deletes)}
         tasks = []
         for task in self.tasks:
             file = file_document(task.file, metadata, schemas, statistics=scan.statistics)
+            if scan.encodes_bounds:
+                file |= _encoded_bounds(task.file, file)
             document: dict[str, Any] = {"data-file": file}
             if task.deletes:
                 document["delete-file-references"] = [numbers[_key(delete)] for delete in task.deletes]
@@ -225,6 +242,13 @@ class Page:
             tasks.append(document)
         deletes = [file_document(delete, metadata, schemas) for delete in self.deletes]
         return {"delete-files": deletes, "file-scan-tasks": tasks} if deletes else {"file-scan-tasks": tasks}
+
+
+def _encoded_bounds(file: DataFile, document: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the bounds in the description of a file as their bytes in the manifest, in hexadecimal digits."""
+    bounds = {"lower-bounds": file.lower_bounds or {}, "upper-bounds": file.upper_bounds or {}}
+    ids = {key: document[key]["keys"] for key in bounds if key in document}
+    return {key: {"keys": ids[key], "values": [bounds[key][id_].hex().upper() for id_ in ids[key]]} for key in ids}
 
 
 def _key(delete: DataFile) -> tuple[Any, ...]:
@@ -257,7 +281,10 @@ def scan_of(source: IcebergTable, request: Mapping[str, Any]) -> ServerScan:
         selection = source.select(snapshot.id)
     snapshots: tuple[IcebergSnapshot, ...] = () if snapshot is None else (snapshot,)
     if end is not None:
-        snapshots = resolve_range(metadata, ChangeRange(start, end, from_inclusive=False, mode=None)).snapshots
+        try:
+            snapshots = resolve_range(metadata, ChangeRange(start, end, from_inclusive=False, mode=None)).snapshots
+        except RequestError as error:
+            raise BadRequest(error.message) from error
     names = _Names.of_schema(selection.schema, is_sensitive=request.get("case-sensitive", True))
     filter_ = names.resolve_terms(request.get("filter"))
     if filter_ is not None:

@@ -6,6 +6,7 @@ import enum
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
+from harness.errors import RequestError
 from harness.metadata.iceberg.manifests import Content, DataFile
 from harness.testing.lake_catalog_plans import Page, PlannedTask, ServerScan
 
@@ -44,6 +45,15 @@ class PlanFault(enum.Enum):
     """The first partitioned data file has another value, or null, for the first field of its partition."""
     STATISTICS = "statistics"
     """The first data file has one null more in each column. The request must ask for statistics."""
+
+
+def parse_fault(fault: PlanFault | str) -> PlanFault:
+    """Return a fault, or raise RequestError if there is none of that name."""
+    try:
+        return PlanFault(fault)
+    except ValueError:
+        names = ", ".join(each.value for each in PlanFault)
+        raise RequestError(f"Unknown fault {fault!r}: there are {names}") from None
 
 
 def plant(fault: PlanFault, tasks: Sequence[PlannedTask], scan: ServerScan) -> list[PlannedTask]:

@@ -10,10 +10,11 @@
         ''')
         assert_same_rows(my_reader(orders.location), [(2, "y")])
 
-The fixtures are `lake_table`, `harness_session`, `assert_same_rows`, `harness_engine` (runs the test once for each
-engine of the test run), `harness_job` (a separate Spark session in which a job finds its tables by name), and
-`harness_spark` (one session for all tests of a process, started when it is first needed). To make harness use your own
-session, define a session-scoped fixture `harness_spark` that returns it.
+The fixtures are `lake_table`, `lake_catalog` (an Iceberg REST catalog that plans scans), `harness_session`,
+`assert_same_rows`, `harness_engine` (runs the test once for each engine of the test run), `harness_job` (a separate
+Spark session in which a job finds its tables by name), and `harness_spark` (one session for all tests of a process,
+started when it is first needed). To make harness use your own session, define a session-scoped fixture `harness_spark`
+that returns it.
 
 This module imports only pytest, prints nothing, and does nothing around tests until a test or the configuration uses
 one of its fixtures, markers, options, or settings. `-p no:harness` disables it.
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from harness.testing.lake import LakeSource, LakeTable
+    from harness.testing.lake_catalog import LakeCatalog
     from harness.testing.session import HarnessSession
     from harness.testing.spark_job import SparkJobTest, SparkState
 
@@ -193,6 +195,15 @@ def lake_table(tmp_path: Path, harness_session: HarnessSession) -> MakeLakeTable
         return make_table(source, tmp_path, name=name, engines=harness_session.engines, prepare=harness_session.prepare)
 
     return make
+
+
+@pytest.fixture
+def lake_catalog() -> Iterator[LakeCatalog]:
+    """Return a running Iceberg REST catalog without tables, which plans scans: `lake_catalog.add(name, table)`."""
+    from harness.testing.lake_catalog import LakeCatalog
+
+    with LakeCatalog() as server:
+        yield server
 
 
 @pytest.fixture

@@ -177,12 +177,16 @@ CREDENTIALS = [{"prefix": prefix, "config": config} for prefix, config in VENDED
     [
         ({}, {}, None),
         ({"config": key("a"), "metadata": {"location": "s3://lake/t"}}, {"key": "a"}, None),
-        # The credentials of the longest prefix are used. Credentials of other buckets are sent to those buckets.
+        # The credentials of the longest prefix of a path are used. Credentials of other buckets are sent to those
+        # buckets.
         (
             {"config": key("a", **{"s3.secret-access-key": "s"}), "storage-credentials": CREDENTIALS},
             {
                 "key": "c",
                 "secret": "s",
+                "s3://lake": REGION | {"key": "b", "secret": "s"},
+                "s3://lake/t": REGION | {"key": "c", "secret": "s"},
+                "s3://lake/u": REGION | {"key": "d", "secret": "s"},
                 "s3://data": REGION | {"key": "e", "secret": "s"},
                 "s3://lake2": REGION | {"key": "f", "secret": "s"},
             },
@@ -198,6 +202,35 @@ def test_an_answer_of_a_rest_catalog(response, options, ends):
     assert found.storage_options == {**REGION, **options}
     assert (found.location, found.metadata_location) == ("s3://lake/t", METADATA)
     assert (found.expires_ms, found.renew is None) == (ends, ends is None)
+
+
+def test_whole_credentials_for_a_prefix_are_not_combined_with_others(home):
+    config = {**KEYS, "s3.session-token": "t", "s3.session-token-expires-at-ms": "5", "s3.endpoint": "http://e"}
+    lent = {"s3.access-key-id": "c", "s3.secret-access-key": "d"}
+    said = {"config": config, "storage-credentials": [{"prefix": "s3://lake/u/", "config": lent}]}
+    found = PyIcebergCatalog("prod", RestCatalog({"metadata-location": METADATA, **said})).locate(("sales", "t"))
+    endpoint = REGION | {"endpoint_url": "http://e"}
+    assert found.storage_options == {
+        **endpoint,
+        "key": "a",
+        "secret": "b",
+        "token": "t",
+        "s3://lake/u/": {**endpoint, "key": "c", "secret": "d"},
+    }
+    assert found.expires_ms == 5  # that of the other credentials, which stay in use
+
+
+def test_an_address_that_a_server_names_for_a_prefix_gets_no_credentials_of_the_user(home):
+    said = {"storage-credentials": [{"prefix": "s3://lake/u/", "config": {**EVIL, "s3.anonymous": "false"}}]}
+    found = PyIcebergCatalog("prod", RestCatalog({"metadata-location": METADATA, **said})).locate(("sales", "t"))
+    for caller_options in ({}, {"key": "c", "secret": "d"}):
+        with pytest.raises(harness.RequestError, match=r"names http://evil:1 as the address of s3://lake/u/"):
+            found.store_options(caller_options, ())
+        with pytest.raises(harness.RequestError, match=r"names http://evil:1 as the address of s3://lake/u/"):
+            found.store_options(caller_options, (), ["s3://lake/t/f", "s3://lake/u/f"])
+        assert found.store_options(caller_options, (), ["s3://lake/t/f"]) is not None  # nothing is read there
+    own = {"s3://lake/u/": {"key": "c", "secret": "d", "endpoint_url": "http://mine:1"}}
+    assert found.store_options(own, ()) == {**REGION, **own}
 
 
 KEYS = {"s3.access-key-id": "a", "s3.secret-access-key": "b"}

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 import harness
-from harness.metadata.catalogs.pyiceberg import options_of
+from harness.metadata.catalogs.server_properties import options_of
 from harness.writing.delta.builder import DeltaTable
 from harness.writing.iceberg.builder import IcebergTable
 

@@ -23,6 +23,8 @@ from harness.engines.column_values import conform
 from harness.engines.duckdb import instance
 from harness.engines.duckdb.instance import DuckDBFiles, connect, cursor
 from harness.engines.duckdb.store_files import PlannedFile, store_files_of
+from harness.storage.paths import PhysicalPath
+from harness.storage.renewal import ExpiringOptions, Renewal
 from harness.storage.stores import FileStatus, Storage
 from harness.writing.delta.builder import DeltaTable
 
@@ -368,3 +370,24 @@ def test_filtered_maps_get_other_keys(stored, requested_type, wrap):
     assert found.column("c").to_pylist() == rows[1:]
     large = table.set_column(0, "c", found.column("c"))
     assert harness.compare(table, large, direct_rows=0).equal
+
+
+def test_reads_that_begin_with_the_same_options_renew_their_own(tmp_path, monkeypatch):
+    """The first storage might not be able to renew the options of the second, because its plan has ended."""
+    (tmp_path / "f").write_bytes(b"0123")
+    path, now, renewed = PhysicalPath(f"switching://{tmp_path}/f"), [0], list[str]()
+    monkeypatch.setattr("time.time_ns", lambda: now[0])
+
+    def storage(name: str) -> Storage:
+        def ask() -> ExpiringOptions:
+            renewed.append(name)
+            return {}, None
+
+        return Storage(renewal=Renewal({}, 1000, ask))
+
+    connection = connect()
+    files = store_files_of(connection)
+    names = [files.admit(path, each, connection) for each in (storage("first"), storage("second"))]
+    now[0] = 1_000_000_000
+    files.open(names[1])
+    assert renewed == ["second"]

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql.types import LongType, StructField, StructType
 
-from harness import RequestError
+from harness import RequestError, UnsupportedError
 from harness.engines.spark import java_runtime
 from harness.engines.spark.compiled import load_classes
 from harness.engines.spark.gateway import DiskFile, Gateway, PlannedRead
@@ -62,6 +62,14 @@ def test_each_bucket_has_its_own_options() -> None:
     )
     assert {name for name in told if name.startswith("other.")} == {"other.endpoint.region"}
     assert told["lake.access.key"] == "k"
+
+
+def test_a_bucket_has_one_set_of_options() -> None:
+    by_prefix = {"s3://lake/t/": KEYS, "s3://lake/u/": {**KEYS, "token": "t"}, "s3://lake/v/": KEYS}
+    expected = {**KEYED, "fs.s3a.impl.disable.cache": "true"}
+    assert options("s3://lake/t/f", "s3://lake/t/g", "s3a://lake/v/f", **by_prefix) == expected
+    with pytest.raises(UnsupportedError, match="Cannot read s3a://lake with Spark: its files need several credentials"):
+        options("s3://lake/t/f", "s3a://lake/u/f", **by_prefix)
 
 
 ABFS = {"fs.abfss.impl.disable.cache": "true"}

@@ -100,7 +100,9 @@ class StoreFiles(fsspec.AbstractFileSystem):  # type: ignore[misc]  # fsspec shi
 
         Raises the errors of `Storage.client`.
         """
-        store = storage.client(physical).identity
+        # Two reads may begin with the same options and renew them differently.
+        renewal = None if storage.renewal is None else storage.renewal.number
+        store = storage.client(physical).identity, renewal
         with self._lock:
             number = self._stores.setdefault(store, len(self._stores))
             name = f"{self.protocol}://{number}/{physical}"

@@ -14,9 +14,9 @@ from py4j.protocol import Py4JJavaError
 from pyspark import SparkContext
 
 from harness.engines.spark.java_runtime import hadoop_aws
-from harness.errors import RequestError
+from harness.errors import RequestError, UnsupportedError
 from harness.storage.object_options import azure_account, with_profile
-from harness.storage.paths import SCHEME, is_local
+from harness.storage.paths import SCHEME, canonical_path, is_local
 from harness.storage.stores import Storage
 
 S3 = ("s3", "s3a", "s3n")
@@ -84,22 +84,25 @@ def hadoop_options(storage: Storage, paths: Iterable[str]) -> dict[str, str]:
         The options. Empty if the table was opened without options.
 
     Raises:
+        UnsupportedError: The options of paths in one bucket differ. Hadoop has one set for each bucket.
         RequestError: The table's options are invalid, name a missing profile, or differ between Google Cloud buckets.
             Hadoop has only one set for all buckets.
     """
+    places: dict[tuple[str, str | None], str] = {}
+    for path in paths:
+        if not is_local(path):
+            places.setdefault(("/".join(path.split("/", 3)[:3]), storage.owner(path)), path)
     options: dict[str, str] = {}
-    for base in dict.fromkeys("/".join(path.split("/", 3)[:3]) for path in paths if not is_local(path)):
-        prefix, _, authority = base.partition("://")
-        scheme = prefix.lower()
-        if scheme in S3:
-            store_options = _of_bucket(authority, with_profile(storage.store_options(base)))
-            scheme = "s3a"
-        elif scheme in ("abfs", "abfss"):
-            store_options = _of_account(authority, storage.store_options(base))
-        elif scheme in ("gs", "gcs"):
-            store_options = _of_google(storage.store_options(base))
-        else:
-            store_options = {}
+    by_store: dict[str, dict[str, str]] = {}
+    for (base, _), path in places.items():
+        scheme, store_options = _of_store(base, storage, path)
+        if by_store.setdefault(canonical_path(base).store, store_options) != store_options:
+            raise UnsupportedError(
+                f"Cannot read {base} with Spark: its files need several credentials, but Hadoop has one set of options "
+                "for each bucket; read the table with engine duckdb",
+                cause="SeveralCredentials",
+                file=path,
+            )
         if any(options.get(name, value) != value for name, value in store_options.items()):
             raise RequestError(
                 f"Cannot read {base} with Spark: its options differ from those of another bucket, but Hadoop has only "
@@ -108,6 +111,20 @@ def hadoop_options(storage: Storage, paths: Iterable[str]) -> dict[str, str]:
             )
         options |= {**store_options, f"fs.{scheme}.impl.disable.cache": "true"} if store_options else {}
     return options
+
+
+def _of_store(base: str, storage: Storage, path: str) -> tuple[str, dict[str, str]]:
+    """Return Hadoop's scheme for a store, and the options of a path there."""
+    prefix, _, authority = base.partition("://")
+    match prefix.lower():
+        case "s3" | "s3a" | "s3n":
+            return "s3a", _of_bucket(authority, with_profile(storage.store_options(path)))
+        case "abfs" | "abfss" as scheme:
+            return scheme, _of_account(authority, storage.store_options(path))
+        case "gs" | "gcs" as scheme:
+            return scheme, _of_google(storage.store_options(path))
+        case scheme:
+            return scheme, {}
 
 
 def _of_bucket(bucket: str, options: Mapping[str, str]) -> dict[str, str]:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar, runtime_checkable
 
 from harness.errors import RequestError, StorageError, TableNotFoundError
 from harness.storage.paths import canonical_path, redact
 from harness.storage.records import dataclass
+from harness.storage.scoped_options import options_at, overridden, owner_of
 
 if TYPE_CHECKING:
     from harness.metadata.iceberg.server.protocol import Credential, Transport
@@ -133,9 +134,10 @@ class TableLocation:
         version: The current version of a Delta table. None: the latest.
         format: `iceberg` or `delta`. None: unknown.
         storage_options: Storage options as for `harness.open_table`, including credentials that the catalog provides.
-            Options under the name of another store are only used if the user allows reading from it.
-        endpoints: The addresses that the catalog's server names, by store. Only credentials from the server are sent
-            there.
+            Options under a URI hold for the paths that start with it, see `harness.storage.scoped_options`. Those of
+            another store are only used if the user allows reading from it.
+        endpoints: The addresses that the catalog's server names, by store or by another URI as in `storage_options`.
+            Only credentials from the server are sent there.
         within: The user's directory that contains the table. Links that lead out of it are checked against the allowed
             roots.
         expires_ms: The expiration time of the credentials, in milliseconds since 1970-01-01 UTC. None: never, or
@@ -167,63 +169,87 @@ class TableLocation:
         """The name with the catalog's name before it, as text."""
         return name_text((self.catalog, *self.name))
 
-    def store_options(self, caller_options: Mapping[str, object], roots: Iterable[str]) -> dict[str, object]:
+    @property
+    def store(self) -> str:
+        """The store of the table, to which plain `storage_options` apply."""
+        return canonical_path(self.metadata_location or self.location).store
+
+    def store_options(
+        self, caller_options: Mapping[str, object], roots: Iterable[str], paths: Collection[str] | None = None
+    ) -> dict[str, object]:
         """Return the storage options for the table's store, and for other stores that the user allows to read.
 
         Args:
             caller_options: The caller's options, which override the catalog's.
             roots: The paths that the caller allows to read.
+            paths: The paths that are read with the options. None: any.
 
         Raises:
             RequestError: The server named the address of a store but did not provide the credentials for it, or an
                 option of the store is invalid.
         """
-        stores = {canonical_path(root).store for root in roots}
-        allowed = {key: value for key, value in self.storage_options.items() if "://" not in key or key in stores}
-        merged = {**allowed, **caller_options}
-        home = canonical_path(self.metadata_location or self.location).store
-        for store, endpoint in self.endpoints.items():
+        stores = {self.store, *(canonical_path(root).store for root in roots)}
+        allowed = {
+            key: value
+            for key, value in self.storage_options.items()
+            if "://" not in key or canonical_path(key).store in stores
+        }
+        merged = overridden(allowed, caller_options, self.store)
+        for place, endpoint in self.endpoints.items():
             from harness.storage import object_client
             from harness.storage.option_names import CREDENTIALS
 
-            def of_store(options: Mapping[str, Any], store: str = store) -> dict[str, str]:
-                plain = {key: value for key, value in options.items() if "://" not in key}
-                return object_client.explicit_options(store, options.get(store, plain if store == home else {}))
-
-            effective, from_caller = of_store(merged), of_store(caller_options)
+            effective, from_caller = (
+                object_client.explicit_options(place, options_at(place, options, {self.store}))
+                for options in (merged, caller_options)
+            )
             is_lent = endpoint.has_credentials and CREDENTIALS.isdisjoint(from_caller)
-            is_elsewhere = object_client.endpoint(store, effective) != endpoint.address
+            is_elsewhere = object_client.endpoint(place, effective) != endpoint.address
             if is_lent or is_elsewhere or effective.get("anonymous") == "true":
                 continue
             # The user may also name the address, in the call or in a configuration file.
-            by_user = (from_caller, object_client.bucket_options(store, {}))
-            if endpoint.address not in [object_client.endpoint(store, options) for options in by_user]:
+            by_user = (from_caller, object_client.bucket_options(place, {}))
+            if endpoint.address in [object_client.endpoint(place, options) for options in by_user]:
+                continue
+            owners = (*self.endpoints, *merged)
+            if paths is None or any(owner_of(path, owners) == place for path in paths):
                 message = (
                     f"Cannot read the table: its catalog names {redact(endpoint.address)} as the address of "
-                    f"{redact(store)}, and only credentials from the catalog are sent there. To send your own, set the "
+                    f"{redact(place)}, and only credentials from the catalog are sent there. To send your own, set the "
                     "address yourself: s3.endpoint for the catalog, or endpoint in storage_options"
                 )
                 raise RequestError(message, cause="CatalogDenied", table=self.qualified, options=("storage_options",))
         return merged
 
 
-def renewal_of(located: TableLocation, caller_options: Mapping[str, object], roots: Iterable[str]) -> Renewal | None:
+def renewal_of(
+    located: TableLocation,
+    caller_options: Mapping[str, object],
+    roots: Iterable[str],
+    paths: Collection[str] | None = None,
+) -> Renewal | None:
     """Return the renewal of storage options that expire, or None if they do not expire.
 
     Args:
         located: The catalog's answer.
         caller_options: The caller's options, as for `TableLocation.store_options`.
         roots: The paths that the caller allows to read.
+        paths: The paths that are read with the options. None: any.
     """
     from harness.storage.renewal import Renewal
-
-    def lease(answer: TableLocation) -> ExpiringOptions:
-        return answer.store_options(caller_options, roots), answer.expires_ms
 
     renew = located.renew
     if renew is None or located.expires_ms is None:
         return None
-    return Renewal(located.store_options(caller_options, roots), located.expires_ms, lambda: lease(renew()))
+
+    def ask() -> ExpiringOptions:
+        nonlocal renew
+        assert renew is not None
+        answer = renew()
+        renew = answer.renew or renew
+        return answer.store_options(caller_options, roots, paths), answer.expires_ms
+
+    return Renewal(located.store_options(caller_options, roots, paths), located.expires_ms, ask, located.qualified)
 
 
 @runtime_checkable

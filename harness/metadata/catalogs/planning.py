@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 
 from harness.errors import RequestError, UnsupportedError
 from harness.metadata.catalogs.catalog import TableLocation, TableServer
+from harness.metadata.catalogs.plan_credentials import location_of_plan
 from harness.metadata.iceberg.server.protocol import Call, PlanAnswer, PlanServer
 from harness.metadata.plan.read_options import Planning
 from harness.storage.stores import Storage
@@ -49,17 +50,17 @@ def chosen_server(located: TableLocation | None, location: str, planning: str) -
 
 
 def plan_server(
-    located: TableLocation, server: TableServer, open_storage: Callable[[TableLocation], Storage]
+    located: TableLocation, server: TableServer, open_storage: Callable[[TableLocation, Sequence[str]], Storage]
 ) -> PlanServer:
     """Return the server that plans the reads of a table, as planning needs it.
 
     Args:
         located: The catalog's answer about the table.
         server: The server of the catalog.
-        open_storage: Returns the storage for an answer of the catalog.
+        open_storage: Returns the storage for an answer of the catalog and the paths to read.
     """
 
     def storage(answer: PlanAnswer, paths: Sequence[str]) -> Storage:
-        return open_storage(server.located(answer.credentials, paths) if answer.credentials else located)
+        return open_storage(location_of_plan(located, server, answer, paths), paths)
 
     return PlanServer(name=located.qualified, transport=server.transport, metadata=server.metadata, storage=storage)

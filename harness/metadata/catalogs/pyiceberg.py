@@ -17,11 +17,10 @@ from harness.errors import (
     RequestError,
     StorageError,
     TableNotFoundError,
-    UnsupportedError,
     first_words,
     raise_from,
 )
-from harness.metadata.catalogs.catalog import Endpoint, Name, TableLocation, missing_table_error, name_text
+from harness.metadata.catalogs.catalog import Name, TableLocation, missing_table_error, name_text
 from harness.metadata.catalogs.pyiceberg_answers import (
     Answer,
     list_namespaces,
@@ -29,130 +28,11 @@ from harness.metadata.catalogs.pyiceberg_answers import (
     load_answer,
     record_format,
 )
-from harness.storage import object_client
-from harness.storage.gate import metadata_root
-from harness.storage.object_options import has_credentials
-from harness.storage.paths import canonical_path, is_local, local_path, secret_texts
+from harness.metadata.catalogs.server_properties import table_location
+from harness.storage.paths import secret_texts
 
 if TYPE_CHECKING:
     from harness.metadata.iceberg.server.protocol import Credential
-
-_ADLS = "connection-string account-name account-key account-host sas-token tenant-id client-id client-secret token anon"
-_OPTION_NAMES = {
-    "s3": {
-        "endpoint": "endpoint_url",
-        "access-key-id": "key",
-        "secret-access-key": "secret",
-        "session-token": "token",
-        "anonymous": "anon",
-        "profile-name": "profile",
-        "region": "client_kwargs.region_name",
-        "force-virtual-addressing": "config_kwargs.s3.addressing_style",
-    },
-    "gcs": {"oauth2.token": "token", "project-id": "project", "service.host": "endpoint_url"},
-    "adls": {name: name.replace("-", "_") for name in _ADLS.split()},
-}
-"""PyIceberg's option names and the names in fsspec's file systems, by kind of store. A dot leads into a mapping."""
-_OF_CLIENT = ("region", "access-key-id", "secret-access-key", "session-token", "profile-name")
-_PATH_STYLE = "s3.path-style-access"
-"""Java's name for the opposite of `s3.force-virtual-addressing`."""
-_SAS = "adls.sas-token"
-_EXPIRY = re.compile(
-    r"s3\.session-token-expires-at-ms|gcs\.oauth2\.token-expires-at|adls\.sas-token-expires-at-ms(?:\..+)?"
-)
-_FAMILIES = {"s3": "s3", "gcs": "gcs", "abfs": "adls"}
-_CREDENTIAL = re.compile(
-    r"(s3|client)\.(?:access-key-id|secret-access-key|session-token|profile-name)|(gcs)\.oauth2\.token"
-    r"|(adls)\.(?:connection-string|account-key|sas-token(?:\..+)?|tenant-id|client-id|client-secret|token)"
-)
-
-
-def store_options(
-    properties: Callable[[str], Mapping[str, object]], location: str, places: Iterable[str] = ()
-) -> dict[str, object]:
-    """Return storage options for a table's store and, under their names, for the stores of its other locations.
-
-    PyIceberg's property names (`s3.endpoint`) are converted to the option names of fsspec's file systems. Other
-    properties are left out.
-
-    Args:
-        properties: Returns the properties for a path, for every kind of store. Properties of the answer override the
-            catalog's.
-        location: The location of the table.
-        places: The other locations of the table's files.
-    """
-    options = options_of(properties(location), location)
-    home = canonical_path(location).store
-    others = {canonical_path(path).store: path for path in places if not is_local(local_path(path))}
-    return options | {
-        store: store_own
-        for store, path in others.items()
-        if store != home and (store_own := options_of(properties(path), path))
-    }
-
-
-def vended_properties(path: str, vended: Mapping[str, Mapping[str, object]]) -> Mapping[str, Any]:
-    """Return the properties of the longest prefix of a path.
-
-    A prefix applies within its bucket, and not to other buckets whose names start like it.
-    """
-    store = canonical_path(path).store
-    stores = (store, f"{store.partition('://')[0]}://")  # a prefix may be only a scheme, for example `s3://`
-    fitting = [
-        prefix
-        for prefix in vended
-        if path.startswith(prefix) and ("://" not in prefix or canonical_path(prefix).store in stores)
-    ]
-    return vended[max(fitting, key=len)] if fitting else {}
-
-
-def options_of(properties: Mapping[str, object], location: str) -> dict[str, object]:
-    """Return the options for one store according to its kind, or none for local files."""
-    store = canonical_path(location).store
-    family = _FAMILIES.get(store.partition("://")[0])
-    if family is None:
-        return {}
-    values = {key: value for key, value in properties.items() if value is not None}
-    if family == "s3":
-        for name in _OF_CLIENT:
-            if f"client.{name}" in values:
-                values.setdefault(f"s3.{name}", values[f"client.{name}"])
-        if _PATH_STYLE in values:
-            values.setdefault("s3.force-virtual-addressing", not _is_true(values[_PATH_STYLE]))
-    if family == "adls":
-        account = store.rpartition("@")[2].partition(".")[0]
-        tokens = (value for key, value in values.items() if key.startswith(f"{_SAS}.{account}"))
-        values.setdefault(_SAS, next(tokens, None))
-        values.setdefault("adls.account-name", account if "@" in store else None)
-    options: dict[str, Any] = {}
-    for name, option in _OPTION_NAMES[family].items():
-        value = values.get(f"{family}.{name}")
-        if value is not None:
-            inner = options
-            *outer, last = option.split(".")
-            for part in outer:
-                inner = inner.setdefault(part, {})
-            inner[last] = _VALUES.get(f"{family}.{name}", str)(value)
-    return options
-
-
-def _is_true(value: object) -> bool:
-    return str(value).lower() == "true"
-
-
-_VALUES: dict[str, Callable[[Any], object]] = {
-    "s3.anonymous": _is_true,
-    "adls.anon": _is_true,
-    "s3.force-virtual-addressing": lambda value: "virtual" if _is_true(value) else "path",
-}
-"""Conversions of values for fsspec, by PyIceberg's name. All other values are converted to text."""
-
-
-def expires_ms(properties: Mapping[str, object]) -> int | None:
-    """Return when the first credentials expire, in milliseconds since 1970-01-01 UTC, or None if unknown."""
-    times = [str(value) for key, value in properties.items() if _EXPIRY.fullmatch(key)]
-    return min((int(time) for time in times if time.isdecimal()), default=None)
-
 
 # Names of classes in PyIceberg, requests, botocore, SQLAlchemy, and Thrift. Comparing names avoids importing these
 # packages.
@@ -318,17 +198,16 @@ class PyIcebergCatalog:
     def located(
         self, name: Name, answer: Answer, lent: Sequence[Credential] = (), paths: Iterable[str] = ()
     ) -> TableLocation:
-        """Return the location of a table from an answer about it.
-
-        Args:
-            name: The name of the table.
-            answer: The answer.
-            lent: The credentials of a plan, which are used instead of those in the answer.
-            paths: The paths of the plan's files.
-        """
-        if lent:
-            answer = replace(answer, vended={each.prefix: each.config for each in lent})
-        return table_location(self, name, answer)
+        """Return the location of a table from an answer about it. The arguments are those of `table_location`."""
+        return table_location(
+            self,
+            name,
+            answer,
+            properties=self.client.properties,
+            user_properties=self.user_properties,
+            lent=lent,
+            paths=paths,
+        )
 
     @property
     def uri(self) -> str | None:
@@ -363,65 +242,6 @@ class PyIcebergCatalog:
 
 def _is_rest(client: object) -> bool:
     return "RestCatalog" in {kind.__name__ for kind in type(client).__mro__}
-
-
-def _credential_family(key: str) -> str | None:
-    """Return the kind of store that a credential property belongs to, or None if the property is not a credential."""
-    return key.partition(".")[0].replace("client", "s3") if _CREDENTIAL.fullmatch(key) else None
-
-
-def table_location(catalog: PyIcebergCatalog, name: Name, answer: Answer) -> TableLocation:
-    """Return a catalog's answer in harness's form."""
-    metadata = answer.metadata_location
-    location = answer.location or (None if metadata is None else metadata_root(metadata))
-    if location is None:
-        raise UnsupportedError("Cannot read a table whose catalog does not name its location")
-    home = metadata or location
-
-    def of_server(path: str) -> dict[str, object]:
-        every = {**catalog.client.properties, **answer.properties, **vended_properties(path, answer.vended)}
-        # A server must not choose among the AWS profiles of this machine.
-        return {
-            key: value
-            for key, value in every.items()
-            if value != catalog.user_properties.get(key) and not key.endswith(".profile-name")
-        }
-
-    def properties(path: str) -> Mapping[str, Any]:
-        server_properties = of_server(path)
-        # Credentials are used as a unit: a part of the user's key is not combined with a part of the server's key.
-        server_families = {_credential_family(key) for key in server_properties} - {None}
-        user_properties = {
-            key: v for key, v in catalog.user_properties.items() if _credential_family(key) not in server_families
-        }
-        return user_properties | server_properties
-
-    endpoints: dict[str, Endpoint] = {}
-    for store, path in {canonical_path(path).store: path for path in (*answer.places, location, home)}.items():
-        if store.partition("://")[0] in _FAMILIES:
-            server_options, user_options = (
-                object_client.explicit_options(store, options_of(each, path))
-                for each in (of_server(path), catalog.user_properties)
-            )
-            address = object_client.endpoint(store, server_options)
-            if address is not None and address != object_client.endpoint(store, user_options):
-                endpoints[store] = Endpoint(address, has_credentials(server_options))
-    home_properties = {**answer.properties, **vended_properties(home, answer.vended)}
-    ends = min(
-        (end for each in ({}, *answer.vended.values()) if (end := expires_ms({**home_properties, **each}))),
-        default=None,
-    )
-    return TableLocation(
-        catalog=catalog.name,
-        name=name,
-        location=location,
-        metadata_location=metadata,
-        format=answer.format,
-        storage_options=store_options(properties, home, (location, *answer.places)),
-        endpoints=endpoints,
-        expires_ms=ends,
-        renew=None if ends is None else lambda: catalog.locate(name),
-    )
 
 
 ADVICE = "pip install 'lakeharness[catalog]'"

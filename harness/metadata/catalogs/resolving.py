@@ -216,10 +216,9 @@ def locate_object(value: Any) -> TableLocation:
     """
     if is_instance_of(value, "pyiceberg", "Table"):
         from harness.metadata.catalogs.pyiceberg import PyIcebergCatalog
-        from harness.metadata.catalogs.pyiceberg import table_location as answered
         from harness.metadata.catalogs.pyiceberg_answers import answer_of_table
 
-        return answered(PyIcebergCatalog.of_client(value.catalog), tuple(value.name()), answer_of_table(value))
+        return PyIcebergCatalog.of_client(value.catalog).located(tuple(value.name()), answer_of_table(value))
     if is_instance_of(value, _DELTALAKE, "DeltaTable"):
         location = str(value.table_uri)
         return TableLocation(

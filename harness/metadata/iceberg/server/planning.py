@@ -26,7 +26,7 @@ from harness.metadata.iceberg.server.tasks import FileTask, ServerPlan, parse_pl
 from harness.metadata.iceberg.time_travel import IcebergSelection
 from harness.metadata.iceberg.values import Partitions, read_schema_first
 from harness.metadata.model.arrow_values import array_of, first_repeated
-from harness.metadata.model.schema import METADATA, Schema
+from harness.metadata.model.schema import METADATA, Field, Schema
 from harness.metadata.plan.deletes import (
     EqualityDelete,
     PathSpellings,
@@ -75,14 +75,16 @@ def plan_on_server(
             read.
         OutsideTableError: A file may not be read.
     """
+    snapshot, schema = selection.snapshot, selection.schema
     try:
-        condition = (
-            None if where is None else IcebergScan(source, selection.schema, None).filter(where, selection.schema)
-        )
-        request = scan_request(source, selection, columns=columns, condition=condition)
-        answer = None if request is None else request_plan(server.transport, request, table=server.name)
+        condition = None if where is None else IcebergScan(source, schema, None).filter(where, schema)
+        used = used_columns(schema, columns, condition)
+        answer = None
+        if snapshot is not None:
+            request = scan_request(source, selection, used, condition)
+            answer = request_plan(server.transport, request, table=server.name)
     except HarnessError as error:
-        error.within(table=source.location, snapshot=None if selection.snapshot is None else selection.snapshot.id)
+        error.within(table=source.location, snapshot=None if snapshot is None else snapshot.id)
         raise
     return plan_of_answer(source, server, selection, answer, columns=columns, condition=condition)
 
@@ -96,13 +98,13 @@ def plan_of_answer(
     columns: tuple[str, ...] | None,
     condition: Filter | None,
 ) -> PlannedScan:
-    """Return the plan that a server made. Arguments and errors are as for `plan_on_server`.
+    """Return the plan in the answer of a server. Raises the errors of `plan_on_server`.
 
     Args:
         source: The table.
         server: The server of its catalog.
         selection: The snapshot and the schema to read.
-        answer: The answer to the request of `scan_request`, or None for a table without snapshots.
+        answer: The answer to a request of `scan_request`; None for a table without a snapshot.
         columns: Column names in the order of the result; None for all columns of the schema.
         condition: The filter; None for all rows.
     """
@@ -115,8 +117,8 @@ def plan_of_answer(
             plan = parse_plan(answer, source.metadata, schema, catalog=catalog, table=server.name)
             paths = [each.path for each in (*(task.file for task in plan.tasks), *plan.deletes)]
             storage = replace(server.storage(answer, paths), roots=source.storage.roots)
-        deletes = _TaskDeletes.of(plan, source, schema, catalog)
-        files = _files_table(plan, source, deletes)
+        deletes = TaskDeletes.of(plan, source, schema, catalog)
+        files = files_table(plan, source, deletes)
         equality_deletes, position_deletes = deletes.equality_deletes(), deletes.position_deletes()
         return within_roots(
             PlannedScan(
@@ -141,48 +143,70 @@ def plan_of_answer(
         raise
 
 
+def used_columns(schema: Schema, columns: tuple[str, ...] | None, condition: Filter | None) -> tuple[Field, ...]:
+    """Return the columns that a read of a server's plan returns or filters.
+
+    Args:
+        schema: The schema of the read.
+        columns: Column names; None for all columns of the schema.
+        condition: The filter; None for all rows.
+
+    Raises:
+        RequestError: A column is unknown.
+        UnsupportedError: `_last_updated_sequence_number` is among them.
+    """
+    selected = schema.fields if columns is None else bind_columns(columns, schema)
+    used = (*selected, *(() if condition is None else condition.columns))
+    if _NUMBER in used:
+        message = f"Cannot read {_NUMBER.name}: plans of a server have no sequence numbers; {CLIENT}"
+        raise UnsupportedError(message, cause="ServerPlanning", field=_NUMBER.name)
+    return used
+
+
 def scan_request(
-    source: IcebergTable, selection: IcebergSelection, *, columns: tuple[str, ...] | None, condition: Filter | None
-) -> ScanRequest | None:
-    """Return the request for a plan of one snapshot, or None if the table has no snapshot.
+    source: IcebergTable, selection: IcebergSelection, used: Sequence[Field], condition: Filter | None
+) -> ScanRequest:
+    """Return the request for a plan of one snapshot.
 
     Some servers look names up in the schema of the snapshot, others in that of the table. So only columns that are the
     same in both schemas are named.
 
     Args:
         source: The table.
-        selection: The snapshot and the schema to read.
-        columns: Column names; None for all columns of the schema.
-        condition: The filter; None for all rows.
-
-    Raises:
-        RequestError: A column is unknown.
-        UnsupportedError: `_last_updated_sequence_number` is read.
+        selection: The snapshot, which is not None, and the schema of the read.
+        used: The columns that are read or filtered.
+        condition: The filter, or None.
     """
     snapshot, schema = selection.snapshot, selection.schema
-    selected = schema.fields if columns is None else bind_columns(columns, schema)
-    used = (*selected, *(() if condition is None else condition.columns))
-    if _NUMBER in used:
-        message = f"Cannot read {_NUMBER.name}: plans of a server have no sequence numbers; {CLIENT}"
-        raise UnsupportedError(message, cause="ServerPlanning", field=_NUMBER.name)
-    if snapshot is None:
-        return None
+    assert snapshot is not None
     schemas = source.metadata.schemas
     own = schemas.get(schema.id if snapshot.schema_id is None else snapshot.schema_id, schema)
     current = source.metadata.current_schema
     shared = replace(schema, fields=tuple(f for f in schema.fields if f in own.fields and f in current.fields))
-    needed = {f.name: f for f in used if f.id not in {each.id for each in METADATA.values()}}
-    has_all = len(needed) == len(schema.fields) or not all(f in shared.fields for f in needed.values())
+    columns = {f.name: f for f in used if f.id not in {each.id for each in METADATA.values()}}
+    has_all = len(columns) == len(schema.fields) or not all(f in shared.fields for f in columns.values())
     can_skip = condition is not None and source.options.prune.by_statistics
     return ScanRequest(
         snapshot_id=snapshot.id,
-        select=None if has_all or not needed else tuple(needed),
+        select=None if has_all or not columns else tuple(columns),
         filter=expression_of(condition.predicate, shared) if condition is not None and can_skip else None,
         use_snapshot_schema=snapshot.schema_id == schema.id,
     )
 
 
-def _files_table(plan: ServerPlan, source: IcebergTable, deletes: _TaskDeletes) -> pa.Table:
+def refuse_duplicates(plan: ServerPlan, source: IcebergTable, catalog: str) -> None:
+    """Raise InvalidTableError if a data file is in a plan twice, unless the user allows it (iceberg 2.13)."""
+    paths = [task.file.path for task in plan.tasks]
+    if len(frozenset(paths)) < len(paths) and not source.options.allow_duplicate_files:
+        message = (
+            f"Data file is twice in the plan of catalog {catalog}, so its rows are undefined. Allow duplicates to "
+            f"read its rows twice, or {CLIENT}"
+        )
+        path = first_repeated(pa.chunked_array([array_of(paths, pa.string())]))
+        raise InvalidTableError(message, cause="DuplicateDataFile", file=path, rule="iceberg 2.13")
+
+
+def files_table(plan: ServerPlan, source: IcebergTable, deletes: TaskDeletes) -> pa.Table:
     """Return the data files of a plan as a table of `FILES`, and number their partitions and deletes."""
     files, partitions = [task.file for task in plan.tasks], deletes.partitions
     numbers = [partitions.index_of(file.spec_id, file.partition) for file in files]
@@ -220,7 +244,7 @@ class _Sources:
 
 
 @dataclass(slots=True, kw_only=True)
-class _TaskDeletes:
+class TaskDeletes:
     """The deletes of a server's plan, numbered in the order in which data files use them.
 
     Attributes:
@@ -253,24 +277,17 @@ class _TaskDeletes:
     _scopes: set[tuple[int, int]] = field(default_factory=set)
 
     @staticmethod
-    def of(plan: ServerPlan, source: IcebergTable, schema: Schema, catalog: str) -> _TaskDeletes:
+    def of(plan: ServerPlan, source: IcebergTable, schema: Schema, catalog: str) -> TaskDeletes:
         """Return the deletes of a plan.
 
         Raises:
             InvalidTableError: A data file is in the plan twice.
             StorageError: A delete is in the plan that applies to no data file. It may be missing at one.
         """
-        metadata, paths = source.metadata, [task.file.path for task in plan.tasks]
-        live, used = frozenset(paths), {place for task in plan.tasks for place in task.deletes}
-        if len(live) < len(paths) and not source.options.allow_duplicate_files:
-            message = (
-                f"Data file is twice in the plan of catalog {catalog}, so its rows are undefined. Allow duplicates to "
-                f"read its rows twice, or {CLIENT}"
-            )
-            path = first_repeated(pa.chunked_array([array_of(paths, pa.string())]))
-            raise InvalidTableError(message, cause="DuplicateDataFile", file=path, rule="iceberg 2.13")
+        refuse_duplicates(plan, source, catalog)
+        metadata, used = source.metadata, {place for task in plan.tasks for place in task.deletes}
         partitions = Partitions(metadata.specs, read_schema_first(metadata.schemas, schema))
-        deletes = _TaskDeletes(
+        deletes = TaskDeletes(
             deletes=plan.deletes,
             source=source,
             partitions=partitions,
@@ -280,7 +297,7 @@ class _TaskDeletes:
                 lenient=source.options.lenient_delete_partition,
             ),
             spellings=PathSpellings(source.path_map, metadata.location, source.location, source.storage.untrusted),
-            live=live,
+            live=frozenset(task.file.path for task in plan.tasks),
             catalog=catalog,
         )
         for place, delete in enumerate(plan.deletes):
