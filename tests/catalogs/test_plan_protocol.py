@@ -154,6 +154,17 @@ def test_a_plan_has_the_files_of_all_its_answers(answers, files, sent):
     assert answer.requests == len(sent)
 
 
+def test_each_answer_keeps_its_own_deletes():
+    """Indexes into `delete-files` count those of the same answer."""
+    first, second = ({"file-path": name, "content": "position-deletes"} for name in ("first", "second"))
+    answers = {
+        "plan": {**completed("a", plan_tasks=["x", "y"]), "delete-files": [first]},
+        "tasks x": {**page("b"), "delete-files": [second, first]},
+        "tasks y": page("c"),
+    }
+    assert [each["delete-files"] for each in run(Script(answers)).pages] == [[first], [second, first], []]
+
+
 WITH_TASK = {"status": "completed", "plan-id": "p", "plan-tasks": ["x"]}
 FAILURES = {
     "cancelled at first": ({"plan": {"status": "cancelled"}}, "CatalogAnswer", ["plan"]),
