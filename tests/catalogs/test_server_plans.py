@@ -56,9 +56,9 @@ def with_vectors(directory):
     table = table_of(directory, version=3)
     files = [table.write_data(rows_of(*ids)) for ids in ((1, 2, 3), (4, 5), (6, 7, 8, 9))]
     table.append(*files)
-    vectors = table.write_deletion_vectors({files[0]: [1], files[1]: [0], files[2]: [0, 3]})
+    vectors = table.write_deletion_vectors({files[0]: [1], files[1]: [0], files[2]: [0, 2]})
     table.commit(add=vectors)
-    return table, [(1, "eu"), (3, "eu"), (5, "eu"), (7, "eu"), (8, "us")]
+    return table, [(1, "eu"), (3, "eu"), (5, "eu"), (7, "eu"), (9, "eu")]
 
 
 def with_equality_deletes(directory):
